@@ -1,0 +1,90 @@
+"""Every error and warning of the package.
+
+What is wrong, with a count and the first culprit; why it matters, if unclear; the call or flag that fixes it.
+
+::
+
+    ValueError
+    └── MoralEntropyError
+        ├── VotesError              the votes cannot be read or make no sense
+        │   └── NotLinkedError      groups of votes that share neither item nor annotator
+        ├── PriorError              a prior that is no prior
+        ├── FitError                the fit cannot be done as asked
+        ├── RuleError               a consensus rule that is unknown or misbehaves
+        ├── ScoreError              a score that does not exist for these numbers
+        ├── RunFolderError          a run folder that cannot be written or read
+        ├── MissingExtraError       an optional dependency is not installed
+        └── UsageError              options that contradict each other (exit code 2)
+
+    UserWarning
+    └── MoralEntropyWarning
+        ├── ConvergenceWarning      the climb ended before the top
+        ├── CurvatureWarning        the mode is flat or a saddle in some direction
+        ├── IdentifiabilityWarning  the data cannot tell what was asked of it
+        └── ThinDataWarning         so few votes that the prior decides
+"""
+
+from __future__ import annotations
+
+
+class MoralEntropyError(ValueError):
+    """Base of every error this package raises on purpose."""
+
+
+class VotesError(MoralEntropyError):
+    """The votes cannot be read, or make no sense."""
+
+
+class NotLinkedError(VotesError):
+    """Groups of votes share neither an item nor an annotator."""
+
+
+class PriorError(MoralEntropyError):
+    """A prior that is no prior: not positive, of the wrong length, or without a mode."""
+
+
+class FitError(MoralEntropyError):
+    """The fit cannot be done as asked."""
+
+
+class RuleError(MoralEntropyError):
+    """A consensus rule that is unknown, or whose answers are not labels or probabilities."""
+
+
+class ScoreError(MoralEntropyError):
+    """A score that does not exist for these numbers."""
+
+
+class RunFolderError(MoralEntropyError):
+    """A run folder that cannot be written, or that is not one."""
+
+
+class MissingExtraError(MoralEntropyError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what}. Run: pip install 'moral-entropy[{extra}]'")
+
+
+class UsageError(MoralEntropyError):
+    """Options that contradict each other; the command line exits with 2."""
+
+
+class MoralEntropyWarning(UserWarning):
+    """Base of every warning this package gives."""
+
+
+class ConvergenceWarning(MoralEntropyWarning):
+    """The climb ended before the top."""
+
+
+class CurvatureWarning(MoralEntropyWarning):
+    """The mode is flat, or a saddle, in some direction."""
+
+
+class IdentifiabilityWarning(MoralEntropyWarning):
+    """The data cannot tell what was asked of it."""
+
+
+class ThinDataWarning(MoralEntropyWarning):
+    """So few votes that the prior decides."""

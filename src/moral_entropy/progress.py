@@ -1,0 +1,50 @@
+"""Progress bars that are silent when nobody watches.
+
+`steps` wraps any loop; the bar appears only on a terminal and only after a moment, on standard error, so
+that output piped elsewhere stays clean.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Advance = Callable[[float], None]
+"""Called with the share done so far, between 0 and 1."""
+
+
+def ignore(_share: float) -> None:
+    """Take a share of progress and say nothing."""
+
+
+@contextmanager
+def bar(what: str, *, shown: bool | None = None) -> Iterator[Advance]:
+    """Show a bar named `what` while the block runs; yields the function that moves it.
+
+    Parameters
+    ----------
+    what
+        What is being done, in a word or two.
+    shown
+        Force the bar on or off; by default it follows whether standard error is a terminal.
+
+    Examples
+    --------
+    >>> with bar("reading", shown=False) as advance:
+    ...     advance(0.5)
+    """
+    if not (sys.stderr.isatty() if shown is None else shown):
+        yield ignore
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description:>12}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(what, total=1.0)
+
+        def advance(share: float) -> None:
+            progress.update(task, completed=share)
+
+        yield advance
