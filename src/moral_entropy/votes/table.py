@@ -1,0 +1,321 @@
+"""Votes: integer-coded, sorted and checked.
+
+What every other stage reads. `Votes` holds the ids and the facts about items; a `Ballot` holds the votes on
+one question. Knows nothing of files or of the names of a user's columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moral_entropy.errors import VotesError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Ints = NDArray[np.integer[Any]]
+Floats = NDArray[np.float64]
+
+UNKNOWN = -1
+"""Code of a label nobody gave: an item without gold, without a published label, without a domain."""
+
+MAX_CODE = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True, eq=False)
+class Ballot:
+    """The votes on one question.
+
+    Axes: **i** item, **a** annotator, **v** vote. Votes of item `i` are `code_v[start_i[i]:start_i[i + 1]]`,
+    ascending; a code is `annotator * n_labels + label`.
+
+    Parameters
+    ----------
+    question
+        Name of the question.
+    labels
+        The labels a vote can take, sorted; at least two.
+    positive
+        Index of the positive label; only rules for two labels, and p, look at it.
+    item_i, annotator_a
+        Rows of `Votes.items` and `Votes.annotators`, ascending.
+    start_i, code_v
+        The votes, in compressed rows.
+    count_i
+        How many items each row stands for: 1, unless the data came pre-counted.
+    gold_i, published_i
+        Known truth, and labels someone already shipped; `UNKNOWN` where there is none.
+    part
+        Name of the part when one question is fitted in several (`Votes.split`), else empty.
+    """
+
+    question: str
+    labels: tuple[str, ...]
+    positive: int
+    item_i: Ints
+    annotator_a: Ints
+    start_i: NDArray[np.int64]
+    code_v: NDArray[np.int32]
+    count_i: Floats
+    gold_i: NDArray[np.int16]
+    published_i: NDArray[np.int16]
+    part: str = ""
+
+    @property
+    def n_items(self) -> int:
+        """How many items the question was put to, voted on or not."""
+        return len(self.item_i)
+
+    @property
+    def n_annotators(self) -> int:
+        """How many annotators voted on the question."""
+        return len(self.annotator_a)
+
+    @property
+    def n_labels(self) -> int:
+        """How many labels a vote can take."""
+        return len(self.labels)
+
+    @property
+    def n_votes(self) -> int:
+        """How many votes there are, each pre-counted row once."""
+        return len(self.code_v)
+
+    @cached_property
+    def votes_i(self) -> NDArray[np.int64]:
+        """Votes per item."""
+        return np.diff(self.start_i)
+
+    @cached_property
+    def counts_ik(self) -> NDArray[np.int32]:
+        """Votes per item and label.
+
+        Examples
+        --------
+        >>> ballot = ballot_from_codes("care", ("no", "yes"), item_v=[0, 0, 1], annotator_v=[0, 1, 0],
+        ...                            label_v=[1, 0, 1])
+        >>> ballot.counts_ik.tolist()
+        [[1, 1], [0, 1]]
+        """
+        key_v = np.repeat(np.arange(self.n_items) * self.n_labels, self.votes_i)
+        key_v += self.code_v % self.n_labels
+        flat = np.bincount(key_v, minlength=self.n_items * self.n_labels)
+        return flat.reshape(self.n_items, self.n_labels).astype(np.int32)
+
+    @cached_property
+    def votes_a(self) -> NDArray[np.int64]:
+        """Votes per annotator, pre-counted rows as often as they count."""
+        weight_v = np.repeat(self.count_i, self.votes_i)
+        votes_a = np.bincount(self.code_v // self.n_labels, weights=weight_v, minlength=self.n_annotators)
+        return votes_a.astype(np.int64)
+
+    def take(self, rows: Ints, *, part: str = "") -> Ballot:
+        """Keep only some items, and only the annotators who voted on them.
+
+        Parameters
+        ----------
+        rows
+            Positions of the items to keep, ascending.
+        part
+            Name of this part of the question.
+        """
+        votes_i = self.votes_i[rows]
+        start_i = np.concatenate([[0], np.cumsum(votes_i)]).astype(np.int64)
+        at_v = np.repeat(self.start_i[rows] - start_i[:-1], votes_i) + np.arange(start_i[-1])
+        code_v = self.code_v[at_v]
+        kept_a, annotator_v = np.unique(code_v // self.n_labels, return_inverse=True)
+        return replace(
+            self,
+            item_i=self.item_i[rows],
+            annotator_a=self.annotator_a[kept_a],
+            start_i=start_i,
+            code_v=(annotator_v * self.n_labels + code_v % self.n_labels).astype(np.int32),
+            count_i=self.count_i[rows],
+            gold_i=self.gold_i[rows],
+            published_i=self.published_i[rows],
+            part=part,
+        )
+
+
+def ballot_from_codes(
+    question: str,
+    labels: tuple[str, ...],
+    *,
+    item_v: Any,
+    annotator_v: Any,
+    label_v: Any,
+    item_i: Ints | None = None,
+    annotator_a: Ints | None = None,
+    positive: int | None = None,
+    count_i: Floats | None = None,
+    gold_i: Ints | None = None,
+    published_i: Ints | None = None,
+) -> Ballot:
+    """Sort integer-coded votes into a `Ballot`.
+
+    Parameters
+    ----------
+    question, labels
+        The question and its labels.
+    item_v, annotator_v, label_v
+        One entry per vote: position of the item in `item_i`, of the annotator in `annotator_a`, of the label.
+    item_i, annotator_a
+        Rows of the shared id tables; by default 0, 1, 2, …, as many as occur.
+    positive
+        Index of the positive label; the last by default.
+    count_i, gold_i, published_i
+        As in `Ballot`; by default 1, `UNKNOWN`, `UNKNOWN`.
+
+    Examples
+    --------
+    >>> ballot = ballot_from_codes("care", ("no", "yes"), item_v=[1, 0], annotator_v=[0, 0], label_v=[1, 0])
+    >>> ballot.start_i.tolist(), ballot.code_v.tolist()
+    ([0, 1, 2], [0, 1])
+    """
+    item_v, annotator_v = np.asarray(item_v), np.asarray(annotator_v)
+    if item_i is None:
+        item_i = np.arange(item_v.max(initial=-1) + 1, dtype=np.int32)
+    if annotator_a is None:
+        annotator_a = np.arange(annotator_v.max(initial=-1) + 1, dtype=np.int32)
+    n_items, n_codes = len(item_i), len(annotator_a) * len(labels)
+    if n_codes > MAX_CODE:
+        msg = f"{len(annotator_a):,} annotators times {len(labels)} labels exceed {MAX_CODE:,} codes."
+        raise VotesError(msg)
+    # One 64-bit key a vote sorts items, annotators and labels at once, in place.
+    key_v = item_v.astype(np.int64)
+    key_v *= n_codes
+    key_v += annotator_v.astype(np.int32) * np.int32(len(labels)) + np.asarray(label_v, dtype=np.int32)
+    if len(key_v) and not (key_v[1:] >= key_v[:-1]).all():
+        key_v.sort()
+    start_i = np.searchsorted(key_v, np.arange(n_items + 1, dtype=np.int64) * n_codes)
+    key_v %= max(n_codes, 1)
+    return Ballot(
+        question=question,
+        labels=labels,
+        positive=len(labels) - 1 if positive is None else positive,
+        item_i=item_i,
+        annotator_a=annotator_a,
+        start_i=start_i.astype(np.int64),
+        code_v=key_v.astype(np.int32),
+        count_i=_filled(count_i, n_items, 1.0, np.float64),
+        gold_i=_filled(gold_i, n_items, UNKNOWN, np.int16),
+        published_i=_filled(published_i, n_items, UNKNOWN, np.int16),
+    )
+
+
+def _filled(values: Any, n_items: int, default: float, dtype: Any) -> NDArray[Any]:
+    # A broadcast constant takes no memory, whatever the number of items.
+    if values is None:
+        return np.broadcast_to(np.asarray(default, dtype=dtype), (n_items,))
+    return np.asarray(values, dtype=dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """How the votes were read: what the manifest and the first lines on the screen say.
+
+    Parameters
+    ----------
+    source
+        File name, or the kind of dataframe.
+    sha256
+        Of the file's bytes; empty for a dataframe.
+    columns
+        What each role was read from, guessed or named, e.g. `{"item": "text_id"}`.
+    guessed
+        The roles that were guessed.
+    rows
+        Rows in the source.
+    dropped
+        Rows (or votes) left out, by reason.
+    notes
+        Remarks for the user, one sentence each.
+    """
+
+    source: str = ""
+    sha256: str = ""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    guessed: tuple[str, ...] = ()
+    rows: int = 0
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Votes:
+    """Who voted what on which item, for one question or several.
+
+    Parameters
+    ----------
+    items, annotators
+        Sorted ids: integers where all were, else strings.
+    ballots
+        One per question, sorted by name.
+    domains, domain_i
+        Names of the domains, sorted, and each item's (`UNKNOWN` where it has none).
+    texts
+        The items' texts, if there are any.
+    anonymous
+        Whether votes came without annotators, so that all share one confusion matrix.
+    reading
+        How they were read.
+    extra
+        Further columns about items that the reader was asked to keep; null where an item has none.
+    """
+
+    items: pl.Series
+    annotators: pl.Series
+    ballots: tuple[Ballot, ...]
+    domains: tuple[str, ...]
+    domain_i: NDArray[np.int32]
+    texts: pl.Series | None = None
+    anonymous: bool = False
+    reading: Reading = field(default_factory=Reading)
+    extra: Mapping[str, pl.Series] = field(default_factory=dict)
+
+    @property
+    def questions(self) -> tuple[str, ...]:
+        """Names of the questions."""
+        return tuple(dict.fromkeys(ballot.question for ballot in self.ballots))
+
+    @property
+    def n_items(self) -> int:
+        """How many items there are."""
+        return len(self.items)
+
+    @property
+    def n_votes(self) -> int:
+        """How many votes there are, over all questions."""
+        return sum(ballot.n_votes for ballot in self.ballots)
+
+    def ballot(self, question: str) -> Ballot:
+        """Give the votes on one question."""
+        found = [ballot for ballot in self.ballots if ballot.question == question]
+        if len(found) != 1:
+            msg = f"{len(found)} ballots are called {question!r}. Questions: {', '.join(self.questions)}."
+            raise VotesError(msg)
+        return found[0]
+
+    def split(self, part_i: Ints, names: tuple[str, ...]) -> Votes:
+        """Cut every ballot in parts that are fitted on their own.
+
+        Parameters
+        ----------
+        part_i
+            For each item of `items`, the index of its part; `UNKNOWN` is a part of its own, called "(none)".
+        names
+            Names of the parts.
+        """
+        ballots = []
+        for ballot in self.ballots:
+            part_of = part_i[ballot.item_i]
+            for part in np.unique(part_of):
+                name = "(none)" if part == UNKNOWN else names[part]
+                ballots.append(ballot.take(np.flatnonzero(part_of == part), part=name))
+        return replace(self, ballots=tuple(ballots))
