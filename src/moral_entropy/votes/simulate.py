@@ -1,0 +1,333 @@
+"""Votes drawn from a known truth, for tests, benchmarks and the demo.
+
+In: sizes and a seed. Out: `SimulatedVotes` in memory, or a Parquet file written in bounded memory. Both hold the
+same votes for the same seed, since items are drawn in blocks of a fixed size, each with a seed of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.progress import Advance, ignore
+from moral_entropy.votes.table import UNKNOWN, Floats, Votes, ballot_from_codes
+from moral_entropy.votes.voters import draw_voters
+
+if TYPE_CHECKING:
+    import polars as pl
+
+BLOCK_ITEMS = 65_536
+"""Items drawn with one seed. Another number here is another data set for every seed."""
+
+ROW_GROUP = 1_000_000
+MAX_LABELS = np.iinfo(np.int8).max
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedVotes:
+    """Votes and what they were drawn from. Axes: **i** item, **a** annotator, true **k**, **v**oted.
+
+    Parameters
+    ----------
+    votes
+        The votes; items and annotators are numbered from 0, `gold_i` of the one ballot is the truth.
+    truth_i
+        True label of every item.
+    prevalence_k
+        Chance of each true label.
+    confusion_akv
+        Chance of each vote given the true label, for those who voted: rows follow `votes.annotators`.
+    """
+
+    votes: Votes
+    truth_i: NDArray[np.int8]
+    prevalence_k: Floats
+    confusion_akv: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class _World:
+    # Everything that decides the votes, so that memory and file draw the same ones.
+    n_items: int
+    n_annotators: int
+    votes_per_item: float
+    seed: int
+    prevalence_k: Floats
+    confusion_akv: Floats
+
+    @property
+    def n_blocks(self) -> int:
+        return -(-self.n_items // BLOCK_ITEMS)
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    # Votes on consecutive items, sorted by item and annotator.
+    item_v: NDArray[np.int64]
+    annotator_v: NDArray[np.int32]
+    label_v: NDArray[np.int8]
+    truth_i: NDArray[np.int8]
+    votes_i: NDArray[np.int64]
+
+
+def simulate_votes(
+    *,
+    n_items: int,
+    n_annotators: int,
+    votes_per_item: float,
+    n_labels: int = 2,
+    seed: int = 0,
+    prevalence_k: ArrayLike | None = None,
+    confusion_akv: ArrayLike | None = None,
+    accuracy: tuple[float, float] = (0.6, 0.9),
+) -> SimulatedVotes:
+    """Draw votes of known annotators on items of known truth.
+
+    Parameters
+    ----------
+    n_items, n_annotators
+        How many of each. Whoever draws no vote at all is left out of the result.
+    votes_per_item
+        Votes on every item, by as many different annotators. A whole number is met by every item; any other is
+        a mean, and items get one vote or more.
+    n_labels
+        Labels a vote can take; they are called "0", "1", …
+    seed
+        Same seed, same votes.
+    prevalence_k
+        Chance of each true label; drawn from Dir(10, …, 10) by default.
+    confusion_akv
+        Chance of each vote given the truth, for every annotator; by default drawn: right with a chance uniform
+        in `accuracy`, wrong in favour of some labels over others.
+    accuracy
+        Range of the chance to be right, for each annotator and true label.
+
+    Examples
+    --------
+    >>> simulated = simulate_votes(n_items=100, n_annotators=5, votes_per_item=3)
+    >>> simulated.votes.n_votes, simulated.confusion_akv.shape
+    (300, (5, 2, 2))
+    """
+    import polars as pl
+
+    world = _make_world(n_items, n_annotators, votes_per_item, n_labels, seed, prevalence_k, confusion_akv, accuracy)
+    blocks = [_draw_block(world, block) for block in range(world.n_blocks)]
+    truth_i = np.concatenate([block.truth_i for block in blocks])
+    voter_a, annotator_v = np.unique(np.concatenate([block.annotator_v for block in blocks]), return_inverse=True)
+    ballot = ballot_from_codes(
+        "label",
+        tuple(str(label) for label in range(n_labels)),
+        item_v=np.concatenate([block.item_v for block in blocks]),
+        annotator_v=annotator_v,
+        label_v=np.concatenate([block.label_v for block in blocks]),
+        gold_i=truth_i,
+    )
+    votes = Votes(
+        items=pl.Series("item", np.arange(n_items, dtype=np.int64)),
+        annotators=pl.Series("annotator", voter_a.astype(np.int64)),
+        ballots=(ballot,),
+        domains=(),
+        domain_i=np.full(n_items, UNKNOWN, dtype=np.int32),
+    )
+    return SimulatedVotes(votes, truth_i, world.prevalence_k, world.confusion_akv[voter_a])
+
+
+def write_simulated(
+    path: str | Path,
+    *,
+    n_items: int,
+    n_annotators: int,
+    votes_per_item: float,
+    n_labels: int = 2,
+    seed: int = 0,
+    chunk_items: int = 1_000_000,
+    advance: Advance = ignore,
+) -> int:
+    """Write the votes of `simulate_votes` to a Parquet file without ever holding them all.
+
+    Columns: item (int64), annotator (int32), label and gold (int8); a row a vote, sorted.
+
+    Parameters
+    ----------
+    path
+        The file; it appears when it is complete.
+    n_items, n_annotators, votes_per_item, n_labels, seed
+        As in `simulate_votes`.
+    chunk_items
+        Items in memory at a time, rounded to blocks of 65,536. Changes no vote.
+    advance
+        Told the share done.
+
+    Returns
+    -------
+    int
+        How many votes were written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "votes.parquet"
+    >>> write_simulated(path, n_items=100, n_annotators=5, votes_per_item=3)
+    300
+    """
+    from polars.io.plugins import register_io_source
+
+    from moral_entropy.votes.whole_file import whole_file
+
+    if chunk_items < 1:
+        msg = f"chunk_items is {chunk_items}. Hold at least one item at a time."
+        raise UsageError(msg)
+    world = _make_world(n_items, n_annotators, votes_per_item, n_labels, seed)
+    n_votes = 0
+
+    def frames(*_asked: object) -> Iterator[pl.DataFrame]:
+        nonlocal n_votes
+        for frame in _frames(world, chunk_items, advance):
+            n_votes += frame.height
+            yield frame
+
+    with whole_file(path) as aside:
+        frame = register_io_source(frames, schema=_schema(), is_pure=True)
+        frame.sink_parquet(aside, row_group_size=ROW_GROUP)
+    return n_votes
+
+
+def _frames(world: _World, chunk_items: int, advance: Advance) -> Iterator[pl.DataFrame]:
+    blocks_at_once = max(1, chunk_items // BLOCK_ITEMS)
+    for first in range(0, world.n_blocks, blocks_at_once):
+        last = min(first + blocks_at_once, world.n_blocks)
+        yield _frame([_draw_block(world, block) for block in range(first, last)])
+        advance(last / world.n_blocks)
+
+
+def _frame(blocks: list[_Block]) -> pl.DataFrame:
+    import polars as pl
+
+    columns = {
+        "item": np.concatenate([block.item_v for block in blocks]),
+        "annotator": np.concatenate([block.annotator_v for block in blocks]),
+        "label": np.concatenate([block.label_v for block in blocks]),
+        "gold": np.concatenate([np.repeat(block.truth_i, block.votes_i) for block in blocks]),
+    }
+    return pl.DataFrame(columns, schema=_schema())
+
+
+def _schema() -> pl.Schema:
+    import polars as pl
+
+    return pl.Schema({"item": pl.Int64(), "annotator": pl.Int32(), "label": pl.Int8(), "gold": pl.Int8()})
+
+
+def _make_world(
+    n_items: int,
+    n_annotators: int,
+    votes_per_item: float,
+    n_labels: int,
+    seed: int,
+    prevalence_k: ArrayLike | None = None,
+    confusion_akv: ArrayLike | None = None,
+    accuracy: tuple[float, float] = (0.6, 0.9),
+) -> _World:
+    _check_sizes(n_items, n_annotators, votes_per_item, n_labels, seed)
+    # Both are drawn even where given, so that naming one does not move the other.
+    rng = np.random.default_rng([seed, 0])
+    drawn_k = rng.dirichlet(np.full(n_labels, 10.0))
+    drawn_akv = _draw_confusion(rng, n_annotators, n_labels, accuracy)
+    return _World(
+        n_items,
+        n_annotators,
+        votes_per_item,
+        seed,
+        prevalence_k=_checked("prevalence_k", prevalence_k, drawn_k),
+        confusion_akv=_checked("confusion_akv", confusion_akv, drawn_akv),
+    )
+
+
+def _check_sizes(n_items: int, n_annotators: int, votes_per_item: float, n_labels: int, seed: int) -> None:
+    if n_items < 1 or n_annotators < 1:
+        msg = f"cannot simulate {n_items:,} items and {n_annotators:,} annotators: there must be one of each at least."
+    elif not 2 <= n_labels <= MAX_LABELS:
+        msg = f"cannot simulate votes with {n_labels} labels: choose n_labels from 2 to {MAX_LABELS}."
+    elif not votes_per_item >= 1:
+        msg = f"votes_per_item is {votes_per_item:g}, but every simulated item has a vote: choose 1 or more."
+    elif votes_per_item > n_annotators:
+        msg = (
+            f"votes_per_item is {votes_per_item:g}, but there are only {n_annotators:,} annotators and each votes once "
+            f"on an item. Raise n_annotators, or ask for at most {n_annotators:,} votes per item."
+        )
+    elif seed < 0:
+        msg = f"the seed is {seed}: choose 0 or more."
+    else:
+        return
+    raise UsageError(msg)
+
+
+def _draw_confusion(
+    rng: np.random.Generator, n_annotators: int, n_labels: int, accuracy: tuple[float, float]
+) -> Floats:
+    low, high = accuracy
+    if not 0 <= low <= high <= 1:
+        msg = f"accuracy is ({low:g}, {high:g}): give a range within 0 and 1, the lower end first."
+        raise UsageError(msg)
+    right_ak = rng.uniform(low, high, size=(n_annotators, n_labels))
+    wrong_akw = rng.dirichlet(np.full(n_labels - 1, 2.0), size=(n_annotators, n_labels))
+    confusion_akv = np.empty((n_annotators, n_labels, n_labels))
+    for k in range(n_labels):
+        confusion_akv[:, k, k] = right_ak[:, k]
+        wrong = [v for v in range(n_labels) if v != k]
+        confusion_akv[:, k, wrong] = wrong_akw[:, k] * (1 - right_ak[:, k, None])
+    return confusion_akv
+
+
+def _checked(name: str, given: ArrayLike | None, drawn: Floats) -> Floats:
+    if given is None:
+        return drawn
+    values = np.asarray(given, dtype=float)
+    if values.shape != drawn.shape:
+        msg = f"{name} has shape {values.shape}, but these sizes need {drawn.shape}."
+        raise VotesError(msg)
+    bad = ~((values >= 0).all(axis=-1) & np.isclose(values.sum(axis=-1), 1.0))
+    if bad.any():
+        msg = (
+            f"{bad.sum()} of {bad.size} rows of {name} are no probabilities. First: {values[bad][0].tolist()}. "
+            "Make each row non-negative with sum 1."
+        )
+        raise VotesError(msg)
+    return values
+
+
+def _draw_block(world: _World, block: int) -> _Block:
+    first = block * BLOCK_ITEMS
+    n_items = min(BLOCK_ITEMS, world.n_items - first)
+    rng = np.random.default_rng([world.seed, 1, block])
+    truth_i = _draw_labels(rng, world.prevalence_k[None], np.zeros(n_items, dtype=np.int64))
+    votes_i = _draw_counts(rng, world, n_items)
+    annotator_v = draw_voters(rng, votes_i, world.n_annotators)
+    n_labels = len(world.prevalence_k)
+    row_v = annotator_v.astype(np.int64) * n_labels + np.repeat(truth_i, votes_i)
+    label_v = _draw_labels(rng, world.confusion_akv.reshape(-1, n_labels), row_v)
+    item_v = np.repeat(np.arange(first, first + n_items), votes_i)
+    return _Block(item_v, annotator_v, label_v, truth_i, votes_i)
+
+
+def _draw_labels(rng: np.random.Generator, chance_rk: Floats, row_v: NDArray[np.int64]) -> NDArray[np.int8]:
+    # A column at a time: the label is how many steps of the cumulative chance lie below one uniform number.
+    below_rk = chance_rk.cumsum(axis=1)[:, :-1]
+    uniform_v = rng.random(len(row_v))
+    label_v = np.zeros(len(row_v), dtype=np.int8)
+    for below_r in np.ascontiguousarray(below_rk.T):
+        label_v += uniform_v >= below_r[row_v]
+    return label_v
+
+
+def _draw_counts(rng: np.random.Generator, world: _World, n_items: int) -> NDArray[np.int64]:
+    if float(world.votes_per_item).is_integer():
+        return np.full(n_items, int(world.votes_per_item))
+    others = world.n_annotators - 1
+    return 1 + rng.binomial(others, (world.votes_per_item - 1) / others, size=n_items)
