@@ -1,0 +1,209 @@
+"""The log posterior of prevalence and confusion, and all that follows from its expected counts.
+
+Takes `Patterns` and pseudo-counts; one pass over the votes at given `Parameters` gives an `Expectation`, from
+which come the log posterior, its gradient, and EM's next parameters. Class labels are summed out throughout.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moral_entropy.consensus import kernels
+from moral_entropy.consensus.patterns import Patterns
+from moral_entropy.votes.table import Floats
+
+BLOCKS = 16
+"""Blocks of rows in a large pass; fixed, so that the number of threads changes no digit."""
+
+SMALL = 100_000
+"""Votes below which one block in one thread is quicker than sharing."""
+
+FLOOR = 1e-12
+"""Least probability of a label: under flat priors a mode may lie on the edge of the simplex."""
+
+
+@dataclass(frozen=True, eq=False)
+class Parameters:
+    """Prevalence and confusion, as logs. Axes: **a** annotator, true **k**, **v**oted."""
+
+    log_prevalence_k: Floats
+    log_confusion_akv: Floats
+
+    @property
+    def prevalence_k(self) -> Floats:
+        """The prevalence itself."""
+        return np.exp(self.log_prevalence_k)
+
+    @property
+    def confusion_akv(self) -> Floats:
+        """The confusion itself."""
+        return np.exp(self.log_confusion_akv)
+
+    def push_ck(self) -> Floats:
+        """By vote code, the log ratio of each further label's likelihood to label 0's."""
+        by_code = self.log_confusion_akv.transpose(0, 2, 1).reshape(-1, len(self.log_prevalence_k))
+        return np.ascontiguousarray(by_code[:, 1:] - by_code[:, :1])
+
+    def base_k(self) -> Floats:
+        """The log ratio of each further label's prevalence to label 0's."""
+        return self.log_prevalence_k[1:] - self.log_prevalence_k[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Expectation:
+    """Expected counts at some parameters, pseudo-counts included, and the log posterior there."""
+
+    items_k: Floats
+    votes_akv: Floats
+    log_posterior: float
+
+    def maximum(self) -> Parameters:
+        """Give the parameters that fit the counts best: EM's next step."""
+        return Parameters(_log_shares(self.items_k), _log_shares(self.votes_akv))
+
+    def gradient(self, at: Parameters) -> Floats:
+        """Derivative of the log posterior in log-ratio coordinates at the parameters of the pass."""
+        prevalence = self.items_k - self.items_k.sum() * at.prevalence_k
+        confusion = self.votes_akv - self.votes_akv.sum(axis=-1, keepdims=True) * at.confusion_akv
+        return np.concatenate([prevalence[1:], confusion[..., 1:].ravel()])
+
+
+def _log_shares(counts: Floats) -> Floats:
+    shares = np.maximum(counts / counts.sum(axis=-1, keepdims=True), FLOOR)
+    return np.log(shares / shares.sum(axis=-1, keepdims=True))
+
+
+@dataclass(frozen=True, eq=False)
+class LogPosterior:
+    """The log posterior of one ballot.
+
+    Parameters
+    ----------
+    patterns
+        The votes.
+    pseudo_k, pseudo_akv
+        Pseudo-counts of prevalence and confusion: alpha - 1 and beta - 1 for a density on the simplex, alpha
+        and beta for one in log-ratio coordinates.
+    threads
+        At most this many threads; all cores by default.
+    """
+
+    patterns: Patterns
+    pseudo_k: Floats
+    pseudo_akv: Floats
+    threads: int | None = None
+
+    @property
+    def n_parameters(self) -> int:
+        """Free parameters: log ratios of the prevalence and of every confusion row."""
+        n_labels = self.patterns.n_labels
+        return (n_labels - 1) * (1 + self.patterns.n_annotators * n_labels)
+
+    @cached_property
+    def votes_c(self) -> Floats:
+        """Votes by code: the labels' expected votes always add up to these."""
+        weight_v = np.repeat(self.patterns.weight_r, np.diff(self.patterns.start_r))
+        n_codes = self.patterns.n_annotators * self.patterns.n_labels
+        return np.bincount(self.patterns.code_v, weights=weight_v, minlength=n_codes)
+
+    @cached_property
+    def n_items(self) -> float:
+        """Items with a vote."""
+        return float(self.patterns.weight_r.sum())
+
+    @cached_property
+    def bound_b(self) -> NDArray[np.int64]:
+        """Rows at which the blocks begin, of about equally many votes each."""
+        start_r = self.patterns.start_r
+        if start_r[-1] < SMALL:
+            return np.array([0, self.patterns.n_rows])
+        edges = np.searchsorted(start_r, np.linspace(0, start_r[-1], BLOCKS + 1))
+        edges[0], edges[-1] = 0, self.patterns.n_rows
+        return edges.astype(np.int64)
+
+    @cached_property
+    def _buffers(self) -> tuple[Floats, Floats]:
+        n_blocks, n_labels = len(self.bound_b) - 1, self.patterns.n_labels
+        return np.zeros((n_blocks, len(self.votes_c), n_labels - 1)), np.zeros((n_blocks, n_labels))
+
+    def expect(self, at: Parameters) -> Expectation:
+        """Pass over the votes once: expected counts and log posterior at some parameters."""
+        patterns = self.patterns
+        count_bck, total_bt = self._buffers
+        count_bck[:], total_bt[:] = 0.0, 0.0
+        rows = (patterns.start_r, patterns.code_v, patterns.weight_r, patterns.clamp_r)
+        push_ck, base_k = at.push_ck(), at.base_k()
+
+        def run(first: int, last: int) -> None:
+            if patterns.n_labels == 2:
+                parameters = (push_ck[:, 0].copy(), base_k[0])
+                kernels.binary_pass(*rows, *parameters, self.bound_b, first, last, count_bck[:, :, 0], total_bt)
+            else:
+                kernels.general_pass(*rows, push_ck, base_k, self.bound_b, first, last, count_bck, total_bt)
+
+        over_blocks(run, len(self.bound_b) - 1, self.threads)
+        return self._expectation(at, count_bck.sum(axis=0), total_bt.sum(axis=0))
+
+    def _expectation(self, at: Parameters, count_ck: Floats, total_t: Floats) -> Expectation:
+        n_labels = self.patterns.n_labels
+        items_k = np.concatenate([[self.n_items - total_t[:-1].sum()], total_t[:-1]])
+        # Label 0's votes are what the others leave; rounding can leave about -1e-12.
+        all_ck = np.column_stack([self.votes_c - count_ck.sum(axis=1), count_ck]).clip(min=0.0)
+        votes_akv = all_ck.reshape(-1, n_labels, n_labels).transpose(0, 2, 1)
+        log_label0 = self.n_items * at.log_prevalence_k[0] + self.votes_c @ at.log_confusion_akv[:, 0, :].ravel()
+        log_prior = self.pseudo_k @ at.log_prevalence_k + (self.pseudo_akv * at.log_confusion_akv).sum()
+        return Expectation(
+            items_k=items_k.clip(min=0.0) + self.pseudo_k,
+            votes_akv=votes_akv + self.pseudo_akv,
+            log_posterior=float(total_t[-1] + log_label0 + log_prior),
+        )
+
+    def posterior_rk(self, at: Parameters) -> Floats:
+        """Label probabilities of every row at some parameters."""
+        patterns = self.patterns
+        posterior_rk = np.empty((patterns.n_rows, patterns.n_labels))
+        rows = (patterns.start_r, patterns.code_v, patterns.clamp_r)
+        push_ck, base_k = at.push_ck(), at.base_k()
+
+        def run(first: int, last: int) -> None:
+            lo, hi = self.bound_b[first], self.bound_b[last]
+            kernels.row_posteriors(*rows, push_ck, base_k, lo, hi, posterior_rk)
+
+        over_blocks(run, len(self.bound_b) - 1, self.threads)
+        return posterior_rk
+
+
+def over_blocks(run: Callable[[int, int], None], n_blocks: int, threads: int | None = None, *, grain: int = 1) -> None:
+    """Call `run(first, last)` on ranges of blocks that cover all of them, in threads where that helps.
+
+    Parameters
+    ----------
+    run
+        Does blocks `first` to `last`; must not depend on which thread does it.
+    n_blocks
+        How many blocks there are.
+    threads
+        At most this many threads; all cores by default.
+    grain
+        Ranges a thread: more of them even out the load, and let an interrupt through sooner.
+    """
+    n_threads = min(n_blocks, threads or len(os.sched_getaffinity(0)))
+    n_ranges = min(n_blocks, n_threads * grain)
+    edges = [n_blocks * t // max(n_ranges, 1) for t in range(n_ranges + 1)]
+    if n_threads <= 1:
+        for first, last in pairwise(edges):
+            run(first, last)
+        return
+    pool = ThreadPoolExecutor(n_threads)
+    try:
+        list(pool.map(run, edges[:-1], edges[1:]))
+    finally:
+        pool.shutdown(cancel_futures=True)

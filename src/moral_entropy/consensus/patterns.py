@@ -1,0 +1,161 @@
+"""Collapse identical items to weighted rows.
+
+Items with the same set of (annotator, label) pairs have the same posterior under every parameter: one row
+with a weight stands for them all. On team-annotated corpora that is several items a row; where it does not
+pay, every item stays a row of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints
+
+WORTHWHILE = 0.8
+"""Collapse when the rows are at most this share of the items."""
+
+SAMPLE = 200_000
+"""Items looked at to tell whether collapsing pays."""
+
+
+@dataclass(frozen=True, eq=False)
+class Patterns:
+    """Votes by row of identical items. Axes: **r** row, **i** item, **v** vote.
+
+    Parameters
+    ----------
+    n_annotators, n_labels
+        As in the ballot.
+    start_r, code_v
+        The votes of each row, as in `Ballot`.
+    weight_r
+        How many items the row stands for; 0 for items without a vote, which say nothing about parameters.
+    clamp_r
+        Label the row's items are known to have, `UNKNOWN` where it is to be found out.
+    row_i
+        The row of every item.
+    """
+
+    n_annotators: int
+    n_labels: int
+    start_r: NDArray[np.int64]
+    code_v: NDArray[np.int32]
+    weight_r: Floats
+    clamp_r: NDArray[np.int16]
+    row_i: Ints
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return len(self.weight_r)
+
+    @property
+    def collapsed(self) -> bool:
+        """Whether some items share a row."""
+        return self.n_rows < len(self.row_i)
+
+    def spread(self, values_r: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Give every item its row's value."""
+        return values_r[self.row_i] if self.collapsed else values_r
+
+    def take(self, rows: Ints) -> Patterns:
+        """Keep only some rows, with all annotators; item rows are those of the kept."""
+        votes_r = np.diff(self.start_r)[rows]
+        start_r = np.concatenate([[0], np.cumsum(votes_r)]).astype(np.int64)
+        at_v = np.repeat(self.start_r[rows] - start_r[:-1], votes_r) + np.arange(start_r[-1])
+        return Patterns(
+            n_annotators=self.n_annotators,
+            n_labels=self.n_labels,
+            start_r=start_r,
+            code_v=self.code_v[at_v],
+            weight_r=self.weight_r[rows],
+            clamp_r=self.clamp_r[rows],
+            row_i=np.arange(len(rows)),
+        )
+
+
+def collapse(ballot: Ballot, *, use_gold: bool = False) -> Patterns:
+    """Collapse a ballot's identical items, where it pays.
+
+    Parameters
+    ----------
+    ballot
+        The votes.
+    use_gold
+        Clamp items with known truth to it, as evidence.
+
+    Examples
+    --------
+    >>> from moral_entropy.votes.table import ballot_from_codes
+    >>> ballot = ballot_from_codes("q", ("0", "1"), item_v=[0, 1, 2], annotator_v=[0, 0, 0], label_v=[1, 0, 1])
+    >>> patterns = collapse(ballot)
+    >>> patterns.weight_r, patterns.row_i
+    (array([2., 1.]), array([0, 1, 0]))
+    """
+    clamp_i = ballot.gold_i if use_gold else np.full(ballot.n_items, UNKNOWN, dtype=np.int16)
+    clamp_i = np.ascontiguousarray(clamp_i, dtype=np.int16)
+    whole = _as_rows(ballot, clamp_i)
+    if _distinct_share(ballot, clamp_i) > WORTHWHILE:
+        return whole
+    row_i, first_r = _group(ballot.start_i, ballot.code_v, clamp_i)
+    rows = whole.take(first_r)
+    weight_r = np.bincount(row_i, weights=whole.weight_r, minlength=len(first_r))
+    return Patterns(
+        n_annotators=rows.n_annotators,
+        n_labels=rows.n_labels,
+        start_r=rows.start_r,
+        code_v=rows.code_v,
+        weight_r=weight_r,
+        clamp_r=rows.clamp_r,
+        row_i=row_i,
+    )
+
+
+def _as_rows(ballot: Ballot, clamp_i: NDArray[np.int16]) -> Patterns:
+    dtype = np.int32 if ballot.n_items < np.iinfo(np.int32).max else np.int64
+    return Patterns(
+        n_annotators=ballot.n_annotators,
+        n_labels=ballot.n_labels,
+        start_r=ballot.start_i,
+        code_v=ballot.code_v,
+        weight_r=np.where(ballot.votes_i > 0, ballot.count_i, 0.0),
+        clamp_r=clamp_i,
+        row_i=np.arange(ballot.n_items, dtype=dtype),
+    )
+
+
+def _distinct_share(ballot: Ballot, clamp_i: NDArray[np.int16]) -> float:
+    # Few annotators leave few patterns however many items there are, and a sample shows it.
+    n = min(ballot.n_items, SAMPLE)
+    if n == 0:
+        return 1.0
+    hash_i = _hash(ballot.start_i[: n + 1], ballot.code_v, clamp_i[:n], salt=0)
+    return len(np.unique(hash_i)) / n
+
+
+def _group(start_i: Ints, code_v: Ints, clamp_i: Ints) -> tuple[Ints, Ints]:
+    """Number the distinct items by first appearance; give each item's number and each number's first item."""
+    for salt in range(8):
+        hash_i = _hash(start_i, code_v, clamp_i, salt)
+        _, first_g, group_i = np.unique(hash_i, return_index=True, return_inverse=True)
+        order_g = np.argsort(first_g)
+        rank_g = np.empty_like(order_g)
+        rank_g[order_g] = np.arange(len(order_g))
+        row_i, first_r = rank_g[group_i], first_g[order_g]
+        from moral_entropy.consensus.kernels import same_rows
+
+        # A fingerprint shared by two different items is next to impossible; if so, another salt parts them.
+        if same_rows(start_i, code_v, clamp_i, first_r, row_i):
+            return row_i, first_r
+    return np.arange(len(clamp_i)), np.arange(len(clamp_i))
+
+
+def _hash(start_i: Ints, code_v: Ints, clamp_i: Ints, salt: int) -> NDArray[np.uint64]:
+    from moral_entropy.consensus.kernels import hash_rows
+
+    hash_i = np.empty(len(clamp_i), dtype=np.uint64)
+    hash_rows(start_i, code_v, clamp_i, salt, hash_i)
+    return hash_i
