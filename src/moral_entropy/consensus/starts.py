@@ -1,0 +1,81 @@
+"""Where the climb begins: the paper's start, and a few others that could lead to another mode.
+
+Every start treats annotators alike and labels alike, so that renaming either changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from moral_entropy.consensus.model import Expectation, LogPosterior, Parameters
+from moral_entropy.votes.table import UNKNOWN, Floats
+
+MOST_LABELS = 5
+"""Starts that favour a single label are tried for at most this many labels."""
+
+
+def starts(log_posterior: LogPosterior) -> Iterator[tuple[str, Parameters]]:
+    """Give named starting parameters, the paper's first."""
+    patterns = log_posterior.patterns
+    yield "paper", paper_start(patterns.n_annotators, patterns.n_labels)
+    share_rk = _shares(log_posterior)
+    yield "share", _from_posterior(log_posterior, share_rk)
+    for k in range(min(patterns.n_labels, MOST_LABELS)):
+        yield f"any {k}", _from_posterior(log_posterior, _any_of(share_rk, k))
+
+
+def paper_start(n_annotators: int, n_labels: int) -> Parameters:
+    """The start of the paper's listing, with its random prevalence at its mean: equal labels.
+
+    Examples
+    --------
+    >>> paper_start(1, 2).confusion_akv.tolist()
+    [[[0.8, 0.2], [0.2, 0.8]]]
+    """
+    confusion_kv = 0.6 * np.eye(n_labels) + 0.4 / n_labels
+    return Parameters(
+        log_prevalence_k=np.full(n_labels, -np.log(n_labels)),
+        log_confusion_akv=np.tile(np.log(confusion_kv), (n_annotators, 1, 1)),
+    )
+
+
+def _shares(log_posterior: LogPosterior) -> Floats:
+    """Each row's share of votes by label, every label with a hundredth of a vote to begin with."""
+    patterns = log_posterior.patterns
+    n_rows, n_labels = patterns.n_rows, patterns.n_labels
+    row_v = np.repeat(np.arange(n_rows), np.diff(patterns.start_r))
+    flat = np.bincount(row_v * n_labels + patterns.code_v % n_labels, minlength=n_rows * n_labels)
+    counts_rk = flat.reshape(n_rows, n_labels) + 0.01
+    clamped = patterns.clamp_r != UNKNOWN
+    counts_rk[clamped] = np.eye(n_labels)[patterns.clamp_r[clamped]]
+    return counts_rk / counts_rk.sum(axis=1, keepdims=True)
+
+
+def _any_of(share_rk: Floats, k: int) -> Floats:
+    """Put every row with a vote for label `k` there, all others by share among the rest."""
+    has = share_rk[:, k] > 0.02
+    away_rk = share_rk.copy()
+    away_rk[has, :] = 0.02 / share_rk.shape[1]
+    away_rk[has, k] += 0.98
+    return away_rk
+
+
+def _from_posterior(log_posterior: LogPosterior, posterior_rk: Floats) -> Parameters:
+    """One M-step from given label probabilities."""
+    patterns = log_posterior.patterns
+    n_labels = patterns.n_labels
+    items_k = log_posterior.pseudo_k + patterns.weight_r @ posterior_rk
+    weighted_rk = patterns.weight_r[:, None] * posterior_rk
+    row_v = np.repeat(np.arange(patterns.n_rows), np.diff(patterns.start_r))
+    n_codes = patterns.n_annotators * n_labels
+    votes_ck = np.column_stack(
+        [np.bincount(patterns.code_v, weights=weighted_rk[row_v, k], minlength=n_codes) for k in range(n_labels)]
+    )
+    votes_akv = votes_ck.reshape(-1, n_labels, n_labels).transpose(0, 2, 1) + log_posterior.pseudo_akv
+    # An annotator without pseudo-votes and without a vote on a label would divide nothing by nothing.
+    return Expectation(items_k + FLAT, votes_akv + FLAT, float("nan")).maximum()
+
+
+FLAT = 1e-3
