@@ -1,0 +1,288 @@
+"""Curvature at the mode → a Gaussian in log-ratio coordinates → draws of the parameters.
+
+The Hessian is exact, by Louis' identity: what the votes would tell with all labels known, less the covariance
+of that score given the votes. Dense to a few thousand parameters; beyond, exact blocks per annotator and a
+Krylov space for what couples them, so that no matrix of that size is ever formed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, cholesky, eigh, solve_triangular
+
+from moral_entropy.consensus import kernels
+from moral_entropy.consensus.model import LogPosterior, Parameters, over_blocks
+from moral_entropy.votes.table import Floats
+
+DENSE = 6_000
+"""Most parameters for which the curvature is held as a matrix."""
+
+KRYLOV = 48
+"""Directions in which annotators' coupling is resolved beyond `DENSE`."""
+
+LEAST_INFORMATION = 1e-3
+"""Share of the complete-data information granted to directions the votes leave flat."""
+
+
+class Gaussian(Protocol):
+    """Turns standard normal numbers into steps away from the mode."""
+
+    method: str
+    positive_definite: bool
+    smallest: float
+
+    def step(self, normal_ps: Floats) -> Floats:
+        """Give one step per column of standard normal numbers."""
+        ...
+
+
+def complete_blocks(log_posterior: LogPosterior, at: Parameters) -> tuple[Floats, Floats]:
+    """Information of prevalence and of each confusion row with all labels known, pseudo-counts included."""
+    expected = log_posterior.expect(at)
+    prevalence = _multinomial(expected.items_k.sum(), at.prevalence_k)
+    confusion = _multinomial(expected.votes_akv.sum(axis=-1), at.confusion_akv)
+    return prevalence, confusion
+
+
+def _multinomial(total: Floats, shares: Floats) -> Floats:
+    inner = shares[..., 1:]
+    outer = inner[..., :, None] * inner[..., None, :]
+    eye = np.eye(inner.shape[-1])
+    return np.asarray(total)[..., None, None] * (inner[..., :, None] * eye - outer)
+
+
+def information(log_posterior: LogPosterior, at: Parameters) -> Floats:
+    """Negative Hessian of the log posterior in log-ratio coordinates: `curvature_pp`, dense and symmetric."""
+    lower_pp = np.tril(lower_information(log_posterior, at))
+    return lower_pp + np.tril(lower_pp, -1).T
+
+
+def lower_information(log_posterior: LogPosterior, at: Parameters) -> Floats:
+    """The same, right only on and below the diagonal, which is all a Cholesky factor reads."""
+    curvature_pp = _block_diagonal(*complete_blocks(log_posterior, at))
+    patterns = log_posterior.patterns
+    kernels.add_missing_information(
+        patterns.start_r,
+        patterns.code_v,
+        patterns.weight_r,
+        log_posterior.posterior_rk(at),
+        at.confusion_akv,
+        curvature_pp,
+    )
+    return curvature_pp
+
+
+def _block_diagonal(prevalence: Floats, confusion: Floats) -> Floats:
+    n_other = len(prevalence)
+    n_rows = confusion.shape[0] * confusion.shape[1]
+    whole = np.zeros((n_other * (1 + n_rows),) * 2)
+    whole[:n_other, :n_other] = prevalence
+    first = n_other * (1 + np.arange(n_rows))[:, None, None]
+    down, across = np.indices((n_other, n_other))
+    whole[first + down, first + across] = confusion.reshape(n_rows, n_other, n_other)
+    return whole
+
+
+@dataclass(frozen=True, eq=False)
+class DenseGaussian:
+    """A Gaussian given by the Cholesky factor of its precision, `lower_pp` (or by a square root of its inverse)."""
+
+    lower_pp: Floats
+    positive_definite: bool
+    smallest: float
+    method: str = "dense"
+
+    def step(self, normal_ps: Floats) -> Floats:
+        """Solve with the factor: steps with the curvature's inverse as covariance."""
+        if self.positive_definite:
+            return solve_triangular(self.lower_pp, normal_ps, lower=True, trans="T", check_finite=False)
+        return self.lower_pp @ normal_ps
+
+
+def dense_gaussian(log_posterior: LogPosterior, at: Parameters) -> DenseGaussian:
+    """Factor the curvature; where it is not that of a maximum, grant flat directions a little information."""
+    curvature_pp = information(log_posterior, at)
+    scale_p = 1.0 / np.sqrt(_complete_diagonal(log_posterior, at))
+    try:
+        lower_pp = cholesky(curvature_pp, lower=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        value_q, vector_pq = eigh(curvature_pp * np.outer(scale_p, scale_p))
+        root_pq = scale_p[:, None] * vector_pq / np.sqrt(value_q.clip(min=LEAST_INFORMATION))
+        return DenseGaussian(root_pq, positive_definite=False, smallest=float(value_q[0]))
+    return DenseGaussian(lower_pp, positive_definite=True, smallest=_smallest_share(lower_pp, scale_p))
+
+
+def _complete_diagonal(log_posterior: LogPosterior, at: Parameters) -> Floats:
+    prevalence, confusion = complete_blocks(log_posterior, at)
+    return np.concatenate([np.diag(prevalence), np.einsum("akvv->akv", confusion).ravel()])
+
+
+def _smallest_share(lower_pp: Floats, scale_p: Floats, iterations: int = 30) -> float:
+    # Inverse iteration on the curvature scaled to complete-data information of 1.
+    vector_p = np.ones(len(scale_p)) / np.sqrt(len(scale_p))
+    share = 1.0
+    for _ in range(iterations):
+        half_p = solve_triangular(lower_pp, vector_p / scale_p, lower=True, check_finite=False)
+        next_p = solve_triangular(lower_pp, half_p, lower=True, trans="T", check_finite=False) / scale_p
+        before, share = share, 1.0 / float(np.linalg.norm(next_p))
+        vector_p = next_p * share
+        if abs(share - before) < 1e-3 * share:
+            break
+    return share
+
+
+def newton_step(log_posterior: LogPosterior, at: Parameters, gradient_p: Floats) -> Floats | None:
+    """Give the Newton step from here, or None where the curvature is not that of a maximum."""
+    try:
+        factor = cho_factor(lower_information(log_posterior, at), lower=True, check_finite=False, overwrite_a=True)
+    except np.linalg.LinAlgError:
+        return None
+    step_p: Floats = cho_solve(factor, gradient_p, check_finite=False)
+    return step_p
+
+
+def escape_direction(log_posterior: LogPosterior, at: Parameters) -> Floats | None:
+    """Give the direction in which a stationary point is a minimum, or None at a maximum."""
+    curvature_pp = information(log_posterior, at)
+    scale_p = 1.0 / np.sqrt(_complete_diagonal(log_posterior, at))
+    value_q, vector_pq = eigh(curvature_pp * np.outer(scale_p, scale_p), subset_by_index=(0, 0))
+    if value_q[0] >= -1e-9:
+        return None
+    direction_p = scale_p * vector_pq[:, 0]
+    # A fixed sign, so that the same votes always leave a saddle on the same side.
+    return direction_p * (np.sign(direction_p[np.abs(direction_p).argmax()]) or 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class KrylovGaussian:
+    """Blocks per annotator, and the coupling between them in a Krylov space.
+
+    With the block-diagonal curvature L L' the whole is L (I - C) L', and I - C is taken as the identity outside
+    the space spanned by `basis_pm`, in which its inverse square root is `root_mm`.
+    """
+
+    blocks: tuple[Floats, Floats]
+    basis_pm: Floats
+    root_mm: Floats
+    positive_definite: bool
+    smallest: float
+    method: str = "krylov"
+
+    def step(self, normal_ps: Floats) -> Floats:
+        """Correct the numbers inside the space, then solve with the blocks."""
+        inside_ms = self.basis_pm.T @ normal_ps
+        coupled_ps = normal_ps + self.basis_pm @ (self.root_mm @ inside_ms - inside_ms)
+        return _solve_blocks(self.blocks, coupled_ps, transposed=True)
+
+
+def krylov_gaussian(log_posterior: LogPosterior, at: Parameters, seed: int = 0) -> KrylovGaussian:
+    """Factor the blocks, and resolve their coupling by Lanczos iteration with full reorthogonalisation."""
+    operator = _Coupling(log_posterior, at)
+    n, m = log_posterior.n_parameters, min(KRYLOV, log_posterior.n_parameters)
+    basis_pm, tri = np.zeros((n, m)), np.zeros((m, m))
+    vector_p = np.random.default_rng(seed).standard_normal(n)
+    vector_p /= np.linalg.norm(vector_p)
+    size = m
+    for j in range(m):
+        basis_pm[:, j] = vector_p
+        image_p = operator(vector_p)
+        tri[j, j] = vector_p @ image_p
+        for _ in range(2):
+            image_p -= basis_pm[:, : j + 1] @ (basis_pm[:, : j + 1].T @ image_p)
+        norm = float(np.linalg.norm(image_p))
+        if j + 1 == m or norm < 1e-10:
+            size = j + 1
+            break
+        tri[j, j + 1] = tri[j + 1, j] = norm
+        vector_p = image_p / norm
+    value_q, vector_mq = eigh(tri[:size, :size])
+    root_mm = (vector_mq / np.sqrt(value_q.clip(min=LEAST_INFORMATION))) @ vector_mq.T
+    positive = bool(value_q[0] > 0)
+    return KrylovGaussian(operator.blocks, basis_pm[:, :size], root_mm, positive, float(value_q[0]))
+
+
+class _Coupling:
+    """The curvature between annotators, scaled so that each annotator's own block is the identity."""
+
+    def __init__(self, log_posterior: LogPosterior, at: Parameters) -> None:
+        self.log_posterior, self.at = log_posterior, at
+        self.posterior_rk = log_posterior.posterior_rk(at)
+        self.complete = complete_blocks(log_posterior, at)
+        self.blocks = self._own_blocks()
+
+    def _own_blocks(self) -> tuple[Floats, Floats]:
+        """Cholesky factors of the prevalence block and of every annotator's block."""
+        n_labels = self.log_posterior.patterns.n_labels
+        size = n_labels * (n_labels - 1)
+        prevalence, confusion = self.complete
+        own_app = np.zeros((len(confusion), size, size))
+        for k in range(n_labels):
+            rows = slice(k * (n_labels - 1), (k + 1) * (n_labels - 1))
+            own_app[:, rows, rows] = confusion[:, k]
+        patterns = self.log_posterior.patterns
+        items_kk = kernels.add_own_information(
+            patterns.start_r,
+            patterns.code_v,
+            patterns.weight_r,
+            self.posterior_rk,
+            self.at.confusion_akv,
+            own_app,
+        )
+        lower_app = _safe_cholesky(own_app, self.complete[1])
+        return _safe_cholesky(prevalence - items_kk[1:, 1:], prevalence), lower_app
+
+    def __call__(self, vector_p: Floats) -> Floats:
+        """Multiply with I - C."""
+        step_p = _solve_blocks(self.blocks, vector_p[:, None], transposed=True)[:, 0]
+        return _solve_blocks(self.blocks, self.curvature(step_p)[:, None], transposed=False)[:, 0]
+
+    def curvature(self, vector_p: Floats) -> Floats:
+        """Multiply with the whole curvature, in one pass over the votes."""
+        patterns = self.log_posterior.patterns
+        n_labels, n_other = patterns.n_labels, patterns.n_labels - 1
+        prevalence, confusion = self.complete
+        u_k, u_akv = vector_p[:n_other], vector_p[n_other:].reshape(-1, n_labels, n_other)
+        complete_k = prevalence @ u_k
+        complete_akv = np.einsum("akvw,akw->akv", confusion, u_akv)
+        full_akv = np.concatenate([np.zeros((*u_akv.shape[:2], 1)), u_akv], axis=-1)
+        gain_akv = full_akv - (self.at.confusion_akv * full_akv).sum(axis=-1, keepdims=True)
+        gain_ck = np.ascontiguousarray(gain_akv.transpose(0, 2, 1).reshape(-1, n_labels))
+        sum_ck, sum_k = self._pass(gain_ck, np.concatenate([[0.0], u_k]))
+        sum_akv = sum_ck.reshape(-1, n_labels, n_labels).transpose(0, 2, 1)
+        missing_akv = sum_akv - self.at.confusion_akv * sum_akv.sum(axis=-1, keepdims=True)
+        return np.concatenate([complete_k - sum_k[1:], (complete_akv - missing_akv[..., 1:]).ravel()])
+
+    def _pass(self, gain_ck: Floats, base_k: Floats) -> tuple[Floats, Floats]:
+        patterns, bound_b = self.log_posterior.patterns, self.log_posterior.bound_b
+        n_blocks = len(bound_b) - 1
+        out_bck = np.zeros((n_blocks, *gain_ck.shape))
+        total_bk = np.zeros((n_blocks, len(base_k)))
+        rows = (patterns.start_r, patterns.code_v, patterns.weight_r, self.posterior_rk)
+
+        def run(first: int, last: int) -> None:
+            kernels.covariance_pass(*rows, gain_ck, base_k, bound_b, first, last, out_bck, total_bk)
+
+        over_blocks(run, n_blocks, self.log_posterior.threads)
+        return out_bck.sum(axis=0), total_bk.sum(axis=0)
+
+
+def _safe_cholesky(blocks: Floats, complete: Floats) -> Floats:
+    """Factor each block, granting flat directions a little information first."""
+    value, vector = np.linalg.eigh(blocks)
+    least = LEAST_INFORMATION * np.linalg.eigvalsh(complete).max(axis=-1)
+    least = least.max(axis=-1) if least.ndim > value.ndim - 1 else least
+    value = np.maximum(value, np.asarray(least)[..., None])
+    return np.linalg.cholesky((vector * value[..., None, :]) @ np.swapaxes(vector, -1, -2))
+
+
+def _solve_blocks(blocks: tuple[Floats, Floats], right_ps: Floats, *, transposed: bool) -> Floats:
+    prevalence, confusion = blocks
+    if transposed:
+        prevalence, confusion = prevalence.T, np.swapaxes(confusion, -1, -2)
+    n_other, size = len(prevalence), confusion.shape[-1]
+    head = np.linalg.solve(prevalence, right_ps[:n_other])
+    tail = np.linalg.solve(confusion, right_ps[n_other:].reshape(-1, size, right_ps.shape[-1]))
+    return np.concatenate([head, tail.reshape(-1, right_ps.shape[-1])])

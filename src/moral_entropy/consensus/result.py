@@ -1,0 +1,197 @@
+"""Consensus: what a fit returns.
+
+One `QuestionFit` per ballot, side by side in a `Consensus`. Frozen, and complete: parameters at the mode,
+how the climb ended, the curvature, the posterior draws, and every item's probabilities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moral_entropy.consensus.patterns import Patterns
+from moral_entropy.consensus.priors import Priors
+from moral_entropy.votes.table import Ballot, Floats, Ints, Votes
+
+
+@dataclass(frozen=True)
+class Climb:
+    """How the search for the mode ended.
+
+    Parameters
+    ----------
+    solver
+        "em" or "adam".
+    log_posterior
+        At the mode: marginal likelihood, plus (alpha - 1) log prevalence, plus (beta - 1) log confusion;
+        constants left out.
+    gradient_norm
+        Largest absolute derivative of it, in log-ratio coordinates.
+    passes
+        Passes over the votes, all starts together.
+    converged
+        Whether the gradient met the tolerance.
+    modes
+        Log posterior reached from each start, by the name of the start.
+    """
+
+    solver: str
+    log_posterior: float
+    gradient_norm: float
+    passes: int
+    converged: bool
+    modes: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """What the Laplace step found at the mode.
+
+    Parameters
+    ----------
+    method
+        "dense", "krylov", or "none" when no draws were asked for.
+    coordinates
+        "jacobian", "paper" or "logit-mode".
+    positive_definite
+        Whether the curvature is that of a maximum.
+    smallest
+        Smallest eigenvalue of the curvature relative to that with all labels known: the share of information
+        left in the worst direction. NaN where it was not computed.
+    """
+
+    method: str
+    coordinates: str
+    positive_definite: bool
+    smallest: float
+
+
+@dataclass(frozen=True, eq=False)
+class DrawSummary:
+    """Each item's posterior over the draws. Axes: **i** item, **k** label.
+
+    Parameters
+    ----------
+    mean_ik
+        Mean over draws of the label probabilities: the paper's p.
+    low_i, high_i
+        Central interval of one label's probability: the positive one of two labels, else the consensus label.
+    expected_entropy_i
+        Mean over draws of the entropy, in nats: the aleatoric part.
+    """
+
+    mean_ik: Floats
+    low_i: Floats
+    high_i: Floats
+    expected_entropy_i: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class QuestionFit:
+    """The consensus on one ballot. Axes: **i** item, **a** annotator, true **k**, **v**oted, **s** draw.
+
+    Parameters
+    ----------
+    ballot
+        The votes that were fitted.
+    patterns
+        The same votes with identical items collapsed.
+    prevalence_k, confusion_akv
+        Parameters at the mode.
+    posterior_ik
+        Label probabilities at the mode (`p_map`).
+    climb, curvature
+        How the mode was found, and what it looks like.
+    prevalence_sk, confusion_sakv
+        Posterior draws of the parameters.
+    summary
+        Every item's probabilities over those draws.
+    """
+
+    ballot: Ballot
+    patterns: Patterns
+    prevalence_k: Floats
+    confusion_akv: Floats
+    posterior_ik: Floats
+    climb: Climb
+    curvature: Curvature
+    prevalence_sk: Floats
+    confusion_sakv: Floats
+    summary: DrawSummary
+
+    @property
+    def question(self) -> str:
+        """Name of the question."""
+        return self.ballot.question
+
+    @property
+    def n_draws(self) -> int:
+        """How many posterior draws there are."""
+        return len(self.prevalence_sk)
+
+    @cached_property
+    def label_i(self) -> NDArray[np.int16]:
+        """Index of the consensus label: positive when p >= 1/2, of more than two the likeliest."""
+        mean_ik = self.summary.mean_ik
+        if self.ballot.n_labels == 2:
+            positive = self.ballot.positive
+            return np.where(mean_ik[:, positive] >= 0.5, positive, 1 - positive).astype(np.int16)
+        return mean_ik.argmax(axis=1).astype(np.int16)
+
+    def posterior_draws(self, items: slice | Ints = slice(None)) -> Floats:
+        """Give the label probabilities of some items in every draw: `posterior_sik`.
+
+        Parameters
+        ----------
+        items
+            Which items of the ballot, by position. All of them take draws × items × labels × 8 bytes.
+        """
+        from moral_entropy.consensus.draws import posterior_of_rows
+
+        row_i = self.patterns.row_i[items]
+        row_r, at_i = np.unique(row_i, return_inverse=True)
+        return posterior_of_rows(self.patterns, self.prevalence_sk, self.confusion_sakv, row_r)[:, at_i]
+
+    def chunks(self, size: int = 65_536) -> Iterator[slice]:
+        """Cut the items in consecutive slices, so that draws × items never has to be held whole."""
+        for start in range(0, self.ballot.n_items, size):
+            yield slice(start, min(start + size, self.ballot.n_items))
+
+
+@dataclass(frozen=True, eq=False)
+class Consensus:
+    """The consensus on every question.
+
+    Parameters
+    ----------
+    votes
+        What was fitted.
+    fits
+        One per ballot of `votes`, in the same order.
+    priors
+        The priors of the fit.
+    seed
+        Of the draws.
+    interval
+        Mass of every central interval, such as 0.9.
+    """
+
+    votes: Votes
+    fits: tuple[QuestionFit, ...]
+    priors: Priors
+    seed: int
+    interval: float
+
+    @property
+    def converged(self) -> bool:
+        """Whether every climb met its tolerance."""
+        return all(fit.climb.converged for fit in self.fits)
+
+    @cached_property
+    def posterior_ik(self) -> Floats:
+        """Posterior mean of the label probabilities, of all fits one below the other."""
+        return np.concatenate([fit.summary.mean_ik for fit in self.fits])
