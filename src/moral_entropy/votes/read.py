@@ -1,0 +1,184 @@
+"""Read votes: files and dataframes → `Votes`.
+
+The one door through which a user's columns come in; behind it there are only codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from moral_entropy.progress import Advance, bar
+from moral_entropy.votes.build import build_ballots
+from moral_entropy.votes.columns import find_columns
+from moral_entropy.votes.counted import read_counted
+from moral_entropy.votes.facts import read_domains, read_extra, read_texts
+from moral_entropy.votes.known import read_known
+from moral_entropy.votes.labels import Tally
+from moral_entropy.votes.layout import Shape, choose_layout
+from moral_entropy.votes.long import read_long
+from moral_entropy.votes.marks import Sheet
+from moral_entropy.votes.options import Layout, OnRepeat, Options
+from moral_entropy.votes.source import Source, open_source
+from moral_entropy.votes.table import Reading, Votes
+from moral_entropy.votes.wide import read_wide
+
+
+def read_votes(
+    source: Any,
+    *,
+    item: str | None = None,
+    annotator: str | None = None,
+    label: str | None = None,
+    question: str | None = None,
+    domain: str | None = None,
+    text: str | None = None,
+    gold: str | None = None,
+    published: str | None = None,
+    count: str | None = None,
+    positive: object | None = None,
+    layout: Layout = "auto",
+    multilabel: str | None = None,
+    questions: Sequence[str] | None = None,
+    labels: str | Path | Mapping[str, str | bool] | None = None,
+    on_repeat: OnRepeat = "error",
+    anonymous: bool = False,
+    counts: Sequence[str] | None = None,
+    of: int | str | None = None,
+    gold_file: str | Path | None = None,
+    classes: int | Sequence[object] | None = None,
+    keep: Sequence[str] = (),
+) -> Votes:
+    """Read votes from a file or a dataframe.
+
+    Rows are votes (item, annotator, label), or items with a column per annotator. Columns that are not named
+    are guessed from their names, and `Votes.reading` says how; an empty name means "none, do not guess".
+    The order of rows never matters, save for `on_repeat="first"` and `"last"`.
+
+    Parameters
+    ----------
+    source
+        A path (CSV, TSV, Parquet, JSON Lines, a JSON array of records, or gzip of these), a glob of Parquet
+        parts, or a dataframe: polars, pandas, pyarrow, and whatever else narwhals knows.
+    item, annotator, label
+        Columns of the vote.
+    question
+        Column that says which question a row answers.
+    domain, text
+        Columns that describe the item.
+    gold, published
+        Columns with the true label, and with labels someone already shipped.
+    count
+        How many items a row of the wide layout stands for, or how many anonymous votes a long one does.
+    positive
+        The positive label; by default 1, true, yes, positive, y or t, else the one that sorts last.
+    layout
+        "long", "wide", or "auto" to tell from the columns.
+    multilabel
+        Separator of cells such as `care,harm`; every label becomes a yes/no question.
+    questions
+        0/1 columns, each a question of its own.
+    labels
+        Which labels to merge and to leave out: a TOML file with lines such as `harm = "care"` and `nm = ""`,
+        or a mapping.
+    on_repeat
+        What to do when an annotator voted twice on an item: "error", keep the "first" or the "last" vote,
+        or "count" each as a vote of its own.
+    anonymous
+        Votes without annotators: all share one confusion matrix.
+    counts
+        Columns, one per class, that hold how many chose it.
+    of
+        How many voted, a number or a column, when `questions` hold how many said yes.
+    gold_file
+        File with columns item, gold and, if there are several, question.
+    classes
+        All labels, or how many there are, when some may not occur.
+    keep
+        Further columns about items to carry along.
+
+    Returns
+    -------
+    Votes
+        Coded, sorted and checked.
+
+    Raises
+    ------
+    VotesError
+        If the votes cannot be read or make no sense.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> table = pl.DataFrame({"text_id": [7, 7, 9], "rater": ["ann", "bob", "ann"], "vote": ["yes", "no", "no"]})
+    >>> votes = read_votes(table)
+    >>> votes.items.to_list(), votes.annotators.to_list(), votes.ballots[0].counts_ik.tolist()
+    ([7, 9], ['ann', 'bob'], [[1, 1], [1, 0]])
+    >>> votes.reading.columns
+    {'item': 'text_id', 'annotator': 'rater', 'label': 'vote'}
+    """
+    options = Options(
+        item=item, annotator=annotator, label=label, question=question, domain=domain, text=text, gold=gold,
+        published=published, count=count, positive=None if positive is None else str(positive), layout=layout,
+        multilabel=multilabel, questions=_listed(questions), labels=labels, on_repeat=on_repeat,
+        anonymous=anonymous, counts=_listed(counts), of=of, gold_file=gold_file, classes=classes,
+        keep=_listed(keep),
+    )  # fmt: skip
+    with bar("reading") as advance:
+        return _read(open_source(source), options, advance)
+
+
+def _listed(names: Sequence[str] | None) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names or ())
+
+
+def _read(source: Source, options: Options, advance: Advance) -> Votes:
+    tally = Tally()
+    advance(0.1)
+    shape = choose_layout(source, find_columns(source.columns, options, source.name), options, tally)
+    sheet = _read_sheet(source, shape, options, tally)
+    advance(0.5)
+    found, rows = shape.found, sheet.rows
+    asked = [marks.question for marks in sheet.marks]
+    known = {role: read_known(role, source, found, rows, options, asked, tally) for role in ("gold", "published")}
+    domains, domain_i = read_domains(source, found, rows, tally)
+    texts = read_texts(source, found, rows)
+    extra = read_extra(source, options, rows, tally)
+    advance(0.7)
+    annotators, ballots = build_ballots(sheet, options, known, tally, source.name)
+    return Votes(
+        items=rows.items,
+        annotators=annotators,
+        ballots=ballots,
+        domains=domains,
+        domain_i=domain_i,
+        texts=texts,
+        anonymous=options.anonymous,
+        reading=_reading(source, shape, options, tally),
+        extra=extra,
+    )
+
+
+def _read_sheet(source: Source, shape: Shape, options: Options, tally: Tally) -> Sheet:
+    if shape.layout == "wide":
+        return read_wide(source, shape.found, options, tally, shape.voters)
+    read = read_counted if shape.layout == "counted" else read_long
+    return read(source, shape.found, options, tally)
+
+
+def _reading(source: Source, shape: Shape, options: Options, tally: Tally) -> Reading:
+    columns = dict(shape.found.column)
+    several = {"annotators": shape.voters, "questions": options.questions, "counts": options.counts}
+    columns |= {role: ", ".join(names) for role, names in several.items() if names}
+    if options.gold_file is not None:
+        columns["gold"] = Path(options.gold_file).name
+    return Reading(
+        source=source.name,
+        sha256=source.sha256,
+        columns=columns,
+        guessed=shape.found.guessed,
+        rows=source.rows,
+        dropped=dict(sorted(tally.dropped.items())),
+        notes=tuple(tally.notes),
+    )

@@ -1,0 +1,349 @@
+"""Values: what a cell says, whatever its type, as a small integer.
+
+Takes a column, returns its distinct values in canonical form, sorted, and one code per row. Never makes a
+Python object per row: cells are reduced to their distinct values first, and only those are looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from moral_entropy.votes.table import UNKNOWN, Ints
+
+if TYPE_CHECKING:
+    import polars as pl
+
+MISSING = frozenset({"", "NA", "<NA>", "NaN", "nan", "null", "NULL"})
+"""Texts that stand for an empty cell. "none" is not one of them: in some corpora it is a label."""
+
+BLOCK = 1 << 22
+NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?")
+INTEGRAL = r"^-?(0|[1-9]\d{0,17})(\.0+)?$"
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """A column as codes. Axis: **r** row.
+
+    Parameters
+    ----------
+    values
+        The distinct values, canonical and sorted.
+    code_r
+        For every row the position of its value; `UNKNOWN` where the cell is empty.
+    """
+
+    values: pl.Series
+    code_r: Ints
+
+    @property
+    def complete(self) -> bool:
+        """Whether no row is empty."""
+        return not len(self.code_r) or int(self.code_r.min()) >= 0
+
+
+def code_ids(column: pl.Series, *, textual: bool = False) -> Coded:
+    """Code a column of ids: integers where all of them are, else stripped strings.
+
+    Parameters
+    ----------
+    column
+        The ids, of any type.
+    textual
+        Whether the column comes from a file without types, so that "7" may well be a number.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> ids = code_ids(pl.Series([2.0, 1.0, None]))
+    >>> ids.values.to_list(), ids.code_r.tolist()
+    ([1, 2], [1, 0, -1])
+    >>> code_ids(pl.Series(["10", "9", "a "]), textual=True).values.to_list()
+    ['10', '9', 'a']
+    """
+    if textual:
+        column = _typed_integers(column)
+    found, code_r = distinct_cells(column)
+    if found.dtype.is_integer():
+        return Coded(found, code_r)
+    return _regroup(_canonical_ids(found, textual), code_r)
+
+
+def code_labels(column: pl.Series) -> Coded:
+    """Code a column of labels: always strings, and `0`, `0.0` and `"0"` are one label.
+
+    Parameters
+    ----------
+    column
+        The labels, of any type.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> labels = code_labels(pl.Series(["10", " 9", "9.0", "NA"]))
+    >>> labels.values.to_list(), labels.code_r.tolist()
+    (['9', '10'], [1, 0, 0, -1])
+    """
+    import polars as pl
+
+    found, code_r = distinct_cells(column)
+    names = canonical_labels(found.to_list())
+    order = {name: k for k, name in enumerate(sort_labels(name for name in names if name is not None))}
+    return Coded(pl.Series(list(order), dtype=pl.String), recode(code_r, [_place(order, name) for name in names]))
+
+
+def recode(code_r: Ints, new_of: Sequence[int] | Ints) -> Ints:
+    """Replace every code by `new_of[code]`; an empty row stays empty.
+
+    Parameters
+    ----------
+    code_r
+        The codes, `UNKNOWN` where there is none.
+    new_of
+        The new code for every old one.
+
+    Examples
+    --------
+    >>> recode(np.array([0, -1, 1]), [5, -1]).tolist()
+    [5, -1, -1]
+    """
+    # The code of an empty row, -1, finds the last entry.
+    lookup = np.append(np.asarray(new_of, dtype=np.int64), UNKNOWN)
+    narrow: Ints = lookup.astype(_code_type(int(lookup.max(initial=0)) + 1))
+    return narrow[code_r]
+
+
+def count_codes(code_v: Ints, n_codes: int) -> Ints:
+    """Count how often each code occurs, empty rows aside, without a copy of the whole array.
+
+    Examples
+    --------
+    >>> count_codes(np.array([2, 0, -1, 2]), 4).tolist()
+    [1, 0, 2, 0]
+    """
+    counts = np.zeros(n_codes + 1, dtype=np.int64)
+    for at in range(0, len(code_v), BLOCK):
+        counts += np.bincount(code_v[at : at + BLOCK].astype(np.int64) + 1, minlength=n_codes + 1)
+    return counts[1:]
+
+
+def canonical_labels(values: Iterable[Any]) -> list[str | None]:
+    """Give each value its one spelling; `None` for an empty cell.
+
+    Parameters
+    ----------
+    values
+        Distinct cells of one column.
+
+    Examples
+    --------
+    >>> canonical_labels([1, 2.0, " 1.50", "NA", float("nan"), "care "])
+    ['1', '2', '1.5', None, None, 'care']
+    >>> canonical_labels(["True", "FALSE"])
+    ['true', 'false']
+    """
+    names = [canonical_label(value) for value in values]
+    folded = {name.casefold() for name in names if name is not None}
+    if folded <= {"true", "false"}:
+        return [None if name is None else name.casefold() for name in names]
+    return names
+
+
+def canonical_label(value: Any) -> str | None:
+    """Give one value its spelling; `None` for an empty cell."""
+    if value is None or value != value:
+        return None
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, Integral):
+        return str(int(value))
+    if isinstance(value, Real) and float(value).is_integer():
+        return str(int(float(value)))
+    text = str(value).strip()
+    if text in MISSING:
+        return None
+    return _plain_number(text) if NUMBER.fullmatch(text) else text
+
+
+def sort_labels(labels: Iterable[str]) -> list[str]:
+    """Sort distinct labels: as numbers if all of them are, else as text.
+
+    Examples
+    --------
+    >>> sort_labels(["10", "9", "-1"]), sort_labels(["10", "9", "x"])
+    (['-1', '9', '10'], ['10', '9', 'x'])
+    """
+    distinct = set(labels)
+    if all(NUMBER.fullmatch(label) for label in distinct):
+        return sorted(distinct, key=lambda label: (float(label), label))
+    return sorted(distinct)
+
+
+def series_of(name: str, values: list[Any]) -> pl.Series:
+    """Make a column of Python objects; of mixed types, each is spelt as a label.
+
+    Parameters
+    ----------
+    name
+        Name of the column.
+    values
+        Its cells, `None` where empty.
+
+    Examples
+    --------
+    >>> series_of("label", [1, "1", True, None]).to_list()
+    ['1', '1', '1', None]
+    """
+    import polars as pl
+
+    kinds = {type(value) for value in values if value is not None}
+    try:
+        if len(kinds) <= 1 or kinds == {int, float}:
+            return pl.Series(name, values, dtype=pl.Float64 if len(kinds) == 2 else None)
+    except (TypeError, OverflowError, pl.exceptions.PolarsError):
+        pass
+    numbers = any(issubclass(kind, Real) and not issubclass(kind, (bool, np.bool_)) for kind in kinds)
+    numbers = numbers or any(isinstance(value, str) and NUMBER.fullmatch(value.strip()) for value in values)
+    return pl.Series(name, [_spell(value, numbers) for value in values], dtype=pl.String)
+
+
+def _spell(value: Any, among_numbers: bool) -> str | None:
+    # Beside 0 and 1, true and false mean the same two things.
+    if among_numbers and isinstance(value, (bool, np.bool_)):
+        return str(int(value))
+    return canonical_label(value)
+
+
+def _plain_number(text: str) -> str:
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
+def _place(order: dict[str, int], name: str | None) -> int:
+    return UNKNOWN if name is None else order[name]
+
+
+def _code_type(n_values: int) -> type[np.int16] | type[np.int32]:
+    return np.int16 if n_values <= np.iinfo(np.int16).max else np.int32
+
+
+def _typed_integers(column: pl.Series) -> pl.Series:
+    """Turn text into integers if nothing is lost: "007" stays text."""
+    import polars as pl
+
+    if column.dtype != pl.String:
+        return column
+    whole = column.cast(pl.Int64, strict=False)
+    if whole.null_count() == column.null_count() and (whole.cast(pl.String) == column).all():
+        return whole
+    return column
+
+
+def _canonical_ids(found: pl.Series, textual: bool) -> pl.Series:
+    import polars as pl
+
+    if found.dtype.is_float():
+        whole = found.is_finite() & (found == found.floor()) & (found.abs() < 2**53)
+        return found.cast(pl.Int64) if whole.all() else found.cast(pl.String)
+    text = found.cast(pl.String).str.strip_chars()
+    text = text.set(text.is_in(list(MISSING)), None)
+    if textual and text.str.contains(INTEGRAL).all():
+        return text.str.replace(r"\.0+$", "").cast(pl.Int64)
+    return text
+
+
+def distinct_cells(column: pl.Series) -> tuple[pl.Series, Ints]:
+    """Give the distinct cells of a column, and for each row which it is."""
+    import polars as pl
+
+    if column.dtype == pl.Boolean:
+        code_r = column.cast(pl.Int16).fill_null(UNKNOWN).to_numpy()
+        return pl.Series([False, True]), code_r
+    if column.dtype == pl.UInt64 and (column.max() or 0) > np.iinfo(np.int64).max:  # type: ignore[operator]
+        column = column.cast(pl.String)
+    if column.dtype.is_integer():
+        return _distinct_integers(column)
+    if column.dtype.is_float():
+        column = column.fill_nan(None)
+        found = column.drop_nulls().unique().sort()
+        return found, _positions(column, found.to_numpy())
+    text = _as_text(column)
+    found = text.drop_nulls().unique()
+    code = text.cast(pl.Enum(found)).to_physical().cast(pl.Int32)
+    return found, code.fill_null(UNKNOWN).to_numpy()
+
+
+def _as_text(column: pl.Series) -> pl.Series:
+    import polars as pl
+
+    if column.dtype == pl.String:
+        return column
+    try:
+        return column.cast(pl.String)
+    except pl.exceptions.PolarsError:
+        return pl.Series(column.name, [canonical_label(value) for value in column.to_list()], dtype=pl.String)
+
+
+def _distinct_integers(column: pl.Series) -> tuple[pl.Series, Ints]:
+    import polars as pl
+
+    present = column.drop_nulls() if column.null_count() else column
+    if not len(present):
+        return pl.Series([], dtype=pl.Int64), np.full(len(column), UNKNOWN, dtype=np.int16)
+    low, high = int(present.min()), int(present.max())  # type: ignore[arg-type]
+    span = high - low + 1
+    if span > max(2 * len(column), 1 << 16):
+        found = present.unique().sort().cast(pl.Int64)
+        return found, _positions(column, found.to_numpy())
+    # A narrow range needs no sorting: tick off what occurs, and number the ticks.
+    seen = np.zeros(span, dtype=np.bool_)
+    for _, cells, _ in _blocks(column, low):
+        seen[cells - low] = True
+    place = np.cumsum(seen, dtype=np.int32)
+    place -= 1
+    place = place.astype(_code_type(int(place[-1]) + 1), copy=False)
+    code_r = np.empty(len(column), dtype=place.dtype)
+    for at, cells, empty in _blocks(column, low):
+        code_r[at : at + len(cells)] = (
+            np.where(empty, UNKNOWN, place[cells - low]) if empty.any() else place[cells - low]
+        )
+    return pl.Series(np.flatnonzero(seen) + low), code_r
+
+
+def _positions(column: pl.Series, found: Any) -> Ints:
+    code_r = np.empty(len(column), dtype=_code_type(len(found)))
+    for at, cells, empty in _blocks(column, found[0] if len(found) else 0):
+        place = np.searchsorted(found, cells)
+        place[empty] = UNKNOWN
+        code_r[at : at + len(cells)] = place
+    return code_r
+
+
+def _blocks(column: pl.Series, fill: Any) -> Iterator[tuple[int, Any, Any]]:
+    """Walk down a column of numbers: where the block starts, its cells, which of them are empty."""
+    import polars as pl
+
+    wide = pl.Float64 if column.dtype.is_float() else pl.Int64
+    for at in range(0, len(column), BLOCK):
+        block = column.slice(at, BLOCK)
+        yield at, block.cast(wide).fill_null(fill).to_numpy(), block.is_null().to_numpy()
+
+
+def _regroup(canonical: pl.Series, code_r: Ints) -> Coded:
+    """Merge distinct cells that mean the same, and sort what is left."""
+    import polars as pl
+
+    values = canonical.drop_nulls().unique().sort()
+    if values.dtype == pl.String:
+        place = canonical.cast(pl.Enum(values)).to_physical().cast(pl.Int32)
+    else:
+        place = pl.Series(np.searchsorted(values.to_numpy(), canonical.fill_null(0).to_numpy()))
+        place = place.set(canonical.is_null(), None)
+    return Coded(values, recode(code_r, place.cast(pl.Int64).fill_null(UNKNOWN).to_numpy()))

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from moral_entropy.errors import VotesError
+from moral_entropy.votes import read_votes
+
+ROWS = [("q1", "ann", "yes"), ("q1", "bob", "no"), ("q2", "ann", "no"), ("ü 3", "bob", "yes")]
+FRAME = pl.DataFrame(ROWS, schema=["item", "annotator", "label"], orient="row")
+
+
+def text(delimiter=",", end="\n"):
+    return "".join(delimiter.join(row) + end for row in [FRAME.columns, *ROWS])
+
+
+def parquet():
+    buffer = io.BytesIO()
+    FRAME.write_parquet(buffer)
+    return buffer.getvalue()
+
+
+CONTENT = {
+    "votes.csv": text().encode(),
+    "semicolons.csv": text(";").encode(),
+    "bars.txt": text("|").encode(),
+    "votes.tsv": text("\t").encode(),
+    "tabs.csv": text("\t").encode(),
+    "windows.csv": b"\xef\xbb\xbf" + text(end="\r\n").encode(),
+    "no-last-line-end.csv": text().rstrip("\n").encode(),
+    "blank-lines.csv": text().replace("q2", "\nq2").encode() + b"\n\n",
+    "votes.parquet": parquet(),
+    "really-parquet.csv": parquet(),
+    "votes.jsonl": b"".join(json.dumps(row).encode() + b"\n" for row in FRAME.to_dicts()),
+    "votes.json": json.dumps(FRAME.to_dicts()).encode(),
+    "really-lines.json": b"\n".join(json.dumps(row, ensure_ascii=False).encode() for row in FRAME.to_dicts()),
+    "votes": text().encode(),
+}
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize("name", CONTENT)
+def test_every_format_gives_the_same_votes(name, zipped, write, spelt):
+    content = gzip.compress(CONTENT[name], mtime=0) if zipped else CONTENT[name]
+    votes = read_votes(write(content, name + ".gz" * zipped))
+    assert spelt(votes) == sorted(ROWS)
+    assert votes.reading.sha256 == hashlib.sha256(content).hexdigest()
+    assert votes.reading.rows == 4
+
+
+def test_gzip_is_known_by_its_bytes(write, spelt):
+    assert spelt(read_votes(str(write(gzip.compress(text().encode()), "votes.csv")))) == sorted(ROWS)
+
+
+def test_parquet_in_parts(tmp_path, spelt):
+    FRAME[:2].write_parquet(tmp_path / "part-0.parquet")
+    FRAME[2:].write_parquet(tmp_path / "part-1.parquet")
+    by_glob = read_votes(str(tmp_path / "part-*.parquet"))
+    by_list = read_votes([tmp_path / "part-1.parquet", tmp_path / "part-0.parquet"])
+    assert spelt(by_glob) == spelt(by_list) == sorted(ROWS)
+    assert by_glob.reading.sha256 == by_list.reading.sha256 != ""
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        FRAME,
+        FRAME.lazy(),
+        pd.DataFrame(ROWS, columns=FRAME.columns),
+        pd.DataFrame(ROWS, columns=FRAME.columns, dtype=object),
+        pd.DataFrame(ROWS, columns=FRAME.columns).astype("category"),
+        pa.table({name: [row[k] for row in ROWS] for k, name in enumerate(FRAME.columns)}),
+    ],
+    ids=["polars", "lazy", "pandas", "pandas-object", "pandas-category", "pyarrow"],
+)
+def test_every_dataframe_gives_the_same_votes(frame, spelt):
+    votes = read_votes(frame)
+    assert spelt(votes) == sorted(ROWS)
+    assert votes.reading.sha256 == ""
+
+
+def test_pandas_with_holes_and_mixed_types(spelt):
+    frame = pd.DataFrame(
+        {
+            "item": [1.0, 1.0, 2.0, np.nan],
+            "annotator": pd.array([7, 8, 7, 7], dtype="Int64"),
+            "label": np.array([0, "0", 1.0, 1], dtype=object),
+        }
+    )
+    votes = read_votes(frame)
+    assert spelt(votes) == [(1, 7, "0"), (1, 8, "0"), (2, 7, "1")]
+    assert votes.reading.dropped == {"no item": 1}
+
+
+def test_json_lines_of_mixed_types_and_missing_keys(write, spelt):
+    lines = '{"item": 1, "annotator": "a", "label": 0}\n{"item": 1, "annotator": "b", "label": "0"}\n'
+    lines += '{"item": 2, "annotator": "a", "label": 1.0}\n\n{"item": 2, "annotator": "b"}\n'
+    votes = read_votes(write(lines, "votes.jsonl"))
+    assert spelt(votes) == [(1, "a", "0"), (1, "b", "0"), (2, "a", "1")]
+    assert votes.reading.dropped == {"no label": 1}
+
+
+def test_quoted_cells_keep_commas_and_line_ends(write):
+    votes = read_votes(write('item,annotator,label,text\n1,a,x,"one, two\nthree"\n1,b,y,"say ""hi"""\n'))
+    assert votes.texts.to_list() == ["one, two\nthree"]
+
+
+def test_a_text_item_longer_than_a_block_of_the_utf8_check_is_located_exactly(write):
+    head = b"item,annotator,label\n" + b"1,a,x\n" * 3_000_000
+    with pytest.raises(VotesError, match=rf"byte {len(head) + 2:,} \(line 3,000,002\) is 0xe9"):
+        read_votes(write(head + b"2,\xe9,x\n"))
+
+
+BAD = {
+    "empty": (b"", "votes.csv", r"votes.csv is empty \(0 bytes\)"),
+    "blank": (b"\n \n", "votes.csv", "nothing but blank space"),
+    "header only": (b"item,annotator,label\n", "votes.csv", r"a header \(item, annotator, label\) but no rows"),
+    "no header": (b"1,2,0\n2,2,1\n", "votes.csv", "no header: its first line is 1, 2, 0"),
+    "one column": (b"item\n1\n2\n", "votes.csv", "only one column, 'item'"),
+    "latin-1": (b"item,annotator,label\n1,Ren\xe9,x\n", "votes.csv", r"byte 26 \(line 2\) is 0xe9.*iconv -f WIN"),
+    "utf-16": ("item,annotator\n".encode("utf-16"), "votes.csv", "byte 0 .*iconv -f UTF-16"),
+    "ragged": (b"item,annotator,label\n1,a,x\n1,b,x,y\n", "votes.csv", "line 3 of votes.csv has 4 cells"),
+    "open quote": (b'item,annotator,label\n1,a,"x\n1,b,y\n', "votes.csv", "Is a double quote left open"),
+    "truncated parquet": (parquet()[:-20], "votes.parquet", "damaged or truncated Parquet"),
+    "no parquet": (b"item,annotator,label\n", "votes.parquet", "is not a Parquet file"),
+    "truncated gzip": (gzip.compress(text().encode())[:-12], "votes.csv.gz", "damaged gzip"),
+    "excel": (b"PK\x03\x04abc", "votes.xlsx", "Excel workbook"),
+    "json of one record": (b'{"a": 1}', "votes.json", "only one column"),
+    "json of a number": (b"17", "votes.json", "not a list of votes"),
+    "json cut short": (b'[{"item": 1', "votes.json", "is no JSON"),
+    "json lines cut short": (b'{"item": 1}\n{"item":', "votes.jsonl", "line 2 of votes.jsonl is no JSON"),
+    "json lines of numbers": (b"1\n2\n", "votes.jsonl", "record 1 of votes.jsonl is no record"),
+    "empty json array": (b"[]", "votes.json", "no columns"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_files_are_named_with_the_fix(case, write):
+    content, name, message = BAD[case]
+    with pytest.raises(VotesError, match=message) as error:
+        read_votes(write(content, name))
+    assert "\n" not in str(error.value)
+
+
+def test_truncated_parquet_data_pages(write):
+    frame = pl.DataFrame({"item": np.arange(5000), "annotator": np.arange(5000) % 3, "label": np.arange(5000) % 2})
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, compression="zstd")
+    whole = bytearray(buffer.getvalue())
+    whole[8:400] = b"\xff" * 392
+    with pytest.raises(VotesError, match=r"votes.parquet"):
+        read_votes(write(bytes(whole), "votes.parquet"))
+
+
+def test_missing_files(tmp_path):
+    with pytest.raises(VotesError, match=r"there is no file .*nowhere.csv"):
+        read_votes(tmp_path / "nowhere.csv")
+    with pytest.raises(VotesError, match="no file matches"):
+        read_votes(str(tmp_path / "*.parquet"))
+    with pytest.raises(VotesError, match=r"is a folder. Name a file, or Parquet parts"):
+        read_votes(tmp_path)
+    with pytest.raises(VotesError, match="list of files is empty"):
+        read_votes([])
+
+
+def test_only_parquet_comes_in_parts(write):
+    paths = [write(text(), "a.csv"), write(text(), "b.csv")]
+    with pytest.raises(VotesError, match="Only Parquet can be read in several parts"):
+        read_votes(paths)
+
+
+def test_what_is_no_source():
+    with pytest.raises(VotesError, match="a path or a dataframe, not from int"):
+        read_votes(3)
+    with pytest.raises(VotesError, match="Name the columns by strings"):
+        read_votes(pd.DataFrame([[1, 2, 3]]))
