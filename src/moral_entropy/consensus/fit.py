@@ -27,6 +27,9 @@ from moral_entropy.votes.table import Ballot, Floats, Votes
 SOLVERS = ("em", "adam")
 COORDINATES = ("jacobian", "paper", "logit-mode")
 
+EDGE = 1e-6
+"""Probability below which a mode counts as lying on the edge of the simplex."""
+
 Progress = Callable[[str, float], None]
 """Called with the name of a stage and the share of it done."""
 
@@ -196,8 +199,10 @@ def _draw(
     if settings.draws == 0:
         nothing = unpack(np.empty((0, simplex.n_parameters)), n_labels)
         return Curvature("none", settings.coordinates, True, float("nan")), nothing
-    target = simplex if settings.coordinates == "paper" else log_ratio
-    centre = mode_in_log_ratios(log_ratio, at) if settings.coordinates == "logit-mode" else at
+    # On the edge of the simplex, where flat priors let a mode lie, only the mode in log ratios has a curvature.
+    coordinates = "logit-mode" if at.least < EDGE else settings.coordinates
+    target = simplex if coordinates == "paper" else log_ratio
+    centre = mode_in_log_ratios(log_ratio, at) if coordinates == "logit-mode" else at
     dense = simplex.n_parameters <= laplace.DENSE
     gaussian: laplace.Gaussian
     gaussian = laplace.dense_gaussian(target, centre) if dense else laplace.krylov_gaussian(target, centre)
@@ -206,7 +211,7 @@ def _draw(
     rng = np.random.default_rng([settings.seed, *map(zlib.crc32, names)])
     normal_sp = rng.standard_normal((settings.draws, simplex.n_parameters))
     x_sp = pack(centre) + gaussian.step(normal_sp.T).T
-    found = Curvature(gaussian.method, settings.coordinates, gaussian.positive_definite, gaussian.smallest)
+    found = Curvature(gaussian.method, coordinates, gaussian.positive_definite, gaussian.smallest)
     return found, unpack(x_sp, n_labels)
 
 

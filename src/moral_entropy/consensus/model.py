@@ -47,6 +47,11 @@ class Parameters:
         """The confusion itself."""
         return np.exp(self.log_confusion_akv)
 
+    @property
+    def least(self) -> float:
+        """The smallest of all these probabilities."""
+        return float(np.exp(min(self.log_prevalence_k.min(), self.log_confusion_akv.min(initial=0.0))))
+
     def push_ck(self) -> Floats:
         """By vote code, the log ratio of each further label's likelihood to label 0's."""
         by_code = self.log_confusion_akv.transpose(0, 2, 1).reshape(-1, len(self.log_prevalence_k))

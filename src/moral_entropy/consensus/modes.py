@@ -33,8 +33,33 @@ SADDLE = 2_500
 CLOSE = 3.0
 """Nats within which another mode is worth a warning."""
 
-APART = 0.02
-"""Difference in some prevalence from which two summits are different modes."""
+APART = 0.002
+"""Mean difference of the label probabilities from which two summits are different modes."""
+
+LEVEL = 1e-3
+"""Tolerance to which contenders for the best mode are climbed before they are compared."""
+
+
+@dataclass(frozen=True)
+class Rival:
+    """The highest mode that is not the best one.
+
+    Parameters
+    ----------
+    start
+        The start that leads to it.
+    distance
+        How many nats lower it is.
+    changed
+        Share of items whose consensus label would be another.
+    prevalence_k
+        The prevalence there.
+    """
+
+    start: str
+    distance: float
+    changed: float
+    prevalence_k: tuple[float, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,13 +75,13 @@ class Mode:
     log_posteriors
         Height each start reached in its rough climb (on the sample, where one was taken).
     rival
-        Name, distance in nats and prevalence of the highest mode that is not this one, if any.
+        The highest mode that is not this one, if it came close.
     """
 
     summit: Summit
     passes: int
     log_posteriors: Mapping[str, float]
-    rival: tuple[str, float, tuple[float, ...]] | None
+    rival: Rival | None
 
 
 def find_mode(
@@ -80,13 +105,53 @@ def find_mode(
         name: climb(scout, start, tolerance=ROUGH, max_passes=max_passes, newton=ROUGH_NEWTON, watch=watch)
         for name, start in starts(scout)
     }
+    passes = sum(summit.passes for summit in summits.values())
     heights = {name: summit.log_posterior for name, summit in summits.items()}
-    # The paper's start wins a tie: `max` keeps the first of equals.
-    best = max(heights, key=lambda name: round(heights[name], 3))
-    summit = climb(log_posterior, summits[best].at, tolerance=tolerance, max_passes=max_passes, watch=watch)
+    contenders = _distinct(scout, summits)
+    if len(contenders) > 1:
+        contenders = {
+            name: climb(scout, summit.at, tolerance=LEVEL, max_passes=max_passes) for name, summit in contenders.items()
+        }
+        passes += sum(summit.passes for summit in contenders.values())
+    best = _best(contenders)
+    summit = climb(log_posterior, contenders[best].at, tolerance=tolerance, max_passes=max_passes, watch=watch)
     summit = leave_saddle(log_posterior, summit, tolerance=tolerance, max_passes=max_passes)
-    passes = summit.passes + sum(other.passes for other in summits.values())
-    return Mode(summit, passes, heights, _rival(summits, best))
+    return Mode(summit, passes + summit.passes, heights, _rival(scout, contenders, best))
+
+
+def _best(summits: Mapping[str, Summit]) -> str:
+    # Earlier starts win a tie, the paper's first: `max` keeps the first of equals.
+    return max(summits, key=lambda name: round(summits[name].log_posterior, 3))
+
+
+def _distinct(scout: LogPosterior, summits: Mapping[str, Summit]) -> dict[str, Summit]:
+    """Keep the best summit, and those about as high that are elsewhere."""
+    best = _best(summits)
+    top = summits[best]
+    kept = {best: top}
+    for name, summit in summits.items():
+        near = summit.log_posterior > top.log_posterior - 2 * CLOSE
+        if near and all(_difference(scout, other, summit)[0] > APART for other in kept.values()):
+            kept[name] = summit
+    return {name: kept[name] for name in summits if name in kept}
+
+
+def _difference(scout: LogPosterior, one: Summit, other: Summit) -> tuple[float, float]:
+    """Mean difference of the label probabilities, and the share of items whose label differs."""
+    one_rk, other_rk = scout.posterior_rk(one.at), scout.posterior_rk(other.at)
+    weight_r = scout.patterns.weight_r
+    mean = np.average(np.abs(one_rk - other_rk).max(axis=1), weights=weight_r)
+    return float(mean), float(np.average(one_rk.argmax(axis=1) != other_rk.argmax(axis=1), weights=weight_r))
+
+
+def _rival(scout: LogPosterior, contenders: Mapping[str, Summit], best: str) -> Rival | None:
+    top, rivals = contenders[best], []
+    for name, summit in contenders.items():
+        mean, changed = _difference(scout, top, summit)
+        if name != best and mean > APART:
+            distance = top.log_posterior - summit.log_posterior
+            rivals.append(Rival(name, distance, changed, tuple(summit.at.prevalence_k.tolist())))
+    return min(rivals, key=lambda rival: rival.distance, default=None)
 
 
 def _scout(log_posterior: LogPosterior) -> LogPosterior:
@@ -98,20 +163,6 @@ def _scout(log_posterior: LogPosterior) -> LogPosterior:
     rows = np.random.default_rng(0).choice(patterns.n_rows, n_rows, replace=False)
     sample: Patterns = patterns.take(np.sort(rows))
     return LogPosterior(sample, log_posterior.pseudo_k, log_posterior.pseudo_akv, log_posterior.threads)
-
-
-def _rival(summits: Mapping[str, Summit], best: str) -> tuple[str, float, tuple[float, ...]] | None:
-    top = summits[best]
-    apart = {
-        name: summit
-        for name, summit in summits.items()
-        if np.abs(summit.at.prevalence_k - top.at.prevalence_k).max() > APART
-    }
-    if not apart:
-        return None
-    name = max(apart, key=lambda other: apart[other].log_posterior)
-    distance = top.log_posterior - apart[name].log_posterior
-    return name, distance, tuple(apart[name].at.prevalence_k.tolist())
 
 
 def leave_saddle(log_posterior: LogPosterior, summit: Summit, *, tolerance: float, max_passes: int) -> Summit:
@@ -134,4 +185,5 @@ def leave_saddle(log_posterior: LogPosterior, summit: Summit, *, tolerance: floa
 
 def mode_in_log_ratios(log_ratio: LogPosterior, near: Parameters) -> Parameters:
     """Climb the density in log-ratio coordinates from the mode on the simplex."""
-    return climb(log_ratio, near).at
+    summit = leave_saddle(log_ratio, climb(log_ratio, near), tolerance=TOLERANCE, max_passes=MAX_PASSES)
+    return summit.at

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-from moral_entropy.consensus.modes import CLOSE
+from moral_entropy.consensus.modes import CLOSE, Rival
 from moral_entropy.consensus.result import QuestionFit
 from moral_entropy.errors import ConvergenceWarning, CurvatureWarning, IdentifiabilityWarning, ThinDataWarning
 from moral_entropy.votes.table import Ballot, Votes
@@ -14,7 +14,9 @@ from moral_entropy.votes.table import Ballot, Votes
 THIN = 2.0
 """Mean votes an item below which the prior has more to say than the votes."""
 
-Rival = tuple[str, float, tuple[float, ...]]
+
+NOTICEABLE = 0.005
+"""Share of items that must change label for another mode to be worth a word."""
 
 
 def warn_about_fit(fit: QuestionFit, votes: Votes, rival: Rival | None) -> None:
@@ -32,12 +34,13 @@ def warn_about_fit(fit: QuestionFit, votes: Votes, rival: Rival | None) -> None:
             f"{name}: the mode is flat in some direction (share of information left {fit.curvature.smallest:.2g}), "
             "so intervals along it are a guess. More votes per annotator, or firmer priors, would settle it.",
         )
-    if rival is not None and abs(rival[1]) < CLOSE and not votes.anonymous:
-        shares = ", ".join(f"{label} {share:.3f}" for label, share in zip(ballot.labels, rival[2], strict=True))
+    if rival is not None and rival.distance < CLOSE and rival.changed >= NOTICEABLE:
+        shares = ", ".join(f"{label} {p:.3f}" for label, p in zip(ballot.labels, rival.prevalence_k, strict=True))
         _say(
             IdentifiabilityWarning,
-            f"{name}: another mode lies only {abs(rival[1]):.2g} nats away, with prevalence {shares}. "
-            "The votes hardly tell the two apart; state a prevalence prior you can defend (--prior-prevalence).",
+            f"{name}: another mode is only {rival.distance:.2g} nats lower; there {rival.changed:.1%} of the items have "
+            f"another label, and the prevalence is {shares}. The votes hardly tell the two apart; "
+            "state priors you can defend (--prior-prevalence, --prior-confusion).",
         )
     _warn_about_votes(ballot, votes, name)
 
