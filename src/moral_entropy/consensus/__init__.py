@@ -1,0 +1,1 @@
+"""Votes → Consensus: the mode, its curvature, and draws."""

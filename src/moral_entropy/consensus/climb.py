@@ -128,7 +128,7 @@ class _Walker:
         two = at_one.maximum()
         x1, x2 = pack(one), pack(two)
         r, v = x1 - x0, x2 - 2 * x1 + x0
-        length = -np.sqrt((r @ r) / max(v @ v, 1e-300))
+        length = -float(np.sqrt((r @ r) / max(float(v @ v), 1e-300)))
         if length < -1.0:
             far = unpack(x0 - 2 * length * r + length**2 * v, len(self.at.log_prevalence_k))
             at_far = self._expect(far)

@@ -49,4 +49,4 @@ def _with_zero(ratios: Floats) -> Floats:
 def _log_softmax(x: Floats) -> Floats:
     # SciPy's does the same through its array-API layer, which costs more than the sum at these sizes.
     shifted = x - x.max(axis=-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)))

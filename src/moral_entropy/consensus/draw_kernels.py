@@ -26,7 +26,7 @@ FARTHEST = 700.0
 
 
 @vector_kernel
-def mean_and_entropy(x_s, size_s, whole_s, bits_s, power_s):  # type: ignore[no-untyped-def]
+def mean_and_entropy(x_s, size_s, whole_s, bits_s, power_s):
     """Mean over draws of p = 1 / (1 + exp(-x)), and of the entropy of (p, 1 - p), in nats.
 
     The last four are buffers; `power_s` is `bits_s` seen as floats.
@@ -51,7 +51,7 @@ def mean_and_entropy(x_s, size_s, whole_s, bits_s, power_s):  # type: ignore[no-
 
 
 @njit(inline="always")
-def _exp_near_zero(r):  # type: ignore[no-untyped-def]
+def _exp_near_zero(r):
     """Taylor series of exp, to full precision for |r| up to ln(2) / 2."""
     q = 1.0 / 479001600.0
     q = q * r + 1.0 / 39916800.0
@@ -69,7 +69,7 @@ def _exp_near_zero(r):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _log1p(u):  # type: ignore[no-untyped-def]
+def _log1p(u):
     """log(1 + e) = 2 artanh(u) for u = e / (2 + e), by its series; e from 0 to 1."""
     w = u * u
     q = 1.0 / 29.0
@@ -90,7 +90,9 @@ def _log1p(u):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def binary_summaries(start_r, code_v, clamp_r, push_cs, base_s, tail, cut, first, last, mean_r, low_r, high_r, entropy_r):  # type: ignore[no-untyped-def]
+def binary_summaries(
+    start_r, code_v, clamp_r, push_cs, base_s, tail, cut, first, last, mean_r, low_r, high_r, entropy_r
+):
     """Mean, interval and expected entropy of label 1's probability over draws, for rows `first` to `last`."""
     n_draws = len(base_s)
     x_s, size_s, whole_s = np.empty(n_draws), np.empty(n_draws), np.empty(n_draws)
@@ -113,7 +115,9 @@ def binary_summaries(start_r, code_v, clamp_r, push_cs, base_s, tail, cut, first
 
 
 @kernel
-def general_summaries(start_r, code_v, clamp_r, push_cks, base_ks, tail, cut, first, last, mean_rk, low_r, high_r, entropy_r):  # type: ignore[no-untyped-def]
+def general_summaries(
+    start_r, code_v, clamp_r, push_cks, base_ks, tail, cut, first, last, mean_rk, low_r, high_r, entropy_r
+):
     """The same for any number of labels; the interval is that of the label with the highest mean."""
     n_other, n_draws = base_ks.shape
     p_ks, some_s = np.empty((n_other + 1, n_draws)), np.empty(n_draws)
@@ -137,7 +141,7 @@ def general_summaries(start_r, code_v, clamp_r, push_cks, base_ks, tail, cut, fi
 
 
 @kernel
-def _probabilities(p_ks):  # type: ignore[no-untyped-def]
+def _probabilities(p_ks):
     """Turn log ratios into probabilities in place, draw by draw; give the sum of their entropies."""
     n_labels, n_draws = p_ks.shape
     entropy = 0.0
@@ -160,7 +164,7 @@ def _probabilities(p_ks):  # type: ignore[no-untyped-def]
 
 
 @vector_kernel
-def _centre_and_spread(x_s):  # type: ignore[no-untyped-def]
+def _centre_and_spread(x_s):
     """Mean and standard deviation."""
     total = 0.0
     for s in range(len(x_s)):
@@ -173,7 +177,7 @@ def _centre_and_spread(x_s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def interval(x_s, tail, cut, some_s):  # type: ignore[no-untyped-def]
+def interval(x_s, tail, cut, some_s):
     """Quantiles `tail` and 1 - `tail` with linear interpolation.
 
     Only values more than `cut` standard deviations out are ranked, if there are enough of them: the same answer as
@@ -190,7 +194,7 @@ def interval(x_s, tail, cut, some_s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _low_quantile(x_s, nth, share, below, some_s):  # type: ignore[no-untyped-def]
+def _low_quantile(x_s, nth, share, below, some_s):
     n_low = 0
     for s in range(len(x_s)):
         some_s[n_low] = x_s[s]
@@ -202,7 +206,7 @@ def _low_quantile(x_s, nth, share, below, some_s):  # type: ignore[no-untyped-de
 
 
 @kernel
-def _order_pair(x_s, lo, hi, nth, share):  # type: ignore[no-untyped-def]
+def _order_pair(x_s, lo, hi, nth, share):
     """Interpolate between the nth smallest and the next, by quickselect within `lo` to `hi`."""
     end = hi
     while lo < hi:

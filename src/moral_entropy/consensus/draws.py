@@ -82,7 +82,7 @@ def _log_ratios(prevalence_sk: Floats, confusion_sakv: Floats) -> tuple[Floats, 
     """By code, label and draw: log likelihood ratios to label 0; and the same of the prevalence."""
     log_sk, log_sakv = np.log(prevalence_sk), np.log(confusion_sakv)
     ratio_sakv = log_sakv[:, :, 1:] - log_sakv[:, :, :1]
-    n_draws, _, n_other, n_labels = ratio_sakv.shape
+    n_draws, _, n_other, _ = ratio_sakv.shape
     push_cks = ratio_sakv.transpose(1, 3, 2, 0).reshape(-1, n_other, n_draws)
     return np.ascontiguousarray(push_cks), np.ascontiguousarray((log_sk[:, 1:] - log_sk[:, :1]).T)
 
@@ -96,9 +96,7 @@ def posterior_of_rows(patterns: Patterns, prevalence_sk: Floats, confusion_sakv:
     row_v = np.repeat(np.arange(some.n_rows), np.diff(some.start_r))
     for s, log_ck in enumerate(log_sck):
         np.add.at(log_srk[s], row_v, log_ck[some.code_v])
-    posterior_srk = softmax(log_srk, axis=-1)
+    posterior_srk: Floats = softmax(log_srk, axis=-1)
     clamped = some.clamp_r != UNKNOWN
     posterior_srk[:, clamped] = np.eye(n_labels)[some.clamp_r[clamped]]
     return posterior_srk
-
-

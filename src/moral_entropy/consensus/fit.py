@@ -120,9 +120,7 @@ def fit(
     >>> consensus.converged
     True
     """
-    settings = Settings(
-        draws, seed, solver, device, coordinates, interval, use_gold, threads, max_passes, tolerance
-    )
+    settings = Settings(draws, seed, solver, device, coordinates, interval, use_gold, threads, max_passes, tolerance)
     priors = priors or Priors()
     fits = []
     for n, ballot in enumerate(votes.ballots):

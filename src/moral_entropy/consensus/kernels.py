@@ -19,7 +19,7 @@ kernel = njit(cache=True, nogil=True)
 
 
 @kernel
-def binary_pass(start_r, code_v, weight_r, clamp_r, push_c, base, bound_b, first, last, count_bc, total_bt):  # type: ignore[no-untyped-def]
+def binary_pass(start_r, code_v, weight_r, clamp_r, push_c, base, bound_b, first, last, count_bc, total_bt):
     """E-step and M-step of two labels in one go, for blocks `first` to `last`.
 
     Adds up, per block, the expected votes of label 1 by code, its expected items, and the log likelihood.
@@ -50,8 +50,8 @@ def binary_pass(start_r, code_v, weight_r, clamp_r, push_c, base, bound_b, first
 
 
 @kernel
-def general_pass(start_r, code_v, weight_r, clamp_r, push_ck, base_k, bound_b, first, last, count_bck, total_bt):  # type: ignore[no-untyped-def]
-    """The same for any number of labels; `k` runs over labels 1, 2, …"""
+def general_pass(start_r, code_v, weight_r, clamp_r, push_ck, base_k, bound_b, first, last, count_bck, total_bt):
+    """The same for any number of labels; `k` runs over the labels after the first."""
     n_other = len(base_k)
     x_k = np.empty(n_other)
     for b in range(first, last):
@@ -73,7 +73,7 @@ def general_pass(start_r, code_v, weight_r, clamp_r, push_ck, base_k, bound_b, f
 
 
 @kernel
-def _softmax(x_k, clamp):  # type: ignore[no-untyped-def]
+def _softmax(x_k, clamp):
     """Turn log ratios to label 0 into probabilities in place; give the log of their sum with label 0's 1."""
     if clamp >= 0:
         row = x_k[clamp - 1] if clamp > 0 else 0.0
@@ -93,7 +93,7 @@ def _softmax(x_k, clamp):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def row_posteriors(start_r, code_v, clamp_r, push_ck, base_k, first, last, posterior_rk):  # type: ignore[no-untyped-def]
+def row_posteriors(start_r, code_v, clamp_r, push_ck, base_k, first, last, posterior_rk):
     """Label probabilities of rows `first` to `last`."""
     n_other = len(base_k)
     x_k = np.empty(n_other)
@@ -111,7 +111,7 @@ def row_posteriors(start_r, code_v, clamp_r, push_ck, base_k, first, last, poste
 
 
 @kernel
-def add_missing_information(start_r, code_v, weight_r, posterior_rk, confusion_akv, curvature_pp):  # type: ignore[no-untyped-def]
+def add_missing_information(start_r, code_v, weight_r, posterior_rk, confusion_akv, curvature_pp):
     """Take the covariance of the complete-data score off the lower triangle (Louis 1982, eq. 3.2').
 
     Coordinates: log prevalence ratios first, then those of annotator 0's row 0, row 1, …
@@ -157,7 +157,7 @@ def add_missing_information(start_r, code_v, weight_r, posterior_rk, confusion_a
 
 
 @kernel
-def add_own_information(start_r, code_v, weight_r, posterior_rk, confusion_akv, own_app):  # type: ignore[no-untyped-def]
+def add_own_information(start_r, code_v, weight_r, posterior_rk, confusion_akv, own_app):
     """Take the score covariance off each annotator's own block; give the prevalence's, label by label."""
     n_labels = posterior_rk.shape[1]
     n_other = n_labels - 1
@@ -184,7 +184,7 @@ def add_own_information(start_r, code_v, weight_r, posterior_rk, confusion_akv, 
 
 
 @kernel
-def covariance_pass(start_r, code_v, weight_r, posterior_rk, gain_ck, base_k, bound_b, first, last, out_bck, total_bk):  # type: ignore[no-untyped-def]
+def covariance_pass(start_r, code_v, weight_r, posterior_rk, gain_ck, base_k, bound_b, first, last, out_bck, total_bk):
     """Multiply the score covariance with a vector, without ever forming it.
 
     `gain_ck` is what a vote of code `c` adds to the vector's product with label k's score.
@@ -209,7 +209,7 @@ def covariance_pass(start_r, code_v, weight_r, posterior_rk, gain_ck, base_k, bo
 
 
 @kernel
-def hash_rows(start_i, code_v, clamp_i, salt, hash_i):  # type: ignore[no-untyped-def]
+def hash_rows(start_i, code_v, clamp_i, salt, hash_i):
     """A 64-bit fingerprint of every item's votes and clamp."""
     for i in range(len(start_i) - 1):
         h = np.uint64(salt) ^ np.uint64(clamp_i[i] + 1)
@@ -223,7 +223,7 @@ def hash_rows(start_i, code_v, clamp_i, salt, hash_i):  # type: ignore[no-untype
 
 
 @kernel
-def same_rows(start_i, code_v, clamp_i, first_r, row_i):  # type: ignore[no-untyped-def]
+def same_rows(start_i, code_v, clamp_i, first_r, row_i):
     """Whether every item equals the first item of its row, vote by vote."""
     for i in range(len(row_i)):
         j = first_r[row_i[i]]

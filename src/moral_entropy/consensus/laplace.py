@@ -30,9 +30,20 @@ LEAST_INFORMATION = 1e-3
 class Gaussian(Protocol):
     """Turns standard normal numbers into steps away from the mode."""
 
-    method: str
-    positive_definite: bool
-    smallest: float
+    @property
+    def method(self) -> str:
+        """How the curvature is held."""
+        ...
+
+    @property
+    def positive_definite(self) -> bool:
+        """Whether it is that of a maximum."""
+        ...
+
+    @property
+    def smallest(self) -> float:
+        """Share of information left in the worst direction."""
+        ...
 
     def step(self, normal_ps: Floats) -> Floats:
         """Give one step per column of standard normal numbers."""
@@ -98,7 +109,8 @@ class DenseGaussian:
     def step(self, normal_ps: Floats) -> Floats:
         """Solve with the factor: steps with the curvature's inverse as covariance."""
         if self.positive_definite:
-            return solve_triangular(self.lower_pp, normal_ps, lower=True, trans="T", check_finite=False)
+            step_ps: Floats = solve_triangular(self.lower_pp, normal_ps, lower=True, trans="T", check_finite=False)
+            return step_ps
         return self.lower_pp @ normal_ps
 
 
@@ -153,7 +165,8 @@ def escape_direction(log_posterior: LogPosterior, at: Parameters) -> Floats | No
         return None
     direction_p = scale_p * vector_pq[:, 0]
     # A fixed sign, so that the same votes always leave a saddle on the same side.
-    return direction_p * (np.sign(direction_p[np.abs(direction_p).argmax()]) or 1.0)
+    sign = np.sign(direction_p[np.abs(direction_p).argmax()])
+    return np.asarray(direction_p * sign)
 
 
 @dataclass(frozen=True, eq=False)

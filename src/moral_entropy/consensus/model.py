@@ -59,7 +59,7 @@ class Parameters:
 
     def base_k(self) -> Floats:
         """The log ratio of each further label's prevalence to label 0's."""
-        return self.log_prevalence_k[1:] - self.log_prevalence_k[0]
+        return np.asarray(self.log_prevalence_k[1:] - self.log_prevalence_k[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ class Expectation:
 
 def _log_shares(counts: Floats) -> Floats:
     shares = np.maximum(counts / counts.sum(axis=-1, keepdims=True), FLOOR)
-    return np.log(shares / shares.sum(axis=-1, keepdims=True))
+    return np.asarray(np.log(shares / shares.sum(axis=-1, keepdims=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ class LogPosterior:
         """Votes by code: the labels' expected votes always add up to these."""
         weight_v = np.repeat(self.patterns.weight_r, np.diff(self.patterns.start_r))
         n_codes = self.patterns.n_annotators * self.patterns.n_labels
-        return np.bincount(self.patterns.code_v, weights=weight_v, minlength=n_codes)
+        return np.bincount(self.patterns.code_v, weights=weight_v, minlength=n_codes).astype(np.float64)
 
     @cached_property
     def n_items(self) -> float:

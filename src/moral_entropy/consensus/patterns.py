@@ -102,7 +102,7 @@ def collapse(ballot: Ballot, *, use_gold: bool = False) -> Patterns:
         return whole
     row_i, first_r = _group(ballot.start_i, ballot.code_v, clamp_i)
     rows = whole.take(first_r)
-    weight_r = np.bincount(row_i, weights=whole.weight_r, minlength=len(first_r))
+    weight_r: Floats = np.bincount(row_i, weights=whole.weight_r, minlength=len(first_r)).astype(np.float64)
     return Patterns(
         n_annotators=rows.n_annotators,
         n_labels=rows.n_labels,

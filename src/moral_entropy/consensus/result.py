@@ -140,7 +140,7 @@ class QuestionFit:
         if self.ballot.n_labels == 2:
             positive = self.ballot.positive
             return np.where(mean_ik[:, positive] >= 0.5, positive, 1 - positive).astype(np.int16)
-        return mean_ik.argmax(axis=1).astype(np.int16)
+        return np.asarray(mean_ik.argmax(axis=1), dtype=np.int16)
 
     def posterior_draws(self, items: slice | Ints = slice(None)) -> Floats:
         """Give the label probabilities of some items in every draw: `posterior_sik`.

@@ -50,7 +50,7 @@ def _shares(log_posterior: LogPosterior) -> Floats:
     counts_rk = flat.reshape(n_rows, n_labels) + 0.01
     clamped = patterns.clamp_r != UNKNOWN
     counts_rk[clamped] = np.eye(n_labels)[patterns.clamp_r[clamped]]
-    return counts_rk / counts_rk.sum(axis=1, keepdims=True)
+    return np.asarray(counts_rk / counts_rk.sum(axis=1, keepdims=True))
 
 
 def _any_of(share_rk: Floats, k: int) -> Floats:

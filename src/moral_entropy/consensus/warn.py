@@ -38,8 +38,8 @@ def warn_about_fit(fit: QuestionFit, votes: Votes, rival: Rival | None) -> None:
         shares = ", ".join(f"{label} {p:.3f}" for label, p in zip(ballot.labels, rival.prevalence_k, strict=True))
         _say(
             IdentifiabilityWarning,
-            f"{name}: another mode is only {rival.distance:.2g} nats lower; there {rival.changed:.1%} of the items have "
-            f"another label, and the prevalence is {shares}. The votes hardly tell the two apart; "
+            f"{name}: another mode is only {rival.distance:.2g} nats lower; there {rival.changed:.1%} of the items "
+            f"have another label, and the prevalence is {shares}. The votes hardly tell the two apart; "
             "state priors you can defend (--prior-prevalence, --prior-confusion).",
         )
     _warn_about_votes(ballot, votes, name)

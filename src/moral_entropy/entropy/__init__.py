@@ -1,0 +1,1 @@
+"""Consensus → entropy parts per item and per domain."""

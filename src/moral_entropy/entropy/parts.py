@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import entr
 
 from moral_entropy.consensus.result import Consensus, QuestionFit
@@ -109,7 +110,9 @@ def entropy_by_domain(consensus: Consensus, parts: EntropyParts | None = None) -
     return rows
 
 
-def _mean(question: str, domain: str, parts: EntropyParts, weight_i: Floats, inside_i: np.ndarray) -> DomainEntropy:  # type: ignore[type-arg]
+def _mean(
+    question: str, domain: str, parts: EntropyParts, weight_i: Floats, inside_i: NDArray[np.bool_]
+) -> DomainEntropy:
     weight = weight_i[inside_i]
 
     def mean(values_i: Floats) -> float:
