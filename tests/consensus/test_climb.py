@@ -1,0 +1,185 @@
+"""The climb: monotone, truthful about convergence, the same for any number of threads, away from saddles."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from support import log_posterior_of, plain_em, random_rows, votes_of
+
+from moral_entropy.consensus.climb import climb
+from moral_entropy.consensus.fit import fit
+from moral_entropy.consensus.laplace import information
+from moral_entropy.consensus.model import SMALL
+from moral_entropy.consensus.modes import leave_saddle
+from moral_entropy.consensus.priors import Priors
+from moral_entropy.consensus.starts import paper_start, starts
+from moral_entropy.errors import ConvergenceWarning, FitError, IdentifiabilityWarning, PriorError, ThinDataWarning
+from moral_entropy.votes.simulate import simulate_votes
+
+
+def simulated(n_labels=2, **options):
+    given = {"n_items": 400, "n_annotators": 9, "votes_per_item": 4, "seed": 5} | options
+    return simulate_votes(n_labels=n_labels, **given).votes
+
+
+@pytest.mark.parametrize("newton", [0, 2_500], ids=["strides", "newton"])
+@pytest.mark.parametrize("n_labels", [2, 3, 4])
+def test_climb_reaches_the_mode_of_plain_em(n_labels, newton):
+    votes, priors = simulated(n_labels), Priors()
+    model = log_posterior_of(votes, priors)
+    start = paper_start(9, n_labels)
+    summit = climb(model, start, newton=newton)
+    slow, posterior_ik = plain_em(votes, start, priors)
+    assert summit.converged
+    assert_allclose(summit.at.confusion_akv, slow.confusion_akv, atol=1e-6)
+    assert_allclose(model.patterns.spread(model.posterior_rk(summit.at)), posterior_ik, atol=1e-6)
+
+
+def test_the_log_posterior_never_falls_on_the_way():
+    model = log_posterior_of(simulated(3, votes_per_item=2))
+    for name, start in starts(model):
+        trace = np.array(climb(model, start).trace)
+        assert len(trace) > 2, name
+        assert (np.diff(trace) >= -1e-12 * np.abs(trace[:-1])).all(), name
+
+
+def test_running_out_of_passes_is_said():
+    with pytest.warns(ConvergenceWarning, match="passes and a derivative of"):
+        consensus = fit(simulated(votes_per_item=2), draws=0, max_passes=2)
+    assert not consensus.converged
+    assert consensus.fits[0].climb.gradient_norm > 1e-3
+
+
+def test_convergence_means_a_level_and_downward_curved_summit():
+    fitted = fit(simulated(), draws=50).fits[0]
+    assert fitted.climb.converged
+    assert fitted.climb.gradient_norm < 1e-4
+    assert fitted.curvature.positive_definite
+    assert 0 < fitted.curvature.smallest <= 1
+
+
+def test_smallest_share_of_information_equals_the_generalised_eigenvalue():
+    votes = simulated(3)
+    fitted = fit(votes, draws=10, coordinates="paper").fits[0]
+    model = log_posterior_of(votes)
+    from moral_entropy.consensus.laplace import _complete_diagonal
+    from moral_entropy.consensus.model import Parameters
+
+    at = Parameters(np.log(fitted.prevalence_k), np.log(fitted.confusion_akv))
+    scale = 1 / np.sqrt(_complete_diagonal(model, at))
+    values = np.linalg.eigvalsh(information(model, at) * np.outer(scale, scale))
+    assert_allclose(fitted.curvature.smallest, values[0], rtol=0.02)
+
+
+def test_any_number_of_threads_gives_the_same_bits():
+    votes = simulate_votes(n_items=30_000, n_annotators=40, votes_per_item=5, seed=3).votes
+    assert votes.n_votes > SMALL
+    one, four = (fit(votes, draws=20, threads=threads).fits[0] for threads in (1, 4))
+    assert one.climb == four.climb
+    assert_array_equal(one.summary.mean_ik, four.summary.mean_ik)
+    assert_array_equal(one.summary.expected_entropy_i, four.summary.expected_entropy_i)
+
+
+def test_two_annotators_who_always_disagree_do_not_rest_on_the_saddle():
+    rows = [(i, a, (i + a) % 2) for i in range(20) for a in range(2)]
+    with pytest.warns(IdentifiabilityWarning, match=r"100\.0% of the items have another label"):
+        fitted = fit(votes_of(rows), draws=50).fits[0]
+    assert fitted.curvature.positive_definite
+    start = log_posterior_of(votes_of(rows))
+    level = climb(start, paper_start(2, 2))
+    assert fitted.climb.log_posterior > level.log_posterior + 0.1
+
+
+def test_the_best_of_several_starts_wins_and_rivals_are_named():
+    # Every annotator flips labels on half of the items: two teams that share nobody can each trade names.
+    rng = np.random.default_rng(0)
+    rows = [(i, a, int(rng.random() < (0.9 if i % 2 else 0.1))) for i in range(200) for a in range(2)]
+    priors = Priors(diagonal=1.0, off_diagonal=1.0)
+    with pytest.warns(IdentifiabilityWarning, match="nats lower; there"):
+        fitted = fit(votes_of(rows), priors=priors, draws=0).fits[0]
+    assert fitted.climb.log_posterior >= max(fitted.climb.modes.values()) - 1e-6
+
+
+def test_one_annotator_warns_that_nothing_is_identified():
+    rows = [(i, 0, int(i % 3 == 0)) for i in range(30)]
+    with (
+        pytest.warns(IdentifiabilityWarning, match="one annotator"),
+        pytest.warns(ThinDataWarning, match=r"1\.00 votes an item"),
+    ):
+        fit(votes_of(rows), draws=10)
+
+
+def test_gold_as_evidence_clamps_and_teaches():
+    rng = np.random.default_rng(8)
+    rows = random_rows(rng, 80, 4, 2)
+    gold_i = np.where(np.arange(80) < 40, np.arange(80) % 2, -1)
+    votes = votes_of(rows, gold_i=gold_i)
+    clamped, free = (fit(votes, draws=20, use_gold=use).fits[0] for use in (True, False))
+    assert_array_equal(clamped.posterior_ik[:40, 1], gold_i[:40])
+    assert_array_equal(clamped.summary.mean_ik[:40, 1], gold_i[:40])
+    assert not np.allclose(clamped.confusion_akv, free.confusion_akv, atol=0.01)
+    assert_array_equal(clamped.posterior_draws(np.arange(40))[..., 1], np.tile(gold_i[:40], (20, 1)))
+
+
+def test_an_annotators_known_confusion_counts_as_votes():
+    votes = simulated()
+    known = np.array([[900.0, 100.0], [300.0, 700.0]])
+    fitted = fit(votes, priors=Priors(annotators={3: known}), draws=0).fits[0]
+    assert_allclose(fitted.confusion_akv[3], known / 1000, atol=0.04)
+    with pytest.raises(PriorError, match="2 × 2"):
+        fit(votes, priors=Priors(annotators={3: [1.0, 2.0]}), draws=0)
+
+
+def test_the_prevalence_prior_is_ordered_negative_then_positive():
+    rows = random_rows(np.random.default_rng(1), 30, 3, 2)
+    late, early = (fit(votes_of(rows, positive=p), priors=Priors(prevalence=(800, 200)), draws=0) for p in (1, 0))
+    assert late.fits[0].prevalence_k[1] < 0.3
+    assert early.fits[0].prevalence_k[1] > 0.7
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"solver": "sgd"}, "em, adam"),
+        ({"coordinates": "polar"}, "jacobian, paper, logit-mode"),
+        ({"draws": -1}, "at least 2"),
+        ({"interval": 1.0}, "between 0 and 1"),
+    ],
+)
+def test_misuse_names_the_choices(options, text):
+    with pytest.raises(FitError, match=text):
+        fit(simulated(n_items=10), **options)
+
+
+@pytest.mark.parametrize(
+    ("prior", "text"),
+    [
+        ({"prevalence": 0}, "is 0"),
+        ({"diagonal": -1}, "is -1"),
+        ({"off_diagonal": 0.5}, "Below 1"),
+        ({"prevalence": (1, float("nan"))}, "nan"),
+    ],
+)
+def test_a_prior_without_a_mode_is_refused(prior, text):
+    with pytest.raises(PriorError, match=text):
+        Priors(**prior)
+
+
+def test_a_prevalence_prior_of_the_wrong_length_is_refused():
+    with pytest.raises(PriorError, match="3 values, question 'label' has 2 labels"):
+        fit(simulated(n_items=10), priors=Priors(prevalence=(1, 2, 3)), draws=0)
+
+
+def test_flat_confusion_priors_stay_finite_on_the_edge():
+    rows = [(i, a, int(i < 10)) for i in range(30) for a in range(3)]
+    fitted = fit(votes_of(rows), priors=Priors(diagonal=1.0, off_diagonal=1.0), draws=50).fits[0]
+    assert np.isfinite(fitted.climb.log_posterior)
+    assert np.isfinite(fitted.summary.mean_ik).all()
+    assert_array_equal(fitted.label_i, [1] * 10 + [0] * 20)
+
+
+def test_a_level_point_that_is_no_maximum_is_left():
+    model = log_posterior_of(votes_of([(i, a, (i + a) % 2) for i in range(20) for a in range(2)]))
+    level = climb(model, paper_start(2, 2))
+    assert level.converged
+    onward = leave_saddle(model, level, tolerance=1e-7, max_passes=1_000)
+    assert onward.log_posterior > level.log_posterior + 0.1

@@ -1,0 +1,140 @@
+"""Votes made by hand and by Hypothesis, real data where it lies, and plain solvers to compare with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import strategies as st
+from scipy.special import logsumexp
+
+from moral_entropy.consensus.model import LogPosterior, Parameters
+from moral_entropy.consensus.patterns import collapse
+from moral_entropy.consensus.priors import Priors
+from moral_entropy.votes.table import Votes, ballot_from_codes
+
+DATA = Path(__file__).parents[1] / ".." / "shared" / "data"
+
+
+def real_data(name: str) -> Path:
+    """Folder of a real data set; skips the test where it is absent."""
+    folder = DATA / name
+    if not folder.is_dir():
+        pytest.skip(f"real votes are not at hand: {name} is looked for in ../shared/data")
+    return folder
+
+
+def votes_of(rows, n_labels=2, *, n_items=None, gold_i=None, count_i=None, question="q", positive=None):
+    """Votes from (item, annotator, label) triples of small integers."""
+    rows = np.asarray(rows, dtype=int).reshape(-1, 3)
+    n_items = n_items or int(rows[:, 0].max()) + 1
+    n_annotators = int(rows[:, 1].max(initial=-1)) + 1
+    ballot = ballot_from_codes(
+        question,
+        tuple(str(k) for k in range(n_labels)),
+        item_v=rows[:, 0],
+        annotator_v=rows[:, 1],
+        label_v=rows[:, 2],
+        item_i=np.arange(n_items, dtype=np.int32),
+        gold_i=gold_i,
+        count_i=count_i,
+        positive=positive,
+    )
+    return Votes(
+        items=pl.Series("item", range(n_items), dtype=pl.Int64),
+        annotators=pl.Series("annotator", range(n_annotators), dtype=pl.Int64),
+        ballots=(ballot,),
+        domains=(),
+        domain_i=np.full(n_items, -1, dtype=np.int32),
+    )
+
+
+def log_posterior_of(votes, priors=None, *, use_gold=False, threads=None):
+    """The log posterior of the first ballot."""
+    priors, ballot = priors or Priors(), votes.ballots[0]
+    patterns = collapse(ballot, use_gold=use_gold)
+    return LogPosterior(patterns, priors.alpha_k(ballot) - 1, priors.beta_akv(ballot, votes) - 1, threads)
+
+
+def random_parameters(rng, n_annotators, n_labels):
+    """Parameters somewhere inside the simplex."""
+    prevalence_k = rng.dirichlet(np.full(n_labels, 3.0))
+    confusion_akv = rng.dirichlet(np.full(n_labels, 3.0), size=(n_annotators, n_labels))
+    return Parameters(np.log(prevalence_k), np.log(confusion_akv))
+
+
+def random_rows(rng, n_items, n_annotators, n_labels, share=0.7):
+    """Votes of the better-than-chance kind, each pair kept with some probability, at least one an item."""
+    truth_i = rng.integers(n_labels, size=n_items)
+    rows = []
+    for item in range(n_items):
+        for annotator in range(n_annotators):
+            if rng.random() < share or annotator == item % n_annotators:
+                right = rng.random() < 0.7
+                rows.append((item, annotator, truth_i[item] if right else rng.integers(n_labels)))
+    return rows
+
+
+@st.composite
+def vote_rows(draw, max_items=12, max_annotators=5, max_labels=3):
+    """Rows (item, annotator, label) of a small data set in which every label occurs, and its number of labels."""
+    n_labels = draw(st.integers(2, max_labels))
+    n_items, n_annotators = draw(st.integers(n_labels, max_items)), draw(st.integers(1, max_annotators))
+    pairs = [(i, a) for i in range(n_items) for a in range(n_annotators)]
+    kept = draw(st.lists(st.sampled_from(pairs), min_size=n_labels, max_size=len(pairs), unique=True))
+    labels = draw(st.lists(st.integers(0, n_labels - 1), min_size=len(kept), max_size=len(kept)))
+    labels[:n_labels] = range(n_labels)
+    return [(i, a, k) for (i, a), k in zip(kept, labels, strict=True)], n_labels
+
+
+def plain_log_joint(votes, at):
+    """Log probability of label and votes, item by item, with loops: `log_joint_ik`."""
+    ballot = votes.ballots[0]
+    n_labels = ballot.n_labels
+    log_ik = np.zeros((ballot.n_items, n_labels))
+    for i in range(ballot.n_items):
+        for k in range(n_labels):
+            total = at.log_prevalence_k[k]
+            for code in ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]]:
+                total += at.log_confusion_akv[code // n_labels, k, code % n_labels]
+            log_ik[i, k] = total
+    return log_ik
+
+
+def plain_log_posterior(votes, at, priors):
+    """Marginal likelihood by item, plus the log priors without constants."""
+    ballot = votes.ballots[0]
+    log_ik = plain_log_joint(votes, at)
+    voted = ballot.votes_i > 0
+    likelihood = (ballot.count_i * logsumexp(log_ik, axis=1))[voted].sum()
+    prior = ((priors.alpha_k(ballot) - 1) * at.log_prevalence_k).sum()
+    return likelihood + prior + ((priors.beta_akv(ballot, votes) - 1) * at.log_confusion_akv).sum()
+
+
+def plain_em(votes, start, priors, steps=20_000, tolerance=1e-13):
+    """Textbook EM on one-hot votes with NumPy, nothing shared with the package but the priors."""
+    ballot = votes.ballots[0]
+    n_labels, n_codes = ballot.n_labels, ballot.n_annotators * ballot.n_labels
+    item_v = np.repeat(np.arange(ballot.n_items), ballot.votes_i)
+    alpha_k, beta_akv = priors.alpha_k(ballot), priors.beta_akv(ballot, votes)
+    log_pi, log_theta = start.log_prevalence_k, start.log_confusion_akv
+    voted_i = ballot.votes_i > 0
+    for _ in range(steps):
+        log_ck = log_theta.transpose(0, 2, 1).reshape(n_codes, n_labels)
+        log_ik = np.tile(log_pi, (ballot.n_items, 1))
+        np.add.at(log_ik, item_v, log_ck[ballot.code_v])
+        post_ik = np.exp(log_ik - logsumexp(log_ik, axis=1, keepdims=True))
+        weight_ik = post_ik * (ballot.count_i * voted_i)[:, None]
+        count_ck = np.zeros((n_codes, n_labels))
+        np.add.at(count_ck, ballot.code_v, weight_ik[item_v])
+        pi = weight_ik.sum(axis=0) + alpha_k - 1
+        theta = count_ck.reshape(-1, n_labels, n_labels).transpose(0, 2, 1) + beta_akv - 1
+        new_pi = np.log(pi / pi.sum())
+        new_theta = np.log(theta / theta.sum(axis=-1, keepdims=True))
+        moved = max(np.abs(np.exp(new_pi) - np.exp(log_pi)).max(), np.abs(np.exp(new_theta) - np.exp(log_theta)).max())
+        log_pi, log_theta = new_pi, new_theta
+        if moved < tolerance:
+            break
+    return Parameters(log_pi, log_theta), post_ik
