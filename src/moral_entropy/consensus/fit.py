@@ -208,7 +208,8 @@ def _draw(
     names = (ballot.question.encode(), ballot.part.encode())
     rng = np.random.default_rng([settings.seed, *map(zlib.crc32, names)])
     normal_sp = rng.standard_normal((settings.draws, simplex.n_parameters))
-    x_sp = pack(centre) + gaussian.step(normal_sp.T).T
+    # Beyond e^600 a probability underflows, and its log is lost.
+    x_sp = (pack(centre) + gaussian.step(normal_sp.T).T).clip(-600.0, 600.0)
     found = Curvature(gaussian.method, coordinates, gaussian.positive_definite, gaussian.smallest)
     return found, unpack(x_sp, n_labels)
 

@@ -186,6 +186,13 @@ class LogPosterior:
         return posterior_rk
 
 
+def available_cores() -> int:
+    """Cores this process may use; not every system tells, and then it is all of them."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def over_blocks(run: Callable[[int, int], None], n_blocks: int, threads: int | None = None, *, grain: int = 1) -> None:
     """Call `run(first, last)` on ranges of blocks that cover all of them, in threads where that helps.
 
@@ -200,7 +207,7 @@ def over_blocks(run: Callable[[int, int], None], n_blocks: int, threads: int | N
     grain
         Ranges a thread: more of them even out the load, and let an interrupt through sooner.
     """
-    n_threads = min(n_blocks, threads or len(os.sched_getaffinity(0)))
+    n_threads = min(n_blocks, threads or available_cores())
     n_ranges = min(n_blocks, n_threads * grain)
     edges = [n_blocks * t // max(n_ranges, 1) for t in range(n_ranges + 1)]
     if n_threads <= 1:
