@@ -1,0 +1,74 @@
+# Needs Python 3.11 or later, pip and make; everything else is installed into .venv.
+PYTHON ?= python3
+JOBS ?= 2
+# Extra flags for installing PyTorch, e.g. an index that holds CPU-only builds.
+TORCH_FLAGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+TWINS := mftc mfrc emfd
+
+# One stamp per set of packages: a second `make` installs nothing.
+BASE := $(VENV)/.installed-base
+TEST := $(VENV)/.installed-test
+DEV := $(VENV)/.installed-dev
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test slow check bench golden clean
+.DELETE_ON_ERROR:
+
+help: ## say what each target does
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+demo: $(BASE) $(TWINS:%=demo/%.parquet) ## simulate twins of the three moral corpora, audit them, sum up
+	@for twin in $(TWINS); do \
+	  echo "moral-entropy audit demo/$$twin.parquet -o demo/$$twin --preset mft"; \
+	  $(BIN)/moral-entropy audit demo/$$twin.parquet -o demo/$$twin --preset mft --quiet --force || exit 1; \
+	done
+	@$(BIN)/python tools/demo_summary.py $(TWINS:%=demo/%)
+
+demo/%.parquet: | $(BASE)
+	@mkdir -p demo
+	$(BIN)/moral-entropy simulate --like $* -o $@
+
+test: $(TEST) ## pass the tests (not the slow ones), doctests included
+	$(BIN)/python -m pytest -m "not slow" -n $(JOBS)
+
+slow: $(TEST) ## pass the tests that take minutes
+	$(BIN)/python -m pytest -m slow -n $(JOBS)
+
+check: $(DEV) ## lint, format, types, import layers, spelling
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/codespell
+
+bench: $(TEST) ## measure speed; writes the table in docs/benchmarks.md
+	$(BIN)/python benchmarks/run.py
+
+golden: $(TEST) ## rewrite the golden files; read the diff before committing it
+	REWRITE_GOLDEN=1 $(BIN)/python -m pytest tests/golden -q
+
+clean: ## remove what the other targets made, .venv too
+	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests tools benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "error: $(PYTHON) is too old; Python 3.11 or later is needed: make PYTHON=python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(BASE): pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) -e .
+	@touch $@
+
+$(TEST): $(BASE)
+	$(PIP) $(TORCH_FLAGS) torch
+	$(PIP) -e '.[test]'
+	@touch $@
+
+$(DEV): $(BASE)
+	$(PIP) -e '.[dev]'
+	@touch $@
