@@ -1,0 +1,68 @@
+"""Annotator votes in; a Bayesian consensus and its entropy out.
+
+>>> import moral_entropy as me
+>>> votes = me.simulate_votes(n_items=50, n_annotators=5, votes_per_item=3, seed=1).votes
+>>> consensus = me.fit(votes, draws=100)
+>>> parts = me.decompose_entropy(consensus)
+
+Names load on first use, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from moral_entropy.consensus.fit import fit
+    from moral_entropy.consensus.priors import Priors
+    from moral_entropy.consensus.result import Consensus
+    from moral_entropy.entropy.parts import EntropyParts, decompose_entropy
+    from moral_entropy.errors import MoralEntropyError
+    from moral_entropy.votes.read import read_votes
+    from moral_entropy.votes.simulate import simulate_votes
+    from moral_entropy.votes.table import Ballot, Votes
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Ballot",
+    "Consensus",
+    "EntropyParts",
+    "MoralEntropyError",
+    "Priors",
+    "Votes",
+    "__version__",
+    "decompose_entropy",
+    "fit",
+    "read_votes",
+    "simulate_votes",
+]
+
+_HOME = {
+    "Ballot": "moral_entropy.votes.table",
+    "Consensus": "moral_entropy.consensus.result",
+    "EntropyParts": "moral_entropy.entropy.parts",
+    "MoralEntropyError": "moral_entropy.errors",
+    "Priors": "moral_entropy.consensus.priors",
+    "Votes": "moral_entropy.votes.table",
+    "decompose_entropy": "moral_entropy.entropy.parts",
+    "fit": "moral_entropy.consensus.fit",
+    "read_votes": "moral_entropy.votes.read",
+    "simulate_votes": "moral_entropy.votes.simulate",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first asked for."""
+    if name not in _HOME:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names, loaded or not."""
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,40 @@
+"""Importing the package, and asking for help, must not cost what only some users need."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+LOADED = "import json, sys; print(json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"
+
+
+def loaded_by(code):
+    finished = subprocess.run([sys.executable, "-c", f"{code}\n{LOADED}"], capture_output=True, text=True, check=True)
+    return set(json.loads(finished.stdout.splitlines()[-1]))
+
+
+def test_importing_the_package_is_light():
+    heavy = {"torch", "pandas", "jinja2", "numba", "polars", "sklearn", "scipy", "numpy", "rich", "typer"}
+    assert not loaded_by("import moral_entropy") & heavy
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["audit", "--help"], ["simulate", "--help"], ["--version"]])
+def test_help_is_light(arguments):
+    heavy = {"torch", "pandas", "jinja2", "numba", "polars", "sklearn", "scipy"}
+    assert not loaded_by(f"from moral_entropy.cli.main import main\nassert main({arguments}) == 0") & heavy
+
+
+def test_reading_and_fitting_need_no_extra():
+    code = (
+        "import moral_entropy as me\n"
+        "votes = me.simulate_votes(n_items=90, n_annotators=3, votes_per_item=3).votes\n"
+        "me.fit(votes, draws=9, priors=me.Priors(prevalence=5))"
+    )
+    assert not loaded_by(code) & {"torch", "pandas", "sklearn"}
+
+
+def test_the_probe_sees_what_is_loaded():
+    assert "numpy" in loaded_by("import numpy")
