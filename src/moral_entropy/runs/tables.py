@@ -1,0 +1,151 @@
+"""The tables of a run folder: their columns, and how they are written and read back.
+
+`docs/run-folder.md` says what each column means. Tables are written from chunks, so that none has to fit in
+memory, and the same rows always give the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import polars as pl
+
+from moral_entropy.errors import RunFolderError
+from moral_entropy.runs.folder import MANIFEST, is_run_folder
+
+ROWS_PER_GROUP = 262_144
+
+ITEMS = pl.Schema(
+    {
+        "question": pl.String(),
+        "item": pl.String(),
+        "domain": pl.String(),
+        "n_votes": pl.Int32(),
+        "n_positive": pl.Int32(),
+        "p_map": pl.Float64(),
+        "p": pl.Float64(),
+        "p_low": pl.Float64(),
+        "p_high": pl.Float64(),
+        "label": pl.String(),
+        "entropy": pl.Float64(),
+        "aleatoric": pl.Float64(),
+        "epistemic": pl.Float64(),
+        "count": pl.Float64(),
+        "part": pl.String(),
+    }
+)
+POSTERIOR = pl.Schema(
+    {
+        "question": pl.String(),
+        "item": pl.String(),
+        "class": pl.String(),
+        "p_map": pl.Float64(),
+        "p": pl.Float64(),
+    }
+)
+ANNOTATORS = pl.Schema(
+    {
+        "question": pl.String(),
+        "annotator": pl.String(),
+        "n_votes": pl.Int64(),
+        "disagreement": pl.Float64(),
+        "true": pl.String(),
+        "voted": pl.String(),
+        "probability": pl.Float64(),
+        "low": pl.Float64(),
+        "high": pl.Float64(),
+        "part": pl.String(),
+    }
+)
+ENTROPY = pl.Schema(
+    {
+        "question": pl.String(),
+        "domain": pl.String(),
+        "n_items": pl.Int64(),
+        "total": pl.Float64(),
+        "aleatoric": pl.Float64(),
+        "epistemic": pl.Float64(),
+    }
+)
+SCHEMAS = {"items": ITEMS, "posterior": POSTERIOR, "annotators": ANNOTATORS, "entropy": ENTROPY}
+"""Columns by table. The ids (`item`, `annotator`) are integers where all ids of the input were."""
+
+
+def with_ids(schema: pl.Schema, **ids: pl.DataType) -> pl.Schema:
+    """Give a schema whose id columns have the type of the ids that were read.
+
+    Examples
+    --------
+    >>> with_ids(POSTERIOR, item=pl.Int64())["item"]
+    Int64
+    """
+    return pl.Schema({name: ids.get(name, dtype) for name, dtype in schema.items()})
+
+
+def write_table(path: Path, schema: pl.Schema, chunks: Callable[[], Iterable[pl.DataFrame]]) -> None:
+    """Write chunks of rows to one Parquet file without ever holding more than a few of them.
+
+    Parameters
+    ----------
+    path
+        The file.
+    schema
+        Its columns, in order; every chunk must have just these.
+    chunks
+        Called once, when writing begins.
+    """
+    from polars.io.plugins import register_io_source
+
+    def source(
+        with_columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, batch_size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        for chunk in chunks():
+            yield chunk.select(with_columns or schema.names())
+
+    frame = register_io_source(source, schema=schema, validate_schema=True)
+    # A fixed size of row groups keeps the bytes the same whatever the number of threads.
+    frame.sink_parquet(path, compression="zstd", row_group_size=ROWS_PER_GROUP, maintain_order=True)
+
+
+def read_table(path: str | Path, name: str) -> pl.DataFrame:
+    """Read one table of a run folder back.
+
+    Parameters
+    ----------
+    path
+        The run folder.
+    name
+        "items", "posterior", "annotators" or "entropy".
+
+    Examples
+    --------
+    >>> read_table("nowhere", "items")
+    Traceback (most recent call last):
+    ...
+    moral_entropy.errors.RunFolderError: nowhere is no run folder: there is no such folder. ...
+    """
+    folder = checked_folder(path)
+    file = folder / f"{name}.parquet"
+    if not file.is_file():
+        found = ", ".join(sorted(entry.stem for entry in folder.glob("*.parquet"))) or "none"
+        msg = f"{folder} has no table {name!r}. Found: {found}."
+        raise RunFolderError(msg)
+    try:
+        return pl.read_parquet(file)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        msg = f"{file} cannot be read: {str(error).splitlines()[0]}. Run the audit again."
+        raise RunFolderError(msg) from error
+
+
+def checked_folder(path: str | Path) -> Path:
+    """Give the path of a run folder, or say why it is none."""
+    folder = Path(path)
+    if not folder.is_dir():
+        why = "it is a file" if folder.exists() else "there is no such folder"
+    elif not is_run_folder(folder):
+        why = f"it has no {MANIFEST}"
+    else:
+        return folder
+    msg = f"{folder} is no run folder: {why}. Make one with: moral-entropy audit votes.csv -o {folder}"
+    raise RunFolderError(msg)

@@ -1,0 +1,191 @@
+"""A run folder appears whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from moral_entropy.errors import RunFolderError
+from moral_entropy.runs.folder import writing
+
+
+def write_run(path, text="{}", **options):
+    with writing(path, **options) as folder:
+        (folder / "manifest.json").write_text(text)
+        (folder / "items.parquet").write_bytes(b"rows")
+
+
+def names(path):
+    return sorted(entry.name for entry in path.iterdir())
+
+
+def test_a_run_appears_with_all_its_files_and_nothing_beside_it(tmp_path):
+    write_run(tmp_path / "run")
+    assert names(tmp_path) == ["run"]
+    assert names(tmp_path / "run") == ["items.parquet", "manifest.json"]
+
+
+def test_nothing_is_at_the_target_while_the_run_goes_on(tmp_path):
+    with writing(tmp_path / "run") as folder:
+        assert folder.parent == tmp_path and folder.name.startswith(".run.partial-")
+        assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+def test_nothing_is_left_when_the_run_stops(tmp_path, error):
+    with pytest.raises(error), writing(tmp_path / "run") as folder:
+        (folder / "items.parquet").write_bytes(b"half")
+        raise error
+    assert names(tmp_path) == []
+
+
+def test_an_earlier_run_survives_a_failed_replacement(tmp_path):
+    write_run(tmp_path / "run", '{"seed": 1}')
+    with pytest.raises(RuntimeError), writing(tmp_path / "run", force=True) as folder:
+        (folder / "manifest.json").write_text('{"seed": 2}')
+        raise RuntimeError
+    assert (tmp_path / "run" / "manifest.json").read_text() == '{"seed": 1}'
+    assert names(tmp_path) == ["run"]
+
+
+def test_an_existing_run_is_refused_before_any_work(tmp_path):
+    write_run(tmp_path / "run")
+    refused = pytest.raises(RunFolderError, match=r"holds 2 files\. First: items\.parquet.*--force")
+    with refused, writing(tmp_path / "run"):
+        pytest.fail("the block must not run")
+
+
+def test_force_replaces_an_earlier_run_whole(tmp_path):
+    write_run(tmp_path / "run", '{"seed": 1}')
+    (tmp_path / "run" / "old.parquet").write_bytes(b"old")
+    write_run(tmp_path / "run", '{"seed": 2}', force=True)
+    assert names(tmp_path / "run") == ["items.parquet", "manifest.json"]
+    assert (tmp_path / "run" / "manifest.json").read_text() == '{"seed": 2}'
+    assert names(tmp_path) == ["run"]
+
+
+def test_force_never_replaces_a_folder_that_is_no_run(tmp_path):
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.tex").write_text("precious")
+    with pytest.raises(RunFolderError, match=r"no run folder.*chapter\.tex"):
+        write_run(tmp_path / "thesis", force=True)
+    assert (tmp_path / "thesis" / "chapter.tex").read_text() == "precious"
+
+
+def test_an_empty_folder_may_be_filled(tmp_path):
+    (tmp_path / "run").mkdir()
+    write_run(tmp_path / "run")
+    assert names(tmp_path / "run") == ["items.parquet", "manifest.json"]
+
+
+def test_files_that_arrive_during_the_run_are_not_overwritten(tmp_path):
+    with pytest.raises(RunFolderError, match="exists"), writing(tmp_path / "run") as folder:
+        (folder / "manifest.json").write_text("{}")
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run" / "notes.txt").write_text("mine")
+    assert names(tmp_path) == ["run"]
+    assert names(tmp_path / "run") == ["notes.txt"]
+
+
+def test_a_file_at_the_target_is_refused(tmp_path):
+    (tmp_path / "run").write_text("a file")
+    with pytest.raises(RunFolderError, match="is a file"):
+        write_run(tmp_path / "run", force=True)
+
+
+def test_a_place_that_cannot_be_written_to_is_an_error_of_ours(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunFolderError, match="cannot write to"):
+        write_run(tmp_path / "file" / "run")
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_folder_is_an_error_of_ours(tmp_path):
+    tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    try:
+        with pytest.raises(RunFolderError, match="cannot write to"):
+            write_run(tmp_path / "run")
+    finally:
+        tmp_path.chmod(stat.S_IRWXU)
+
+
+def test_missing_parents_are_made(tmp_path):
+    write_run(tmp_path / "2026" / "may" / "run")
+    assert names(tmp_path / "2026" / "may") == ["run"]
+
+
+def test_a_link_to_a_folder_is_followed(tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "run").symlink_to(tmp_path / "disk" / "run")
+    write_run(tmp_path / "run")
+    assert (tmp_path / "run").is_symlink()
+    assert names(tmp_path / "disk") == ["run"]
+
+
+HOLD = textwrap.dedent(
+    """
+    import os, sys, time
+    from moral_entropy.runs.folder import writing, _put_in_place
+    import moral_entropy.runs.folder as folder_module
+
+    target, when = sys.argv[1:]
+    if when == "between renames":
+        from pathlib import Path
+        rename = Path.rename
+
+        def slow(self, target):
+            moved = rename(self, target)
+            print("ready", flush=True)
+            time.sleep(60)
+            return moved
+
+        Path.rename = slow
+    with writing(target, force=True) as folder:
+        (folder / "manifest.json").write_text("{}")
+        if when == "writing":
+            print("ready", flush=True)
+            time.sleep(60)
+    """
+)
+
+
+def killed_while(target, when):
+    process = subprocess.Popen([sys.executable, "-c", HOLD, str(target), when], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+
+
+def test_what_a_killed_run_left_is_swept_by_the_next(tmp_path):
+    killed_while(tmp_path / "run", "writing")
+    assert not (tmp_path / "run").exists()
+    assert len(names(tmp_path)) == 1 and names(tmp_path)[0].startswith(".run.partial-")
+    write_run(tmp_path / "run")
+    assert names(tmp_path) == ["run"]
+
+
+def test_a_run_killed_in_the_middle_of_a_replacement_is_put_back(tmp_path):
+    write_run(tmp_path / "run", '{"seed": 1}')
+    killed_while(tmp_path / "run", "between renames")
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(RunFolderError, match="exists"):
+        write_run(tmp_path / "run")
+    assert (tmp_path / "run" / "manifest.json").read_text() == '{"seed": 1}'
+    assert names(tmp_path) == ["run"]
+
+
+def test_folders_of_living_processes_and_of_other_runs_are_left_alone(tmp_path):
+    with writing(tmp_path / "run") as mine, writing(tmp_path / "run2"):
+        (mine / "manifest.json").write_text("{}")
+        write_run(tmp_path / "run3")
+        assert mine.exists()
+    (tmp_path / ".run.partial-elsewhere-1-abcdef").mkdir()
+    write_run(tmp_path / "run", force=True)
+    assert ".run.partial-elsewhere-1-abcdef" in names(tmp_path)
