@@ -1,0 +1,180 @@
+"""The run: read → fit → entropy → tables and manifest.
+
+`run_audit` does what `moral-entropy audit` does, and prints nothing.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from moral_entropy.consensus.fit import fit
+from moral_entropy.consensus.result import Consensus
+from moral_entropy.entropy.parts import EntropyParts, decompose_entropy
+from moral_entropy.errors import MoralEntropyWarning
+from moral_entropy.pipeline.annotators import annotator_frames
+from moral_entropy.pipeline.facts import manifest_facts
+from moral_entropy.pipeline.frames import entropy_frame, has_posterior_table, item_frames, posterior_frames
+from moral_entropy.pipeline.options import AuditOptions
+from moral_entropy.pipeline.priors import check_priors, priors_for
+from moral_entropy.runs.folder import writing
+from moral_entropy.runs.manifest import write_manifest
+from moral_entropy.runs.tables import ANNOTATORS, ENTROPY, ITEMS, POSTERIOR, with_ids, write_table
+from moral_entropy.votes.read import read_votes
+from moral_entropy.votes.table import UNKNOWN, Votes
+
+Progress = Callable[[str, float], None]
+"""Called with the name of the stage and the share of it done."""
+
+
+@dataclass(frozen=True, eq=False)
+class AuditRun:
+    """A finished run.
+
+    Parameters
+    ----------
+    path
+        The run folder.
+    consensus, parts
+        What was found; `consensus.votes` is what was read.
+    manifest
+        As written.
+    """
+
+    path: Path
+    consensus: Consensus
+    parts: EntropyParts
+    manifest: dict[str, Any]
+
+
+@dataclass
+class Stopwatch:
+    """Seconds by stage, in the order the stages began."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def timing(self, stage: str) -> Iterator[None]:
+        """Add the seconds the block takes to a stage."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - start
+
+
+def run_audit(
+    source: Any,
+    out: str | Path,
+    options: AuditOptions | None = None,
+    *,
+    force: bool = False,
+    command: str = "",
+    progress: Progress | None = None,
+) -> AuditRun:
+    """Read votes, fit the consensus, split its entropy, and write the run folder.
+
+    Parameters
+    ----------
+    source
+        File of votes, or a dataframe: whatever `read_votes` takes.
+    out
+        The run folder; it appears when the run is complete, or not at all.
+    options
+        What to ask for; the defaults of the command line when not given.
+    force
+        Replace a run folder that is already there.
+    command
+        What the user typed, for the manifest.
+    progress
+        Called with the name of the stage and the share of it done.
+
+    Returns
+    -------
+    AuditRun
+        Warnings of the library are in its manifest, and are not raised again.
+    """
+    options, progress, watch = options or AuditOptions(), progress or _silent, Stopwatch()
+    check_priors(options.priors)
+    with writing(out, force=force) as folder, _collected() as caught:
+        with watch.timing("read"):
+            progress("reading", 0.0)
+            votes = _read(source, options)
+        with watch.timing("fit"):
+            consensus = _fit(votes, options, progress)
+        with watch.timing("entropy"):
+            parts = decompose_entropy(consensus)
+        with watch.timing("write"):
+            write_tables(folder, consensus, parts, progress)
+        manifest = manifest_facts(
+            consensus, options, command=command, warnings=_messages(caught), seconds=watch.seconds
+        )
+        write_manifest(folder, manifest)
+    return AuditRun(Path(out), consensus, parts, manifest)
+
+
+def write_tables(folder: Path, consensus: Consensus, parts: EntropyParts, progress: Progress) -> None:
+    """Write the tables of a run folder."""
+    item, annotator = consensus.votes.items.dtype, consensus.votes.annotators.dtype
+    n_rows = max(len(parts.total_i), 1)
+
+    def watched_items() -> Iterator[pl.DataFrame]:
+        done = 0
+        for frame in item_frames(consensus, parts):
+            yield frame
+            done += frame.height
+            progress("writing", done / n_rows)
+
+    write_table(folder / "items.parquet", with_ids(ITEMS, item=item), watched_items)
+    if has_posterior_table(consensus):
+        schema = with_ids(POSTERIOR, item=item)
+        write_table(folder / "posterior.parquet", schema, lambda: posterior_frames(consensus))
+    schema = with_ids(ANNOTATORS, annotator=annotator)
+    write_table(folder / "annotators.parquet", schema, lambda: annotator_frames(consensus))
+    write_table(folder / "entropy.parquet", ENTROPY, lambda: [entropy_frame(consensus, parts)])
+
+
+def _read(source: Any, options: AuditOptions) -> Votes:
+    wanted = options.read if options.fit_by is None else replace(options.read, keep=(options.fit_by,))
+    votes = read_votes(source, **vars(wanted))
+    if options.fit_by is None:
+        return votes
+    values = votes.extra[options.fit_by].cast(pl.String)
+    names = tuple(values.drop_nulls().unique().sort().to_list())
+    code_of = {name: code for code, name in enumerate(names)}
+    part_i = values.replace_strict(code_of, default=UNKNOWN, return_dtype=pl.Int32).to_numpy()
+    return votes.split(np.asarray(part_i), names)
+
+
+def _fit(votes: Votes, options: AuditOptions, progress: Progress) -> Consensus:
+    priors = priors_for(votes, options.priors)
+    given = {name: value for name, value in vars(options.fit).items() if value is not None}
+    return fit(votes, priors=priors, **given, progress=progress)
+
+
+def _silent(_stage: str, _share: float) -> None:
+    """Take progress and say nothing."""
+
+
+@contextmanager
+def _collected() -> Iterator[list[warnings.WarningMessage]]:
+    """Collect our own warnings; pass all others on."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", MoralEntropyWarning)
+        yield caught
+    for other in caught:
+        if not issubclass(other.category, MoralEntropyWarning):
+            warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
+
+
+def _messages(caught: list[warnings.WarningMessage]) -> list[str]:
+    ours = (str(warning.message) for warning in caught if issubclass(warning.category, MoralEntropyWarning))
+    return list(dict.fromkeys(ours))

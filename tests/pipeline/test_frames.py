@@ -1,0 +1,185 @@
+"""Rows of the tables against the same figures counted vote by vote."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from moral_entropy.consensus.fit import fit
+from moral_entropy.consensus.priors import Priors
+from moral_entropy.entropy.parts import decompose_entropy
+from moral_entropy.pipeline.annotators import annotator_frames, disagreement
+from moral_entropy.pipeline.frames import entropy_frame, item_frames, posterior_frames
+from moral_entropy.pipeline.summary import fit_lines
+from moral_entropy.runs.tables import ANNOTATORS, ENTROPY, ITEMS, POSTERIOR, with_ids
+from moral_entropy.votes.simulate import simulate_votes
+from moral_entropy.votes.table import Votes, ballot_from_codes
+
+
+def simulated(n_labels=2, **changes):
+    options = {"n_items": 120, "n_annotators": 6, "votes_per_item": 4, "seed": 5, "accuracy": (0.75, 0.95)} | changes
+    return simulate_votes(n_labels=n_labels, **options).votes
+
+
+def with_domains(votes):
+    domain_i = np.arange(votes.n_items, dtype=np.int32) % 3 - 1
+    return replace(votes, domains=("BLM", "Sandy"), domain_i=domain_i)
+
+
+def uneven():
+    """Items with 0, 1, 2 and 4 votes, string ids, pre-counted rows, positive label first."""
+    ballot = ballot_from_codes(
+        "care",
+        ("ja", "nein"),
+        positive=0,
+        item_v=[1, 2, 2, 3, 3, 3, 3],
+        annotator_v=[0, 0, 1, 0, 1, 2, 3],
+        label_v=[0, 0, 1, 1, 1, 0, 1],
+        item_i=np.arange(4),
+        count_i=np.array([1.0, 2.0, 3.0, 1.0]),
+    )
+    return Votes(pl.Series(list("abcd")), pl.Series(list("wxyz")), (ballot,), (), np.full(4, -1, dtype=np.int32))
+
+
+def frame_of(frames):
+    return pl.concat(list(frames))
+
+
+@pytest.fixture(scope="module", params=[2, 4])
+def consensus(request):
+    return fit(with_domains(simulated(request.param)), draws=60)
+
+
+def test_items_have_the_columns_of_the_contract(consensus):
+    frame = frame_of(item_frames(consensus, decompose_entropy(consensus)))
+    assert frame.schema == with_ids(ITEMS, item=pl.Int64())
+    assert frame.height == 120
+    assert frame["domain"].to_list()[:4] == [None, "BLM", "Sandy", None]
+    assert frame.drop("domain").null_count().sum_horizontal().item() == 0
+
+
+def test_votes_are_counted_and_p_is_that_of_its_label(consensus):
+    [only] = consensus.fits
+    ballot = only.ballot
+    rows = frame_of(item_frames(consensus, decompose_entropy(consensus))).rows(named=True)
+    for i, row in enumerate(rows):
+        codes = ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]]
+        voted = [ballot.labels[code % ballot.n_labels] for code in codes]
+        about = ballot.labels[1] if ballot.n_labels == 2 else row["label"]
+        assert (row["n_votes"], row["n_positive"]) == (len(voted), Counter(voted)[about])
+        draws_s = only.posterior_draws(slice(i, i + 1))[:, 0, ballot.labels.index(about)]
+        assert row["p"] == pytest.approx(draws_s.mean(), abs=1e-9)
+        assert row["p_map"] == only.posterior_ik[i, ballot.labels.index(about)]
+        assert row["p_low"] <= row["p_high"]
+        assert row["entropy"] == pytest.approx(row["aleatoric"] + row["epistemic"], abs=1e-12)
+        if ballot.n_labels == 2:
+            assert row["label"] == ("1" if row["p"] >= 0.5 else "0")
+
+
+def test_the_posterior_table_has_all_labels_of_questions_with_more_than_two(consensus):
+    [only] = consensus.fits
+    frames = list(posterior_frames(consensus))
+    if only.ballot.n_labels == 2:
+        assert frames == []
+        return
+    frame = frame_of(frames)
+    assert frame.schema == with_ids(POSTERIOR, item=pl.Int64())
+    sums = frame.group_by("item").agg(pl.col("p").sum(), pl.col("p_map").sum(), pl.len())
+    assert sums["len"].unique().to_list() == [4]
+    np.testing.assert_allclose(sums.select("p", "p_map").to_numpy(), 1.0, rtol=1e-12)
+    items = frame_of(item_frames(consensus, decompose_entropy(consensus)))
+    likeliest = frame.sort("p", descending=True).group_by("item").first().sort("item")
+    assert likeliest["class"].to_list() == items["label"].to_list()
+    assert likeliest["p"].to_list() == items["p"].to_list()
+
+
+def test_chunks_do_not_change_rows(consensus, monkeypatch):
+    parts = decompose_entropy(consensus)
+    whole = [frame_of(item_frames(consensus, parts)), *posterior_frames(consensus)]
+    whole += [frame_of(annotator_frames(consensus))]
+    monkeypatch.setattr("moral_entropy.pipeline.frames.ROWS_PER_GROUP", 17)
+    monkeypatch.setattr("moral_entropy.pipeline.annotators.ROWS_PER_GROUP", 17)
+    monkeypatch.setattr("moral_entropy.pipeline.annotators.ANNOTATORS_AT_ONCE", 4)
+    posterior = list(posterior_frames(consensus))
+    cut = [frame_of(item_frames(consensus, parts))]
+    cut += [frame_of(posterior)] if posterior else []
+    cut += [frame_of(annotator_frames(consensus))]
+    assert len(cut) == len(whole) and all(a.equals(b) for a, b in zip(cut, whole, strict=True))
+
+
+def test_annotators_have_their_confusion_with_intervals_around_it(consensus):
+    frame = frame_of(annotator_frames(consensus))
+    [only] = consensus.fits
+    n_labels = only.ballot.n_labels
+    assert frame.schema == with_ids(ANNOTATORS, annotator=pl.Int64())
+    assert frame.height == 6 * n_labels**2
+    sums = frame.group_by("annotator", "true").agg(pl.col("probability").sum())
+    np.testing.assert_allclose(sums["probability"].to_numpy(), 1.0, rtol=1e-12)
+    for row in frame.sample(20, seed=1).rows(named=True):
+        k, v = only.ballot.labels.index(row["true"]), only.ballot.labels.index(row["voted"])
+        assert row["probability"] == only.confusion_akv[row["annotator"], k, v]
+        draws_s = sorted(only.confusion_sakv[:, row["annotator"], k, v])
+        assert draws_s[2] <= row["low"] <= draws_s[3] and draws_s[56] <= row["high"] <= draws_s[57]
+
+
+def test_without_draws_there_is_no_split_and_no_interval():
+    consensus = fit(simulated(), draws=0)
+    items = frame_of(item_frames(consensus, decompose_entropy(consensus)))
+    assert items["p"].equals(items["p_map"], check_names=False)
+    for column in ("p_low", "p_high", "aleatoric", "epistemic"):
+        assert items[column].null_count() == items.height
+    expected = [-sum(q * math.log(q) for q in (p, 1 - p) if q > 0) for p in items["p_map"]]
+    np.testing.assert_allclose(items["entropy"].to_numpy(), expected, atol=1e-12)
+    assert frame_of(annotator_frames(consensus))["low"].null_count() == 24
+    means = entropy_frame(consensus, decompose_entropy(consensus))
+    assert means.schema == ENTROPY and means["epistemic"].null_count() == means.height
+
+
+@pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")
+def test_items_without_a_vote_keep_the_prevalence_and_counts_stay():
+    consensus = fit(uneven(), draws=40, priors=Priors(prevalence=5))
+    items = frame_of(item_frames(consensus, decompose_entropy(consensus)))
+    assert items["item"].to_list() == list("abcd")
+    assert items["n_votes"].to_list() == [0, 1, 2, 4]
+    assert items["n_positive"].to_list() == [0, 1, 1, 1]
+    assert items["count"].to_list() == [1, 2, 3, 1]
+    assert items["p_map"][0] == pytest.approx(consensus.fits[0].prevalence_k[0], rel=1e-12)
+    [line] = fit_lines(consensus, decompose_entropy(consensus))
+    assert (line.label, line.n_items) == ("ja", 7)
+    assert line.entropy == pytest.approx(sum(items["entropy"] * items["count"]) / 7, rel=1e-12)
+
+
+def test_disagreement_is_with_the_majority_and_a_tie_is_positive():
+    # Item c is tied, so "ja", the positive label, is its majority; item d has "nein".
+    votes = uneven()
+    w, x, y, z = disagreement(votes.ballots[0])
+    assert w == 0.0 and z == 0.0 and y == 1.0
+    assert x == pytest.approx(3 / 4)
+
+
+def test_disagreement_by_a_loop_over_votes():
+    ballot = simulated(4).ballots[0]
+    votes_of, against = Counter(), Counter()
+    for i in range(ballot.n_items):
+        codes = ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]].tolist()
+        tally = Counter(code % 4 for code in codes)
+        majority = min(label for label in tally if tally[label] == max(tally.values()))
+        for code in codes:
+            votes_of[code // 4] += 1
+            against[code // 4] += code % 4 != majority
+    assert disagreement(ballot).tolist() == [against[a] / votes_of[a] for a in range(6)]
+
+
+def test_means_by_domain_are_those_of_the_items(consensus):
+    parts = decompose_entropy(consensus)
+    items = frame_of(item_frames(consensus, parts))
+    for _, domain, n_items, total, aleatoric, epistemic in entropy_frame(consensus, parts).iter_rows():
+        inside = items if domain == "(all)" else items.filter(pl.col("domain") == domain)
+        assert n_items == inside.height
+        means = [inside[name].mean() for name in ("entropy", "aleatoric", "epistemic")]
+        np.testing.assert_allclose([total, aleatoric, epistemic], means, rtol=1e-9)
