@@ -1,0 +1,48 @@
+"""`moral-entropy audit`: votes in, run folder out."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Annotated
+
+from typer import Argument, Context, Option
+
+from moral_entropy.cli.audit_flags import FitFlags, PriorFlags, VoteFlags
+from moral_entropy.cli.flags import spread
+
+Source = Annotated[str, Argument(metavar="VOTES", help="CSV, TSV, Parquet, JSON or JSON Lines; also gzipped.")]
+Out = Annotated[str, Option("--out", "-o", metavar="RUN", help="The run folder to write.")]
+Force = Annotated[bool, Option("--force", help="Replace an earlier run folder.")]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="Print only warnings and errors.")]
+Debug = Annotated[bool, Option("--debug", help="Show the traceback of an error.")]
+
+
+@spread
+def audit(
+    context: Context,
+    source: Source,
+    out: Out,
+    votes: VoteFlags,
+    priors: PriorFlags,
+    fit: FitFlags,
+    force: Force = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Fit the consensus of the votes, split its entropy, and write a run folder.
+
+    Example: moral-entropy audit votes.csv -o run/
+    """
+    read_options, prior_options, fit_options = votes.options(), priors.options(), fit.options()
+    # Late, so that --help and misused flags answer at once.
+    from moral_entropy.cli.show import Bars, print_run, print_warnings
+    from moral_entropy.pipeline.audit import run_audit
+    from moral_entropy.pipeline.options import AuditOptions
+
+    options = AuditOptions(read_options, prior_options, fit_options, fit.fit_by)
+    command = shlex.join(["moral-entropy", *(context.obj or [])])
+    with Bars(hidden=quiet) as progress:
+        run = run_audit(source, out, options, force=force, command=command, progress=progress)
+    if not quiet:
+        print_run(run)
+    print_warnings(run.manifest["warnings"])

@@ -1,0 +1,145 @@
+"""A finished run → the screen.
+
+Plain text where nobody watches: no colour, no bars, and nothing wider than the window but file names and warnings.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from moral_entropy.pipeline.audit import AuditRun
+from moral_entropy.pipeline.summary import FitLine, fit_lines
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+NOTHING = "–"
+
+
+class Bars:
+    """One bar per stage on standard error, on a terminal only; the value is called with stage and share."""
+
+    def __init__(self, *, hidden: bool) -> None:
+        self._shown = sys.stderr.isatty() and not hidden
+        self._tasks: dict[str, TaskID] = {}
+        self._progress: Progress | None = None
+
+    def __enter__(self) -> Bars:
+        """Begin to show bars."""
+        if self._shown:
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = (TextColumn("{task.description:>12}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+            console = Console(stderr=True)
+            self._progress = Progress(*columns, TimeRemainingColumn(), console=console, transient=True)
+            self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Clear the bars away."""
+        if self._progress is not None:
+            self._progress.stop()
+
+    def __call__(self, stage: str, share: float) -> None:
+        """Move the bar of a stage; the bars of earlier stages are full."""
+        if self._progress is None:
+            return
+        if stage not in self._tasks:
+            for task in self._tasks.values():
+                self._progress.update(task, completed=1.0)
+            self._tasks[stage] = self._progress.add_task(stage, total=1.0)
+        self._progress.update(self._tasks[stage], completed=share)
+
+
+def print_run(run: AuditRun) -> None:
+    """Print what was read, a line per fit, and where the files are."""
+    console = Console(highlight=False)
+    for line in reading_lines(run.manifest):
+        console.print(escape(line), soft_wrap=True)
+    console.print()
+    console.print(_table(fit_lines(run.consensus, run.parts)))
+    console.print("entropy in nats (0.693 is a coin toss); uncertain: above half of its most\n", soft_wrap=True)
+    files = " ".join(sorted(path.name for path in run.path.iterdir()))
+    seconds = sum(run.manifest["seconds"].values())
+    console.print(escape(f"{run.path}: {files}  ({seconds:.1f} s)"), soft_wrap=True)
+
+
+def print_warnings(messages: Sequence[str]) -> None:
+    """Print the warnings of a run on standard error, those that several questions share only once."""
+    questions_of: dict[str, list[str]] = {}
+    for message in messages:
+        question, colon, text = message.partition(": ")
+        questions_of.setdefault(text if colon else message, []).append(question if colon else "")
+    for text, questions in questions_of.items():
+        prefix = f"{', '.join(questions)}: " if any(questions) else ""
+        print(f"warning: {prefix}{text}", file=sys.stderr)
+
+
+def reading_lines(manifest: dict[str, Any]) -> list[str]:
+    """Say what was read, what was guessed and what was left out."""
+    who = "without annotators" if manifest["anonymous"] else f"by {_many(manifest['annotators'], 'annotator')}"
+    lines = [
+        f"{manifest['input']['source']}: {_many(manifest['rows'], 'row')}, {_many(manifest['votes'], 'vote')} {who} "
+        f"on {_many(manifest['items'], 'item')}"
+    ]
+    lines += _column_lines(manifest["columns"], set(manifest["guessed"]))
+    lines += [f"  note: {note}" for note in manifest["notes"]]
+    if manifest["dropped"]:
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in manifest["dropped"].items())
+        lines.append(f"  left out: {reasons}")
+    if manifest["items_without_votes"]:
+        lines.append(f"  without a vote: {_many(manifest['items_without_votes'], 'item')}, kept with the prevalence")
+    return lines
+
+
+def _column_lines(columns: dict[str, str], guessed: set[str]) -> list[str]:
+    def listed(roles: list[str]) -> str:
+        return ", ".join(role if columns[role] == role else f"{role} = {columns[role]}" for role in roles)
+
+    kinds = {
+        "columns guessed": [role for role in columns if role in guessed],
+        "columns": [role for role in columns if role not in guessed],
+    }
+    return [f"  {kind}: {listed(roles)}" for kind, roles in kinds.items() if roles]
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def _table(lines: Sequence[FitLine]) -> Table:
+    # One space between columns: with a short question the table fits in 80.
+    table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="bold")
+    table.add_column("question", overflow="fold")
+    for name in ("items", "label", "share", "entropy", "aleatoric", "epistemic", "uncertain", "converged"):
+        table.add_column(name, justify="right", overflow="fold")
+    for line in lines:
+        table.add_row(*map(escape, _cells(line)))
+    return table
+
+
+def _cells(line: FitLine) -> tuple[str, ...]:
+    return (
+        f"{line.question} / {line.part}" if line.part else line.question,
+        f"{line.n_items:,.0f}",
+        line.label,
+        f"{line.prevalence:.1%}",
+        _nats(line.entropy),
+        _nats(line.aleatoric),
+        _nats(line.epistemic),
+        f"{line.uncertain:.1%}",
+        "yes" if line.converged else "NO",
+    )
+
+
+def _nats(value: float) -> str:
+    return NOTHING if value != value else f"{value:.3f}"

@@ -1,0 +1,47 @@
+"""A small file of votes, and a way to run commands in its folder."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from moral_entropy.cli.main import main
+
+
+def vote_rows(*, n_items=80, annotators="abcde", questions=("care", "fairness"), seed=3):
+    """Votes that are right four times in five, by everyone on everything but a few."""
+    draw = random.Random(seed)
+    for question in questions:
+        for item in range(n_items):
+            truth = draw.random() < 0.3
+            for annotator in annotators:
+                if draw.random() < 0.9:
+                    yield (
+                        f"t{item:03}",
+                        annotator,
+                        question,
+                        int(truth == (draw.random() < 0.85)),
+                        ["BLM", "Sandy"][item % 2],
+                    )
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    rows = ["text_id,rater,foundation,vote,domain", *(",".join(map(str, row)) for row in vote_rows())]
+    rows += ["t900,a,care,,BLM", "t901,,care,1,BLM"]
+    (tmp_path / "votes.csv").write_text("\n".join(rows) + "\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def run(folder, capsys):
+    """Run a command; give exit code, standard output and standard error."""
+
+    def run(*arguments):
+        code = main([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
