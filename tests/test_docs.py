@@ -1,0 +1,151 @@
+"""The documentation is true: its blocks run, and nothing that exists is missing from it."""
+
+from __future__ import annotations
+
+import random
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import moral_entropy as me
+from moral_entropy.cli.main import app, main
+from moral_entropy.runs.manifest import read_manifest
+from moral_entropy.runs.tables import SCHEMAS, read_table
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
+
+
+def blocks(language):
+    found = [(page, block) for page in PAGES for kind, block in BLOCK.findall(page.read_text()) if kind == language]
+    return [pytest.param(block, id=f"{page.relative_to(ROOT)}-{n}") for n, (page, block) in enumerate(found)]
+
+
+def votes_csv():
+    draw = random.Random(8)
+    lines = ["item,annotator,label,domain"]
+    for item in range(150):
+        truth = draw.random() < 0.35
+        lines += [f"{item},{name},{int(truth == (draw.random() < 0.85))},{'ab'[item % 2]}" for name in "vwxyz"]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "votes.csv").write_text(votes_csv())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("block", blocks("console"))
+def test_commands_in_the_documentation_run(block, folder, capsys):
+    commands = [shlex.split(line[2:], comments=True) for line in block.splitlines() if line.startswith("$ ")]
+    assert commands, "a console block without a command"
+    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+    for program, *arguments in commands:
+        assert program in ("moral-entropy", "make"), program
+        if program == "make":
+            assert set(arguments) <= set(targets)
+        else:
+            assert main(arguments) == 0, capsys.readouterr().err
+
+
+@pytest.mark.parametrize("block", blocks("python"))
+def test_python_in_the_documentation_runs(block, folder, capsys):
+    main(["audit", "votes.csv", "-o", "run", "--draws", "20", "--quiet"])
+    exec(compile(block, "<documentation>", "exec"), {})
+
+
+def test_the_readme_shows_six_lines_of_python():
+    [block] = [block for kind, block in BLOCK.findall((ROOT / "README.md").read_text()) if kind == "python"]
+    assert len([line for line in block.splitlines() if line.strip()]) <= 6
+
+
+def test_every_export_is_documented():
+    page = (ROOT / "docs" / "python.md").read_text()
+    assert [name for name in me.__all__ if f"`{name}`" not in page] == []
+
+
+def commands():
+    return {name: [flag for flag in flags if flag.startswith("--")] for name, flags in flags_by_command().items()}
+
+
+def flags_by_command():
+    import typer.main
+
+    group = typer.main.get_command(app)
+    return {
+        name: [flag for option in command.params for flag in option.opts] for name, command in group.commands.items()
+    }
+
+
+def test_every_command_and_flag_is_documented():
+    page = (ROOT / "docs" / "commands.md").read_text()
+    found = commands()
+    assert set(found) == {"audit", "simulate"}
+    for command, flags in found.items():
+        [section] = re.findall(rf"^## {command}\n(.*?)(?=^## |\Z)", page, flags=re.MULTILINE | re.DOTALL)
+        assert len(flags) > 5
+        assert [flag for flag in flags if not re.search(rf"{flag}\b(?!-)", section) and flag != "--help"] == []
+
+
+def test_flags_in_the_documentation_exist():
+    known = {flag for flags in commands().values() for flag in flags} | {"--help", "--version", "--strict"}
+    for page in ("README.md", "docs/commands.md", "docs/run-folder.md"):
+        assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", (ROOT / page).read_text())) <= known, page
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_every_column_of_the_run_folder_is_documented(name):
+    page = (ROOT / "docs" / "run-folder.md").read_text()
+    [section] = re.findall(rf"^## {name}\.parquet\n(.*?)(?=^## )", page, flags=re.MULTILINE | re.DOTALL)
+    rows = re.findall(r"^\| (`.*?) \| (\w[^|]*) \|", section, flags=re.MULTILINE)
+    documented = [(column, kind) for columns, kind in rows for column in re.findall(r"`(\w+)`", columns)]
+    assert [column for column, _ in documented] == SCHEMAS[name].names()
+    for column, kind in documented:
+        assert str(SCHEMAS[name][column]) in kind
+
+
+def test_every_key_of_the_manifest_is_documented(folder):
+    main(["audit", "votes.csv", "-o", "run", "--draws", "0", "--quiet", "--max-passes", "900"])
+    page = (ROOT / "docs" / "run-folder.md").read_text()
+    facts = read_manifest("run")
+    keys = {*facts, *facts["questions"][0], *facts["questions"][0]["curvature"], *facts["priors"], *facts["input"]}
+    assert sorted(key for key in keys if f"`{key}`" not in page) == []
+
+
+def test_no_table_holds_nan(folder):
+    main(["audit", "votes.csv", "-o", "run", "--draws", "0", "--quiet"])
+    for name in ("items", "annotators", "entropy"):
+        table = read_table("run", name)
+        assert not any(column.is_nan().any() for column in table if column.dtype.is_float())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    for link in re.findall(r"\]\(([^)#]+)", page.read_text()):
+        assert link.startswith("https://") or (page.parent / link).exists(), link
+
+
+def test_every_decision_is_listed():
+    listed = re.findall(r"\]\((\d{4}-[\w-]+\.md)\)", (ROOT / "docs" / "adr" / "README.md").read_text())
+    assert listed == sorted(path.name for path in (ROOT / "docs" / "adr").glob("0*.md"))
+
+
+def test_versions_agree():
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f"version: {me.__version__}\n" in citation
+
+
+def test_every_dependency_is_pinned():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["torch"], *extras["test"], *extras["dev"]]
+    pinned = {
+        line.split("==")[0].lower().replace("_", "-") for line in (ROOT / "constraints.txt").read_text().splitlines()
+    }
+    assert [name for name in (re.split(r"[<>=]", want)[0] for want in wanted) if name not in pinned] == []
