@@ -166,7 +166,12 @@ def _find_mode(simplex: LogPosterior, settings: Settings, advance: Progress) -> 
     if settings.solver == "adam":
         from moral_entropy.consensus.adam import climb_with_adam
 
-        summit = climb_with_adam(simplex, device=settings.device, seed=settings.seed)
+        summit = climb_with_adam(
+            simplex,
+            device=settings.device,
+            seed=settings.seed,
+            watch=lambda share: advance("climbing", share),
+        )
         return Mode(summit, summit.passes, {"adam": summit.log_posterior}, None)
     # From a gradient of about a thousand standard errors down to the tolerance is the whole way, in logs.
     decades = np.log10(1e3 / settings.tolerance)

@@ -1,0 +1,188 @@
+"""The paper's climber: Adam on softmax logits, in PyTorch, on the CPU or a GPU.
+
+A reference to hold EM against, and what `solver="adam"` runs. Takes a `LogPosterior`, gives a `Summit`. Adam never
+knows when it has arrived, so it takes a fixed number of steps, and `climb` judges where they led.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from moral_entropy.consensus.climb import Summit, climb
+from moral_entropy.consensus.model import LogPosterior, Parameters
+from moral_entropy.consensus.patterns import Patterns
+from moral_entropy.consensus.starts import paper_start
+from moral_entropy.errors import FitError, MissingExtraError
+from moral_entropy.progress import Advance, ignore
+from moral_entropy.votes.table import UNKNOWN, Floats
+
+STEPS = 2_000
+"""Steps to the mode on data of the paper's size; its own 200 stop short."""
+
+LEARNING_RATE = 0.01
+START_NOISE = 0.1
+"""Standard deviation of the prevalence logits at the start, as in the paper's listing."""
+
+DTYPES = ("float64", "float32")
+
+
+def climb_with_adam(
+    log_posterior: LogPosterior,
+    *,
+    device: str = "cpu",
+    seed: int = 0,
+    steps: int = STEPS,
+    learning_rate: float = LEARNING_RATE,
+    dtype: str = "float64",
+    watch: Advance | None = None,
+) -> Summit:
+    """Climb with Adam from the paper's start, for a fixed number of steps.
+
+    Parameters
+    ----------
+    log_posterior
+        What to climb; collapsed rows count as often as they stand for items.
+    device
+        Where PyTorch computes: "cpu", "cuda", "cuda:1", …
+    seed
+        Of the prevalence at the start.
+    steps, learning_rate
+        The paper took 200 steps of 0.01.
+    dtype
+        "float64", or "float32" as in the paper. On data of the paper's size both end in the same place; the heights
+        in the trace of "float32" are a tenth of a nat off.
+    watch
+        Told the share of the steps done.
+
+    Returns
+    -------
+    Summit
+        Where the last step led; `converged` is by the same measure as that of `climb`, and is seldom true.
+
+    Examples
+    --------
+    >>> from moral_entropy.consensus.patterns import collapse
+    >>> from moral_entropy.votes.table import ballot_from_codes
+    >>> ballot = ballot_from_codes("q", ("0", "1"), item_v=[0, 0, 1], annotator_v=[0, 1, 0], label_v=[1, 1, 0])
+    >>> flat = LogPosterior(collapse(ballot), np.zeros(2), np.full((2, 2, 2), 0.5))
+    >>> climb_with_adam(flat, steps=10).passes
+    11
+    """
+    torch = import_torch()
+    watch = watch or ignore
+    height = TorchPosterior(log_posterior, device=device, dtype=dtype)
+    logits = height.start(seed)
+    adam = torch.optim.Adam(logits, lr=learning_rate)
+    trace = []
+    for step in range(steps):
+        adam.zero_grad()
+        loss = -height(*logits)
+        loss.backward()
+        adam.step()
+        trace.append(-loss.item())
+        watch((step + 1) / steps)
+    # One pass and no stride: `climb` then only measures the slope, in double precision.
+    reached = climb(log_posterior, height.parameters(*logits), max_passes=1)
+    return replace(reached, passes=steps + reached.passes, trace=(*trace, reached.log_posterior))
+
+
+class TorchPosterior:
+    """A `LogPosterior` that PyTorch can differentiate, as a function of softmax logits.
+
+    Parameters
+    ----------
+    log_posterior
+        The votes and the pseudo-counts.
+    device, dtype
+        As in `climb_with_adam`.
+    """
+
+    def __init__(self, log_posterior: LogPosterior, *, device: str = "cpu", dtype: str = "float64") -> None:
+        torch = import_torch()
+        if dtype not in DTYPES:
+            msg = f"dtype is {dtype!r}; choose one of {', '.join(DTYPES)}."
+            raise FitError(msg)
+        self._torch = torch
+        self._place = {"device": _checked_device(torch, device), "dtype": getattr(torch, dtype)}
+        patterns = log_posterior.patterns
+        self.n_annotators, self.n_labels = patterns.n_annotators, patterns.n_labels
+        whole = {"device": self._place["device"], "dtype": torch.long}
+        self.code_v = torch.as_tensor(patterns.code_v, **whole)
+        self.start_r = torch.as_tensor(patterns.start_r[:-1], **whole)
+        self.weight_r = self._tensor(patterns.weight_r)
+        self.pseudo_k, self.pseudo_akv = self._tensor(log_posterior.pseudo_k), self._tensor(log_posterior.pseudo_akv)
+        self.clamp_rk = self._tensor(_clamps(patterns)) if _has_clamps(patterns) else None
+
+    def __call__(self, prevalence_logit_k: Any, confusion_logit_akv: Any) -> Any:
+        """Give the log posterior as a tensor: marginal likelihood and prior, constants left out."""
+        functional = self._torch.nn.functional
+        log_prevalence_k = functional.log_softmax(prevalence_logit_k, dim=-1)
+        log_confusion_akv = functional.log_softmax(confusion_logit_akv, dim=-1)
+        by_code_ck = log_confusion_akv.transpose(1, 2).reshape(-1, self.n_labels)
+        # A row's votes are a bag of codes, so that items need not have equally many.
+        log_joint_rk = functional.embedding_bag(self.code_v, by_code_ck, self.start_r, mode="sum") + log_prevalence_k
+        if self.clamp_rk is not None:
+            log_joint_rk = log_joint_rk + self.clamp_rk
+        log_likelihood = self.weight_r @ self._torch.logsumexp(log_joint_rk, dim=-1)
+        log_prior = self.pseudo_k @ log_prevalence_k + (self.pseudo_akv * log_confusion_akv).sum()
+        return log_likelihood + log_prior
+
+    def start(self, seed: int) -> tuple[Any, Any]:
+        """Give the logits of the paper's start: everybody right four times in five, labels about equal."""
+        start = paper_start(self.n_annotators, self.n_labels)
+        noise_k = START_NOISE * np.random.default_rng(seed).standard_normal(self.n_labels)
+        return self.logits(replace(start, log_prevalence_k=noise_k))
+
+    def logits(self, at: Parameters) -> tuple[Any, Any]:
+        """Give logits of some parameters, to be differentiated by."""
+        logit_k, logit_akv = self._tensor(at.log_prevalence_k), self._tensor(at.log_confusion_akv)
+        return logit_k.requires_grad_(), logit_akv.requires_grad_()
+
+    def parameters(self, prevalence_logit_k: Any, confusion_logit_akv: Any) -> Parameters:
+        """Give the parameters at some logits, normalised in double precision."""
+        normalised = [
+            self._torch.log_softmax(logit.detach().cpu().double(), dim=-1).numpy()
+            for logit in (prevalence_logit_k, confusion_logit_akv)
+        ]
+        return Parameters(*normalised)
+
+    def _tensor(self, values: Any) -> Any:
+        return self._torch.tensor(np.asarray(values, dtype=float), **self._place)
+
+
+def _has_clamps(patterns: Patterns) -> bool:
+    return bool((patterns.clamp_r != UNKNOWN).any())
+
+
+def _clamps(patterns: Patterns) -> Floats:
+    """Log chance of every label that a row's known truth leaves: 0 or minus infinity."""
+    known_r = patterns.clamp_r != UNKNOWN
+    clamp_rk = np.zeros((patterns.n_rows, patterns.n_labels))
+    clamp_rk[known_r] = -np.inf
+    clamp_rk[known_r, patterns.clamp_r[known_r]] = 0.0
+    return clamp_rk
+
+
+def import_torch() -> Any:
+    """Give the module torch, or say how to install it."""
+    try:
+        import torch
+    except ImportError as missing:
+        what = "the Adam solver needs PyTorch"
+        raise MissingExtraError(what, "torch") from missing
+    return torch
+
+
+def _checked_device(torch: Any, name: str) -> Any:
+    # A name may be known and the device absent: only computing there tells.
+    try:
+        probe = torch.zeros(1, device=name)
+        probe.item()
+    except (RuntimeError, AssertionError, NotImplementedError) as failure:
+        reason = str(failure).partition("\n")[0]
+        msg = f"PyTorch cannot compute on device {name!r} ({reason}). Choose another: device='cpu' (CLI: --device cpu)."
+        raise FitError(msg) from failure
+    return probe.device
