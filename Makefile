@@ -13,13 +13,15 @@ TWINS := mftc mfrc emfd
 BASE := $(VENV)/.installed-base
 TEST := $(VENV)/.installed-test
 DEV := $(VENV)/.installed-dev
+# Other people's aggregators, to be measured beside ours, live in a venv of their own.
+PEERS := .venv-peers/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow check bench golden clean
+.PHONY: help demo test slow check bench bench-scale golden clean
 .DELETE_ON_ERROR:
 
 help: ## say what each target does
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
 demo: $(BASE) $(TWINS:%=demo/%.parquet) ## simulate twins of the three moral corpora, audit them, sum up
 	@for twin in $(TWINS); do \
@@ -45,14 +47,17 @@ check: $(DEV) ## lint, format, types, import layers, spelling
 	$(BIN)/lint-imports
 	$(BIN)/codespell
 
-bench: $(TEST) ## measure speed; writes the table in docs/benchmarks.md
+bench: $(TEST) $(PEERS) ## measure speed; writes the tables in docs/benchmarks.md
 	$(BIN)/python benchmarks/run.py
+
+bench-scale: $(TEST) ## 100 million votes from Parquet to run folder: minutes, and 10 GB of memory
+	$(BIN)/python benchmarks/run.py --scale
 
 golden: $(TEST) ## rewrite the golden files; read the diff before committing it
 	REWRITE_GOLDEN=1 $(BIN)/python -m pytest tests/golden -q
 
 clean: ## remove what the other targets made, .venv too
-	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-peers demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests tools benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(VENV)/bin/python:
@@ -62,6 +67,11 @@ $(VENV)/bin/python:
 
 $(BASE): pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) -e .
+	@touch $@
+
+$(PEERS): benchmarks/peers.txt
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/peers.txt
 	@touch $@
 
 $(TEST): $(BASE)
