@@ -52,6 +52,7 @@ def climb(
     max_passes: int = MAX_PASSES,
     newton: int = 2_500,
     watch: Callable[[float], None] | None = None,
+    known: Callable[[Parameters], bool] | None = None,
 ) -> Summit:
     """Climb from a start to the nearest mode.
 
@@ -69,11 +70,15 @@ def climb(
         Finish with Newton steps where there are at most this many parameters.
     watch
         Called with the scaled gradient after every stride.
+    known
+        Near the top, asked whether the way on is known already; then the climb ends there.
     """
     walker = _Walker(log_posterior, start)
     while walker.steepness > tolerance and walker.passes < max_passes:
         if watch is not None:
             watch(walker.steepness)
+        if known is not None and walker.steepness < NEWTON_STEEPNESS and known(walker.at):
+            break
         if not (walker.newton_pays(newton) and walker.newton()):
             walker.stride()
         if walker.stuck:
@@ -150,7 +155,7 @@ class _Walker:
 
     def newton(self) -> bool:
         """Take a Newton step, shortened once if need be; False where it does not gain."""
-        step_p = laplace.newton_step(self.log_posterior, self.at, self.gradient_p)
+        step_p = laplace.newton_step(self.log_posterior, self.at, self.gradient_p, self.expected)
         if step_p is not None:
             x0, n_labels = pack(self.at), len(self.at.log_prevalence_k)
             for share in (1.0, 0.25):

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, cholesky, eigh, solve_triangular
 
 from moral_entropy.consensus import kernels
-from moral_entropy.consensus.model import LogPosterior, Parameters, over_blocks
+from moral_entropy.consensus.model import Expectation, LogPosterior, Parameters, over_blocks
 from moral_entropy.votes.table import Floats
 
 DENSE = 6_000
@@ -50,9 +50,11 @@ class Gaussian(Protocol):
         ...
 
 
-def complete_blocks(log_posterior: LogPosterior, at: Parameters) -> tuple[Floats, Floats]:
+def complete_blocks(
+    log_posterior: LogPosterior, at: Parameters, expected: Expectation | None = None
+) -> tuple[Floats, Floats]:
     """Information of prevalence and of each confusion row with all labels known, pseudo-counts included."""
-    expected = log_posterior.expect(at)
+    expected = expected or log_posterior.expect(at)
     prevalence = _multinomial(expected.items_k.sum(), at.prevalence_k)
     confusion = _multinomial(expected.votes_akv.sum(axis=-1), at.confusion_akv)
     return prevalence, confusion
@@ -71,9 +73,9 @@ def information(log_posterior: LogPosterior, at: Parameters) -> Floats:
     return lower_pp + np.tril(lower_pp, -1).T
 
 
-def lower_information(log_posterior: LogPosterior, at: Parameters) -> Floats:
+def lower_information(log_posterior: LogPosterior, at: Parameters, expected: Expectation | None = None) -> Floats:
     """The same, right only on and below the diagonal, which is all a Cholesky factor reads."""
-    curvature_pp = _block_diagonal(*complete_blocks(log_posterior, at))
+    curvature_pp = _block_diagonal(*complete_blocks(log_posterior, at, expected))
     patterns = log_posterior.patterns
     kernels.add_missing_information(
         patterns.start_r,
@@ -146,10 +148,13 @@ def _smallest_share(lower_pp: Floats, scale_p: Floats, iterations: int = 30) -> 
     return share
 
 
-def newton_step(log_posterior: LogPosterior, at: Parameters, gradient_p: Floats) -> Floats | None:
+def newton_step(
+    log_posterior: LogPosterior, at: Parameters, gradient_p: Floats, expected: Expectation | None = None
+) -> Floats | None:
     """Give the Newton step from here, or None where the curvature is not that of a maximum."""
     try:
-        factor = cho_factor(lower_information(log_posterior, at), lower=True, check_finite=False, overwrite_a=True)
+        curvature_pp = lower_information(log_posterior, at, expected)
+        factor = cho_factor(curvature_pp, lower=True, check_finite=False, overwrite_a=True)
     except np.linalg.LinAlgError:
         return None
     step_p: Floats = cho_solve(factor, gradient_p, check_finite=False)

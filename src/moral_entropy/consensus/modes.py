@@ -7,7 +7,7 @@ are climbed roughly (on a sample of the rows where there are many votes), the be
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,6 +29,9 @@ SCOUT_VOTES = 400_000
 
 SADDLE = 2_500
 """Parameters up to which a summit is checked for being a saddle: ties that make one need few annotators."""
+
+NEAR = 0.03
+"""Difference of every probability up to which two climbs lead to the same summit."""
 
 CLOSE = 3.0
 """Nats within which another mode is worth a warning."""
@@ -101,10 +104,7 @@ def find_mode(
         As in `climb`; `max_passes` holds for each climb.
     """
     scout = _scout(log_posterior)
-    summits = {
-        name: climb(scout, start, tolerance=ROUGH, max_passes=max_passes, newton=ROUGH_NEWTON, watch=watch)
-        for name, start in starts(scout)
-    }
+    summits = _rough_climbs(scout, max_passes, watch)
     passes = sum(summit.passes for summit in summits.values())
     heights = {name: summit.log_posterior for name, summit in summits.items()}
     contenders = _distinct(scout, summits)
@@ -117,6 +117,29 @@ def find_mode(
     summit = climb(log_posterior, contenders[best].at, tolerance=tolerance, max_passes=max_passes, watch=watch)
     summit = leave_saddle(log_posterior, summit, tolerance=tolerance, max_passes=max_passes)
     return Mode(summit, passes + summit.passes, heights, _rival(scout, contenders, best))
+
+
+def _rough_climbs(scout: LogPosterior, max_passes: int, watch: Callable[[float], None] | None) -> dict[str, Summit]:
+    """Climb from every start; a climb that meets an earlier one's summit ends there and shares it."""
+    summits: dict[str, Summit] = {}
+    for name, start in starts(scout):
+        met: list[Summit] = []
+
+        def known(at: Parameters, met: list[Summit] = met) -> bool:
+            met += [summit for summit in summits.values() if _joins(at, summit.at)]
+            return bool(met)
+
+        summit = climb(
+            scout, start, tolerance=ROUGH, max_passes=max_passes, newton=ROUGH_NEWTON, watch=watch, known=known
+        )
+        summits[name] = replace(met[0], passes=summit.passes) if met else summit
+    return summits
+
+
+def _joins(one: Parameters, other: Parameters) -> bool:
+    """Whether two sets of parameters are near enough to lie on the slope of one summit."""
+    prevalence = np.abs(one.prevalence_k - other.prevalence_k).max()
+    return bool(max(prevalence, np.abs(one.confusion_akv - other.confusion_akv).max(initial=0.0)) < NEAR)
 
 
 def _best(summits: Mapping[str, Summit]) -> str:
