@@ -12,6 +12,7 @@ from moral_entropy.consensus.coordinates import pack, unpack
 from moral_entropy.consensus.laplace import information, krylov_gaussian
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.starts import paper_start
+from moral_entropy.votes.simulate import simulate_votes
 
 LABELS = [2, 3, 4]
 
@@ -128,3 +129,19 @@ def test_krylov_covariance_equals_the_dense_inverse_when_its_space_is_whole(n_la
     gaussian = krylov_gaussian(model, at)
     root = gaussian.step(np.eye(model.n_parameters))
     assert_allclose(root @ root.T, np.linalg.inv(information(model, at)), rtol=1e-6, atol=1e-9)
+
+
+def test_krylov_standard_errors_are_near_the_dense_ones_when_its_space_is_small():
+    votes = simulate_votes(n_items=2_000, n_annotators=300, votes_per_item=4, seed=1).votes
+    model = log_posterior_of(votes, Priors(prevalence=2.0, diagonal=2.8, off_diagonal=2.2))
+    at = climb(model, paper_start(300, 2)).at
+    assert model.n_parameters == 601
+    root = krylov_gaussian(model, at).step(np.eye(601))
+    exact = np.linalg.inv(information(model, at))
+    ratio = np.sqrt((root**2).sum(axis=1) / np.diag(exact))
+    assert abs(ratio.mean() - 1) < 0.01
+    assert 0.9 < ratio.min() < ratio.max() < 1.1
+    # What all annotators share, such as their mean sensitivity, is where the coupling matters most.
+    shared = np.tile([0.0, 1 / 300], 300)
+    together = np.concatenate([[0.0], shared])
+    assert abs(np.linalg.norm(together @ root) / np.sqrt(together @ exact @ together) - 1) < 0.05

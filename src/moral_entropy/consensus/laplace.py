@@ -20,8 +20,11 @@ from moral_entropy.votes.table import Floats
 DENSE = 6_000
 """Most parameters for which the curvature is held as a matrix."""
 
-KRYLOV = 48
-"""Directions in which annotators' coupling is resolved beyond `DENSE`."""
+KRYLOV = 128
+"""Directions in which annotators' coupling is resolved beyond `DENSE`; each costs a pass over the votes."""
+
+KRYLOV_VOTES = 4e9
+"""Votes times directions that are spent on it at most."""
 
 LEAST_INFORMATION = 1e-3
 """Share of the complete-data information granted to directions the votes leave flat."""
@@ -199,7 +202,8 @@ class KrylovGaussian:
 def krylov_gaussian(log_posterior: LogPosterior, at: Parameters, seed: int = 0) -> KrylovGaussian:
     """Factor the blocks, and resolve their coupling by Lanczos iteration with full reorthogonalisation."""
     operator = _Coupling(log_posterior, at)
-    n, m = log_posterior.n_parameters, min(KRYLOV, log_posterior.n_parameters)
+    n = log_posterior.n_parameters
+    m = int(min(KRYLOV, n, max(16, KRYLOV_VOTES / max(len(log_posterior.patterns.code_v), 1))))
     basis_pm, tri = np.zeros((n, m)), np.zeros((m, m))
     vector_p = np.random.default_rng(seed).standard_normal(n)
     vector_p /= np.linalg.norm(vector_p)
