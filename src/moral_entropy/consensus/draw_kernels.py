@@ -1,7 +1,6 @@
 """The fused Numba passes over posterior draws: every item's mean, interval and expected entropy.
 
-No array of draws × items is ever made: a row's draws live in a buffer for as long as they are summed. Of two labels,
-exp and log are spelt out as polynomials, so that the compiler can do four draws at a time (an eighth of the time).
+No array of draws × items is ever made: a row's draws live in a buffer for as long as they are summed.
 """
 
 from __future__ import annotations
@@ -11,82 +10,9 @@ import math
 import numpy as np
 from numba import njit
 
+from moral_entropy.consensus.vector_math import mean_and_entropy, vector_kernel
+
 kernel = njit(cache=True, nogil=True)
-# Sums may be reordered here, and only here: per row, in one thread, so the bits still do not depend on threads.
-vector_kernel = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
-
-LOG2_E = 1.4426950408889634
-# ln 2 in two parts, the first with zeros at its end, so that n * LN2_HIGH is exact.
-LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-# Adding this to a number leaves its nearest integer in the low bits of the float.
-ROUNDER = 6755399441055744.0
-EXPONENT = np.int64(52)
-ONE_BITS = np.int64(1023) << EXPONENT
-FARTHEST = 700.0
-
-
-@vector_kernel
-def mean_and_entropy(x_s, size_s, whole_s, bits_s, power_s):
-    """Mean over draws of p = 1 / (1 + exp(-x)), and of the entropy of (p, 1 - p), in nats.
-
-    The last four are buffers; `power_s` is `bits_s` seen as floats.
-    """
-    n_draws = len(x_s)
-    for s in range(n_draws):
-        size = abs(x_s[s])
-        size_s[s] = size if size < FARTHEST else FARTHEST
-        whole_s[s] = size_s[s] * LOG2_E + ROUNDER
-    whole_bits_s = whole_s.view(np.int64)
-    for s in range(n_draws):
-        bits_s[s] = ONE_BITS - (whole_bits_s[s] << EXPONENT)
-    mean = 0.0
-    entropy = 0.0
-    for s in range(n_draws):
-        whole = whole_s[s] - ROUNDER
-        e = _exp_near_zero((whole * LN2_HIGH - size_s[s]) + whole * LN2_LOW) * power_s[s]
-        rare = e / (1.0 + e)
-        mean += rare if x_s[s] < 0.0 else 1.0 - rare
-        entropy += _log1p(e / (2.0 + e)) + size_s[s] * rare
-    return mean / n_draws, entropy / n_draws
-
-
-@njit(inline="always")
-def _exp_near_zero(r):
-    """Taylor series of exp, to full precision for |r| up to ln(2) / 2."""
-    q = 1.0 / 479001600.0
-    q = q * r + 1.0 / 39916800.0
-    q = q * r + 1.0 / 3628800.0
-    q = q * r + 1.0 / 362880.0
-    q = q * r + 1.0 / 40320.0
-    q = q * r + 1.0 / 5040.0
-    q = q * r + 1.0 / 720.0
-    q = q * r + 1.0 / 120.0
-    q = q * r + 1.0 / 24.0
-    q = q * r + 1.0 / 6.0
-    q = q * r + 0.5
-    q = q * r + 1.0
-    return q * r + 1.0
-
-
-@njit(inline="always")
-def _log1p(u):
-    """log(1 + e) = 2 artanh(u) for u = e / (2 + e), by its series; e from 0 to 1."""
-    w = u * u
-    q = 1.0 / 29.0
-    q = q * w + 1.0 / 27.0
-    q = q * w + 1.0 / 25.0
-    q = q * w + 1.0 / 23.0
-    q = q * w + 1.0 / 21.0
-    q = q * w + 1.0 / 19.0
-    q = q * w + 1.0 / 17.0
-    q = q * w + 1.0 / 15.0
-    q = q * w + 1.0 / 13.0
-    q = q * w + 1.0 / 11.0
-    q = q * w + 1.0 / 9.0
-    q = q * w + 1.0 / 7.0
-    q = q * w + 1.0 / 5.0
-    q = q * w + 1.0 / 3.0
-    return 2.0 * u * (q * w + 1.0)
 
 
 @kernel
@@ -97,7 +23,6 @@ def binary_summaries(
     n_draws = len(base_s)
     x_s, size_s, whole_s = np.empty(n_draws), np.empty(n_draws), np.empty(n_draws)
     bits_s = np.empty(n_draws, np.int64)
-    power_s = bits_s.view(np.float64)
     for r in range(first, last):
         if clamp_r[r] >= 0:
             mean_r[r] = low_r[r] = high_r[r] = float(clamp_r[r])
@@ -108,7 +33,7 @@ def binary_summaries(
             push_s = push_cs[code_v[v]]
             for s in range(n_draws):
                 x_s[s] += push_s[s]
-        mean_r[r], entropy_r[r] = mean_and_entropy(x_s, size_s, whole_s, bits_s, power_s)
+        mean_r[r], entropy_r[r] = mean_and_entropy(x_s, size_s, whole_s, bits_s)
         low, high = interval(x_s, tail, cut, size_s)
         low_r[r] = 1.0 / (1.0 + math.exp(-low))
         high_r[r] = 1.0 / (1.0 + math.exp(-high))

@@ -14,37 +14,49 @@ import math
 import numpy as np
 from numba import njit
 
+from moral_entropy.consensus.vector_math import logistic
+
 # nogil lets plain threads run blocks side by side; cache keeps the machine code between runs.
 kernel = njit(cache=True, nogil=True)
+
+STRIP = 512
+"""Rows whose logistics are taken at once: their buffers stay in the nearest cache."""
 
 
 @kernel
 def binary_pass(start_r, code_v, weight_r, clamp_r, push_c, base, bound_b, first, last, count_bc, total_bt):
     """E-step and M-step of two labels in one go, for blocks `first` to `last`.
 
-    Adds up, per block, the expected votes of label 1 by code, its expected items, and the log likelihood.
+    Adds up, per block, the expected votes of label 1 by code, its expected items, and the log likelihood. Rows go
+    through in strips: gather their votes' push, take all logistics at once, scatter the probabilities.
     """
+    x_s, p_s, softplus_s = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
+    size_s, whole_s, bits_s = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP, np.int64)
     for b in range(first, last):
         count_c = count_bc[b]
         items = 0.0
         log_likelihood = 0.0
-        for r in range(bound_b[b], bound_b[b + 1]):
-            x = base
-            for v in range(start_r[r], start_r[r + 1]):
-                x += push_c[code_v[v]]
-            if clamp_r[r] >= 0:
-                p = float(clamp_r[r])
-                row = x * p
-            else:
-                e = math.exp(-abs(x))
-                p = 1.0 / (1.0 + e) if x >= 0.0 else e / (1.0 + e)
-                row = max(x, 0.0) + math.log1p(e)
-            weight = weight_r[r]
-            p *= weight
-            items += p
-            log_likelihood += weight * row
-            for v in range(start_r[r], start_r[r + 1]):
-                count_c[code_v[v]] += p
+        for lo in range(bound_b[b], bound_b[b + 1], STRIP):
+            n = min(STRIP, bound_b[b + 1] - lo)
+            for s in range(n):
+                x = base
+                for v in range(start_r[lo + s], start_r[lo + s + 1]):
+                    x += push_c[code_v[v]]
+                x_s[s] = x
+            logistic(x_s[:n], p_s[:n], softplus_s[:n], size_s[:n], whole_s[:n], bits_s[:n])
+            for s in range(n):
+                r = lo + s
+                p = p_s[s]
+                row = softplus_s[s]
+                if clamp_r[r] >= 0:
+                    p = float(clamp_r[r])
+                    row = x_s[s] * p
+                weight = weight_r[r]
+                p *= weight
+                items += p
+                log_likelihood += weight * row
+                for v in range(start_r[r], start_r[r + 1]):
+                    count_c[code_v[v]] += p
         total_bt[b, 0] = items
         total_bt[b, 1] = log_likelihood
 

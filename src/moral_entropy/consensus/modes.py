@@ -27,7 +27,7 @@ ROUGH_NEWTON = 200
 SCOUT_VOTES = 400_000
 """Votes above which the starts are compared on a sample of the rows."""
 
-SADDLE = 2_500
+SADDLE = 500
 """Parameters up to which a summit is checked for being a saddle: ties that make one need few annotators."""
 
 NEAR = 0.03
