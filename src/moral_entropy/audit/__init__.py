@@ -1,0 +1,1 @@
+"""Votes + Consensus → AuditTable: what every consensus rule did to the labels."""
