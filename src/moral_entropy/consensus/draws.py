@@ -48,7 +48,7 @@ def summarise(
     """
     n_rows, n_labels = patterns.n_rows, patterns.n_labels
     mean_rk, low_r, high_r, entropy_r = np.empty((n_rows, n_labels)), *np.empty((3, n_rows))
-    push_cks, base_ks = _log_ratios(prevalence_sk, confusion_sakv)
+    push_cks, base_ks = log_ratios(prevalence_sk, confusion_sakv)
     rows = (patterns.start_r, patterns.code_v, patterns.clamp_r)
     tail = (1.0 - interval) / 2.0
     ranked = (tail, float(-ndtri(min(2.0 * tail, 0.5))))
@@ -78,7 +78,7 @@ def summarise(
     )
 
 
-def _log_ratios(prevalence_sk: Floats, confusion_sakv: Floats) -> tuple[Floats, Floats]:
+def log_ratios(prevalence_sk: Floats, confusion_sakv: Floats) -> tuple[Floats, Floats]:
     """By code, label and draw: log likelihood ratios to label 0; and the same of the prevalence."""
     log_sk, log_sakv = np.log(prevalence_sk), np.log(confusion_sakv)
     ratio_sakv = log_sakv[:, :, 1:] - log_sakv[:, :, :1]

@@ -1,0 +1,167 @@
+"""Which threshold on the votes comes closest to the consensus, and what it still loses.
+
+Takes cells, their sums and the user's costs; gives the best k-vote rule or share for each question, and two
+sentences for all of them together. Costs are expected under the posterior: a false yes costs (1 - p) times its price.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moral_entropy.audit.cells import Cells, Membership
+from moral_entropy.audit.groups import ALL, Names
+from moral_entropy.audit.sums import CellSums
+from moral_entropy.errors import UsageError
+from moral_entropy.votes.table import Floats, Ints
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_SCHEMA: dict[str, type] = {
+    **dict.fromkeys(("question", "label", "rule"), str),
+    **dict.fromkeys(("cost", "cost_of_p", "excess", "cost_of_majority"), float),
+}
+
+MAX_SHARES = 200
+"""Shares tried at most; of more distinct ones, evenly spaced ones."""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a wrong yes and a wrong no cost.
+
+    Examples
+    --------
+    >>> Costs(false_positive=-1)
+    Traceback (most recent call last):
+    ...
+    moral_entropy.errors.UsageError: a false positive costs -1. Costs are 0 or more, and not both 0.
+    """
+
+    false_positive: float = 1.0
+    false_negative: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no cost."""
+        named = {"a false positive": self.false_positive, "a false negative": self.false_negative}
+        for name, cost in named.items():
+            if not 0 <= cost < np.inf or self.false_positive + self.false_negative == 0:
+                msg = f"{name} costs {cost:g}. Costs are 0 or more, and not both 0."
+                raise UsageError(msg)
+
+    def of_p(self, p_i: Floats) -> Floats:
+        """Cost of an item decided by its p: the cheaper of yes and no."""
+        return np.minimum(self.false_positive * (1.0 - p_i), self.false_negative * p_i)
+
+
+@dataclass(frozen=True, eq=False)
+class Advice:
+    """The best threshold by question, and in words.
+
+    Parameters
+    ----------
+    frame
+        question, label, rule, cost (expected, per item), cost_of_p, excess (of the rule over p), cost_of_majority, n.
+        Question "(all)" is one rule for all.
+    text
+        Two sentences.
+    """
+
+    frame: pl.DataFrame
+    text: str
+
+
+def advise(cells: Cells, sums: CellSums, members: Sequence[Membership], names: Names, costs: Costs) -> Advice:
+    """Find the k-vote rule or share threshold of least expected cost, for each question and for all.
+
+    Parameters
+    ----------
+    cells, sums
+        Of the consensus; items without votes are left out.
+    members
+        The fits behind them.
+    names
+        Of questions and labels.
+    costs
+        Of a wrong yes and a wrong no.
+    """
+    import polars as pl
+
+    voted_c = np.flatnonzero((cells.votes_c > 0) & (sums.weight_cs[:, 0] > 0))
+    of_p_c = _cost_of_p(members, cells.n_cells, costs)
+    rows = []
+    for question, label, cell_c in _groups(cells, voted_c, names):
+        best = _best(cells, sums, cell_c, costs)
+        n = sums.weight_cs[cell_c, 0].sum()
+        cost_of_p = of_p_c[cell_c].sum() / n
+        majority = _cost(sums, cell_c, cells.chosen_c[cell_c] >= cells.rest_c[cell_c], costs) / n
+        row = {"question": question, "label": label, "rule": best[1], "cost": best[0] / n, "cost_of_p": cost_of_p}
+        rows.append({**row, "excess": best[0] / n - cost_of_p, "cost_of_majority": majority, "n": round(n)})
+    frame = pl.DataFrame(rows, schema={**_SCHEMA, "n": int}, orient="row")
+    return Advice(frame, _in_words(rows, costs))
+
+
+def _groups(cells: Cells, voted_c: Ints, names: Names) -> Iterator[tuple[str, str, Ints]]:
+    for q, question in enumerate(names.questions):
+        for k, label in enumerate(names.labels[q]):
+            cell_c = voted_c[(cells.question_c[voted_c] == q) & (cells.label_c[voted_c] == k)]
+            if len(cell_c):
+                yield question, label, cell_c
+    if len(voted_c):
+        yield ALL, ALL, voted_c
+
+
+def _cost_of_p(members: Sequence[Membership], n_cells: int, costs: Costs) -> Floats:
+    of_p_c = np.zeros(n_cells)
+    for member in members:
+        for t, target in enumerate(member.targets):
+            cost_i = member.fit.ballot.count_i * costs.of_p(member.fit.summary.mean_ik[:, target])
+            of_p_c += np.bincount(member.cell_gt[member.group_i, t], weights=cost_i, minlength=n_cells)
+    return of_p_c
+
+
+def _cost(sums: CellSums, cell_c: Ints, yes_c: NDArray[np.bool_], costs: Costs) -> float:
+    p_c, weight_c = sums.p_cs[cell_c, 0], sums.weight_cs[cell_c, 0]
+    cost_c = np.where(yes_c, costs.false_positive * (weight_c - p_c), costs.false_negative * p_c)
+    return float(cost_c.sum())
+
+
+def _best(cells: Cells, sums: CellSums, cell_c: Ints, costs: Costs) -> tuple[float, str]:
+    # Of equals the first wins: k-vote before share, low before high. A hair's breadth is rounding, no difference.
+    best = (np.inf, "")
+    for name, yes_c in _thresholds(cells.rest_c[cell_c], cells.chosen_c[cell_c]):
+        cost = _cost(sums, cell_c, yes_c, costs)
+        if cost < best[0] - 1e-9:
+            best = (cost, name)
+    return best
+
+
+def _thresholds(rest_c: Ints, chosen_c: Ints) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    known = {1: "any", 2: "two-vote"}
+    for k in np.unique(chosen_c[chosen_c > 0])[:MAX_SHARES].tolist():
+        yield known.get(k, f"k-vote-{k}"), chosen_c >= k
+    pairs = zip(chosen_c.tolist(), (rest_c + chosen_c).tolist(), strict=True)
+    shares = sorted({Fraction(chosen, votes) for chosen, votes in pairs if chosen})
+    for share in shares[:: -(-len(shares) // MAX_SHARES) or 1]:
+        name = {Fraction(1): "unanimous", Fraction(1, 2): "majority"}.get(share, f"quorum-{share}")
+        yield name, chosen_c * share.denominator >= (rest_c + chosen_c) * share.numerator
+
+
+def _in_words(rows: Sequence[dict[str, object]], costs: Costs) -> str:
+    if not rows:
+        return "No item has a vote, so there is nothing to advise."
+    pooled = rows[-1]
+    cost, of_p, majority = (float(str(pooled[name])) for name in ("cost", "cost_of_p", "cost_of_majority"))
+    prices = f"{costs.false_positive:g} for a wrong yes, {costs.false_negative:g} for a wrong no"
+    more = f", {(cost - of_p) / of_p:.0%} more" if of_p > 0 else ""
+    return (
+        f"Of all thresholds on the number or share of votes, {pooled['rule']} comes closest to the consensus: it is "
+        f"expected to cost {cost:.4f} an item ({prices}; majority {majority:.4f}). Deciding by p itself costs "
+        f"{of_p:.4f}, so the rule still loses {cost - of_p:.4f} an item{more}."
+    )

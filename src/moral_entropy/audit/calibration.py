@@ -1,0 +1,152 @@
+"""Is the consensus itself right? Its grades and its reliability diagram against gold labels.
+
+Takes fits whose ballots have gold, gives cells in which the consensus is a rule like any other, and the points of
+the diagram. Items whose gold was evidence in the fit are left out: the consensus has seen the answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv
+
+from moral_entropy.audit.cells import Cells, Membership, join_cells, number_rows, questions_of, targets_of
+from moral_entropy.audit.grade import BINS, mass_bins, width_bins
+from moral_entropy.audit.rules import Rule
+from moral_entropy.consensus.result import Consensus, QuestionFit
+from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
+
+if TYPE_CHECKING:
+    import polars as pl
+
+CONSENSUS = Rule(
+    "consensus",
+    "the Bayesian consensus: its probability p, and yes where p is ½ or more",
+    lambda counts_ik: np.full(counts_ik.shape, np.nan),
+    soft=True,
+    sees="labels",
+)
+
+FEW_ITEMS = 2_000
+"""Up to here intervals of the consensus' grades resample the items themselves; beyond, bins of equal p."""
+
+
+def unseen_gold(fit: QuestionFit) -> QuestionFit:
+    """Leave out the gold of items whose gold was evidence in the fit."""
+    clamped_i = fit.patterns.clamp_r[fit.patterns.row_i] != UNKNOWN
+    if not clamped_i.any():
+        return fit
+    ballot = replace(fit.ballot, gold_i=np.where(clamped_i, UNKNOWN, fit.ballot.gold_i).astype(np.int16))
+    return replace(fit, ballot=ballot)
+
+
+def consensus_cells(votes: Votes, consensus: Consensus, *, merged: bool = False) -> tuple[Cells, list[Membership]]:
+    """Sort items with gold into cells of equal consensus probability.
+
+    Parameters
+    ----------
+    votes
+        Where domains come from.
+    consensus
+        The fits, with gold in their ballots.
+    merged
+        Put neighbouring probabilities in bins where there are more than a few items: enough for an interval.
+    """
+    questions = questions_of(consensus)
+    pieces: list[Cells] = []
+    members: list[Membership] = []
+    n_cells = 0
+    for fit in map(unseen_gold, consensus.fits):
+        group_i, first_g, score_gt = _groups(votes, fit, merged)
+        cell_gt = np.empty(score_gt.shape, dtype=np.int64)
+        for t, target in enumerate(targets_of(fit.ballot)):
+            piece = _describe(votes, fit, first_g, score_gt[:, t], target, questions.index(fit.question))
+            cell_gt[:, t] = np.arange(piece.n_cells) + n_cells
+            n_cells += piece.n_cells
+            pieces.append(piece)
+        members.append(Membership(fit, targets_of(fit.ballot), group_i, cell_gt))
+    return join_cells(pieces), members
+
+
+def _groups(votes: Votes, fit: QuestionFit, merged: bool) -> tuple[Ints, Ints, Floats]:
+    ballot = fit.ballot
+    known_i = ballot.gold_i != UNKNOWN
+    p_it = fit.summary.mean_ik[:, targets_of(ballot)]
+    columns = [known_i.astype(int), votes.domain_i[ballot.item_i] - UNKNOWN, fit.label_i]
+    if merged and np.count_nonzero(known_i) > FEW_ITEMS:
+        n_bins = 50 if ballot.n_labels == 2 else 20
+        columns += [(p_i * n_bins).astype(np.int64) for p_i in p_it.T]
+    else:
+        columns += [ballot.votes_i, *(np.unique(p_i, return_inverse=True)[1] for p_i in p_it.T)]
+    # Items without gold carry no weight; one group a domain does for them.
+    group_i, first_g = number_rows([np.where(known_i, column, 0) for column in columns])
+    n_g = np.bincount(group_i)
+    score_gt = np.column_stack([np.bincount(group_i, weights=p_i) / n_g for p_i in p_it.T])
+    # A mean of equal numbers need not be that number: keep the exact one where the group has just one.
+    score_gt = np.where(np.abs(score_gt - p_it[first_g]) < 1e-12, p_it[first_g], score_gt)
+    return group_i, first_g, score_gt
+
+
+def _describe(votes: Votes, fit: QuestionFit, first_g: Ints, score_g: Floats, target: int, question: int) -> Cells:
+    counts_gk = fit.ballot.counts_ik[first_g]
+    return Cells(
+        question_c=np.full(len(first_g), question),
+        label_c=np.full(len(first_g), target),
+        domain_c=votes.domain_i[fit.ballot.item_i[first_g]],
+        rest_c=counts_gk.sum(axis=1) - counts_gk[:, target],
+        chosen_c=counts_gk[:, target],
+        score_rc=score_g[None],
+        decision_rc=(fit.label_i[first_g] == target).astype(float)[None],
+        tied_rc=np.zeros((1, len(first_g)), dtype=bool),
+    )
+
+
+def reliability(consensus: Consensus, *, mass: float = 0.9) -> pl.DataFrame:
+    """Give the points of the consensus' reliability diagram against gold.
+
+    Parameters
+    ----------
+    consensus
+        The fits, with gold in their ballots.
+    mass
+        Of the interval of the gold share (Jeffreys).
+
+    Returns
+    -------
+    pl.DataFrame
+        question, label, bins ("width" or "mass"), bin, p (mean), gold (share of items that are the label), low, high,
+        n. Empty bins have no row; without gold there are none.
+    """
+    import polars as pl
+
+    rows = []
+    for fit in map(unseen_gold, consensus.fits):
+        known_i = fit.ballot.gold_i != UNKNOWN
+        for target in targets_of(fit.ballot):
+            rows += [
+                {"question": fit.question, "part": fit.ballot.part, "label": fit.ballot.labels[target], **point}
+                for point in _points(fit, known_i, target, mass)
+            ]
+    schema = {"question": pl.String, "part": pl.String, "label": pl.String, "bins": pl.String, "bin": pl.Int64}
+    return pl.DataFrame(rows, schema={**schema, "p": float, "gold": float, "low": float, "high": float, "n": pl.Int64})
+
+
+def _points(fit: QuestionFit, known_i: NDArray[np.bool_], target: int, mass: float) -> list[dict[str, object]]:
+    order_i = np.argsort(fit.summary.mean_ik[known_i, target], kind="stable")
+    p_i = fit.summary.mean_ik[known_i, target][order_i]
+    gold_i = (fit.ballot.gold_i[known_i] == target)[order_i]
+    count_i = fit.ballot.count_i[known_i][order_i]
+    level_i = np.unique(p_i, return_inverse=True)[1]
+    mass_l = mass_bins(np.bincount(level_i, weights=count_i).astype(float)) if len(p_i) else np.empty(0, dtype=np.int64)
+    points: list[dict[str, object]] = []
+    for bins, bin_i in (("width", width_bins(p_i)), ("mass", mass_l[level_i])):
+        added = (count_i, count_i * p_i, count_i * gold_i)
+        n_b, sum_b, yes_b = (np.bincount(bin_i, weights=value_i, minlength=BINS) for value_i in added)
+        for b in np.flatnonzero(n_b):
+            ends = betaincinv(yes_b[b] + 0.5, n_b[b] - yes_b[b] + 0.5, [(1 - mass) / 2, (1 + mass) / 2])
+            point = {"bins": bins, "bin": int(b), "p": sum_b[b] / n_b[b], "gold": yes_b[b] / n_b[b]}
+            points.append({**point, "low": float(ends[0]), "high": float(ends[1]), "n": round(n_b[b])})
+    return points

@@ -1,0 +1,216 @@
+"""Cells: items that no rule can tell apart.
+
+Every rule gives all items of a cell (one question, label taken as positive, domain, pair of counts, and answer of each
+rule) the same score. So what the posterior says of items need be added up only by cell (`sums.py`), and every grade
+of every rule comes from those sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moral_entropy.audit.rules import Rule
+from moral_entropy.consensus.result import Consensus, QuestionFit
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
+
+NO_DOMAIN = "(none)"
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Cells, of one label of one question or of all of them. Axes: **c** cell, **r** rule.
+
+    Parameters
+    ----------
+    question_c, label_c, domain_c
+        Index of the question among the consensus', of the label in its ballot, of the domain in `Votes.domains`.
+    rest_c, chosen_c
+        Votes for other labels, and for the one taken as positive.
+    score_rc, decision_rc
+        What each rule answers, and the yes or no that rates grade; NaN where it abstains.
+    tied_rc
+        Where a rule sits on a tie.
+    """
+
+    question_c: Ints
+    label_c: Ints
+    domain_c: Ints
+    rest_c: Ints
+    chosen_c: Ints
+    score_rc: Floats
+    decision_rc: Floats
+    tied_rc: NDArray[np.bool_]
+
+    @property
+    def n_cells(self) -> int:
+        """How many cells there are."""
+        return len(self.question_c)
+
+    @property
+    def votes_c(self) -> Ints:
+        """Votes of each item of the cell."""
+        return self.rest_c + self.chosen_c
+
+
+@dataclass(frozen=True, eq=False)
+class Membership:
+    """Which cell each item of one fit belongs to. Axes: **i** item, **g** group, **t** label taken as positive.
+
+    Parameters
+    ----------
+    fit
+        The fit.
+    targets
+        The labels taken as positive.
+    group_i
+        Group of every item: items of one group share a cell under every target.
+    cell_gt
+        Cell of every group.
+    """
+
+    fit: QuestionFit
+    targets: tuple[int, ...]
+    group_i: Ints
+    cell_gt: Ints
+
+
+def targets_of(ballot: Ballot) -> tuple[int, ...]:
+    """Name the labels taken as positive: the positive one of two, every one of more."""
+    return (ballot.positive,) if ballot.n_labels == 2 else tuple(range(ballot.n_labels))
+
+
+def questions_of(consensus: Consensus) -> tuple[str, ...]:
+    """Name the questions of a consensus, each once."""
+    return tuple(dict.fromkeys(fit.question for fit in consensus.fits))
+
+
+def sort_into_cells(votes: Votes, consensus: Consensus, rules: Sequence[Rule]) -> tuple[Cells, list[Membership]]:
+    """Sort the items of every fit into cells.
+
+    Parameters
+    ----------
+    votes
+        Where domains come from.
+    consensus
+        The fits.
+    rules
+        What is asked of the votes.
+    """
+    questions = questions_of(consensus)
+    pieces: list[Cells] = []
+    members: list[Membership] = []
+    n_cells = 0
+    for fit in consensus.fits:
+        asked = _Asked(votes, fit.ballot, tuple(rules), questions.index(fit.question))
+        group_i, first_g = asked.groups()
+        cell_gt = np.empty((len(first_g), len(asked.targets)), dtype=np.int64)
+        for t, target in enumerate(asked.targets):
+            cell_g, piece = asked.cells(first_g, target)
+            cell_gt[:, t] = cell_g + n_cells
+            n_cells += piece.n_cells
+            pieces.append(piece)
+        members.append(Membership(fit, asked.targets, group_i, cell_gt))
+    return join_cells(pieces), members
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """What all rules say of one ballot."""
+
+    votes: Votes
+    ballot: Ballot
+    rules: tuple[Rule, ...]
+    question: int
+
+    @property
+    def targets(self) -> tuple[int, ...]:
+        return targets_of(self.ballot)
+
+    @cached_property
+    def domain_i(self) -> Ints:
+        return self.votes.domain_i[self.ballot.item_i]
+
+    @cached_property
+    def given(self) -> dict[tuple[str, int], Floats]:
+        """Scores of rules of one's own, which may look at all items at once, and of published labels."""
+        asked = [rule for rule in self.rules if not rule.pointwise]
+        return {(rule.name, target): self._item_scores(rule, target) for rule in asked for target in self.targets}
+
+    def _item_scores(self, rule: Rule, target: int) -> Floats:
+        if rule.sees == "published":
+            published_i = self.ballot.published_i
+            return np.where(published_i == UNKNOWN, np.nan, published_i == target)
+        return rule.scores(self.ballot.counts_ik, target)
+
+    def groups(self) -> tuple[Ints, Ints]:
+        """Group the items by domain, counts of all labels, and answers of rules that are asked item by item."""
+        scores = (_numbered_scores(score_i) for score_i in self.given.values())
+        return number_rows([self.domain_i - UNKNOWN, *self.ballot.counts_ik.T, *scores])
+
+    def cells(self, first_g: Ints, target: int) -> tuple[Ints, Cells]:
+        """Sort the groups into cells by what matters for one label; describe each cell."""
+        counts_gk = self.ballot.counts_ik[first_g]
+        score_rg = np.array([self._group_scores(rule, first_g, counts_gk, target) for rule in self.rules])
+        tied_rg = np.array([rule.ties(counts_gk, target) for rule in self.rules])
+        domain_g, votes_g, chosen_g = self.domain_i[first_g], counts_gk.sum(axis=1), counts_gk[:, target]
+        answers = (*(_numbered_scores(score_g) for score_g in score_rg), *tied_rg)
+        cell_g, first_c = number_rows([domain_g - UNKNOWN, votes_g, chosen_g, *answers])
+        score_rc = score_rg[:, first_c]
+        return cell_g, Cells(
+            question_c=np.full(len(first_c), self.question),
+            label_c=np.full(len(first_c), target),
+            domain_c=domain_g[first_c],
+            rest_c=(votes_g - chosen_g)[first_c],
+            chosen_c=chosen_g[first_c],
+            score_rc=score_rc,
+            decision_rc=np.array([rule.decisions(row) for rule, row in zip(self.rules, score_rc, strict=True)]),
+            tied_rc=tied_rg[:, first_c],
+        )
+
+    def _group_scores(self, rule: Rule, first_g: Ints, counts_gk: Ints, target: int) -> Floats:
+        if rule.pointwise:
+            return rule.scores(counts_gk, target)
+        return self.given[rule.name, target][first_g]
+
+
+def join_cells(pieces: Sequence[Cells]) -> Cells:
+    """Put cells one after the other."""
+
+    def all_of(name: str) -> Any:
+        return np.concatenate([getattr(piece, name) for piece in pieces], axis=-1)
+
+    return Cells(**{name: all_of(name) for name in Cells.__dataclass_fields__})
+
+
+def _numbered_scores(score_i: Floats) -> Ints:
+    return np.unique(score_i, return_inverse=True)[1]
+
+
+def number_rows(columns: Iterable[Ints]) -> tuple[Ints, Ints]:
+    """Give each distinct row of some columns of small whole numbers a number; and each number its first row.
+
+    Examples
+    --------
+    >>> number_rows([np.array([0, 1, 0]), np.array([2, 2, 2])])
+    (array([0, 1, 0]), array([0, 1]))
+    """
+    key_i: NDArray[np.int64] | None = None
+    size = 1
+    for column_i in columns:
+        n = int(column_i.max(initial=0)) + 1
+        if key_i is None:
+            key_i, size = column_i.astype(np.int64), n
+            continue
+        if size > np.iinfo(np.int64).max // n:
+            distinct, key_i = np.unique(key_i, return_inverse=True)
+            size = len(distinct)
+        key_i = key_i * n + column_i
+        size *= n
+    _, first_g, group_i = np.unique(key_i, return_index=True, return_inverse=True)  # type: ignore[call-overload]
+    return group_i, first_g

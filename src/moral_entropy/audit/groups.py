@@ -1,0 +1,311 @@
+"""Grade every rule on every group of items: question × domain, pooled over either, and the mean over questions.
+
+Takes cells and their sums, gives rows of the audit. Which is which, in the rows' own words:
+
+- question "care", domain "BLM": the items of that question and domain;
+- domain "(all)": pooled over domains, every item counting once;
+- question "(all)": pooled over questions, every pair of item and question counting once;
+- question "(mean)": the plain mean of the questions' figures, n the number of questions that have one;
+- label: the one taken as positive; "(all)" pools the labels of a question with more than two, each against the rest;
+  "(multiclass)" grades the label itself, right or wrong, and scores summed over labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+
+from moral_entropy.audit.bregman import share_of
+from moral_entropy.audit.cells import NO_DOMAIN, Cells
+from moral_entropy.audit.grade import (
+    METRICS,
+    Grades,
+    Levels,
+    as_grades,
+    grade,
+    levels_of_hard,
+    levels_of_one,
+    smooth,
+    weighted_logs,
+)
+from moral_entropy.audit.intervals import central_interval
+from moral_entropy.audit.rules import Rule
+from moral_entropy.audit.sums import CellSums
+from moral_entropy.votes.table import UNKNOWN, Floats, Ints
+
+ALL, MEAN, MULTICLASS = "(all)", "(mean)", "(multiclass)"
+
+ROUGH = ("_reliability", "_resolution", "ece", "ece_mass")
+"""Metrics that grow with noise: their intervals over resampled items are moved to the figure."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the indices in cells stand for.
+
+    Parameters
+    ----------
+    questions, domains
+        In the order of the indices.
+    labels
+        By question, the labels of its ballot.
+    """
+
+    questions: tuple[str, ...]
+    domains: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Cells that are graded together, and what they are called. Axis: **c** cell."""
+
+    question: str
+    label: str
+    domain: str
+    cell_c: Ints
+
+
+@dataclass(eq=False)
+class Rows:
+    """Rows of the audit as they are made, column by column."""
+
+    question: list[str] = field(default_factory=list)
+    domain: list[str] = field(default_factory=list)
+    label: list[str] = field(default_factory=list)
+    rule: list[str] = field(default_factory=list)
+    reference: list[str] = field(default_factory=list)
+    metric: list[str] = field(default_factory=list)
+    value: list[float] = field(default_factory=list)
+    low: list[float] = field(default_factory=list)
+    high: list[float] = field(default_factory=list)
+    n: list[int] = field(default_factory=list)
+
+    @classmethod
+    def joined(cls, several: Iterable[Rows]) -> Rows:
+        """Put rows one after the other."""
+        all_rows = cls()
+        for rows in several:
+            for one in fields(cls):
+                getattr(all_rows, one.name).extend(getattr(rows, one.name))
+        return all_rows
+
+    def add(self, group: Group, rule: str, grading: Grading, grades: Grades) -> None:
+        """Add a row a metric: the first column is the figure, the others make its interval."""
+        size = len(grades.names)
+        named = (group.question, group.domain, group.label, rule, grading.reference)
+        columns = (self.question, self.domain, self.label, self.rule, self.reference)
+        for column, name in zip(columns, named, strict=True):
+            column.extend([name] * size)
+        value_m = grades.value_ms[:, 0]
+        low_m, high_m = grading.interval(grades)
+        self.metric.extend(grades.names)
+        self.value.extend(value_m.tolist())
+        self.low.extend(np.where(np.isnan(value_m), np.nan, low_m).tolist())
+        self.high.extend(np.where(np.isnan(value_m), np.nan, high_m).tolist())
+        self.n.extend(grades.n_m.tolist())
+
+
+@dataclass(frozen=True, eq=False)
+class Grading:
+    """All that is graded in one go: some rules against one reference.
+
+    Parameters
+    ----------
+    reference
+        "consensus" or "gold".
+    rules
+        In the order of the cells' rows.
+    cells, sums
+        Answers, and what they are graded against.
+    names
+        Of questions, domains and labels.
+    smoothing
+        Pseudo-votes either way of the smoothed scores.
+    mass
+        Of the intervals.
+    resampled
+        Whether items are resampled in the columns, rather than p drawn.
+    """
+
+    reference: str
+    rules: tuple[Rule, ...]
+    cells: Cells
+    sums: CellSums
+    names: Names
+    smoothing: float
+    mass: float
+    resampled: bool
+
+    def interval(self, grades: Grades) -> tuple[Floats, Floats]:
+        """Give the central interval of every figure over the columns after the first."""
+        low_m, high_m = central_interval(grades.value_ms[:, 1:], self.mass)
+        if not self.resampled:
+            return low_m, high_m
+        # A resample is rougher than the sample: it finds misfit where there is none. Its spread is right all the same.
+        middle_m, _ = central_interval(grades.value_ms[:, 1:], 0.0)
+        rough_m = np.array([name.endswith(ROUGH) for name in grades.names])
+        with np.errstate(invalid="ignore"):
+            shift_m = np.where(rough_m & np.isfinite(middle_m), grades.value_ms[:, 0] - middle_m, 0.0)
+        return np.where(rough_m, np.maximum(low_m + shift_m, 0.0), low_m), high_m + shift_m
+
+    def rows(self) -> Rows:
+        """Grade every rule on every group."""
+        rows = Rows()
+        for domain, cell_c in self._domains():
+            self._add_domain(rows, domain, cell_c)
+        return rows
+
+    def _add_domain(self, rows: Rows, domain: str, cell_c: Ints) -> None:
+        by_question = []
+        for q in np.unique(self.cells.question_c[cell_c]).tolist():
+            asked_c = cell_c[self.cells.question_c[cell_c] == q]
+            by_question.append(self._add_question(rows, q, Group(self.names.questions[q], ALL, domain, asked_c)))
+        if by_question:
+            self._add(rows, Group(ALL, ALL, domain, cell_c), self._grades(cell_c))
+            means = [mean_grades(grades) for grades in zip(*by_question, strict=True)]
+            self._add(rows, Group(MEAN, ALL, domain, cell_c), means)
+
+    def _add(self, rows: Rows, group: Group, grades: Sequence[Grades]) -> None:
+        for rule, one in zip(self.rules, grades, strict=True):
+            rows.add(group, rule.name, self, one)
+
+    def _domains(self) -> Iterator[tuple[str, Ints]]:
+        graded_c = np.flatnonzero(self.sums.weight_cs[:, 0] > 0)
+        yield ALL, graded_c
+        if self.names.domains:
+            for d in np.unique(self.cells.domain_c[graded_c]):
+                name = NO_DOMAIN if d == UNKNOWN else self.names.domains[d]
+                yield name, graded_c[self.cells.domain_c[graded_c] == d]
+
+    def _add_question(self, rows: Rows, q: int, question: Group) -> list[Grades]:
+        """Grade one question, label by label; give the grades of all its labels together."""
+        grades: list[Grades] = []
+        for group in self._labels(q, question):
+            grades = self._grades(group.cell_c)
+            self._add(rows, group, grades)
+        n_labels = len(self.names.labels[q])
+        if n_labels > 2:
+            for r, rule in enumerate(self.rules):
+                if rule.sees != "pair":
+                    group = Group(question.question, MULTICLASS, question.domain, question.cell_c)
+                    rows.add(group, rule.name, self, self._multiclass(r, question.cell_c, n_labels))
+        return grades
+
+    def _labels(self, q: int, question: Group) -> Iterator[Group]:
+        label_c = self.cells.label_c[question.cell_c]
+        labels = self.names.labels[q]
+        for k in np.unique(label_c):
+            yield Group(question.question, labels[k], question.domain, question.cell_c[label_c == k])
+        if len(labels) > 2:
+            yield question
+
+    def _grades(self, cell_c: Ints) -> list[Grades]:
+        """Grade every rule on some cells; rules that answer yes or no on the same cells are graded together."""
+        found: dict[int, Grades] = {}
+        score_rc = self.cells.score_rc[:, cell_c]
+        for together in self._batches(score_rc):
+            answered_c = cell_c[~np.isnan(score_rc[together[0]])]
+            if len(answered_c):
+                grades = grade(self._levels(together, answered_c), expected=self.reference != "gold")
+            else:
+                grades = [_no_grades(self.reference, self.sums.weight_cs.shape[1])] * len(together)
+            found |= dict(zip(together, grades, strict=True))
+        return [self._completed(found[r], r, cell_c) for r in range(len(self.rules))]
+
+    def _batches(self, score_rc: Floats) -> list[list[int]]:
+        hard: dict[bytes, list[int]] = {}
+        alone: list[list[int]] = []
+        for r, score_c in enumerate(score_rc):
+            silent_c = np.isnan(score_c)
+            if (silent_c | (score_c == 0) | (score_c == 1)).all() and not self.rules[r].soft:
+                hard.setdefault(silent_c.tobytes(), []).append(r)
+            else:
+                alone.append([r])
+        return [*hard.values(), *alone]
+
+    def _levels(self, together: list[int], cell_c: Ints) -> Levels:
+        votes_c, sums = self.cells.votes_c[cell_c], self.sums.take(cell_c)
+        r = together[0]
+        score_rc, decision_rc = self.cells.score_rc[:, cell_c], self.cells.decision_rc[:, cell_c]
+        if len(together) > 1:
+            return levels_of_hard(score_rc[together], votes_c, sums, self.smoothing)
+        return levels_of_one(score_rc[r], decision_rc[r], votes_c, sums, self.smoothing)
+
+    def _completed(self, grades: Grades, r: int, cell_c: Ints) -> Grades:
+        """Append shares of items without an answer and on a tie, without an interval; and gold's log loss."""
+        weight_c = self.sums.weight_cs[cell_c, 0]
+        total = weight_c.sum()
+        shares = [
+            weight_c[np.isnan(self.cells.score_rc[r, cell_c])].sum(),
+            weight_c[self.cells.tied_rc[r, cell_c]].sum(),
+        ]
+        more_ms = np.full((2, grades.value_ms.shape[1]), np.nan)
+        more_ms[:, 0] = np.array(shares) / total
+        parts = [grades, Grades(("abstained", "tied"), more_ms, np.full(2, round(total)))]
+        if self.reference == "gold":
+            at = grades.names.index("cross_entropy")
+            parts.append(Grades(("log_loss",), grades.value_ms[[at]], grades.n_m[[at]]))
+        return Grades(
+            tuple(name for part in parts for name in part.names),
+            np.concatenate([part.value_ms for part in parts]),
+            np.concatenate([part.n_m for part in parts]),
+        )
+
+    def _multiclass(self, r: int, cell_c: Ints, n_labels: int) -> Grades:
+        answered_c = cell_c[~np.isnan(self.cells.score_rc[r, cell_c])]
+        if not len(answered_c):
+            return self._completed(_no_grades(MULTICLASS, self.sums.weight_cs.shape[1]), r, cell_c)
+        levels = self._levels([r], answered_c)
+        votes_c = self.cells.votes_c[answered_c]
+        smoothed_rc = smooth(self.cells.score_rc[[r]][:, answered_c], votes_c, self.smoothing, n_labels)
+        return self._completed(grade_multiclass(levels, smoothed_rc, n_labels, self.reference != "gold"), r, cell_c)
+
+
+def _no_grades(reference: str, n_columns: int) -> Grades:
+    names = [name for name in METRICS if name not in ("abstained", "tied", "log_loss")]
+    if reference == "gold":
+        names = [name for name in names if not name.startswith("expected_")]
+    if reference == MULTICLASS:
+        names = ["disagreement", "brier", "cross_entropy", "cross_entropy_smoothed"]
+    return Grades(tuple(names), np.full((len(names), n_columns), np.nan), np.zeros(len(names), dtype=np.int64))
+
+
+def mean_grades(grades: Sequence[Grades]) -> Grades:
+    """Average the figures of several questions, leaving out those without one; n counts questions."""
+    value_qms = np.array([one.value_ms for one in grades])
+    has_qms = ~np.isnan(value_qms)
+    n_ms = has_qms.sum(axis=0)
+    mean_ms = share_of(np.where(has_qms, value_qms, 0.0).sum(axis=0), n_ms)
+    return Grades(grades[0].names, mean_ms, n_ms[:, 0].astype(np.int64))
+
+
+def grade_multiclass(levels: Levels, smoothed_rc: Floats, n_labels: int, expected: bool) -> Grades:
+    """Grade a label rather than each label against the rest; `levels` pools all labels of a question.
+
+    Parameters
+    ----------
+    levels
+        One rule's answers, every item once per label.
+    smoothed_rc
+        Smoothed scores that add up to 1 over labels.
+    n_labels
+        How many labels.
+    expected
+        Whether to give the expected disagreement too.
+    """
+    sums = levels.sums
+    n_rs = sums.weight_cs.sum(axis=1) / n_labels
+    score_rl1, decision_rl1 = levels.score_rl[..., None], levels.decision_rl[..., None]
+    gap_rls = score_rl1**2 * sums.weight_cs - 2 * score_rl1 * sums.p_cs + sums.p2_cs
+    figures = {
+        "disagreement": 1.0 - share_of((decision_rl1 * sums.positive_cs).sum(axis=1), n_rs),
+        "brier": share_of(gap_rls.sum(axis=1), n_rs),
+        "cross_entropy": share_of(-weighted_logs(levels.score_rl, sums.p_cs[0]), n_rs),
+        "cross_entropy_smoothed": share_of(-weighted_logs(smoothed_rc, levels.cells.p_cs), n_rs),
+    }
+    if expected:
+        figures["expected_disagreement"] = 1.0 - share_of((decision_rl1 * sums.p_cs).sum(axis=1), n_rs)
+    return as_grades({name: (value_rs, n_rs) for name, value_rs in figures.items()})[0]

@@ -1,0 +1,195 @@
+"""The fused passes over items and draws, and nothing else.
+
+Each pass takes units of identical items, works out their posterior in a few draws at a time, and adds what audits
+need to the unit's cell. Threads take different draws, so nothing is ever added up in two orders.
+
+Sums, in the order of `STATS` in `cells.py`: consensus says yes, p, p squared, entropy of p, min(p, 1 - p), and last
+the weight itself.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from moral_entropy.consensus.vector_math import (
+    EXPONENT,
+    FARTHEST,
+    LN2_HIGH,
+    LN2_LOW,
+    LOG2_E,
+    ONE_BITS,
+    ROUNDER,
+    exp_near_zero,
+    log1p_of,
+)
+
+kernel = njit(cache=True, nogil=True)
+vector_kernel = njit(cache=True, nogil=True, fastmath={"contract", "nsz"}, error_model="numpy")
+
+CERTAIN = 1e6
+"""Log odds of a label that is known: far past the point where its probability is 1."""
+
+
+@kernel
+def binary_cells(start_r, code_v, clamp_r, row_u, cell_u, weight_us, push_cs, base_s, sign, sum_tcs):
+    """Add units of two labels to their cells; fastest when `cell_u` ascends.
+
+    `sign` is 1 if the positive label is label 1, else -1. `weight_us` has a column per draw, or a single one.
+    """
+    n_draws = len(base_s)
+    x_s, size_s, whole_s = np.empty(n_draws), np.empty(n_draws), np.empty(n_draws)
+    bits_s = np.empty(n_draws, np.int64)
+    power_s = bits_s.view(np.float64)
+    value_ts = np.empty((5, n_draws))
+    part_ts = np.zeros((6, n_draws))
+    for u in range(len(row_u)):
+        r = row_u[u]
+        if u > 0 and cell_u[u] != cell_u[u - 1]:
+            _flush(part_ts, sum_tcs, cell_u[u - 1])
+        if clamp_r[r] >= 0:
+            x_s[:] = CERTAIN * sign * (2.0 * clamp_r[r] - 1.0)
+        else:
+            x_s[:] = base_s
+            for v in range(start_r[r], start_r[r + 1]):
+                push_s = push_cs[code_v[v]]
+                for s in range(n_draws):
+                    x_s[s] += push_s[s]
+            for s in range(n_draws):
+                x_s[s] *= sign
+        _values(x_s, size_s, whole_s, bits_s, power_s, value_ts)
+        _add(weight_us[u], value_ts, part_ts)
+    if len(row_u):
+        _flush(part_ts, sum_tcs, cell_u[len(row_u) - 1])
+
+
+@vector_kernel
+def _values(x_s, size_s, whole_s, bits_s, power_s, value_ts):
+    """From log odds: yes or no, p, p squared, entropy, and the chance of being wrong.
+
+    The four in the middle are buffers, `power_s` is `bits_s` seen as floats. exp(-|x|) is a power of two times a
+    polynomial, which the compiler can work out for four draws at a time.
+    """
+    n_draws = len(x_s)
+    for s in range(n_draws):
+        size = abs(x_s[s])
+        size_s[s] = size if size < FARTHEST else FARTHEST
+        whole_s[s] = size_s[s] * LOG2_E + ROUNDER
+    whole_bits_s = whole_s.view(np.int64)
+    for s in range(n_draws):
+        bits_s[s] = ONE_BITS - (whole_bits_s[s] << EXPONENT)
+    p_s, entropy_s, doubt_s = value_ts[1], value_ts[3], value_ts[4]
+    for s in range(n_draws):
+        whole = whole_s[s] - ROUNDER
+        e = exp_near_zero((whole * LN2_HIGH - size_s[s]) + whole * LN2_LOW) * power_s[s]
+        doubt_s[s] = e / (1.0 + e)
+        entropy_s[s] = log1p_of(e / (2.0 + e)) + size_s[s] * (e / (1.0 + e))
+    for s in range(n_draws):
+        yes = 1.0 if x_s[s] >= 0.0 else 0.0
+        p_s[s] = yes + (1.0 - 2.0 * yes) * doubt_s[s]
+        value_ts[0, s] = yes
+        value_ts[2, s] = p_s[s] * p_s[s]
+
+
+@kernel
+def _add(weight_s, value_ts, part_ts):
+    """Add weighted values, the weight last."""
+    n_draws = value_ts.shape[1]
+    if len(weight_s) == 1:
+        weight = weight_s[0]
+        for t in range(5):
+            for s in range(n_draws):
+                part_ts[t, s] += weight * value_ts[t, s]
+        for s in range(n_draws):
+            part_ts[5, s] += weight
+    else:
+        for t in range(5):
+            for s in range(n_draws):
+                part_ts[t, s] += weight_s[s] * value_ts[t, s]
+        for s in range(n_draws):
+            part_ts[5, s] += weight_s[s]
+
+
+@kernel
+def _flush(part_ts, sum_tcs, cell):
+    for t in range(6):
+        for s in range(part_ts.shape[1]):
+            sum_tcs[t, cell, s] += part_ts[t, s]
+            part_ts[t, s] = 0.0
+
+
+@kernel
+def general_cells(start_r, code_v, clamp_r, row_u, cell_uk, weight_us, push_cks, base_ks, sum_tcs):
+    """Add units of any number of labels, each label in turn against the rest: unit `u` to cell `cell_uk[u, k]`."""
+    n_other, n_draws = base_ks.shape
+    p_ks = np.empty((n_other + 1, n_draws))
+    value_ts = np.empty((5, n_draws))
+    part_ts = np.zeros((6, n_draws))
+    best_s = np.empty(n_draws, np.int64)
+    for u in range(len(row_u)):
+        r = row_u[u]
+        if clamp_r[r] >= 0:
+            p_ks[:] = -CERTAIN
+            p_ks[clamp_r[r]] = 0.0
+        else:
+            p_ks[0] = 0.0
+            p_ks[1:] = base_ks
+            for v in range(start_r[r], start_r[r + 1]):
+                p_ks[1:] += push_cks[code_v[v]]
+        _probabilities(p_ks, best_s)
+        for k in range(n_other + 1):
+            _label_values(p_ks, k, best_s, value_ts)
+            _add(weight_us[u], value_ts, part_ts)
+            _flush(part_ts, sum_tcs, cell_uk[u, k])
+
+
+@kernel
+def _probabilities(p_ks, best_s):
+    """Turn log ratios into probabilities in place, draw by draw; note the likeliest label."""
+    n_labels, n_draws = p_ks.shape
+    for s in range(n_draws):
+        best_s[s] = 0
+        for k in range(1, n_labels):
+            if p_ks[k, s] > p_ks[best_s[s], s]:
+                best_s[s] = k
+        top = p_ks[best_s[s], s]
+        total = 0.0
+        for k in range(n_labels):
+            p_ks[k, s] = math.exp(p_ks[k, s] - top)
+            total += p_ks[k, s]
+        for k in range(n_labels):
+            p_ks[k, s] /= total
+
+
+@kernel
+def _label_values(p_ks, k, best_s, value_ts):
+    """One label against the rest; the rest is added up, not taken from 1, where it is the rare one."""
+    n_labels, n_draws = p_ks.shape
+    for s in range(n_draws):
+        p = p_ks[k, s]
+        rest = 0.0
+        for other in range(n_labels):
+            if other != k:
+                rest += p_ks[other, s]
+        entropy = 0.0
+        if p > 0.0 and rest > 0.0:
+            entropy = -p * (math.log(p) if p < 0.5 else math.log1p(-rest))
+            entropy -= rest * (math.log(rest) if rest < 0.5 else math.log1p(-p))
+        value_ts[0, s] = 1.0 if best_s[s] == k else 0.0
+        value_ts[1, s] = p
+        value_ts[2, s] = p * p
+        value_ts[3, s] = entropy
+        value_ts[4, s] = min(p, rest)
+
+
+@kernel
+def add_products(factor_xc, sum_cs, sum_xs):
+    """Add each cell's columns, times its factor, to every row of `sum_xs`; most factors are 0 or 1."""
+    for c in range(factor_xc.shape[1]):
+        for x in range(factor_xc.shape[0]):
+            factor = factor_xc[x, c]
+            if factor != 0.0:
+                for s in range(sum_cs.shape[1]):
+                    sum_xs[x, s] += factor * sum_cs[c, s]

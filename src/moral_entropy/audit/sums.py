@@ -1,0 +1,236 @@
+"""What the posterior says of the items of each cell: the sums every grade is made of.
+
+Takes cells and fits; one streaming pass over items and draws gives `CellSums`. Draws × items is never held. The
+first column is the posterior mean p itself, each further one a draw of it: grades of the first are the figures,
+grades of the others their intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from scipy.special import entr
+
+from moral_entropy.audit.cells import Cells, Membership
+from moral_entropy.consensus.draws import log_ratios
+from moral_entropy.consensus.model import over_blocks
+from moral_entropy.progress import Advance, ignore
+from moral_entropy.votes.table import Floats, Ints
+
+TILE = 64
+"""Draws worked out together: few enough for a core's cache, and each thread takes tiles of its own."""
+
+UNITS_AT_ONCE = 65_536
+"""Units whose resampled weights are held at a time."""
+
+MAX_NUMBERS = 150_000_000
+"""Cells × draws × sums held at most; with more cells than that allows, only every so-manieth draw is used."""
+
+
+@dataclass(frozen=True, eq=False)
+class CellSums:
+    """Sums over the items of each cell. Axes: **c** cell, **s** column: the posterior mean, then its draws.
+
+    Parameters
+    ----------
+    weight_cs
+        How many items.
+    positive_cs
+        Of these, how many the consensus says yes to: p >= ½, of more than two labels the likeliest.
+    p_cs, p2_cs, entropy_cs, doubt_cs
+        Sums of p, of its square, of its entropy in nats, and of min(p, 1 - p).
+    """
+
+    weight_cs: Floats
+    positive_cs: Floats
+    p_cs: Floats
+    p2_cs: Floats
+    entropy_cs: Floats
+    doubt_cs: Floats
+
+    def runs(self, order_c: Ints, start_l: Ints) -> CellSums:
+        """Add up cells, taken in `order_c`, to levels that begin at `start_l`."""
+        return self._each(lambda sum_cs: np.add.reduceat(sum_cs[order_c], start_l, axis=0)[None])
+
+    def sides(self, yes_rc: Floats) -> CellSums:
+        """Add up cells to two levels for each of some rules: where it says no, where it says yes."""
+        n_rules, n_cells = yes_rc.shape
+        side_xc = np.stack([1.0 - yes_rc, yes_rc], axis=1).reshape(-1, n_cells)
+        return self._each(lambda sum_cs: product(side_xc, sum_cs).reshape(n_rules, 2, -1))
+
+    def take(self, cell_c: Ints) -> CellSums:
+        """Keep only some cells."""
+        return self._each(lambda sum_cs: sum_cs[cell_c])
+
+    def _each(self, change: Callable[[Floats], Floats]) -> CellSums:
+        # Against gold several sums are one array: it is worked on once.
+        given = [getattr(self, one.name) for one in fields(self)]
+        changed = {at: change(sum_cs) for at, sum_cs in {id(sum_cs): sum_cs for sum_cs in given}.items()}
+        return CellSums(*(changed[id(sum_cs)] for sum_cs in given))
+
+
+def product(factor_xc: Floats, sum_cs: Floats) -> Floats:
+    """Multiply matrices cell by cell in one order: the bits of a column do not depend on how many there are."""
+    from moral_entropy.audit.kernels import add_products
+
+    sum_xs = np.zeros((len(factor_xc), sum_cs.shape[1]))
+    add_products(np.ascontiguousarray(factor_xc), np.ascontiguousarray(sum_cs), sum_xs)
+    return sum_xs
+
+
+def posterior_sums(
+    cells: Cells,
+    members: Sequence[Membership],
+    *,
+    bootstrap: int = 0,
+    seed: int = 0,
+    threads: int | None = None,
+    advance: Advance = ignore,
+) -> CellSums:
+    """Add up the posterior of all items by cell, at its mean and in every draw.
+
+    Parameters
+    ----------
+    cells, members
+        What to add up.
+    bootstrap
+        If positive, that many columns in which items are resampled as well, each with a posterior draw of its own.
+    seed
+        Of the resampling.
+    threads
+        At most this many threads; the result does not depend on it.
+    advance
+        Told the share done.
+    """
+    n_columns = _columns(cells, members, bootstrap)
+    sum_tcs = np.zeros((6, cells.n_cells, n_columns + 1))
+    for n, member in enumerate(members):
+        _add_mean(member, sum_tcs)
+        if n_columns:
+            _add_draws(member, sum_tcs[:, :, 1:], bool(bootstrap), (seed, n), threads)
+        advance((n + 1) / len(members))
+    return CellSums(sum_tcs[5], *sum_tcs[:5])
+
+
+def _columns(cells: Cells, members: Sequence[Membership], bootstrap: int) -> int:
+    wanted = bootstrap or min((member.fit.n_draws for member in members), default=0)
+    return min(wanted, max(20, MAX_NUMBERS // (6 * max(cells.n_cells, 1))))
+
+
+def _add_mean(member: Membership, sum_tcs: Floats) -> None:
+    fit, n_cells = member.fit, sum_tcs.shape[1]
+    for t, target in enumerate(member.targets):
+        cell_i = member.cell_gt[member.group_i, t]
+        p_i = fit.summary.mean_ik[:, target]
+        yes_i = fit.label_i == target
+        entropy_i = entr(p_i) + entr(1.0 - p_i)
+        for at, value_i in enumerate((yes_i, p_i, p_i * p_i, entropy_i, np.minimum(p_i, 1.0 - p_i), 1.0)):
+            sum_tcs[at, :, 0] += np.bincount(cell_i, weights=fit.ballot.count_i * value_i, minlength=n_cells)
+
+
+def _add_draws(member: Membership, sum_tcs: Floats, resample: bool, seed: tuple[int, int], threads: int | None) -> None:
+    row_u, group_u, weight_u = _units(member)
+    n_columns = sum_tcs.shape[2]
+    prevalence_sk, confusion_sakv = _parameters(member, n_columns)
+
+    def run(first: int, last: int) -> None:
+        for tile in range(first, last):
+            at = slice(tile * TILE, min((tile + 1) * TILE, n_columns))
+            push_cks, base_ks = log_ratios(prevalence_sk[at], confusion_sakv[at])
+            part_tcs = np.zeros((*sum_tcs.shape[:2], len(prevalence_sk[at])))
+            for begin in range(0, len(row_u), UNITS_AT_ONCE):
+                some = slice(begin, begin + UNITS_AT_ONCE)
+                weight_us = weight_u[some, None]
+                if resample:
+                    rng = np.random.default_rng([*seed, tile, begin])
+                    weight_us = rng.poisson(weight_us, (len(weight_us), len(prevalence_sk[at]))).astype(float)
+                _add_units(member, row_u[some], group_u[some], weight_us, push_cks, base_ks, part_tcs)
+            sum_tcs[:, :, at] += part_tcs
+
+    over_blocks(run, -(-n_columns // TILE), threads)
+
+
+def _units(member: Membership) -> tuple[Ints, Ints, Floats]:
+    """Items with the same votes in the same group are one unit; units in the order of their groups."""
+    row_i = member.fit.patterns.row_i.astype(np.int64)
+    n_rows = member.fit.patterns.n_rows
+    key_u, unit_i = np.unique(member.group_i * n_rows + row_i, return_inverse=True)
+    weight_u: Floats = np.bincount(unit_i, weights=member.fit.ballot.count_i, minlength=len(key_u)).astype(float)
+    return key_u % n_rows, key_u // n_rows, weight_u
+
+
+def _parameters(member: Membership, n_columns: int) -> tuple[Floats, Floats]:
+    """Give each column a draw: evenly thinned if there are more, over again if fewer, the mode if none."""
+    fit = member.fit
+    if fit.n_draws == 0:
+        shape = (n_columns, *fit.confusion_akv.shape)
+        return np.tile(fit.prevalence_k, (n_columns, 1)), np.broadcast_to(fit.confusion_akv, shape)
+    if n_columns < fit.n_draws:
+        at_s = np.arange(n_columns) * fit.n_draws // n_columns
+    else:
+        at_s = np.arange(n_columns) % fit.n_draws
+    return fit.prevalence_sk[at_s], fit.confusion_sakv[at_s]
+
+
+def _add_units(
+    member: Membership,
+    row_u: Ints,
+    group_u: Ints,
+    weight_us: Floats,
+    push_cks: Floats,
+    base_ks: Floats,
+    part_tcs: Floats,
+) -> None:
+    from moral_entropy.audit import kernels
+
+    patterns = member.fit.patterns
+    rows = (patterns.start_r, patterns.code_v, patterns.clamp_r)
+    cell_ut = member.cell_gt[group_u]
+    if patterns.n_labels == 2:
+        sign = 1.0 if member.targets[0] == 1 else -1.0
+        one = (np.ascontiguousarray(push_cks[:, 0]), base_ks[0], sign)
+        kernels.binary_cells(*rows, row_u, np.ascontiguousarray(cell_ut[:, 0]), weight_us, *one, part_tcs)
+    else:
+        kernels.general_cells(*rows, row_u, cell_ut, weight_us, push_cks, base_ks, part_tcs)
+
+
+def gold_sums(cells: Cells, members: Sequence[Membership], *, replicates: int, seed: int = 0) -> CellSums:
+    """Add up gold labels by cell, as they are and with items resampled: the same sums with p either 0 or 1.
+
+    Parameters
+    ----------
+    cells, members
+        What to add up.
+    replicates
+        Columns in which items are resampled. The number of items of one kind is Poisson, so kinds are drawn at once.
+    seed
+        Of the resampling.
+    """
+    no_cs, yes_cs = np.zeros((2, cells.n_cells, replicates + 1))
+    for n, member in enumerate(members):
+        rng = np.random.default_rng([seed, n, 1])
+        for label in range(member.fit.ballot.n_labels):
+            # One draw per group and label, shared by all targets: an item is resampled whole.
+            items_gs = resampled(_gold_items(member, label), replicates, rng)
+            for t, target in enumerate(member.targets):
+                np.add.at(yes_cs if target == label else no_cs, member.cell_gt[:, t], items_gs)
+    return sums_of_known(no_cs, yes_cs)
+
+
+def _gold_items(member: Membership, label: int) -> Floats:
+    ballot = member.fit.ballot
+    weight_i = ballot.count_i * (ballot.gold_i == label)
+    return np.bincount(member.group_i, weights=weight_i, minlength=len(member.cell_gt)).astype(float)
+
+
+def resampled(items_g: Floats, replicates: int, rng: np.random.Generator) -> Floats:
+    """Give numbers of items as they are, and in columns after that with items resampled."""
+    return np.column_stack([items_g, rng.poisson(items_g[:, None], (len(items_g), replicates))])
+
+
+def sums_of_known(no_cs: Floats, yes_cs: Floats) -> CellSums:
+    """Give the sums where p is either 0 or 1: no doubt, no entropy."""
+    nothing_cs = np.broadcast_to(0.0, yes_cs.shape)
+    return CellSums(no_cs + yes_cs, yes_cs, yes_cs, yes_cs, nothing_cs, nothing_cs)

@@ -1,0 +1,270 @@
+"""Votes + Consensus → AuditTable: every rule graded, every figure with an interval.
+
+The one function most users call. One streaming pass over items and draws, then grades of groups of cells. Touches no
+files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from moral_entropy.audit.advice import Advice, Costs, advise
+from moral_entropy.audit.calibration import CONSENSUS, consensus_cells, reliability
+from moral_entropy.audit.cells import Cells, questions_of, sort_into_cells
+from moral_entropy.audit.groups import Grading, Names, Rows
+from moral_entropy.audit.rules import PLURALITY, PUBLISHED, RULES, Rule, Score, as_rules
+from moral_entropy.audit.sums import CellSums, gold_sums, posterior_sums
+from moral_entropy.audit.votes_dependence import any_rule_by_votes
+from moral_entropy.consensus.result import Consensus
+from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.progress import Advance, ignore
+from moral_entropy.votes.table import UNKNOWN, Ballot, Votes
+
+if TYPE_CHECKING:
+    import polars as pl
+
+REPLICATES = 300
+"""Resamplings of the items behind intervals against gold, unless `bootstrap` says otherwise."""
+
+Reference = Literal["auto", "consensus", "gold", "both"]
+
+
+@dataclass(frozen=True, eq=False)
+class AuditTable:
+    """What the audit found.
+
+    Against the consensus a figure grades the rule by p, the mean over draws, and its interval holds the figures of
+    the draws one by one. Where the fit is unsure of many items at once, averaging moves them all to one side of ½ that
+    no single draw has, and a figure can lie outside its interval: a sign of thin data, as `epistemic` is.
+
+    Parameters
+    ----------
+    frame
+        A row a figure: question, domain, label, rule, reference, metric, value, low, high, n. Null where the
+        denominator is empty, infinite where the score is.
+    rules
+        A row a rule and question: question, label, rule, meaning, items, abstained, tied.
+    any_by_votes
+        The any rule's false-positive rate by number of votes: see `any_rule_by_votes`.
+    reliability
+        The consensus' reliability diagram against gold; no rows without gold.
+    advice
+        The best threshold on votes for the costs named.
+    interval
+        Mass of the intervals.
+    bootstrap
+        Resamplings of the items in the intervals against the consensus; 0 if they hold posterior draws alone.
+    """
+
+    frame: pl.DataFrame
+    rules: pl.DataFrame
+    any_by_votes: pl.DataFrame
+    reliability: pl.DataFrame
+    advice: Advice
+    interval: float
+    bootstrap: int
+
+
+def audit_rules(
+    votes: Votes,
+    consensus: Consensus,
+    *,
+    rules: Iterable[str | Rule | Score] | None = None,
+    reference: Reference = "auto",
+    costs: tuple[float, float] = (1.0, 1.0),
+    smoothing: float = 0.5,
+    bootstrap: int = 0,
+    seed: int = 0,
+    threads: int | None = None,
+    advance: Advance = ignore,
+) -> AuditTable:
+    """Grade consensus rules against the Bayesian consensus, and against gold where there is any.
+
+    An item without votes gets no answer from rules on votes; it counts as abstained and is in none of their figures.
+
+    Parameters
+    ----------
+    votes
+        What was voted, with gold and published labels if known.
+    consensus
+        The fit of these votes.
+    rules
+        Names, rules, or callables on vote counts. By default all of `RULES`, with published labels where the data
+        has them and plurality where a question has more than two labels.
+    reference
+        "consensus", "gold", "both", or "auto" for gold where the data has it.
+    costs
+        Of a false positive and a false negative, for the advice.
+    smoothing
+        Pseudo-votes either way in the smoothed cross-entropy.
+    bootstrap
+        Resamplings of the items. 0: intervals against the consensus are those of the posterior draws. More: they
+        hold which items were sampled as well. Against gold the items are resampled in any case.
+    seed
+        Of the resampling.
+    threads
+        At most this many threads; the result does not depend on it.
+    advance
+        Told the share done.
+
+    Examples
+    --------
+    >>> from moral_entropy.consensus.fit import fit
+    >>> from moral_entropy.votes.simulate import simulate_votes
+    >>> votes = simulate_votes(n_items=300, n_annotators=8, votes_per_item=5, seed=1).votes
+    >>> table = audit_rules(votes, fit(votes, draws=100), rules=["any", "majority"])
+    >>> figures = table.frame.filter(metric="fpr", domain="(all)", question="(all)", reference="consensus")
+    >>> bool(figures["value"][0] > figures["value"][1])
+    True
+    """
+    consensus = _with_ballots(votes, consensus)
+    names = _names(votes, consensus)
+    asked = as_rules(_default_rules(votes) if rules is None else rules)
+    _check_options(votes, asked, reference, smoothing, bootstrap)
+    priced = Costs(*costs)
+    cells, members = sort_into_cells(votes, consensus, asked)
+    sums = posterior_sums(cells, members, bootstrap=bootstrap, seed=seed, threads=threads, advance=advance)
+    graded = Grading("consensus", asked, cells, sums, names, smoothing, consensus.interval, resampled=bootstrap > 0)
+    rows = []
+    if reference != "gold":
+        rows.append(graded.rows())
+    if reference in ("gold", "both") or (reference == "auto" and _has_gold(votes)):
+        replicates = bootstrap or REPLICATES
+        gold = gold_sums(cells, members, replicates=replicates, seed=seed)
+        against_gold = replace(graded, reference="gold", sums=gold, resampled=True)
+        rows.append(against_gold.rows())
+        rows.append(_grade_consensus(votes, consensus, against_gold, replicates, seed))
+    return AuditTable(
+        frame=_as_frame(Rows.joined(rows)),
+        rules=_rule_frame(asked, cells, sums, names),
+        any_by_votes=any_rule_by_votes(cells, sums, members, names, mass=consensus.interval),
+        reliability=reliability(consensus, mass=consensus.interval),
+        advice=advise(cells, sums, members, names, priced),
+        interval=consensus.interval,
+        bootstrap=bootstrap,
+    )
+
+
+def _with_ballots(votes: Votes, consensus: Consensus) -> Consensus:
+    """Take the ballots of `votes`, which may have gained gold or published labels since the fit."""
+    fits, ballots = consensus.fits, votes.ballots
+    same = len(fits) == len(ballots) and all(map(_same_votes, ballots, (fit.ballot for fit in fits)))
+    if not same:
+        msg = (
+            f"the consensus was fitted to other votes: {', '.join(questions_of(consensus))} with "
+            f"{consensus.votes.n_votes:,} votes, not {', '.join(votes.questions)} with {votes.n_votes:,}. "
+            "Pass the votes that were fitted."
+        )
+        raise UsageError(msg)
+    for ballot in ballots:
+        _check_codes(votes, ballot)
+    return replace(consensus, fits=tuple(replace(fit, ballot=b) for fit, b in zip(fits, ballots, strict=True)))
+
+
+def _same_votes(one: Ballot, other: Ballot) -> bool:
+    if one is other:
+        return True
+    named = (one.question, one.part, one.labels) == (other.question, other.part, other.labels)
+    return named and np.array_equal(one.start_i, other.start_i) and np.array_equal(one.code_v, other.code_v)
+
+
+def _check_codes(votes: Votes, ballot: Ballot) -> None:
+    for what, code_i in (("gold", ballot.gold_i), ("published", ballot.published_i)):
+        bad_i = np.flatnonzero((code_i < UNKNOWN) | (code_i >= ballot.n_labels))
+        if len(bad_i):
+            item = votes.items[int(ballot.item_i[bad_i[0]])]
+            msg = (
+                f"{len(bad_i):,} {what} labels of question {ballot.question!r} are none of the labels that were voted "
+                f"({', '.join(ballot.labels)}). First: item {item!r}. Merge or drop them with a label map (CLI: "
+                "--labels map.toml)."
+            )
+            raise VotesError(msg)
+
+
+def _names(votes: Votes, consensus: Consensus) -> Names:
+    questions = questions_of(consensus)
+    labels = {fit.question: fit.ballot.labels for fit in consensus.fits}
+    return Names(questions, votes.domains, tuple(labels[question] for question in questions))
+
+
+def _has_gold(votes: Votes) -> bool:
+    return any((ballot.gold_i != UNKNOWN).any() for ballot in votes.ballots)
+
+
+def _has_published(votes: Votes) -> bool:
+    return any((ballot.published_i != UNKNOWN).any() for ballot in votes.ballots)
+
+
+def _default_rules(votes: Votes) -> Sequence[Rule]:
+    rules = list(RULES.values())
+    if any(ballot.n_labels > 2 for ballot in votes.ballots):
+        rules.append(PLURALITY)
+    if _has_published(votes):
+        rules.append(PUBLISHED)
+    return rules
+
+
+def _check_options(votes: Votes, rules: Sequence[Rule], reference: str, smoothing: float, bootstrap: int) -> None:
+    choices = ("auto", "consensus", "gold", "both")
+    msg = ""
+    if not rules:
+        msg = f"no rule to audit. Rules: {', '.join(RULES)}."
+    elif reference not in choices:
+        msg = f"the reference is {reference!r}; choose one of {', '.join(choices)}."
+    elif reference in ("gold", "both") and not _has_gold(votes):
+        msg = f"none of {votes.n_items:,} items has a gold label. Name their column (CLI: --gold COLUMN)."
+    elif PUBLISHED in rules and not _has_published(votes):
+        msg = f"none of {votes.n_items:,} items has a published label. Name their column (CLI: --published COLUMN)."
+    elif not 0 <= smoothing < np.inf:
+        msg = f"smoothing is {smoothing:g}; it is a number of pseudo-votes, 0 or more."
+    elif bootstrap < 0:
+        msg = f"bootstrap is {bootstrap}; it is how often items are resampled, 0 or more."
+    if msg:
+        raise UsageError(msg)
+
+
+def _grade_consensus(votes: Votes, consensus: Consensus, grading: Grading, replicates: int, seed: int) -> Rows:
+    """Grade the consensus itself: figures from every item's own p, how far they may be off from merged ones."""
+    made = []
+    for merged in (False, True):
+        cells, members = consensus_cells(votes, consensus, merged=merged)
+        sums = gold_sums(cells, members, replicates=replicates if merged else 0, seed=seed)
+        made.append(replace(grading, rules=(CONSENSUS,), cells=cells, sums=sums).rows())
+    exact, rough = made
+    value_m, rough_m = np.array(exact.value), np.array(rough.value)
+    with np.errstate(invalid="ignore"):
+        exact.low = (value_m + (np.array(rough.low) - rough_m)).tolist()
+        exact.high = (value_m + (np.array(rough.high) - rough_m)).tolist()
+    return exact
+
+
+def _as_frame(rows: Rows) -> pl.DataFrame:
+    import polars as pl
+
+    frame = pl.DataFrame({one.name: getattr(rows, one.name) for one in fields(Rows)})
+    numbers = pl.col("value", "low", "high").cast(pl.Float64).fill_nan(None)
+    return frame.with_columns(numbers, pl.col("n").cast(pl.Int64))
+
+
+def _rule_frame(rules: Sequence[Rule], cells: Cells, sums: CellSums, names: Names) -> pl.DataFrame:
+    import polars as pl
+
+    weight_c = sums.weight_cs[:, 0]
+    rows = []
+    for q, question in enumerate(names.questions):
+        for k in np.unique(cells.label_c[cells.question_c == q]):
+            cell_c = np.flatnonzero((cells.question_c == q) & (cells.label_c == k))
+            for r, rule in enumerate(rules):
+                silent_c = np.isnan(cells.score_rc[r, cell_c])
+                counts = {
+                    "items": weight_c[cell_c].sum(),
+                    "abstained": weight_c[cell_c[silent_c]].sum(),
+                    "tied": weight_c[cell_c[cells.tied_rc[r, cell_c]]].sum(),
+                }
+                row = {"question": question, "label": names.labels[q][k], "rule": rule.name, "meaning": rule.meaning}
+                rows.append({**row, **{name: round(count) for name, count in counts.items()}})
+    return pl.DataFrame(rows)

@@ -1,0 +1,180 @@
+"""Why the any-annotator rule gets worse with every vote: its false-positive rate by number of votes.
+
+The paper's structural argument: the rule is an OR over noisy votes, so even with every annotator as specific as one
+could wish, the chance that all keep silent on a negative item is a product that shrinks with each of them. Takes the
+fits and the cells' sums; gives what the fitted specificities predict beside what is observed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from moral_entropy.audit.bregman import share_of
+from moral_entropy.audit.cells import Cells, Membership
+from moral_entropy.audit.groups import Names
+from moral_entropy.audit.intervals import central_interval
+from moral_entropy.audit.sums import CellSums
+from moral_entropy.consensus.result import QuestionFit
+from moral_entropy.votes.table import Floats, Ints
+
+if TYPE_CHECKING:
+    import polars as pl
+
+MAX_DRAWS = 100
+"""Draws the predictions' intervals are made of."""
+
+MAX_ROWS = 20_000
+"""Patterns of voters averaged over, for each number of votes; of more, evenly spaced ones."""
+
+CURVE_VOTES = 10
+"""The curve goes at least this far."""
+
+
+def any_rule_by_votes(
+    cells: Cells, sums: CellSums, members: Sequence[Membership], names: Names, *, mass: float = 0.9
+) -> pl.DataFrame:
+    """Give the any rule's false-positive rate by number of votes, predicted and observed.
+
+    Parameters
+    ----------
+    cells, sums
+        Of the consensus.
+    members
+        The fits behind them.
+    names
+        Of the questions and labels.
+    mass
+        Of the intervals.
+
+    Returns
+    -------
+    pl.DataFrame
+        question, label, votes, n (items with that many votes), and with their intervals: curve (annotators drawn at
+        random, as often as they voted), predicted (those who did vote), expected_fpr and fpr (observed against p and
+        against the consensus' yes or no). Null where no item has that many votes.
+    """
+    import polars as pl
+
+    rows: list[dict[str, object]] = []
+    for q, question in enumerate(names.questions):
+        some = [member for member in members if member.fit.question == question]
+        for t, target in enumerate(some[0].targets):
+            cell_c = np.flatnonzero((cells.question_c == q) & (cells.label_c == target) & (cells.votes_c > 0))
+            fits = [_Silence(member.fit, target) for member in some]
+            for votes in _vote_counts(cells.votes_c[cell_c]):
+                figures = _predicted(fits, votes) | _observed(cells, sums, cell_c, votes)
+                n = sums.weight_cs[cell_c[cells.votes_c[cell_c] == votes], 0].sum()
+                row = {"question": question, "label": names.labels[q][some[0].targets[t]], "votes": votes}
+                rows.append({**row, "n": round(n), **_with_intervals(figures, mass)})
+    columns = ("curve", "predicted", "expected_fpr", "fpr")
+    numbers = {f"{name}{end}": pl.Float64 for name in columns for end in ("", "_low", "_high")}
+    schema = {"question": pl.String, "label": pl.String, "votes": pl.Int64, "n": pl.Int64, **numbers}
+    return pl.DataFrame(rows, schema=schema).with_columns(pl.col(list(numbers)).fill_nan(None))
+
+
+def _vote_counts(votes_c: Ints) -> list[int]:
+    return sorted({*range(1, CURVE_VOTES + 1), *np.unique(votes_c).tolist()})
+
+
+def _with_intervals(figures: dict[str, Floats], mass: float) -> dict[str, float]:
+    row: dict[str, float] = {}
+    for name, value_s in figures.items():
+        low, high = central_interval(value_s[None, 1:], mass)
+        row |= {name: float(value_s[0]), f"{name}_low": float(low[0]), f"{name}_high": float(high[0])}
+    return row
+
+
+def _observed(cells: Cells, sums: CellSums, cell_c: Ints, votes: int) -> dict[str, Floats]:
+    at_c = cell_c[cells.votes_c[cell_c] == votes]
+    flagged_c = at_c[cells.chosen_c[at_c] > 0]
+    return {
+        name: share_of(
+            (sums.weight_cs - yes_cs)[flagged_c].sum(axis=0), (sums.weight_cs[at_c] - yes_cs[at_c]).sum(axis=0)
+        )
+        for name, yes_cs in (("expected_fpr", sums.p_cs), ("fpr", sums.positive_cs))
+    }
+
+
+def _predicted(fits: Sequence[_Silence], votes: int) -> dict[str, Floats]:
+    """Average over the fits of a question, by their items with that many votes; the curve by all their items."""
+    curve_fs = np.array([fit.by_anyone(votes) for fit in fits])
+    curve_s = np.average(curve_fs, axis=0, weights=[fit.n_items for fit in fits])
+    parts = [part for fit in fits if (part := fit.by_voters(votes)) is not None]
+    if not parts:
+        return {"curve": _mean_first(1.0 - curve_s), "predicted": np.full(len(curve_s) + 1, np.nan)}
+    silent_s = np.average([part for part, _ in parts], axis=0, weights=[weight for _, weight in parts])
+    return {"curve": _mean_first(1.0 - curve_s), "predicted": _mean_first(1.0 - silent_s)}
+
+
+def _mean_first(value_s: Floats) -> Floats:
+    return np.concatenate([[value_s.mean()], value_s])
+
+
+@dataclass(frozen=True, eq=False)
+class _Silence:
+    """Chances that nobody votes for a label the item does not have. Axes: **s** draw, **a** annotator, true **k**."""
+
+    fit: QuestionFit
+    target: int
+
+    @property
+    def n_items(self) -> float:
+        """Items with a vote."""
+        return float(self.fit.patterns.weight_r.sum())
+
+    @property
+    def others(self) -> list[int]:
+        """The labels that are not the one asked about."""
+        return [k for k in range(self.fit.ballot.n_labels) if k != self.target]
+
+    @cached_property
+    def among_sk(self) -> Floats:
+        """Prevalence among the other labels."""
+        fit = self.fit
+        prevalence_sk = fit.prevalence_sk[:: self._step] if fit.n_draws else fit.prevalence_k[None]
+        among_sk: Floats = prevalence_sk[:, self.others]
+        among_sk = among_sk / among_sk.sum(axis=1, keepdims=True)
+        return among_sk
+
+    @cached_property
+    def silent_ska(self) -> Floats:
+        """Chance that an annotator does not vote for the label, by the label the item has: K = 2, the specificity."""
+        fit = self.fit
+        confusion_sakv = fit.confusion_sakv[:: self._step] if fit.n_draws else fit.confusion_akv[None]
+        silent_ska: Floats = 1.0 - confusion_sakv[:, :, self.others, self.target].transpose(0, 2, 1)
+        return silent_ska
+
+    @property
+    def _step(self) -> int:
+        return max(1, self.fit.n_draws // MAX_DRAWS)
+
+    def by_anyone(self, votes: int) -> Floats:
+        """Chance of silence from that many annotators drawn at random, as often as they vote."""
+        votes_a = self.fit.ballot.votes_a
+        mean_sk = self.silent_ska @ (votes_a / votes_a.sum())
+        silent_s: Floats = (self.among_sk * mean_sk**votes).sum(axis=1)
+        return silent_s
+
+    def by_voters(self, votes: int) -> tuple[Floats, float] | None:
+        """Mean chance of silence from those who voted on the items with that many votes, and how many there are."""
+        patterns = self.fit.patterns
+        row_r = np.flatnonzero((np.diff(patterns.start_r) == votes) & (patterns.weight_r > 0))
+        if not len(row_r):
+            return None
+        weight = float(patterns.weight_r[row_r].sum())
+        some_r = row_r[:: -(-len(row_r) // MAX_ROWS)]
+        product_skr = np.ones((*self.among_sk.shape, len(some_r)))
+        for voter_r in self._voters(some_r, votes):
+            product_skr *= self.silent_ska[:, :, voter_r]
+        silent_sr = np.einsum("sk,skr->sr", self.among_sk, product_skr)
+        return np.average(silent_sr, axis=1, weights=patterns.weight_r[some_r]), weight
+
+    def _voters(self, row_r: Ints, votes: int) -> Iterator[Ints]:
+        patterns = self.fit.patterns
+        for v in range(votes):
+            yield patterns.code_v[patterns.start_r[row_r] + v] // patterns.n_labels
