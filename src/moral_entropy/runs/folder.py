@@ -49,8 +49,10 @@ def writing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
     target = Path(path).resolve()
     _sweep(target)
     _check_free(target, force=force)
-    partial = _new_folder(target)
+    partial = _sibling(target, "partial")
     try:
+        # Within the block: a signal that comes as soon as the folder is there must clear it away too.
+        _make(partial)
         yield partial
         _sync(partial)
         _check_free(target, force=force)
@@ -87,16 +89,14 @@ def _check_free(target: Path, *, force: bool) -> None:
         raise RunFolderError(msg)
 
 
-def _new_folder(target: Path) -> Path:
-    partial = _sibling(target, "partial")
+def _make(partial: Path) -> None:
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        partial.parent.mkdir(parents=True, exist_ok=True)
         # Path.mkdir and not tempfile: the folder that others will read follows the umask.
         partial.mkdir()
     except OSError as error:
-        msg = f"cannot write to {target.parent}: {error.strerror}. Choose another folder with -o."
+        msg = f"cannot write to {partial.parent}: {error.strerror}. Choose another folder with -o."
         raise RunFolderError(msg) from error
-    return partial
 
 
 def _put_in_place(partial: Path, target: Path) -> None:
