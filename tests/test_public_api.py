@@ -10,13 +10,16 @@ import pytest
 import moral_entropy as me
 
 NAMES = [
+    "AuditTable",
     "Ballot",
     "Consensus",
     "EntropyParts",
     "MoralEntropyError",
     "Priors",
+    "Rule",
     "Votes",
     "__version__",
+    "audit_rules",
     "decompose_entropy",
     "fit",
     "read_votes",

@@ -1,9 +1,10 @@
-"""Annotator votes in; a Bayesian consensus and its entropy out.
+"""Annotator votes in; a Bayesian consensus, its entropy and an audit of every consensus rule out.
 
 >>> import moral_entropy as me
 >>> votes = me.simulate_votes(n_items=50, n_annotators=5, votes_per_item=3, seed=1).votes
 >>> consensus = me.fit(votes, draws=100)
 >>> parts = me.decompose_entropy(consensus)
+>>> table = me.audit_rules(votes, consensus)
 
 Names load on first use, so that importing the package costs nothing.
 """
@@ -14,6 +15,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from moral_entropy.audit.rules import Rule
+    from moral_entropy.audit.table import AuditTable, audit_rules
     from moral_entropy.consensus.fit import fit
     from moral_entropy.consensus.priors import Priors
     from moral_entropy.consensus.result import Consensus
@@ -26,13 +29,16 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AuditTable",
     "Ballot",
     "Consensus",
     "EntropyParts",
     "MoralEntropyError",
     "Priors",
+    "Rule",
     "Votes",
     "__version__",
+    "audit_rules",
     "decompose_entropy",
     "fit",
     "read_votes",
@@ -40,12 +46,15 @@ __all__ = [
 ]
 
 _HOME = {
+    "AuditTable": "moral_entropy.audit.table",
     "Ballot": "moral_entropy.votes.table",
     "Consensus": "moral_entropy.consensus.result",
     "EntropyParts": "moral_entropy.entropy.parts",
     "MoralEntropyError": "moral_entropy.errors",
     "Priors": "moral_entropy.consensus.priors",
+    "Rule": "moral_entropy.audit.rules",
     "Votes": "moral_entropy.votes.table",
+    "audit_rules": "moral_entropy.audit.table",
     "decompose_entropy": "moral_entropy.entropy.parts",
     "fit": "moral_entropy.consensus.fit",
     "read_votes": "moral_entropy.votes.read",

@@ -12,7 +12,8 @@ import pytest
 from moral_entropy.runs.manifest import read_manifest
 from moral_entropy.runs.tables import SCHEMAS, read_table
 
-TABLES = ["annotators.parquet", "entropy.parquet", "items.parquet"]
+AUDITS = ["audit.parquet", *(f"audit_{what}.parquet" for what in ("advice", "any_by_votes", "reliability", "rules"))]
+TABLES = ["annotators.parquet", *AUDITS, "entropy.parquet", "items.parquet"]
 
 
 def digests(path):
@@ -43,7 +44,7 @@ def test_the_manifest_says_what_went_in_and_how_it_went(run, folder):
     assert (facts["seed"], facts["draws"], facts["solver"], facts["interval"]) == (4, 50, "em", 0.9)
     assert facts["priors"]["prevalence"] == [8, 2]
     assert facts["converged"] is True and facts["warnings"] == []
-    assert list(facts["seconds"]) == ["read", "fit", "entropy", "write"]
+    assert list(facts["seconds"]) == ["read", "fit", "entropy", "audit", "write"]
     assert [fit["question"] for fit in facts["questions"]] == ["care", "fairness"]
     for fit in facts["questions"]:
         assert fit["positive"] == "1" and fit["converged"] and fit["passes"] > 0
@@ -111,7 +112,9 @@ def test_what_is_printed_is_plain_and_fits_the_window(run):
     _, out, _ = run("audit", "votes.csv", "-o", "run", "--draws", 20)
     assert "\x1b" not in out
     [head] = [line for line in out.splitlines() if line.startswith("question")]
-    assert all(len(line) <= 80 for line in out.splitlines()[out.splitlines().index(head) :])
+    tables = re.findall(r"^(?:question|rule) (?:.*\n)+?\n", out, flags=re.MULTILINE)
+    assert len(tables) >= 2 and head in tables[0]
+    assert all(len(line) <= 80 for table in tables for line in table.splitlines())
     assert "item = text_id" in out and "positive label: '1'" in out and "without a vote: 2 items" in out
 
 

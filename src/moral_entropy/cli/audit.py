@@ -7,7 +7,7 @@ from typing import Annotated
 
 from typer import Argument, Context, Option
 
-from moral_entropy.cli.audit_flags import FitFlags, PriorFlags, VoteFlags
+from moral_entropy.cli.audit_flags import FitFlags, GradeFlags, PriorFlags, VoteFlags
 from moral_entropy.cli.flags import spread
 
 Source = Annotated[str, Argument(metavar="VOTES", help="CSV, TSV, Parquet, JSON or JSON Lines; also gzipped.")]
@@ -25,21 +25,23 @@ def audit(
     votes: VoteFlags,
     priors: PriorFlags,
     fit: FitFlags,
+    grade: GradeFlags,
     force: Force = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Fit the consensus of the votes, split its entropy, and write a run folder.
+    """Fit the consensus of the votes, split its entropy, grade every rule against it, and write a run folder.
 
     Example: moral-entropy audit votes.csv -o run/
     """
-    read_options, prior_options, fit_options = votes.options(), priors.options(), fit.options()
+    read_options, prior_options = votes.options(), priors.options()
+    fit_options, grade_options = fit.options(), grade.options()
     # Late, so that --help and misused flags answer at once.
     from moral_entropy.cli.show import Bars, print_run, print_warnings
     from moral_entropy.pipeline.audit import run_audit
     from moral_entropy.pipeline.options import AuditOptions
 
-    options = AuditOptions(read_options, prior_options, fit_options, fit.fit_by)
+    options = AuditOptions(read_options, prior_options, fit_options, grade_options, fit.fit_by)
     command = shlex.join(["moral-entropy", *(context.obj or [])])
     with Bars(hidden=quiet) as progress:
         run = run_audit(source, out, options, force=force, command=command, progress=progress)

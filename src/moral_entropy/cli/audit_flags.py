@@ -11,12 +11,17 @@ from moral_entropy.cli.parse import names, number_or_name, number_or_names, numb
 from moral_entropy.errors import UsageError
 
 if TYPE_CHECKING:
-    from moral_entropy.pipeline.options import FitOptions, PriorOptions
+    from moral_entropy.pipeline.options import FitOptions, GradeOptions, PriorOptions
     from moral_entropy.votes.options import Options
 
 COLUMNS, LAYOUT, PRIORS, FIT = "Columns (guessed when not named)", "Layout of the votes", "Priors", "Fit"
+RULES = "Audit of consensus rules"
 
 Layout = Literal["auto", "long", "wide"]
+Format = Literal[
+    "auto", "long", "wide", "label-studio", "argilla", "prodigy", "doccano", "potato", "mturk", "lewidi", "crowd-kit",
+    "hf-datasets",
+]  # fmt: skip
 OnRepeat = Literal["error", "first", "last", "count"]
 Solver = Literal["em", "adam"]
 Coordinates = Literal["jacobian", "paper", "logit-mode"]
@@ -35,6 +40,7 @@ class VoteFlags:
     gold: Annotated[str | None, Option(help="The item's known label.", rich_help_panel=COLUMNS)] = None
     published: Annotated[str | None, Option(help="The label already shipped.", rich_help_panel=COLUMNS)] = None
     count: Annotated[str | None, Option(help="How many items a row stands for.", rich_help_panel=COLUMNS)] = None
+    format: Annotated[Format, Option(help="A table, or the tool that wrote it.", rich_help_panel=LAYOUT)] = "auto"
     layout: Annotated[Layout, Option(help="A row a vote, or a row an item.", rich_help_panel=LAYOUT)] = "auto"
     positive: Annotated[str | None, Option(help="The positive label.", rich_help_panel=LAYOUT)] = None
     multilabel: Annotated[
@@ -140,3 +146,29 @@ class FitFlags:
             raise UsageError(msg)
         plain = {name: value for name, value in vars(self).items() if name not in ("fit_by", "gold_as_evidence")}
         return FitOptions(**plain, use_gold=self.gold_as_evidence)
+
+
+@dataclass(frozen=True)
+class GradeFlags:
+    """How to grade consensus rules."""
+
+    rules: Annotated[
+        str | None, Option(metavar="A,B,…", help="any,majority,two-vote,…; all if not given.", rich_help_panel=RULES)
+    ] = None
+    cost_fp: Annotated[float, Option(help="Of a wrong yes, for the advice.", rich_help_panel=RULES)] = 1.0
+    cost_fn: Annotated[float, Option(help="Of a wrong no, for the advice.", rich_help_panel=RULES)] = 1.0
+    smoothing: Annotated[float, Option(help="Pseudo-votes in smoothed scores.", rich_help_panel=RULES)] = 0.5
+    bootstrap: Annotated[
+        int, Option(min=0, metavar="N", help="Resample the items too, N times.", rich_help_panel=RULES)
+    ] = 0
+
+    def options(self) -> GradeOptions:
+        """Give the options that these flags mean."""
+        from moral_entropy.pipeline.options import GradeOptions
+
+        return GradeOptions(
+            rules=names("--rules", self.rules) or None,
+            costs=(self.cost_fp, self.cost_fn),
+            smoothing=self.smoothing,
+            bootstrap=self.bootstrap,
+        )

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from moral_entropy.cli.show_audit import audit_lines
 from moral_entropy.pipeline.audit import AuditRun
 from moral_entropy.pipeline.summary import FitLine, fit_lines
 
@@ -68,6 +69,9 @@ def print_run(run: AuditRun) -> None:
     console.print()
     console.print(_table(fit_lines(run.consensus, run.parts)))
     console.print("entropy in nats (0.693 is a coin toss); uncertain: above half of its most\n", soft_wrap=True)
+    for part in audit_lines(run.audit):
+        console.print(escape(part) if isinstance(part, str) else part, soft_wrap=isinstance(part, str))
+    console.print()
     files = " ".join(sorted(path.name for path in run.path.iterdir()))
     seconds = sum(run.manifest["seconds"].values())
     console.print(escape(f"{run.path}: {files}  ({seconds:.1f} s)"), soft_wrap=True)

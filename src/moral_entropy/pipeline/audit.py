@@ -1,4 +1,4 @@
-"""The run: read → fit → entropy → tables and manifest.
+"""The run: read → fit → entropy → audit of rules → tables and manifest.
 
 `run_audit` does what `moral-entropy audit` does, and prints nothing.
 """
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from moral_entropy.audit.table import AuditTable, audit_rules
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.entropy.parts import EntropyParts, decompose_entropy
@@ -27,7 +28,7 @@ from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.pipeline.priors import check_priors, priors_for
 from moral_entropy.runs.folder import writing
 from moral_entropy.runs.manifest import write_manifest
-from moral_entropy.runs.tables import ANNOTATORS, ENTROPY, ITEMS, POSTERIOR, with_ids, write_table
+from moral_entropy.runs.tables import ANNOTATORS, ENTROPY, ITEMS, POSTERIOR, SCHEMAS, with_ids, write_table
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import UNKNOWN, Votes
 
@@ -43,7 +44,7 @@ class AuditRun:
     ----------
     path
         The run folder.
-    consensus, parts
+    consensus, parts, audit
         What was found; `consensus.votes` is what was read.
     manifest
         As written.
@@ -52,6 +53,7 @@ class AuditRun:
     path: Path
     consensus: Consensus
     parts: EntropyParts
+    audit: AuditTable
     manifest: dict[str, Any]
 
 
@@ -80,7 +82,7 @@ def run_audit(
     command: str = "",
     progress: Progress | None = None,
 ) -> AuditRun:
-    """Read votes, fit the consensus, split its entropy, and write the run folder.
+    """Read votes, fit the consensus, split its entropy, grade every rule, and write the run folder.
 
     Parameters
     ----------
@@ -112,13 +114,17 @@ def run_audit(
             consensus = _fit(votes, options, progress)
         with watch.timing("entropy"):
             parts = decompose_entropy(consensus)
+        with watch.timing("audit"):
+            audit = _grade(consensus, options, progress)
         with watch.timing("write"):
             write_tables(folder, consensus, parts, progress)
+            write_audit(folder, audit)
         manifest = manifest_facts(
             consensus, options, command=command, warnings=_messages(caught), seconds=watch.seconds
         )
+        manifest["advice"] = audit.advice.text
         write_manifest(folder, manifest)
-    return AuditRun(Path(out), consensus, parts, manifest)
+    return AuditRun(Path(out), consensus, parts, audit, manifest)
 
 
 def write_tables(folder: Path, consensus: Consensus, parts: EntropyParts, progress: Progress) -> None:
@@ -140,6 +146,30 @@ def write_tables(folder: Path, consensus: Consensus, parts: EntropyParts, progre
     schema = with_ids(ANNOTATORS, annotator=annotator)
     write_table(folder / "annotators.parquet", schema, lambda: annotator_frames(consensus))
     write_table(folder / "entropy.parquet", ENTROPY, lambda: [entropy_frame(consensus, parts)])
+
+
+def write_audit(folder: Path, audit: AuditTable) -> None:
+    """Write what the audit of rules found: its figures, and the tables beside them."""
+    tables = {
+        "audit": audit.frame,
+        "audit_rules": audit.rules,
+        "audit_any_by_votes": audit.any_by_votes,
+        "audit_reliability": audit.reliability,
+        "audit_advice": audit.advice.frame,
+    }
+    for name, frame in tables.items():
+        frame.match_to_schema(SCHEMAS[name]).write_parquet(folder / f"{name}.parquet", compression="zstd")
+
+
+def _grade(consensus: Consensus, options: AuditOptions, progress: Progress) -> AuditTable:
+    return audit_rules(
+        consensus.votes,
+        consensus,
+        **vars(options.grade),
+        seed=options.fit.seed,
+        threads=options.fit.threads,
+        advance=lambda share: progress("auditing", share),
+    )
 
 
 def _read(source: Any, options: AuditOptions) -> Votes:

@@ -46,13 +46,35 @@ class FitOptions:
 
 
 @dataclass(frozen=True)
+class GradeOptions:
+    """How to grade consensus rules: the keywords of `audit_rules`, by the same names.
+
+    Parameters
+    ----------
+    rules
+        Names of the rules; all that make sense when not given.
+    costs
+        Of a false positive and of a false negative, for the advice.
+    smoothing
+        Pseudo-votes either way in the smoothed cross-entropy.
+    bootstrap
+        Resamplings of the items; 0 for intervals from the posterior draws alone.
+    """
+
+    rules: tuple[str, ...] | None = None
+    costs: tuple[float, float] = (1.0, 1.0)
+    smoothing: float = 0.5
+    bootstrap: int = 0
+
+
+@dataclass(frozen=True)
 class AuditOptions:
     """Everything a run can be asked for.
 
     Parameters
     ----------
-    read, priors, fit
-        How to read (as `read_votes`), what to believe, how to fit.
+    read, priors, fit, grade
+        How to read (as `read_votes`), what to believe, how to fit, how to grade rules.
     fit_by
         Column of the votes; each of its values is fitted on its own.
     """
@@ -60,4 +82,5 @@ class AuditOptions:
     read: Options = field(default_factory=Options)
     priors: PriorOptions = field(default_factory=PriorOptions)
     fit: FitOptions = field(default_factory=FitOptions)
+    grade: GradeOptions = field(default_factory=GradeOptions)
     fit_by: str | None = None

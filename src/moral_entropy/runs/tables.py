@@ -68,7 +68,56 @@ ENTROPY = pl.Schema(
         "epistemic": pl.Float64(),
     }
 )
-SCHEMAS = {"items": ITEMS, "posterior": POSTERIOR, "annotators": ANNOTATORS, "entropy": ENTROPY}
+AUDIT = pl.Schema(
+    {
+        **dict.fromkeys(("question", "domain", "label", "rule", "reference", "metric"), pl.String()),
+        **dict.fromkeys(("value", "low", "high"), pl.Float64()),
+        "n": pl.Int64(),
+    }
+)
+AUDIT_RULES = pl.Schema(
+    {
+        **dict.fromkeys(("question", "label", "rule", "meaning"), pl.String()),
+        **dict.fromkeys(("items", "abstained", "tied"), pl.Int64()),
+    }
+)
+AUDIT_ANY_BY_VOTES = pl.Schema(
+    {
+        **dict.fromkeys(("question", "label"), pl.String()),
+        **dict.fromkeys(("votes", "n"), pl.Int64()),
+        **{
+            f"{figure}{bound}": pl.Float64()
+            for figure in ("curve", "predicted", "expected_fpr", "fpr")
+            for bound in ("", "_low", "_high")
+        },
+    }
+)
+AUDIT_RELIABILITY = pl.Schema(
+    {
+        **dict.fromkeys(("question", "part", "label", "bins"), pl.String()),
+        "bin": pl.Int64(),
+        **dict.fromkeys(("p", "gold", "low", "high"), pl.Float64()),
+        "n": pl.Int64(),
+    }
+)
+AUDIT_ADVICE = pl.Schema(
+    {
+        **dict.fromkeys(("question", "label", "rule"), pl.String()),
+        **dict.fromkeys(("cost", "cost_of_p", "excess", "cost_of_majority"), pl.Float64()),
+        "n": pl.Int64(),
+    }
+)
+SCHEMAS = {
+    "items": ITEMS,
+    "posterior": POSTERIOR,
+    "annotators": ANNOTATORS,
+    "entropy": ENTROPY,
+    "audit": AUDIT,
+    "audit_rules": AUDIT_RULES,
+    "audit_any_by_votes": AUDIT_ANY_BY_VOTES,
+    "audit_reliability": AUDIT_RELIABILITY,
+    "audit_advice": AUDIT_ADVICE,
+}
 """Columns by table. The ids (`item`, `annotator`) are integers where all ids of the input were."""
 
 
@@ -116,7 +165,7 @@ def read_table(path: str | Path, name: str) -> pl.DataFrame:
     path
         The run folder.
     name
-        "items", "posterior", "annotators" or "entropy".
+        One of `SCHEMAS`, such as "items" or "audit".
 
     Examples
     --------

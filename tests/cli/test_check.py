@@ -1,0 +1,63 @@
+"""`moral-entropy check`: a gate that opens and shuts, and says why."""
+
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+
+from moral_entropy.runs.tables import read_table
+
+
+@pytest.fixture
+def audited(run):
+    assert run("audit", "votes.csv", "-o", "run", "--draws", 50, "--quiet")[0] == 0
+    return read_table("run", "audit")
+
+
+def figure(frame, rule, metric, **where):
+    where = {"question": "(all)", "domain": "(all)", "label": "(all)", "reference": "consensus"} | where
+    return frame.filter(rule=rule, metric=metric, **where)["value"].item()
+
+
+def test_limits_that_hold_exit_with_0_and_those_that_do_not_with_1(run, audited):
+    value = figure(audited, "any", "fdr")
+    code, out, _ = run("check", "run", "--max", f"any.fdr={value + 0.01}", "--min", f"any.fdr={value - 0.01}")
+    assert code == 0
+    assert out.count("holds") == 2
+    code, out, _ = run("check", "run", "--max", f"any.fdr={value - 0.01}", "--max", f"any.fdr={value + 0.01}")
+    assert code == 1
+    assert "FALLS SHORT: any.fdr <=" in out and out.count("holds") == 1
+
+
+def test_json_is_a_list_of_records(run, audited):
+    code, out, _ = run("check", "run", "--max", "care/majority.fnr=1", "--json")
+    [record] = json.loads(out)
+    expected = audited.filter(
+        pl.col("question") == "care", domain="(all)", rule="majority", metric="fnr", reference="consensus"
+    )
+    assert code == 0
+    assert record["held"] and record["value"] == expected["value"].item() and record["n"] == expected["n"].item()
+
+
+@pytest.mark.parametrize(
+    ("limit", "text"),
+    [
+        ("nobody.fdr=0.2", "Rules: any, majority"),
+        ("any.beauty=0.2", "Metrics: fpr, fnr"),
+        ("any.fdr=much", "any.fdr=much"),
+        ("any.fdr", "any.fdr"),
+        ("courage/any.fdr=0.1", "courage"),
+    ],
+)
+def test_misuse_names_the_choices(run, audited, limit, text):
+    code, out, err = run("check", "run", "--max", limit)
+    assert (code, out) == (2, "")
+    assert text in err and err.startswith("error: ") and "Traceback" not in err
+
+
+def test_no_limit_is_misuse_and_no_run_folder_is_bad_data(run, audited, folder):
+    assert run("check", "run")[0] == 2
+    code, _, err = run("check", "votes.csv", "--max", "any.fdr=0.2")
+    assert code == 1 and "no run folder" in err
