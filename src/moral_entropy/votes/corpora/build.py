@@ -1,0 +1,235 @@
+"""Build: the published files of a corpus → a long table of votes, and what became of every annotation.
+
+The table has the columns of the simulated twins, so that `audit` reads it without options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.votes.corpora.cells import map_cells
+from moral_entropy.votes.corpora.facts import Published, published
+from moral_entropy.votes.corpora.items import name_items, settle_repeats, tidy_domains
+from moral_entropy.votes.labels import Tally
+from moral_entropy.votes.options import OnRepeat
+from moral_entropy.votes.twins import CorpusFacts, corpus_facts
+
+if TYPE_CHECKING:
+    import polars as pl
+
+EmfdVotes = Literal["all", "assigned"]
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """A corpus that was read.
+
+    Parameters
+    ----------
+    name
+        "mftc", "mfrc" or "emfd".
+    votes
+        A row a vote: item, annotator, question (the foundation), label (0 or 1), domain, text. Sorted.
+    rows
+        Annotations in the files.
+    annotations
+        Those that became votes: item, annotator, domain, and a 0/1 column a foundation (null: no vote).
+    by_domain
+        Whether a text that occurs in two domains is two items.
+    dropped
+        Annotations left out, by reason.
+    notes
+        Remarks, one sentence each.
+    """
+
+    name: str
+    votes: pl.DataFrame
+    rows: int
+    annotations: pl.DataFrame
+    by_domain: bool
+    dropped: Mapping[str, int]
+    notes: tuple[str, ...]
+
+
+def read_corpus(
+    name: str,
+    paths: str | Path | Sequence[str | Path],
+    *,
+    on_repeat: OnRepeat | None = None,
+    by_domain: bool = False,
+    ignore_unknown: bool = False,
+    emfd_votes: EmfdVotes = "all",
+    themes: str | Path | None = None,
+    theme_map: str | Path | None = None,
+) -> Corpus:
+    r"""Read the published files of a moral corpus.
+
+    Items are the distinct texts; one that has none (MFTC) is named by its tweet. Whoever labelled a text votes on all
+    five foundations: yes for those they named, no for the others.
+
+    Parameters
+    ----------
+    name
+        "mftc", "mfrc" or "emfd".
+    paths
+        A file, or several that together are the corpus.
+    on_repeat
+        When an annotator labelled a text twice: "error", keep the "first" (the default) or the "last" in the order of
+        the files, or "count" each as a vote of its own.
+    by_domain
+        Whether a text that occurs in two domains is two items; else it belongs to the first domain by name.
+    ignore_unknown
+        Whether to pass over labels that the corpus does not have, rather than refuse the file.
+    emfd_votes
+        eMFD only. A coder looked for one foundation: "all" takes a highlight as a no for the other four, which is a
+        strong assumption; "assigned" lets it vote on that one alone, so that there are only yes votes.
+    themes, theme_map
+        eMFD only: a table of document_id and GDELT themes, and a TOML file that says which are of which domain.
+
+    Returns
+    -------
+    Corpus
+        Its `votes` can be written to a file, or handed to `read_votes`.
+
+    Raises
+    ------
+    VotesError
+        If a file cannot be read, or is not of this corpus.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "final_mfrc_data.csv"
+    >>> _ = path.write_text("text,subreddit,bucket,annotator,annotation,confidence\n"
+    ...                     'Be kind.,europe,US Politics,ann,"Care, Purity",Confident\n')
+    >>> corpus = read_corpus("mfrc", path)
+    >>> corpus.votes.filter(label=1)["question"].to_list()
+    ['care', 'sanctity']
+    """
+    known, facts, name = published(name), corpus_facts(name), name.lower()
+    listed = [paths] if isinstance(paths, (str, Path)) else list(paths)
+    on_repeat = on_repeat or known.on_repeat
+    _check(name, listed, on_repeat, emfd_votes, themes, theme_map)
+    tally = Tally()
+    frame = _read_files(name, listed, themes, theme_map)
+    annotations = _answers(frame, name, known, facts, tally, ignore_unknown)
+    annotations = name_items(tidy_domains(annotations, _domains(facts)), name, tally, by_domain=by_domain)
+    if emfd_votes == "assigned":
+        annotations = _only_assigned(annotations, facts.foundations)
+    also = facts.foundations if emfd_votes == "assigned" else ()
+    annotations = settle_repeats(annotations, on_repeat, tally, also=also)
+    votes = _long_table(annotations, facts.foundations)
+    if emfd_votes == "assigned":
+        tally.note("every vote is a yes, so nothing can be fitted to these votes alone (see docs/corpora.md).")
+    return Corpus(name, votes, frame.height, annotations, by_domain, dict(tally.dropped), tuple(tally.notes))
+
+
+def write_corpus(corpus: Corpus, path: str | Path) -> int:
+    """Write the votes of a corpus to a Parquet file, which appears when it is complete.
+
+    Parameters
+    ----------
+    corpus
+        From `read_corpus`.
+    path
+        The file.
+
+    Returns
+    -------
+    int
+        How many votes were written.
+    """
+    from moral_entropy.votes.whole_file import whole_file
+
+    with whole_file(path) as aside:
+        corpus.votes.write_parquet(aside)
+    return corpus.votes.height
+
+
+def _check(
+    name: str,
+    paths: Sequence[str | Path],
+    on_repeat: str,
+    emfd_votes: str,
+    themes: str | Path | None,
+    theme_map: str | Path | None,
+) -> None:
+    rules = [
+        (not paths, f"no file of {name} is named. Expected: {published(name).files}."),
+        (on_repeat not in get_args(OnRepeat), f"on_repeat is {on_repeat!r}: choose {', '.join(get_args(OnRepeat))}."),
+        (emfd_votes not in get_args(EmfdVotes), f"emfd_votes is {emfd_votes!r}: choose all or assigned."),
+        (name != "emfd" and emfd_votes != "all", f"emfd_votes (--emfd-votes) is for eMFD, not for {name}."),
+        (name != "emfd" and themes is not None, f"themes (--themes) are for eMFD; {name} has domains of its own."),
+        (
+            themes is None and theme_map is not None,
+            "a theme map (--theme-map) needs the themes of the documents. Name them with themes (--themes).",
+        ),
+    ]
+    for wrong, msg in rules:
+        if wrong:
+            raise UsageError(msg)
+
+
+def _read_files(
+    name: str, paths: Sequence[str | Path], themes: str | Path | None, theme_map: str | Path | None
+) -> pl.DataFrame:
+    import polars as pl
+
+    from moral_entropy.votes.corpora.emfd import read_emfd
+    from moral_entropy.votes.corpora.mfrc import read_mfrc
+    from moral_entropy.votes.corpora.mftc import read_mftc
+    from moral_entropy.votes.corpora.themes import load_theme_map, read_themes
+
+    if name == "emfd":
+        domains = None if themes is None else read_themes(themes, load_theme_map(theme_map))
+        return pl.concat([read_emfd(path, domains) for path in paths])
+    read = {"mftc": read_mftc, "mfrc": read_mfrc}[name]
+    return pl.concat([read(path) for path in paths])
+
+
+def _answers(
+    frame: pl.DataFrame, name: str, known: Published, facts: CorpusFacts, tally: Tally, ignore_unknown: bool
+) -> pl.DataFrame:
+    """Leave out what is no annotation, and read the labels of the others."""
+    import polars as pl
+
+    missing = {
+        "no text": pl.col("text").is_null() & pl.col("source_id").is_null(),
+        "no annotator": pl.col("annotator").is_null(),
+        "no label": pl.col("cell").is_null(),
+    }
+    for reason, is_missing in missing.items():
+        kept = frame.filter(~is_missing)
+        tally.drop(reason, frame.height - kept.height)
+        frame = kept
+    frame = map_cells(
+        frame, facts.foundations, known.foundation_of(), tally, corpus=name, ignore_unknown=ignore_unknown
+    )
+    if not frame.height:
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in tally.dropped.items()) or "no annotation at all"
+        msg = f"no annotation is left of {name}: {reasons}. Is it the published file? Expected: {known.files}."
+        raise VotesError(msg)
+    return frame
+
+
+def _domains(facts: CorpusFacts) -> list[str]:
+    return [domain.name for domain in facts.domains]
+
+
+def _only_assigned(annotations: pl.DataFrame, foundations: Sequence[str]) -> pl.DataFrame:
+    import polars as pl
+
+    return annotations.with_columns(pl.when(pl.col(foundations) == 1).then(pl.col(foundations)).name.keep())
+
+
+def _long_table(annotations: pl.DataFrame, foundations: Sequence[str]) -> pl.DataFrame:
+    import polars as pl
+
+    index = ["item", "annotator", "domain", "text"]
+    long = annotations.unpivot(foundations, index=index, variable_name="question", value_name="label")
+    columns = ["item", "annotator", "question", "label", "domain", "text"]
+    return long.filter(pl.col("label").is_not_null()).select(columns).sort("item", "annotator", "question", "label")

@@ -1,0 +1,306 @@
+"""Fetch: a file somewhere on the web → the same file here, or nothing.
+
+Only http and https, only up to a size, only if its SHA-256 is the one that was asked for. What arrives is written
+beside the file as `.part`, from which a later try goes on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import re
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.progress import Advance, ignore
+
+MAX_SIZE = 2_000_000_000
+BLOCK = 1 << 16
+SLOWEST = 1_000
+"""Fewer bytes than these within the timeout are a stall, even if some arrive."""
+
+PASSING = (408, 425, 429, 500, 502, 503, 504)
+"""Answers of a server that may be better the next time."""
+
+
+class _Broken(Exception):
+    """The connection ended early; what has arrived is good to go on from."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to fetch, and what to put up with.
+
+    Parameters
+    ----------
+    url
+        The address, http or https.
+    sha256
+        Of the whole file, 64 hexadecimal digits.
+    max_size
+        Bytes.
+    timeout
+        Seconds without news from the server before giving up on a try.
+    tries
+        How often to try; each goes on where the last one ended.
+    pause
+        Seconds between two tries.
+    """
+
+    url: str
+    sha256: str
+    max_size: int = MAX_SIZE
+    timeout: float = 30.0
+    tries: int = 4
+    pause: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be fetched or checked."""
+        parts = urlsplit(self.url)
+        if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
+            msg = f"{self.url!r} is no http or https address. Download it by other means, and name the file."
+            raise UsageError(msg)
+        if not re.fullmatch(r"[0-9a-fA-F]{64}", self.sha256):
+            msg = f"the SHA-256 {self.sha256!r} is not 64 hexadecimal digits. sha256sum prints it for a file you trust."
+            raise UsageError(msg)
+        if self.max_size < 1:
+            msg = f"the largest size is {self.max_size} bytes: choose 1 or more."
+            raise UsageError(msg)
+
+
+def fetch_file(wanted: Wanted, path: str | Path, *, advance: Advance = ignore) -> int:
+    """Download a file, check it, and put it in place; a file that is not as promised leaves nothing behind.
+
+    Parameters
+    ----------
+    wanted
+        What to fetch.
+    path
+        Where it shall be in the end; its folder must exist. `path` + `.part` holds what has arrived so far.
+    advance
+        Told the share that has arrived, if the server says how much there is.
+
+    Returns
+    -------
+    int
+        Size of the file in bytes.
+
+    Raises
+    ------
+    VotesError
+        If the server does not hand out the file, or hands out another one.
+    """
+    path = Path(path)
+    part = path.with_name(f"{path.name}.part")
+    if path.is_dir() or not path.parent.is_dir():
+        problem = "it is a folder" if path.is_dir() else f"there is no folder {path.parent}"
+        msg = f"cannot write {path}: {problem}. Name a file in a folder that exists."
+        raise VotesError(msg)
+    try:
+        resumed = _size(part) > 0
+        _download(wanted, part, advance)
+        if _sha256(part) != wanted.sha256.lower() and resumed:
+            # What was there before may have been the start of another file.
+            part.unlink()
+            _download(wanted, part, advance)
+        _check_hash(wanted, part)
+        size = _size(part)
+        part.replace(path)
+    except OSError as error:
+        msg = f"cannot write {path}: {error.strerror or error}. Write elsewhere."
+        raise VotesError(msg) from error
+    return size
+
+
+def has_hash(path: str | Path, sha256: str) -> bool:
+    """Say whether a file is there and is the one.
+
+    Parameters
+    ----------
+    path
+        The file.
+    sha256
+        What it should be.
+
+    Examples
+    --------
+    >>> has_hash("nowhere", "00")
+    False
+    """
+    return Path(path).is_file() and _sha256(Path(path)) == sha256.lower()
+
+
+def _download(wanted: Wanted, part: Path, advance: Advance) -> None:
+    for number in range(1, wanted.tries + 1):
+        try:
+            _try_once(wanted, part, advance)
+            return
+        except _Broken as error:
+            if number == wanted.tries:
+                msg = (
+                    f"{wanted.url} broke off {wanted.tries} times, the last time since {error}. "
+                    f"{_size(part):,} bytes are in {part.name}; run it again to go on from there."
+                )
+                raise VotesError(msg) from error
+        time.sleep(wanted.pause)
+
+
+def _try_once(wanted: Wanted, part: Path, advance: Advance) -> None:
+    have = _size(part)
+    if have > wanted.max_size:
+        part.unlink()
+        have = 0
+    response = _open(wanted, have)
+    if response is None:
+        # The server has nothing beyond what is here: either this is all, or it is of another file.
+        return
+    with response:
+        have = _start_of(response, part, have)
+        length = _length(response)
+        _check_size(wanted, part, have + (length or 0))
+        with part.open("ab" if have else "wb") as file:
+            arrived = _copy(wanted, response, file.write, have, length, advance)
+    if arrived > wanted.max_size:
+        _check_size(wanted, part, arrived)
+    if length is not None and arrived < have + length:
+        msg = f"only {arrived:,} of {have + length:,} bytes came"
+        raise _Broken(msg)
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    # Not build_opener: it would follow a redirection to a local file or an FTP server.
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler,
+        urllib.request.HTTPHandler,
+        urllib.request.HTTPSHandler,
+        urllib.request.HTTPRedirectHandler,
+        urllib.request.HTTPDefaultErrorHandler,
+        urllib.request.HTTPErrorProcessor,
+        urllib.request.UnknownHandler,
+    ):
+        opener.add_handler(handler())
+    return opener
+
+
+def _open(wanted: Wanted, have: int) -> Any:
+    """Ask for the file from byte `have` on; `None` if there is nothing from there on."""
+    headers = {"User-Agent": "moral-entropy", "Accept-Encoding": "identity"}
+    if have:
+        headers["Range"] = f"bytes={have}-"
+    try:
+        return _opener().open(urllib.request.Request(wanted.url, headers=headers), timeout=wanted.timeout)
+    except urllib.error.HTTPError as error:
+        with error:
+            return _answer(wanted, error, have)
+    except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
+        reason = getattr(error, "reason", error)
+        if isinstance(reason, (OSError, http.client.HTTPException)) and not _is_final(reason):
+            raise _Broken(_reason(reason)) from error
+        msg = f"{wanted.url} cannot be reached: {_reason(reason)}. Check the address and the connection."
+        raise VotesError(msg) from error
+
+
+def _answer(wanted: Wanted, error: urllib.error.HTTPError, have: int) -> None:
+    if error.code == 416 and have:
+        return
+    if error.code in PASSING:
+        msg = f"the server answered {error.code} {error.reason}"
+        raise _Broken(msg)
+    msg = f"{wanted.url} answered {error.code} {error.reason}. Check the address; does it need a login?"
+    raise VotesError(msg)
+
+
+def _is_final(reason: BaseException) -> bool:
+    """Tell what no second try mends: bad addresses, names that do not exist, certificates that do not fit."""
+    import socket
+    import ssl
+
+    return isinstance(reason, (http.client.InvalidURL, socket.gaierror, ssl.SSLCertVerificationError))
+
+
+def _reason(error: object) -> str:
+    if isinstance(error, TimeoutError):
+        return "nothing came in time"
+    return str(getattr(error, "strerror", None) or error or type(error).__name__)
+
+
+def _start_of(response: Any, part: Path, have: int) -> int:
+    """Give the byte the answer starts at: 0 if the server sends the whole file, whatever was asked."""
+    if response.status != 206:
+        return 0
+    sent = response.headers.get("Content-Range", "")
+    said = re.match(r"bytes (\d+)-", sent)
+    if said is None or int(said[1]) != have:
+        # A server that cannot go on from somewhere is asked for the whole file next.
+        part.unlink(missing_ok=True)
+        msg = f"the server sent {sent!r} when asked for all from byte {have:,} on"
+        raise _Broken(msg)
+    return have
+
+
+def _length(response: Any) -> int | None:
+    said = response.headers.get("Content-Length", "")
+    return int(said) if said.isdecimal() else None
+
+
+def _check_size(wanted: Wanted, part: Path, size: int) -> None:
+    if size > wanted.max_size:
+        part.unlink(missing_ok=True)
+        msg = (
+            f"{wanted.url} has {size:,} bytes or more, and {wanted.max_size:,} is the most allowed. "
+            "Allow more with max_size (CLI: --max-size 5GB)."
+        )
+        raise VotesError(msg)
+
+
+def _copy(
+    wanted: Wanted, response: Any, write: Callable[[bytes], Any], have: int, length: int | None, advance: Advance
+) -> int:
+    """Write what arrives until it ends or is too much; give how many bytes there are now."""
+    arrived, since, mark = have, time.monotonic(), have
+    while arrived <= wanted.max_size:
+        try:
+            block = response.read1(BLOCK)
+        except (TimeoutError, ConnectionError, http.client.HTTPException) as error:
+            raise _Broken(_reason(error)) from error
+        if not block:
+            break
+        write(block)
+        arrived += len(block)
+        if length:
+            advance(min(1.0, arrived / (have + length)))
+        if time.monotonic() - since > wanted.timeout:
+            if arrived - mark < SLOWEST:
+                msg = f"only {arrived - mark:,} bytes came in {wanted.timeout:g} s"
+                raise _Broken(msg)
+            since, mark = time.monotonic(), arrived
+    return arrived
+
+
+def _check_hash(wanted: Wanted, part: Path) -> None:
+    found = _sha256(part)
+    if found != wanted.sha256.lower():
+        size = _size(part)
+        part.unlink(missing_ok=True)
+        msg = (
+            f"{wanted.url} is not the file that was asked for: its {size:,} bytes have the SHA-256 {found}, "
+            f"not {wanted.sha256.lower()}. Nothing was kept. Check both with the publisher's page."
+        )
+        raise VotesError(msg)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,126 @@
+"""Themes: GDELT's codes for what a news article is about → the domain of the article.
+
+Takes a table of documents and codes, and a map from codes to domains; knows nothing of votes.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from moral_entropy.errors import VotesError
+from moral_entropy.votes.columns import shown
+from moral_entropy.votes.corpora.annotations import pick_columns, plain_id
+from moral_entropy.votes.source import open_source
+
+if TYPE_CHECKING:
+    import polars as pl
+
+UNTAGGED = "Untagged"
+THEME_COLUMNS = ("themes", "theme", "v2themes", "gdelt_themes", "codes", "code")
+BETWEEN_CODES = re.compile(r"[;,|\s]+")
+
+ThemeMap = Mapping[str, Sequence[str]]
+"""The codes of each domain; a code may end in `*`."""
+
+
+def load_theme_map(path: str | Path | None = None) -> ThemeMap:
+    """Read which codes belong to which domain.
+
+    Parameters
+    ----------
+    path
+        A TOML file with a list of codes a domain; the package's own by default.
+
+    Examples
+    --------
+    >>> list(load_theme_map())
+    ['Physical Violence', 'Asymmetric Threats', 'Internal Unrest', 'Civil Liberties']
+    """
+    if path is None:
+        text = (files("moral_entropy.votes") / "data" / "gdelt_themes.toml").read_text(encoding="utf-8")
+        return tomllib.loads(text)
+    path = Path(path)
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        msg = f"the theme map {str(path)!r} cannot be read: {error.strerror}."
+        raise VotesError(msg) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        msg = f'the theme map {path.name} is no TOML: {error}. Its lines read like  "Internal Unrest" = ["PROTEST"].'
+        raise VotesError(msg) from error
+    for domain, codes in table.items():
+        if not isinstance(codes, list) or not all(isinstance(code, str) and code.strip("* ") for code in codes):
+            msg = f'{path.name} says {domain} = {codes!r}. Write a list of codes: "{domain}" = ["PROTEST", "UNREST_*"].'
+            raise VotesError(msg)
+    return table
+
+
+def domain_of(codes: Sequence[str], theme_map: ThemeMap) -> str:
+    """Give the first domain of the map that one of the codes fits.
+
+    Parameters
+    ----------
+    codes
+        Theme codes of an article.
+    theme_map
+        From `load_theme_map`.
+
+    Examples
+    --------
+    >>> domain_of(["UNREST_CHECKPOINT", "TAX_FNCACT"], {"Violence": ["KILL"], "Unrest": ["PROTEST", "UNREST_*"]})
+    'Unrest'
+    >>> domain_of(["TAX_FNCACT"], {"Violence": ["KILL"]})
+    'Untagged'
+    """
+    found = [code.strip().upper() for code in codes]
+    for domain, listed in theme_map.items():
+        wanted = [code.strip().upper() for code in listed]
+        exact = {code for code in wanted if not code.endswith("*")}
+        begins = tuple(code.rstrip("*") for code in wanted if code.endswith("*"))
+        if any(code in exact or code.startswith(begins) for code in found):
+            return domain
+    return UNTAGGED
+
+
+def read_themes(path: str | Path, theme_map: ThemeMap) -> pl.DataFrame:
+    r"""Read the themes of documents, and give each its domain.
+
+    Parameters
+    ----------
+    path
+        A table with the columns document_id and themes: codes separated by semicolons, commas, bars or blanks; or a
+        row a code. Offsets as in GDELT's V2Themes (`TERROR,120;KILL,300`) are passed over.
+    theme_map
+        From `load_theme_map`.
+
+    Returns
+    -------
+    pl.DataFrame
+        Columns document and domain, a row a document.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "themes.csv"
+    >>> _ = path.write_text("document_id,themes\n7,TAX_FNCACT;KILL\n8,\n")
+    >>> read_themes(path, load_theme_map()).rows()
+    [('7', 'Physical Violence'), ('8', 'Untagged')]
+    """
+    import polars as pl
+
+    source = open_source(path)
+    spelt = [name.strip().casefold() for name in source.columns]
+    column = next((name for name in THEME_COLUMNS if name in spelt), None)
+    if column is None:
+        msg = f"{source.name} has no column 'themes'. Found: {shown(source.columns)}. It needs document_id and themes."
+        raise VotesError(msg)
+    frame = pick_columns(source, {"document": "document_id", "themes": column}, "a table of document_id and themes")
+    frame = frame.with_columns(plain_id("document"), pl.col("themes").fill_null("")).drop_nulls("document")
+    joined = frame.group_by("document").agg(pl.col("themes").str.join(";")).sort("document")
+    domains = [domain_of(BETWEEN_CODES.split(cell), theme_map) for cell in joined["themes"]]
+    return joined.select("document", domain=pl.Series(domains, dtype=pl.String))
