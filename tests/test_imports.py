@@ -21,7 +21,10 @@ def test_importing_the_package_is_light():
     assert not loaded_by("import moral_entropy") & heavy
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["audit", "--help"], ["simulate", "--help"], ["--version"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["audit", "--help"], ["simulate", "--help"], ["check", "--help"], ["corpus", "--help"], ["--version"]],
+)
 def test_help_is_light(arguments):
     heavy = {"torch", "pandas", "jinja2", "numba", "polars", "sklearn", "scipy"}
     assert not loaded_by(f"from moral_entropy.cli.main import main\nassert main({arguments}) == 0") & heavy

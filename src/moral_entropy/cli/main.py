@@ -17,6 +17,8 @@ import typer
 
 from moral_entropy import __version__
 from moral_entropy.cli.audit import audit
+from moral_entropy.cli.check import check
+from moral_entropy.cli.corpus import corpus
 from moral_entropy.cli.simulate import simulate
 from moral_entropy.errors import MoralEntropyError, PriorError, UsageError
 
@@ -30,6 +32,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(audit)
+app.command()(check)
+app.command()(corpus)
 app.command()(simulate)
 
 
