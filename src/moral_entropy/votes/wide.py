@@ -139,6 +139,7 @@ def _counted(source: Source, found: Found, rows: Rows, tally: Tally) -> tuple[Ro
     stands_r = item_r >= 0
     count_i = np.zeros(len(alive))
     np.add.at(count_i, item_r[stands_r], count_r[stands_r])
+    tally.note(f"{len(alive):,} rows stand for {count_i.sum():,.0f} items, as {name!r} counts them.")
     rows = replace(rows, items=rows.items.gather(alive), item_r=item_r)
     if found.get("item"):
         return rows, count_i, np.flatnonzero(stands_r)
