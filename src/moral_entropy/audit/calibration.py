@@ -34,6 +34,10 @@ FEW_ITEMS = 2_000
 """Up to here intervals of the consensus' grades resample the items themselves; beyond, bins of equal p."""
 
 
+MANY_ITEMS = 500_000
+"""Beyond so many, items whose p agrees to 1e-5 are one group, with their mean p: figures move by less than 1e-9."""
+
+
 def unseen_gold(fit: QuestionFit) -> QuestionFit:
     """Leave out the gold of items whose gold was evidence in the fit."""
     clamped_i = fit.patterns.clamp_r[fit.patterns.row_i] != UNKNOWN
@@ -76,9 +80,12 @@ def _groups(votes: Votes, fit: QuestionFit, merged: bool) -> tuple[Ints, Ints, F
     known_i = ballot.gold_i != UNKNOWN
     p_it = fit.summary.mean_ik[:, targets_of(ballot)]
     columns = [known_i.astype(int), votes.domain_i[ballot.item_i] - UNKNOWN, fit.label_i]
-    if merged and np.count_nonzero(known_i) > FEW_ITEMS:
+    n_known = np.count_nonzero(known_i)
+    if merged and n_known > FEW_ITEMS:
         n_bins = 50 if ballot.n_labels == 2 else 20
         columns += [(p_i * n_bins).astype(np.int64) for p_i in p_it.T]
+    elif n_known > MANY_ITEMS:
+        columns += [ballot.votes_i, *((p_i * 1e5).astype(np.int64) for p_i in p_it.T)]
     else:
         columns += [ballot.votes_i, *(np.unique(p_i, return_inverse=True)[1] for p_i in p_it.T)]
     # Items without gold carry no weight; one group a domain does for them.
