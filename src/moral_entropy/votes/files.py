@@ -50,23 +50,23 @@ def open_files(source: str | Path | Sequence[str | Path]) -> Source:
     digest = hashlib.sha256()
     for path in paths:
         _check_parquet_part(path)
-        _hash_into(digest, path)
+        hash_into(digest, path)
     return _open_parquet(paths, f"{paths[0].name} … {paths[-1].name}", digest.hexdigest())
 
 
 def _open_file(path: Path) -> Source:
-    head = _head(path)
+    head = head_of(path)
     if head.startswith(MAGIC_PARQUET):
         digest = hashlib.sha256()
-        _hash_into(digest, path)
+        hash_into(digest, path)
         return _open_parquet([path], path.name, digest.hexdigest())
     raw = path.read_bytes()
-    data = _gunzip(raw, path.name) if raw.startswith(MAGIC_GZIP) else raw
+    data = gunzip(raw, path.name) if raw.startswith(MAGIC_GZIP) else raw
     sha256 = hashlib.sha256(raw).hexdigest()
     kind = _kind(path, data)
     if kind == "parquet":
         return _open_parquet(io.BytesIO(data), path.name, sha256)
-    _check_utf8(data, path.name)
+    check_utf8(data, path.name)
     data = data.removeprefix(UTF8_BOM)
     if kind == "text":
         return from_polars(_read_delimited(data, path), path.name, textual=True, sha256=sha256)
@@ -84,12 +84,13 @@ def _parts(source: str | Path | Sequence[str | Path]) -> list[Path]:
 
 
 def _check_parquet_part(path: Path) -> None:
-    if not _head(path).startswith(MAGIC_PARQUET):
+    if not head_of(path).startswith(MAGIC_PARQUET):
         msg = f"{path.name} is not a Parquet file. Only Parquet can be read in several parts; join the others first."
         raise VotesError(msg)
 
 
-def _head(path: Path) -> bytes:
+def head_of(path: Path) -> bytes:
+    """Read a file's first bytes, or say why there are none."""
     try:
         with path.open("rb") as file:
             head = file.read(16)
@@ -108,13 +109,15 @@ def _head(path: Path) -> bytes:
     return head
 
 
-def _hash_into(digest: Any, path: Path) -> None:
+def hash_into(digest: Any, path: Path) -> None:
+    """Add a file's bytes to a digest, block by block."""
     with path.open("rb") as file:
         while block := file.read(1 << 20):
             digest.update(block)
 
 
-def _gunzip(raw: bytes, name: str) -> bytes:
+def gunzip(raw: bytes, name: str) -> bytes:
+    """Unpack gzipped bytes."""
     try:
         return gzip.decompress(raw)
     except (OSError, EOFError, zlib.error) as error:
@@ -142,7 +145,8 @@ def _kind(path: Path, data: bytes) -> str:
     return {b"[": "json", b"{": "lines"}.get(start, said or "text")
 
 
-def _check_utf8(data: bytes, name: str) -> None:
+def check_utf8(data: bytes, name: str) -> None:
+    """Refuse bytes that are not UTF-8, naming the first of them."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     size, at = 1 << 24, 0
     try:
@@ -164,7 +168,7 @@ def _check_utf8(data: bytes, name: str) -> None:
 def _read_delimited(data: bytes, path: Path) -> pl.DataFrame:
     import polars as pl
 
-    header, delimiter = _header(data, path)
+    header, delimiter = header_of(data, path)
     if all(not cell.strip() or NUMBER.fullmatch(cell.strip()) for cell in header):
         msg = (
             f"{path.name} seems to have no header: its first line is {', '.join(header)}. "
@@ -181,13 +185,17 @@ def _read_delimited(data: bytes, path: Path) -> pl.DataFrame:
     return frame.filter(~pl.all_horizontal(pl.all().is_null()))
 
 
-def _header(data: bytes, path: Path) -> tuple[list[str], str]:
+def header_of(data: bytes, path: Path) -> tuple[list[str], str]:
     """Read the first line, split by whichever delimiter splits it most."""
     end = data.find(b"\n")
     line = data[: end if end >= 0 else len(data)].decode().rstrip("\r")
     # A tie goes to the delimiter that the extension promises.
     promised = "\t" if ".tsv" in path.suffixes or ".tab" in path.suffixes else ","
-    rows = {delimiter: next(csv.reader([line], delimiter=delimiter), []) for delimiter in DELIMITERS}
+    try:
+        rows = {delimiter: next(csv.reader([line], delimiter=delimiter), []) for delimiter in DELIMITERS}
+    except csv.Error as error:
+        msg = f"the first line of {path.name} is no header: {error}. Save it as CSV (UTF-8), a row a line."
+        raise VotesError(msg) from error
     best = max(DELIMITERS, key=lambda delimiter: (len(rows[delimiter]), delimiter == promised))
     return rows[best], best
 
@@ -222,23 +230,36 @@ def _open_parquet(source: Any, name: str, sha256: str) -> Source:
 
 
 def _read_json(data: bytes, kind: str, name: str) -> pl.DataFrame:
-    records = _json_array(data, name) if kind == "json" else _json_lines(data, name)
+    records = json_array(data, name) if kind == "json" else json_lines(data, name)
     return _frame_of_records(records, name)
 
 
-def _json_array(data: bytes, name: str) -> list[Any]:
-    try:
-        records = json.loads(data)
-    except json.JSONDecodeError as error:
-        msg = f"{name} is no JSON: {error.msg} in line {error.lineno:,}. Was it written to the end?"
-        raise VotesError(msg) from error
+def json_array(data: bytes, name: str) -> list[Any]:
+    """Parse a JSON array of records."""
+    records = json_value(data, name)
     if not isinstance(records, list):
         msg = f"{name} holds one {type(records).__name__}, not a list of votes. Write a JSON array of records."
         raise VotesError(msg)
     return records
 
 
-def _json_lines(data: bytes, name: str) -> list[Any]:
+def json_value(data: bytes, name: str) -> Any:
+    """Parse a file that is one JSON value."""
+    try:
+        return json.loads(data)
+    except json.JSONDecodeError as error:
+        msg = f"{name} is no JSON: {error.msg} in line {error.lineno:,}. Was it written to the end?"
+        raise VotesError(msg) from error
+    except RecursionError as error:
+        raise VotesError(_too_deep(name)) from error
+
+
+def _too_deep(name: str) -> str:
+    return f"{name} is JSON nested too deeply to be read. Check what wrote it."
+
+
+def json_lines(data: bytes, name: str) -> list[Any]:
+    """Parse JSON Lines: one record a line."""
     records = []
     for number, line in enumerate(io.BytesIO(data), 1):
         if not line.strip():
@@ -248,6 +269,8 @@ def _json_lines(data: bytes, name: str) -> list[Any]:
         except json.JSONDecodeError as error:
             msg = f"line {number:,} of {name} is no JSON: {error.msg}. JSON Lines have one record a line."
             raise VotesError(msg) from error
+        except RecursionError as error:
+            raise VotesError(_too_deep(name)) from error
     return records
 
 

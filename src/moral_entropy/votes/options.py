@@ -13,6 +13,10 @@ from typing import Literal, get_args
 from moral_entropy.errors import UsageError
 
 Layout = Literal["auto", "long", "wide"]
+Format = Literal[
+    "auto", "long", "wide", "label-studio", "argilla", "prodigy", "doccano", "potato", "mturk", "lewidi", "crowd-kit",
+    "hf-datasets",
+]  # fmt: skip
 OnRepeat = Literal["error", "first", "last", "count"]
 
 
@@ -41,10 +45,12 @@ class Options:
     gold_file: str | Path | None = None
     classes: int | Sequence[object] | None = None
     keep: tuple[str, ...] = ()
+    format: Format = "auto"
 
     def __post_init__(self) -> None:
         """Refuse options that contradict each other."""
         _one_of("layout", self.layout, get_args(Layout))
+        _one_of("format", self.format, get_args(Format))
         _one_of("on_repeat", self.on_repeat, get_args(OnRepeat))
         for problem, fix in self._contradictions():
             msg = f"{problem}. {fix}"
@@ -54,6 +60,11 @@ class Options:
         """Give the column named for a role; empty where the user wants none."""
         name = getattr(self, role)
         return None if name is None else str(name)
+
+    @property
+    def table_layout(self) -> Layout:
+        """How a table is laid out, as `layout` or `format` says."""
+        return self.format if self.format == "long" or self.format == "wide" else self.layout
 
     def _contradictions(self) -> list[tuple[str, str]]:
         kinds = [name for name in ("multilabel", "questions", "counts") if getattr(self, name)]
@@ -68,6 +79,11 @@ class Options:
                 self.of is not None and not (self.anonymous and self.questions),
                 "of= says how many voted on each of several counted questions",
                 "It needs anonymous=True (--anonymous) and questions=[…] (--questions).",
+            ),
+            (
+                self.format != "auto" and self.layout not in ("auto", self.format),
+                f"format {self.format} and layout {self.layout} exclude each other",
+                "Give one of them.",
             ),
             (
                 self.layout == "wide" and bool(kinds),

@@ -6,6 +6,7 @@ The one door through which a user's columns come in; behind it there are only co
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,13 @@ from moral_entropy.votes.build import build_ballots
 from moral_entropy.votes.columns import find_columns
 from moral_entropy.votes.counted import read_counted
 from moral_entropy.votes.facts import read_domains, read_extra, read_texts
+from moral_entropy.votes.formats.detect import open_export
 from moral_entropy.votes.known import read_known
 from moral_entropy.votes.labels import Tally
 from moral_entropy.votes.layout import Shape, choose_layout
 from moral_entropy.votes.long import read_long
 from moral_entropy.votes.marks import Sheet
-from moral_entropy.votes.options import Layout, OnRepeat, Options
+from moral_entropy.votes.options import Format, Layout, OnRepeat, Options
 from moral_entropy.votes.source import Source, open_source
 from moral_entropy.votes.table import Reading, Votes
 from moral_entropy.votes.wide import read_wide
@@ -49,6 +51,7 @@ def read_votes(
     gold_file: str | Path | None = None,
     classes: int | Sequence[object] | None = None,
     keep: Sequence[str] = (),
+    format: Format = "auto",
 ) -> Votes:
     """Read votes from a file or a dataframe.
 
@@ -60,7 +63,8 @@ def read_votes(
     ----------
     source
         A path (CSV, TSV, Parquet, JSON Lines, a JSON array of records, or gzip of these), a glob of Parquet
-        parts, or a dataframe: polars, pandas, pyarrow, and whatever else narwhals knows.
+        parts, the export of an annotation tool, or a dataframe: polars, pandas, pyarrow, and whatever else
+        narwhals knows.
     item, annotator, label
         Columns of the vote.
     question
@@ -97,6 +101,8 @@ def read_votes(
         All labels, or how many there are, when some may not occur.
     keep
         Further columns about items to carry along.
+    format
+        Which annotation tool wrote the file, "long" or "wide" for a table, or "auto" to tell from the file.
 
     Returns
     -------
@@ -123,18 +129,26 @@ def read_votes(
         published=published, count=count, positive=None if positive is None else str(positive), layout=layout,
         multilabel=multilabel, questions=_listed(questions), labels=labels, on_repeat=on_repeat,
         anonymous=anonymous, counts=_listed(counts), of=of, gold_file=gold_file, classes=classes,
-        keep=_listed(keep),
+        keep=_listed(keep), format=format,
     )  # fmt: skip
     with bar("reading") as advance:
-        return _read(open_source(source), options, advance)
+        opened, options = _open(source, options)
+        return _read(opened, options, advance)
 
 
 def _listed(names: Sequence[str] | None) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names or ())
 
 
+def _open(source: Any, options: Options) -> tuple[Source, Options]:
+    """Open the export of an annotation tool, or else a table."""
+    if (export := open_export(source, options)) is not None:
+        return export
+    return open_source(source), replace(options, layout=options.table_layout)
+
+
 def _read(source: Source, options: Options, advance: Advance) -> Votes:
-    tally = Tally()
+    tally = Tally(dict(source.dropped), list(source.notes))
     advance(0.1)
     shape = choose_layout(source, find_columns(source.columns, options, source.name), options, tally)
     sheet = _read_sheet(source, shape, options, tally)
@@ -164,7 +178,11 @@ def _read_sheet(source: Source, shape: Shape, options: Options, tally: Tally) ->
     if shape.layout == "wide":
         return read_wide(source, shape.found, options, tally, shape.voters)
     read = read_counted if shape.layout == "counted" else read_long
-    return read(source, shape.found, options, tally)
+    sheet = read(source, shape.found, options, tally)
+    if source.tool and len(sheet.marks) > 1:
+        # Nobody chose these questions one by one: one on which all agree is no reason to refuse the others.
+        sheet = replace(sheet, marks=tuple(replace(marks, optional=True) for marks in sheet.marks))
+    return sheet
 
 
 def _reading(source: Source, shape: Shape, options: Options, tally: Tally) -> Reading:

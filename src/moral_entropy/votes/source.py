@@ -5,7 +5,7 @@ Takes a path, several Parquet parts, or any dataframe narwhals knows; knows noth
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,10 @@ class Source:
         Whether the file has no types, so that every cell is a text.
     sha256
         Of the file's bytes; empty for a dataframe.
+    tool
+        The annotation tool that wrote the file, if one did.
+    dropped, notes
+        What was left out, by reason, and remarked on when the file was opened.
     """
 
     name: str
@@ -46,6 +50,9 @@ class Source:
     fetch: Callable[[str], pl.Series] = field(repr=False)
     textual: bool = False
     sha256: str = ""
+    tool: str = ""
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def column(self, name: str) -> pl.Series:
         """Fetch one column, and say which file is to blame if that fails."""

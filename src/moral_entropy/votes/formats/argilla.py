@@ -1,0 +1,149 @@
+"""Argilla: records with the responses of several users, flat or nested, from JSON or Parquet.
+
+Flat, a question has the columns `q.responses`, `q.responses.users` and `q.responses.status`; nested, a record holds
+`responses`, by question (version 2) or by user (version 1). Only submitted responses are votes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from moral_entropy.errors import VotesError
+from moral_entropy.votes.formats.collect import Collected, text_of
+from moral_entropy.votes.formats.peek import peek
+from moral_entropy.votes.formats.records import Record, dicts, first_of, mapping, read_records, read_rows, scalars
+from moral_entropy.votes.labels import Tally
+
+if TYPE_CHECKING:
+    import polars as pl
+
+TITLE = "Argilla"
+RESPONSES, USERS, STATUS = ".responses", ".responses.users", ".responses.status"
+OWN = frozenset({"id", "_server_id", "external_id", "status", "score"})
+NO_STATUS = "the responses carry no status: drafts, if there are any, count as votes."
+
+Response = tuple[str, Any, Any, str]
+"""Question, user, value, status."""
+
+
+def detect(path: Path) -> bool:
+    """Say whether a file is an Argilla export."""
+    seen = peek(path)
+    if seen.kind == "parquet":
+        return is_flat(seen.names)
+    by_user = seen.has("responses", "values") and seen.has("responses", "user_id")
+    by_question = any(len(key) == 3 and key[0] == "responses" and key[2] == "user_id" for key in seen.keys)
+    return is_flat([key[0] for key in seen.keys if len(key) == 1]) or by_user or by_question
+
+
+def is_flat(names: Iterable[str]) -> bool:
+    """Say whether a table has Argilla's columns of responses and who gave them.
+
+    Examples
+    --------
+    >>> is_flat(["id", "tone.responses", "tone.responses.users"]), is_flat(["id", "responses"])
+    (True, False)
+    """
+    return any(name.endswith(USERS) for name in names)
+
+
+def to_table(path: Path, tally: Tally) -> pl.DataFrame:
+    """Read the votes of an export.
+
+    Parameters
+    ----------
+    path
+        A JSON or Parquet file.
+    tally
+        Where counts and remarks go.
+    """
+    rows = read_rows(path) if peek(path).kind == "parquet" else read_records(path)
+    return table_of(rows, path.name, tally)
+
+
+def table_of(rows: Iterable[Record], name: str, tally: Tally) -> pl.DataFrame:
+    """Read the votes of records that were read already.
+
+    Parameters
+    ----------
+    rows
+        The records.
+    name
+        Of the file, for errors.
+    tally
+        Where counts and remarks go.
+    """
+    votes = Collected(name, TITLE, tally)
+    for at, row in enumerate(rows, 1):
+        item = first_of(row, "id", "external_id", "_server_id")
+        item = at if item is None else item
+        fields = _fields(row)
+        votes.item(item, fields | {"text": text_of(_texts(row, fields))})
+        for question, user, value, status in _responses(row):
+            if status not in ("submitted", ""):
+                tally.drop(f"{status} response", 1)
+            elif (label := _label(value)) is None:
+                tally.drop("response that is no label", 1)
+            else:
+                _remark(status, tally)
+                votes.vote(item, user, question, label)
+    return votes.table("Only submitted responses are votes. Export records that somebody has submitted.", prose=True)
+
+
+def _fields(row: Record) -> dict[str, Any]:
+    """Give what is known of the item: fields and metadata, or, in a flat row, whatever is no response."""
+    nested = mapping(row.get("fields")) | mapping(row.get("metadata"))
+    flat = {name: value for name, value in row.items() if ".responses" not in name and ".suggestion" not in name}
+    return scalars({name: value for name, value in flat.items() if name not in OWN}) | scalars(nested)
+
+
+def _texts(row: Record, fields: dict[str, Any]) -> dict[str, Any]:
+    return scalars(mapping(row.get("fields"))) or fields
+
+
+def _responses(row: Record) -> Iterator[Response]:
+    nested = row.get("responses")
+    if isinstance(nested, dict):
+        for question, responses in nested.items():
+            for response in dicts(responses):
+                yield question, response.get("user_id"), response.get("value"), _status(response.get("status"))
+    for response in dicts(nested):
+        for question, answer in mapping(response.get("values")).items():
+            yield question, response.get("user_id"), mapping(answer).get("value"), _status(response.get("status"))
+    for name in [name for name in row if name.endswith(USERS)]:
+        yield from _flat_responses(row, name.removesuffix(USERS))
+
+
+def _flat_responses(row: Record, question: str) -> Iterator[Response]:
+    users, values, statuses = (_listed(row.get(question + end)) for end in (USERS, RESPONSES, STATUS))
+    statuses = statuses or [None] * len(users)
+    if not len(users) == len(values) == len(statuses):
+        msg = (
+            f"a record on {question!r} has {len(values)} responses by {len(users)} users with {len(statuses)} "
+            "statuses. There must be one of each; export it anew."
+        )
+        raise VotesError(msg)
+    for user, value, status in zip(users, values, statuses, strict=True):
+        yield question, user, value, _status(status)
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _status(status: Any) -> str:
+    return "" if status is None else str(status).casefold()
+
+
+def _remark(status: str, tally: Tally) -> None:
+    if not status:
+        tally.note(NO_STATUS)
+
+
+def _label(value: Any) -> Any:
+    """Give a label, a rating or a list of labels; None for spans, rankings and nothing."""
+    if isinstance(value, list):
+        return value if all(isinstance(part, (str, int, float)) for part in value) else None
+    return None if isinstance(value, dict) else value

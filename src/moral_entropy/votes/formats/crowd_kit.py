@@ -1,0 +1,48 @@
+"""crowd-kit: a table of task, worker and label.
+
+The columns already say it all, so the table is handed on as it is.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from moral_entropy.errors import VotesError
+from moral_entropy.votes.columns import shown
+from moral_entropy.votes.formats.peek import peek
+from moral_entropy.votes.labels import Tally
+from moral_entropy.votes.source import open_source
+
+if TYPE_CHECKING:
+    import polars as pl
+
+TITLE = "crowd-kit"
+COLUMNS = ("task", "worker", "label")
+
+
+def detect(path: Path) -> bool:
+    """Say whether a file is a table as crowd-kit reads and writes them."""
+    return set(COLUMNS) <= set(peek(path).names)
+
+
+def to_table(path: Path, tally: Tally) -> pl.DataFrame | pl.LazyFrame:
+    """Read the table; a Parquet file a column at a time.
+
+    Parameters
+    ----------
+    path
+        A CSV, TSV or Parquet file.
+    tally
+        Where counts and remarks go; there are none.
+    """
+    import polars as pl
+
+    source = open_source(path)
+    if missing := [name for name in COLUMNS if name not in source.columns]:
+        found = shown(source.columns)
+        msg = f"{path.name} has no column {missing[0]!r}. crowd-kit's are task, worker, label. Found: {found}."
+        raise VotesError(msg)
+    if peek(path).kind == "parquet":
+        return pl.scan_parquet(path, glob=False)
+    return pl.DataFrame([source.column(name) for name in source.columns])

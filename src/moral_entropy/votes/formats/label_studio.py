@@ -1,0 +1,74 @@
+"""Label Studio: the JSON export, a task with its annotations each.
+
+A task is an item, who completed an annotation its annotator, a control tag a question. Skipped (cancelled)
+annotations, regions and anything but choices and ratings are left out; predictions and drafts are no votes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from moral_entropy.votes.formats.collect import Collected, text_of
+from moral_entropy.votes.formats.peek import peek
+from moral_entropy.votes.formats.records import Record, dicts, first_of, mapping, read_records, scalars
+from moral_entropy.votes.labels import Tally
+
+if TYPE_CHECKING:
+    import polars as pl
+
+TITLE = "Label Studio"
+REGION = frozenset({"start", "end", "x", "y", "points", "format", "startOffset"})
+"""What the value of a result has when it is about a part of the item, not the whole."""
+
+
+def detect(path: Path) -> bool:
+    """Say whether a file is a Label Studio export."""
+    seen = peek(path)
+    by_somebody = seen.has("annotations", "completed_by") or seen.has("annotations", "was_cancelled")
+    return seen.kind == "json" and (by_somebody or (("annotations",) in seen.lists and seen.has("data")))
+
+
+def to_table(path: Path, tally: Tally) -> pl.DataFrame:
+    """Read the votes of an export.
+
+    Parameters
+    ----------
+    path
+        The JSON file.
+    tally
+        Where counts and remarks go.
+    """
+    votes = Collected(path.name, TITLE, tally)
+    for at, task in enumerate(read_records(path), 1):
+        item = task.get("id", at)
+        fields = scalars(mapping(task.get("data")))
+        votes.item(item, fields | {"text": text_of(fields)})
+        for annotation in dicts(task.get("annotations")):
+            if annotation.get("was_cancelled"):
+                tally.drop("skipped annotation", 1)
+                continue
+            for question, label in _answers(annotation, tally):
+                votes.vote(item, _annotator(annotation.get("completed_by")), question, label)
+    return votes.table("Export the project as JSON (not JSON-MIN), with completed annotations that make a choice.")
+
+
+def _annotator(completed_by: Any) -> Any:
+    """Name who annotated: an id, or a record with e-mail address and id."""
+    if isinstance(completed_by, dict):
+        return first_of(completed_by, "email", "username", "id")
+    return completed_by
+
+
+def _answers(annotation: Record, tally: Tally) -> Iterator[tuple[str, Any]]:
+    results = dicts(annotation.get("result"))
+    if not results:
+        tally.drop("empty annotation", 1)
+    for result in results:
+        value = mapping(result.get("value"))
+        answer = first_of(value, "choices", "rating")
+        if answer is None or REGION & value.keys():
+            tally.drop(f"result of type {result.get('type')!s}", 1)
+        else:
+            yield str(result.get("from_name", "label")), answer

@@ -1,0 +1,86 @@
+"""LeWiDi: the files of the shared tasks on learning with disagreements.
+
+One JSON object, an item a key: `annotations` and `annotators` side by side, separated by commas, or, in the third
+edition, `annotations` by annotator. `soft_label` is a summary and ignored; `hard_label` can be named as published.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from moral_entropy.errors import VotesError
+from moral_entropy.votes.formats.collect import Collected, text_of
+from moral_entropy.votes.formats.peek import peek
+from moral_entropy.votes.formats.records import Record, mapping, read_json, scalars
+from moral_entropy.votes.labels import Tally
+
+if TYPE_CHECKING:
+    import polars as pl
+
+TITLE = "LeWiDi"
+QUESTION = "label"
+ABOUT_VOTES = frozenset({"annotations", "annotators", "text", "number of annotations", "number of annotators"})
+
+
+def detect(path: Path) -> bool:
+    """Say whether a file is one of LeWiDi."""
+    seen = peek(path)
+    items = {key[0] for key in seen.keys if len(key) == 2 and key[1] == "annotations"}
+    return any(seen.has(item, "annotators") or seen.has(item, "soft_label") for item in items)
+
+
+def to_table(path: Path, tally: Tally) -> pl.DataFrame:
+    """Read the votes of a file.
+
+    Parameters
+    ----------
+    path
+        The JSON file.
+    tally
+        Where counts and remarks go.
+    """
+    entries = read_json(path)
+    if not isinstance(entries, dict) or not all(isinstance(entry, dict) for entry in entries.values()):
+        msg = f"{path.name} is not one JSON object with a record for each item, as LeWiDi's files are."
+        raise VotesError(msg)
+    votes = Collected(path.name, TITLE, tally)
+    for item, entry in entries.items():
+        votes.item(item, _facts(entry))
+        for annotator, label in _annotations(entry, item, path.name):
+            votes.vote(item, annotator, QUESTION, label)
+    return votes.table("Files of a test split may come without annotations; take train or dev.")
+
+
+def _annotations(entry: Record, item: str, name: str) -> list[tuple[str, Any]]:
+    given = entry.get("annotations")
+    if isinstance(given, dict):
+        return [(annotator, _split(label)) for annotator, label in given.items() if label not in (None, "")]
+    labels, annotators = _listed(given), _listed(entry.get("annotators"))
+    if labels and len(labels) != len(annotators):
+        msg = (
+            f"item {item!r} of {name} has {len(labels)} annotations by {len(annotators)} annotators. "
+            "There must be one of each; correct it, or take the item out."
+        )
+        raise VotesError(msg)
+    return list(zip(annotators, labels, strict=False))
+
+
+def _listed(cell: Any) -> list[str]:
+    parts = cell if isinstance(cell, list) else [] if cell is None else str(cell).split(",")
+    texts = [str(part).strip() for part in parts]
+    return texts if any(texts) else []
+
+
+def _split(label: Any) -> Any:
+    """Part labels such as `neutral,contradiction`; leave all others alone."""
+    return [part.strip() for part in label.split(",")] if isinstance(label, str) and "," in label else label
+
+
+def _facts(entry: Record) -> dict[str, Any]:
+    text = entry.get("text")
+    texts = scalars(mapping(text))
+    whole = " / ".join(str(part) for part in texts.values()) if texts else text_of(scalars(entry))
+    about = {name: value for name, value in entry.items() if name not in ABOUT_VOTES}
+    # Other facts come last, so that a domain among them is the domain.
+    return scalars(about) | scalars(mapping(entry.get("other_info"))) | {"text": whole}

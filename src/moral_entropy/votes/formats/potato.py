@@ -1,0 +1,136 @@
+"""Potato: a folder for each user with `annotated_instances.jsonl` or `user_state.json`, or one table of them all.
+
+A schema is a question. Its answers are by label, with a value for each that was chosen; in the table there is a
+column `schema:::label` for each. Free text, sliders and spans are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from moral_entropy.errors import VotesError
+from moral_entropy.votes.formats.collect import Collected
+from moral_entropy.votes.formats.peek import peek
+from moral_entropy.votes.formats.records import dicts, first_of, mapping, read_json, read_records, read_rows
+from moral_entropy.votes.labels import Tally
+
+if TYPE_CHECKING:
+    import polars as pl
+
+TITLE = "Potato"
+LINES, STATE = "annotated_instances.jsonl", "user_state.json"
+IN_STATE = "instance_id_to_label_to_value"
+COLUMN = ":::"
+SPANS = "span_annotation"
+PICKED = "select-one"
+"""The one key of a drop-down list; the label is its value."""
+
+NO_CLASS = frozenset({"text_box", "textbox", "slider", "number", "text"})
+NOT_CHOSEN = (None, "", False, 0, "0", "false", "False")
+
+Answers = Iterable[tuple[str, str, Any]]
+"""Schema, label, value."""
+
+
+def detect(path: Path) -> bool:
+    """Say whether a folder or file is Potato's output."""
+    seen = peek(path)
+    if seen.kind == "folder":
+        return bool(data_files(path))
+    if seen.kind == "json":
+        return seen.has(IN_STATE) or (seen.has("label_annotations") and ("displayed_text",) in seen.keys)
+    return any(COLUMN in name for name in seen.names)
+
+
+def to_table(path: Path, tally: Tally) -> pl.DataFrame:
+    """Read the votes of a folder or a file.
+
+    Parameters
+    ----------
+    path
+        The folder of all users' folders, one user's file, or a table.
+    tally
+        Where counts and remarks go.
+    """
+    votes = Collected(path.name, TITLE, tally)
+    for user, item, text, answers in _instances(path):
+        votes.item(item, {"text": text})
+        for schema, labels in _chosen(answers, tally).items():
+            votes.vote(item, user, schema, labels)
+    return votes.table("Name the folder that holds a folder for each user, or a table with schema:::label columns.")
+
+
+def data_files(folder: Path) -> list[Path]:
+    """Find one file for each user, one or two folders down; the state where it holds answers, else the lines."""
+    found: dict[Path, Path] = {}
+    for name in (LINES, STATE):
+        for path in sorted([*folder.glob(f"*/{name}"), *folder.glob(f"*/*/{name}")]):
+            if name == LINES or path.parent not in found or peek(path).has(IN_STATE):
+                found[path.parent] = path
+    return [found[user] for user in sorted(found)]
+
+
+def _instances(path: Path) -> Iterator[tuple[Any, Any, Any, Answers]]:
+    """Give user, item, text and answers of everything annotated."""
+    if path.is_dir():
+        for file in data_files(path):
+            yield from _instances(file)
+    elif peek(path).kind == "text":
+        yield from _of_table(path)
+    elif peek(path).has(IN_STATE):
+        state = mapping(read_json(path))
+        user = first_of(state, "user_id") or path.parent.name
+        for item, answers in mapping(state.get(IN_STATE)).items():
+            yield user, item, None, list(_of_state(answers))
+    else:
+        for record in read_records(path):
+            user = first_of(record, "user_id", "user") or path.parent.name
+            text = record.get("displayed_text")
+            yield user, first_of(record, "id", "instance_id"), text, _of_schemas(record.get("label_annotations"))
+
+
+def _of_table(path: Path) -> Iterator[tuple[Any, Any, Any, Answers]]:
+    rows = read_rows(path)
+    columns = [(name, *name.split(COLUMN, 1)) for name in rows[0] if COLUMN in name]
+    if not columns:
+        msg = f"{path.name} has no column named schema:::label, as Potato's tables have."
+        raise VotesError(msg)
+    for row in rows:
+        answers = [(schema, label, row[name]) for name, schema, label in columns if schema != SPANS]
+        user = first_of(row, "user", "user_id", "annotator")
+        yield user, first_of(row, "instance_id", "id"), row.get("displayed_text"), answers
+
+
+def _of_schemas(schemas: Any) -> list[tuple[str, str, Any]]:
+    """List answers that are laid out by schema, then by label."""
+    return [
+        (schema, label, value)
+        for schema, labels in mapping(schemas).items()
+        for label, value in mapping(labels).items()
+    ]
+
+
+def _of_state(answers: Any) -> Iterator[tuple[str, str, Any]]:
+    """List answers laid out as pairs of a record, with schema and name, and a value; or by schema."""
+    if isinstance(answers, dict):
+        yield from _of_schemas(answers)
+        return
+    for pair in answers if isinstance(answers, list) else []:
+        if isinstance(pair, list) and len(pair) == 2:
+            for label in dicts(pair[:1]):
+                yield str(label.get("schema")), str(label.get("name")), pair[1]
+
+
+def _chosen(answers: Answers, tally: Tally) -> dict[str, list[str]]:
+    """Give the labels chosen in every schema that was answered."""
+    chosen: dict[str, list[str]] = {}
+    for schema, label, value in answers:
+        if value in NOT_CHOSEN:
+            continue
+        if label in NO_CLASS:
+            tally.drop("free text or slider", 1)
+        else:
+            chosen.setdefault(schema, []).append(str(value) if label == PICKED else label)
+    return chosen
