@@ -135,8 +135,8 @@ def test_the_any_rule_finds_about_the_published_prevalences(twins, record_proper
     # The published chances are fitted ones, and independent votes drawn with them are flagged by somebody more often.
     published, found = np.array([cell for name in NAMES for cell in any_rule_cells(twins[name], corpus_facts(name))]).T
     correlation, difference = np.corrcoef(published, found)[0, 1], np.abs(published - found).mean()
-    record_property("any-rule correlation", correlation)
-    record_property("any-rule mean absolute difference", difference)
+    record_property("any-rule correlation", str(correlation))
+    record_property("any-rule mean absolute difference", str(difference))
     assert len(published) == 75
     assert correlation > 0.8
     assert difference < 0.08
