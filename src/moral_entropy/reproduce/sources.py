@@ -1,0 +1,151 @@
+"""The corpora of the study → `Votes`: the authors' files, a table that `corpus` made of them, or a simulated twin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.reproduce.published import CORPORA, foundations
+from moral_entropy.votes.table import Votes
+
+VOTE_COLUMNS = {"item", "annotator", "question", "label"}
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the study is run on.
+
+    Parameters
+    ----------
+    files
+        A file for each corpus at hand, by its short name: the published one, or votes that `corpus` made of it.
+    gold
+        eMFD: file of known labels with the columns item, question and gold.
+    themes
+        eMFD: GDELT themes of the documents, from which its domains follow; for the published file only.
+    twins
+        Simulate all three corpora instead.
+    scale, seed
+        Size of the twins, and what their votes are drawn from.
+    """
+
+    files: Mapping[str, str | Path] = field(default_factory=dict)
+    gold: str | Path | None = None
+    themes: str | Path | None = None
+    twins: bool = False
+    scale: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what contradicts itself."""
+        strangers = [name for name in self.files if name not in CORPORA]
+        rules = [
+            (bool(strangers), f"there is no corpus {''.join(strangers[:1])!r}. Corpora: {', '.join(CORPORA)}."),
+            (
+                not self.twins and not self.files,
+                "name at least one corpus (--mftc FILE, …), or simulate them: --twins.",
+            ),
+            (self.twins and bool(self.files), "twins are simulated, so no file is read. Give --twins, or files."),
+            (self.gold is not None and "emfd" not in self.files, "gold labels (--gold) are eMFD's. Add --emfd FILE."),
+            (self.themes is not None and "emfd" not in self.files, "themes (--themes) are eMFD's. Add --emfd FILE."),
+            (not self.twins and self.scale != 1, "scale (--scale) is the size of the twins. Add --twins."),
+        ]
+        for wrong, msg in rules:
+            if wrong:
+                raise UsageError(msg)
+
+    @property
+    def corpora(self) -> tuple[str, ...]:
+        """Short names of the corpora at hand, in the order of `CORPORA`."""
+        return tuple(name for name in CORPORA if self.twins or name in self.files)
+
+
+def load_votes(name: str, inputs: Inputs) -> Votes:
+    """Read or simulate one corpus: a yes/no question a foundation.
+
+    A published file is read as the paper counts: a text that occurs in two domains is two items.
+
+    Parameters
+    ----------
+    name
+        "mftc", "mfrc" or "emfd".
+    inputs
+        Where it is.
+
+    Examples
+    --------
+    >>> votes = load_votes("mfrc", Inputs(twins=True, scale=0.01))
+    >>> votes.questions, votes.n_items
+    (('authority', 'care', 'fairness', 'loyalty', 'sanctity'), 180)
+    """
+    from moral_entropy.votes.read import read_votes
+
+    gold = inputs.gold if name == "emfd" else None
+    if inputs.twins:
+        from moral_entropy.votes.twins import twin
+
+        votes = read_votes(twin(name, seed=inputs.seed, scale=inputs.scale), text="")
+        votes = replace(votes, reading=replace(votes.reading, source=f"the simulated twin of {CORPORA[name]}"))
+    elif is_table_of_votes(inputs.files[name]):
+        votes = read_votes(inputs.files[name], text="", gold_file=gold)
+    else:
+        votes = _published_file(name, inputs, gold)
+    return _only_foundations(votes)
+
+
+def is_table_of_votes(path: str | Path) -> bool:
+    """Tell a table of votes, as `corpus` and `simulate` write it, from a published file."""
+    from moral_entropy.votes.files import MAGIC_PARQUET, head_of
+    from moral_entropy.votes.source import open_source
+
+    # A published MFTC is one large JSON: no need to parse it to know that it is no table.
+    plain = Path(path).name.lower().removesuffix(".gz")
+    if plain.endswith(".json") and not head_of(Path(path)).startswith(MAGIC_PARQUET):
+        return False
+    return set(open_source(path).columns) >= VOTE_COLUMNS
+
+
+def _published_file(name: str, inputs: Inputs, gold: str | Path | None) -> Votes:
+    import hashlib
+
+    from moral_entropy.votes.corpora.build import read_corpus
+    from moral_entropy.votes.files import hash_into
+    from moral_entropy.votes.read import read_votes
+
+    path = Path(inputs.files[name])
+    corpus = read_corpus(name, path, by_domain=True, themes=inputs.themes if name == "emfd" else None)
+    digest = hashlib.sha256()
+    hash_into(digest, path)
+    votes = read_votes(corpus.votes, text="", gold_file=gold)
+    notes = (*corpus.notes, *votes.reading.notes)
+    reading = replace(
+        votes.reading,
+        source=path.name,
+        sha256=digest.hexdigest(),
+        rows=corpus.rows,
+        dropped=corpus.dropped,
+        notes=notes,
+    )
+    return replace(votes, reading=reading)
+
+
+def _only_foundations(votes: Votes) -> Votes:
+    ballots = tuple(ballot for ballot in votes.ballots if ballot.question in foundations())
+    asked = {ballot.question for ballot in ballots}
+    missing = [name for name in foundations() if name not in asked]
+    if missing:
+        msg = (
+            f"{votes.reading.source} has no votes on {len(missing)} of the five foundations. First: {missing[0]!r}. "
+            f"Questions found: {', '.join(votes.questions)}. Make the table with moral-entropy corpus."
+        )
+        raise VotesError(msg)
+    many = [ballot for ballot in ballots if ballot.n_labels != 2]
+    if many:
+        msg = (
+            f"{len(many)} of the five foundations in {votes.reading.source} have more than two labels. "
+            f"First: {many[0].question!r} has {', '.join(many[0].labels)}. The study needs yes or no for each."
+        )
+        raise VotesError(msg)
+    return replace(votes, ballots=ballots)

@@ -1,0 +1,72 @@
+"""`moral-entropy reproduce`: what is printed, and how it ends."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from votes.corpora.layouts import mfrc_csv, plan
+
+from moral_entropy.runs.manifest import read_manifest
+from moral_entropy.votes.twins import twin
+
+
+def test_twins(run, folder):
+    code, out, err = run("reproduce", "--twins", "--scale", "0.05", "--draws", "20", "-o", "out")
+    assert code == 0 and err.count("warning: eMFD ") == 1 and "votes an item" in err
+    assert "not comparable" in out and "any foundation" in out and "63–65%" in out and "150" in out
+    assert "out: comparison.html comparison.md comparison.parquet figures.parquet manifest.json" in out
+    assert pl.read_parquet("out/comparison.parquet").filter(section="entropy").height == 150
+
+
+def test_a_file_and_force(run, folder):
+    (folder / "mfrc.csv").write_text(mfrc_csv(plan("mfrc")))
+    arguments = ["reproduce", "--mfrc", "mfrc.csv", "--draws", "20", "-o", "out"]
+    assert run(*arguments, "--quiet")[:2] == (0, "")
+    code, _, err = run(*arguments)
+    assert code == 1 and "--force" in err
+    assert run(*arguments, "--force")[0] == 0
+
+
+def test_flags_reach_the_study(run, folder):
+    flags = ["--scale", "0.01", "--seed", "1", "--draws", "20", "--coordinates", "jacobian", "--threads", "1"]
+    assert run("reproduce", "--twins", *flags, "-o", "out", "-q")[0] == 0
+    manifest = read_manifest("out")
+    asked = {name: manifest[name] for name in ("seed", "draws", "coordinates", "threads")}
+    assert asked == {"seed": 1, "draws": 20, "coordinates": "jacobian", "threads": 1}
+    assert manifest["twins"] == {"scale": 0.01, "seed": 1} and manifest["command"].startswith("moral-entropy reproduce")
+    table = twin("mfrc", seed=1, scale=0.01).filter(domain="US Politics", question="care")
+    flagged = table.group_by("item").agg(pl.col("label").max())["label"].mean()
+    ours = pl.read_parquet("out/figures.parquet").filter(
+        corpus="mfrc", domain="US Politics", foundation="care", metric="flagged"
+    )
+    assert ours["value"].to_list() == [pytest.approx(flagged)]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["-o", "y"],
+        ["--twins"],
+        ["--twins", "--mftc", "votes.csv", "-o", "y"],
+        ["--mftc", "votes.csv", "--gold", "votes.csv", "-o", "y"],
+        ["--mftc", "votes.csv", "--scale", "0.1", "-o", "y"],
+        ["--twins", "--themes", "votes.csv", "-o", "y"],
+        ["--twins", "--scale", "0", "-o", "y"],
+        ["--twins", "--draws", "1", "-o", "y"],
+        ["--twins", "--coordinates", "polar", "-o", "y"],
+    ],
+)
+def test_misuse_is_exit_2_and_leaves_nothing(run, folder, arguments):
+    before = sorted(folder.iterdir())
+    code, out, err = run("reproduce", *arguments)
+    assert code == 2 and out == "" and err.startswith("error: ") and "Traceback" not in err
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize("name", ["nowhere.csv", "nowhere.json", "votes.csv"])
+def test_bad_data_is_exit_1_and_leaves_nothing(run, folder, name):
+    before = sorted(folder.iterdir())
+    code, out, err = run("reproduce", "--mftc", name, "-o", "y")
+    assert (code, out) == (1, "") and err.startswith("error: ") and err.count("\n") == 1 and name in err
+    assert sorted(folder.iterdir()) == before

@@ -1,0 +1,81 @@
+"""Verdicts: same, differs, not comparable, and why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from moral_entropy.reproduce.beside import Basis, lay_beside
+from moral_entropy.reproduce.figures import Figure, as_frame
+from moral_entropy.reproduce.published import Published, read_published
+
+RATE = Published("audit", "mftc", "fpr", 0.2, 0.005, printed="20.0%", rule="any", reference="consensus")
+SIZE = Published("corpora", "mftc", "texts", 100, 0, printed="100")
+ALL_THREE = ("mftc", "mfrc", "emfd")
+
+
+def beside(figure, value, basis):
+    ours = as_frame([Figure(*figure.place, value, 0.1, 0.3, 5)]) if value != "absent" else as_frame([])
+    return lay_beside((figure,), ours, basis).row(0, named=True)
+
+
+@pytest.mark.parametrize(
+    ("figure", "value", "basis", "verdict", "note"),
+    [
+        (RATE, 0.2049, Basis(ALL_THREE), "same", ""),
+        (RATE, 0.2051, Basis(ALL_THREE), "differs", ""),
+        (RATE, 0.1949, Basis(("mftc",)), "differs", ""),
+        (RATE, "absent", Basis(("mfrc",)), "not comparable", "MFTC was not given"),
+        (RATE, None, Basis(ALL_THREE), "not comparable", "no such figure in these votes"),
+        (replace(RATE, reference="gold"), "absent", Basis(ALL_THREE), "not comparable", "no gold labels"),
+        (
+            replace(RATE, section="soft labels"),
+            "absent",
+            Basis(ALL_THREE),
+            "not comparable",
+            "no classifier was trained",
+        ),
+        (replace(RATE, corpus="(all)"), 0.2, Basis(("mftc", "emfd")), "not comparable", "of MFTC and eMFD alone"),
+        (replace(RATE, corpus="(all)"), 0.2, Basis(ALL_THREE), "same", ""),
+        (RATE, 0.2, Basis(ALL_THREE, twins=True), "not comparable", "simulated votes"),
+        (SIZE, 100, Basis(ALL_THREE, twins=True), "same", ""),
+        (SIZE, 101, Basis(ALL_THREE, twins=True), "differs", ""),
+        (SIZE, 100, Basis(ALL_THREE, twins=True, scale=0.5), "not comparable", "simulated votes"),
+        (replace(RATE, bound="at most", tolerance=0), 0.1, Basis(ALL_THREE), "same", ""),
+        (replace(RATE, bound="at most", tolerance=0), 0.21, Basis(ALL_THREE), "differs", ""),
+        (replace(RATE, bound="at least", tolerance=0), 0.21, Basis(ALL_THREE), "same", ""),
+        (replace(RATE, note="mind"), 0.2, Basis(ALL_THREE, twins=True), "not comparable", "simulated votes; mind"),
+    ],
+)
+def test_verdicts(figure, value, basis, verdict, note):
+    row = beside(figure, value, basis)
+    assert (row["verdict"], row["note"]) == (verdict, note)
+    if value in ("absent", None):
+        assert row["ours"] is row["difference"] is row["within"] is None
+    else:
+        assert row["difference"] == pytest.approx(value - figure.value) and (row["low"], row["high"]) == (0.1, 0.3)
+
+
+def test_within_is_told_whether_comparable_or_not():
+    assert beside(RATE, 0.201, Basis(ALL_THREE, twins=True))["within"] is True
+    assert beside(RATE, 0.301, Basis(ALL_THREE, twins=True))["within"] is False
+
+
+def test_the_paper_beside_itself_is_the_same():
+    published = tuple(one for one in read_published() if one.section != "soft labels")
+    ours = as_frame([Figure(*one.place, one.value) for one in published])
+    found = lay_beside(published, ours.unique(maintain_order=True), Basis(ALL_THREE))
+    assert found["verdict"].unique().to_list() == ["same"]
+    assert found["difference"].abs().max() == 0
+
+
+def test_columns():
+    found = lay_beside(read_published(), as_frame([]), Basis(ALL_THREE))
+    assert found.columns[:12] == [
+        "section", "corpus", "domain", "foundation", "rule", "metric", "published", "ours", "low", "high",
+        "difference", "verdict",
+    ]  # fmt: skip
+    assert found["verdict"].unique().to_list() == ["not comparable"]
+    assert found["ours"].dtype == pl.Float64
