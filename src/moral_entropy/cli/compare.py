@@ -1,0 +1,52 @@
+"""`moral-entropy compare`: two run folders side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer import Argument, Option
+
+RunA = Annotated[str, Argument(metavar="RUN_A", help="The run folder to start from.")]
+RunB = Annotated[str, Argument(metavar="RUN_B", help="The run folder to compare with it.")]
+Out = Annotated[Path | None, Option("--out", "-o", metavar="DIR", help="Write tables and a page to a new folder.")]
+Json = Annotated[bool, Option("--json", help="Print a JSON object instead of tables.")]
+Top = Annotated[int, Option(min=0, metavar="N", help="Show the N items that moved most.")]
+Replicates = Annotated[int, Option(min=2, metavar="N", help="Resamplings of the items behind intervals.")]
+Seed = Annotated[int, Option(min=0, help="Of the resampling.")]
+Debug = Annotated[bool, Option("--debug", help="Show the traceback of an error.")]
+
+
+def compare(
+    run_a: RunA,
+    run_b: RunB,
+    out: Out = None,
+    json: Json = False,
+    top: Top = 10,
+    replicates: Replicates = 400,
+    seed: Seed = 0,
+    debug: Debug = False,
+) -> None:
+    """Compare two runs of the same items: what moved, and the change of prevalence, entropy and grades.
+
+    Other annotators, another language, another prior or codebook: items are matched by question and id.
+
+    Example: moral-entropy compare run-a/ run-b/ -o compared/
+    """
+    from moral_entropy.compare.table import compare_runs
+    from moral_entropy.compare.write import as_json, check_out, write_comparison
+
+    if out is not None:
+        check_out(out)
+    comparison = compare_runs(run_a, run_b, replicates=replicates, seed=seed)
+    if json:
+        typer.echo(as_json(comparison, top=top))
+    else:
+        from moral_entropy.cli.show_compare import print_comparison
+
+        print_comparison(comparison, top=top)
+    if out is not None:
+        folder = write_comparison(comparison, out)
+        files = " ".join(sorted(path.name for path in folder.iterdir()))
+        typer.echo(f"{folder}: {files}", err=json)

@@ -1,0 +1,133 @@
+"""A comparison of two runs → the screen: pooled figures, and the items that moved most.
+
+All figures by question and domain are in the folder that `-o` writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import polars as pl
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from moral_entropy.compare.page import AGREEMENT_COLUMNS, agreement_rows
+from moral_entropy.compare.shifts import ALL, PARTS
+from moral_entropy.compare.table import Comparison
+from moral_entropy.compare.words import NOTHING, chance, change, change_in_percent, item_counts, number, percent
+
+MOST_DOMAINS = 12
+METRICS = ("fpr", "fnr", "fdr")
+
+
+def print_comparison(comparison: Comparison, *, top: int) -> None:
+    """Print what differs, agreement, changes, and the items that moved most."""
+    console = Console(highlight=False)
+    for part in _parts(comparison, top):
+        console.print(escape(part) if isinstance(part, str) else part, soft_wrap=isinstance(part, str))
+
+
+def _parts(comparison: Comparison, top: int) -> Iterator[str | Table]:
+    yield from (f"{side}: {path}" for side, path in (("a", comparison.a), ("b", comparison.b)))
+    yield from (f"  {name}: {a} in a, {b} in b" for name, a, b in comparison.settings)
+    yield from (f"  note: {note}" for note in comparison.notes)
+    yield f"  items by question: {item_counts(_sum_of(comparison.overlap))}\n"
+    yield f"agreement on the shared items, with {comparison.interval:.0%} intervals"
+    rows = agreement_rows(comparison.agreement, by_domain=False)
+    yield _table(("question", *AGREEMENT_COLUMNS), [[row["question"], *_named(row)] for row in rows])
+    yield "\nprevalence in %, entropy and its parts in nats: change from a to b over the shared items"
+    yield _shift_table(comparison.shifts.filter(domain=ALL), "question")
+    by_domain = comparison.shifts.filter(question=_widest(comparison.shifts)).filter(pl.col("domain") != ALL)
+    if not by_domain.is_empty():
+        yield ""
+        yield _shift_table(by_domain, "domain")
+    yield "intervals over resampled items: they do not hold how sure each fit is\n"
+    yield from _grades(comparison.grades)
+    yield from _moved(comparison.items, top)
+
+
+def _sum_of(overlap: pl.DataFrame) -> dict[str, Any]:
+    return overlap.select("shared", "only_a", "only_b").sum().row(0, named=True)
+
+
+def _named(row: dict[str, Any]) -> list[str]:
+    return [row[name] for name in AGREEMENT_COLUMNS]
+
+
+def _widest(shifts: pl.DataFrame) -> str:
+    """Name the question that stands for all: the pool where there is one."""
+    return str(shifts["question"][-1])
+
+
+def _shift_table(shifts: pl.DataFrame, by: str) -> Table:
+    keys = shifts[by].unique(maintain_order=True).to_list()
+    shown = keys[:MOST_DOMAINS] if by == "domain" else keys
+    rows = [row for key in shown for row in _shift_rows(key, shifts.filter(pl.col(by) == key).to_dicts())]
+    if len(shown) < len(keys):
+        rows.append([f"and {len(keys) - len(shown):,} more", *[""] * 5])
+    return _table((by, "prevalence", "change", *PARTS), rows)
+
+
+def _shift_rows(key: str, figures: Sequence[dict[str, Any]]) -> Iterator[list[str]]:
+    """Give a row, or with more than two labels a row a label; entropies are those of all labels."""
+    entropy, *parts = ([row for row in figures if row["metric"] == part] for part in PARTS)
+    nats = [*map(change, entropy), *(number(row["change"], sign=True) for rows in parts for row in rows)]
+    shares = [row for row in figures if row["metric"] == "prevalence"]
+    if not shares:
+        yield [key, "", "", *nats]
+    for n, row in enumerate(shares):
+        name = f"{key}: {row['label']}" if len(shares) > 1 else key
+        told = f"{percent(row['a'])} → {percent(row['b'])}"
+        yield [name, told, change_in_percent(row), *(nats if n == 0 else [""] * len(nats))]
+
+
+def _grades(grades: pl.DataFrame) -> Iterator[str | Table]:
+    for reference, what in (("consensus", "the consensus"), ("gold", "gold labels")):
+        pooled = grades.filter(question=ALL, domain=ALL, label=ALL, reference=reference)
+        if pooled.is_empty():
+            continue
+        yield f"rules against {what}, all pooled, %: in a, and the change as if the audits were independent"
+        rows, unchanged = [], []
+        for (rule,), figures in pooled.group_by("rule", maintain_order=True):
+            by_metric = {row["metric"]: row for row in figures.to_dicts()}
+            cells = [_graded(by_metric.get(metric)) for metric in METRICS]
+            if all(cell.endswith((" 0", NOTHING)) for cell in cells):
+                unchanged.append(str(rule))
+            else:
+                rows.append([str(rule), *cells])
+        if rows:
+            yield _table(("rule", *METRICS), rows)
+        yield f"unchanged: {', '.join(unchanged)}\n" if unchanged else ""
+
+
+def _graded(row: dict[str, Any] | None) -> str:
+    if row is None or row["change"] is None:
+        return NOTHING
+    return f"{percent(row['value_a'])} {change_in_percent(row)}"
+
+
+def _moved(items: pl.DataFrame, top: int) -> Iterator[str | Table]:
+    changed = int(items["label_changed"].sum())
+    moved = items.filter(pl.col("moved") > 0)
+    yield f"labels changed on {changed:,} of {items.height:,} question–item pairs; p moved on {moved.height:,}"
+    if moved.is_empty() or not top:
+        return
+    rows = []
+    for row in moved.head(top).to_dicts():
+        apart = "yes" if row["apart"] else "no" if row["apart"] is False else NOTHING
+        rows.append(
+            [row["question"], str(row["item"]), chance(row, "a"), chance(row, "b"), number(row["moved"]), apart]
+        )
+    yield _table(("question", "item", "a: label, p", "b: label, p", "moved", "apart"), rows)
+    yield "moved: total variation between the two distributions of the label; apart: the intervals of p do not meet"
+
+
+def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="bold")
+    for name in names:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    return table

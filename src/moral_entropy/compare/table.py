@@ -1,0 +1,178 @@
+"""Two run folders → Comparison: everything that moved between them.
+
+The one function most users call. Reads the folders, writes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from moral_entropy.compare.grades import GRADES, rules_of, take_grades
+from moral_entropy.compare.pair import KEY, QuestionPair, RunPair, RunTables, differing_settings, read_pair
+from moral_entropy.compare.shifts import moved, take_shifts
+from moral_entropy.errors import UsageError
+from moral_entropy.runs.tables import read_table
+
+REPLICATES = 400
+"""Resamplings of the items behind intervals of changes, unless told otherwise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What two runs say differently. Every change is b less a.
+
+    Parameters
+    ----------
+    a, b
+        The run folders as they were named.
+    settings
+        What the manifests say differently: name, value in a, value in b.
+    notes
+        What to know before reading the figures.
+    overlap
+        A row a question: question, shared, only_a, only_b.
+    items
+        A row a shared item, those that moved most first: question, item, domain, label and p with its interval in
+        either run, change (of p; null with more than two labels), moved (total variation), label_changed, apart
+        (whether the intervals do not meet), votes and entropy in either run.
+    shifts
+        Prevalence and entropies: question, domain, label, metric, a, b, change, low, high, n.
+    agreement
+        Agreement and kappa of the labels, correlation of p, mean of `moved`: question, domain, metric, value, low,
+        high, n.
+    grades
+        Changes of the rules' grades, see `take_grades`.
+    interval
+        Mass of the intervals over resampled items.
+    replicates, seed
+        Of the resampling.
+    """
+
+    a: str
+    b: str
+    settings: tuple[tuple[str, Any, Any], ...]
+    notes: tuple[str, ...]
+    overlap: pl.DataFrame
+    items: pl.DataFrame
+    shifts: pl.DataFrame
+    agreement: pl.DataFrame
+    grades: pl.DataFrame
+    interval: float
+    replicates: int
+    seed: int
+
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """Give the tables by name, as they are written."""
+        return {name: getattr(self, name) for name in ("overlap", "items", "shifts", "agreement", "grades")}
+
+
+def compare_runs(run_a: str | Path, run_b: str | Path, *, replicates: int = REPLICATES, seed: int = 0) -> Comparison:
+    """Lay two runs side by side.
+
+    Items are matched by question and id. Changes of means over items have the interval of a paired bootstrap over the
+    shared items; changes of grades are between the audits of all items of either run, see `take_grades`.
+
+    Parameters
+    ----------
+    run_a, run_b
+        The run folders.
+    replicates
+        How often items are resampled.
+    seed
+        Of the resampling.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from moral_entropy.pipeline.audit import run_audit
+    >>> from moral_entropy.pipeline.options import AuditOptions, FitOptions
+    >>> votes = pl.DataFrame({"item": [1, 1, 2, 2, 3, 3], "annotator": [*"abab", *"ab"], "label": [1, 1, 0, 0, 1, 0]})
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     for name in "ab":
+    ...         _ = run_audit(votes, f"{home}/{name}", AuditOptions(fit=FitOptions(draws=20)))
+    ...     same = compare_runs(f"{home}/a", f"{home}/b")
+    >>> same.items["moved"].to_list()
+    [0.0, 0.0, 0.0]
+    """
+    if replicates < 2:
+        msg = f"replicates is {replicates}; an interval needs at least 2."
+        raise UsageError(msg)
+    if seed < 0:
+        msg = f"the seed is {seed}: choose 0 or more."
+        raise UsageError(msg)
+    pair = read_pair(run_a, run_b)
+    mass = float(pair.a.manifest.get("interval", 0.9))
+    shifts, agreement = take_shifts(pair.questions, replicates=replicates, seed=seed, mass=mass)
+    grades, more_notes = _grades(pair)
+    return Comparison(
+        a=pair.a.path,
+        b=pair.b.path,
+        settings=tuple(differing_settings(pair.a.manifest, pair.b.manifest)),
+        notes=(*pair.notes, *more_notes),
+        overlap=_overlap(pair),
+        items=_items(pair),
+        shifts=shifts,
+        agreement=agreement,
+        grades=grades,
+        interval=mass,
+        replicates=replicates,
+        seed=seed,
+    )
+
+
+def _grades(pair: RunPair) -> tuple[pl.DataFrame, list[str]]:
+    without = [run.path for run in (pair.a, pair.b) if not (Path(run.path) / "audit.parquet").is_file()]
+    if without:
+        return GRADES.to_frame(), [f"{without[0]} has no table 'audit': grades are not compared. Run its audit again"]
+    audit_a, audit_b = (read_table(run.path, "audit") for run in (pair.a, pair.b))
+    notes = []
+    for run, audit, other in ((pair.a, audit_a, audit_b), (pair.b, audit_b, audit_a)):
+        alone = [rule for rule in rules_of(audit) if rule not in rules_of(other)]
+        if alone:
+            notes.append(f"only {run.path} grades {len(alone)} rule{'s' * (len(alone) > 1)} (first: {alone[0]!r})")
+    if any(one.only_a or one.only_b for one in pair.questions):
+        notes.append("grades are of all items of either run, not of the shared ones alone")
+    hashes = [run.manifest.get("input", {}).get("sha256") for run in (pair.a, pair.b)]
+    return take_grades(audit_a, audit_b, same_input=bool(hashes[0]) and hashes[0] == hashes[1]), notes
+
+
+def _overlap(pair: RunPair) -> pl.DataFrame:
+    rows = [(one.question, one.frame.height, one.only_a, one.only_b) for one in pair.questions]
+    return pl.DataFrame(rows, schema=["question", "shared", "only_a", "only_b"], orient="row")
+
+
+def _items(pair: RunPair) -> pl.DataFrame:
+    """Give the shared items, those that moved most first."""
+    frame = pl.concat([_items_of(one) for one in pair.questions])
+    same_ids = _item_type(pair.a) == _item_type(pair.b)
+    kind = _item_type(pair.a) if same_ids else pl.String()
+    frame = frame.with_columns(pl.col("item").cast(kind))
+    return frame.sort("moved", "question", "item", descending=[True, False, False])
+
+
+def _item_type(run: RunTables) -> pl.DataType:
+    return run.items.schema["item"]
+
+
+def _items_of(one: QuestionPair) -> pl.DataFrame:
+    two = len(one.labels) == 2
+    change = pl.col("p_b") - pl.col("p_a") if two else pl.lit(None, dtype=pl.Float64)
+    # With more than two labels the intervals may be about different ones.
+    same = pl.lit(True) if two else pl.col("label_a") == pl.col("label_b")
+    apart = (pl.col("p_low_b") > pl.col("p_high_a")) | (pl.col("p_low_a") > pl.col("p_high_b"))
+    return one.frame.select(
+        pl.lit(one.question).alias("question"),
+        pl.col(KEY).alias("item"),
+        pl.col("domain_a").alias("domain"),
+        *(f"{name}_{side}" for side in "ab" for name in ("label", "p", "p_low", "p_high")),
+        change.alias("change"),
+        pl.Series("moved", np.asarray(moved(one))),
+        (pl.col("label_a") != pl.col("label_b")).alias("label_changed"),
+        pl.when(same).then(apart).alias("apart"),
+        *(f"{name}_{side}" for name in ("n_votes", "entropy") for side in "ab"),
+    )

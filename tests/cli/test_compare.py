@@ -1,0 +1,100 @@
+"""`moral-entropy compare`: two run folders in, what moved out."""
+
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+
+
+@pytest.fixture
+def runs(run):
+    """Run folders of the same votes: with one prior, with another, and with one label fewer annotators."""
+    run("audit", "votes.csv", "-o", "flat", "--draws", "60", "--quiet")
+    run("audit", "votes.csv", "-o", "firm", "--draws", "60", "--quiet", "--prior-prevalence", "80,20")
+    return run
+
+
+def test_what_differs_and_what_moved_is_printed(runs, folder):
+    code, out, err = runs("compare", "flat", "firm")
+    assert (code, err) == (0, "")
+    assert "priors.prevalence: 1.0 in a, [80.0, 20.0] in b" in out
+    assert "in both, 0 only in a, 0 only in b" in out
+    for said in ("care", "fairness", "(all)", "BLM", "Sandy", "kappa", "epistemic", "majority", "labels changed on"):
+        assert said in out
+    assert max(len(line) for line in out.splitlines()) < 130
+    assert sorted(path.name for path in folder.iterdir()) == ["firm", "flat", "votes.csv"]
+
+
+def test_a_run_and_itself_do_not_differ(runs):
+    code, out, _ = runs("compare", "flat", "flat", "--json")
+    facts = json.loads(out)
+    assert code == 0 and facts["settings"] == [] and facts["notes"] == []
+    for row in facts["shifts"] + facts["grades"]:
+        assert row["change"] in (0.0, None) and row["low"] == row["high"] == row["change"]
+    assert {row["moved"] for row in facts["items"]} == {0.0}
+    values = {(row["metric"], row["value"]) for row in facts["agreement"]}
+    assert values == {("agreement", 1.0), ("kappa", 1.0), ("correlation", 1.0), ("moved", 0.0)}
+    assert "p moved on 0" in runs("compare", "flat", "flat")[1]
+
+
+def test_figures_are_those_of_the_run_folders(runs, folder):
+    code, out, _ = runs("compare", "flat", "firm", "-o", "out", "--seed", "3")
+    assert code == 0 and "out: agreement.parquet compare.html compare.json grades.parquet" in out
+    shifts = pl.read_parquet("out/shifts.parquet")
+    for side, name in (("a", "flat"), ("b", "firm")):
+        expected = pl.read_parquet(f"{name}/entropy.parquet")
+        found = shifts.filter(pl.col("metric") == "entropy").select("question", "domain", "n", side)
+        both = expected.join(found, on=["question", "domain"])
+        assert both.height == expected.height == 6
+        assert both["total"].to_list() == pytest.approx(both[side].to_list(), abs=1e-12)
+        assert both["n_items"].to_list() == both["n"].to_list()
+    items = pl.read_parquet("out/items.parquet")
+    assert items["moved"].is_sorted(descending=True)
+    grades = pl.read_parquet("out/grades.parquet")
+    audit = pl.read_parquet("firm/audit.parquet").filter(pl.col("metric").is_in(["fpr", "fnr", "fdr"]))
+    assert grades.height == audit.height
+    assert grades["value_b"].equals(audit["value"].alias("value_b"))
+    assert json.loads((folder / "out" / "compare.json").read_text())["seed"] == 3
+    assert "<script" not in (folder / "out" / "compare.html").read_text()
+
+
+def test_json_stays_json_when_files_are_written(runs):
+    code, out, err = runs("compare", "flat", "firm", "-o", "out", "--json", "--top", "2")
+    assert code == 0 and err.startswith("out: ")
+    assert len(json.loads(out)["items"]) == 2
+
+
+def test_other_annotators_on_some_of_the_items(runs, folder):
+    votes = pl.read_csv("votes.csv").filter(pl.col("rater") != "a", pl.col("text_id") > "t009")
+    votes.write_csv("fewer.csv")
+    runs("audit", "fewer.csv", "-o", "fewer", "--draws", "60", "--quiet")
+    code, out, _ = runs("compare", "flat", "fewer")
+    assert code == 0
+    assert "only in a, 0 only in b" in out and "0 only in a" not in out
+    assert "grades are of all items of either run" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["flat", "nowhere"], 1, "nowhere is no run folder"),
+        (["flat", "votes.csv"], 1, "votes.csv is no run folder: it is a file"),
+        (["flat", "firm", "-o", "flat"], 1, "A comparison replaces nothing"),
+        (["flat", "firm", "-o", "votes.csv"], 1, "votes.csv is a file"),
+        (["flat"], 2, "RUN_B"),
+        (["flat", "firm", "--replicates", "1"], 2, "replicates"),
+    ],
+)
+def test_misuse_is_one_paragraph(runs, folder, arguments, code, said):
+    before = sorted(path.name for path in folder.iterdir())
+    found, out, err = runs("compare", *arguments)
+    assert (found, out) == (code, "")
+    assert err.startswith("error: ") and said in err and "Traceback" not in err
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def test_help_has_an_example(run):
+    code, out, _ = run("compare", "--help")
+    assert code == 0 and "Example: moral-entropy compare run-a/ run-b/" in out

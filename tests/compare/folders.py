@@ -1,0 +1,73 @@
+"""Run folders written by hand, with just what a comparison reads."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import polars as pl
+
+from moral_entropy.runs.tables import AUDIT, ITEMS, POSTERIOR, with_ids
+
+
+def entropy_of(p_k):
+    return -sum(p * math.log(p) for p in p_k if p > 0)
+
+
+def item(question, name, p_k, labels, *, domain=None, count=1.0, votes=3, draws=True):
+    """One row of items.parquet, and its rows of posterior.parquet; the last of two labels is positive."""
+    two = len(labels) == 2
+    best = int(p_k[1] >= 0.5) if two else int(np.argmax(p_k))
+    p = p_k[1] if two else p_k[best]
+    total = entropy_of(p_k)
+    row = {
+        "question": question,
+        "item": name,
+        "domain": domain,
+        "n_votes": votes,
+        "n_positive": 1,
+        "p_map": p,
+        "p": p,
+        "p_low": max(p - 0.05, 0.0) if draws else None,
+        "p_high": min(p + 0.05, 1.0) if draws else None,
+        "label": labels[best],
+        "entropy": total,
+        "aleatoric": 0.8 * total if draws else None,
+        "epistemic": 0.2 * total if draws else None,
+        "count": count,
+        "part": "",
+    }
+    more = [] if two else [(question, name, label, p, p) for label, p in zip(labels, p_k, strict=True)]
+    return row, more
+
+
+def write_run(folder, items, labels, *, audit=(), **facts):
+    """Write a run folder of rows made by `item`; `labels` by question, the last of two positive."""
+    folder.mkdir()
+    kind = pl.Int64() if all(isinstance(row["item"], int) for row, _ in items) else pl.String()
+    rows = [row for row, _ in items]
+    pl.DataFrame(rows, schema=with_ids(ITEMS, item=kind)).write_parquet(folder / "items.parquet")
+    more = [row for _, rows in items for row in rows]
+    if more:
+        frame = pl.DataFrame(more, schema=with_ids(POSTERIOR, item=kind), orient="row")
+        frame.write_parquet(folder / "posterior.parquet")
+    pl.DataFrame(list(audit), schema=AUDIT, orient="row").write_parquet(folder / "audit.parquet")
+    questions = [
+        {"question": question, "part": "", "labels": sorted(names), "positive": names[-1] if len(names) == 2 else None}
+        for question, names in labels.items()
+    ]
+    manifest = {"questions": questions, "interval": 0.9, "converged": True, "seed": 0, **facts}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
+
+
+def random_items(rng, labels, n_items, *, domains=(None,), first=0, **more):
+    """Items of every question with probabilities at random, in an order of their own."""
+    items = []
+    for question, names in labels.items():
+        for n in rng.permutation(n_items).tolist():
+            p_k = rng.dirichlet(np.ones(len(names))).tolist()
+            domain = domains[n % len(domains)]
+            items.append(item(question, f"i{first + n}", p_k, names, domain=domain, **more))
+    return items
