@@ -1,0 +1,331 @@
+"""How often do the audit's intervals hold the truth? Simulated corpora, where the truth is known.
+
+Each corpus is drawn from annotators and a prevalence that we know. With those the posterior of every item can be
+written down, and with it the rates of every rule: the truth. The fit sees only the votes; its interval either covers
+the truth or it does not. The share of corpora in which it does should be the interval's mass.
+
+Usage: interval_coverage.py [--corpora 200] [--jobs 2] [--dry]. Writes the tables of docs/coverage.md;
+with --dry only prints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+
+import moral_entropy
+from moral_entropy.audit.table import audit_rules
+from moral_entropy.consensus.fit import fit
+from moral_entropy.consensus.priors import Priors
+from moral_entropy.errors import MoralEntropyWarning
+from moral_entropy.votes.simulate import SimulatedVotes, simulate_votes
+from moral_entropy.votes.table import Floats
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "coverage.md"
+RULES = ("any", "majority", "two-vote")
+METRICS = ("fpr", "fnr", "expected_fpr", "expected_fnr")
+INTERVAL, DRAWS = 0.9, 400
+AIM = (0.85, 0.95)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A kind of corpus; every corpus of it has annotators of its own.
+
+    Parameters
+    ----------
+    name
+        A word for the tables.
+    n_items, n_annotators, votes_per_item, prevalence
+        As in `simulate_votes`.
+    sensitivity, specificity
+        Ranges the annotators' own are drawn from.
+    told
+        Whether the fit's prior says what those ranges and the prevalence are. Then it cannot be the prior that
+        makes an interval miss.
+    """
+
+    name: str
+    n_items: int
+    n_annotators: int
+    votes_per_item: float
+    prevalence: float
+    sensitivity: tuple[float, float] = (0.5, 0.8)
+    specificity: tuple[float, float] = (0.85, 0.95)
+    told: bool = False
+
+    @property
+    def meaning(self) -> str:
+        """Say it in a line."""
+        return (
+            f"{self.n_items:,} items, {self.n_annotators} annotators, {self.votes_per_item:g} votes an item, "
+            f"prevalence {self.prevalence:g}, sensitivities {self.sensitivity[0]:g}–{self.sensitivity[1]:g}, "
+            f"specificities {self.specificity[0]:g}–{self.specificity[1]:g}; "
+            f"{'a prior that knows them' if self.told else 'the default prior'}"
+        )
+
+    def priors(self, simulated: SimulatedVotes) -> Priors:
+        """Give the prior of the fit: the package's default, or one with the mean and spread of the ranges."""
+        if not self.told:
+            return Priors()
+        beta_kv = np.array([_beta(self.specificity), _beta(self.sensitivity)[::-1]])
+        # Pseudo-votes come on top of the flat prior's 1.
+        pseudo_votes = dict.fromkeys(simulated.votes.annotators.to_list(), beta_kv - 1.0)
+        alpha = (100 * (1.0 - self.prevalence), 100 * self.prevalence)
+        return Priors(prevalence=alpha, diagonal=1.0, off_diagonal=1.0, annotators=pseudo_votes)
+
+
+def _beta(ends: tuple[float, float]) -> tuple[float, float]:
+    """Give the Beta distribution (right, wrong) with the mean and variance of a uniform one."""
+    mean, variance = sum(ends) / 2, (ends[1] - ends[0]) ** 2 / 12
+    votes = mean * (1.0 - mean) / variance - 1.0
+    return votes * mean, votes * (1.0 - mean)
+
+
+SETTINGS = (
+    Setting("Plenty", 1_500, 12, 5, 0.3),
+    Setting("Plenty, more items", 6_000, 12, 5, 0.3),
+    Setting("Four votes", 1_500, 12, 4, 0.3),
+    Setting("Four votes, more items", 6_000, 12, 4, 0.3),
+    Setting("Four votes, prior told", 1_500, 12, 4, 0.3, told=True),
+    Setting("Thin", 1_500, 12, 1.3, 0.3),
+    Setting("Thin, prior told", 1_500, 12, 1.3, 0.3, told=True),
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One figure of one corpus: the truth, and what the audit said.
+
+    Parameters
+    ----------
+    rule, metric
+        Which figure.
+    truth
+        Its value under the true parameters; NaN where the denominator is empty.
+    value, low, high
+        The audit's figure and interval; NaN where it has none.
+    """
+
+    rule: str
+    metric: str
+    truth: float
+    value: float
+    low: float
+    high: float
+
+    @property
+    def counts(self) -> bool:
+        """Whether both sides have a figure."""
+        return not np.isnan([self.truth, self.low]).any()
+
+    @property
+    def covered(self) -> bool:
+        """Whether the interval holds the truth; its ends count, to rounding."""
+        return bool(self.low - 1e-9 <= self.truth <= self.high + 1e-9)
+
+
+def simulate(setting: Setting, seed: int) -> SimulatedVotes:
+    """Draw annotators within the setting's ranges, and their votes."""
+    rng = np.random.default_rng([seed, 17])
+    right_ak = np.column_stack(
+        [rng.uniform(*side, size=setting.n_annotators) for side in (setting.specificity, setting.sensitivity)]
+    )
+    confusion_akv = np.empty((setting.n_annotators, 2, 2))
+    for k in (0, 1):
+        confusion_akv[:, k, k], confusion_akv[:, k, 1 - k] = right_ak[:, k], 1.0 - right_ak[:, k]
+    return simulate_votes(
+        n_items=setting.n_items,
+        n_annotators=setting.n_annotators,
+        votes_per_item=setting.votes_per_item,
+        prevalence_k=[1.0 - setting.prevalence, setting.prevalence],
+        confusion_akv=confusion_akv,
+        seed=seed,
+    )
+
+
+def true_posterior(simulated: SimulatedVotes) -> Floats:
+    """Give P(positive | votes) of every item at the parameters the votes were drawn from: `p_i`."""
+    ballot = simulated.votes.ballots[0]
+    annotator_v, label_v = np.divmod(ballot.code_v, 2)
+    log_akv = np.log(simulated.confusion_akv)
+    push_v = log_akv[annotator_v, 1, label_v] - log_akv[annotator_v, 0, label_v]
+    item_v = np.repeat(np.arange(ballot.n_items), ballot.votes_i)
+    odds = simulated.prevalence_k[1] / simulated.prevalence_k[0]
+    log_odds_i = np.log(odds) + np.bincount(item_v, weights=push_v, minlength=ballot.n_items)
+    return np.asarray(1.0 / (1.0 + np.exp(-log_odds_i)))
+
+
+def true_rates(simulated: SimulatedVotes) -> dict[tuple[str, str], float]:
+    """Give the rates of every rule against the posterior at the true parameters, by rule and metric."""
+    ballot = simulated.votes.ballots[0]
+    item_v = np.repeat(np.arange(ballot.n_items), ballot.votes_i)
+    yes_i = np.bincount(item_v, weights=ballot.code_v % 2, minlength=ballot.n_items)
+    said_ri = {"any": yes_i >= 1, "majority": 2 * yes_i >= ballot.votes_i, "two-vote": yes_i >= 2}
+    p_i = true_posterior(simulated)
+    rates = {}
+    for rule in RULES:
+        for name, weight_i in (("", (p_i >= 0.5).astype(float)), ("expected_", p_i)):
+            rates[rule, f"{name}fpr"] = _mean(said_ri[rule], 1.0 - weight_i)
+            rates[rule, f"{name}fnr"] = _mean(~said_ri[rule], weight_i)
+    return rates
+
+
+def _mean(value_i: np.ndarray, weight_i: Floats) -> float:
+    total = weight_i.sum()
+    return float((value_i * weight_i).sum() / total) if total > 0 else float("nan")
+
+
+def outcomes(setting: Setting, seed: int) -> list[Outcome]:
+    """Simulate a corpus, audit it, and hold every figure against the truth."""
+    simulated = simulate(setting, seed)
+    with warnings.catch_warnings():
+        # That thin data is thin is what the study is about.
+        warnings.simplefilter("ignore", MoralEntropyWarning)
+        priors = setting.priors(simulated)
+        consensus = fit(simulated.votes, priors=priors, draws=DRAWS, seed=seed, interval=INTERVAL, threads=1)
+        table = audit_rules(simulated.votes, consensus, rules=RULES, reference="consensus", threads=1)
+    pooled = table.frame.filter(question="(all)", domain="(all)", label="(all)")
+    found = {(row["rule"], row["metric"]): row for row in pooled.iter_rows(named=True)}
+    truth = true_rates(simulated)
+    return [
+        Outcome(rule, metric, truth[rule, metric], *_figures(found[rule, metric]))
+        for rule in RULES
+        for metric in METRICS
+    ]
+
+
+def _figures(row: dict[str, float | None]) -> tuple[float, float, float]:
+    value, low, high = (
+        float("nan") if row[name] is None else float(row[name] or 0.0) for name in ("value", "low", "high")
+    )
+    return value, low, high
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How one figure fared over all corpora of a setting.
+
+    Parameters
+    ----------
+    rule, metric
+        Which figure.
+    corpora
+        Those in which both sides have it.
+    covered
+        In how many the interval holds the truth.
+    below, above
+        In how many the whole interval lies below the truth, and above it.
+    truth, value, width
+        Means of the truth, of the audit's figure and of the interval's width.
+    """
+
+    rule: str
+    metric: str
+    corpora: int
+    covered: int
+    below: int
+    above: int
+    truth: float
+    value: float
+    width: float
+
+    @property
+    def share(self) -> float:
+        """Share of corpora that are covered."""
+        return self.covered / self.corpora if self.corpora else float("nan")
+
+    @property
+    def verdict(self) -> str:
+        """Say where the share lies."""
+        if not self.corpora:
+            return "no figure"
+        if self.width == 0.0 and self.covered == self.corpora:
+            return "nothing to miss"
+        return "**below**" if self.share < AIM[0] else "**above**" if self.share > AIM[1] else "within"
+
+
+def summarise(found: Sequence[Outcome]) -> list[Coverage]:
+    """Count, figure by figure, in how many corpora the interval holds the truth."""
+    rows = []
+    for metric in METRICS:
+        for rule in RULES:
+            same = [one for one in found if (one.rule, one.metric) == (rule, metric) and one.counts]
+            covered = sum(one.covered for one in same)
+            below = sum(not one.covered and one.high < one.truth for one in same)
+            above = len(same) - covered - below
+            told = np.array([(one.truth, one.value, one.high - one.low) for one in same]).reshape(-1, 3)
+            truth, value, width = told.mean(axis=0).tolist() if same else [float("nan")] * 3
+            rows.append(Coverage(rule, metric, len(same), covered, below, above, truth, value, width))
+    return rows
+
+
+def study(setting: Setting, *, corpora: int, jobs: int) -> list[Coverage]:
+    """Simulate and audit many corpora of a setting, with the seeds 0, 1, 2 and so on."""
+    return summarise([one for found in _all_outcomes(setting, corpora, jobs) for one in found])
+
+
+def _all_outcomes(setting: Setting, corpora: int, jobs: int) -> Iterator[list[Outcome]]:
+    if jobs == 1:
+        yield from (outcomes(setting, seed) for seed in range(corpora))
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        for done, found in enumerate(pool.map(outcomes, [setting] * corpora, range(corpora)), start=1):
+            print(f"\r  {setting.name}: {done} of {corpora}", end="", file=sys.stderr, flush=True)
+            yield found
+    print(file=sys.stderr)
+
+
+def section(setting: Setting, rows: Sequence[Coverage]) -> str:
+    """Give the setting and its table in Markdown."""
+    head = (
+        "| rule | metric | covered | | interval too low | too high | truth | audit | width |\n"
+        "| --- | --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |"
+    )
+    lines = [
+        f"| {row.rule} | {row.metric} | {row.share:.1%} of {row.corpora} | {row.verdict} | {row.below} | {row.above} "
+        f"| {row.truth:.2%} | {row.value:.2%} | {row.width:.2%} |"
+        for row in rows
+    ]
+    return "\n".join([f"### {setting.name}: {setting.meaning}", "", head, *lines])
+
+
+def with_tables(page: str, text: str) -> str:
+    """Put text between the markers of the page."""
+    begin, end = "<!-- coverage: written by studies/interval_coverage.py -->", "<!-- end of coverage -->"
+    between = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
+    if not between.search(page):
+        msg = f"docs/coverage.md has no place for the tables: {begin} … {end}"
+        raise ValueError(msg)
+    return between.sub(lambda _: f"{begin}\n\n{text}\n\n{end}", page)
+
+
+def main() -> None:
+    """Run the study and write its page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpora", type=int, default=200, help="how many of each setting")
+    parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
+    parser.add_argument("--dry", action="store_true", help="print the tables and leave the page alone")
+    asked = parser.parse_args()
+    made = [section(one, study(one, corpora=asked.corpora, jobs=asked.jobs)) for one in SETTINGS]
+    facts = (
+        f"moral-entropy {moral_entropy.__version__}; {asked.corpora} corpora a setting, {DRAWS} draws a fit, "
+        f"{INTERVAL:.0%} intervals, seeds 0 to {asked.corpora - 1}."
+    )
+    text = "\n\n".join([facts, *made])
+    print(text)
+    if not asked.dry:
+        PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

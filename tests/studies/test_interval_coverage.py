@@ -1,0 +1,111 @@
+"""The coverage study on four small corpora: its truth and its counts, against plain loops."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def load():
+    spec = importlib.util.spec_from_file_location("interval_coverage", ROOT / "studies" / "interval_coverage.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+study = load()
+SMALL = study.Setting("small", 200, 6, 3, 0.4)
+
+
+def plain_rates(simulated):
+    """The truth with loops: every item's posterior, then every rule's rates."""
+    ballot, said = simulated.votes.ballots[0], {}
+    prevalence, confusion = simulated.prevalence_k, simulated.confusion_akv
+    for i in range(ballot.n_items):
+        codes = ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]].tolist()
+        joint = [prevalence[k] * math.prod(confusion[c // 2, k, c % 2] for c in codes) for k in (0, 1)]
+        said[i] = (joint[1] / sum(joint), sum(c % 2 for c in codes), len(codes))
+    rules = {
+        "any": lambda yes, _: yes > 0,
+        "majority": lambda yes, n: yes / n >= 0.5,
+        "two-vote": lambda yes, _: yes > 1,
+    }
+    rates = {}
+    for name, rule in rules.items():
+        no = [rule(yes, n) for p, yes, n in said.values() if p < 0.5]
+        yes_ = [not rule(yes, n) for p, yes, n in said.values() if p >= 0.5]
+        rates[name, "fpr"], rates[name, "fnr"] = sum(no) / len(no), sum(yes_) / len(yes_)
+        weights = [(p, rule(yes, n)) for p, yes, n in said.values()]
+        rates[name, "expected_fpr"] = sum((1 - p) * g for p, g in weights) / sum(1 - p for p, _ in weights)
+        rates[name, "expected_fnr"] = sum(p * (not g) for p, g in weights) / sum(p for p, _ in weights)
+    return rates
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_truth_is_the_truth(seed):
+    simulated = study.simulate(SMALL, seed)
+    found, expected = study.true_rates(simulated), plain_rates(simulated)
+    assert found.keys() == expected.keys()
+    assert list(found.values()) == pytest.approx([expected[key] for key in found], abs=1e-12)
+
+
+def test_annotators_are_drawn_from_their_ranges():
+    confusion_akv = study.simulate(SMALL, 1).confusion_akv
+    assert (confusion_akv[:, 1, 1] >= 0.5).all() and (confusion_akv[:, 1, 1] <= 0.8).all()
+    assert (confusion_akv[:, 0, 0] >= 0.85).all() and (confusion_akv[:, 0, 0] <= 0.95).all()
+    assert not np.array_equal(confusion_akv, study.simulate(SMALL, 2).confusion_akv)
+
+
+def test_a_told_prior_has_the_mean_and_spread_of_the_ranges():
+    told = study.Setting("told", 50, 4, 2, 0.25, told=True)
+    simulated = study.simulate(told, 0)
+    priors, ballot = told.priors(simulated), simulated.votes.ballots[0]
+    beta_akv = priors.beta_akv(ballot, simulated.votes)
+    for k, ends in ((0, told.specificity), (1, told.sensitivity)):
+        right, total = beta_akv[0, k, k], beta_akv[0, k].sum()
+        assert right / total == pytest.approx(np.mean(ends))
+        variance = right * (total - right) / total**2 / (total + 1)
+        assert variance == pytest.approx((ends[1] - ends[0]) ** 2 / 12)
+    assert priors.alpha_k(ballot).tolist() == [75.0, 25.0]
+
+
+def test_four_corpora_are_counted(monkeypatch):
+    rows = study.study(SMALL, corpora=4, jobs=1)
+    assert len(rows) == len(study.RULES) * len(study.METRICS)
+    found = [one for seed in range(4) for one in study.outcomes(SMALL, seed)]
+    for row in rows:
+        mine = [one for one in found if (one.rule, one.metric) == (row.rule, row.metric)]
+        assert row.corpora == 4 == row.covered + row.below + row.above
+        assert row.covered == sum(one.low - 1e-9 <= one.truth <= one.high + 1e-9 for one in mine)
+        assert row.below == sum(one.high + 1e-9 < one.truth for one in mine)
+        assert row.width == pytest.approx(sum(one.high - one.low for one in mine) / 4)
+    never = next(row for row in rows if (row.rule, row.metric) == ("any", "fnr"))
+    assert (never.truth, never.verdict) == (0.0, "nothing to miss")
+    assert "| any | fnr | 100.0% of 4 | nothing to miss |" in study.section(SMALL, rows)
+
+
+def test_verdicts():
+    def verdict(covered, width=0.1):
+        return study.Coverage("any", "fpr", 200, covered, 0, 200 - covered, 0.1, 0.1, width).verdict
+
+    assert [verdict(n) for n in (169, 170, 190, 191)] == ["**below**", "within", "within", "**above**"]
+    assert verdict(200, 0.0) == "nothing to miss"
+
+
+def test_tables_go_between_the_markers():
+    page = (ROOT / "docs" / "coverage.md").read_text(encoding="utf-8")
+    once = study.with_tables(page, "NEW")
+    assert "NEW" in once and study.with_tables(once, "NEW") == once
+    assert (
+        once.split("<!--")[0] == page.split("<!--")[0] and "within |" not in once.split("<!-- end")[0].split("NEW")[1]
+    )
+    with pytest.raises(ValueError, match="has no place"):
+        study.with_tables("# nothing here", "NEW")
