@@ -1,0 +1,119 @@
+"""How often annotators vote against the majority, with and without their own vote in it.
+
+Takes a `Ballot`, gives a share an annotator. Looks at votes only: no consensus is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moral_entropy.audit.bregman import share_of
+from moral_entropy.votes.table import Ballot, Floats, Ints
+
+ITEMS_AT_ONCE = 262_144
+
+
+def majority_label(counts_ik: Ints, positive: int) -> NDArray[np.int64]:
+    """Give the paper's majority label of each item.
+
+    Of two labels the positive one when it has half the votes or more; of more the plurality, and the label that
+    sorts first where several have as many.
+
+    Examples
+    --------
+    >>> majority_label(np.array([[1, 1], [2, 1]]), positive=1).tolist()
+    [1, 0]
+    """
+    if counts_ik.shape[1] > 2:
+        return np.asarray(counts_ik.argmax(axis=1))
+    is_positive_i = counts_ik[:, positive] >= counts_ik[:, 1 - positive]
+    return np.where(is_positive_i, positive, 1 - positive)
+
+
+def disagreement(ballot: Ballot) -> Floats:
+    """Give the share of each annotator's votes that differ from the majority label of their item.
+
+    The annotator's own vote counts in the majority, as in the paper (see `majority_label`).
+
+    Examples
+    --------
+    >>> from moral_entropy.votes.table import ballot_from_codes
+    >>> ballot = ballot_from_codes("care", ("no", "yes"), item_v=[0, 0, 0, 1], annotator_v=[0, 1, 2, 2],
+    ...                            label_v=[1, 1, 0, 1])
+    >>> disagreement(ballot).tolist()
+    [0.0, 0.0, 0.5]
+    """
+    differing_a = np.zeros(ballot.n_annotators)
+    for item_v, code_v, counts_ik, weight_v in _chunks(ballot):
+        majority_i = majority_label(counts_ik, ballot.positive)
+        differs_v = code_v % ballot.n_labels != majority_i[item_v]
+        differing_a += _by_annotator(ballot, code_v, weight_v * differs_v)
+    return differing_a / np.maximum(ballot.votes_a, 1)
+
+
+def disagreement_with_others(ballot: Ballot, *, anonymous: bool = False) -> Floats:
+    """Give the share of each annotator's votes that differ from the majority of the others on the item.
+
+    The annotator's own votes are left out; where the others tie, a vote for one of the tied labels differs from the
+    rest of them: of two tied labels it counts half. Items nobody else voted on are left out; NaN where none is left.
+
+    Parameters
+    ----------
+    ballot
+        The votes.
+    anonymous
+        Whether votes came without annotators: then only the vote itself is left out, not all of the item.
+
+    Examples
+    --------
+    >>> from moral_entropy.votes.table import ballot_from_codes
+    >>> ballot = ballot_from_codes("care", ("no", "yes"), item_v=[0, 0, 0, 1], annotator_v=[0, 1, 2, 2],
+    ...                            label_v=[1, 1, 0, 1])
+    >>> disagreement_with_others(ballot).tolist()
+    [0.5, 0.5, 1.0]
+    """
+    differing_a, heard_a = np.zeros(ballot.n_annotators), np.zeros(ballot.n_annotators)
+    for item_v, code_v, counts_ik, weight_v in _chunks(ballot):
+        others_vk = _without_own(counts_ik[item_v], item_v, code_v, anonymous)
+        top_vk = others_vk == others_vk.max(axis=1, keepdims=True)
+        with_top_v = top_vk[np.arange(len(code_v)), code_v % ballot.n_labels] / top_vk.sum(axis=1)
+        heard_v = weight_v * (others_vk.sum(axis=1) > 0)
+        differing_a += _by_annotator(ballot, code_v, heard_v * (1.0 - with_top_v))
+        heard_a += _by_annotator(ballot, code_v, heard_v)
+    return share_of(differing_a, heard_a)
+
+
+def _without_own(counts_vk: Ints, item_v: Ints, code_v: Ints, anonymous: bool) -> Ints:
+    """Take the votes of each vote's own annotator off the counts of its item, in place."""
+    n_labels = counts_vk.shape[1]
+    annotator_v, label_v = np.divmod(code_v, n_labels)
+    # Votes are sorted by item and annotator: those of one pair are neighbours, one vote unless repeats were kept.
+    fresh_v = (np.diff(item_v, prepend=-1) != 0) | (np.diff(annotator_v, prepend=-1) != 0)
+    if anonymous or fresh_v.all():
+        counts_vk[np.arange(len(code_v)), label_v] -= 1
+        return counts_vk
+    pair_v = np.cumsum(fresh_v) - 1
+    n_pairs = int(pair_v[-1]) + 1
+    own_pk = np.bincount(pair_v * n_labels + label_v, minlength=n_pairs * n_labels).reshape(n_pairs, n_labels)
+    counts_vk -= own_pk[pair_v]
+    return counts_vk
+
+
+def _by_annotator(ballot: Ballot, code_v: Ints, weight_v: Floats) -> Floats:
+    total_a = np.bincount(code_v // ballot.n_labels, weights=weight_v, minlength=ballot.n_annotators)
+    return total_a.astype(np.float64)
+
+
+def _chunks(ballot: Ballot) -> Iterator[tuple[Ints, Ints, Ints, Floats]]:
+    """Give the votes some items at a time: item, code, counts by item and label, how many items each stands for."""
+    n_labels = ballot.n_labels
+    for start in range(0, ballot.n_items, ITEMS_AT_ONCE):
+        stop = min(start + ITEMS_AT_ONCE, ballot.n_items)
+        item_v = np.repeat(np.arange(stop - start), ballot.votes_i[start:stop])
+        code_v = ballot.code_v[ballot.start_i[start] : ballot.start_i[stop]]
+        flat = np.bincount(item_v * n_labels + code_v % n_labels, minlength=(stop - start) * n_labels)
+        weight_v = np.repeat(ballot.count_i[start:stop], ballot.votes_i[start:stop])
+        yield item_v, code_v, flat.reshape(-1, n_labels), weight_v

@@ -1,0 +1,201 @@
+"""Why p is what it is: the prior's log-odds, then what each vote adds.
+
+Takes a run folder and the id of an item, gives an `Explanation` for every question put to it: the waterfall of the
+paper's first figure. With two labels the log-odds are those of the positive label; with more, those of the consensus
+label against the runner-up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from moral_entropy.errors import RunFolderError
+from moral_entropy.outliers.lookup import check_question, find_item
+from moral_entropy.runs.manifest import read_manifest
+from moral_entropy.runs.tables import read_table
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one vote adds to the log-odds, in nats.
+
+    Parameters
+    ----------
+    annotator, voted
+        Whose vote, and for which label; None for the prior's step, the first.
+    push, low, high
+        The log-likelihood ratio at the mode, and its interval over the draws (None without draws).
+    total
+        The log-odds after this step.
+    """
+
+    annotator: str | None
+    voted: str | None
+    push: float
+    low: float | None
+    high: float | None
+    total: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why the consensus on one item is what it is.
+
+    Parameters
+    ----------
+    question, part, item, domain, text
+        What was asked of what; `text` is None where there is none.
+    towards, against
+        The labels whose log-odds are explained.
+    steps
+        The prior, then every vote.
+    p_map, p, p_low, p_high
+        Probability of `towards` at the mode, over the draws, and its interval.
+    label, entropy
+        The consensus, and its entropy in nats.
+    clamped
+        Whether the item's label was given as evidence: then votes explain nothing.
+    of_several
+        Whether there are more than two labels: then the log-odds are not the whole of `p_map`.
+    """
+
+    question: str
+    part: str
+    item: str
+    domain: str | None
+    text: str | None
+    towards: str
+    against: str
+    steps: tuple[Step, ...]
+    p_map: float
+    p: float
+    p_low: float | None
+    p_high: float | None
+    label: str
+    entropy: float
+    clamped: bool
+    of_several: bool
+
+
+def explain_item(run: str | Path, item: str, *, question: str | None = None) -> list[Explanation]:
+    """Explain the consensus on one item, question by question.
+
+    Parameters
+    ----------
+    run
+        The run folder.
+    item
+        The item's id.
+    question
+        Explain only this question.
+    """
+    manifest = read_manifest(run)
+    where = find_item(run, item, check_question(manifest, question))
+    rows = read_table(run, "items", where=where)
+    votes = read_table(run, "votes", where=where)
+    texts = read_table(run, "texts", where=pl.col("item") == rows["item"][0]) if _has(run, "texts") else None
+    text = texts["text"][0] if texts is not None and texts.height else None
+    return [
+        _explain(run, manifest, row, votes.filter(question=row["question"]), text) for row in rows.iter_rows(named=True)
+    ]
+
+
+def _has(run: str | Path, table: str) -> bool:
+    return (Path(run) / f"{table}.parquet").is_file()
+
+
+def _explain(
+    run: str | Path, manifest: dict[str, Any], row: dict[str, Any], votes: pl.DataFrame, text: str | None
+) -> Explanation:
+    question, part = row["question"], row["part"]
+    fitted = [fit for fit in manifest["questions"] if (fit["question"], fit["part"]) == (question, part)]
+    if len(fitted) != 1:
+        msg = f"{run} has {len(fitted)} fits of {question!r} in its manifest. Run the audit again."
+        raise RunFolderError(msg)
+    labels = fitted[0]["labels"]
+    here = pl.col("question") == question
+    pushes = read_table(run, "pushes", where=here & (pl.col("part") == part))
+    if len(labels) == 2:
+        towards = fitted[0]["positive"]
+        against = labels[1 - labels.index(towards)]
+        steps = _binary_steps(pushes, votes)
+    else:
+        shares = read_table(run, "posterior", where=here & (pl.col("item") == row["item"])).sort(
+            "p", descending=True, maintain_order=True
+        )
+        towards = row["label"]
+        against = shares.filter(pl.col("class") != towards)["class"][0]
+        annotators = read_table(run, "annotators", where=here & (pl.col("part") == part))
+        steps = _general_steps(pushes, annotators, votes, towards, against)
+    facts = {name: row[name] for name in ("domain", "p_map", "p", "p_low", "p_high", "label", "entropy")}
+    clamped = bool(manifest.get("use_gold")) and row["p_map"] in (0.0, 1.0)
+    return Explanation(
+        question=question,
+        part=part,
+        item=str(row["item"]),
+        text=text,
+        towards=towards,
+        against=against,
+        steps=tuple(_summed(steps)),
+        clamped=clamped,
+        of_several=len(labels) > 2,
+        **facts,
+    )
+
+
+Push = tuple[str | None, str | None, float, float | None, float | None]
+"""Annotator, vote, push, low and high."""
+
+
+def _binary_steps(pushes: pl.DataFrame, votes: pl.DataFrame) -> list[Push]:
+    prior = pushes.filter(pl.col("annotator").is_null()).row(0, named=True)
+    cast = votes.join(pushes, left_on=["annotator", "label"], right_on=["annotator", "voted"], maintain_order="left")
+    bounds = cast.select(pl.col("annotator").cast(pl.String), "label", "push", "low", "high").rows()
+    return [(None, None, prior["push"], prior["low"], prior["high"]), *bounds]
+
+
+def _general_steps(
+    pushes: pl.DataFrame, annotators: pl.DataFrame, votes: pl.DataFrame, towards: str, against: str
+) -> list[Push]:
+    """Give the pushes towards one label against another, of more than two.
+
+    The rows of a confusion matrix are all but independent in the posterior, so the interval of a ratio follows from
+    those of its two probabilities. Of the prior only ratios to the first label are kept: its interval errs on the wide
+    side unless that label is one of the two.
+    """
+    nothing = (0.0, 0.0, 0.0)
+    of = {row[4]: row[5:8] for row in pushes.filter(pl.col("annotator").is_null()).rows()}
+    steps: list[Push] = [(None, None, *_difference(of.get(towards, nothing), of.get(against, nothing)))]
+    chance = {
+        (row["annotator"], row["true"], row["voted"]): tuple(
+            None if row[name] is None else math.log(max(row[name], 1e-300)) for name in ("probability", "low", "high")
+        )
+        for row in annotators.filter(pl.col("annotator").is_in(votes["annotator"].to_list())).iter_rows(named=True)
+    }
+    for _, _, annotator, voted in votes.rows():
+        pair = chance[annotator, towards, voted], chance[annotator, against, voted]
+        steps.append((str(annotator), voted, *_difference(*pair)))
+    return steps
+
+
+def _difference(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[float, float | None, float | None]:
+    """Subtract two figures with intervals, as if they were independent."""
+    (value, low, high), (value2, low2, high2) = one, other
+    push = value - value2
+    if low is None or low2 is None:
+        return push, None, None
+    below, above = math.hypot(value - low, high2 - value2), math.hypot(high - value, value2 - low2)
+    return push, push - below, push + above
+
+
+def _summed(steps: list[Push]) -> Iterator[Step]:
+    total = 0.0
+    for annotator, voted, push, low, high in steps:
+        total += push
+        yield Step(annotator, voted, push, low, high, total)

@@ -1,0 +1,177 @@
+"""Items worth a look: most in doubt, most at odds with a rule, most to be gained by one more vote.
+
+Takes the fits of one question and their entropies, gives every item's scores (`ItemScores`); ranks them by domain,
+each with its reason in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from moral_entropy.audit.rules import RULES, Rule
+from moral_entropy.consensus.result import QuestionFit
+from moral_entropy.entropy.parts import EVERYWHERE, EntropyParts
+from moral_entropy.outliers.next_votes import NOBODY, choose_votes
+from moral_entropy.outliers.ranking import first
+from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
+
+TOP, TOP_IN_DOMAIN = 100, 50
+"""Items a ranking keeps, of a whole question and of one domain of it."""
+
+ONE_MORE_VOTE = "one more vote"
+CONFLICT_RULES = ("any", "majority", "two-vote")
+"""Rules whose conflicts with the consensus are ranked, of two labels; of more it is the plurality."""
+
+
+@dataclass(frozen=True, eq=False)
+class ItemScores:
+    """Every item of one question, all parts of it one below the other. Axes: **i** item, **k** label.
+
+    Parameters
+    ----------
+    question, labels, positive
+        The question; `positive` is None where there are more than two labels.
+    item_i, domain_i
+        Row of `Votes.items`, and code of the domain.
+    counts_ik
+        Votes by label.
+    p_i, low_i, high_i, label_i
+        Probability and interval of the positive label (of more than two, of the consensus label), and that label.
+    entropy_i
+        Of the label, in nats.
+    answer_ri
+        By ranking "conflict:rule", the label each rule gives; `UNKNOWN` where it gives none.
+    score_ri
+        Scores by ranking; NaN where an item is not to be ranked.
+    annotator_i
+        Whose vote would tell most, by row of `Votes.annotators`; `NOBODY` where all have voted.
+    """
+
+    question: str
+    labels: tuple[str, ...]
+    positive: int | None
+    item_i: Ints
+    domain_i: Ints
+    counts_ik: Ints
+    p_i: Floats
+    low_i: Floats
+    high_i: Floats
+    label_i: Ints
+    entropy_i: Floats
+    answer_ri: dict[str, Ints]
+    score_ri: dict[str, Floats]
+    annotator_i: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """One ranking of items in one domain, by position in `ItemScores`, first things first."""
+
+    domain: str
+    ranking: str
+    at_n: Ints
+
+
+def score_items(votes: Votes, fits: Sequence[QuestionFit], parts: EntropyParts) -> ItemScores:
+    """Score every item of one question.
+
+    Parameters
+    ----------
+    votes
+        The votes behind the fits.
+    fits
+        All fits of one question.
+    parts
+        The entropies of their items, one fit below the other.
+    """
+    ballots = [fit.ballot for fit in fits]
+    positive = ballots[0].positive if ballots[0].n_labels == 2 else None
+    item_i = np.concatenate([ballot.item_i for ballot in ballots])
+    counts_ik = np.concatenate([ballot.counts_ik for ballot in ballots])
+    mean_ik = np.concatenate([fit.summary.mean_ik for fit in fits])
+    label_i = np.concatenate([fit.label_i for fit in fits]).astype(np.int64)
+    published_i = np.concatenate([ballot.published_i for ballot in ballots])
+    answers = _answers(counts_ik, published_i, positive)
+    gains = [_gain(votes, fit) for fit in fits]
+    # Doubt before the first vote is the prior's, and says nothing of the item.
+    doubts = {"entropy": parts.total_i, "aleatoric": parts.aleatoric_i, "epistemic": parts.epistemic_i}
+    score_ri = {name: np.where(counts_ik.any(axis=1), doubt_i, np.nan) for name, doubt_i in doubts.items()}
+    score_ri |= {name: _conflict(answer_i, label_i, mean_ik) for name, answer_i in answers.items()}
+    score_ri[ONE_MORE_VOTE] = np.concatenate([gain_i for gain_i, _ in gains])
+    about_i = label_i if positive is None else np.full(len(label_i), positive)
+    return ItemScores(
+        question=fits[0].question,
+        labels=ballots[0].labels,
+        positive=positive,
+        item_i=item_i,
+        domain_i=votes.domain_i[item_i],
+        counts_ik=counts_ik,
+        p_i=mean_ik[np.arange(len(item_i)), about_i],
+        low_i=np.concatenate([fit.summary.low_i for fit in fits]),
+        high_i=np.concatenate([fit.summary.high_i for fit in fits]),
+        label_i=label_i,
+        entropy_i=parts.total_i,
+        answer_ri=answers,
+        score_ri=score_ri,
+        annotator_i=np.concatenate([annotator_i for _, annotator_i in gains]),
+    )
+
+
+def rank_items(scores: ItemScores, domains: Sequence[str]) -> Iterator[Ranked]:
+    """Rank the items of a question by each score: all together, then by domain."""
+    for ranking, score_i in scores.score_ri.items():
+        yield Ranked(EVERYWHERE, ranking, first(score_i, TOP))
+    order_i = np.argsort(scores.domain_i, kind="stable")
+    codes, starts = np.unique(scores.domain_i[order_i], return_index=True)
+    for code, inside in zip(codes, np.split(order_i, starts[1:]), strict=True):
+        if code == UNKNOWN:
+            continue
+        for ranking, score_i in scores.score_ri.items():
+            yield Ranked(domains[code], ranking, inside[first(score_i[inside], TOP_IN_DOMAIN)])
+
+
+def _answers(counts_ik: Ints, published_i: Ints, positive: int | None) -> dict[str, Ints]:
+    """Give the label that each rule gives each item, by the name of its ranking."""
+    answers: dict[str, Ints] = {}
+    if positive is None:
+        top_ik = counts_ik == counts_ik.max(axis=1, keepdims=True)
+        # A tie is broken at random: there is no answer that could be at odds with anything.
+        answers["conflict:plurality"] = np.where(top_ik.sum(axis=1) == 1, counts_ik.argmax(axis=1), UNKNOWN)
+    else:
+        for name in CONFLICT_RULES:
+            answers[f"conflict:{name}"] = _answer(RULES[name], counts_ik, positive)
+    if (published_i != UNKNOWN).any():
+        answers["conflict:published"] = published_i.astype(np.int64)
+    return answers
+
+
+def _answer(rule: Rule, counts_ik: Ints, positive: int) -> Ints:
+    score_i = rule.scores(counts_ik, positive)
+    said_i = np.where(score_i == 1.0, positive, 1 - positive)
+    return np.where(np.isnan(score_i), UNKNOWN, said_i)
+
+
+def _conflict(answer_i: Ints, label_i: Ints, mean_ik: Floats) -> Floats:
+    """Give the posterior probability that the rule is wrong, NaN where it agrees with the consensus or is silent."""
+    wrong_i = 1.0 - mean_ik[np.arange(len(answer_i)), answer_i]
+    return np.where((answer_i == UNKNOWN) | (answer_i == label_i), np.nan, wrong_i)
+
+
+def _gain(votes: Votes, fit: QuestionFit) -> tuple[Floats, Ints]:
+    """Give every item's gain by one more vote and whose it would be; items of one pattern share both."""
+    ballot, patterns = fit.ballot, fit.patterns
+    first_r = np.empty(patterns.n_rows, dtype=np.int64)
+    first_r[patterns.row_i[::-1]] = np.arange(ballot.n_items)[::-1]
+    chosen = choose_votes(
+        fit.summary.mean_ik[first_r],
+        patterns.start_r,
+        patterns.code_v,
+        fit.confusion_akv,
+        ballot.votes_a,
+        repeats=votes.anonymous,
+    )
+    named_r = np.append(ballot.annotator_a.astype(np.int64), NOBODY)[chosen.annotator_i]
+    return chosen.gain_i[patterns.row_i], named_r[patterns.row_i]

@@ -1,0 +1,81 @@
+"""What a vote is worth: log-likelihood ratios of labels, from each annotator's confusion matrix.
+
+Takes a `QuestionFit`, gives the ratio at the mode and its interval over the draws. With two labels the posterior
+log-odds of an item are the prior's plus the pushes of its votes, so that a waterfall of them explains p.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from moral_entropy.audit.intervals import central_interval
+from moral_entropy.consensus.result import QuestionFit
+from moral_entropy.votes.table import Ballot, Floats
+
+ANNOTATORS_AT_ONCE = 512
+
+
+@dataclass(frozen=True, eq=False)
+class Pushes:
+    """Log-likelihood ratios of some labels against a baseline, in nats.
+
+    Axes: **a** annotator, **v**oted, **c** label spoken for (`classes`). The bounds are NaN without draws.
+
+    Parameters
+    ----------
+    classes
+        Indices of the labels spoken for.
+    push_avc, low_avc, high_avc
+        At the mode, and the interval over the draws.
+    """
+
+    classes: tuple[int, ...]
+    push_avc: Floats
+    low_avc: Floats
+    high_avc: Floats
+
+
+def spoken_for(ballot: Ballot) -> tuple[int, tuple[int, ...]]:
+    """Give the baseline label, and the labels that pushes speak for: the positive of two, all but the first of more.
+
+    Examples
+    --------
+    >>> from moral_entropy.votes.table import ballot_from_codes
+    >>> votes = {"item_v": [0], "annotator_v": [0], "label_v": [0]}
+    >>> spoken_for(ballot_from_codes("care", ("no", "yes"), **votes))
+    (0, (1,))
+    >>> spoken_for(ballot_from_codes("tone", ("anger", "joy", "none"), **votes))
+    (0, (1, 2))
+    """
+    if ballot.n_labels == 2:
+        return 1 - ballot.positive, (ballot.positive,)
+    return 0, tuple(range(1, ballot.n_labels))
+
+
+def prior_pushes(fit: QuestionFit, interval: float) -> Pushes:
+    """Give the prior log-odds, as the pushes of one annotator who only ever votes one way."""
+    return _pushes(fit.ballot, fit.prevalence_k[None, :, None], fit.prevalence_sk[:, None, :, None], interval)
+
+
+def vote_pushes(fit: QuestionFit, interval: float) -> Iterator[tuple[slice, Pushes]]:
+    """Give the pushes of every possible vote, some annotators at a time."""
+    for start in range(0, fit.ballot.n_annotators, ANNOTATORS_AT_ONCE):
+        chunk = slice(start, min(start + ANNOTATORS_AT_ONCE, fit.ballot.n_annotators))
+        yield chunk, _pushes(fit.ballot, fit.confusion_akv[chunk], fit.confusion_sakv[:, chunk], interval)
+
+
+def _pushes(ballot: Ballot, at_akv: Floats, draws_sakv: Floats, interval: float) -> Pushes:
+    base, classes = spoken_for(ballot)
+    push_avc = np.stack([np.log(at_akv[:, k]) - np.log(at_akv[:, base]) for k in classes], axis=-1)
+    if not len(draws_sakv):
+        none_avc = np.full_like(push_avc, np.nan)
+        return Pushes(classes, push_avc, none_avc, none_avc)
+    bounds_bavc = np.empty((2, *push_avc.shape))
+    for c, k in enumerate(classes):
+        ratio_sp = np.log(draws_sakv[:, :, k] / draws_sakv[:, :, base]).reshape(len(draws_sakv), -1)
+        bounds_bp = central_interval(np.ascontiguousarray(ratio_sp.T), interval)
+        bounds_bavc[..., c] = np.reshape(bounds_bp, (2, *push_avc.shape[:2]))
+    return Pushes(classes, push_avc, *bounds_bavc)

@@ -1,0 +1,188 @@
+"""What to have annotated next: items of a run folder by expected information gain, and by whom.
+
+Takes a run folder, gives a table; `without_formulas` makes its texts safe to open in a spreadsheet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from moral_entropy.errors import RunFolderError
+from moral_entropy.outliers.lookup import check_question, suggestion
+from moral_entropy.outliers.next_votes import NOBODY, choose_votes
+from moral_entropy.outliers.ranking import first
+from moral_entropy.runs.manifest import read_manifest
+from moral_entropy.runs.tables import read_table
+from moral_entropy.votes.table import Floats, Ints
+
+FORMULA = r"^[=+\-@\t\r]"
+"""How a cell begins that a spreadsheet would run."""
+
+QUEUE = pl.Schema(
+    {
+        "rank": pl.Int64(),
+        "question": pl.String(),
+        "item": pl.String(),
+        "domain": pl.String(),
+        "annotator": pl.String(),
+        "expected_gain": pl.Float64(),
+        "average_gain": pl.Float64(),
+        "entropy": pl.Float64(),
+        "p": pl.Float64(),
+        "n_votes": pl.Int64(),
+        "reason": pl.String(),
+    }
+)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    """One fit, as a run folder tells it. Axes: **i** item, **a** annotator, true **k**, **v**oted or vote."""
+
+    items: pl.DataFrame
+    annotators: pl.Series
+    p_ik: Floats
+    start_i: Ints
+    code_v: Ints
+    confusion_akv: Floats
+    votes_a: Ints
+
+
+def next_votes(
+    run: str | Path, n: int = 100, *, question: str | None = None, annotators: Sequence[str] = ()
+) -> pl.DataFrame:
+    """Give the items whose labels one more vote would settle most, most first, and whose vote that would be.
+
+    Parameters
+    ----------
+    run
+        The run folder.
+    n
+        How many items, over all questions.
+    question
+        Only this question.
+    annotators
+        Who can be asked; all by default.
+
+    Returns
+    -------
+    polars.DataFrame
+        Columns of `QUEUE`, and text where the run has texts; annotator is null where all have voted, and the gain is
+        then that of an average annotator.
+    """
+    manifest = read_manifest(run)
+    check_question(manifest, question)
+    fits = [_recall(run, fit) for fit in manifest["questions"] if question in (None, fit["question"])]
+    _check_annotators(fits, annotators)
+    pieces = [_queue(fitted, n, annotators, repeats=bool(manifest["anonymous"])) for fitted in fits]
+    queue = pl.concat(pieces).sort("expected_gain", descending=True, maintain_order=True).head(n)
+    queue = queue.with_columns(rank=pl.int_range(1, pl.len() + 1)).select(QUEUE.names())
+    if (Path(run) / "texts.parquet").is_file():
+        texts = read_table(run, "texts", where=pl.col("item").is_in(queue["item"].to_list()))
+        queue = queue.join(texts, on="item", how="left", maintain_order="left")
+    return queue
+
+
+def without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
+    """Put a ' before every text that a spreadsheet would take for a formula.
+
+    Examples
+    --------
+    >>> without_formulas(pl.DataFrame({"text": ["=1+1", "fine", "@me", None]}))["text"].to_list()
+    ["'=1+1", 'fine', "'@me", None]
+    """
+    cell = pl.col(pl.String)
+    return frame.with_columns(pl.when(cell.str.contains(FORMULA)).then("'" + cell).otherwise(cell).name.keep())
+
+
+def _check_annotators(fits: Sequence[_Fitted], wanted: Sequence[str]) -> None:
+    known = {name for fitted in fits for name in fitted.annotators.cast(pl.String).to_list()}
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        msg = (
+            f"{len(unknown)} of {len(wanted)} annotators never voted here. First: {unknown[0]!r}."
+            f"{suggestion(unknown[0], sorted(known))} Nothing is known of how they vote."
+        )
+        raise RunFolderError(msg)
+
+
+def _queue(fitted: _Fitted, n: int, annotators: Sequence[str], *, repeats: bool) -> pl.DataFrame:
+    allowed_a = _allowed(fitted.annotators, annotators)
+    chosen = choose_votes(
+        fitted.p_ik,
+        fitted.start_i,
+        fitted.code_v,
+        fitted.confusion_akv,
+        fitted.votes_a,
+        repeats=repeats,
+        allowed_a=allowed_a,
+    )
+    gain_i = chosen.gain_i if allowed_a is None else np.where(chosen.annotator_i == NOBODY, np.nan, chosen.gain_i)
+    at_n = first(gain_i, n)
+    names = fitted.annotators.cast(pl.String).extend_constant(None, 1)
+    who = names.gather(np.where(chosen.annotator_i[at_n] == NOBODY, len(names) - 1, chosen.annotator_i[at_n]))
+    rows = fitted.items[at_n].with_columns(
+        annotator=who, expected_gain=chosen.gain_i[at_n], average_gain=chosen.average_i[at_n]
+    )
+    return rows.with_columns(reason=pl.Series(_reasons(rows), dtype=pl.String), rank=pl.lit(0, dtype=pl.Int64))
+
+
+def _allowed(known: pl.Series, wanted: Sequence[str]) -> Any:
+    return known.cast(pl.String).is_in(list(wanted)).to_numpy() if wanted else None
+
+
+def _reasons(rows: pl.DataFrame) -> list[str]:
+    columns = rows.select("annotator", "expected_gain", "entropy", "p", "n_votes").rows()
+    return [
+        f"a vote by {who or 'someone new'} is expected to take {gain:.3f} of its {entropy:.3f} nats; p = {p:.2f} "
+        f"after {n_votes} vote{'s' * (n_votes != 1)}"
+        for who, gain, entropy, p, n_votes in columns
+    ]
+
+
+def _recall(run: str | Path, fit: dict[str, Any]) -> _Fitted:
+    """Read one fit back from the tables of its run folder."""
+    labels: list[str] = fit["labels"]
+    question = pl.col("question") == fit["question"]
+    here = question & (pl.col("part") == fit["part"])
+    columns = ("question", "item", "domain", "entropy", "p", "n_votes")
+    items = read_table(run, "items", where=here).select(columns)
+    cells = read_table(run, "annotators", where=here)
+    votes = read_table(run, "votes", where=question)
+    n_cells = len(labels) ** 2
+    who = cells["annotator"].gather_every(n_cells)
+    places = items.select("item").with_row_index("at")
+    coded = votes.join(places, on="item", how="inner").join(
+        who.to_frame().with_row_index("by"), on="annotator", how="inner"
+    )
+    at_v, by_v = coded["at"].to_numpy(), coded["by"].to_numpy().astype(np.int64)
+    order_v = np.argsort(at_v, kind="stable")
+    label_v = coded["label"].replace_strict(labels, range(len(labels)), return_dtype=pl.Int64).to_numpy()
+    return _Fitted(
+        items=items.with_columns(pl.col("n_votes").cast(pl.Int64)),
+        annotators=who,
+        p_ik=_shares(run, items, labels, fit, question),
+        start_i=np.searchsorted(at_v[order_v], np.arange(items.height + 1)),
+        code_v=(by_v * len(labels) + label_v)[order_v],
+        confusion_akv=cells["probability"].to_numpy().reshape(-1, len(labels), len(labels)),
+        votes_a=cells["n_votes"].gather_every(n_cells).to_numpy(),
+    )
+
+
+def _shares(run: str | Path, items: pl.DataFrame, labels: list[str], fit: dict[str, Any], question: pl.Expr) -> Floats:
+    if len(labels) == 2:
+        p_i = items["p"].to_numpy()
+        share_ik = np.stack([1.0 - p_i, p_i], axis=1)
+        return share_ik if fit["positive"] == labels[1] else share_ik[:, ::-1]
+    posterior = read_table(run, "posterior", where=question)
+    kept = posterior.join(items.select("item"), on="item", how="semi", maintain_order="left")
+    if kept.height != items.height * len(labels):
+        msg = f"{run} has {kept.height:,} rows of {fit['question']!r} in posterior, not {items.height * len(labels):,}."
+        raise RunFolderError(msg)
+    return kept["p"].to_numpy().reshape(-1, len(labels))

@@ -1,0 +1,75 @@
+"""Ranked things with their reasons: the rows of an outlier table as they are made.
+
+`first` finds the highest scores; `Rows` collects what was ranked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moral_entropy.votes.table import Floats
+
+ITEM, ANNOTATOR, WORD = "item", "annotator", "word"
+
+
+@dataclass(eq=False)
+class Rows:
+    """Rows of the outlier table, column by column."""
+
+    kind: list[str] = field(default_factory=list)
+    question: list[str] = field(default_factory=list)
+    domain: list[str] = field(default_factory=list)
+    name: list[str] = field(default_factory=list)
+    score: list[float] = field(default_factory=list)
+    reason: list[str] = field(default_factory=list)
+    ranking: list[str] = field(default_factory=list)
+    rank: list[int] = field(default_factory=list)
+
+    def add(
+        self,
+        where: tuple[str, str, str],
+        ranking: str,
+        names: Sequence[str],
+        scores: Sequence[float],
+        reasons: Sequence[str],
+    ) -> None:
+        """Add one ranking, first things first.
+
+        Parameters
+        ----------
+        where
+            Kind, question and domain.
+        ranking
+            What it is ranked by.
+        names, scores, reasons
+            A value for each thing.
+        """
+        n_rows = len(names)
+        for column, value in zip((self.kind, self.question, self.domain), where, strict=True):
+            column += [value] * n_rows
+        self.name += names
+        self.score += scores
+        self.reason += reasons
+        self.ranking += [ranking] * n_rows
+        self.rank += range(1, n_rows + 1)
+
+
+def first(score_i: Floats, n: int) -> NDArray[np.int64]:
+    """Give the positions of the `n` highest scores, highest first; of equal ones the earlier first, NaN never.
+
+    Examples
+    --------
+    >>> first(np.array([0.2, 0.7, np.nan, 0.7]), 2).tolist()
+    [1, 3]
+    """
+    at_i = np.flatnonzero(~np.isnan(score_i)) if n > 0 else np.empty(0, dtype=np.int64)
+    if len(at_i) > n:
+        # A full sort of a million scores for the first hundred would be a waste.
+        least = np.partition(score_i[at_i], len(at_i) - n)[len(at_i) - n]
+        above_i, equal_i = at_i[score_i[at_i] > least], at_i[score_i[at_i] == least]
+        at_i = np.sort(np.concatenate([above_i, equal_i[: n - len(above_i)]]))
+    return at_i[np.argsort(-score_i[at_i], kind="stable")]

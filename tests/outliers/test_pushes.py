@@ -1,0 +1,60 @@
+"""Pushes of votes: they add up to the posterior's log-odds, and their intervals are those of the draws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support import random_rows, votes_of
+
+from moral_entropy.consensus.fit import fit
+from moral_entropy.outliers import pushes as module
+from moral_entropy.outliers.pushes import prior_pushes, spoken_for, vote_pushes
+
+
+def fitted(n_labels=2, positive=None, draws=40):
+    rows = random_rows(np.random.default_rng(8), 60, 5, n_labels)
+    return fit(votes_of(rows, n_labels, n_items=61, positive=positive), draws=draws, seed=2).fits[0]
+
+
+def all_pushes(one, interval=0.9):
+    return np.concatenate([pushes.push_avc for _, pushes in vote_pushes(one, interval)])
+
+
+@pytest.mark.parametrize(("n_labels", "positive"), [(2, 1), (2, 0), (3, None)])
+def test_prior_and_pushes_add_up_to_the_log_odds_of_the_mode(n_labels, positive):
+    one = fitted(n_labels, positive)
+    ballot = one.ballot
+    base, classes = spoken_for(ballot)
+    prior_c, push_avc = prior_pushes(one, 0.9).push_avc[0, 0], all_pushes(one)
+    for i in range(ballot.n_items):
+        total_c = prior_c.copy()
+        for code in ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]]:
+            total_c += push_avc[code // n_labels, code % n_labels]
+        odds_c = np.log(one.posterior_ik[i, list(classes)]) - np.log(one.posterior_ik[i, base])
+        np.testing.assert_allclose(total_c, odds_c, rtol=1e-9, atol=1e-9)
+
+
+def test_intervals_are_quantiles_of_the_draws_one_by_one():
+    one = fitted(3)
+    [(chunk, pushes)] = vote_pushes(one, 0.8)
+    assert (chunk.start, chunk.stop) == (0, 5)
+    for a, v, c in np.ndindex(5, 3, 2):
+        ratios = [np.log(draw[a, c + 1, v]) - np.log(draw[a, 0, v]) for draw in one.confusion_sakv]
+        bounds = [pushes.low_avc[a, v, c], pushes.high_avc[a, v, c]]
+        np.testing.assert_allclose(bounds, np.quantile(ratios, [0.1, 0.9]), rtol=1e-9)
+    prior = prior_pushes(one, 0.8)
+    ratios = np.log(one.prevalence_sk[:, 2]) - np.log(one.prevalence_sk[:, 0])
+    np.testing.assert_allclose([prior.low_avc[0, 0, 1], prior.high_avc[0, 0, 1]], np.quantile(ratios, [0.1, 0.9]))
+
+
+def test_chunks_change_nothing(monkeypatch):
+    one = fitted()
+    whole = all_pushes(one)
+    monkeypatch.setattr(module, "ANNOTATORS_AT_ONCE", 2)
+    assert len(list(vote_pushes(one, 0.9))) == 3
+    np.testing.assert_array_equal(all_pushes(one), whole)
+
+
+def test_without_draws_there_is_no_interval():
+    [(_, pushes)] = vote_pushes(fitted(draws=0), 0.9)
+    assert np.isnan(pushes.low_avc).all() and np.isfinite(pushes.push_avc).all()
