@@ -1,0 +1,93 @@
+"""`moral-entropy next`: what to have annotated next, and by whom."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer import Argument, Option
+
+from moral_entropy.cli.parse import names
+from moral_entropy.errors import UsageError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Run = Annotated[str, Argument(metavar="RUN", help="A run folder, as audit wrote it.")]
+Number = Annotated[int, Option("--number", "-n", min=1, help="How many items.")]
+Out = Annotated[Path | None, Option("--out", "-o", metavar="FILE", help="Write a CSV file instead.")]
+Question = Annotated[str | None, Option("--question", help="Only this question.")]
+Annotators = Annotated[str | None, Option("--annotators", metavar="A,B,…", help="Who can be asked; all if not given.")]
+Force = Annotated[bool, Option("--force", help="Replace the file if it is there.")]
+Json = Annotated[bool, Option("--json", help="Print a JSON list instead of a table.")]
+Debug = Annotated[bool, Option("--debug", help="Show the traceback of an error.")]
+
+
+def next_items(
+    run: Run,
+    number: Number = 100,
+    out: Out = None,
+    question: Question = None,
+    annotators: Annotators = None,
+    force: Force = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """List the items that one more vote would settle most, and whose vote that would be.
+
+    Example: moral-entropy next run/ -n 100 -o queue.csv
+    """
+    asked = names("--annotators", annotators)
+    if out is not None and out.exists() and not force:
+        msg = f"{out} exists. Choose another file with -o, or replace it with --force."
+        raise UsageError(msg)
+    from moral_entropy.outliers.queue import next_votes, without_formulas
+
+    queue = next_votes(run, number, question=question, annotators=asked)
+    if out is not None:
+        from moral_entropy.votes.whole_file import whole_file
+
+        with whole_file(out) as partial:
+            without_formulas(queue).write_csv(partial)
+    if json:
+        from json import dumps
+
+        typer.echo(dumps(queue.to_dicts(), indent=2))
+    elif out is None:
+        typer.echo("\n".join(queue_lines(queue)))
+    else:
+        typer.echo(
+            f"{out}: {queue.height:,} votes to ask for, expected to tell {queue['expected_gain'].sum():.1f} nats"
+        )
+
+
+def queue_lines(queue: pl.DataFrame) -> list[str]:
+    """Give the queue as lines of text, columns as wide as they need to be."""
+    from moral_entropy.cli.waterfall import shown
+
+    heads = ("rank", "gain", "average", "entropy", "p", "votes", "question", "item", "annotator")
+    rows = [
+        (
+            f"{row['rank']}",
+            f"{row['expected_gain']:.3f}",
+            f"{row['average_gain']:.3f}",
+            f"{row['entropy']:.3f}",
+            f"{row['p']:.2f}",
+            f"{row['n_votes']}",
+            shown(row["question"], 20),
+            shown(str(row["item"]), 40),
+            shown(str(row["annotator"] or "(someone new)"), 30),
+        )
+        for row in queue.iter_rows(named=True)
+    ]
+    wide = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    # Figures to the right, names to the left.
+    lines = [
+        "  ".join(
+            cell.rjust(size) if n < 6 else cell.ljust(size)
+            for n, (cell, size) in enumerate(zip(row, wide, strict=True))
+        )
+        for row in [heads, *rows]
+    ]
+    return [line.rstrip() for line in lines]

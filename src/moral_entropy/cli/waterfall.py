@@ -1,0 +1,137 @@
+"""An explanation → lines of text: the waterfall of an item's log-odds.
+
+Block characters on a terminal that can show them, plain ASCII elsewhere. Whatever came with the data is shown as it
+reads, never acted upon: characters that move the cursor or turn the writing round are spelt out.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from moral_entropy.outliers.explain import Explanation, Step
+
+LONGEST_TEXT, LONGEST_NAME = 400, 24
+NARROWEST, WIDEST = 60, 120
+
+
+class Marks(NamedTuple):
+    """What bars are drawn with: towards the label, away from it, zero, and what cuts a text short."""
+
+    towards: str
+    away: str
+    zero: str
+    cut: str
+    dot: str
+
+
+BLOCKS, ASCII = Marks("█", "░", "│", "…", "·"), Marks("#", "=", "|", "...", "-")
+
+
+def marks_for_output(*, plain: bool) -> Marks:
+    """Choose the characters that standard output can show."""
+    encoding = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "")
+    return BLOCKS if sys.stdout.isatty() and encoding == "utf8" and not plain else ASCII
+
+
+def shown(text: str, most: int, cut: str = "...") -> str:
+    r"""Give a text on one line, with everything that is not printable spelt out.
+
+    Examples
+    --------
+    >>> shown("red \x1b[31m\nalert", 40)
+    'red \\x1b[31m\\nalert'
+    """
+    short = text if len(text) <= most else text[:most] + cut
+    line = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in short)
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return line.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def waterfall_lines(told: Explanation, marks: Marks, width: int | None = None) -> list[str]:
+    """Give the lines that explain one item on one question.
+
+    Parameters
+    ----------
+    told
+        The explanation.
+    marks
+        What to draw with.
+    width
+        Of the window; asked of the terminal by default.
+    """
+    width = min(max(width or shutil.get_terminal_size().columns, NARROWEST), WIDEST)
+    names = [_name(step, marks) for step in told.steps]
+    widest = max(map(len, names))
+    heads = [f"{name:<{widest}} {_figures(step)}" for name, step in zip(names, told.steps, strict=True)]
+    bars = _bars(told.steps, max(width - len(heads[0]) - 2, 10), marks)
+    title = f"{'':<{widest}} {'push':>6}  {'interval':^16}  {'sum':>6}"
+    towards, against = shown(told.towards, LONGEST_NAME), shown(told.against, LONGEST_NAME)
+    return [
+        *_about(told, marks),
+        f"log-odds of {towards} against {against}, in nats: {marks.towards} adds to them, {marks.away} takes from them",
+        "",
+        title,
+        *(f"{head}  {bar}".rstrip() for head, bar in zip(heads, bars, strict=True)),
+        "",
+        *_outcome(told, towards, against),
+    ]
+
+
+def _about(told: Explanation, marks: Marks) -> list[str]:
+    n_votes = len(told.steps) - 1
+    facts = [told.question, *([told.part] if told.part else []), f"item {told.item}", *([told.domain or ""])]
+    facts = [shown(fact, 60, marks.cut) for fact in facts if fact]
+    line = f" {marks.dot} ".join([*facts, f"{n_votes} vote{'s' * (n_votes != 1)}"])
+    return [line, *([f'  "{shown(told.text, LONGEST_TEXT, marks.cut)}"'] if told.text else [])]
+
+
+def _name(step: Step, marks: Marks) -> str:
+    if step.annotator is None:
+        return "prior"
+    who = shown(step.annotator, LONGEST_NAME, marks.cut)
+    return f"{who}: {shown(step.voted or '', LONGEST_NAME, marks.cut)}"
+
+
+def _figures(step: Step) -> str:
+    bounds = "" if step.low is None or step.high is None else f"[{step.low:+.2f}, {step.high:+.2f}]"
+    return f"{step.push:>+6.2f}  {bounds:^16}  {step.total:>+6.2f}"
+
+
+def _bars(steps: tuple[Step, ...], width: int, marks: Marks) -> list[str]:
+    """Draw every step from the sum before it to the sum after it, on one scale that holds zero."""
+    sums = [0.0, *(step.total for step in steps)]
+    low, high = min(sums), max(sums)
+
+    def column(value: float) -> int:
+        return round((value - low) / ((high - low) or 1.0) * (width - 1))
+
+    bars = []
+    for before, after in pairwise(sums):
+        cells = [" "] * width
+        first, last = sorted((column(before), column(after)))
+        cells[first : last + 1] = [marks.towards if after >= before else marks.away] * (last + 1 - first)
+        cells[column(0.0)] = marks.zero
+        bars.append("".join(cells))
+    return bars
+
+
+def _outcome(told: Explanation, towards: str, against: str) -> list[str]:
+    total = told.steps[-1].total
+    label = shown(told.label, LONGEST_NAME)
+    if told.clamped:
+        lines = [
+            f"the label of this item was given as evidence: p({towards}) = {told.p_map:.0f} whatever the votes say"
+        ]
+    elif told.of_several:
+        lines = [f"at the mode p({towards}) = {told.p_map:.3f}: log-odds {total:+.2f} against {against}"]
+    else:
+        lines = [f"at the mode p({towards}) = 1 / (1 + exp({-total:.2f})) = {told.p_map:.3f}"]
+    bounds = "" if told.p_low is None else f" [{told.p_low:.3f}, {told.p_high:.3f}]"
+    lines.append(
+        f"over the draws p({towards}) = {told.p:.3f}{bounds}; consensus {label}, entropy {told.entropy:.3f} nats"
+    )
+    return lines

@@ -1,0 +1,166 @@
+"""`moral-entropy explain`: the steps add up, hostile texts do nothing, unknown ids are answered."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import numpy as np
+import polars as pl
+import pytest
+
+from moral_entropy.cli.waterfall import ASCII, BLOCKS, marks_for_output, shown, waterfall_lines
+from moral_entropy.outliers.explain import Explanation, Step, explain_item
+from moral_entropy.runs.tables import read_table
+
+
+@pytest.fixture
+def audited(run):
+    assert run("audit", "votes.csv", "-o", "run", "--draws", 50, "--quiet")[0] == 0
+
+
+def logit(p):
+    return np.log(p / (1 - p))
+
+
+def test_steps_add_up_to_the_logit_of_p_map(audited):
+    items = read_table("run", "items").filter(question="care")
+    for item, p_map, n_votes in items.select("item", "p_map", "n_votes").rows()[:40]:
+        [told] = explain_item("run", item, question="care")
+        assert len(told.steps) == n_votes + 1 and told.steps[0].annotator is None
+        total = 0.0
+        for step in told.steps:
+            total += step.push
+            assert step.total == pytest.approx(total, abs=1e-12) and step.low <= step.push + 0.5
+        assert total == pytest.approx(logit(p_map), rel=1e-9, abs=1e-9)
+        assert told.p_map == p_map and (told.towards, told.against) == ("1", "0")
+
+
+def test_a_waterfall_for_every_question_or_one(run, audited):
+    code, out, err = run("explain", "run", "t003")
+    assert (code, err) == (0, "")
+    assert "care - item t003 - Sandy" in out and "fairness - item t003 - Sandy" in out
+    assert out.count("prior") == 2 and out.isascii()
+    assert "fairness" not in run("explain", "run", "t003", "--question", "care")[1]
+
+
+def test_json_is_the_explanation(run, audited):
+    code, out, _ = run("explain", "run", "t003", "--question", "care", "--json")
+    [told] = json.loads(out)
+    [row] = read_table("run", "items").filter(question="care", item="t003").to_dicts()
+    assert code == 0
+    assert told["p"] == row["p"] and told["label"] == row["label"] and not told["clamped"]
+    assert told["steps"][-1]["total"] == pytest.approx(logit(row["p_map"]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("t0031",), "no item 't0031' among 82 in run. Did you mean 't003'"),
+        (("nowhere",), "no item 'nowhere' among 82 in run. First: 't000'"),
+        (("t003", "--question", "cares"), "no question 'cares'. Did you mean 'care'?"),
+    ],
+)
+def test_what_is_unknown_is_answered(run, audited, arguments, text):
+    code, out, err = run("explain", "run", *arguments)
+    assert (code, out) == (1, "")
+    assert text in err and err.count("\n") == 1
+
+
+def test_a_folder_that_is_no_run(run):
+    code, _, err = run("explain", "nowhere", "t003")
+    assert code == 1 and "no run folder" in err
+
+
+def three_labels(path, n_items=60):
+    draw = random.Random(2)
+    lines = ["item,annotator,label,text"]
+    for item in range(n_items):
+        truth = draw.randrange(3)
+        for name in "abcd":
+            label = truth if draw.random() < 0.7 else draw.randrange(3)
+            lines.append(f'{item},{name},{"rgb"[label]},"=evil() \x1b[31m{item}"')
+    path.write_text("\n".join(lines) + "\n")
+
+
+def test_of_more_labels_the_consensus_against_the_runner_up(run, folder):
+    three_labels(folder / "colours.csv")
+    assert run("audit", "colours.csv", "-o", "run", "--draws", 80, "--quiet")[0] == 0
+    posterior = read_table("run", "posterior")
+    for item in range(20):
+        [told] = explain_item("run", str(item))
+        at_mode = dict(posterior.filter(pl.col("item") == item).select("class", "p_map").rows())
+        shares = dict(posterior.filter(pl.col("item") == item).select("class", "p").rows())
+        assert [told.towards, told.against] == sorted(shares, key=shares.get, reverse=True)[:2]
+        assert told.steps[-1].total == pytest.approx(np.log(at_mode[told.towards] / at_mode[told.against]), abs=1e-9)
+        assert all(step.low < step.push < step.high for step in told.steps[1:])
+    code, out, _ = run("explain", "run", "7")
+    assert code == 0 and "\x1b" not in out and "=evil() \\x1b[31m7" in out
+
+
+def test_intervals_of_ratios_of_more_labels_are_near_those_of_the_draws(folder):
+    from moral_entropy.pipeline.audit import run_audit
+    from moral_entropy.pipeline.options import AuditOptions, FitOptions
+
+    three_labels(folder / "colours.csv", n_items=200)
+    one = run_audit("colours.csv", "run", AuditOptions(fit=FitOptions(draws=2_000)))
+    [fit] = one.consensus.fits
+    told = explain_item("run", "5")[0]
+    towards, against = (fit.ballot.labels.index(label) for label in (told.towards, told.against))
+    for step in told.steps[1:]:
+        a, v = "abcd".index(step.annotator), fit.ballot.labels.index(step.voted)
+        ratio_s = np.log(fit.confusion_sakv[:, a, towards, v] / fit.confusion_sakv[:, a, against, v])
+        low, high = np.quantile(ratio_s, [0.05, 0.95])
+        assert abs(step.low - low) < 0.25 * (high - low) and abs(step.high - high) < 0.25 * (high - low)
+
+
+def test_an_item_of_known_label_is_not_explained_by_votes(run, folder):
+    rows = [f"{i},{a},{int((i + len(a)) % 2)},{i % 2 if i < 3 else ''}" for i in range(20) for a in ("x", "yy", "zzz")]
+    (folder / "gold.csv").write_text("\n".join(["item,annotator,label,gold", *rows]) + "\n")
+    assert run("audit", "gold.csv", "-o", "run", "--gold-as-evidence", "--draws", 20, "--quiet")[0] == 0
+    assert explain_item("run", "1")[0].clamped and not explain_item("run", "9")[0].clamped
+    assert "given as evidence" in run("explain", "run", "1")[1]
+
+
+def told(*pushes):
+    steps, total = [], 0.0
+    for n, push in enumerate(pushes):
+        total += push
+        steps.append(Step(f"a{n}" if n else None, "1" if n else None, push, push - 0.1, push + 0.1, total))
+    return Explanation("q", "", "i", None, None, "1", "0", tuple(steps), 0.5, 0.5, 0.4, 0.6, "1", 0.69, False, False)
+
+
+def test_bars_run_from_sum_to_sum():
+    lines = waterfall_lines(told(-2.0, 1.0, 3.0), BLOCKS, width=100)
+    bars = [line for line in lines if "│" in line]
+    filled = [sum(line.count(mark) for mark in "█░") for line in bars]
+    assert "░" in bars[0] and "█" not in bars[0] and "█" in bars[1] and "█" in bars[2]
+    # Lengths are as 2 : 1 : 3 but for the column that shows zero and rounding.
+    assert filled[2] == pytest.approx(3 * filled[1], abs=4) and filled[0] == pytest.approx(2 * filled[1], abs=4)
+    assert all(len(line) <= 100 for line in lines)
+    assert len({line.index("│") for line in bars}) == 1
+
+
+def test_plain_characters_where_nobody_watches():
+    assert marks_for_output(plain=False) == ASCII
+    assert all(line.isascii() for line in waterfall_lines(told(0.5, -0.5), ASCII, width=80))
+
+
+def test_block_characters_on_a_terminal_that_knows_utf_8(monkeypatch):
+    import sys
+
+    class Terminal:
+        encoding = "UTF-8"
+
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    assert marks_for_output(plain=False) == BLOCKS and marks_for_output(plain=True) == ASCII
+
+
+def test_texts_are_shown_and_not_acted_upon():
+    hostile = "\x1b[2J\x07 \u202eevil\u202c \r\n<script>alert(1)</script> {{x}} [bold]"
+    line = shown(hostile, 200)
+    assert line.isprintable() and "<script>alert(1)</script> {{x}} [bold]" in line and "\\u202e" in line
+    assert len(shown("x" * 100_000, 50)) == 53
