@@ -23,7 +23,7 @@ DENSE = 6_000
 KRYLOV = 128
 """Directions in which annotators' coupling is resolved beyond `DENSE`; each costs a pass over the votes."""
 
-KRYLOV_VOTES = 4e9
+KRYLOV_VOTES = 5e8
 """Votes times directions that are spent on it at most."""
 
 LEAST_INFORMATION = 1e-3

@@ -92,7 +92,7 @@ def score_items(votes: Votes, fits: Sequence[QuestionFit], parts: EntropyParts) 
     item_i = np.concatenate([ballot.item_i for ballot in ballots])
     counts_ik = np.concatenate([ballot.counts_ik for ballot in ballots])
     mean_ik = np.concatenate([fit.summary.mean_ik for fit in fits])
-    label_i = np.concatenate([fit.label_i for fit in fits]).astype(np.int64)
+    label_i = np.concatenate([fit.label_i for fit in fits])
     published_i = np.concatenate([ballot.published_i for ballot in ballots])
     answers = _answers(counts_ik, published_i, positive)
     gains = [_gain(votes, fit) for fit in fits]
@@ -101,7 +101,7 @@ def score_items(votes: Votes, fits: Sequence[QuestionFit], parts: EntropyParts) 
     score_ri = {name: np.where(counts_ik.any(axis=1), doubt_i, np.nan) for name, doubt_i in doubts.items()}
     score_ri |= {name: _conflict(answer_i, label_i, mean_ik) for name, answer_i in answers.items()}
     score_ri[ONE_MORE_VOTE] = np.concatenate([gain_i for gain_i, _ in gains])
-    about_i = label_i if positive is None else np.full(len(label_i), positive)
+    p_i = mean_ik[:, positive] if positive is not None else mean_ik[np.arange(len(item_i)), label_i]
     return ItemScores(
         question=fits[0].question,
         labels=ballots[0].labels,
@@ -109,7 +109,7 @@ def score_items(votes: Votes, fits: Sequence[QuestionFit], parts: EntropyParts) 
         item_i=item_i,
         domain_i=votes.domain_i[item_i],
         counts_ik=counts_ik,
-        p_i=mean_ik[np.arange(len(item_i)), about_i],
+        p_i=p_i,
         low_i=np.concatenate([fit.summary.low_i for fit in fits]),
         high_i=np.concatenate([fit.summary.high_i for fit in fits]),
         label_i=label_i,
@@ -144,14 +144,15 @@ def _answers(counts_ik: Ints, published_i: Ints, positive: int | None) -> dict[s
         for name in CONFLICT_RULES:
             answers[f"conflict:{name}"] = _answer(RULES[name], counts_ik, positive)
     if (published_i != UNKNOWN).any():
-        answers["conflict:published"] = published_i.astype(np.int64)
+        answers["conflict:published"] = published_i
     return answers
 
 
 def _answer(rule: Rule, counts_ik: Ints, positive: int) -> Ints:
     score_i = rule.scores(counts_ik, positive)
-    said_i = np.where(score_i == 1.0, positive, 1 - positive)
-    return np.where(np.isnan(score_i), UNKNOWN, said_i)
+    said_i = np.where(score_i == 1.0, positive, 1 - positive).astype(np.int16)
+    said_i[np.isnan(score_i)] = UNKNOWN
+    return said_i
 
 
 def _conflict(answer_i: Ints, label_i: Ints, mean_ik: Floats) -> Floats:

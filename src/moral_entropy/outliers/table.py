@@ -89,11 +89,12 @@ def find_outliers(consensus: Consensus, parts: EntropyParts | None = None, *, ad
 
 
 def _by_question(consensus: Consensus, parts: EntropyParts) -> Iterator[tuple[list[QuestionFit], EntropyParts]]:
-    """Give the fits of each question, and the entropies of their items; parts of a question are neighbours."""
+    """Give the fits of each question, and the entropies of their items."""
     ends = np.cumsum([0, *(fit.ballot.n_items for fit in consensus.fits)])
     for question in dict.fromkeys(fit.question for fit in consensus.fits):
         at = [f for f, fit in enumerate(consensus.fits) if fit.question == question]
-        rows = np.concatenate([np.arange(ends[f], ends[f + 1]) for f in at])
+        # Parts of a question are neighbours: a slice takes no memory, however many items there are.
+        rows = slice(ends[at[0]], ends[at[-1] + 1])
         some = EntropyParts(parts.total_i[rows], parts.aleatoric_i[rows], parts.epistemic_i[rows])
         yield [consensus.fits[f] for f in at], some
 
