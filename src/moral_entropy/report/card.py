@@ -1,0 +1,199 @@
+"""Run folder → a dataset card: how the labels were made, how sure they are, what rules would have done.
+
+Markdown with YAML on top, as model and data hubs read it, and the same facts as Croissant (JSON-LD for data sets).
+Names from the data are escaped, since hubs render Markdown.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from moral_entropy import __version__
+from moral_entropy.report.cautions import cautions
+from moral_entropy.report.data import shown_title
+from moral_entropy.report.files import replace_text
+from moral_entropy.report.run import Run, open_run
+from moral_entropy.report.sums import item_sums
+from moral_entropy.report.verdict import give_verdict
+
+CARD, CROISSANT = "dataset-card.md", "croissant.json"
+ALL = "(all)"
+RATES = ("fpr", "fnr", "fdr")
+SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+
+FIELDS = {
+    "question": ("sc:Text", "the question"),
+    "item": ("sc:Text", "id of the item"),
+    "domain": ("sc:Text", "where the item comes from"),
+    "n_votes": ("sc:Integer", "votes on the item"),
+    "n_positive": ("sc:Integer", "votes for the positive label, with more than two labels for the consensus"),
+    "p": ("sc:Float", "posterior probability of the positive label, with more than two labels of the consensus"),
+    "p_low": ("sc:Float", "lower bound of its interval"),
+    "p_high": ("sc:Float", "upper bound of its interval"),
+    "label": ("sc:Text", "the consensus label"),
+    "entropy": ("sc:Float", "entropy of the label's distribution, in nats"),
+    "aleatoric": ("sc:Float", "the part that stays with the annotators known, in nats"),
+    "epistemic": ("sc:Float", "the rest, in nats"),
+}
+
+
+def write_card(path: str | Path) -> list[Path]:
+    """Write the dataset card and its Croissant into a run folder and give their paths."""
+    run = open_run(path)
+    card, croissant = run.path / CARD, run.path / CROISSANT
+    replace_text(card, dataset_card(run))
+    replace_text(croissant, json.dumps(croissant_facts(run), indent=2, ensure_ascii=False) + "\n")
+    return [card, croissant]
+
+
+def dataset_card(run: Run, *, data_file: str | None = None) -> str:
+    """Give the card of a run.
+
+    Parameters
+    ----------
+    run
+        The run.
+    data_file
+        Where the rows lie, relative to the card; named in the YAML for `datasets.load_dataset`.
+    """
+    return "\n".join([*_front_matter(run, data_file), "", *_body(run)]) + "\n"
+
+
+def croissant_facts(run: Run) -> dict[str, Any]:
+    """Give the card as Croissant: one Parquet file, its columns, and how the labels came about."""
+    fields = [
+        {"@type": "cr:Field", "@id": f"items/{name}", "name": name, "description": meaning, "dataType": kind,
+         "source": {"fileObject": {"@id": "items.parquet"}, "extract": {"column": name}}}
+        for name, (kind, meaning) in FIELDS.items()
+    ]  # fmt: skip
+    file = {"@type": "cr:FileObject", "@id": "items.parquet", "name": "items.parquet",
+            "contentUrl": "items.parquet", "encodingFormat": "application/vnd.apache.parquet"}  # fmt: skip
+    return {
+        "@context": {"@vocab": "https://schema.org/", "sc": "https://schema.org/",
+                     "cr": "http://mlcommons.org/croissant/", "rai": "http://mlcommons.org/croissant/RAI/"},
+        "@type": "sc:Dataset",
+        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        "name": shown_title(run),
+        "description": f"Consensus labels of {run.manifest['items']:,} items with their entropy and audit.",
+        "distribution": [file],
+        "recordSet": [{"@type": "cr:RecordSet", "@id": "items", "name": "items", "field": fields}],
+        "rai:dataAnnotationProtocol": _protocol(run),
+        "rai:dataAnnotationAnalysis": " ".join(_analysis(run)),
+        "rai:annotationsPerItem": f"{run.manifest['votes'] / max(_n_rows(run), 1):.2f} on average, per question",
+        "rai:machineAnnotationTools": [f"moral-entropy {__version__}"],
+    }  # fmt: skip
+
+
+def markdown(text: object) -> str:
+    r"""Make a text from the data inert in Markdown.
+
+    Examples
+    --------
+    >>> print(markdown("a|b <script>"))
+    a\|b &lt;script&gt;
+    """
+    plain = re.sub(r"\s+", " ", str(text)).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*_\[\]#|~])", r"\\\1", plain)
+
+
+def _front_matter(run: Run, data_file: str | None) -> list[str]:
+    n = int(run.manifest["items"])
+    size = next((name for most, name in SIZES if n < most), "n>1M")
+    # A JSON text is a YAML text, whatever is in it.
+    facts: dict[str, Any] = {
+        "pretty_name": f"{shown_title(run)} with consensus labels",
+        "task_categories": ["text-classification"],
+        "size_categories": [size],
+        "tags": ["annotator-disagreement", "soft-labels", "moral-entropy"],
+    }
+    if data_file:
+        facts["configs"] = [{"config_name": "default", "data_files": [{"split": "train", "path": data_file}]}]
+    return ["---", *(f"{name}: {json.dumps(value)}" for name, value in facts.items()), "---"]
+
+
+def _body(run: Run) -> Iterator[str]:
+    yield f"# {markdown(shown_title(run))}: how the labels were made"
+    yield ""
+    yield _protocol(run)
+    yield ""
+    yield " ".join(markdown(sentence) for sentence in _analysis(run))
+    yield ""
+    yield "## Entropy of the labels, nats"
+    yield ""
+    yield from _table(_entropy(run))
+    yield ""
+    yield "## What common rules would have done"
+    yield ""
+    yield f"Rates against the consensus, pooled over questions and domains, with {run.interval:.0%} intervals."
+    yield "FPR: of the consensus' no, called yes. FNR: of its yes, missed. FDR: of the rule's yes, consensus no."
+    yield ""
+    yield from _table(_rates(run))
+    yield ""
+    yield "## Known limits"
+    yield ""
+    found = cautions(run, item_sums(run))
+    yield from (f"- **{one.severity}**: {markdown(one.title)}. {markdown(one.meaning)}" for one in found)
+    yield "- Votes are taken to be independent given the label; where annotators share a blind spot, p is too sure."
+
+
+def _protocol(run: Run) -> str:
+    m = run.manifest
+    priors = m["priors"]
+    return (
+        f"{m['votes']:,} votes by {m['annotators']:,} annotators on {m['items']:,} items were pooled with a Bayesian "
+        "Dawid–Skene model: one true label an item, a confusion matrix an annotator, Dirichlet priors on both "
+        f"(prevalence {json.dumps(priors['prevalence'])}, confusion rows {priors['diagonal']:g} on the diagonal and "
+        f"{priors['off_diagonal']:g} off it). p is the posterior probability averaged over {m['draws']:,} draws around "
+        f"the mode (seed {m['seed']}). Made by moral-entropy {m['version']} from an input with SHA-256 "
+        f"{m['input']['sha256'] or '(none: a dataframe)'}."
+    )
+
+
+def _analysis(run: Run) -> list[str]:
+    sums = item_sums(run)
+    verdict = give_verdict(run, sums, cautions(run, sums))
+    return ["Can the labels be shipped?", verdict.answer, verdict.text]
+
+
+def _entropy(run: Run) -> pl.DataFrame:
+    rows = run.frame("entropy").filter(domain=ALL)
+    shown = [pl.col(name).round(4) for name in ("total", "aleatoric", "epistemic")]
+    return rows.select("question", pl.col("n_items").alias("items"), *shown)
+
+
+def _rates(run: Run) -> pl.DataFrame:
+    rows = run.frame("audit").filter(pl.col("metric").is_in(RATES), domain=ALL, reference="consensus", label=ALL)
+    rows = rows.filter(pl.col("question") == ALL)
+    cells = [
+        {"rule": row["rule"], "metric": row["metric"], "shown": _percent(row["value"], row["low"], row["high"])}
+        for row in rows.iter_rows(named=True)
+    ]
+    frame = pl.DataFrame(cells, schema={"rule": pl.String, "metric": pl.String, "shown": pl.String})
+    order = frame["rule"].unique(maintain_order=True).to_list()
+    lookup = {(row["rule"], row["metric"]): row["shown"] for row in cells}
+    return pl.DataFrame([{"rule": rule, **{m.upper(): lookup.get((rule, m), "–") for m in RATES}} for rule in order])
+
+
+def _percent(value: float | None, low: float | None, high: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.1%}" + (f" ({low:.1%} – {high:.1%})" if low is not None and high is not None else "")
+
+
+def _table(frame: pl.DataFrame) -> Iterator[str]:
+    def line(cells: Sequence[object]) -> str:
+        return "| " + " | ".join("–" if cell is None else markdown(cell) for cell in cells) + " |"
+
+    yield line(frame.columns)
+    yield "| " + " | ".join("---" for _ in frame.columns) + " |"
+    yield from (line(row) for row in frame.iter_rows())
+
+
+def _n_rows(run: Run) -> int:
+    return int(run.scan("items").select(pl.len()).collect().item())

@@ -1,0 +1,263 @@
+"""The charts, as Altair specifications over named tables.
+
+A specification holds no data: the page puts in what is chosen there, `figures.py` puts in what the run holds. Both
+therefore draw the same charts. `usermeta.columns` says into how many columns a chart of several panels goes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+
+from moral_entropy.report.foundations import Palette
+
+ALL = "(all)"
+ALEATORIC, EPISTEMIC = "#56B4E9", "#D55E00"
+RATE_NAMES = {"fpr": "false positive rate", "fnr": "false negative rate", "fdr": "false discovery rate",
+              "for": "false omission rate", "disagreement": "disagreement"}  # fmt: skip
+WIDTH = 640
+
+Spec = dict[str, Any]
+
+
+def chart_specs(targets: Palette, questions: Palette, *, domains: bool) -> dict[str, Spec]:
+    """Give every chart by name.
+
+    Parameters
+    ----------
+    targets, questions
+        What marks are coloured by: of rates, and of entropies and annotators.
+    domains
+        Whether the run has any.
+
+    Examples
+    --------
+    >>> care = Palette(["care"], ["#00B4A6"])
+    >>> sorted(chart_specs(care, care, domains=True))[:3]
+    ['annotators', 'annotators_many', 'by_domain']
+    """
+    charts = {
+        "rules": _rates("rules", "rule", targets, "Error rates of every consensus rule by question"),
+        "by_domain": _rates("by_domain", "domain", targets, "Error rates of one rule by domain and question"),
+        "heat": _heat("domain" if domains else "target", facet=domains),
+        "explorer": _explorer(),
+        "entropy": _entropy(),
+        "by_votes": _by_votes(questions),
+        "reliability": _reliability(targets),
+        "annotators": _annotators(),
+        "annotators_many": _annotators_many(),
+    }
+    return {name: _plain(chart) for name, chart in charts.items()}
+
+
+def _plain(chart: Any) -> Spec:
+    spec: Spec = chart.to_dict()
+    del spec["config"]
+    return spec
+
+
+def _tooltip(*fields: str) -> list[alt.Tooltip]:
+    numbers = {"value": ".1%", "low": ".1%", "high": ".1%", "n": ",", "nats": ".4f", "total": ".4f", "votes": ",",
+               "p": ".3f", "gold": ".3f", "sensitivity": ".3f", "specificity": ".3f", "n_votes": ",",
+               "share": ".1%"}  # fmt: skip
+    return [
+        alt.Tooltip(f"{name}:Q", format=numbers[name]) if name in numbers else alt.Tooltip(f"{name}:N")
+        for name in fields
+    ]
+
+
+def _rates(table: str, down: str, targets: Palette, description: str) -> Any:
+    """Rates with intervals: a panel a metric, `down` on the left, a dot a question."""
+    base = alt.Chart().encode(
+        y=alt.Y(f"{down}:N", title=None, sort=None),
+        yOffset=alt.YOffset("target:N", sort=list(targets.names)),
+        color=alt.Color("target:N", title=None, scale=_colours(targets), legend=_legend()),
+        tooltip=_tooltip("rule", "domain", "target", "metric", "value", "low", "high", "n"),
+    )
+    lines = base.mark_rule(strokeWidth=2, opacity=0.5).encode(x=alt.X("low:Q"), x2="high:Q")
+    rate = alt.X("value:Q", title=None, axis=alt.Axis(format="%"))
+    dots = base.mark_point(filled=True, size=45, opacity=1).encode(x=rate)
+    return (
+        alt.layer(lines, dots, data=alt.NamedData(table))
+        .properties(width=WIDTH // 2, height=alt.Step(7))
+        .facet(facet=alt.Facet("metric:N", title=None, sort=list(RATE_NAMES.values())), columns=2)
+        .properties(usermeta={"columns": 2}, description=description)
+    )
+
+
+def _heat(across: str, *, facet: bool) -> Any:
+    """One metric of every rule: rules down, domains across, a panel a question; without domains questions across."""
+    base = alt.Chart().encode(
+        x=alt.X(f"{across}:N", title=None, sort=None, axis=alt.Axis(labelAngle=-40)),
+        y=alt.Y("rule:N", title=None, sort=None),
+        tooltip=_tooltip("rule", "domain", "target", "metric", "value", "low", "high", "n"),
+    )
+    colour = alt.Color(
+        "value:Q",
+        title=None,
+        scale=alt.Scale(scheme="blues", domain=[0, 1]),
+        legend=alt.Legend(format="%", orient="top", gradientLength=180),
+    )
+    cells = base.mark_rect().encode(color=colour)
+    dark = alt.datum["value"] > 0.55
+    numbers = base.mark_text(fontSize=9).encode(
+        text=alt.Text("value:Q", format=".0%"),
+        color=alt.condition(dark, alt.value("#ffffff"), alt.value("#111111")),
+    )
+    panel = alt.layer(cells, numbers, data=alt.NamedData("heat")).properties(height=alt.Step(18))
+    if not facet:
+        return panel.properties(width=WIDTH, usermeta={"columns": 1}, description="One error rate by rule and question")
+    return (
+        panel.properties(width=WIDTH // 3)
+        .facet(facet=alt.Facet("target:N", title=None, sort=None), columns=3)
+        .resolve_axis(x="independent")
+        .properties(usermeta={"columns": 3}, description="One error rate by rule, domain and question")
+    )
+
+
+def _explorer() -> Any:
+    """Rates of all thresholds, the chosen one marked."""
+    names = ["false positive rate", "false negative rate", "false discovery rate"]
+    scale = alt.Scale(domain=names, range=["#0072B2", "#D55E00", "#009E73"])
+    base = alt.Chart(alt.NamedData("explorer")).encode(
+        x=alt.X(
+            "threshold:Q",
+            title="threshold",
+            scale=alt.Scale(zero=False, nice=False),
+            axis=alt.Axis(tickMinStep=1, grid=False),
+        ),
+        y=alt.Y("value:Q", title=None, axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])),
+        color=alt.Color("metric:N", title=None, scale=scale, legend=_legend()),
+        strokeDash=alt.StrokeDash("metric:N", legend=None),
+        tooltip=[alt.Tooltip("threshold:Q"), *_tooltip("metric", "value")],
+    )
+    chosen = alt.Chart(alt.NamedData("chosen")).mark_rule(strokeWidth=2, color="#999999").encode(x="threshold:Q")
+    lines = base.mark_line(point=alt.OverlayMarkDef(filled=True, size=40))
+    return (chosen + lines).properties(
+        width=WIDTH, height=220, usermeta={"columns": 1}, description="Error rates by threshold on the votes"
+    )
+
+
+def _entropy() -> Any:
+    """Mean entropy by question and domain, split into its parts."""
+    scale = alt.Scale(domain=["aleatoric", "epistemic"], range=[ALEATORIC, EPISTEMIC])
+    return (
+        alt.Chart(alt.NamedData("entropy"))
+        .mark_bar()
+        .encode(
+            x=alt.X("nats:Q", title="nats", axis=alt.Axis(tickCount=4)),
+            y=alt.Y("domain:N", title=None, sort=None),
+            color=alt.Color("part:N", title=None, scale=scale, legend=_legend()),
+            order=alt.Order("at:Q"),
+            tooltip=_tooltip("question", "domain", "part", "nats", "share", "n"),
+        )
+        .properties(width=WIDTH // 3, height=alt.Step(16))
+        .facet(facet=alt.Facet("question:N", title=None, sort=None), columns=3)
+        .resolve_axis(x="independent")
+        .properties(usermeta={"columns": 3}, description="Mean entropy by question and domain, in two parts")
+    )
+
+
+def _by_votes(questions: Palette) -> Any:
+    """Mean entropy by number of votes."""
+    base = alt.Chart(alt.NamedData("by_votes")).encode(
+        x=alt.X(
+            "votes:Q",
+            title="votes an item has",
+            scale=alt.Scale(zero=False, nice=False),
+            axis=alt.Axis(tickMinStep=1, grid=False),
+        ),
+        y=alt.Y("total:Q", title="mean entropy, nats"),
+        color=alt.Color("question:N", title=None, scale=_colours(questions), legend=_legend()),
+        tooltip=_tooltip("question", "votes", "total", "n"),
+    )
+    dots = base.mark_point(filled=True, opacity=0.9).encode(
+        size=alt.Size("n:Q", title="items", scale=alt.Scale(type="sqrt", range=[20, 260]), legend=None)
+    )
+    return (base.mark_line(opacity=0.7) + dots).properties(
+        width=WIDTH, height=260, usermeta={"columns": 1}, description="Mean entropy by number of votes"
+    )
+
+
+def _reliability(targets: Palette) -> Any:
+    """What share of items is positive in gold, by p."""
+    base = alt.Chart(alt.NamedData("reliability")).encode(
+        x=alt.X("p:Q", title="p of the consensus", scale=alt.Scale(domain=[0, 1])),
+        y=alt.Y("gold:Q", title="share positive in gold", scale=alt.Scale(domain=[0, 1])),
+        color=alt.Color("target:N", title=None, scale=_colours(targets), legend=_legend()),
+        tooltip=_tooltip("target", "p", "gold", "n"),
+    )
+    ends = alt.InlineData(values=[{"x": 0, "y": 0}, {"x": 1, "y": 1}])
+    straight = alt.Chart(ends).mark_line(color="#999999", strokeDash=[4, 4]).encode(x="x:Q", y="y:Q")
+    bars = base.mark_rule(opacity=0.6).encode(y=alt.Y("low:Q"), y2="high:Q")
+    dots = base.mark_point(filled=True).encode(
+        size=alt.Size("n:Q", scale=alt.Scale(type="sqrt", range=[20, 240]), legend=None)
+    )
+    return (straight + bars + base.mark_line(opacity=0.4) + dots).properties(
+        width=WIDTH // 2, height=WIDTH // 2, usermeta={"columns": 2}, description="Reliability of p against gold"
+    )
+
+
+def _annotators() -> Any:
+    """Sensitivity against 1 − specificity with ellipses; the dashed line is chance."""
+    unit = alt.Scale(domain=[0, 1])
+    role = alt.Color("role:N", title=None, scale=_roles(), legend=_legend())
+    ends = alt.InlineData(values=[{"x": 0, "y": 0}, {"x": 1, "y": 1}])
+    chance = alt.Chart(ends).mark_line(color="#999999", strokeDash=[4, 4]).encode(x="x:Q", y="y:Q")
+    ellipses = (
+        alt.Chart(alt.NamedData("ellipses"))
+        .mark_line(strokeWidth=1, opacity=0.45)
+        .encode(x="x:Q", y="y:Q", detail="annotator:N", order="at:Q", color=role)
+    )
+    dots = (
+        alt.Chart(alt.NamedData("people"), name="dots")
+        .mark_point(filled=True, opacity=0.95, cursor="pointer")
+        .encode(
+            x=alt.X("false_positive:Q", title="1 − specificity", scale=unit),
+            y=alt.Y("sensitivity:Q", title="sensitivity", scale=unit),
+            color=role,
+            size=alt.Size("n_votes:Q", scale=alt.Scale(type="sqrt", range=[20, 140]), legend=None),
+            tooltip=_tooltip("annotator", "role", "n_votes", "sensitivity", "specificity"),
+        )
+    )
+    return (chance + ellipses + dots).properties(
+        width=WIDTH // 2, height=WIDTH // 2, usermeta={"columns": 2}, description="Annotators: sensitivity, specificity"
+    )
+
+
+def _annotators_many() -> Any:
+    """With more than two labels: how often an annotator is right, by votes given."""
+    base = alt.Chart(alt.NamedData("people")).encode(
+        x=alt.X("n_votes:Q", title="votes given", scale=alt.Scale(type="log")),
+        color=alt.Color("role:N", title=None, scale=_roles(), legend=_legend()),
+        tooltip=_tooltip("annotator", "role", "n_votes", "sensitivity"),
+    )
+    lines = base.mark_rule(opacity=0.35).encode(y=alt.Y("sensitivity_low:Q"), y2="sensitivity_high:Q")
+    dots = base.mark_point(filled=True, size=60, cursor="pointer").encode(
+        y=alt.Y("sensitivity:Q", title="mean chance of the right label", scale=alt.Scale(domain=[0, 1]))
+    )
+    return (lines + dots).properties(
+        width=WIDTH // 2, height=WIDTH // 2, usermeta={"columns": 2}, description="Annotators: how often right"
+    )
+
+
+def _tight() -> alt.Scale:
+    return alt.Scale(zero=False, nice=False)
+
+
+def _whole() -> alt.Axis:
+    return alt.Axis(tickMinStep=1, grid=False)
+
+
+def _colours(palette: Palette) -> alt.Scale:
+    return alt.Scale(domain=list(palette.names), range=list(palette.colours))
+
+
+def _legend() -> alt.Legend:
+    return alt.Legend(orient="top", symbolLimit=60, symbolOpacity=1, symbolType="circle")
+
+
+def _roles() -> alt.Scale:
+    names = ["ordinary", "over-flagger", "under-flagger", "near chance", "below chance", "few votes"]
+    return alt.Scale(domain=names, range=["#0072B2", "#E69F00", "#56B4E9", "#CC79A7", "#D55E00", "#999999"])

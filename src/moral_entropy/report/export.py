@@ -1,0 +1,189 @@
+"""Run folder → files for others: items with votes, p, entropies and soft labels.
+
+`hf` is a folder that Hugging Face `datasets` loads, `csv` and `jsonl` a file, `lewidi` the layout of the shared tasks
+on learning with disagreements. Rows are made lazily, so that a million of them fit.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+
+from moral_entropy.errors import UsageError
+from moral_entropy.report.card import CROISSANT, croissant_facts, dataset_card
+from moral_entropy.report.figures import slug
+from moral_entropy.report.files import check_free, replace_text, replacing
+from moral_entropy.report.run import Question, Run, open_run
+
+Layout = Literal["hf", "csv", "jsonl", "lewidi"]
+
+DATA_FILE = "data/train.parquet"
+FACTS = ("question", "item", "domain", "n_votes", "n_positive", "p", "p_low", "p_high", "label", "entropy",
+         "aleatoric", "epistemic", "count", "part")  # fmt: skip
+
+
+def export_run(path: str | Path, out: str | Path, *, to: Layout, force: bool = False) -> list[Path]:
+    """Write the items of a run in a layout others read, and give the files' paths.
+
+    Parameters
+    ----------
+    path
+        The run folder.
+    out
+        A folder for "hf", and for "lewidi" with several questions; else a file.
+    to
+        The layout.
+    force
+        Replace what is there.
+    """
+    run, target = open_run(path), Path(out)
+    check_free(target, force=force)
+    return _WRITERS[to](run, target)
+
+
+def export_rows(run: Run, *, only: str | None = None) -> pl.LazyFrame:
+    """Give a row for every question and item.
+
+    Parameters
+    ----------
+    run
+        The run.
+    only
+        Name of the one question wanted; all if not given.
+
+    Returns
+    -------
+    pl.LazyFrame
+        The columns of `items.parquet`, then text (if the run has texts), labels and soft_label (side by side, adding
+        up to 1), annotators and annotations (side by side; if the run has votes).
+    """
+    questions = [question for question in run.questions if only in (None, question.name)]
+    rows = pl.concat([_with_soft_labels(run, question) for question in questions])
+    if run.has("votes"):
+        wanted = pl.col("question").is_in([question.name for question in questions])
+        votes = run.scan("votes").filter(wanted).group_by("question", "item", maintain_order=True)
+        lists = votes.agg(annotators=pl.col("annotator").cast(pl.String), annotations=pl.col("label"))
+        rows = rows.join(lists, on=["question", "item"], how="left", maintain_order="left")
+        rows = rows.with_columns(pl.col("annotators", "annotations").fill_null([]))
+    if run.has("texts"):
+        rows = rows.join(run.scan("texts"), on="item", how="left", maintain_order="left")
+    return rows.with_columns(pl.col("item").cast(pl.String))
+
+
+def _with_soft_labels(run: Run, question: Question) -> pl.LazyFrame:
+    of_question = pl.col("question") == question.name
+    items = run.scan("items").filter(of_question).select(FACTS)
+    labels = pl.lit(pl.Series([list(question.labels)])).alias("labels")
+    if question.positive is not None:
+        p = [pl.col("p") if label == question.positive else 1 - pl.col("p") for label in question.labels]
+        return items.with_columns(labels, soft_label=pl.concat_list(p))
+    posterior = run.scan("posterior").filter(of_question).group_by("item", maintain_order=True)
+    soft = posterior.agg(soft_label=pl.col("p"))
+    return items.with_columns(labels).join(soft, on="item", how="left", maintain_order="left")
+
+
+def guarded(column: pl.Expr) -> pl.Expr:
+    """Put an apostrophe before what a spreadsheet would take for a formula.
+
+    Examples
+    --------
+    >>> pl.select(guarded(pl.lit("=HYPERLINK(1)"))).item()
+    "'=HYPERLINK(1)"
+    """
+    return pl.when(column.str.contains(r"^[=+\-@\t\r]")).then(pl.lit("'") + column).otherwise(column)
+
+
+def _write_csv(run: Run, target: Path) -> list[Path]:
+    rows = export_rows(run)
+    schema = rows.collect_schema()
+    texts = [name for name, kind in schema.items() if kind == pl.String()]
+    pairs = {"soft_label": ("labels", "soft_label"), "votes": ("annotators", "annotations")}
+    packed = [
+        pl.struct(*names).struct.json_encode().alias(name)
+        for name, names in pairs.items()
+        if set(names) <= set(schema)
+    ]  # fmt: skip
+    plain = [name for name, kind in schema.items() if not isinstance(kind, pl.List)]
+    cells = rows.with_columns(packed).select(*plain, *(name for name in pairs if set(pairs[name]) <= set(schema)))
+    with replacing(target) as partial:
+        cells.with_columns(guarded(pl.col(name)).alias(name) for name in texts).sink_csv(partial)
+    return [target]
+
+
+def _write_jsonl(run: Run, target: Path) -> list[Path]:
+    with replacing(target) as partial:
+        export_rows(run).sink_ndjson(partial)
+    return [target]
+
+
+def _write_hf(run: Run, target: Path) -> list[Path]:
+    if target.is_dir() and any(target.iterdir()) and not (target / DATA_FILE).is_file():
+        msg = f"{target} is no earlier export: it has no {DATA_FILE}. Choose another folder with -o."
+        raise UsageError(msg)
+    partial = target.with_name(f".{target.name}.partial-{secrets.token_hex(3)}")
+    try:
+        (partial / DATA_FILE).parent.mkdir(parents=True)
+        export_rows(run).sink_parquet(partial / DATA_FILE, compression="zstd")
+        replace_text(partial / "README.md", dataset_card(run, data_file=DATA_FILE))
+        replace_text(partial / CROISSANT, json.dumps(_croissant(run), indent=2, ensure_ascii=False) + "\n")
+        shutil.rmtree(target, ignore_errors=True)
+        partial.rename(target)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return [target / DATA_FILE, target / "README.md", target / CROISSANT]
+
+
+def _croissant(run: Run) -> dict[str, Any]:
+    facts = croissant_facts(run)
+    facts["distribution"][0]["contentUrl"] = DATA_FILE
+    return facts
+
+
+def _write_lewidi(run: Run, target: Path) -> list[Path]:
+    if not run.has("votes"):
+        msg = f"{run.path} has no table 'votes', which LeWiDi's layout is made of. Run the audit again."
+        raise UsageError(msg)
+    if target.suffix == ".json" and len(run.questions) > 1:
+        msg = f"{target.name} is one file, and the run has {len(run.questions)} questions. Name a folder with -o."
+        raise UsageError(msg)
+    if target.suffix == ".json":
+        files = {run.questions[0].name: target}
+    else:
+        target.mkdir(parents=True, exist_ok=True)
+        files = {question.name: target / f"{slug(question.name)}.json" for question in run.questions}
+    for question, file in files.items():
+        found = export_rows(run, only=question).collect()
+        entries = {row["item"]: _lewidi_entry(row) for row in found.iter_rows(named=True)}
+        replace_text(file, json.dumps(entries, ensure_ascii=False, indent=1))
+    return list(files.values())
+
+
+def _lewidi_entry(row: dict[str, Any]) -> dict[str, Any]:
+    commas = [text for text in (*row["annotations"], *row["annotators"]) if "," in text]
+    if commas:
+        msg = f"LeWiDi's layout parts names at commas, and {commas[0]!r} has one. Export as jsonl, or rename it."
+        raise UsageError(msg)
+    return {
+        "text": row.get("text"),
+        "number of annotations": row["n_votes"],
+        "annotations": ",".join(row["annotations"]),
+        "number of annotators": len(set(row["annotators"])),
+        "annotators": ",".join(row["annotators"]),
+        "hard_label": row["label"],
+        "soft_label": dict(zip(row["labels"], row["soft_label"], strict=True)),
+        "other_info": {"domain": row["domain"], "entropy": row["entropy"]},
+    }
+
+
+_WRITERS: dict[Layout, Callable[[Run, Path], list[Path]]] = {
+    "hf": _write_hf,
+    "csv": _write_csv,
+    "jsonl": _write_jsonl,
+    "lewidi": _write_lewidi,
+}

@@ -1,0 +1,159 @@
+"""Run folder → figures for papers: the report's charts with the run's data in them, as PNG, SVG or PDF."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from moral_entropy.errors import UsageError
+from moral_entropy.report.data import audit_rates, entropy_rows, palettes, reliability_rows, shown_domains
+from moral_entropy.report.files import replacing
+from moral_entropy.report.run import Run, open_run
+from moral_entropy.report.sums import entropy_by_votes
+
+FORMATS = ("png", "svg", "pdf")
+SOFT = ("share", "smoothed-share")
+ALL = "(all)"
+
+Rows = list[dict[str, Any]]
+
+
+def write_figures(path: str | Path, folder: str | Path, *, formats: Sequence[str] = ("png",)) -> list[Path]:
+    """Write the charts of a run's report as files and give their paths.
+
+    Parameters
+    ----------
+    path
+        The run folder.
+    folder
+        Where the figures go; made when it is missing, figures of the same name are replaced.
+    formats
+        Of "png", "svg", "pdf".
+    """
+    unknown = [name for name in formats if name not in FORMATS]
+    if unknown or not formats:
+        msg = f"there is no format {unknown[0] if unknown else ''!r}. Formats: {', '.join(FORMATS)}."
+        raise UsageError(msg)
+    run, target = open_run(path), Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, spec in figure_specs(run):
+        for kind in formats:
+            file = target / f"{name}.{kind}"
+            with replacing(file) as partial:
+                partial.write_bytes(_drawn(spec, kind))
+            written.append(file)
+    return written
+
+
+def figure_specs(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Give every figure by name, as a Vega-Lite specification that holds its data."""
+    from moral_entropy.report.charts import RATE_NAMES, chart_specs
+
+    domains = shown_domains(run)
+    specs = chart_specs(*palettes(run), domains=bool(domains))
+    rates = _hard_rates(run, domains).with_columns(pl.col("metric").replace(RATE_NAMES))
+    both = pl.col("metric").is_in([RATE_NAMES["fpr"], RATE_NAMES["fnr"]])
+    pooled = pl.col("domain") == ALL
+    yield "rules", _filled(specs["rules"], rules=rates.filter(both, pooled).to_dicts())
+    if domains:
+        for (rule,), rows in rates.filter(both, ~pooled).group_by("rule", maintain_order=True):
+            yield f"rule-{slug(str(rule))}", _filled(specs["by_domain"], by_domain=rows.to_dicts())
+    for metric in ("fpr", "fnr", "fdr"):
+        rows = rates.filter(~pooled if domains else pooled, metric=RATE_NAMES[metric])
+        yield f"heat-{metric}", _filled(specs["heat"], heat=rows.to_dicts())
+    yield "entropy", _filled(specs["entropy"], entropy=_entropy_parts(entropy_rows(run, domains)))
+    by_votes = entropy_by_votes(run).filter(pl.col("votes") > 0)
+    yield "entropy-by-votes", _filled(specs["by_votes"], by_votes=by_votes.to_dicts())
+    reliability = reliability_rows(run).to_dicts()
+    if reliability:
+        yield "reliability", _filled(specs["reliability"], reliability=reliability)
+    yield from _annotator_specs(run, specs)
+
+
+def slug(name: str) -> str:
+    """Make a name fit for a file.
+
+    Examples
+    --------
+    >>> slug("quorum-2/3"), slug("../Care")
+    ('quorum-2-3', 'care')
+    """
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "figure"
+
+
+def _filled(spec: dict[str, Any], **tables: Rows) -> dict[str, Any]:
+    """Put tables into a specification; JSON knows no figures that are not finite."""
+    return {**spec, "datasets": {name: [_finite(row) for row in rows] for name, rows in tables.items()}}
+
+
+def _finite(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()
+    }
+
+
+def _hard_rates(run: Run, domains: Sequence[str]) -> pl.DataFrame:
+    targets, _ = palettes(run)
+    rows = audit_rates(run, domains).filter(reference="consensus").drop_nulls("value")
+    return rows.filter(~pl.col("rule").is_in(SOFT), pl.col("target").is_in(list(targets.names)))
+
+
+def _entropy_parts(rows: pl.DataFrame) -> Rows:
+    parts = []
+    for row in rows.iter_rows(named=True):
+        # Without draws all that is known is the total.
+        values = {"aleatoric": row["aleatoric"] if row["aleatoric"] is not None else row["total"]}
+        values |= {"epistemic": row["epistemic"] or 0.0}
+        parts += [
+            {"question": row["question"], "domain": row["domain"], "part": part, "at": at, "nats": nats,
+             "share": nats / row["total"] if row["total"] else None, "n": row["n_items"]}
+            for at, (part, nats) in enumerate(values.items())
+        ]  # fmt: skip
+    return parts
+
+
+def _annotator_specs(run: Run, specs: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    summary = run.frame("annotator_summary").drop_nulls("sensitivity").with_columns(
+        pl.col("annotator").cast(pl.String),
+        false_positive=1 - pl.col("specificity"),
+        role=pl.when(pl.col("role") == "").then(pl.lit("ordinary")).otherwise("role"),
+    )  # fmt: skip
+    for (question,), rows in summary.group_by("question", maintain_order=True):
+        two = rows["specificity"].is_not_null().any()
+        chart = "annotators" if two else "annotators_many"
+        people = rows.to_dicts()
+        ellipses = [point for row in people for point in _ellipse(row)] if two else []
+        yield f"annotators-{slug(str(question))}", _filled(specs[chart], people=people, ellipses=ellipses)
+
+
+def _ellipse(row: dict[str, Any]) -> Rows:
+    """Points around an annotator: half axes are half the intervals."""
+    if row["specificity_low"] is None or row["sensitivity_low"] is None:
+        return []
+    half_x = (row["specificity_high"] - row["specificity_low"]) / 2
+    half_y = (row["sensitivity_high"] - row["sensitivity_low"]) / 2
+    x = 1 - (row["specificity_high"] + row["specificity_low"]) / 2
+    y = (row["sensitivity_high"] + row["sensitivity_low"]) / 2
+    angles = [at * math.pi / 16 for at in range(33)]
+    return [
+        {"annotator": row["annotator"], "role": row["role"], "at": at,
+         "x": x + half_x * math.cos(angle), "y": y + half_y * math.sin(angle)}
+        for at, angle in enumerate(angles)
+    ]  # fmt: skip
+
+
+def _drawn(spec: dict[str, Any], kind: str) -> bytes:
+    import vl_convert
+
+    config = {"background": "white", "font": "DejaVu Sans, Arial, sans-serif", "legend": {"columns": 5}}
+    if kind == "png":
+        return bytes(vl_convert.vegalite_to_png(spec, scale=2, config=config))
+    if kind == "pdf":
+        return bytes(vl_convert.vegalite_to_pdf(spec, config=config))
+    return str(vl_convert.vegalite_to_svg(spec, config=config)).encode()

@@ -1,0 +1,103 @@
+"""Report data → one HTML file that works offline.
+
+Nothing from the data is markup: it goes into the page as JSON in a script element that does not run, or through
+Jinja's escaping. A content security policy lets only the scripts written here run, known by their hashes, and
+lets the page load nothing at all.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from moral_entropy.report.bundle import vega_bundle
+from moral_entropy.report.data import ITEMS, palettes, report_data
+from moral_entropy.report.files import replace_text
+from moral_entropy.report.pack import script_json
+from moral_entropy.report.run import Run, open_run
+
+REPORT = "report.html"
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def write_report(path: str | Path, out: str | Path | None = None, *, items: int = ITEMS) -> Path:
+    """Write the report of a run folder and give its path.
+
+    Parameters
+    ----------
+    path
+        The run folder.
+    out
+        The HTML file; `report.html` in the run folder if not given.
+    items
+        Rows of the item explorer at most.
+    """
+    run = open_run(path)
+    target = Path(out) if out is not None else run.path / REPORT
+    replace_text(target, render(run, items=items))
+    return target
+
+
+def render(run: Run, *, items: int = ITEMS) -> str:
+    """Give the HTML of a run's report.
+
+    Parameters
+    ----------
+    run
+        The run.
+    items
+        Rows of the item explorer at most.
+    """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    from moral_entropy.report.charts import chart_specs
+
+    data = report_data(run, cap=items)
+    data["charts"] = chart_specs(*palettes(run), domains=bool(data["domains"]))
+    bundle, script = vega_bundle(), _asset("report.js")
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True
+    )
+    # Ours, or escaped by script_json: these four go in as they are.
+    raw = {"style": _asset("report.css"), "json": script_json(data), "bundle": bundle, "script": script}
+    return environment.get_template("report.html").render(
+        data=data,
+        size=_size(run),
+        policy=content_policy([bundle, script]),
+        **{name: Markup(text) for name, text in raw.items()},
+    )
+
+
+def content_policy(scripts: Sequence[str]) -> str:
+    """Let these scripts run and nothing be loaded.
+
+    Examples
+    --------
+    >>> content_policy(["1"]).split("; ")[:2]
+    ["default-src 'none'", "script-src 'sha256-a4ayc/80/OGda4BO/1o/V0etpOqiLx1JwB5S3beHW0s='"]
+    """
+    digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
+    rest = "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+    return f"default-src 'none'; script-src {allowed}; {rest}"
+
+
+@cache
+def _asset(name: str) -> str:
+    text = (TEMPLATES / name).read_text(encoding="utf-8")
+    if "</script" in text.lower() or "</style" in text.lower():
+        msg = f"{name} would end its own element"
+        raise AssertionError(msg)
+    return text
+
+
+def _size(run: Run) -> str:
+    manifest = run.manifest
+    who = "without annotators" if manifest["anonymous"] else f"by {manifest['annotators']:,} annotators"
+    several = f", {len(run.questions)} questions" if len(run.questions) > 1 else ""
+    domains = f", {len(manifest['domains'])} domains" if len(manifest["domains"]) > 1 else ""
+    return f"{manifest['votes']:,} votes {who} on {manifest['items']:,} items{domains}{several}"

@@ -1,0 +1,158 @@
+"""The items shown one by one: which, with what text, which votes, and how each vote pushes.
+
+A page cannot hold a million items. It holds those someone would look for: outliers, the most doubtful, those on which
+votes and consensus part, and every n-th of the rest, so that ordinary items are there to compare with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from moral_entropy.report.run import Run
+
+MAX_VOTES = 60_000
+"""Votes in the page at most; items beyond them are left out."""
+
+TEXT_CUT = 2_000
+"""Characters of a text shown."""
+
+TEXT_BUDGET = 2_500_000
+"""Characters of all texts together; where they are longer, each is cut shorter."""
+
+SHARE_OUTLIERS, SHARE_DOUBTFUL, SHARE_CONFLICTS = 0.3, 0.35, 0.2
+"""Of the rows of a question; what is left goes to ordinary items."""
+
+REASONS = 25
+"""Outliers of each ranking that are sure to be shown, by question."""
+
+COLUMNS = (
+    "question", "item", "domain", "n_votes", "n_positive", "p_map", "p", "p_low", "p_high", "label", "entropy",
+    "aleatoric", "epistemic", "part",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class ShownItems:
+    """What the item explorer holds.
+
+    Parameters
+    ----------
+    items
+        A row an item and question, ids as texts.
+    votes
+        row (of `items`), annotator, label.
+    texts
+        item, text (cut), length (before the cut).
+    pushes
+        Those of annotators that voted here, and the prior's.
+    reasons
+        row (of `items`), ranking, rank, reason.
+    cut
+        Characters of a text shown at most.
+    """
+
+    items: pl.DataFrame
+    votes: pl.DataFrame
+    texts: pl.DataFrame
+    pushes: pl.DataFrame
+    reasons: pl.DataFrame
+    cut: int
+
+
+def shown_items(run: Run, cap: int) -> ShownItems:
+    """Choose items for the page, and gather what is known of each.
+
+    Parameters
+    ----------
+    run
+        The run.
+    cap
+        Rows at most, a row being an item and question.
+    """
+    outliers = _item_outliers(run)
+    quota = max(cap // max(len(run.questions), 1), 1)
+    chosen = [_choose(run, question.name, quota, outliers) for question in run.questions]
+    items = pl.concat([_nothing(run), *chosen]).head(cap)
+    items = items.filter(pl.col("n_votes").cum_sum() <= MAX_VOTES) if items.height else items
+    keyed = items.with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
+    texts, cut = _texts(run, items)
+    votes = _votes(run, keyed)
+    named = keyed.with_columns(pl.col("item").cast(pl.String))
+    reasons = outliers.join(named.select("row", "question", "item"), on=["question", "item"])
+    return ShownItems(
+        items=items.with_columns(pl.col("item").cast(pl.String)),
+        votes=votes,
+        texts=texts,
+        pushes=_pushes(run, votes),
+        reasons=reasons.select("row", "ranking", "rank", "reason").sort("row", "rank", "ranking"),
+        cut=cut,
+    )
+
+
+def _nothing(run: Run) -> pl.DataFrame:
+    return run.scan("items").select(COLUMNS).head(0).collect()
+
+
+def _choose(run: Run, question: str, quota: int, outliers: pl.DataFrame) -> pl.DataFrame:
+    rows = run.scan("items").filter(pl.col("question") == question).select(COLUMNS).collect()
+    if rows.height > quota:
+        rows = rows.with_row_index("at")
+        # How far the votes lie from p, in share: what any rule on votes must get wrong.
+        parted = (pl.col("n_positive") / pl.col("n_votes") - pl.col("p")).abs().fill_nan(0)
+        ranked = outliers.filter(pl.col("question") == question).sort("rank", "item", maintain_order=True)
+        names = ranked["item"].unique(maintain_order=True).head(int(quota * SHARE_OUTLIERS)).implode()
+        first = rows.filter(pl.col("item").cast(pl.String).is_in(names))["at"]
+        doubtful = _most(rows, pl.col("entropy"), int(quota * SHARE_DOUBTFUL))
+        conflicts = _most(rows, parted, int(quota * SHARE_CONFLICTS))
+        ordinary = rows["at"].gather_every(max(rows.height // quota, 1))
+        at = pl.concat([first, doubtful, conflicts, ordinary]).unique(maintain_order=True).head(quota)
+        rows = rows.filter(pl.col("at").is_in(at.implode())).drop("at")
+    return rows.sort("entropy", descending=True, maintain_order=True)
+
+
+def _most(rows: pl.DataFrame, by: pl.Expr, n: int) -> pl.Series:
+    # A stable sort: of equals the same ones each time.
+    return rows.sort(by, descending=True, maintain_order=True)["at"].head(n)
+
+
+def _item_outliers(run: Run) -> pl.DataFrame:
+    found = run.scan("outliers").filter(
+        pl.col("kind") == "item", pl.col("domain") == "(all)", pl.col("rank") <= REASONS
+    )
+    return found.select("question", pl.col("name").alias("item"), "ranking", "rank", "reason").collect()
+
+
+def _votes(run: Run, keyed: pl.DataFrame) -> pl.DataFrame:
+    if not run.has("votes"):
+        return pl.DataFrame(schema={"row": pl.Int64, "annotator": pl.String, "label": pl.String})
+    wanted = keyed.lazy().select("row", "question", "item")
+    return (
+        run.scan("votes")
+        .join(wanted, on=["question", "item"])
+        .select("row", pl.col("annotator").cast(pl.String), "label")
+        .sort("row", "annotator")
+        .collect()
+    )
+
+
+def _texts(run: Run, items: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    if not run.has("texts"):
+        return pl.DataFrame(schema={"item": pl.String, "text": pl.String, "length": pl.UInt32}), TEXT_CUT
+    wanted = items.lazy().select("item").unique()
+    found = run.scan("texts").join(wanted, on="item").drop_nulls("text").sort("item").collect()
+    cut = min(TEXT_CUT, max(TEXT_BUDGET // max(found.height, 1), 100))
+    texts = found.select(
+        pl.col("item").cast(pl.String),
+        pl.col("text").str.slice(0, cut),
+        length=pl.col("text").str.len_chars(),
+    )
+    return texts, cut
+
+
+def _pushes(run: Run, votes: pl.DataFrame) -> pl.DataFrame:
+    voters = votes["annotator"].unique().implode()
+    annotator = pl.col("annotator").cast(pl.String)
+    rows = run.scan("pushes").with_columns(annotator)
+    return rows.filter(annotator.is_null() | annotator.is_in(voters)).collect()

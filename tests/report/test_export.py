@@ -1,0 +1,130 @@
+"""Exports: every row, soft labels that add up, formulas disarmed, and back again through our own reader."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import polars as pl
+import pytest
+import yaml
+from report_support import make_run, vote_frame
+
+import moral_entropy as me
+from moral_entropy.errors import UsageError
+from moral_entropy.report.card import croissant_facts, dataset_card, write_card
+from moral_entropy.report.export import export_run
+from moral_entropy.report.run import open_run
+from moral_entropy.runs.tables import read_table
+
+
+def test_jsonl_has_every_item_with_its_votes_and_soft_label(many_run, tmp_path):
+    [file] = export_run(many_run, tmp_path / "out.jsonl", to="jsonl")
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    posterior = {(item, label): p for _, item, label, _, p in read_table(many_run, "posterior").iter_rows()}
+    votes = read_table(many_run, "votes")
+    assert len(rows) == read_table(many_run, "items").height
+    for row in rows:
+        assert sum(row["soft_label"]) == pytest.approx(1)
+        assert row["soft_label"] == [pytest.approx(posterior[row["item"], label]) for label in row["labels"]]
+        mine = votes.filter(item=row["item"]).select("annotator", "label").rows()
+        assert sorted(zip(row["annotators"], row["annotations"], strict=True)) == sorted(mine)
+
+
+def test_soft_labels_of_two_follow_the_order_of_the_labels(plain_run, tmp_path):
+    [file] = export_run(plain_run, tmp_path / "out.jsonl", to="jsonl")
+    for row in map(json.loads, file.read_text().splitlines()):
+        assert dict(zip(row["labels"], row["soft_label"], strict=True))["1"] == row["p"]
+
+
+def test_csv_holds_no_formula(hostile_run, tmp_path):
+    [file] = export_run(hostile_run, tmp_path / "out.csv", to="csv")
+    with file.open(newline="", encoding="utf-8") as opened:
+        rows = list(csv.DictReader(opened))
+    assert len(rows) == 120
+    for row in rows:
+        for name in ("text", "item", "domain", "question", "label"):
+            assert not row[name].startswith(("=", "+", "-", "@", "\t", "\r")), row[name]
+        assert len(json.loads(row["votes"])["annotators"]) == int(row["n_votes"])
+    assert any(row["text"].startswith("'=HYPERLINK(") for row in rows)
+
+
+@pytest.mark.parametrize("kind", ["plain", "many", "hostile"])
+def test_hf_is_a_folder_others_can_load(kind, request, tmp_path):
+    import pyarrow.parquet as pq
+
+    run = request.getfixturevalue(f"{kind}_run")
+    data, card, croissant = export_run(run, tmp_path / "dataset", to="hf")
+    table = pq.read_table(data)
+    assert table.num_rows == read_table(run, "items").height
+    facts = yaml.safe_load(card.read_text().split("---")[1])
+    [config] = facts["configs"]
+    assert (card.parent / config["data_files"][0]["path"]).is_file()
+    assert json.loads(croissant.read_text())["distribution"][0]["contentUrl"] == "data/train.parquet"
+
+
+def test_hugging_face_loads_it(plain_run, tmp_path):
+    datasets = pytest.importorskip("datasets", reason="Hugging Face datasets is not installed")
+    data, *_ = export_run(plain_run, tmp_path / "dataset", to="hf")
+    loaded = datasets.load_dataset("parquet", data_files=str(data), split="train", cache_dir=str(tmp_path / "cache"))
+    assert loaded.num_rows == 240 and len(loaded[0]["soft_label"]) == 2
+
+
+def test_lewidi_comes_back_through_our_own_reader(tmp_path):
+    run = make_run(vote_frame(questions=("q",), gold=False, n_items=40), tmp_path / "run", report=False)
+    [file] = export_run(run, tmp_path / "q.json", to="lewidi")
+    votes = me.read_votes(file)
+    ballot, want = votes.ballots[0], read_table(run, "votes")
+    assert ballot.n_votes == want.height
+    back = sorted(
+        (votes.items[int(i)], votes.annotators[int(ballot.annotator_a[code // 2])], ballot.labels[code % 2])
+        for row, i in enumerate(ballot.item_i)
+        for code in ballot.code_v[ballot.start_i[row] : ballot.start_i[row + 1]].tolist()
+    )
+    assert back == sorted(want.select("item", "annotator", "label").rows())
+
+
+def test_lewidi_of_several_questions_is_a_folder(plain_run, tmp_path):
+    files = export_run(plain_run, tmp_path / "out", to="lewidi")
+    assert [file.name for file in files] == ["care.json", "fairness.json"]
+    entry = json.loads(files[0].read_text())["t000"]
+    assert entry["soft_label"].keys() == {"0", "1"} and entry["other_info"]["domain"] == "BLM"
+    with pytest.raises(UsageError, match=r"2 questions\. Name a folder"):
+        export_run(plain_run, tmp_path / "one.json", to="lewidi")
+
+
+def test_nothing_is_written_over_unless_told_to(plain_run, tmp_path):
+    (tmp_path / "out.csv").write_text("mine")
+    with pytest.raises(UsageError, match="exists"):
+        export_run(plain_run, tmp_path / "out.csv", to="csv")
+    export_run(plain_run, tmp_path / "out.csv", to="csv", force=True)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "thesis.tex").write_text("mine")
+    with pytest.raises(UsageError, match="no earlier export"):
+        export_run(plain_run, tmp_path / "folder", to="hf", force=True)
+    assert (tmp_path / "folder" / "thesis.tex").read_text() == "mine"
+
+
+def test_the_card_states_entropy_and_rates(plain_run):
+    card = dataset_card(open_run(plain_run))
+    entropy = read_table(plain_run, "entropy").filter(question="care", domain="(all)")["total"].item()
+    rate = read_table(plain_run, "audit").filter(
+        question="(all)", domain="(all)", label="(all)", rule="any", metric="fdr", reference="consensus"
+    )["value"].item()  # fmt: skip
+    assert f"{round(entropy, 4)}" in card and f"{rate:.1%}" in card
+    assert yaml.safe_load(card.split("---")[1])["size_categories"] == ["n<1K"]
+
+
+def test_hostile_names_are_inert_in_the_card(hostile_run):
+    for file in write_card(hostile_run):
+        text = file.read_text()
+        if file.suffix == ".md":
+            assert "<script" not in text and "![" not in text
+        else:
+            json.loads(text)
+
+
+def test_croissant_describes_columns_that_are_there(plain_run):
+    [records] = croissant_facts(open_run(plain_run))["recordSet"]
+    named = [field["source"]["extract"]["column"] for field in records["field"]]
+    assert set(named) <= set(pl.read_parquet_schema(plain_run / "items.parquet"))

@@ -1,0 +1,45 @@
+"""Figures for papers: files of the formats asked for, with the run's numbers in them."""
+
+from __future__ import annotations
+
+import pytest
+
+from moral_entropy.errors import UsageError
+from moral_entropy.report.figures import figure_specs, write_figures
+from moral_entropy.report.run import open_run
+from moral_entropy.runs.tables import read_table
+
+FIRST_BYTES = {"png": b"\x89PNG", "svg": b"<svg", "pdf": b"%PDF"}
+
+
+@pytest.mark.parametrize("kind", ["many", "hostile"])
+def test_every_figure_is_drawn_in_every_format(kind, request, tmp_path, monkeypatch):
+    run = request.getfixturevalue(f"{kind}_run")
+    specs = dict(figure_specs(open_run(run)))
+    # One of each chart is enough, and drawing is slow.
+    kept = {name.split("-")[0]: (name, spec) for name, spec in reversed(specs.items())}
+    monkeypatch.setattr("moral_entropy.report.figures.figure_specs", lambda _run: iter(kept.values()))
+    files = write_figures(run, tmp_path / "figures", formats=("png", "svg", "pdf"))
+    assert len(files) == 3 * len(kept) and len(kept) >= 4
+    for file in files:
+        assert file.parent == tmp_path / "figures"
+        assert file.read_bytes().startswith(FIRST_BYTES[file.suffix[1:]])
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == sorted(file.name for file in files)
+
+
+def test_figures_hold_the_audits_numbers(plain_run):
+    specs = dict(figure_specs(open_run(plain_run)))
+    rows = specs["rules"]["datasets"]["rules"]
+    audit = read_table(plain_run, "audit").filter(domain="(all)", reference="consensus", metric="fnr", rule="two-vote")
+    for question, value in audit.filter(question="care").select("question", "value").iter_rows():
+        wanted = (question, "two-vote", "false negative rate")
+        [found] = [row["value"] for row in rows if (row["target"], row["rule"], row["metric"]) == wanted]
+        assert found == value
+    assert {"rules", "rule-any", "heat-fpr", "entropy", "entropy-by-votes", "reliability", "annotators-care"} <= set(
+        specs
+    )
+
+
+def test_a_format_that_is_unknown_is_named(plain_run, tmp_path):
+    with pytest.raises(UsageError, match=r"'gif'\. Formats: png, svg, pdf"):
+        write_figures(plain_run, tmp_path, formats=("gif",))
