@@ -17,11 +17,11 @@ DEV := $(VENV)/.installed-dev
 PEERS := .venv-peers/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow check bench bench-scale golden clean
+.PHONY: help demo test slow check bench bench-scale study-coverage figures golden clean
 .DELETE_ON_ERROR:
 
 help: ## say what each target does
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
 demo: $(BASE) $(TWINS:%=demo/%.parquet) ## simulate twins of the three moral corpora, audit them, sum up
 	@for twin in $(TWINS); do \
@@ -53,12 +53,19 @@ bench: $(TEST) $(PEERS) ## measure speed; writes the tables in docs/benchmarks.m
 bench-scale: $(TEST) ## 100 million votes from Parquet to run folder: minutes, and 10 GB of memory
 	$(BIN)/python benchmarks/run.py --scale
 
+study-coverage: $(BASE) ## how often the audit's intervals hold the truth; writes docs/coverage.md, in minutes
+	$(BIN)/python studies/interval_coverage.py --jobs $(JOBS)
+
+figures: $(TEST) demo/mftc.parquet ## the report of a twin as pictures, for the README and docs; needs Chromium
+	$(BIN)/moral-entropy audit demo/mftc.parquet -o demo/mftc --preset mft --quiet --force
+	$(BIN)/python tools/report_pictures.py demo/mftc docs/figures
+
 golden: $(TEST) ## rewrite the golden files; read the diff before committing it
 	REWRITE_GOLDEN=1 $(BIN)/python -m pytest tests/golden -q
 
 clean: ## remove what the other targets made, .venv too
 	rm -rf $(VENV) .venv-peers demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	find src tests tools benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests tools benchmarks studies -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -86,7 +86,18 @@ def flags_by_command():
 def test_every_command_and_flag_is_documented():
     page = (ROOT / "docs" / "commands.md").read_text()
     found = commands()
-    assert set(found) == {"audit", "check", "corpus", "simulate"}
+    assert set(found) == {
+        "audit",
+        "check",
+        "compare",
+        "corpus",
+        "explain",
+        "export",
+        "next",
+        "report",
+        "reproduce",
+        "simulate",
+    }
     for command, flags in found.items():
         [section] = re.findall(rf"^## {command}\n(.*?)(?=^## |\Z)", page, flags=re.MULTILINE | re.DOTALL)
         assert len(flags) > 3

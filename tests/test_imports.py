@@ -17,16 +17,33 @@ def loaded_by(code):
 
 
 def test_importing_the_package_is_light():
-    heavy = {"torch", "pandas", "jinja2", "numba", "polars", "sklearn", "scipy", "numpy", "rich", "typer"}
+    heavy = {
+        "torch",
+        "pandas",
+        "jinja2",
+        "altair",
+        "vl_convert",
+        "numba",
+        "polars",
+        "sklearn",
+        "scipy",
+        "numpy",
+        "rich",
+        "typer",
+    }
     assert not loaded_by("import moral_entropy") & heavy
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], ["audit", "--help"], ["simulate", "--help"], ["check", "--help"], ["corpus", "--help"], ["--version"]],
+    [
+        ["--help"],
+        ["--version"],
+        *([name, "--help"] for name in ("audit", "check", "corpus", "explain", "next", "simulate")),
+    ],
 )
 def test_help_is_light(arguments):
-    heavy = {"torch", "pandas", "jinja2", "numba", "polars", "sklearn", "scipy"}
+    heavy = {"torch", "pandas", "jinja2", "altair", "vl_convert", "numba", "polars", "sklearn", "scipy"}
     assert not loaded_by(f"from moral_entropy.cli.main import main\nassert main({arguments}) == 0") & heavy
 
 

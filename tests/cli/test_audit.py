@@ -13,7 +13,8 @@ from moral_entropy.runs.manifest import read_manifest
 from moral_entropy.runs.tables import SCHEMAS, read_table
 
 AUDITS = ["audit.parquet", *(f"audit_{what}.parquet" for what in ("advice", "any_by_votes", "reliability", "rules"))]
-TABLES = ["annotators.parquet", *AUDITS, "entropy.parquet", "items.parquet"]
+OTHERS = ("agreement", "annotator_summary", "annotators", "entropy", "items", "outliers", "pushes", "votes")
+TABLES = sorted([*AUDITS, *(f"{what}.parquet" for what in OTHERS)])
 
 
 def digests(path):
@@ -23,7 +24,7 @@ def digests(path):
 def test_it_writes_the_run_folder_of_the_contract(run, folder):
     code, _, err = run("audit", "votes.csv", "-o", "run", "--draws", 50)
     assert (code, err) == (0, "")
-    assert sorted(path.name for path in (folder / "run").iterdir()) == [*TABLES, "manifest.json"]
+    assert sorted(path.name for path in (folder / "run").iterdir()) == sorted([*TABLES, "manifest.json", "report.html"])
     for name in ("items", "annotators", "entropy"):
         assert read_table("run", name).columns == SCHEMAS[name].names()
     items = read_table("run", "items")
@@ -44,7 +45,7 @@ def test_the_manifest_says_what_went_in_and_how_it_went(run, folder):
     assert (facts["seed"], facts["draws"], facts["solver"], facts["interval"]) == (4, 50, "em", 0.9)
     assert facts["priors"]["prevalence"] == [8, 2]
     assert facts["converged"] is True and facts["warnings"] == []
-    assert list(facts["seconds"]) == ["read", "fit", "entropy", "audit", "write"]
+    assert list(facts["seconds"]) == ["read", "fit", "entropy", "audit", "outliers", "write", "report"]
     assert [fit["question"] for fit in facts["questions"]] == ["care", "fairness"]
     for fit in facts["questions"]:
         assert fit["positive"] == "1" and fit["converged"] and fit["passes"] > 0

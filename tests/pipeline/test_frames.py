@@ -13,7 +13,8 @@ import pytest
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.entropy.parts import decompose_entropy
-from moral_entropy.pipeline.annotators import annotator_frames, disagreement
+from moral_entropy.outliers.disagreement import disagreement
+from moral_entropy.pipeline.annotators import annotator_frames
 from moral_entropy.pipeline.frames import entropy_frame, item_frames, posterior_frames
 from moral_entropy.pipeline.summary import fit_lines
 from moral_entropy.runs.tables import ANNOTATORS, ENTROPY, ITEMS, POSTERIOR, with_ids
@@ -103,7 +104,7 @@ def test_chunks_do_not_change_rows(consensus, monkeypatch):
     whole = [frame_of(item_frames(consensus, parts)), *posterior_frames(consensus)]
     whole += [frame_of(annotator_frames(consensus))]
     monkeypatch.setattr("moral_entropy.pipeline.frames.ROWS_PER_GROUP", 17)
-    monkeypatch.setattr("moral_entropy.pipeline.annotators.ROWS_PER_GROUP", 17)
+    monkeypatch.setattr("moral_entropy.outliers.disagreement.ITEMS_AT_ONCE", 17)
     monkeypatch.setattr("moral_entropy.pipeline.annotators.ANNOTATORS_AT_ONCE", 4)
     posterior = list(posterior_frames(consensus))
     cut = [frame_of(item_frames(consensus, parts))]

@@ -13,6 +13,7 @@ from moral_entropy.cli.flags import spread
 Source = Annotated[str, Argument(metavar="VOTES", help="CSV, TSV, Parquet, JSON or JSON Lines; also gzipped.")]
 Out = Annotated[str, Option("--out", "-o", metavar="RUN", help="The run folder to write.")]
 Force = Annotated[bool, Option("--force", help="Replace an earlier run folder.")]
+NoReport = Annotated[bool, Option("--no-report", help="Leave report.html out.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Print only warnings and errors.")]
 Debug = Annotated[bool, Option("--debug", help="Show the traceback of an error.")]
 
@@ -26,6 +27,7 @@ def audit(
     priors: PriorFlags,
     fit: FitFlags,
     grade: GradeFlags,
+    no_report: NoReport = False,
     force: Force = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -41,7 +43,7 @@ def audit(
     from moral_entropy.pipeline.audit import run_audit
     from moral_entropy.pipeline.options import AuditOptions
 
-    options = AuditOptions(read_options, prior_options, fit_options, grade_options, fit.fit_by)
+    options = AuditOptions(read_options, prior_options, fit_options, grade_options, fit.fit_by, not no_report)
     command = shlex.join(["moral-entropy", *(context.obj or [])])
     with Bars(hidden=quiet) as progress:
         run = run_audit(source, out, options, force=force, command=command, progress=progress)

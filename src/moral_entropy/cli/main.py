@@ -18,7 +18,13 @@ import typer
 from moral_entropy import __version__
 from moral_entropy.cli.audit import audit
 from moral_entropy.cli.check import check
+from moral_entropy.cli.compare import compare
 from moral_entropy.cli.corpus import corpus
+from moral_entropy.cli.explain import explain
+from moral_entropy.cli.export import export
+from moral_entropy.cli.next import next_items
+from moral_entropy.cli.report import report
+from moral_entropy.cli.reproduce import reproduce
 from moral_entropy.cli.simulate import simulate
 from moral_entropy.errors import MoralEntropyError, PriorError, UsageError
 
@@ -33,7 +39,13 @@ app = typer.Typer(
 )
 app.command()(audit)
 app.command()(check)
+app.command()(compare)
 app.command()(corpus)
+app.command()(explain)
+app.command()(export)
+app.command("next")(next_items)
+app.command()(report)
+app.command()(reproduce)
 app.command()(simulate)
 
 

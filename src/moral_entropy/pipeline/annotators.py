@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from moral_entropy.consensus.result import Consensus, QuestionFit
-from moral_entropy.pipeline.frames import counts_of
-from moral_entropy.runs.tables import ANNOTATORS, ROWS_PER_GROUP, with_ids
-from moral_entropy.votes.table import Ballot, Floats
+from moral_entropy.outliers.disagreement import disagreement
+from moral_entropy.runs.tables import ANNOTATORS, with_ids
+from moral_entropy.votes.table import Floats
 
 ANNOTATORS_AT_ONCE = 1_024
 
@@ -25,40 +24,6 @@ def annotator_frames(consensus: Consensus) -> Iterator[pl.DataFrame]:
             chunk = slice(start, min(start + ANNOTATORS_AT_ONCE, fit.ballot.n_annotators))
             columns = _columns(consensus, fit, chunk, disagreement_a[chunk])
             yield pl.DataFrame(columns, schema=schema)
-
-
-def disagreement(ballot: Ballot) -> Floats:
-    """Give the share of each annotator's votes that differ from the majority label of their item.
-
-    The paper's majority: of two labels the positive one when it has half the votes or more, of more the
-    plurality, and the label that sorts first where several have as many.
-
-    Examples
-    --------
-    >>> from moral_entropy.votes.table import ballot_from_codes
-    >>> ballot = ballot_from_codes("care", ("no", "yes"), item_v=[0, 0, 0, 1], annotator_v=[0, 1, 2, 2],
-    ...                            label_v=[1, 1, 0, 1])
-    >>> disagreement(ballot).tolist()
-    [0.0, 0.0, 0.5]
-    """
-    differing_a = np.zeros(ballot.n_annotators)
-    for start in range(0, ballot.n_items, ROWS_PER_GROUP):
-        chunk = slice(start, min(start + ROWS_PER_GROUP, ballot.n_items))
-        votes_i = ballot.votes_i[chunk]
-        code_v = ballot.code_v[ballot.start_i[chunk.start] : ballot.start_i[chunk.stop]]
-        differs_v = code_v % ballot.n_labels != np.repeat(_majority(ballot, chunk), votes_i)
-        weight_v = np.repeat(ballot.count_i[chunk], votes_i) * differs_v
-        differing_a += np.bincount(code_v // ballot.n_labels, weights=weight_v, minlength=ballot.n_annotators)
-    return differing_a / np.maximum(ballot.votes_a, 1)
-
-
-def _majority(ballot: Ballot, chunk: slice) -> NDArray[np.int64]:
-    counts_ik = counts_of(ballot, chunk)
-    if ballot.n_labels > 2:
-        return np.asarray(counts_ik.argmax(axis=1))
-    positive = ballot.positive
-    is_positive_i = counts_ik[:, positive] >= counts_ik[:, 1 - positive]
-    return np.asarray(np.where(is_positive_i, positive, 1 - positive))
 
 
 def _columns(consensus: Consensus, fit: QuestionFit, chunk: slice, disagreement_a: Floats) -> dict[str, object]:

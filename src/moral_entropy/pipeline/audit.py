@@ -1,4 +1,4 @@
-"""The run: read → fit → entropy → audit of rules → tables and manifest.
+"""The run: read → fit → entropy → audit of rules → outliers → tables, manifest, report.
 
 `run_audit` does what `moral-entropy audit` does, and prints nothing.
 """
@@ -21,11 +21,14 @@ from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.entropy.parts import EntropyParts, decompose_entropy
 from moral_entropy.errors import MoralEntropyWarning
+from moral_entropy.outliers.table import Outliers, find_outliers
 from moral_entropy.pipeline.annotators import annotator_frames
 from moral_entropy.pipeline.facts import manifest_facts
 from moral_entropy.pipeline.frames import entropy_frame, has_posterior_table, item_frames, posterior_frames
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.pipeline.priors import check_priors, priors_for
+from moral_entropy.pipeline.vote_frames import push_frames, text_frames, vote_frames
+from moral_entropy.report.html import write_report
 from moral_entropy.runs.folder import writing
 from moral_entropy.runs.manifest import write_manifest
 from moral_entropy.runs.tables import ANNOTATORS, ENTROPY, ITEMS, POSTERIOR, SCHEMAS, with_ids, write_table
@@ -44,7 +47,7 @@ class AuditRun:
     ----------
     path
         The run folder.
-    consensus, parts, audit
+    consensus, parts, audit, outliers
         What was found; `consensus.votes` is what was read.
     manifest
         As written.
@@ -54,6 +57,7 @@ class AuditRun:
     consensus: Consensus
     parts: EntropyParts
     audit: AuditTable
+    outliers: Outliers
     manifest: dict[str, Any]
 
 
@@ -62,6 +66,11 @@ class Stopwatch:
     """Seconds by stage, in the order the stages began."""
 
     seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def rounded(self) -> dict[str, float]:
+        """Seconds to the millisecond, as the manifest has them."""
+        return {stage: round(spent, 3) for stage, spent in self.seconds.items()}
 
     @contextmanager
     def timing(self, stage: str) -> Iterator[None]:
@@ -116,15 +125,25 @@ def run_audit(
             parts = decompose_entropy(consensus)
         with watch.timing("audit"):
             audit = _grade(consensus, options, progress)
+        with watch.timing("outliers"):
+            outliers = find_outliers(consensus, parts, advance=lambda share: progress("outliers", share))
         with watch.timing("write"):
             write_tables(folder, consensus, parts, progress)
             write_audit(folder, audit)
+            write_votes(folder, consensus)
+            write_outliers(folder, outliers)
         manifest = manifest_facts(
             consensus, options, command=command, warnings=_messages(caught), seconds=watch.seconds
         )
         manifest["advice"] = audit.advice.text
         write_manifest(folder, manifest)
-    return AuditRun(Path(out), consensus, parts, audit, manifest)
+        if options.report:
+            with watch.timing("report"):
+                progress("report", 0.0)
+                write_report(folder)
+            manifest["seconds"] = watch.rounded
+            write_manifest(folder, manifest)
+    return AuditRun(Path(out), consensus, parts, audit, outliers, manifest)
 
 
 def write_tables(folder: Path, consensus: Consensus, parts: EntropyParts, progress: Progress) -> None:
@@ -159,6 +178,27 @@ def write_audit(folder: Path, audit: AuditTable) -> None:
     }
     for name, frame in tables.items():
         frame.match_to_schema(SCHEMAS[name]).write_parquet(folder / f"{name}.parquet", compression="zstd")
+
+
+def write_votes(folder: Path, consensus: Consensus) -> None:
+    """Write the votes, the texts if there are any, and what every vote is worth."""
+    votes = consensus.votes
+    ids = {"item": votes.items.dtype, "annotator": votes.annotators.dtype}
+    write_table(folder / "votes.parquet", with_ids(SCHEMAS["votes"], **ids), lambda: vote_frames(votes))
+    if votes.texts is not None:
+        write_table(folder / "texts.parquet", with_ids(SCHEMAS["texts"], **ids), lambda: text_frames(votes))
+    write_table(folder / "pushes.parquet", with_ids(SCHEMAS["pushes"], **ids), lambda: push_frames(consensus))
+
+
+def write_outliers(folder: Path, outliers: Outliers) -> None:
+    """Write what is worth a look."""
+    tables = {
+        "outliers": outliers.frame,
+        "annotator_summary": outliers.annotators,
+        "agreement": outliers.agreement,
+    }
+    for name, frame in tables.items():
+        frame.write_parquet(folder / f"{name}.parquet", compression="zstd")
 
 
 def _grade(consensus: Consensus, options: AuditOptions, progress: Progress) -> AuditTable:

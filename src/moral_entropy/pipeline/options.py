@@ -77,6 +77,8 @@ class AuditOptions:
         How to read (as `read_votes`), what to believe, how to fit, how to grade rules.
     fit_by
         Column of the votes; each of its values is fitted on its own.
+    report
+        Whether to write `report.html`.
     """
 
     read: Options = field(default_factory=Options)
@@ -84,3 +86,4 @@ class AuditOptions:
     fit: FitOptions = field(default_factory=FitOptions)
     grade: GradeOptions = field(default_factory=GradeOptions)
     fit_by: str | None = None
+    report: bool = True

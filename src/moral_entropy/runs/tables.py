@@ -107,6 +107,43 @@ AUDIT_ADVICE = pl.Schema(
         "n": pl.Int64(),
     }
 )
+VOTES = pl.Schema(dict.fromkeys(("question", "item", "annotator", "label"), pl.String()))
+TEXTS = pl.Schema(dict.fromkeys(("item", "text"), pl.String()))
+PUSHES = pl.Schema(
+    {
+        **dict.fromkeys(("question", "part", "annotator", "voted", "class"), pl.String()),
+        **dict.fromkeys(("push", "low", "high"), pl.Float64()),
+    }
+)
+ANNOTATOR_SUMMARY = pl.Schema(
+    {
+        **dict.fromkeys(("question", "part", "annotator"), pl.String()),
+        "n_votes": pl.Int64(),
+        **dict.fromkeys(("disagreement", "disagreement_others"), pl.Float64()),
+        **{
+            f"{figure}{bound}": pl.Float64()
+            for figure in ("sensitivity", "specificity", "youden")
+            for bound in ("", "_low", "_high")
+        },
+        "below_chance": pl.Float64(),
+        "role": pl.String(),
+    }
+)
+AGREEMENT = pl.Schema(
+    {
+        **dict.fromkeys(("question", "domain", "statistic"), pl.String()),
+        **dict.fromkeys(("value", "low", "high"), pl.Float64()),
+        "n": pl.Int64(),
+    }
+)
+OUTLIERS = pl.Schema(
+    {
+        **dict.fromkeys(("kind", "question", "domain", "name"), pl.String()),
+        "score": pl.Float64(),
+        **dict.fromkeys(("reason", "ranking"), pl.String()),
+        "rank": pl.Int32(),
+    }
+)
 SCHEMAS = {
     "items": ITEMS,
     "posterior": POSTERIOR,
@@ -117,6 +154,12 @@ SCHEMAS = {
     "audit_any_by_votes": AUDIT_ANY_BY_VOTES,
     "audit_reliability": AUDIT_RELIABILITY,
     "audit_advice": AUDIT_ADVICE,
+    "votes": VOTES,
+    "texts": TEXTS,
+    "pushes": PUSHES,
+    "annotator_summary": ANNOTATOR_SUMMARY,
+    "agreement": AGREEMENT,
+    "outliers": OUTLIERS,
 }
 """Columns by table. The ids (`item`, `annotator`) are integers where all ids of the input were."""
 
@@ -157,8 +200,8 @@ def write_table(path: Path, schema: pl.Schema, chunks: Callable[[], Iterable[pl.
     frame.sink_parquet(path, compression="zstd", row_group_size=ROWS_PER_GROUP, maintain_order=True)
 
 
-def read_table(path: str | Path, name: str) -> pl.DataFrame:
-    """Read one table of a run folder back.
+def read_table(path: str | Path, name: str, *, where: pl.Expr | None = None) -> pl.DataFrame:
+    """Read one table of a run folder back, or some rows of it.
 
     Parameters
     ----------
@@ -166,6 +209,8 @@ def read_table(path: str | Path, name: str) -> pl.DataFrame:
         The run folder.
     name
         One of `SCHEMAS`, such as "items" or "audit".
+    where
+        Which rows to read; all by default.
 
     Examples
     --------
@@ -181,7 +226,7 @@ def read_table(path: str | Path, name: str) -> pl.DataFrame:
         msg = f"{folder} has no table {name!r}. Found: {found}."
         raise RunFolderError(msg)
     try:
-        return pl.read_parquet(file)
+        return pl.read_parquet(file) if where is None else pl.scan_parquet(file).filter(where).collect()
     except (pl.exceptions.PolarsError, OSError) as error:
         msg = f"{file} cannot be read: {str(error).splitlines()[0]}. Run the audit again."
         raise RunFolderError(msg) from error
