@@ -1,0 +1,118 @@
+"""Reports in headless Chromium, offline; the tests skip where there is no Chromium or no Playwright."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from report_support import hostile_frame, make_run, vote_frame
+from support import real_data
+
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+
+class Report:
+    """An open report, with all it said and all it asked for."""
+
+    def __init__(self, page, run):
+        self.page, self.run, self.said, self.asked = page, Path(run), [], []
+        page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: (self.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.route("**/*", self._only_the_file)
+        page.goto((self.run / "report.html").resolve().as_uri())
+        page.wait_for_function("document.documentElement.dataset.ready === 'yes'")
+        page.wait_for_function("document.querySelectorAll('.chart svg').length >= 6")
+
+    def _only_the_file(self, route):
+        if route.request.url.startswith("file://") and route.request.url.endswith("/report.html"):
+            route.continue_()
+        else:
+            self.asked.append(route.request.url)
+            route.abort()
+
+    def text(self, selector):
+        return self.page.locator(selector).inner_text()
+
+    def item_rows(self):
+        return self.page.locator("#table-items tbody tr[data-row]").count()
+
+    def count_text(self):
+        return self.text("#items-count")
+
+    def reset_items(self):
+        """Show all items again."""
+        self.page.fill("#find", "")
+        for select in ("#item-question", "#item-domain"):
+            if self.page.locator(select).is_visible():
+                self.page.select_option(select, "(all)")
+        self.page.select_option("#item-sort", "entropy")
+        self.page.locator("#item-entropy").evaluate("(s) => { s.value = 0; s.dispatchEvent(new Event('input')); }")
+        self.page.select_option("#item-show", "all")
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: pip install playwright")
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("no Chromium: on Debian, apt-get install chromium")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def open_report(chromium):
+    """Open the report of a run, each way once; at the end none must have complained or asked for anything."""
+    opened = {}
+
+    def open_report(run, *, width=1280, dark=False):
+        if (run, width, dark) not in opened:
+            scheme = "dark" if dark else "light"
+            viewport = {"width": width, "height": 900}
+            context = chromium.new_context(viewport=viewport, color_scheme=scheme, offline=True)
+            opened[run, width, dark] = Report(context.new_page(), run)
+        return opened[run, width, dark]
+
+    yield open_report
+    for report in opened.values():
+        report.page.context.close()
+        assert report.said == []
+        assert report.asked == []
+
+
+@pytest.fixture(scope="session")
+def twin_run(tmp_path_factory):
+    from moral_entropy.votes.twins import write_twin
+
+    folder = tmp_path_factory.mktemp("twin")
+    write_twin("mftc", folder / "votes.parquet", seed=0, scale=0.03)
+    return make_run(folder / "votes.parquet", folder / "run")
+
+
+@pytest.fixture(scope="session")
+def real_run(tmp_path_factory):
+    data = real_data("rte")
+    return make_run(data / "votes.csv", tmp_path_factory.mktemp("real") / "run", gold_file=data / "gold.csv")
+
+
+@pytest.fixture(scope="session")
+def many_run(tmp_path_factory):
+    frame = vote_frame(labels=("anger", "joy", "none"), questions=("tone",), n_items=90)
+    return make_run(frame, tmp_path_factory.mktemp("many") / "run")
+
+
+@pytest.fixture(scope="session")
+def hostile_run(tmp_path_factory):
+    return make_run(hostile_frame(), tmp_path_factory.mktemp("hostile") / "run")
