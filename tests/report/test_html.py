@@ -14,6 +14,7 @@ from report_support import HOSTILE, make_run, page_of, rows_of, vote_frame
 from moral_entropy.cli.main import main
 from moral_entropy.report.bundle import vega_bundle
 from moral_entropy.report.html import write_report
+from moral_entropy.report.run import open_run
 from moral_entropy.runs.tables import read_table
 
 
@@ -74,6 +75,19 @@ def test_without_draws_or_domains_or_gold_there_is_a_report(tmp_path):
     data = page_of(make_run(frame, tmp_path / "run", draws=0)).data()
     assert data["domains"] == [] and rows_of(data["reliability"]) == []
     assert any("No posterior draws" in caution["title"] for caution in data["cautions"])
+
+
+def test_what_charts_leave_out_is_said(plain_run, monkeypatch):
+    from moral_entropy.report import cells, data
+
+    assert page_of(plain_run).data()["caps"] == []
+    monkeypatch.setattr(data, "MAX_DOMAINS", 1)
+    monkeypatch.setattr(data, "MAX_TARGETS", 1)
+    monkeypatch.setattr(data, "MAX_VOTES", 3)
+    monkeypatch.setattr(cells, "MAX_CELLS", 5)
+    said = " ".join(data.report_data(open_run(plain_run))["caps"])
+    for words in ("1 largest of 2 domains", "first 1 of 2 questions", "pools the domains", "3 stands for more"):
+        assert words in said
 
 
 def test_the_bundle_cannot_end_its_element():

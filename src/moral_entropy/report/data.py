@@ -18,7 +18,7 @@ from moral_entropy.report.foundations import Palette, colours_of, definitions_of
 from moral_entropy.report.items import ShownItems, shown_items
 from moral_entropy.report.pack import packed
 from moral_entropy.report.run import Run
-from moral_entropy.report.sums import entropy_by_votes, item_sums
+from moral_entropy.report.sums import MAX_VOTES, entropy_by_votes, item_sums
 from moral_entropy.report.verdict import give_verdict, headlines, main_rule
 
 ITEMS = 2_000
@@ -43,7 +43,7 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
     sums = item_sums(run)
     found = cautions(run, sums)
     shown = shown_items(run, cap)
-    domains = shown_domains(run)
+    domains, cells = shown_domains(run), vote_cells(run)
     audit = audit_rates(run, domains)
     names = [question.name for question in run.questions]
     return {
@@ -61,7 +61,8 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
         "audit": packed(audit),
         "rules": rule_meanings(run).to_dicts(),
         "advice": run.manifest.get("advice", ""),
-        "cells": packed(vote_cells(run)),
+        "cells": packed(cells),
+        "caps": caps(run, cells),
         "sums": packed(sums),
         "entropy": packed(entropy_rows(run, domains)),
         "by_votes": packed(entropy_by_votes(run)),
@@ -79,6 +80,22 @@ def shown_domains(run: Run) -> list[str]:
     rows = run.frame("entropy").filter(pl.col("domain") != ALL)
     sizes = rows.group_by("domain").agg(pl.col("n_items").sum()).sort(["n_items", "domain"], descending=[True, False])
     return sorted(sizes.head(MAX_DOMAINS)["domain"].to_list())
+
+
+def caps(run: Run, cells: pl.DataFrame) -> list[str]:
+    """Say what charts leave out, a sentence each; items and annotators say so where they are shown."""
+    found = []
+    n_domains = run.frame("entropy").filter(pl.col("domain") != ALL)["domain"].n_unique()
+    if n_domains > MAX_DOMAINS:
+        found.append(f"Charts show the {MAX_DOMAINS} largest of {n_domains:,} domains.")
+    n_targets = sum(len(question.targets) for question in run.questions)
+    if n_targets > MAX_TARGETS:
+        found.append(f"Charts of rules show the first {MAX_TARGETS} of {n_targets:,} questions and labels.")
+    if n_domains and cells["domain"].unique().to_list() == [ALL]:
+        found.append("“Try a rule” pools the domains: there are too many to count each in this page.")
+    if (run.scan("items").select(pl.col("n_votes").max()).collect().item() or 0) > MAX_VOTES:
+        found.append(f"Where entropy is shown by votes, {MAX_VOTES} stands for more as well.")
+    return found
 
 
 def palettes(run: Run) -> tuple[Palette, Palette]:
