@@ -32,7 +32,7 @@ def vote_cells(run: Run) -> pl.DataFrame:
         pieces += [_one_label(run, question, label) for question in several for label in question.labels]
     if not pieces:
         return _summed(pl.LazyFrame(schema=_SCHEMA)).collect()
-    cells = pl.concat(pl.collect_all([_summed(piece) for piece in pieces]))
+    cells = pl.concat(pl.collect_all([_summed(piece) for piece in pieces], engine="streaming"))
     if cells.height > MAX_CELLS:
         cells = cells.with_columns(domain=pl.lit("(all)")).group_by(*KEYS, maintain_order=True).sum()
     return cells

@@ -96,25 +96,33 @@ def _nothing(run: Run) -> pl.DataFrame:
 
 
 def _choose(run: Run, question: str, quota: int, outliers: pl.DataFrame) -> pl.DataFrame:
-    rows = run.scan("items").filter(pl.col("question") == question).select(COLUMNS).collect()
-    if rows.height > quota:
-        rows = rows.with_row_index("at")
+    asked = run.scan("items").filter(pl.col("question") == question)
+    n_items = asked.select(pl.len()).collect().item()
+    if n_items > quota:
         # How far the votes lie from p, in share: what any rule on votes must get wrong.
         parted = (pl.col("n_positive") / pl.col("n_votes") - pl.col("p")).abs().fill_nan(0)
         ranked = outliers.filter(pl.col("question") == question).sort("rank", "item", maintain_order=True)
         names = ranked["item"].unique(maintain_order=True).head(int(quota * SHARE_OUTLIERS)).implode()
-        first = rows.filter(pl.col("item").cast(pl.String).is_in(names))["at"]
-        doubtful = _most(rows, pl.col("entropy"), int(quota * SHARE_DOUBTFUL))
-        conflicts = _most(rows, parted, int(quota * SHARE_CONFLICTS))
-        ordinary = rows["at"].gather_every(max(rows.height // quota, 1))
+        numbered = asked.with_row_index("at")
+        first = _collected(numbered.filter(pl.col("item").cast(pl.String).is_in(names)).select("at"))["at"].sort()
+        doubtful = _most(asked, pl.col("entropy"), int(quota * SHARE_DOUBTFUL))
+        conflicts = _most(asked, parted, int(quota * SHARE_CONFLICTS))
+        ordinary = pl.arange(0, n_items, max(n_items // quota, 1), dtype=pl.UInt32, eager=True)
         at = pl.concat([first, doubtful, conflicts, ordinary]).unique(maintain_order=True).head(quota)
-        rows = rows.filter(pl.col("at").is_in(at.implode())).drop("at")
-    return rows.sort("entropy", descending=True, maintain_order=True)
+        asked = numbered.filter(pl.col("at").is_in(at.implode())).sort("at").drop("at")
+    return _collected(asked.select(COLUMNS)).sort("entropy", descending=True, maintain_order=True)
 
 
-def _most(rows: pl.DataFrame, by: pl.Expr, n: int) -> pl.Series:
-    # A stable sort: of equals the same ones each time.
-    return rows.sort(by, descending=True, maintain_order=True)["at"].head(n)
+def _most(asked: pl.LazyFrame, by: pl.Expr, n: int) -> pl.Series:
+    # One column at a time, and a stable sort: of equals the same ones each time.
+    score = asked.select(score=by).collect()
+    order = pl.arg_sort_by("score", descending=True, maintain_order=True)
+    return score.select(order).to_series().head(n).cast(pl.UInt32)
+
+
+def _collected(rows: pl.LazyFrame) -> pl.DataFrame:
+    """Collect in pieces: a question may have more items than fit in memory at once."""
+    return rows.collect(engine="streaming")
 
 
 def _item_outliers(run: Run) -> pl.DataFrame:

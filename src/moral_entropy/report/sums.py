@@ -54,7 +54,7 @@ def item_sums(run: Run) -> pl.DataFrame:
             against=(pl.col("against") * weight).sum(),
             unvoted=(pl.col("unvoted") * weight).sum(),
         )
-        .collect()
+        .collect(engine="streaming")
     )
 
 
@@ -79,7 +79,7 @@ def entropy_by_votes(run: Run) -> pl.DataFrame:
         .agg(n=weight.sum(), **{name: mean(of) for name, of in _PARTS.items()})
         .sort("question", "votes")
         .with_columns(pl.col(pl.Float64).fill_nan(None))
-        .collect()
+        .collect(engine="streaming")
     )
 
 
