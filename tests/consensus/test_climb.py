@@ -71,7 +71,7 @@ def test_smallest_share_of_information_equals_the_generalised_eigenvalue():
 
 
 def test_any_number_of_threads_gives_the_same_bits():
-    votes = simulate_votes(n_items=30_000, n_annotators=40, votes_per_item=5, seed=3).votes
+    votes = simulate_votes(n_items=90_000, n_annotators=40, votes_per_item=5, seed=3).votes
     assert votes.n_votes > SMALL
     one, four = (fit(votes, draws=20, threads=threads).fits[0] for threads in (1, 4))
     assert one.climb == four.climb

@@ -172,5 +172,7 @@ class _Walker:
         """What a Newton step costs, in passes: rough, from the number of cells touched and of parameters."""
         patterns, n_other = self.log_posterior.patterns, self.log_posterior.patterns.n_labels - 1
         cells = float(((np.diff(patterns.start_r) * (n_other + 1) * n_other + n_other) ** 2.0).sum())
-        factor = float(self.log_posterior.n_parameters) ** 3 / 30.0
+        n_parameters = float(self.log_posterior.n_parameters)
+        # Cells of a matrix that outgrows the cache are several times as dear.
+        cells, factor = cells * (2.0 if n_parameters < 500 else 8.0), n_parameters**3 / 30.0
         return int((cells + factor) / (1e4 + 3.0 * n_other * len(patterns.code_v)))

@@ -23,7 +23,7 @@ from moral_entropy.votes.table import Floats
 BLOCKS = 16
 """Blocks of rows in a large pass; fixed, so that the number of threads changes no digit."""
 
-SMALL = 100_000
+SMALL = 400_000
 """Votes below which one block in one thread is quicker than sharing."""
 
 FLOOR = 1e-12
