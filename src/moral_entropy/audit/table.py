@@ -27,7 +27,7 @@ from moral_entropy.votes.table import UNKNOWN, Ballot, Votes
 if TYPE_CHECKING:
     import polars as pl
 
-REPLICATES = 300
+REPLICATES = 200
 """Resamplings of the items behind intervals against gold, unless `bootstrap` says otherwise."""
 
 Reference = Literal["auto", "consensus", "gold", "both"]
