@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 NOTHING = "–"
+REPORT = "report.html"
 
 
 class Bars:
@@ -72,9 +73,10 @@ def print_run(run: AuditRun) -> None:
     for part in audit_lines(run.audit):
         console.print(escape(part) if isinstance(part, str) else part, soft_wrap=isinstance(part, str))
     console.print()
-    files = " ".join(sorted(path.name for path in run.path.iterdir()))
+    files = sorted(path.name for path in run.path.iterdir())
     seconds = sum(run.manifest["seconds"].values())
-    console.print(escape(f"{run.path}: {files}  ({seconds:.1f} s)"), soft_wrap=True)
+    open_first = f"open {run.path / REPORT}; " if REPORT in files else ""
+    console.print(escape(f"{open_first}{len(files)} files in {run.path}  ({seconds:.1f} s)"), soft_wrap=True)
 
 
 def print_warnings(messages: Sequence[str]) -> None:
