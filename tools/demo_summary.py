@@ -10,25 +10,46 @@ import polars as pl
 from moral_entropy.runs.manifest import read_manifest
 from moral_entropy.runs.tables import read_table
 
-HEAD = f"{'run':<12}{'question':<12}{'items':>9}{'prevalence':>12}{'entropy':>9}{'epistemic':>11}{'converged':>11}"
+COLUMNS = ("run", "question", "items", "prevalence", "entropy", "any: fpr", "any: fdr", "majority: fnr", "converged")
 
 
 def main(runs: list[str]) -> None:
-    """Print a line per run and question, then where the folders are."""
-    print(f"\n{HEAD}")
+    """Print a line per run and question, then where the reports are."""
+    print("\n" + _line(COLUMNS))
     for run in map(Path, runs):
         means = read_table(run, "entropy").filter(pl.col("domain") == "(all)")
         fits = {fit["question"]: fit for fit in read_manifest(run)["questions"]}
-        for question, _, n_items, total, _, epistemic in means.iter_rows():
+        figures = _figures(run)
+        for question, n_items, total in means.select("question", "n_items", "total").iter_rows():
             fit = fits[question]
-            print(
-                f"{run.name:<12}{question:<12}{n_items:>9,}{fit['prevalence'][fit['positive']]:>12.1%}"
-                f"{total:>9.3f}{epistemic:>11.4f}{'yes' if fit['converged'] else 'NO':>11}"
-            )
-    print("\nMean entropy in nats; epistemic is the part that the fit is unsure about. The run folders:")
+            shares = [figures[question, rule, metric] for rule, metric in RATES]
+            prevalence = f"{fit['prevalence'][fit['positive']]:.1%}"
+            converged = "yes" if fit["converged"] else "NO"
+            print(_line((run.name, question, f"{n_items:,}", prevalence, f"{total:.3f}", *shares, converged)))
+    print("\nMean entropy in nats; rates of the rules against the consensus. The reports:")
     for run in runs:
         seconds = sum(read_manifest(run)["seconds"].values())
-        print(f"  {run}/  ({seconds:.1f} s)")
+        print(f"  {run}/report.html  ({seconds:.1f} s)")
+
+
+RATES = (("any", "fpr"), ("any", "fdr"), ("majority", "fnr"))
+
+
+def _figures(run: Path) -> dict[tuple[str, str, str], str]:
+    rows = read_table(run, "audit").filter(pl.col("domain") == "(all)", pl.col("reference") == "consensus")
+    shares = rows.select("question", "rule", "metric", "value").iter_rows()
+    return {(question, rule, metric): _percent(value) for question, rule, metric, value in shares}
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1%}"
+
+
+def _line(cells: tuple[str, ...]) -> str:
+    run, question, *rest = cells
+    return f"{run:<6}{question:<11}" + "".join(
+        f"{cell:>{len(name) + 2}}" for cell, name in zip(rest, COLUMNS[2:], strict=True)
+    )
 
 
 if __name__ == "__main__":
