@@ -19,6 +19,7 @@ from moral_entropy.report.items import ShownItems, shown_items
 from moral_entropy.report.pack import packed
 from moral_entropy.report.run import Run
 from moral_entropy.report.sums import MAX_VOTES, entropy_by_votes, item_sums
+from moral_entropy.report.switching import switching_rows
 from moral_entropy.report.verdict import give_verdict, headlines, main_rule
 
 ITEMS = 2_000
@@ -26,7 +27,7 @@ ITEMS = 2_000
 
 METRICS = ("fpr", "fnr", "fdr", "for", "disagreement")
 MAX_DOMAINS, MAX_TARGETS = 24, 40
-MAX_ANNOTATORS, MAX_WORDS = 300, 30
+MAX_ANNOTATORS, MAX_SWITCHERS, MAX_WORDS = 300, 30, 30
 ALL = "(all)"
 
 
@@ -69,6 +70,7 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
         "reliability": packed(reliability_rows(run)),
         "agreement": packed(run.frame("agreement").filter(pl.col("domain").is_in([ALL, *domains]))),
         **_people(run),
+        "switching": packed(switching_rows(run, most=MAX_SWITCHERS)),
         "words": packed(_words(run)),
         **_explorer(run, shown),
         "method": method_facts(run),

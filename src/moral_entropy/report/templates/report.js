@@ -522,6 +522,11 @@ function startItems() {
   $("after").addEventListener("click", turn(1));
   $("items-csv").addEventListener("click", () => download("items", plainItems()));
   $("votes-csv").addEventListener("click", () => download("votes", plainVotes()));
+  table($("table-switching"), "switching", rows(D.switching), [
+    ["question", (r) => r.question], ["annotator", (r) => r.annotator], ["with the majority", (r) => whole(r.with_majority), 1],
+    ["against", (r) => whole(r.against_majority), 1],
+    ["against, share", (r) => percent(r.against_majority / (r.with_majority + r.against_majority)), 1],
+  ]);
   table($("table-words"), "words", rows(D.words), [
     ["question", (r) => r.question], ["word", (r) => r.word], ["z-score", (r) => fixed(r.score, 1), 1], ["why", (r) => r.reason],
   ]);
@@ -576,7 +581,8 @@ function startTheme() {
 
 function hideWhatIsMissing() {
   const any = (table) => rows(table).length;
-  const has = { domains: D.domains.length, reliability: any(D.reliability), agreement: any(D.agreement), words: any(D.words) };
+  const has = { domains: D.domains.length, reliability: any(D.reliability), agreement: any(D.agreement), words: any(D.words),
+    switching: any(D.switching) };
   for (const element of document.querySelectorAll("[data-with]")) element.hidden = !has[element.dataset.with];
   for (const element of document.querySelectorAll("[data-without]")) element.hidden = Boolean(has[element.dataset.without]);
 }
