@@ -21,7 +21,7 @@ HOSTILE = [
     "\u202egnp.exe\u202c right to left \u200f mark",
     "emoji 🧑🏽‍🚀👩‍👩‍👧‍👦 and \u2028 separators \u2029 and \ufeff marks",
     "long " * 20_000,
-    '=HYPERLINK("http://example.invalid","click")',
+    '=HYPERLINK("http://example.org","click")',
     "<!-- <script> javascript:window.hacked=5 -->",
     "\t@SUM(1+1)*cmd|' /C calc'!A0",
 ]

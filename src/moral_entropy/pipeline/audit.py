@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -20,7 +19,6 @@ from moral_entropy.audit.table import AuditTable, audit_rules
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.entropy.parts import EntropyParts, decompose_entropy
-from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.outliers.table import Outliers, find_outliers
 from moral_entropy.pipeline.annotators import annotator_frames
 from moral_entropy.pipeline.facts import manifest_facts
@@ -28,6 +26,7 @@ from moral_entropy.pipeline.frames import entropy_frame, has_posterior_table, it
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.pipeline.priors import check_priors, priors_for
 from moral_entropy.pipeline.vote_frames import push_frames, text_frames, vote_frames
+from moral_entropy.pipeline.warned import collected, messages
 from moral_entropy.report.html import write_report
 from moral_entropy.runs.folder import writing
 from moral_entropy.runs.manifest import write_manifest
@@ -115,7 +114,7 @@ def run_audit(
     """
     options, progress, watch = options or AuditOptions(), progress or _silent, Stopwatch()
     check_priors(options.priors)
-    with writing(out, force=force) as folder, _collected() as caught:
+    with writing(out, force=force) as folder, collected() as caught:
         with watch.timing("read"):
             progress("reading", 0.0)
             votes = _read(source, options)
@@ -132,9 +131,7 @@ def run_audit(
             write_audit(folder, audit)
             write_votes(folder, consensus)
             write_outliers(folder, outliers)
-        manifest = manifest_facts(
-            consensus, options, command=command, warnings=_messages(caught), seconds=watch.seconds
-        )
+        manifest = manifest_facts(consensus, options, command=command, warnings=messages(caught), seconds=watch.seconds)
         manifest["advice"] = audit.advice.text
         write_manifest(folder, manifest)
         if options.report:
@@ -232,19 +229,3 @@ def _fit(votes: Votes, options: AuditOptions, progress: Progress) -> Consensus:
 
 def _silent(_stage: str, _share: float) -> None:
     """Take progress and say nothing."""
-
-
-@contextmanager
-def _collected() -> Iterator[list[warnings.WarningMessage]]:
-    """Collect our own warnings; pass all others on."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", MoralEntropyWarning)
-        yield caught
-    for other in caught:
-        if not issubclass(other.category, MoralEntropyWarning):
-            warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
-
-
-def _messages(caught: list[warnings.WarningMessage]) -> list[str]:
-    ours = (str(warning.message) for warning in caught if issubclass(warning.category, MoralEntropyWarning))
-    return list(dict.fromkeys(ours))

@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -16,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from moral_entropy import __version__
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.result import Consensus
-from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.pipeline.audit import Stopwatch
 from moral_entropy.pipeline.facts import reading_facts
 from moral_entropy.pipeline.options import PriorOptions
 from moral_entropy.pipeline.priors import priors_for
+from moral_entropy.pipeline.warned import collected, messages
 from moral_entropy.reproduce.beside import Basis, lay_beside
 from moral_entropy.reproduce.figures import as_frame, corpora_figures, counted_figures, dissent_figures, entropy_figures
 from moral_entropy.reproduce.grading import grade_rules
@@ -154,11 +152,11 @@ def _fit_all(inputs: Inputs, options: StudyOptions, progress: Progress, watch: S
             votes = load_votes(name, inputs)
             together = any_foundation(votes)
         fits.votes[name] = votes
-        with watch.timing("fit"), _collected() as caught:
+        with watch.timing("fit"), collected() as caught:
             fits.foundations[name] = _fit(name, votes, options, progress)
             if together is not None:
                 fits.any_foundation[name] = _fit(name, together, options, progress)
-        fits.warnings += [f"{CORPORA[name]} {message}" for message in _messages(caught)]
+        fits.warnings += [f"{CORPORA[name]} {message}" for message in messages(caught)]
     return fits
 
 
@@ -227,19 +225,3 @@ def _manifest(fits: Fits, inputs: Inputs, options: StudyOptions, command: str, w
 
 def _silent(_stage: str, _share: float) -> None:
     """Take progress and say nothing."""
-
-
-@contextmanager
-def _collected() -> Iterator[list[warnings.WarningMessage]]:
-    """Collect our own warnings; pass all others on."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", MoralEntropyWarning)
-        yield caught
-    for other in caught:
-        if not issubclass(other.category, MoralEntropyWarning):
-            warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
-
-
-def _messages(caught: list[warnings.WarningMessage]) -> list[str]:
-    ours = (str(warning.message) for warning in caught if issubclass(warning.category, MoralEntropyWarning))
-    return list(dict.fromkeys(ours))
