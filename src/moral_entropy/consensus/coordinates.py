@@ -37,16 +37,16 @@ def unpack(x_p: Floats, n_labels: int) -> Parameters:
     """
     n_other = n_labels - 1
     shape = (*x_p.shape[:-1], x_p.shape[-1] // (n_labels * n_other), n_labels, n_other)
-    prevalence = _with_zero(x_p[..., :n_other])
-    confusion = _with_zero(x_p[..., n_other:].reshape(shape))
-    return Parameters(_log_softmax(prevalence), _log_softmax(confusion))
+    return Parameters(_log_shares(x_p[..., :n_other]), _log_shares(x_p[..., n_other:].reshape(shape)))
 
 
-def _with_zero(ratios: Floats) -> Floats:
-    return np.concatenate([np.zeros((*ratios.shape[:-1], 1)), ratios], axis=-1)
-
-
-def _log_softmax(x: Floats) -> Floats:
-    # SciPy's does the same through its array-API layer, which costs more than the sum at these sizes.
+def _log_shares(ratios: Floats) -> Floats:
+    """Turn log ratios to the first into logs of all shares, along the last axis."""
+    if ratios.shape[-1] == 1:
+        # Of two shares both are a softplus away, several times quicker than reducing an axis of length two.
+        ratio = ratios[..., 0]
+        rest = np.log1p(np.exp(-np.abs(ratio)))
+        return np.stack([np.minimum(-ratio, 0.0) - rest, np.minimum(ratio, 0.0) - rest], axis=-1)
+    x = np.concatenate([np.zeros((*ratios.shape[:-1], 1)), ratios], axis=-1)
     shifted = x - x.max(axis=-1, keepdims=True)
     return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)))
