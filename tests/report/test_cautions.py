@@ -7,6 +7,7 @@ import shutil
 
 import polars as pl
 import pytest
+from report_support import make_run
 
 from moral_entropy.report.cautions import cautions
 from moral_entropy.report.run import open_run
@@ -115,3 +116,33 @@ def test_with_several_labels_differing_is_about_the_label_itself(many_run):
     rows = read_table(many_run, "audit").filter(rule="plurality", metric="disagreement", label="(multiclass)")
     wanted = rows.filter(reference="consensus", domain="(all)", question="tone")["value"].item()
     assert figure.value == f"{wanted:.1%}"
+
+
+def test_a_consensus_that_gold_contradicts_cannot_ship(tmp_path):
+    # Three of five annotators follow another guideline than gold, together; on half of the items gold agrees with two.
+    rows = [
+        {"item": i, "annotator": a, "label": int(i % 3 == 0) if a < 3 else int(i % 2 == 0), "gold": int(i % 2 == 0)}
+        for i in range(240)
+        for a in range(5)
+    ]
+    run = open_run(make_run(pl.DataFrame(rows), tmp_path / "run"))
+    found = cautions(run, item_sums(run))
+    titles = [caution.title for caution in found if caution.severity == "high"]
+    assert any("against the gold labels" in title for title in titles)
+    assert give_verdict(run, item_sums(run), found).status == "stop"
+
+
+def test_a_consensus_behind_the_plain_vote_is_said(changed):
+    def worse(audit):
+        spoilt = (pl.col("rule") == "consensus") & (pl.col("metric") == "disagreement")
+        return audit.with_columns(value=pl.when(spoilt).then(0.4).otherwise("value"))
+
+    run = changed(audit=worse)
+    [caution] = [one for one in found_in(run) if "the plain vote" in one.title]
+    assert caution.severity == "high" and "40.0%" in caution.title
+    assert give_verdict(run, item_sums(run), [caution]).status == "stop"
+
+
+def test_a_consensus_that_gold_bears_out_is_left_alone(plain_run):
+    run = open_run(plain_run)
+    assert not [one for one in cautions(run, item_sums(run)) if "gold" in one.title]

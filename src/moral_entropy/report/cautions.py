@@ -20,7 +20,8 @@ THIN, VERY_THIN = 2.0, 1.5
 SURELY_BELOW_CHANCE = 0.95
 DOMINATES = 0.4
 NOTICEABLE, MANY = 0.001, 0.01
-POORLY_CALIBRATED = 0.1
+POORLY_CALIBRATED, BADLY_CALIBRATED = 0.1, 0.2
+BEHIND = 0.02
 DROPPED = 0.05
 
 COVERED = ("the climb used", "the mode is flat", "votes an item. With fewer", "all votes are one annotator's")
@@ -67,6 +68,7 @@ def cautions(run: Run, sums: pl.DataFrame) -> list[Caution]:
         *_below_chance(run),
         *_dominant(run),
         *_calibration(run),
+        *_behind(run),
         *_input(run),
         *_others(run),
     ]
@@ -178,11 +180,28 @@ def _calibration(run: Run) -> Iterator[Caution]:
     for value in ece.select("value").drop_nulls().collect().to_series().to_list()[:1]:
         if value > POORLY_CALIBRATED:
             yield Caution(
-                "medium",
+                "high" if value > BADLY_CALIBRATED else "medium",
                 f"p is off by {value:.2f} on average against the gold labels (expected calibration error)",
                 "Votes are not independent given the label, as the model assumes, so p is too sure of itself.",
                 "Do not read p as a frequency; rank by it, or recalibrate it on the gold labels.",
             )
+
+
+def _behind(run: Run) -> Iterator[Caution]:
+    """The consensus against gold, beside the rules it would replace."""
+    wrong = run.frame("audit").filter(
+        reference="gold", metric="disagreement", question="(all)", domain="(all)", label="(all)"
+    )
+    shares = dict(wrong.select("rule", "value").drop_nulls().iter_rows())
+    usual = shares.get("plurality", shares.get("majority"))
+    if usual is not None and shares.get("consensus", 0.0) > usual + BEHIND:
+        yield Caution(
+            "high",
+            f"the consensus misses {shares['consensus']:.1%} of the gold labels, the plain vote {usual:.1%}",
+            "Annotators err together, or under another guideline than the gold labels; the model takes their agreement "
+            "for accuracy.",
+            "Trust gold where you have it; audit groups of annotators on their own, or ship vote shares instead.",
+        )
 
 
 def _input(run: Run) -> Iterator[Caution]:

@@ -80,7 +80,7 @@ def _rates(table: str, down: str, targets: Palette, description: str) -> Any:
     dots = base.mark_point(filled=True, size=45, opacity=1).encode(x=rate)
     return (
         alt.layer(lines, dots, data=alt.NamedData(table))
-        .properties(width=WIDTH // 2, height=alt.Step(7))
+        .properties(width=WIDTH // 2, height=alt.Step(max(7, 20 // len(targets.names))))
         .facet(facet=alt.Facet("metric:N", title=None, sort=list(RATE_NAMES.values())), columns=2)
         .properties(usermeta={"columns": 2}, description=description)
     )
