@@ -1,7 +1,7 @@
 """Run the benchmarks, print their table, and record it.
 
-Usage: run.py [--quick] [--scale] [--only fit,pass,draws,audit]. With --quick everything is small, the figures mean
-nothing, and nothing is recorded: it shows that the benchmarks work.
+Usage: run.py [--quick] [--scale] [--only fit,pass,draws,rules,audit]. With --quick everything is small, the figures
+mean nothing, and nothing is recorded: it shows that the benchmarks work.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from data import FULL, QUICK, Sizes
 from measure import Measurement, say
 from tables import record, table
 
-STAGES = ("fit", "pass", "draws", "audit")
+STAGES = ("fit", "pass", "draws", "rules", "audit")
 
 
 def main() -> None:
