@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.entropy.parts import EntropyParts, entropy_by_domain
 from moral_entropy.runs.tables import ENTROPY, ITEMS, POSTERIOR, ROWS_PER_GROUP, with_ids
-from moral_entropy.votes.table import Ballot, Floats, Ints, Votes
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
 
 
 def item_frames(consensus: Consensus, parts: EntropyParts) -> Iterator[pl.DataFrame]:
@@ -94,6 +94,8 @@ def _item_frame(votes: Votes, fit: QuestionFit, chunk: slice, parts: EntropyPart
         "epistemic": _or_null(parts.epistemic_i[at]),
         "count": ballot.count_i[chunk],
         "part": pl.repeat(ballot.part, len(item_i), eager=True),
+        "gold": _label_names(ballot, ballot.gold_i[chunk]),
+        "published": _label_names(ballot, ballot.published_i[chunk]),
     }
     return pl.DataFrame(columns, schema=with_ids(ITEMS, item=votes.items.dtype))
 
@@ -103,6 +105,15 @@ def domain_names(votes: Votes, item_i: Ints) -> pl.Series:
     names = pl.Series([*votes.domains, None], dtype=pl.String)
     # The code of no domain is -1: the last entry, which is null.
     return names.gather(votes.domain_i[item_i] % len(names))
+
+
+def _label_names(ballot: Ballot, label_i: Ints) -> pl.Series:
+    """Give labels by name, null where an item has none."""
+    if (label_i == UNKNOWN).all():
+        return pl.repeat(None, len(label_i), dtype=pl.String, eager=True)
+    names = pl.Series([*ballot.labels, None], dtype=pl.String)
+    # The code of no label is -1: the last entry, which is null.
+    return names.gather(label_i.astype(np.int64) % len(names))
 
 
 def _or_null(values_i: Floats) -> pl.Series:

@@ -33,6 +33,8 @@ ITEMS = pl.Schema(
         "epistemic": pl.Float64(),
         "count": pl.Float64(),
         "part": pl.String(),
+        "gold": pl.String(),
+        "published": pl.String(),
     }
 )
 POSTERIOR = pl.Schema(
@@ -144,6 +146,14 @@ OUTLIERS = pl.Schema(
         "rank": pl.Int32(),
     }
 )
+VALIDATION = pl.Schema(
+    {
+        **dict.fromkeys(("side", "question", "part", "domain", "subject", "figure"), pl.String()),
+        **dict.fromkeys(("value", "low", "high"), pl.Float64()),
+        "n": pl.Int64(),
+        **dict.fromkeys(("level", "text"), pl.String()),
+    }
+)
 SCHEMAS = {
     "items": ITEMS,
     "posterior": POSTERIOR,
@@ -160,6 +170,7 @@ SCHEMAS = {
     "annotator_summary": ANNOTATOR_SUMMARY,
     "agreement": AGREEMENT,
     "outliers": OUTLIERS,
+    "validation": VALIDATION,
 }
 """Columns by table. The ids (`item`, `annotator`) are integers where all ids of the input were."""
 

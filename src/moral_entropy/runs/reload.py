@@ -1,0 +1,103 @@
+"""A run folder → the `Votes` it was made from.
+
+What validation and training need of an earlier run: the votes, and all that is known about the items. The file the
+user once read is not asked for again; the run folder has everything.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from moral_entropy.errors import RunFolderError
+from moral_entropy.runs.manifest import read_manifest
+from moral_entropy.runs.tables import checked_folder, read_table
+from moral_entropy.votes.table import UNKNOWN, Ballot, Reading, Votes, ballot_from_codes
+
+
+def read_run_votes(folder: str | Path) -> Votes:
+    """Give the votes of a run: the same as were fitted, ids, texts, domains, gold and all.
+
+    Parameters
+    ----------
+    folder
+        A run folder, as `audit` wrote it.
+    """
+    path = checked_folder(folder)
+    manifest = read_manifest(path)
+    _refuse_old(path)
+    items, cast = read_table(path, "items"), read_table(path, "votes")
+    texts = read_table(path, "texts") if (path / "texts.parquet").is_file() else None
+    item_ids = (items["item"] if texts is None else texts["item"]).unique().sort()
+    annotator_ids = cast["annotator"].unique().sort()
+    by_item = items.unique("item", keep="first", maintain_order=True).select("item", "domain")
+    facts = pl.DataFrame({"item": item_ids}).join(by_item, on="item", how="left", maintain_order="left")
+    domains = tuple(facts["domain"].drop_nulls().unique().sort().to_list())
+    coded = cast.with_columns(
+        item=_code(cast["item"], item_ids), annotator=_code(cast["annotator"], annotator_ids)
+    ).partition_by("question", as_dict=True)
+    known = items.with_columns(item=_code(items["item"], item_ids)).partition_by(["question", "part"], as_dict=True)
+    return Votes(
+        items=item_ids,
+        annotators=annotator_ids,
+        ballots=tuple(_ballot(fact, known, coded) for fact in manifest["questions"]),
+        domains=domains,
+        domain_i=_label_codes(facts["domain"], domains).astype(np.int32),
+        texts=None if texts is None else texts.sort("item")["text"],
+        anonymous=bool(manifest["anonymous"]),
+        reading=Reading(source=manifest["input"]["source"], sha256=manifest["input"]["sha256"], rows=manifest["rows"]),
+    )
+
+
+def _refuse_old(path: Path) -> None:
+    lacking = [name for name in ("votes", "items") if not (path / f"{name}.parquet").is_file()]
+    columns = [] if lacking else pl.read_parquet_schema(path / "items.parquet")
+    if lacking or "gold" not in columns:
+        what = f"{lacking[0]}.parquet" if lacking else "the columns gold and published of items.parquet"
+        msg = f"{path} lacks {what}; an earlier version wrote it. Run the audit again."
+        raise RunFolderError(msg)
+
+
+def _ballot(fact: dict[str, Any], known: dict[Any, pl.DataFrame], coded: dict[Any, pl.DataFrame]) -> Ballot:
+    """Rebuild one ballot from what the manifest and the tables say of it."""
+    question, part, labels = fact["question"], fact["part"], tuple(fact["labels"])
+    of_items = known.get((question, part), pl.DataFrame(schema={"item": pl.Int64()}))
+    item_i = of_items["item"].to_numpy()
+    cast = coded.get((question,))
+    if cast is None:
+        item_v = annotator_v = np.empty(0, dtype=np.int64)
+        label = pl.Series([], dtype=pl.String)
+    else:
+        here = cast.filter(pl.col("item").is_in(of_items["item"].implode()))
+        item_v, annotator_v, label = here["item"].to_numpy(), here["annotator"].to_numpy(), here["label"]
+    annotator_a, at_v = np.unique(annotator_v, return_inverse=True)
+    ballot = ballot_from_codes(
+        question,
+        labels,
+        item_v=np.searchsorted(item_i, item_v),
+        annotator_v=at_v,
+        label_v=_label_codes(label, labels),
+        item_i=item_i.astype(np.int32),
+        annotator_a=annotator_a.astype(np.int32),
+        positive=labels.index(fact["positive"]) if fact["positive"] is not None else None,
+        count_i=of_items["count"].to_numpy(),
+        gold_i=_label_codes(of_items["gold"], labels),
+        published_i=_label_codes(of_items["published"], labels),
+    )
+    return ballot if not part else ballot.take(np.arange(ballot.n_items), part=part)
+
+
+def _code(ids: pl.Series, known: pl.Series) -> pl.Series:
+    """Give each id's position among the sorted known ones."""
+    return pl.Series(known.search_sorted(ids).cast(pl.Int64))
+
+
+def _label_codes(names: pl.Series, labels: tuple[str, ...]) -> NDArray[np.int16]:
+    """Give each name's position among the labels; `UNKNOWN` where there is none."""
+    code_of = {label: code for code, label in enumerate(labels)}
+    codes = names.replace_strict(code_of, default=UNKNOWN, return_dtype=pl.Int16) if len(names) else names
+    return np.asarray(codes.to_numpy(), dtype=np.int16) if len(names) else np.empty(0, dtype=np.int16)
