@@ -165,13 +165,13 @@ def _parameters(member: Membership, n_columns: int) -> tuple[Floats, Floats]:
     """Give each column a draw: evenly thinned if there are more, over again if fewer, the mode if none."""
     fit = member.fit
     if fit.n_draws == 0:
-        shape = (n_columns, *fit.confusion_akv.shape)
-        return np.tile(fit.prevalence_k, (n_columns, 1)), np.broadcast_to(fit.confusion_akv, shape)
+        shape = (n_columns, *fit.evidence_akv.shape)
+        return np.tile(fit.prevalence_k, (n_columns, 1)), np.broadcast_to(fit.evidence_akv, shape)
     if n_columns < fit.n_draws:
         at_s = np.arange(n_columns) * fit.n_draws // n_columns
     else:
         at_s = np.arange(n_columns) % fit.n_draws
-    return fit.prevalence_sk[at_s], fit.confusion_sakv[at_s]
+    return fit.prevalence_sk[at_s], fit.evidence_sakv[at_s]
 
 
 def _add_units(

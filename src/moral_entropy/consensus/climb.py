@@ -97,6 +97,7 @@ class _Walker:
         self.passes = 0
         self.stuck = False
         self.trace: list[float] = []
+        start = start.at_least_chance() if log_posterior.better_than_chance else start
         self._arrive(start, self._expect(start))
         self.newton_due = self.newton_cost
 
@@ -136,6 +137,7 @@ class _Walker:
         length = -float(np.sqrt((r @ r) / max(float(v @ v), 1e-300)))
         if length < -1.0:
             far = unpack(x0 - 2 * length * r + length**2 * v, len(self.at.log_prevalence_k))
+            far = far.at_least_chance() if self.log_posterior.better_than_chance else far
             at_far = self._expect(far)
             if at_far.log_posterior >= at_one.log_posterior:
                 self._arrive(far, at_far)
@@ -150,6 +152,8 @@ class _Walker:
 
     def newton_pays(self, most_parameters: int) -> bool:
         """Near the top, with a matrix that fits, and once the strides have cost as much as the step would."""
+        if self.log_posterior.better_than_chance:
+            return False
         near = self.log_posterior.n_parameters <= most_parameters and self.steepness < NEWTON_STEEPNESS
         return near and self.passes >= self.newton_due
 
@@ -170,9 +174,8 @@ class _Walker:
     @cached_property
     def newton_cost(self) -> int:
         """What a Newton step costs, in passes: rough, from the number of cells touched and of parameters."""
-        patterns, n_other = self.log_posterior.patterns, self.log_posterior.patterns.n_labels - 1
-        cells = float(((np.diff(patterns.start_r) * (n_other + 1) * n_other + n_other) ** 2.0).sum())
+        n_other, cells = self.log_posterior.patterns.n_labels - 1, self.log_posterior.n_cells
         n_parameters = float(self.log_posterior.n_parameters)
         # Cells of a matrix that outgrows the cache are several times as dear.
         cells, factor = cells * (2.0 if n_parameters < 500 else 8.0), n_parameters**3 / 30.0
-        return int((cells + factor) / (1e4 + 3.0 * n_other * len(patterns.code_v)))
+        return int((cells + factor) / (1e4 + 3.0 * n_other * self.log_posterior.n_votes))

@@ -5,66 +5,29 @@ The one function most users call. Each ballot is fitted on its own.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
-from moral_entropy.consensus import laplace
 from moral_entropy.consensus.climb import MAX_PASSES, TOLERANCE, Summit
-from moral_entropy.consensus.coordinates import pack, unpack
+from moral_entropy.consensus.drawing import draw
 from moral_entropy.consensus.draws import summarise
+from moral_entropy.consensus.exponent import choose_exponent
 from moral_entropy.consensus.model import LogPosterior, Parameters
-from moral_entropy.consensus.modes import Mode, find_mode, mode_in_log_ratios
+from moral_entropy.consensus.modes import Mode, find_mode
 from moral_entropy.consensus.patterns import Patterns, collapse
+from moral_entropy.consensus.pooling import learn_rows, pool_fully
 from moral_entropy.consensus.priors import Priors
-from moral_entropy.consensus.result import Climb, Consensus, Curvature, DrawSummary, QuestionFit
+from moral_entropy.consensus.result import Climb, Consensus, DrawSummary, QuestionFit
+from moral_entropy.consensus.settings import Settings
+from moral_entropy.consensus.summit import Ground
+from moral_entropy.consensus.temper import tempered
 from moral_entropy.consensus.warn import warn_about_fit
-from moral_entropy.errors import FitError
 from moral_entropy.votes.table import Ballot, Floats, Votes
-
-SOLVERS = ("em", "adam")
-COORDINATES = ("jacobian", "paper", "logit-mode")
-
-EDGE = 1e-6
-"""Probability below which a mode counts as lying on the edge of the simplex."""
 
 Progress = Callable[[str, float], None]
 """Called with the name of a stage and the share of it done."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to fit, apart from the votes and the priors: the options of `fit`."""
-
-    draws: int = 1_000
-    seed: int = 0
-    solver: str = "em"
-    device: str = "cpu"
-    coordinates: str = "jacobian"
-    interval: float = 0.9
-    use_gold: bool = False
-    threads: int | None = None
-    max_passes: int = MAX_PASSES
-    tolerance: float = TOLERANCE
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be done."""
-        _one_of("solver", self.solver, SOLVERS)
-        _one_of("coordinates", self.coordinates, COORDINATES)
-        if self.draws < 0 or self.draws == 1:
-            msg = f"draws is {self.draws}; use 0 for the mode alone, or at least 2."
-            raise FitError(msg)
-        if not 0.0 < self.interval < 1.0:
-            msg = f"interval is {self.interval:g}; it is the mass of a central interval, between 0 and 1."
-            raise FitError(msg)
-
-
-def _one_of(what: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        msg = f"{what} is {value!r}; choose one of {', '.join(choices)}."
-        raise FitError(msg)
 
 
 def fit(
@@ -78,6 +41,9 @@ def fit(
     coordinates: str = "jacobian",
     interval: float = 0.9,
     use_gold: bool = False,
+    pooling: str = "none",
+    constrain: str = "none",
+    temper: str | float = "off",
     threads: int | None = None,
     max_passes: int = MAX_PASSES,
     tolerance: float = TOLERANCE,
@@ -106,6 +72,14 @@ def fit(
         Mass of every central interval.
     use_gold
         Clamp items of known truth to it, as evidence.
+    pooling
+        "none": each annotator's rows on their own; "partial": rows vary around common ones learnt from the votes,
+        for thin data; "full": one matrix for all.
+    constrain
+        "better-than-chance" keeps every annotator's diagonal at chance or above.
+    temper
+        Power of each item's likelihood: "off" (1, the paper's model), "heldout" (learnt by predicting left-out
+        votes), "gold" (learnt from items of known label), or a number. Parameters are fitted without it.
     threads
         At most this many threads; the result does not depend on it.
     max_passes, tolerance
@@ -120,16 +94,32 @@ def fit(
     >>> consensus.converged
     True
     """
-    settings = Settings(draws, seed, solver, device, coordinates, interval, use_gold, threads, max_passes, tolerance)
+    settings = Settings(
+        draws=draws,
+        seed=seed,
+        solver=solver,
+        device=device,
+        coordinates=coordinates,
+        interval=interval,
+        use_gold=use_gold,
+        pooling=pooling,
+        constrain=constrain,
+        temper=temper,
+        threads=threads,
+        max_passes=max_passes,
+        tolerance=tolerance,
+    )
     priors = priors or Priors()
     fits = []
     for n, ballot in enumerate(votes.ballots):
-        advance = _share_of(progress, n, len(votes.ballots))
+        advance = share_of_progress(progress, n, len(votes.ballots))
         fits.append(fit_ballot(votes, ballot, priors, settings, advance))
     return Consensus(votes, tuple(fits), priors, seed, interval)
 
 
-def _share_of(progress: Progress | None, n: int, of: int) -> Progress:
+def share_of_progress(progress: Progress | None, n: int, of: int) -> Progress:
+    """Give the progress of the nth of several fits, as a share of all of them."""
+
     def advance(stage: str, share: float) -> None:
         if progress is not None:
             progress(stage, (n + share) / of)
@@ -140,29 +130,74 @@ def _share_of(progress: Progress | None, n: int, of: int) -> Progress:
 def fit_ballot(votes: Votes, ballot: Ballot, priors: Priors, settings: Settings, advance: Progress) -> QuestionFit:
     """Fit one ballot of some votes."""
     patterns = collapse(ballot, use_gold=settings.use_gold)
-    alpha_k, beta_akv = priors.alpha_k(ballot), priors.beta_akv(ballot, votes)
-    simplex = LogPosterior(patterns, alpha_k - 1.0, beta_akv - 1.0, settings.threads)
-    mode = _find_mode(simplex, settings, advance)
+    ground, mode = _locate(votes, ballot, patterns, priors, settings, advance)
     at = mode.summit.at
-    curvature, drawn = _draw(simplex, LogPosterior(patterns, alpha_k, beta_akv, settings.threads), at, ballot, settings)
-    posterior_ik = patterns.spread(simplex.posterior_rk(at))
+    curvature, drawn, log_density_s = draw(ground, at, ballot, settings)
+    exponent = choose_exponent(ground.simplex, at, ballot, settings.temper)
+    at, drawn = _for_all(at, ballot), _for_all(drawn, ballot)
+    whole = LogPosterior(patterns, ground.alpha_k, ground.beta_akv, settings.threads)
+    posterior_ik = patterns.spread(whole.posterior_rk(tempered(at, exponent.value)))
     result = QuestionFit(
         ballot=ballot,
         patterns=patterns,
         prevalence_k=at.prevalence_k,
         confusion_akv=at.confusion_akv,
         posterior_ik=posterior_ik,
-        climb=_climb(mode, settings.solver),
+        climb=as_climb(mode, settings.solver),
         curvature=curvature,
         prevalence_sk=drawn.prevalence_k,
         confusion_sakv=drawn.confusion_akv,
-        summary=_summary(patterns, drawn, posterior_ik, ballot, settings, advance),
+        summary=summary_of(patterns, tempered(drawn, exponent.value), posterior_ik, ballot, settings, advance),
+        alpha_k=ground.alpha_k,
+        beta_akv=np.broadcast_to(ground.beta_akv, at.confusion_akv.shape),
+        exponent=exponent,
+        common=ground.rows,
+        pooling=settings.pooling,
+        log_density_s=log_density_s,
     )
     warn_about_fit(result, votes, mode.rival)
     return result
 
 
-def _find_mode(simplex: LogPosterior, settings: Settings, advance: Progress) -> Mode:
+def _locate(
+    votes: Votes, ballot: Ballot, patterns: Patterns, priors: Priors, settings: Settings, advance: Progress
+) -> tuple[Ground, Mode]:
+    """Find the mode, annotators pooled as asked."""
+    alpha_k, beta_akv = priors.alpha_k(ballot), priors.beta_akv(ballot, votes)
+    if settings.pooling == "partial":
+        row_kv = priors.row_kv(ballot)
+        pooled = learn_rows(
+            patterns,
+            alpha_k,
+            row_kv,
+            beta_akv - row_kv,
+            threads=settings.threads,
+            tolerance=settings.tolerance,
+            max_passes=settings.max_passes,
+            watch=lambda share: advance("climbing", share),
+        )
+        return Ground(pooled.log_posterior, pooled.log_posterior, pooled.rows, row_kv), pooled.mode
+    if settings.pooling == "full":
+        # Votes known of single annotators are known of the one they are merged into.
+        row_kv = priors.row_kv(ballot)
+        patterns, beta_akv = pool_fully(patterns), row_kv[None] + (beta_akv - row_kv).sum(axis=0)
+    chance = settings.better_than_chance
+    simplex = LogPosterior(patterns, alpha_k - 1.0, beta_akv - 1.0, settings.threads, better_than_chance=chance)
+    log_ratio = replace(simplex, pseudo_k=alpha_k, pseudo_akv=beta_akv)
+    return Ground(simplex, log_ratio), find_best_mode(simplex, settings, advance)
+
+
+def _for_all(at: Parameters, ballot: Ballot) -> Parameters:
+    """Give every annotator the matrix, where one was fitted for all."""
+    *lead, n_fitted, n_true, n_voted = at.log_confusion_akv.shape
+    if n_fitted == ballot.n_annotators:
+        return at
+    shape = (*lead, ballot.n_annotators, n_true, n_voted)
+    return Parameters(at.log_prevalence_k, np.broadcast_to(at.log_confusion_akv, shape))
+
+
+def find_best_mode(simplex: LogPosterior, settings: Settings, advance: Progress) -> Mode:
+    """Find the mode with the solver asked for."""
     if settings.solver == "adam":
         from moral_entropy.consensus.adam import climb_with_adam
 
@@ -182,7 +217,8 @@ def _find_mode(simplex: LogPosterior, settings: Settings, advance: Progress) -> 
     return find_mode(simplex, tolerance=settings.tolerance, max_passes=settings.max_passes, watch=watch)
 
 
-def _climb(mode: Mode, solver: str) -> Climb:
+def as_climb(mode: Mode, solver: str) -> Climb:
+    """Say how the search for the mode ended."""
     summit: Summit = mode.summit
     return Climb(
         solver=solver,
@@ -194,32 +230,7 @@ def _climb(mode: Mode, solver: str) -> Climb:
     )
 
 
-def _draw(
-    simplex: LogPosterior, log_ratio: LogPosterior, at: Parameters, ballot: Ballot, settings: Settings
-) -> tuple[Curvature, Parameters]:
-    """Draw parameters from the Gaussian at the mode."""
-    n_labels = ballot.n_labels
-    if settings.draws == 0:
-        nothing = unpack(np.empty((0, simplex.n_parameters)), n_labels)
-        return Curvature("none", settings.coordinates, True, float("nan")), nothing
-    # On the edge of the simplex, where flat priors let a mode lie, only the mode in log ratios has a curvature.
-    coordinates = "logit-mode" if at.least < EDGE else settings.coordinates
-    target = simplex if coordinates == "paper" else log_ratio
-    centre = mode_in_log_ratios(log_ratio, at) if coordinates == "logit-mode" else at
-    dense = simplex.n_parameters <= laplace.DENSE
-    gaussian: laplace.Gaussian
-    gaussian = laplace.dense_gaussian(target, centre) if dense else laplace.krylov_gaussian(target, centre)
-    # Questions have streams of their own: one more question changes no draw of the others.
-    names = (ballot.question.encode(), ballot.part.encode())
-    rng = np.random.default_rng([settings.seed, *map(zlib.crc32, names)])
-    normal_sp = rng.standard_normal((settings.draws, simplex.n_parameters))
-    # Beyond e^600 a probability underflows, and its log is lost.
-    x_sp = (pack(centre) + gaussian.step(normal_sp.T).T).clip(-600.0, 600.0)
-    found = Curvature(gaussian.method, coordinates, gaussian.positive_definite, gaussian.smallest)
-    return found, unpack(x_sp, n_labels)
-
-
-def _summary(
+def summary_of(
     patterns: Patterns,
     drawn: Parameters,
     posterior_ik: Floats,
@@ -227,6 +238,7 @@ def _summary(
     settings: Settings,
     advance: Progress,
 ) -> DrawSummary:
+    """Sum up every item over the draws; with none, the mode stands for the mean."""
     if settings.draws == 0:
         unknown_i = np.full(ballot.n_items, np.nan)
         return DrawSummary(posterior_ik, unknown_i, unknown_i, unknown_i)

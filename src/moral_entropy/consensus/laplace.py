@@ -13,8 +13,7 @@ from typing import Protocol
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, cholesky, eigh, solve_triangular
 
-from moral_entropy.consensus import kernels
-from moral_entropy.consensus.model import Expectation, LogPosterior, Parameters, over_blocks
+from moral_entropy.consensus.model import Expectation, LogPosterior, Parameters
 from moral_entropy.votes.table import Floats
 
 DENSE = 6_000
@@ -79,15 +78,7 @@ def information(log_posterior: LogPosterior, at: Parameters) -> Floats:
 def lower_information(log_posterior: LogPosterior, at: Parameters, expected: Expectation | None = None) -> Floats:
     """The same, right only on and below the diagonal, which is all a Cholesky factor reads."""
     curvature_pp = _block_diagonal(*complete_blocks(log_posterior, at, expected))
-    patterns = log_posterior.patterns
-    kernels.add_missing_information(
-        patterns.start_r,
-        patterns.code_v,
-        patterns.weight_r,
-        log_posterior.posterior_rk(at),
-        at.confusion_akv,
-        curvature_pp,
-    )
+    log_posterior.take_missing(at, curvature_pp)
     return curvature_pp
 
 
@@ -203,7 +194,7 @@ def krylov_gaussian(log_posterior: LogPosterior, at: Parameters, seed: int = 0) 
     """Factor the blocks, and resolve their coupling by Lanczos iteration with full reorthogonalisation."""
     operator = _Coupling(log_posterior, at)
     n = log_posterior.n_parameters
-    m = int(min(KRYLOV, n, max(16, KRYLOV_VOTES / max(len(log_posterior.patterns.code_v), 1))))
+    m = int(min(KRYLOV, n, max(16, KRYLOV_VOTES / max(log_posterior.n_votes, 1))))
     basis_pm, tri = np.zeros((n, m)), np.zeros((m, m))
     vector_p = np.random.default_rng(seed).standard_normal(n)
     vector_p /= np.linalg.norm(vector_p)
@@ -231,7 +222,7 @@ class _Coupling:
 
     def __init__(self, log_posterior: LogPosterior, at: Parameters) -> None:
         self.log_posterior, self.at = log_posterior, at
-        self.posterior_rk = log_posterior.posterior_rk(at)
+        self.covariance = log_posterior.covariance(at)
         self.complete = complete_blocks(log_posterior, at)
         self.blocks = self._own_blocks()
 
@@ -244,15 +235,7 @@ class _Coupling:
         for k in range(n_labels):
             rows = slice(k * (n_labels - 1), (k + 1) * (n_labels - 1))
             own_app[:, rows, rows] = confusion[:, k]
-        patterns = self.log_posterior.patterns
-        items_kk = kernels.add_own_information(
-            patterns.start_r,
-            patterns.code_v,
-            patterns.weight_r,
-            self.posterior_rk,
-            self.at.confusion_akv,
-            own_app,
-        )
+        items_kk = self.covariance.take_own(own_app)
         lower_app = _safe_cholesky(own_app, self.complete[1])
         return _safe_cholesky(prevalence - items_kk[1:, 1:], prevalence), lower_app
 
@@ -272,23 +255,10 @@ class _Coupling:
         full_akv = np.concatenate([np.zeros((*u_akv.shape[:2], 1)), u_akv], axis=-1)
         gain_akv = full_akv - (self.at.confusion_akv * full_akv).sum(axis=-1, keepdims=True)
         gain_ck = np.ascontiguousarray(gain_akv.transpose(0, 2, 1).reshape(-1, n_labels))
-        sum_ck, sum_k = self._pass(gain_ck, np.concatenate([[0.0], u_k]))
+        sum_ck, sum_k = self.covariance.product(gain_ck, np.concatenate([[0.0], u_k]))
         sum_akv = sum_ck.reshape(-1, n_labels, n_labels).transpose(0, 2, 1)
         missing_akv = sum_akv - self.at.confusion_akv * sum_akv.sum(axis=-1, keepdims=True)
         return np.concatenate([complete_k - sum_k[1:], (complete_akv - missing_akv[..., 1:]).ravel()])
-
-    def _pass(self, gain_ck: Floats, base_k: Floats) -> tuple[Floats, Floats]:
-        patterns, bound_b = self.log_posterior.patterns, self.log_posterior.bound_b
-        n_blocks = len(bound_b) - 1
-        out_bck = np.zeros((n_blocks, *gain_ck.shape))
-        total_bk = np.zeros((n_blocks, len(base_k)))
-        rows = (patterns.start_r, patterns.code_v, patterns.weight_r, self.posterior_rk)
-
-        def run(first: int, last: int) -> None:
-            kernels.covariance_pass(*rows, gain_ck, base_k, bound_b, first, last, out_bck, total_bk)
-
-        over_blocks(run, n_blocks, self.log_posterior.threads)
-        return out_bck.sum(axis=0), total_bk.sum(axis=0)
 
 
 def _safe_cholesky(blocks: Floats, complete: Floats) -> Floats:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -52,6 +52,16 @@ class Parameters:
         """The smallest of all these probabilities."""
         return float(np.exp(min(self.log_prevalence_k.min(), self.log_confusion_akv.min(initial=0.0))))
 
+    def at_least_chance(self) -> Parameters:
+        """Lift every right answer that is likelier wrong than by chance up to chance; leading axes are kept."""
+        confusion_akv = self.confusion_akv
+        n_labels = confusion_akv.shape[-1]
+        right_ak = np.diagonal(confusion_akv, axis1=-2, axis2=-1)[..., None]
+        short_ak = right_ak < 1.0 / n_labels
+        shrink_ak = np.where(short_ak, (1.0 - 1.0 / n_labels) / np.maximum(1.0 - right_ak, 1e-300), 1.0)
+        lifted_akv = np.where(np.eye(n_labels, dtype=bool) & short_ak, 1.0 / n_labels, confusion_akv * shrink_ak)
+        return Parameters(self.log_prevalence_k, np.log(lifted_akv))
+
     def push_ck(self) -> Floats:
         """By vote code, the log ratio of each further label's likelihood to label 0's."""
         by_code = self.log_confusion_akv.transpose(0, 2, 1).reshape(-1, len(self.log_prevalence_k))
@@ -86,6 +96,14 @@ def _log_shares(counts: Floats) -> Floats:
     return np.asarray(np.log(shares / shares.sum(axis=-1, keepdims=True)))
 
 
+def _at_least_chance(votes_akv: Floats) -> Floats:
+    """Raise counts of right answers to chance: the best row within the bound is then the counts' own share."""
+    n_labels = votes_akv.shape[-1]
+    right_ak = np.diagonal(votes_akv, axis1=1, axis2=2)
+    chance_ak = (votes_akv.sum(axis=-1) - right_ak) / (n_labels - 1)
+    return np.asarray(np.where(np.eye(n_labels, dtype=bool), np.maximum(right_ak, chance_ak)[..., None], votes_akv))
+
+
 @dataclass(frozen=True, eq=False)
 class LogPosterior:
     """The log posterior of one ballot.
@@ -99,12 +117,15 @@ class LogPosterior:
         and beta for one in log-ratio coordinates.
     threads
         At most this many threads; all cores by default.
+    better_than_chance
+        Whether right answers are kept at chance or above.
     """
 
     patterns: Patterns
     pseudo_k: Floats
     pseudo_akv: Floats
     threads: int | None = None
+    better_than_chance: bool = False
 
     @property
     def n_parameters(self) -> int:
@@ -139,8 +160,32 @@ class LogPosterior:
         n_blocks, n_labels = len(self.bound_b) - 1, self.patterns.n_labels
         return np.zeros((n_blocks, len(self.votes_c), n_labels - 1)), np.zeros((n_blocks, n_labels))
 
+    @property
+    def n_votes(self) -> int:
+        """Votes that a pass walks over: those of identical items once."""
+        return len(self.patterns.code_v)
+
+    @cached_property
+    def n_cells(self) -> float:
+        """Cells of the curvature that a pass over the votes would touch, each as often as it is."""
+        n_other = self.patterns.n_labels - 1
+        return float(((np.diff(self.patterns.start_r) * (n_other + 1) * n_other + n_other) ** 2.0).sum())
+
+    def scout(self, most_votes: int) -> LogPosterior:
+        """Give the same with a sample of the rows, where there are more votes than that."""
+        patterns = self.patterns
+        if self.n_votes <= most_votes:
+            return self
+        n_rows = max(1, int(patterns.n_rows * most_votes / self.n_votes))
+        rows = np.random.default_rng(0).choice(patterns.n_rows, n_rows, replace=False)
+        return replace(self, patterns=patterns.take(np.sort(rows)))
+
     def expect(self, at: Parameters) -> Expectation:
         """Pass over the votes once: expected counts and log posterior at some parameters."""
+        return self._expectation(at, *self.pass_over(at))
+
+    def pass_over(self, at: Parameters) -> tuple[Floats, Floats]:
+        """Give the sums of one pass: expected votes of the labels after the first; their items, log likelihood."""
         patterns = self.patterns
         count_bck, total_bt = self._buffers
         count_bck[:], total_bt[:] = 0.0, 0.0
@@ -155,7 +200,7 @@ class LogPosterior:
                 kernels.general_pass(*rows, push_ck, base_k, self.bound_b, first, last, count_bck, total_bt)
 
         over_blocks(run, len(self.bound_b) - 1, self.threads)
-        return self._expectation(at, count_bck.sum(axis=0), total_bt.sum(axis=0))
+        return count_bck.sum(axis=0), total_bt.sum(axis=0)
 
     def _expectation(self, at: Parameters, count_ck: Floats, total_t: Floats) -> Expectation:
         n_labels = self.patterns.n_labels
@@ -165,9 +210,10 @@ class LogPosterior:
         votes_akv = all_ck.reshape(-1, n_labels, n_labels).transpose(0, 2, 1)
         log_label0 = self.n_items * at.log_prevalence_k[0] + self.votes_c @ at.log_confusion_akv[:, 0, :].ravel()
         log_prior = self.pseudo_k @ at.log_prevalence_k + (self.pseudo_akv * at.log_confusion_akv).sum()
+        counts_akv = votes_akv + self.pseudo_akv
         return Expectation(
             items_k=items_k.clip(min=0.0) + self.pseudo_k,
-            votes_akv=votes_akv + self.pseudo_akv,
+            votes_akv=_at_least_chance(counts_akv) if self.better_than_chance else counts_akv,
             log_posterior=float(total_t[-1] + log_label0 + log_prior),
         )
 
@@ -184,6 +230,44 @@ class LogPosterior:
 
         over_blocks(run, len(self.bound_b) - 1, self.threads)
         return posterior_rk
+
+    def take_missing(self, at: Parameters, curvature_pp: Floats) -> None:
+        """Take what the votes leave unknown off the lower triangle of the complete-data information, in place."""
+        patterns = self.patterns
+        rows = (patterns.start_r, patterns.code_v, patterns.weight_r)
+        kernels.add_missing_information(*rows, self.posterior_rk(at), at.confusion_akv, curvature_pp)
+
+    def covariance(self, at: Parameters) -> ScoreCovariance:
+        """Give the covariance of the complete-data score at some parameters, as products."""
+        return ScoreCovariance(self, at)
+
+
+class ScoreCovariance:
+    """What the votes leave unknown at some parameters: multiplied with, but never formed."""
+
+    def __init__(self, log_posterior: LogPosterior, at: Parameters) -> None:
+        self.log_posterior, self.at = log_posterior, at
+        self.posterior_rk = log_posterior.posterior_rk(at)
+
+    def take_own(self, own_app: Floats) -> Floats:
+        """Take it off each annotator's own block, in place; give the prevalence's, label by label: `items_kk`."""
+        patterns = self.log_posterior.patterns
+        rows = (patterns.start_r, patterns.code_v, patterns.weight_r, self.posterior_rk)
+        return np.asarray(kernels.add_own_information(*rows, self.at.confusion_akv, own_app))
+
+    def product(self, gain_ck: Floats, base_k: Floats) -> tuple[Floats, Floats]:
+        """Multiply with a vector, in one pass over the votes; `gain_ck` is what a vote adds to label k's score."""
+        patterns, bound_b = self.log_posterior.patterns, self.log_posterior.bound_b
+        n_blocks = len(bound_b) - 1
+        out_bck = np.zeros((n_blocks, *gain_ck.shape))
+        total_bk = np.zeros((n_blocks, len(base_k)))
+        rows = (patterns.start_r, patterns.code_v, patterns.weight_r, self.posterior_rk)
+
+        def run(first: int, last: int) -> None:
+            kernels.covariance_pass(*rows, gain_ck, base_k, bound_b, first, last, out_bck, total_bk)
+
+        over_blocks(run, n_blocks, self.log_posterior.threads)
+        return out_bck.sum(axis=0), total_bk.sum(axis=0)
 
 
 def available_cores() -> int:

@@ -15,7 +15,6 @@ from moral_entropy.consensus import laplace
 from moral_entropy.consensus.climb import MAX_PASSES, TOLERANCE, Summit, climb
 from moral_entropy.consensus.coordinates import pack, unpack
 from moral_entropy.consensus.model import LogPosterior, Parameters
-from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.consensus.starts import starts
 
 ROUGH = 0.05
@@ -103,7 +102,7 @@ def find_mode(
     tolerance, max_passes, watch
         As in `climb`; `max_passes` holds for each climb.
     """
-    scout = _scout(log_posterior)
+    scout = log_posterior.scout(SCOUT_VOTES)
     summits = _rough_climbs(scout, max_passes, watch)
     passes = sum(summit.passes for summit in summits.values())
     heights = {name: summit.log_posterior for name, summit in summits.items()}
@@ -177,21 +176,10 @@ def _rival(scout: LogPosterior, contenders: Mapping[str, Summit], best: str) -> 
     return min(rivals, key=lambda rival: rival.distance, default=None)
 
 
-def _scout(log_posterior: LogPosterior) -> LogPosterior:
-    patterns = log_posterior.patterns
-    n_votes = len(patterns.code_v)
-    if n_votes <= SCOUT_VOTES:
-        return log_posterior
-    n_rows = max(1, int(patterns.n_rows * SCOUT_VOTES / n_votes))
-    rows = np.random.default_rng(0).choice(patterns.n_rows, n_rows, replace=False)
-    sample: Patterns = patterns.take(np.sort(rows))
-    return LogPosterior(sample, log_posterior.pseudo_k, log_posterior.pseudo_akv, log_posterior.threads)
-
-
 def leave_saddle(log_posterior: LogPosterior, summit: Summit, *, tolerance: float, max_passes: int) -> Summit:
     """Climb on from a point that is level but no maximum, such as two annotators who always disagree."""
     for _ in range(3):
-        if log_posterior.n_parameters > SADDLE or not summit.converged:
+        if log_posterior.n_parameters > SADDLE or log_posterior.better_than_chance or not summit.converged:
             return summit
         if laplace.newton_step(log_posterior, summit.at, np.zeros(log_posterior.n_parameters)) is not None:
             return summit

@@ -72,12 +72,16 @@ class Priors:
         # Of two labels people think "negative, positive", whichever sorts first.
         return given[::-1].copy() if ballot.n_labels == 2 and ballot.positive == 0 else given
 
+    def row_kv(self, ballot: Ballot) -> Floats:
+        """Give beta of an annotator of whom nothing is known."""
+        beta_kv = np.full((ballot.n_labels, ballot.n_labels), self.off_diagonal, dtype=float)
+        np.fill_diagonal(beta_kv, self.diagonal)
+        return beta_kv
+
     def beta_akv(self, ballot: Ballot, votes: Votes | None = None) -> Floats:
         """Give beta for every annotator of the ballot."""
         n_labels = ballot.n_labels
-        beta_kv = np.full((n_labels, n_labels), self.off_diagonal, dtype=float)
-        np.fill_diagonal(beta_kv, self.diagonal)
-        beta_akv = np.tile(beta_kv, (ballot.n_annotators, 1, 1))
+        beta_akv = np.tile(self.row_kv(ballot), (ballot.n_annotators, 1, 1))
         if self.annotators and votes is not None:
             known = {str(name): np.asarray(cells, dtype=float) for name, cells in self.annotators.items()}
             for a, name in enumerate(votes.annotators.gather(ballot.annotator_a).to_list()):

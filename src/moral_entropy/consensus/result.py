@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moral_entropy.consensus.patterns import Patterns
+from moral_entropy.consensus.pooling import CommonRows
 from moral_entropy.consensus.priors import Priors
+from moral_entropy.consensus.temper import Exponent
 from moral_entropy.votes.table import Ballot, Floats, Ints, Votes
 
 
@@ -110,6 +112,17 @@ class QuestionFit:
         Posterior draws of the parameters.
     summary
         Every item's probabilities over those draws.
+    alpha_k, beta_akv
+        The Dirichlet priors of prevalence and confusion; with partial pooling, those learnt from the votes.
+    exponent
+        The power each item's likelihood is raised to; 1 for the model itself.
+    common
+        The rows annotators were found to have in common, where they were partially pooled.
+    pooling
+        "none", "partial" or "full".
+    log_density_s
+        Log density of each draw under the Gaussian it came from, up to a constant; None where the draws are more than
+        that: bounded by chance, or with doubt about common rows.
     """
 
     ballot: Ballot
@@ -122,6 +135,22 @@ class QuestionFit:
     prevalence_sk: Floats
     confusion_sakv: Floats
     summary: DrawSummary
+    alpha_k: Floats
+    beta_akv: Floats
+    exponent: Exponent
+    common: CommonRows | None = None
+    pooling: str = "none"
+    log_density_s: Floats | None = None
+
+    @cached_property
+    def evidence_akv(self) -> Floats:
+        """Likelihood of every vote by true label at the mode, as it weighs on items: the confusion, tempered."""
+        return _powered(self.confusion_akv, self.exponent.value)
+
+    @cached_property
+    def evidence_sakv(self) -> Floats:
+        """The same in every draw."""
+        return _powered(self.confusion_sakv, self.exponent.value)
 
     @property
     def question(self) -> str:
@@ -154,12 +183,16 @@ class QuestionFit:
 
         row_i = self.patterns.row_i[items]
         row_r, at_i = np.unique(row_i, return_inverse=True)
-        return posterior_of_rows(self.patterns, self.prevalence_sk, self.confusion_sakv, row_r)[:, at_i]
+        return posterior_of_rows(self.patterns, self.prevalence_sk, self.evidence_sakv, row_r)[:, at_i]
 
     def chunks(self, size: int = 65_536) -> Iterator[slice]:
         """Cut the items in consecutive slices, so that draws × items never has to be held whole."""
         for start in range(0, self.ballot.n_items, size):
             yield slice(start, min(start + size, self.ballot.n_items))
+
+
+def _powered(confusion: Floats, exponent: float) -> Floats:
+    return confusion if exponent == 1.0 else confusion**exponent
 
 
 @dataclass(frozen=True, eq=False)

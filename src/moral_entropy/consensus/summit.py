@@ -1,0 +1,39 @@
+"""Ground: the densities a mode was found in, and what the draws around it need of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from moral_entropy.consensus.model import LogPosterior
+from moral_entropy.consensus.pooling import CommonRows
+from moral_entropy.votes.table import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """The log posterior of one ballot, in both coordinates.
+
+    Parameters
+    ----------
+    simplex
+        The density on the simplex, whose mode the paper looks for; with common rows that in log ratios.
+    log_ratio
+        The density in log-ratio coordinates.
+    rows, row_kv
+        The rows annotators were found to have in common, and their prior; None where they were not pooled.
+    """
+
+    simplex: LogPosterior
+    log_ratio: LogPosterior
+    rows: CommonRows | None = None
+    row_kv: Floats | None = None
+
+    @property
+    def alpha_k(self) -> Floats:
+        """Dirichlet prior of the prevalence."""
+        return self.log_ratio.pseudo_k
+
+    @property
+    def beta_akv(self) -> Floats:
+        """Dirichlet prior of every annotator's rows."""
+        return self.log_ratio.pseudo_akv

@@ -1,0 +1,302 @@
+"""Tempering: how far the votes on an item may be believed at once.
+
+Votes that are not independent given the label say less than their product does. One exponent on each item's
+likelihood, P(z = k | y) ∝ prevalence_k ∏ confusion_k,y ^ exponent, takes that back: 1 is the model itself, 0 the
+prevalence alone. Takes a log posterior and its mode, or evidence and gold; gives the exponent with its uncertainty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import log_softmax, ndtri
+
+from moral_entropy.consensus import temper_kernels as kernels
+from moral_entropy.consensus.model import LogPosterior, Parameters, over_blocks
+from moral_entropy.consensus.patterns import Patterns
+from moral_entropy.votes.table import UNKNOWN, Floats, Ints
+
+MOST_VOTES = 1_000_000
+"""Votes the exponent is learnt from; of more, those of evenly spaced rows."""
+
+SCOUT_VOTES = 50_000
+"""Votes on which the exponents of `GRID` are compared before the best is refined on all."""
+
+GRID = (0.0, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0, 1.25, 1.6, 2.0)
+UP_TO_ONE = GRID[: GRID.index(1.0) + 1]
+
+INTERVAL = 0.9
+"""Mass of the exponent's interval."""
+
+CLEAR = 2.0
+"""Standard errors of gain that make a preference clear; `docs/validation.md` has the false alarms."""
+
+BLOCK_ROWS = 2_048
+
+
+@dataclass(frozen=True)
+class Exponent:
+    """An exponent on the likelihood of each item, and how sure we are of it.
+
+    Parameters
+    ----------
+    value
+        The exponent that predicts best; 1 where nothing can be learnt. From held-out votes it is at most 1, since
+        sharpening on noise costs more than it brings; from gold at most 2.
+    low, high
+        90% interval from the spread over items; 0 and infinity where nothing can be learnt.
+    gain, gain_se
+        Log score gained over exponent 1, in nats a vote (an item, when learnt from gold), and its standard error over
+        items.
+    surplus
+        How many standard errors of gain remain for an exponent below 1 when annotators get the benefit of the doubt:
+        rows at the posterior mean, not the mode. 0 where 1 or more is best then. Learnt from gold: `gain / gain_se`.
+    n
+        Votes predicted, or items with gold.
+    """
+
+    value: float
+    low: float
+    high: float
+    gain: float
+    gain_se: float
+    surplus: float
+    n: int
+
+    @property
+    def below_one(self) -> bool:
+        """Whether it is clearly below 1: the posterior claims more than it knows, and not for want of votes alone."""
+        return self.value < 1.0 and self.surplus > CLEAR
+
+
+NOTHING = Exponent(1.0, 0.0, float("inf"), 0.0, 0.0, 0.0, 0)
+
+
+def tempered(at: Parameters, exponent: float) -> Parameters:
+    """Raise the confusion to a power, without norming: what a pass over votes needs for a tempered posterior.
+
+    Examples
+    --------
+    >>> tempered(Parameters(np.log([0.5, 0.5]), np.log([[[0.9, 0.1], [0.2, 0.8]]])), 0.5).confusion_akv[0, 0].round(3)
+    array([0.949, 0.316])
+    """
+    return Parameters(at.log_prevalence_k, exponent * at.log_confusion_akv)
+
+
+def pool_with_share(posterior_ik: Floats, counts_ik: Ints, *, pseudo_votes: float = 0.5) -> Floats:
+    """Average label probabilities with the smoothed vote share, half and half.
+
+    Where the model has given a class another meaning than the voters did, the share keeps the average near theirs.
+
+    Examples
+    --------
+    >>> pool_with_share(np.array([[1.0, 0.0]]), np.array([[1, 1]]))
+    array([[0.75, 0.25]])
+    """
+    return 0.5 * (posterior_ik + smoothed_share(counts_ik, pseudo_votes=pseudo_votes))
+
+
+def smoothed_share(counts_ik: Ints, *, pseudo_votes: float = 0.5) -> Floats:
+    """Give each item's share of votes by label, every label with some votes to begin with.
+
+    Examples
+    --------
+    >>> smoothed_share(np.array([[3, 0]]))
+    array([[0.875, 0.125]])
+    """
+    smooth_ik = counts_ik + pseudo_votes
+    return np.asarray(smooth_ik / smooth_ik.sum(axis=1, keepdims=True), dtype=np.float64)
+
+
+def heldout_exponent(log_posterior: LogPosterior, at: Parameters, *, most_votes: int = MOST_VOTES) -> Exponent:
+    """Learn the exponent from the votes alone: leave each out, predict it from the others on its item.
+
+    A vote's chance is the annotator's confusion row averaged over the tempered posterior of the other votes. The
+    item's own expected votes are taken off every row first, since the fit has seen them. Votes alone on their item are
+    predicted from the prevalence whatever the exponent; items of known label are left out.
+
+    Parameters
+    ----------
+    log_posterior
+        Of the votes, with pseudo-counts of the density on the simplex.
+    at
+        Its mode.
+    most_votes
+        Learn from about this many votes at most.
+
+    Examples
+    --------
+    >>> from moral_entropy.consensus.fit import fit
+    >>> from moral_entropy.consensus.patterns import collapse
+    >>> from moral_entropy.consensus.priors import Priors
+    >>> from moral_entropy.votes.simulate import simulate_votes
+    >>> votes = simulate_votes(n_items=2_000, n_annotators=8, votes_per_item=5).votes
+    >>> (ballot,), (one,) = votes.ballots, fit(votes, draws=0).fits
+    >>> priors = Priors()
+    >>> log_posterior = LogPosterior(collapse(ballot), priors.alpha_k(ballot) - 1, priors.beta_akv(ballot) - 1)
+    >>> found = heldout_exponent(log_posterior, Parameters(np.log(one.prevalence_k), np.log(one.confusion_akv)))
+    >>> found.value > 0.9, found.below_one
+    (True, False)
+    """
+    patterns = _some_rows(log_posterior.patterns, most_votes)
+    if not (np.diff(patterns.start_r) > 1).any():
+        return NOTHING
+    votes_akv = log_posterior.expect(at).votes_akv
+    some = replace(log_posterior, patterns=patterns)
+    strict = _learn(_Prediction.without_items(some, at, votes_akv))
+    # Pseudo-counts beta instead of beta - 1: the posterior mean of a row whose labels are known.
+    lenient = _learn(_Prediction.without_items(some, at, votes_akv + 1.0))
+    return replace(strict, surplus=lenient.surplus if lenient.value < 1.0 else 0.0)
+
+
+def _some_rows(patterns: Patterns, most_votes: int) -> Patterns:
+    """Keep rows that have something to predict, evenly spaced where there are too many votes."""
+    row_r = np.flatnonzero((patterns.clamp_r == UNKNOWN) & (patterns.weight_r > 0))
+    n_votes = int(np.diff(patterns.start_r)[row_r].sum())
+    return patterns.take(row_r[:: max(1, -(-n_votes // most_votes))])
+
+
+@dataclass(frozen=True, eq=False)
+class _Prediction:
+    """Each vote from the others on its item. Axes: **r** row, **v** vote, true **k**."""
+
+    patterns: Patterns
+    log_prevalence_k: Floats
+    chance_vk: Floats
+    threads: int | None
+
+    @classmethod
+    def without_items(cls, log_posterior: LogPosterior, at: Parameters, votes_akv: Floats) -> _Prediction:
+        """Take each item's expected votes off the rows that its votes are predicted from."""
+        patterns = log_posterior.patterns
+        votes_ck = np.ascontiguousarray(votes_akv.transpose(0, 2, 1).reshape(-1, patterns.n_labels))
+        chance_vk = np.empty((len(patterns.code_v), patterns.n_labels))
+        posterior_rk, total_ak = log_posterior.posterior_rk(at), votes_akv.sum(axis=-1)
+
+        def run(lo: int, hi: int) -> None:
+            rows = (patterns.start_r, patterns.code_v, posterior_rk)
+            kernels.chances_without_item(*rows, votes_ck, total_ak, lo, hi, chance_vk)
+
+        _over_rows(run, patterns.n_rows, log_posterior.threads)
+        return cls(patterns, at.log_prevalence_k, chance_vk, log_posterior.threads)
+
+    @cached_property
+    def log_vk(self) -> Floats:
+        """Logs of the votes' chances."""
+        return np.asarray(np.log(self.chance_vk))
+
+    def some(self, most_votes: int) -> _Prediction:
+        """Keep evenly spaced rows."""
+        step = -(-len(self.chance_vk) // most_votes)
+        if step == 1:
+            return self
+        row_r = np.arange(0, self.patterns.n_rows, step)
+        row_v = np.repeat(np.arange(self.patterns.n_rows), np.diff(self.patterns.start_r))
+        return replace(self, patterns=self.patterns.take(row_r), chance_vk=self.chance_vk[row_v % step == 0])
+
+    def at(self, exponent: float) -> tuple[Floats, Floats]:
+        """Give each row's log score and its slope at an exponent."""
+        score_r, slope_r = np.empty((2, self.patterns.n_rows))
+
+        def run(lo: int, hi: int) -> None:
+            votes = (self.patterns.start_r, self.chance_vk, self.log_vk, self.log_prevalence_k)
+            kernels.score_rows(*votes, exponent, lo, hi, score_r, slope_r)
+
+        _over_rows(run, self.patterns.n_rows, self.threads)
+        return score_r, slope_r
+
+
+def _over_rows(run: Callable[[int, int], None], n_rows: int, threads: int | None) -> None:
+    def blocks(first: int, last: int) -> None:
+        run(first * BLOCK_ROWS, min(last * BLOCK_ROWS, n_rows))
+
+    over_blocks(blocks, -(-n_rows // BLOCK_ROWS), threads)
+
+
+def _learn(predict: _Prediction) -> Exponent:
+    scout = predict.some(SCOUT_VOTES)
+    start = max(UP_TO_ONE, key=lambda exponent: float(scout.patterns.weight_r @ scout.at(exponent)[0]))
+    votes_r = np.diff(predict.patterns.start_r).astype(np.float64)
+    return _best(predict.at, predict.patterns.weight_r, votes_r, start, grid=UP_TO_ONE)
+
+
+def gold_exponent(
+    evidence_ik: Floats, log_prevalence_k: Floats, gold_i: Ints, *, weight_i: Floats | None = None
+) -> Exponent:
+    """Learn the exponent from known labels: the least log loss of the tempered posterior.
+
+    Parameters
+    ----------
+    evidence_ik
+        Log likelihood of each item's votes by label, up to a constant an item.
+    log_prevalence_k
+        Log prevalence, up to a constant.
+    gold_i
+        Known labels; items of `UNKNOWN` label are left out.
+    weight_i
+        How many items each stands for; 1 by default.
+
+    Examples
+    --------
+    Evidence of 9 to 1 that is right three times in four is worth its square root:
+
+    >>> evidence_ik = np.log([[0.9, 0.1]] * 4)
+    >>> round(gold_exponent(evidence_ik, np.log([0.5, 0.5]), np.array([0, 0, 0, 1])).value, 3)
+    0.5
+    """
+    known_i = np.flatnonzero(gold_i != UNKNOWN)
+    if not len(known_i):
+        return NOTHING
+    some_ik, right_i, row_i = evidence_ik[known_i], gold_i[known_i], np.arange(len(known_i))
+    weight_i = np.ones(len(known_i)) if weight_i is None else weight_i[known_i]
+
+    def at(exponent: float) -> tuple[Floats, Floats]:
+        log_p_ik = log_softmax(log_prevalence_k + exponent * some_ik, axis=1)
+        slope_i = some_ik[row_i, right_i] - (np.exp(log_p_ik) * some_ik).sum(axis=1)
+        return log_p_ik[row_i, right_i], slope_i
+
+    return _best(at, weight_i, np.ones(len(known_i)), 1.0)
+
+
+Curve = Callable[[float], tuple[Floats, Floats]]
+"""Log score of each row at an exponent, and its slope."""
+
+
+def _best(at: Curve, weight_r: Floats, votes_r: Floats, start: float, *, grid: tuple[float, ...] = GRID) -> Exponent:
+    """Refine the exponent from a point of the grid, and measure its gain over 1 a vote."""
+
+    def slope(exponent: float) -> float:
+        return float(weight_r @ at(exponent)[1])
+
+    value = _summit(slope, grid, grid.index(start))
+    score_r, slope_r = at(value)
+    more_r = score_r - at(1.0)[0]
+    n = float(weight_r @ votes_r)
+    gain = float(weight_r @ more_r) / n
+    gain_se = float(np.sqrt(weight_r @ (more_r - gain * votes_r) ** 2)) / n
+    reach = float(ndtri((1.0 + INTERVAL) / 2.0)) * _standard_error(slope, value, float(weight_r @ slope_r**2))
+    surplus = gain / gain_se if gain_se > 0.0 else 0.0
+    return Exponent(value, max(value - reach, 0.0), value + reach, gain, gain_se, surplus, round(n))
+
+
+def _standard_error(slope: Callable[[float], float], value: float, squares: float) -> float:
+    """The sandwich: spread of the slopes over the bend of the log score (Huber 1967)."""
+    low, high = max(value - 0.01, 0.0), value + 0.01
+    bend = (slope(low) - slope(high)) / (high - low)
+    return float(np.sqrt(squares) / bend) if bend > 0.0 else float("inf")
+
+
+def _summit(slope: Callable[[float], float], grid: tuple[float, ...], g: int) -> float:
+    """Find where the slope turns from up to down, from a point of the grid outwards; else an end of the grid."""
+    low, high = max(g - 1, 0), min(g + 1, len(grid) - 1)
+    while (below := slope(grid[low])) <= 0.0 and low > 0:
+        low -= 1
+    while (above := slope(grid[high])) >= 0.0 and high < len(grid) - 1:
+        high += 1
+    if below <= 0.0 or above >= 0.0:
+        return grid[low] if below <= 0.0 else grid[high]
+    return float(brentq(slope, grid[low], grid[high], xtol=1e-4))

@@ -1,0 +1,195 @@
+"""Pooling against other solvers: anonymous votes, Dirichlet-multinomial likelihood, a joint Gaussian."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.optimize import approx_fprime, minimize
+from scipy.special import gammaln
+from support import random_rows, votes_of
+
+from moral_entropy.consensus import laplace
+from moral_entropy.consensus.coordinates import pack
+from moral_entropy.consensus.fit import fit
+from moral_entropy.consensus.model import LogPosterior
+from moral_entropy.consensus.patterns import collapse
+from moral_entropy.consensus.pooling import (
+    TYPICAL_VOTES,
+    CommonRows,
+    _best_row,
+    common_row_steps,
+    learn_rows,
+)
+from moral_entropy.errors import FitError
+from moral_entropy.votes.simulate import simulate_votes
+
+
+def small_votes(seed=0, n_items=60, n_annotators=6, n_labels=2):
+    return votes_of(random_rows(np.random.default_rng(seed), n_items, n_annotators, n_labels), n_labels)
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_full_pooling_is_one_annotator_who_cast_all_votes(n_labels):
+    rows = np.array(random_rows(np.random.default_rng(3), 50, 5, n_labels))
+    pooled = fit(votes_of(rows, n_labels), pooling="full", draws=50).fits[0]
+    merged = np.column_stack([rows[:, 0], np.zeros(len(rows), int), rows[:, 2]])
+    with pytest.warns(match="one annotator's"):
+        alone = fit(votes_of(merged, n_labels), draws=50).fits[0]
+    assert_allclose(pooled.climb.log_posterior, alone.climb.log_posterior, rtol=1e-12)
+    assert_allclose(pooled.posterior_ik, alone.posterior_ik, atol=1e-9)
+    assert_allclose(pooled.summary.mean_ik, alone.summary.mean_ik, atol=1e-9)
+    assert pooled.confusion_akv.shape == (5, n_labels, n_labels)
+    assert np.ptp(pooled.confusion_sakv, axis=1).max() == 0.0
+
+
+def beta_binomial_rows(n_annotators=40, n_votes=200, mean=0.8, concentration=25.0, seed=1):
+    """All labels known: each annotator's rows are drawn around a common one."""
+    rng = np.random.default_rng(seed)
+    right_ak = rng.beta(mean * concentration, (1 - mean) * concentration, size=(n_annotators, 2))
+    rows, gold = [], []
+    for a in range(n_annotators):
+        for n in range(n_votes):
+            k = n % 2
+            rows.append((len(gold), a, k if rng.random() < right_ak[a, k] else 1 - k))
+            gold.append(k)
+    return votes_of(rows, gold_i=np.array(gold)), right_ak
+
+
+def test_common_rows_are_the_likeliest_where_all_labels_are_known():
+    votes, _ = beta_binomial_rows()
+    ballot = votes.ballots[0]
+    row_kv = np.array([[1.8, 1.2], [1.2, 1.8]])
+    found = learn_rows(
+        collapse(ballot, use_gold=True), np.ones(2), row_kv, np.zeros((40, 2, 2)), tolerance=1e-7, max_passes=500
+    ).rows
+    annotator_v, label_v = np.divmod(ballot.code_v, 2)
+    for k in (0, 1):
+        counts_av = np.array(
+            [[((annotator_v == a) & (label_v == v) & (ballot.gold_i == k)).sum() for v in (0, 1)] for a in range(40)]
+        )
+
+        def loss(x, counts_av=counts_av, k=k):
+            mean_v = np.array([1 / (1 + np.exp(x[0])), 1 / (1 + np.exp(-x[0]))])
+            c = np.exp(x[1])
+            beta_v = c * mean_v
+            score = (gammaln(counts_av + beta_v) - gammaln(beta_v)).sum()
+            score += (gammaln(c) - gammaln(counts_av.sum(axis=1) + c)).sum()
+            return -(score + row_kv[k] @ np.log(mean_v) + np.log(c) - 2 * np.log(TYPICAL_VOTES + c))
+
+        best = minimize(loss, [0.0, 3.0], method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-9}).x
+        # The Gaussian in the E-step costs a little; 100 votes a row keep it small.
+        assert_allclose(found.mean_kv[k, 1], 1 / (1 + np.exp(-best[0])), atol=0.004)
+        assert_allclose(np.log(found.concentration_k[k]), best[1], atol=0.12)
+
+
+def test_the_best_row_beats_its_neighbours_and_matches_a_derivative_free_search():
+    rng = np.random.default_rng(2)
+    sum_v = np.log(rng.dirichlet([8.0, 3.0, 1.0], size=30)).sum(axis=0)
+    prior_v = np.array([1.8, 1.2, 1.2])
+    mean_v, c = _best_row(sum_v, 30, prior_v)
+
+    def score(x):
+        share_v = np.exp(np.append(0.0, x[:2]))
+        share_v /= share_v.sum()
+        c = np.exp(x[2])
+        value = c * share_v @ sum_v - 30 * (gammaln(c * share_v).sum() - gammaln(c)) + prior_v @ np.log(share_v)
+        return value + np.log(c) - 2 * np.log(TYPICAL_VOTES + c)
+
+    x = np.append(np.log(mean_v[1:] / mean_v[0]), np.log(c))
+    assert np.abs(approx_fprime(x, score, 1e-6)).max() < 1e-2
+    other = minimize(lambda x: -score(x), x + 0.3, method="Nelder-Mead", options={"maxiter": 4000}).x
+    assert_allclose(x, other, atol=1e-3)
+
+
+def test_doubt_about_common_rows_is_that_of_the_joint_gaussian():
+    """Invert the whole precision of parameters and common rows at once, and compare with the two-step draws."""
+    votes = small_votes(4, n_items=80, n_annotators=5)
+    patterns = collapse(votes.ballots[0])
+    row_kv = np.array([[1.8, 1.2], [1.2, 1.8]])
+    rows = CommonRows(np.array([[0.75, 0.25], [0.3, 0.7]]), np.array([12.0, 9.0]))
+    density = LogPosterior(patterns, np.ones(2), np.tile(rows.beta_kv, (5, 1, 1)))
+    pooled = learn_rows(patterns, np.ones(2), row_kv, np.zeros((5, 2, 2)), tolerance=1e-8, max_passes=500)
+    gaussian = laplace.dense_gaussian(density, pooled.mode.summit.at)
+    n = density.n_parameters
+    step_pq = common_row_steps(gaussian, rows, 5, row_kv, np.eye(2))
+    covariance_pp = np.linalg.inv(laplace.information(density, pooled.mode.summit.at)) + step_pq @ step_pq.T
+
+    from scipy.special import polygamma
+
+    joint = np.zeros((n + 2, n + 2))
+    joint[:n, :n] = laplace.information(density, pooled.mode.summit.at)
+    for k in (0, 1):
+        m, c = rows.mean_kv[k, 1], rows.concentration_k[k]
+        for a in range(5):
+            joint[1 + 2 * a + k, n + k] = joint[n + k, 1 + 2 * a + k] = -c * m * (1 - m)
+        curve = polygamma(1, c * m) + polygamma(1, c * (1 - m))
+        joint[n + k, n + k] = 5 * (c * m * (1 - m)) ** 2 * curve + row_kv[k].sum() * m * (1 - m)
+    assert_allclose(covariance_pp, np.linalg.inv(joint)[:n, :n], rtol=1e-6, atol=1e-9)
+
+
+def test_partial_pooling_recovers_what_annotators_share():
+    simulated = simulate_votes(
+        n_items=3_000, n_annotators=30, votes_per_item=4, prevalence_k=[0.7, 0.3], accuracy=(0.75, 0.85), seed=2
+    )
+    common = fit(simulated.votes, pooling="partial", draws=20).fits[0].common
+    assert common is not None
+    assert_allclose(common.mean_kv, simulated.confusion_akv.mean(axis=0), atol=0.03)
+    # Uniform within 0.1 has the variance of a Beta of about 190 votes; far apart is what it must not find.
+    assert (common.concentration_k > 40).all()
+
+
+def test_partial_pooling_leaves_well_known_annotators_alone():
+    simulated = simulate_votes(n_items=4_000, n_annotators=5, votes_per_item=5, prevalence_k=[0.5, 0.5], seed=6)
+    alone, pooled = (fit(simulated.votes, pooling=pooling, draws=0).fits[0] for pooling in ("none", "partial"))
+    assert_allclose(pooled.confusion_akv, alone.confusion_akv, atol=0.01)
+    assert_allclose(pooled.posterior_ik, alone.posterior_ik, atol=0.05)
+
+
+def test_renaming_and_relabelling_change_nothing_but_names():
+    rows = np.array(random_rows(np.random.default_rng(8), 60, 6, 2))
+    plain = fit(votes_of(rows), pooling="partial", draws=0).fits[0]
+    renamed = rows.copy()
+    renamed[:, 1] = 5 - rows[:, 1]
+    swapped = rows.copy()
+    swapped[:, 2] = 1 - rows[:, 2]
+    # Both start their search elsewhere in rounding, and learning ends within its tolerance.
+    other = fit(votes_of(renamed), pooling="partial", draws=0).fits[0]
+    assert_allclose(other.confusion_akv[::-1], plain.confusion_akv, atol=5e-3)
+    turned = fit(votes_of(swapped), pooling="partial", draws=0).fits[0]
+    assert_allclose(turned.confusion_akv[:, ::-1, ::-1], plain.confusion_akv, atol=5e-3)
+
+
+def test_the_common_prior_is_the_one_of_the_fit():
+    fitted = fit(small_votes(), pooling="partial", draws=10).fits[0]
+    assert fitted.common is not None
+    assert_allclose(fitted.beta_akv, np.tile(fitted.common.beta_kv, (6, 1, 1)))
+    plain = fit(small_votes(), draws=10).fits[0]
+    assert plain.common is None
+    assert_allclose(plain.beta_akv[0], [[1.8, 1.2], [1.2, 1.8]])
+    density = LogPosterior(fitted.patterns, fitted.alpha_k, fitted.beta_akv)
+    at = replace(density, threads=1).expect(_at(fitted)).gradient(_at(fitted))
+    assert np.abs(at).max() < 1e-4, "the mode is one under the learnt prior"
+    assert len(pack(_at(fitted))) == density.n_parameters
+
+
+def _at(fitted):
+    from moral_entropy.consensus.model import Parameters
+
+    return Parameters(np.log(fitted.prevalence_k), np.log(fitted.confusion_akv))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"pooling": "some"}, "choose one of none, partial, full"),
+        ({"pooling": "partial", "solver": "adam"}, "Use solver='em'"),
+        ({"pooling": "partial", "constrain": "better-than-chance"}, "Use pooling='none' or 'full'"),
+        ({"constrain": "yes"}, "choose one of none, better-than-chance"),
+    ],
+)
+def test_what_cannot_go_together_is_refused(options, message):
+    with pytest.raises(FitError, match=message):
+        fit(small_votes(), **options)
