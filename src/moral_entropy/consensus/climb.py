@@ -18,7 +18,7 @@ from moral_entropy.consensus.coordinates import pack, unpack
 from moral_entropy.consensus.model import Expectation, LogPosterior, Parameters
 from moral_entropy.votes.table import Floats
 
-TOLERANCE = 1e-7
+TOLERANCE = 1e-9
 """Largest derivative left, in units of the parameter's standard error with all labels known."""
 
 MAX_PASSES = 5_000

@@ -10,7 +10,6 @@ from moral_entropy.consensus import laplace
 from moral_entropy.consensus.coordinates import pack, unpack
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import mode_in_log_ratios
-from moral_entropy.consensus.pooling import common_row_steps
 from moral_entropy.consensus.result import Curvature
 from moral_entropy.consensus.settings import Settings
 from moral_entropy.consensus.summit import Ground
@@ -38,17 +37,16 @@ def draw(
     if settings.draws == 0:
         nothing = unpack(np.empty((0, n_parameters)), ballot.n_labels)
         return Curvature("none", settings.coordinates, True, float("nan")), nothing, None
+    rng = _stream(ballot, settings.seed)
+    if ground.nested is not None:
+        found = Curvature("nested", "logit-mode", True, float("nan"))
+        return found, ground.nested.draw(rng, settings.draws), None
     coordinates, target, centre = _centre(ground, at, settings)
     gaussian: laplace.Gaussian
     dense = n_parameters <= laplace.DENSE
     gaussian = laplace.dense_gaussian(target, centre) if dense else laplace.krylov_gaussian(target, centre)
-    # Questions have streams of their own: one more question changes no draw of the others.
-    names = (ballot.question.encode(), ballot.part.encode())
-    rng = np.random.default_rng([settings.seed, *map(zlib.crc32, names)])
     normal_sp = rng.standard_normal((settings.draws, n_parameters))
     step_ps = gaussian.step(normal_sp.T)
-    if ground.rows is not None and isinstance(gaussian, laplace.DenseGaussian) and gaussian.positive_definite:
-        step_ps = step_ps + _common_steps(gaussian, ground, settings.draws, rng)
     # Beyond e^600 a probability underflows, and its log is lost.
     drawn = unpack((pack(centre) + step_ps.T).clip(-600.0, 600.0), ballot.n_labels)
     found = Curvature(gaussian.method, coordinates, gaussian.positive_definite, gaussian.smallest)
@@ -69,9 +67,6 @@ def _centre(ground: Ground, at: Parameters, settings: Settings) -> tuple[str, Lo
     return coordinates, target, centre
 
 
-def _common_steps(gaussian: laplace.DenseGaussian, ground: Ground, draws: int, rng: np.random.Generator) -> Floats:
-    assert ground.rows is not None
-    assert ground.row_kv is not None
-    n_labels = len(ground.row_kv)
-    normal_qs = rng.standard_normal((draws, n_labels * (n_labels - 1))).T
-    return common_row_steps(gaussian, ground.rows, len(ground.beta_akv), ground.row_kv, normal_qs)
+def _stream(ballot: Ballot, seed: int) -> np.random.Generator:
+    """Give a question its own stream: one more question changes no draw of the others."""
+    return np.random.default_rng([seed, zlib.crc32(ballot.question.encode()), zlib.crc32(ballot.part.encode())])

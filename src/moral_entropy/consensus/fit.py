@@ -176,7 +176,7 @@ def _locate(
             max_passes=settings.max_passes,
             watch=lambda share: advance("climbing", share),
         )
-        return Ground(pooled.log_posterior, pooled.log_posterior, pooled.rows, row_kv), pooled.mode
+        return Ground(pooled.density, pooled.density, pooled.rows, pooled.nested), pooled.mode
     if settings.pooling == "full":
         # Votes known of single annotators are known of the one they are merged into.
         row_kv = priors.row_kv(ballot)

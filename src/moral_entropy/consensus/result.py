@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moral_entropy.consensus.patterns import Patterns
-from moral_entropy.consensus.pooling import CommonRows
+from moral_entropy.consensus.pooling_rows import CommonRows
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.temper import Exponent
 from moral_entropy.votes.table import Ballot, Floats, Ints, Votes

@@ -56,7 +56,9 @@ class Settings:
         if isinstance(self.temper, str):
             _one_of("temper", self.temper, TEMPERS)
         elif not 0.0 < self.temper <= 10.0:
-            msg = f"temper is {self.temper:g}; it is a power of the likelihood, above 0 and at most 10. The model's is 1."
+            msg = (
+                f"temper is {self.temper:g}; it is a power of the likelihood, above 0 and at most 10. The model's is 1."
+            )
             raise FitError(msg)
 
     def _check_together(self) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from moral_entropy.consensus.model import LogPosterior
-from moral_entropy.consensus.pooling import CommonRows
+from moral_entropy.consensus.nested import NestedMode
+from moral_entropy.consensus.pooling_rows import CommonRows
 from moral_entropy.votes.table import Floats
 
 
@@ -19,14 +20,15 @@ class Ground:
         The density on the simplex, whose mode the paper looks for; with common rows that in log ratios.
     log_ratio
         The density in log-ratio coordinates.
-    rows, row_kv
-        The rows annotators were found to have in common, and their prior; None where they were not pooled.
+    rows, nested
+        The rows annotators were found to have in common, and the nested approximation they come from; None where
+        annotators were not pooled, or common rows were learnt otherwise.
     """
 
     simplex: LogPosterior
     log_ratio: LogPosterior
     rows: CommonRows | None = None
-    row_kv: Floats | None = None
+    nested: NestedMode | None = None
 
     @property
     def alpha_k(self) -> Floats:

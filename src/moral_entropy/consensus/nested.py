@@ -1,0 +1,309 @@
+"""Partial pooling by nested Laplace approximation: annotators' own rows are integrated out, not maximised.
+
+With hundreds of thinly heard annotators the joint mode of everything is biased: it buys a little likelihood from
+every one of them. So the outer parameters (prevalence, common rows, concentrations) are those of the highest
+*marginal* posterior, in which each value is worth max over rows less half the log determinant of their curvature
+(Tierney & Kadane 1986; Rue, Martino & Chopin 2009). Two labels: five outer parameters, so differences do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+
+import numpy as np
+from scipy.linalg import cho_solve, cholesky
+from scipy.special import gammaln
+
+from moral_entropy.consensus import laplace
+from moral_entropy.consensus.coordinates import pack, unpack
+from moral_entropy.consensus.model import LogPosterior, Parameters
+from moral_entropy.consensus.patterns import Patterns
+from moral_entropy.consensus.pooling_rows import TYPICAL_VOTES, CommonRows, row_score
+from moral_entropy.votes.table import Floats
+
+STEPS = np.array([0.15, 0.15, 0.3, 0.15, 0.3])
+"""Steps of the differences: log ratios of prevalence and rows, logs of the concentrations."""
+
+LONGEST = np.array([0.7, 0.7, 1.0, 0.7, 1.0])
+"""Most an outer parameter moves in one Newton step."""
+
+ROUNDS = 15
+
+GAIN = 0.02
+"""Nats a further step must promise to be taken."""
+
+FLAT, RIDGE = 6.0, 0.6
+"""Curvature below which a direction is measured again, and the step with which it is."""
+
+LEAST_CURVATURE = np.array([0.05, 0.2, 0.1, 0.2, 0.1])
+"""Curvature granted to each outer parameter where votes and priors leave it flat: standard deviations of 2 to 4."""
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """Annotators' rows at their best under given outer parameters.
+
+    Parameters
+    ----------
+    at
+        Prevalence as given, rows at their conditional mode.
+    density
+        The log posterior whose prior of the rows the outer parameters set.
+    lower_pp
+        Cholesky factor of the rows' curvature there.
+    value
+        Log marginal posterior of the outer parameters.
+    passes
+        Passes over the votes it took.
+    """
+
+    at: Parameters
+    density: LogPosterior
+    lower_pp: Floats = field(repr=False)
+    value: float = 0.0
+    passes: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class NestedMode:
+    """The marginal mode of the outer parameters, its curvature, and how the rows follow.
+
+    Parameters
+    ----------
+    outer_q
+        Log ratio of the prevalence; of each true label's common row the log ratio, and the log concentration.
+    curvature_qq
+        Negative Hessian of the log marginal posterior, made positive definite where it was flat.
+    settled
+        The rows there.
+    follow_pq
+        How the rows' log ratios move with the outer parameters.
+    converged
+        Whether no further step promised a gain.
+    passes
+        Passes over the votes, all together.
+    """
+
+    outer_q: Floats
+    curvature_qq: Floats
+    settled: Settled
+    follow_pq: Floats
+    converged: bool
+    passes: int
+
+    @property
+    def rows(self) -> CommonRows:
+        """The common rows and concentrations."""
+        return rows_of(self.outer_q)
+
+    def draw(self, rng: np.random.Generator, draws: int) -> Parameters:
+        """Draw outer parameters, and the rows given them."""
+        root_qq = np.linalg.cholesky(np.linalg.inv(self.curvature_qq))
+        step_qs = root_qq @ rng.standard_normal((draws, len(self.outer_q))).T
+        normal_ps = rng.standard_normal((draws, len(self.follow_pq))).T
+        own_ps = laplace.DenseGaussian(self.settled.lower_pp, True, float("nan")).step(normal_ps)
+        x_p = pack(self.settled.at)
+        x_sp = np.empty((draws, len(x_p)))
+        x_sp[:, 0] = x_p[0] + step_qs[0]
+        x_sp[:, 1:] = x_p[1:] + (self.follow_pq @ step_qs + own_ps).T
+        return unpack(x_sp.clip(-600.0, 600.0), 2)
+
+
+def rows_of(outer_q: Floats) -> CommonRows:
+    """Give the common rows that outer parameters mean.
+
+    Examples
+    --------
+    >>> rows_of(np.array([0.0, -1.386, 3.0, 0.847, 3.0])).mean_kv.round(2).tolist()
+    [[0.8, 0.2], [0.3, 0.7]]
+    """
+    one_k = 1.0 / (1.0 + np.exp(-outer_q[[1, 3]]))
+    return CommonRows(np.column_stack([1.0 - one_k, one_k]), np.exp(outer_q[[2, 4]]))
+
+
+def nested_mode(
+    patterns: Patterns,
+    alpha_k: Floats,
+    row_kv: Floats,
+    known_akv: Floats,
+    start: Parameters,
+    *,
+    threads: int | None = None,
+    watch: Callable[[float], None] | None = None,
+) -> NestedMode:
+    """Find the outer parameters of the highest marginal posterior.
+
+    Parameters
+    ----------
+    patterns
+        The votes; two labels.
+    alpha_k, row_kv
+        Priors of the prevalence and of the common rows.
+    known_akv
+        Votes known from elsewhere, by annotator.
+    start
+        One matrix for all annotators, to begin from.
+    threads
+        At most this many threads.
+    watch
+        Told the share done.
+    """
+    surface = _Surface(patterns, alpha_k, row_kv, known_akv, threads)
+    ratio = start.log_prevalence_k[1] - start.log_prevalence_k[0]
+    rows = start.log_confusion_akv[0, :, 1] - start.log_confusion_akv[0, :, 0]
+    outer_q = np.array([ratio, rows[0], np.log(TYPICAL_VOTES), rows[1], np.log(TYPICAL_VOTES)])
+    here, converged = surface.settle(outer_q, None), False
+    for n in range(ROUNDS):
+        bend = surface.bend(outer_q, here)
+        step_q = _bold_step(bend)
+        converged = float(bend.slope_q @ step_q) / 2.0 < GAIN
+        if watch is not None:
+            watch((n + 1) / ROUNDS)
+        if converged:
+            break
+        outer_q, here, moved = _uphill(surface, outer_q, here, step_q)
+        if not moved:
+            break
+    return NestedMode(outer_q, bend.curvature_qq, here, bend.follow_pq, converged, surface.passes)
+
+
+def _bold_step(bend: _Bend) -> Floats:
+    """Give the Newton step, or where that is too long the best step within reach: along ridges, not across."""
+    pull_qq = np.diag(1.0 / LONGEST**2)
+    for strength in (0.0, *np.geomspace(1e-3, 1e5, 33)):
+        step_q = np.linalg.solve(bend.curvature_qq + strength * pull_qq, bend.slope_q)
+        if np.abs(step_q / LONGEST).max() <= 1.0:
+            break
+    return np.asarray(step_q)
+
+
+def _uphill(surface: _Surface, outer_q: Floats, here: Settled, step_q: Floats) -> tuple[Floats, Settled, bool]:
+    """Step, shorter where the whole step does not gain."""
+    for share in (1.0, 0.5, 0.2, 0.05):
+        there = surface.settle(outer_q + share * step_q, here)
+        if there.value > here.value:
+            return outer_q + share * step_q, there, True
+    return outer_q, here, False
+
+
+@dataclass(frozen=True, eq=False)
+class _Bend:
+    """Slope and curvature of the marginal at a point, and how the rows follow the outer parameters."""
+
+    slope_q: Floats
+    curvature_qq: Floats
+    follow_pq: Floats
+
+
+class _Surface:
+    """The log marginal posterior of the outer parameters."""
+
+    def __init__(
+        self, patterns: Patterns, alpha_k: Floats, row_kv: Floats, known_akv: Floats, threads: int | None
+    ) -> None:
+        self.plain = LogPosterior(patterns, alpha_k, known_akv, threads)
+        self.row_kv, self.known_akv = row_kv, known_akv
+        self.heard_a = self.plain.votes_c.reshape(len(known_akv), -1).sum(axis=1) > 0
+        self.passes = 0
+
+    def settle(self, outer_q: Floats, near: Settled | None) -> Settled:
+        """Find the rows' conditional mode by Newton steps with one factor as long as it serves."""
+        rows = rows_of(outer_q)
+        density = replace(self.plain, pseudo_akv=rows.beta_kv + self.known_akv)
+        at = self._begin(outer_q, rows, near)
+        lower_pp = None if near is None else near.lower_pp
+        expected, size = density.expect(at), np.inf
+        for _ in range(60):
+            slope_p = expected.gradient(at)[1:]
+            if lower_pp is None:
+                lower_pp = self._factor(density, at)
+            step_p = cho_solve((lower_pp, True), slope_p, check_finite=False)
+            before, size = size, float(np.abs(step_p).max())
+            if size < 1e-5:
+                break
+            there = _shifted(at, step_p)
+            then = density.expect(there)
+            self.passes += 1
+            if then.log_posterior >= expected.log_posterior:
+                at, expected = there, then
+                # A factor from elsewhere still serves while steps shrink fast.
+                lower_pp = lower_pp if size < 0.3 * before else None
+            else:
+                # The factor is of somewhere else, or the step too bold: EM's own step is safe.
+                at = Parameters(at.log_prevalence_k, expected.maximum().log_confusion_akv)
+                expected, lower_pp = density.expect(at), None
+        lower_pp = self._factor(density, at)
+        value = expected.log_posterior + self._prior(rows) - float(np.log(np.diag(lower_pp)).sum())
+        return Settled(at, density, lower_pp, value, self.passes)
+
+    def _begin(self, outer_q: Floats, rows: CommonRows, near: Settled | None) -> Parameters:
+        log_k = unpack(np.array([outer_q[0], 0.0, 0.0]), 2).log_prevalence_k
+        if near is None:
+            return Parameters(log_k, np.tile(np.log(rows.mean_kv), (len(self.known_akv), 1, 1)))
+        return Parameters(log_k, near.at.log_confusion_akv)
+
+    def _factor(self, density: LogPosterior, at: Parameters) -> Floats:
+        """Factor the curvature of the rows, the prevalence held fixed."""
+        curvature_pp = laplace.lower_information(density, at)[1:, 1:]
+        for share in (0.0, 1e-6, 1e-3, 1e-1, 1.0):
+            try:
+                lifted_pp = curvature_pp + share * np.diag(np.diag(curvature_pp).clip(min=1e-3))
+                lower_pp: Floats = cholesky(lifted_pp, lower=True, check_finite=False)
+            except np.linalg.LinAlgError:
+                continue
+            return lower_pp
+        return np.diag(np.sqrt(np.diag(curvature_pp).clip(min=1e-3)))
+
+    def _prior(self, rows: CommonRows) -> float:
+        """Log density of the outer parameters, and the normaliser of the rows' prior."""
+        n_heard, score = int(self.heard_a.sum()), 0.0
+        for mean_v, c, prior_v in zip(rows.mean_kv, rows.concentration_k, self.row_kv, strict=True):
+            score += n_heard * float(gammaln(c) - gammaln(c * mean_v).sum()) + row_score(mean_v, float(c), prior_v)
+        return score
+
+    def bend(self, outer_q: Floats, here: Settled) -> _Bend:
+        """Differences in every direction and pair of directions."""
+        n = len(outer_q)
+        ahead, behind = (
+            [self.settle(outer_q + sign * STEPS[q] * np.eye(n)[q], here) for q in range(n)] for sign in (1.0, -1.0)
+        )
+        up_q, down_q = np.array([one.value for one in ahead]), np.array([one.value for one in behind])
+        hessian_qq = np.diag((up_q - 2 * here.value + down_q) / STEPS**2)
+        for q, r in combinations(range(n), 2):
+            step_q = STEPS[q] * np.eye(n)[q] + STEPS[r] * np.eye(n)[r]
+            both = self.settle(outer_q + step_q, here).value + self.settle(outer_q - step_q, here).value
+            alone = up_q[q] + up_q[r] + down_q[q] + down_q[r] - 2 * here.value
+            hessian_qq[q, r] = hessian_qq[r, q] = (both - alone) / (2 * STEPS[q] * STEPS[r])
+        follow_pq = np.column_stack(
+            [(pack(one.at) - pack(other.at))[1:] / (2 * h) for one, other, h in zip(ahead, behind, STEPS, strict=True)]
+        )
+        slope_q, curvature_qq = self._along_ridges(outer_q, here, (up_q - down_q) / (2 * STEPS), -hessian_qq)
+        return _Bend(slope_q, _convex(curvature_qq), follow_pq)
+
+    def _along_ridges(
+        self, outer_q: Floats, here: Settled, slope_q: Floats, curvature_qq: Floats
+    ) -> tuple[Floats, Floats]:
+        """Measure flat directions again with steps about as long as their standard deviation."""
+        value_q, vector_qq = np.linalg.eigh(curvature_qq)
+        for q in np.flatnonzero(value_q < FLAT):
+            along_q = vector_qq[:, q]
+            up, down = (self.settle(outer_q + sign * RIDGE * along_q, here).value for sign in (1.0, -1.0))
+            value_q[q] = -(up - 2 * here.value + down) / RIDGE**2
+            slope_q = slope_q + along_q * ((up - down) / (2 * RIDGE) - along_q @ slope_q)
+        return slope_q, (vector_qq * value_q) @ vector_qq.T
+
+
+def _shifted(at: Parameters, step_p: Floats) -> Parameters:
+    """Move the rows' log ratios, the prevalence left where it is."""
+    moved = unpack(pack(at) + np.concatenate([[0.0], step_p.clip(-4.0, 4.0)]), 2)
+    return Parameters(at.log_prevalence_k, moved.log_confusion_akv)
+
+
+def _convex(curvature_qq: Floats) -> Floats:
+    """Grant flat or hollow directions a little curvature, in units of each parameter's own least."""
+    scale_q = 1.0 / np.sqrt(LEAST_CURVATURE)
+    value_q, vector_qq = np.linalg.eigh(curvature_qq * np.outer(scale_q, scale_q))
+    lifted_qq = (vector_qq * value_q.clip(min=1.0)) @ vector_qq.T
+    return np.asarray(lifted_qq / np.outer(scale_q, scale_q))
