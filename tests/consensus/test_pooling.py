@@ -102,7 +102,7 @@ def test_the_best_row_beats_its_neighbours_and_matches_a_derivative_free_search(
 def integrated(votes, outer_q, row_kv, alpha_k):
     """Log marginal posterior of outer parameters of two annotators: their four log odds summed out on a grid."""
     rows = rows_of(outer_q)
-    grid, weight = np.polynomial.hermite_e.hermegauss(14)
+    grid, weight = np.polynomial.hermite_e.hermegauss(19)
     centre, spread = np.array([-1.4, 1.2, -1.4, 1.2]), 0.9
     x = np.stack(np.meshgrid(*[centre[n] + spread * grid for n in range(4)], indexing="ij"), axis=-1).reshape(-1, 4)
     log_w = np.log(np.stack(np.meshgrid(*[weight] * 4, indexing="ij"), axis=-1)).sum(axis=-1).ravel()
@@ -127,7 +127,7 @@ def integrated(votes, outer_q, row_kv, alpha_k):
 
 
 def test_the_marginal_of_the_outer_parameters_is_an_integral():
-    votes = votes_of(random_rows(np.random.default_rng(5), 150, 2, 2, share=1.0))
+    votes = votes_of(random_rows(np.random.default_rng(5), 60, 2, 2, share=1.0))
     row_kv, alpha_k = np.array([[1.8, 1.2], [1.2, 1.8]]), np.array([2.0, 2.0])
     surface = _Surface(collapse(votes.ballots[0]), alpha_k, row_kv, np.zeros((2, 2, 2)), 1)
     base_q = np.array([0.1, -1.3, 3.2, 1.2, 3.2])
