@@ -62,6 +62,7 @@ class Setting:
     sensitivity: tuple[float, float] = (0.5, 0.8)
     specificity: tuple[float, float] = (0.85, 0.95)
     told: bool = False
+    pooling: str = "none"
 
     @property
     def meaning(self) -> str:
@@ -71,6 +72,7 @@ class Setting:
             f"prevalence {self.prevalence:g}, sensitivities {self.sensitivity[0]:g}–{self.sensitivity[1]:g}, "
             f"specificities {self.specificity[0]:g}–{self.specificity[1]:g}; "
             f"{'a prior that knows them' if self.told else 'the default prior'}"
+            f"{f', {self.pooling} pooling' if self.pooling != 'none' else ''}"
         )
 
     def priors(self, simulated: SimulatedVotes) -> Priors:
@@ -93,11 +95,14 @@ def _beta(ends: tuple[float, float]) -> tuple[float, float]:
 
 SETTINGS = (
     Setting("Plenty", 1_500, 12, 5, 0.3),
+    Setting("Plenty, partial pooling", 1_500, 12, 5, 0.3, pooling="partial"),
     Setting("Plenty, more items", 6_000, 12, 5, 0.3),
     Setting("Four votes", 1_500, 12, 4, 0.3),
     Setting("Four votes, more items", 6_000, 12, 4, 0.3),
+    Setting("Four votes, partial pooling", 1_500, 12, 4, 0.3, pooling="partial"),
     Setting("Four votes, prior told", 1_500, 12, 4, 0.3, told=True),
     Setting("Thin", 1_500, 12, 1.3, 0.3),
+    Setting("Thin, partial pooling", 1_500, 12, 1.3, 0.3, pooling="partial"),
     Setting("Thin, prior told", 1_500, 12, 1.3, 0.3, told=True),
 )
 
@@ -192,7 +197,8 @@ def outcomes(setting: Setting, seed: int) -> list[Outcome]:
         # That thin data is thin is what the study is about.
         warnings.simplefilter("ignore", MoralEntropyWarning)
         priors = setting.priors(simulated)
-        consensus = fit(simulated.votes, priors=priors, draws=DRAWS, seed=seed, interval=INTERVAL, threads=1)
+        fitted = {"priors": priors, "pooling": setting.pooling, "draws": DRAWS, "seed": seed, "interval": INTERVAL}
+        consensus = fit(simulated.votes, **fitted, threads=1)
         table = audit_rules(simulated.votes, consensus, rules=RULES, reference="consensus", threads=1)
     pooled = table.frame.filter(question="(all)", domain="(all)", label="(all)")
     found = {(row["rule"], row["metric"]): row for row in pooled.iter_rows(named=True)}
