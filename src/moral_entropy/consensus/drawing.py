@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 
 import numpy as np
 
@@ -60,6 +61,10 @@ def _centre(ground: Ground, at: Parameters, settings: Settings) -> tuple[str, Lo
     """Choose where the Gaussian sits, and the density whose curvature it has."""
     if ground.rows is not None:
         return "logit-mode", ground.log_ratio, at
+    if settings.coordinates == "jeffreys":
+        # Half of the Jacobian: the density by Jeffreys' measure, whose mode lies inside the simplex under any prior.
+        half = replace(ground.log_ratio, pseudo_k=ground.alpha_k - 0.5, pseudo_akv=ground.beta_akv - 0.5)
+        return "jeffreys", half, mode_in_log_ratios(half, at)
     # On the edge of the simplex, where flat priors let a mode lie, only the mode in log ratios has a curvature.
     coordinates = "logit-mode" if at.least < EDGE else settings.coordinates
     target = ground.simplex if coordinates == "paper" else ground.log_ratio

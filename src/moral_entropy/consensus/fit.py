@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
+from typing import Any, cast
 
 import numpy as np
 
@@ -48,6 +50,7 @@ def fit(
     max_passes: int = MAX_PASSES,
     tolerance: float = TOLERANCE,
     progress: Progress | None = None,
+    client: Any = None,
 ) -> Consensus:
     """Fit the Bayesian consensus to votes: its mode, and draws from the Laplace approximation there.
 
@@ -86,6 +89,8 @@ def fit(
         When to give up, and when to be content: see `climb`.
     progress
         Called with the name of a stage and the share of it done.
+    client
+        A Dask client, if its workers shall pass over the votes: the same answer, up to rounding.
 
     Examples
     --------
@@ -110,6 +115,12 @@ def fit(
         tolerance=tolerance,
     )
     priors = priors or Priors()
+    if client is not None:
+        # A layer above: loaded only when asked for, as Dask is an extra.
+        on_cluster = import_module("moral_entropy.cluster.fit")
+        return cast(
+            "Consensus", on_cluster.fit_votes(votes, client, priors=priors, progress=progress, **vars(settings))
+        )
     fits = []
     for n, ballot in enumerate(votes.ballots):
         advance = share_of_progress(progress, n, len(votes.ballots))

@@ -125,7 +125,8 @@ def dense_gaussian(log_posterior: LogPosterior, at: Parameters) -> DenseGaussian
 
 def _complete_diagonal(log_posterior: LogPosterior, at: Parameters) -> Floats:
     prevalence, confusion = complete_blocks(log_posterior, at)
-    return np.concatenate([np.diag(prevalence), np.einsum("akvv->akv", confusion).ravel()])
+    # On the edge of the simplex a probability rounds to 0 or 1, and its information to nothing.
+    return np.concatenate([np.diag(prevalence), np.einsum("akvv->akv", confusion).ravel()]).clip(min=1e-12)
 
 
 def _smallest_share(lower_pp: Floats, scale_p: Floats, iterations: int = 30) -> float:

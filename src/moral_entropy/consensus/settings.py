@@ -9,7 +9,7 @@ from moral_entropy.consensus.pooling import POOLING
 from moral_entropy.errors import FitError
 
 SOLVERS = ("em", "adam")
-COORDINATES = ("jacobian", "paper", "logit-mode")
+COORDINATES = ("jacobian", "paper", "logit-mode", "jeffreys")
 CONSTRAINTS = ("none", "better-than-chance")
 TEMPERS = ("off", "heldout", "gold")
 

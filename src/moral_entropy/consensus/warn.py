@@ -15,6 +15,12 @@ THIN = 2.0
 """Mean votes an item below which the prior has more to say than the votes."""
 
 
+POOL = (
+    "let annotators share what they have in common (--pooling partial), and compare runs under other priors before "
+    "trusting prevalence or p."
+)
+"""What to do about it."""
+
 NOTICEABLE = 0.005
 """Share of items that must change label for another mode to be worth a word."""
 
@@ -42,10 +48,10 @@ def warn_about_fit(fit: QuestionFit, votes: Votes, rival: Rival | None) -> None:
             f"have another label, and the prevalence is {shares}. The votes hardly tell the two apart; "
             "state priors you can defend (--prior-prevalence, --prior-confusion).",
         )
-    _warn_about_votes(ballot, votes, name)
+    _warn_about_votes(ballot, votes, name, fit.pooling)
 
 
-def _warn_about_votes(ballot: Ballot, votes: Votes, name: str) -> None:
+def _warn_about_votes(ballot: Ballot, votes: Votes, name: str, pooling: str) -> None:
     if ballot.n_annotators == 1 and not votes.anonymous:
         _say(
             IdentifiabilityWarning,
@@ -57,7 +63,7 @@ def _warn_about_votes(ballot: Ballot, votes: Votes, name: str) -> None:
         _say(
             ThinDataWarning,
             f"{name}: {per_item:.2f} votes an item. With fewer than {THIN:g} the prior decides much of the answer; "
-            "compare runs under other priors before trusting prevalence or p.",
+            + (POOL if pooling == "none" else "compare runs under other priors before trusting prevalence or p."),
         )
 
 
