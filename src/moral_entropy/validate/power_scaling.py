@@ -1,0 +1,316 @@
+"""Is the answer the votes' or the prior's? Power-scaling, from the posterior draws at hand.
+
+Takes a `Consensus` with draws, gives how far prevalence, mean p and entropies move when the prior, or the votes, count
+twice (Kallioinen et al. 2023). Refits nothing: where the prior's density is raised to a power δ, the mean of any
+figure moves at the rate of its covariance with the log prior. Importance weights would say the same where there are
+few annotators, and nothing where there are many: with 1,300 parameters δ = 1.25 leaves two draws in a thousand.
+
+Densities are those in log ratios, so that a power δ multiplies the Dirichlet's pseudo-votes and keeps its mean. On the
+simplex a flat prior would be called harmless by definition, and on thin votes it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.special import entr, expit, logit, softmax
+
+from moral_entropy.consensus.draws import log_ratios
+from moral_entropy.consensus.model import LogPosterior, Parameters
+from moral_entropy.consensus.result import Consensus, QuestionFit
+from moral_entropy.progress import Advance, ignore
+from moral_entropy.validate.finding import Finding, Level
+from moral_entropy.validate.words import finding_of
+from moral_entropy.votes.table import UNKNOWN, Floats, Ints
+
+SIDE = "prior-power"
+
+PRIOR_SHARE = 0.4
+"""Share of the information on a prevalence that makes the answer the prior's: on clean votes, five an item, one fit in
+fifty reaches 0.3; at 1.3 votes an item the median is 0.45 to 0.6."""
+
+LOGIT_SHIFT = 0.25
+"""Move of a prevalence, in logits a doubling of the prior, that makes the answer the prior's, if outside one sd."""
+
+ERRORS = 2.0
+"""Monte-Carlo standard errors by which a move must pass its bar."""
+
+ROWS, DRAWS = 500, 300
+"""Rows of votes, and draws, behind mean p and the entropies: enough for how they move, if not for their values."""
+
+BLOCK = 256
+"""Annotators whose draws are looked at in one go."""
+
+LIKELIHOOD_DRAWS = 50
+"""Draws at which the likelihood is looked up, a pass over the votes each: enough for a sign."""
+
+
+@dataclass(frozen=True, eq=False)
+class PowerScaling:
+    """How the figures of one fit move. Axes: **q** figure, **k** label.
+
+    Parameters
+    ----------
+    names, labels
+        What each figure is: "prevalence" and "mean_p" of a label, "total", "aleatoric", "epistemic" of none.
+    value_q, sd_q
+        Posterior mean and standard deviation; entropies are means over items, in nats.
+    prior_q, prior_error_q
+        Move a doubling of the prior (δ = 2), and its Monte-Carlo standard error.
+    votes_q, votes_error_q
+        The same where the likelihood is doubled; NaN where it was not looked up.
+    share_k
+        Share of the information on each label's prevalence that is the prior's: doubling the prior shrinks the
+        variance at this rate, doubling the likelihood at the rest.
+    """
+
+    names: tuple[str, ...]
+    labels: tuple[str, ...]
+    value_q: Floats
+    sd_q: Floats
+    prior_q: Floats
+    prior_error_q: Floats
+    votes_q: Floats
+    votes_error_q: Floats
+    share_k: Floats
+
+    def at(self, name: str, label: str = "") -> int:
+        """Position of a figure."""
+        return list(zip(self.names, self.labels, strict=True)).index((name, label))
+
+
+def examine_power_scaling(
+    consensus: Consensus, *, seed: int = 0, likelihood_draws: int = LIKELIHOOD_DRAWS, advance: Advance = ignore
+) -> list[Finding]:
+    """Say of every question how far its answer leans on the prior; "doubt" where it is the prior's.
+
+    Parameters
+    ----------
+    consensus
+        A fit with draws; one without gives no findings.
+    seed
+        Of the sample of items behind mean p and the entropies.
+    likelihood_draws
+        Draws at which the likelihood is looked up; 0 leaves its figures out.
+    advance
+        Told the share done.
+
+    Examples
+    --------
+    >>> from moral_entropy.consensus.fit import fit
+    >>> from moral_entropy.votes.simulate import simulate_votes
+    >>> votes = simulate_votes(n_items=400, n_annotators=8, votes_per_item=5).votes
+    >>> [finding.level for finding in examine_power_scaling(fit(votes)) if finding.figure == "prior_share"]
+    ['good']
+    """
+    findings: list[Finding] = []
+    for n, fit in enumerate(consensus.fits):
+        if fit.n_draws:
+            findings += _findings(fit, scale_powers(fit, likelihood_draws=likelihood_draws, seed=seed))
+        advance((n + 1) / len(consensus.fits))
+    return findings
+
+
+def scale_powers(fit: QuestionFit, *, likelihood_draws: int = LIKELIHOOD_DRAWS, seed: int = 0) -> PowerScaling:
+    """Give how every figure of one fit moves under a scaled prior and a scaled likelihood.
+
+    Rows that annotators were found to have in common are the votes' doing: there only the prior of the prevalence
+    is scaled.
+
+    Parameters
+    ----------
+    fit
+        A fit with draws.
+    likelihood_draws, seed
+        As in `examine_power_scaling`.
+    """
+    figures = _figures(fit, seed)
+    log_prior_s, share_k = _prior_density(fit)
+    log_likelihood_s = _log_likelihood(fit, likelihood_draws)
+    prior_q2 = np.array([_slope(figure.value_s, log_prior_s) for figure in figures])
+    votes_q2 = np.array([_slope(figure.value_s, log_likelihood_s) for figure in figures])
+    return PowerScaling(
+        names=tuple(figure.name for figure in figures),
+        labels=tuple(figure.label for figure in figures),
+        value_q=np.array([figure.value_s.mean() for figure in figures]),
+        sd_q=np.array([figure.value_s.std() for figure in figures]),
+        prior_q=prior_q2[:, 0],
+        prior_error_q=prior_q2[:, 1],
+        votes_q=votes_q2[:, 0],
+        votes_error_q=votes_q2[:, 1],
+        share_k=share_k,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Figure:
+    # A number in every draw, or in the first few of them.
+    name: str
+    label: str
+    value_s: Floats
+
+
+def _figures(fit: QuestionFit, seed: int) -> list[_Figure]:
+    posterior_srk, weight_r = _sample_posterior(fit, seed)
+    entropy_s = entr(posterior_srk).sum(axis=-1) @ weight_r
+    # To first order the entropy of a mean moves as its tangent at that mean, which is a mean over draws again.
+    slope_rk = -np.log(posterior_srk.mean(axis=0).clip(min=1e-300))
+    tangent_s = np.einsum("srk,rk,r->s", posterior_srk, slope_rk, weight_r)
+    mean_sk = np.einsum("srk,r->sk", posterior_srk, weight_r)
+    labels = [(k, fit.ballot.labels[k]) for k in _counted_labels(fit)]
+    return [
+        *(_Figure("prevalence", label, fit.prevalence_sk[:, k]) for k, label in labels),
+        *(_Figure("mean_p", label, mean_sk[:, k]) for k, label in labels),
+        _Figure("total", "", tangent_s),
+        _Figure("aleatoric", "", entropy_s),
+        _Figure("epistemic", "", tangent_s - entropy_s),
+    ]
+
+
+def _counted_labels(fit: QuestionFit) -> list[int]:
+    """Of two labels the positive one says it all."""
+    return [fit.ballot.positive] if fit.ballot.n_labels == 2 else list(range(fit.ballot.n_labels))
+
+
+def _sample_posterior(fit: QuestionFit, seed: int) -> tuple[Floats, Floats]:
+    """Label probabilities of some rows in some draws, `posterior_srk`, and what each row counts."""
+    chosen_r = _sampled_rows(fit, seed)
+    rows = fit.patterns.take(chosen_r)
+    push_cks, base_ks = log_ratios(fit.prevalence_sk[:DRAWS], fit.evidence_sakv[:DRAWS])
+    n_codes, n_other, n_draws = push_cks.shape
+    votes_rc = csr_array((np.ones(len(rows.code_v)), rows.code_v, rows.start_r), shape=(rows.n_rows, n_codes))
+    ratio_rks = (votes_rc @ push_cks.reshape(n_codes, -1)).reshape(-1, n_other, n_draws) + base_ks
+    posterior_srk = _shares(ratio_rks).transpose(2, 0, 1)
+    known = rows.clamp_r != UNKNOWN
+    posterior_srk[:, known] = np.eye(n_other + 1)[rows.clamp_r[known]]
+    weight_r = np.bincount(fit.patterns.row_i, weights=fit.ballot.count_i, minlength=fit.patterns.n_rows)
+    return posterior_srk, weight_r[chosen_r] / weight_r[chosen_r].sum()
+
+
+def _sampled_rows(fit: QuestionFit, seed: int) -> Ints:
+    n_rows = fit.patterns.n_rows
+    if n_rows <= ROWS:
+        return np.arange(n_rows)
+    return np.sort(np.random.default_rng(seed).choice(n_rows, ROWS, replace=False))
+
+
+def _shares(ratio_rks: Floats) -> Floats:
+    """Turn log ratios to label 0 into probabilities of all labels, `posterior_rks`."""
+    if ratio_rks.shape[1] == 1:
+        last_rs: Floats = expit(ratio_rks[:, 0])
+        return np.stack([1.0 - last_rs, last_rs], axis=1)
+    whole_rks = np.concatenate([np.zeros_like(ratio_rks[:, :1]), ratio_rks], axis=1)
+    shares_rks: Floats = softmax(whole_rks, axis=1)
+    return shares_rks
+
+
+def _slope(value_s: Floats, log_density_s: Floats) -> tuple[float, float]:
+    """Move of a mean for a doubling of a density's power, and its standard error; NaN from too few draws."""
+    n = min(len(value_s), len(log_density_s))
+    if n < 3:
+        return float("nan"), float("nan")
+    product_s = (value_s[:n] - value_s[:n].mean()) * (log_density_s[:n] - log_density_s[:n].mean())
+    return float(np.log(2) * product_s.sum() / (n - 1)), float(np.log(2) * product_s.std(ddof=1) / np.sqrt(n))
+
+
+def _log_likelihood(fit: QuestionFit, most: int) -> Floats:
+    """Log likelihood of the votes in the first draws."""
+    n_labels, n_annotators = fit.ballot.n_labels, fit.ballot.n_annotators
+    likelihood = LogPosterior(fit.patterns, np.zeros(n_labels), np.zeros((n_annotators, n_labels, n_labels)))
+    draws = zip(fit.prevalence_sk[:most], fit.confusion_sakv[:most], strict=True)
+    return np.array([likelihood.expect(Parameters(np.log(k), np.log(akv))).log_posterior for k, akv in draws])
+
+
+def _prior_density(fit: QuestionFit) -> tuple[Floats, Floats]:
+    """Log prior of every draw in log ratios, and the prior's share of what is known of each prevalence.
+
+    The share is v'Pv / Var(q): P the prior's curvature, v the covariance of all parameters with the prevalence q. It
+    is taken over pairs of different draws, since a draw paired with itself would add the noise of every parameter.
+    """
+    counted = _counted_labels(fit)
+    centred_sq = fit.prevalence_sk[:, counted] - fit.prevalence_sk[:, counted].mean(axis=0)
+    n_draws = len(centred_sq)
+    each_s = np.full(n_draws, 1.0 / n_draws)
+    log_prior_s, pairs_q, selves_q = np.zeros(n_draws), np.zeros(len(counted)), np.zeros(len(counted))
+    for share_srv, pseudo_rv in _blocks(fit):
+        log_srv = np.log(share_srv)
+        log_prior_s += np.tensordot(log_srv, pseudo_rv, axes=2)
+        # Sums over draws as matrix products, which beat numpy's means over a first axis.
+        log_srv -= np.tensordot(each_s, log_srv, axes=1)
+        mean_rv, total_r = np.tensordot(each_s, share_srv, axes=1), pseudo_rv.sum(axis=-1)
+        together_qrv = np.tensordot(centred_sq, log_srv, axes=(0, 0))
+        pairs_q += _squared(together_qrv, mean_rv, total_r)
+        selves_q += _squared(log_srv, mean_rv, total_r) @ centred_sq**2
+    variance_q = (centred_sq**2).sum(axis=0) / (n_draws - 1)
+    share_q = (pairs_q - selves_q) / (n_draws * (n_draws - 1)) / np.maximum(variance_q, 1e-300)
+    return log_prior_s, share_q.clip(0.0, 1.0)
+
+
+def _blocks(fit: QuestionFit) -> Iterator[tuple[Floats, Floats]]:
+    """All Dirichlet rows with a prior, and their pseudo-votes, a few hundred annotators at a time."""
+    n_labels = fit.ballot.n_labels
+    yield fit.prevalence_sk[:, None], fit.alpha_k[None]
+    # One matrix for all has one prior; common rows that were learnt have none to speak of.
+    n_rows = {"none": len(fit.beta_akv), "full": 1}.get(fit.pooling, 0)
+    for first in range(0, n_rows, BLOCK):
+        some = slice(first, min(first + BLOCK, n_rows))
+        yield fit.confusion_sakv[:, some].reshape(fit.n_draws, -1, n_labels), fit.beta_akv[some].reshape(-1, n_labels)
+
+
+def _squared(step_nrv: Floats, share_rv: Floats, total_r: Floats) -> Floats:
+    """Squared length of steps in log ratios by the prior's curvature, added up over its rows."""
+    # Matrix products over both axes at once: reducing a last axis of two is several times as slow.
+    by_mean_rv = share_rv * total_r[:, None]
+    square_n = np.square(step_nrv).reshape(len(step_nrv), -1) @ by_mean_rv.ravel()
+    first_nr = sum(step_nrv[..., v] * share_rv[:, v] for v in range(share_rv.shape[-1]))
+    return np.asarray(square_n - np.square(first_nr) @ total_r)
+
+
+def _findings(fit: QuestionFit, scaling: PowerScaling) -> list[Finding]:
+    findings = []
+    for q, (name, label) in enumerate(zip(scaling.names, scaling.labels, strict=True)):
+        both = (("prior", scaling.prior_q, scaling.prior_error_q), ("votes", scaling.votes_q, scaling.votes_error_q))
+        for whose, move_q, error_q in both:
+            move, reach = float(move_q[q]), 1.645 * float(error_q[q])
+            if np.isfinite(move):
+                figure, low, high = f"{whose}_shift_{name}", move - reach, move + reach
+                findings.append(finding_of(fit, SIDE, figure, move, subject=label, low=low, high=high))
+    for k, share in enumerate(scaling.share_k):
+        level, text = _verdict(fit, scaling, k)
+        subject = scaling.labels[k]
+        findings.append(
+            finding_of(fit, SIDE, "prior_share", share, subject=subject, n=fit.n_draws, level=level, text=text)
+        )
+    return findings
+
+
+def prior_decides(scaling: PowerScaling, k: int) -> bool:
+    """Whether the prevalence of the k-th label shown is the prior's as much as the votes'.
+
+    It is where the prior gives two fifths of the information, or where counting it twice moves the prevalence by more
+    than its own sd and a quarter of a logit.
+    """
+    value, sd, error = scaling.value_q[k], scaling.sd_q[k], scaling.prior_error_q[k]
+    surely = abs(scaling.prior_q[k]) - ERRORS * error
+    moved = surely > sd and surely > LOGIT_SHIFT * value * (1.0 - value)
+    return bool(moved or scaling.share_k[k] > PRIOR_SHARE)
+
+
+def _verdict(fit: QuestionFit, scaling: PowerScaling, k: int) -> tuple[Level, str]:
+    value, sd, label = float(scaling.value_q[k].clip(1e-9, 1.0 - 1e-9)), float(scaling.sd_q[k]), scaling.labels[k]
+    there = float(expit(logit(value) + scaling.prior_q[k] / (value * (1.0 - value))))
+    figures = (
+        f"counting the prior twice would take the prevalence of {label!r} from {value:.1%} to about {there:.1%} "
+        f"(posterior sd {sd:.1%}), and {scaling.share_k[k]:.0%} of what is known of it is the prior's"
+    )
+    if prior_decides(scaling, k):
+        return "doubt", (
+            f"the answer is as much the prior's as the votes': {figures}. Compare runs under other "
+            "priors (moral-entropy validate does), or collect more votes an item."
+        )
+    if fit.common is not None:
+        return "info", f"of the prior of the prevalence alone, the common rows taken as learnt: {figures}."
+    return "good", f"the votes decide: {figures}."

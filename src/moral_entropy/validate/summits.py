@@ -1,0 +1,206 @@
+"""Which modes a posterior has, and what trades places between them.
+
+Takes a log posterior and the mode that was reported; climbs from many more starts, gives every distinct summit with
+its height, the items it would relabel, and whose labels are switched there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations, islice
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from moral_entropy.consensus.climb import climb
+from moral_entropy.consensus.coordinates import pack, unpack
+from moral_entropy.consensus.model import LogPosterior, Parameters
+from moral_entropy.consensus.modes import APART, LEVEL, NEAR, ROUGH, ROUGH_NEWTON
+from moral_entropy.consensus.starts import paper_start, starts
+from moral_entropy.progress import Advance, ignore
+from moral_entropy.validate.links import find_groups, shared_items
+from moral_entropy.validate.teams import candidate_teams
+from moral_entropy.votes.table import Floats
+
+REPORTED = "reported"
+"""The start at the mode that was reported."""
+
+PROBE = "switched"
+"""First word of starts that look for a switched mode on purpose: nobody would have begun there."""
+
+SPREAD = 1.5
+"""Standard deviation of random starts around the paper's, in log ratios: of two labels, one annotator in ten begins
+worse than chance."""
+
+MOST_PAIRS = 6
+"""Pairs of labels that are switched, for everybody and for each team, as a start."""
+
+INFORMED = 0.05
+"""Youden index, or its like for more labels, from which an annotator tells labels apart at all."""
+
+
+@dataclass(frozen=True, eq=False)
+class FoundMode:
+    """One mode. Axes: **a** annotator, **k** label.
+
+    Parameters
+    ----------
+    starts
+        The starts that lead to it.
+    distance
+        Nats below the mode that was reported; negative where it is higher.
+    changed
+        Share of items whose label is another than at the reported mode.
+    traded
+        Pairs of labels that trade names over all items.
+    switched_a
+        Annotators who are better than chance at one of the two modes and worse at the other.
+    at
+        Its parameters.
+    """
+
+    starts: tuple[str, ...]
+    distance: float
+    changed: float
+    traded: tuple[tuple[int, int], ...]
+    switched_a: NDArray[np.bool_]
+    at: Parameters
+
+
+def find_modes(
+    log_posterior: LogPosterior, at: Parameters, *, seeds: int = 20, seed: int = 0, advance: Advance = ignore
+) -> list[FoundMode]:
+    """Climb from many starts and list the distinct modes, the reported one first, then by height.
+
+    Parameters
+    ----------
+    log_posterior
+        What to climb.
+    at
+        The mode that was reported.
+    seeds
+        Random starts, beside the named ones and those with two labels switched, for all or for a team.
+    seed
+        Of the random starts.
+    advance
+        Told the share done.
+
+    Examples
+    --------
+    >>> from moral_entropy.consensus.fit import fit
+    >>> from moral_entropy.validate.density import ground_of, mode_of
+    >>> from moral_entropy.votes.simulate import simulate_votes
+    >>> one = fit(simulate_votes(n_items=300, n_annotators=6, votes_per_item=4).votes, draws=0).fits[0]
+    >>> modes = find_modes(ground_of(one).simplex, mode_of(one), seeds=3)
+    >>> modes[0].distance, "paper" in modes[0].starts
+    (0.0, True)
+    """
+    begins = list(_all_starts(log_posterior, at, seeds, seed))
+    summits: list[Parameters] = []
+    names: list[list[str]] = []
+    for n, (name, start) in enumerate(begins):
+        place = _climb_to(log_posterior, start, summits)
+        if place == len(names):
+            names.append([])
+        names[place].append(name)
+        advance((n + 1) / len(begins))
+    return _described(log_posterior, summits, names)
+
+
+def _all_starts(log_posterior: LogPosterior, at: Parameters, seeds: int, seed: int) -> Iterator[tuple[str, Parameters]]:
+    patterns = log_posterior.patterns
+    yield REPORTED, at
+    yield from starts(log_posterior)
+    for n, team_a in enumerate(candidate_teams(shared_items(patterns), find_groups(patterns))):
+        for one, other in islice(combinations(range(patterns.n_labels), 2), MOST_PAIRS):
+            whom = "all" if team_a.all() else f"team {n}"
+            yield f"{PROBE} {one} {other} {whom}", _switched(at, team_a, one, other)
+    middle_p = pack(paper_start(patterns.n_annotators, patterns.n_labels))
+    for n in range(seeds):
+        step_p = SPREAD * np.random.default_rng([seed, n]).standard_normal(len(middle_p))
+        yield f"seed {n}", unpack(middle_p + step_p, patterns.n_labels)
+
+
+def _switched(at: Parameters, team_a: NDArray[np.bool_], one: int, other: int) -> Parameters:
+    """Let two true labels trade places, for a team; the prevalence follows where the team is everybody."""
+    order_k = np.arange(len(at.log_prevalence_k))
+    order_k[[one, other]] = order_k[[other, one]]
+    confusion_akv = np.where(team_a[:, None, None], at.log_confusion_akv[:, order_k], at.log_confusion_akv)
+    return Parameters(at.log_prevalence_k[order_k] if team_a.all() else at.log_prevalence_k, confusion_akv)
+
+
+def _climb_to(log_posterior: LogPosterior, start: Parameters, summits: list[Parameters]) -> int:
+    """Climb to a summit, append it if it is new, and give its place in the list."""
+    met: list[int] = []
+
+    def known(here: Parameters) -> bool:
+        met.extend(n for n, summit in enumerate(summits) if _near(here, summit))
+        return bool(met)
+
+    rough = climb(log_posterior, start, tolerance=ROUGH, newton=ROUGH_NEWTON, known=known)
+    if met:
+        return met[0]
+    summit = climb(log_posterior, rough.at, tolerance=LEVEL).at
+    posterior_rk = log_posterior.posterior_rk(summit)
+    for n, other in enumerate(summits):
+        apart = np.abs(log_posterior.posterior_rk(other) - posterior_rk).max(axis=1)
+        if np.average(apart, weights=_weights(log_posterior)) <= APART:
+            return n
+    summits.append(summit)
+    return len(summits) - 1
+
+
+def _near(one: Parameters, other: Parameters) -> bool:
+    prevalence = np.abs(one.prevalence_k - other.prevalence_k).max()
+    return bool(max(prevalence, np.abs(one.confusion_akv - other.confusion_akv).max(initial=0.0)) < NEAR)
+
+
+def _weights(log_posterior: LogPosterior) -> Floats:
+    weight_r = log_posterior.patterns.weight_r
+    return weight_r if weight_r.any() else np.ones_like(weight_r)
+
+
+def _described(log_posterior: LogPosterior, summits: list[Parameters], names: list[list[str]]) -> list[FoundMode]:
+    weight_r = _weights(log_posterior)
+    top = log_posterior.expect(summits[0]).log_posterior
+    top_rk = log_posterior.posterior_rk(summits[0])
+    skill_a = skill(summits[0])
+    found = []
+    for at, starts_there in zip(summits, names, strict=True):
+        there_rk = log_posterior.posterior_rk(at)
+        here_a, there_a = skill_a, skill(at)
+        told = (np.abs(here_a) > INFORMED) & (np.abs(there_a) > INFORMED)
+        found.append(
+            FoundMode(
+                starts=tuple(starts_there),
+                distance=top - log_posterior.expect(at).log_posterior,
+                changed=float(np.average(top_rk.argmax(axis=1) != there_rk.argmax(axis=1), weights=weight_r)),
+                traded=_traded(top_rk, there_rk, weight_r),
+                switched_a=told & (np.sign(here_a) != np.sign(there_a)),
+                at=at,
+            )
+        )
+    return [found[0], *sorted(found[1:], key=lambda mode: mode.distance)]
+
+
+def skill(at: Parameters) -> Floats:
+    """Give each annotator's Youden index; of more than two labels its like: 0 at chance, 1 without error.
+
+    Examples
+    --------
+    >>> skill(paper_start(1, 2)).round(3)
+    array([0.6])
+    """
+    n_labels = len(at.log_prevalence_k)
+    right_a = np.trace(at.confusion_akv, axis1=1, axis2=2)
+    return np.asarray((right_a - 1.0) / (n_labels - 1.0))
+
+
+def _traded(one_rk: Floats, other_rk: Floats, weight_r: Floats) -> tuple[tuple[int, int], ...]:
+    """Pairs of labels that trade names from one mode to the other."""
+    # Which label at the other mode holds the items of each label here, no two the same.
+    together_kl = one_rk.T @ (weight_r[:, None] * other_rk)
+    _, to_k = linear_sum_assignment(together_kl, maximize=True)
+    return tuple((k, int(to)) for k, to in enumerate(to_k) if k < to and to_k[to] == k)

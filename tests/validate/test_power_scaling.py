@@ -1,0 +1,227 @@
+"""Power-scaling from draws: against exact integration, curvature and refits; on votes that do and do not trigger it."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from scipy.special import entr, expit
+from support import random_rows, vote_rows, votes_of
+
+import moral_entropy as me
+from moral_entropy.consensus import laplace
+from moral_entropy.consensus.fit import fit
+from moral_entropy.consensus.model import Parameters
+from moral_entropy.consensus.priors import Priors
+from moral_entropy.errors import MoralEntropyWarning
+from moral_entropy.validate.density import ground_of, mode_of
+from moral_entropy.validate.power_scaling import examine_power_scaling, prior_decides, scale_powers
+from moral_entropy.votes.simulate import simulate_votes
+from moral_entropy.votes.twins import twin
+
+POINTS = 61
+
+
+def quiet_fit(votes, **options):
+    """A fit whose warnings are not this test's business."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MoralEntropyWarning)
+        return fit(votes, **options)
+
+
+class Grid:
+    """The exact posterior of prevalence, sensitivity and false alarms that all annotators share, on a grid."""
+
+    def __init__(self, votes, alpha, beta):
+        counts_ik = votes.ballots[0].counts_ik
+        pairs, self.items = np.unique(counts_ik, axis=0, return_counts=True)
+        axis = np.linspace(-7.0, 7.0, POINTS)
+        x = np.stack([one.ravel() for one in np.meshgrid(axis, axis, axis, indexing="ij")])
+        # Log ratios of label 1 to label 0: of the prevalence, of votes on items of label 0 and of label 1.
+        self.p, self.false, self.hit = expit(x)
+        log = np.log
+        one = log(self.p) + pairs[:, 1:] * log(self.hit) + pairs[:, :1] * log(1 - self.hit)
+        none = log(1 - self.p) + pairs[:, 1:] * log(self.false) + pairs[:, :1] * log(1 - self.false)
+        self.posterior = expit(one - none)
+        self.likelihood = self.items @ np.logaddexp(one, none)
+        self.prior = alpha[0] * log(1 - self.p) + alpha[1] * log(self.p)
+        self.prior += beta[0][0] * log(1 - self.false) + beta[0][1] * log(self.false)
+        self.prior += beta[1][0] * log(1 - self.hit) + beta[1][1] * log(self.hit)
+
+    def mass(self, prior=1.0, votes=1.0):
+        log_mass = prior * self.prior + votes * self.likelihood
+        mass = np.exp(log_mass - log_mass.max())
+        return mass / mass.sum()
+
+    def figures(self, **powers):
+        """Prevalence, mean p, and the three mean entropies under some powers."""
+        mass, share = self.mass(**powers), self.items / self.items.sum()
+        mean = self.posterior @ mass
+        total = share @ (entr(mean) + entr(1 - mean))
+        aleatoric = share @ ((entr(self.posterior) + entr(1 - self.posterior)) @ mass)
+        return np.array([self.p @ mass, share @ mean, total, aleatoric, total - aleatoric])
+
+    def variance(self, **powers):
+        mass = self.mass(**powers)
+        return self.p**2 @ mass - (self.p @ mass) ** 2
+
+
+@pytest.fixture(scope="module")
+def exact():
+    rows = random_rows(np.random.default_rng(3), 60, 5, 2)
+    consensus = quiet_fit(
+        votes_of(rows), priors=Priors(prevalence=(6, 3), diagonal=4, off_diagonal=1.5), pooling="full"
+    )
+    grid = Grid(consensus.votes, (6, 3), ((4, 1.5), (1.5, 4)))
+    rng = np.random.default_rng(0)
+    at = rng.choice(len(grid.p), size=20_000, p=grid.mass())
+    confusion_skv = np.stack(
+        [np.stack([1 - grid.false, grid.false], axis=-1), np.stack([1 - grid.hit, grid.hit], axis=-1)], axis=1
+    )[at]
+    drawn = replace(
+        consensus.fits[0],
+        prevalence_sk=np.column_stack([1 - grid.p, grid.p])[at],
+        confusion_sakv=np.repeat(confusion_skv[:, None], consensus.fits[0].ballot.n_annotators, axis=1),
+    )
+    return grid, drawn
+
+
+@pytest.mark.parametrize(("power", "attribute"), [("prior", "prior"), ("votes", "votes")])
+def test_moves_are_those_of_exact_integration(exact, power, attribute, monkeypatch):
+    monkeypatch.setattr("moral_entropy.validate.power_scaling.DRAWS", 20_000)
+    grid, drawn = exact
+    step = 0.02
+    wanted_q = (grid.figures(**{power: 2**step}) - grid.figures(**{power: 2**-step})) / (2 * step)
+    found = scale_powers(drawn, likelihood_draws=3_000)
+    move_q, error_q = getattr(found, f"{attribute}_q"), getattr(found, f"{attribute}_error_q")
+    assert found.names == ("prevalence", "mean_p", "total", "aleatoric", "epistemic")
+    assert (np.abs(move_q - wanted_q) < 4 * error_q + 1e-4).all()
+    # The errors are small enough for that to mean something.
+    assert (error_q < 0.25 * np.abs(wanted_q).max()).all()
+
+
+def test_prior_share_is_how_the_variance_shrinks(exact):
+    grid, drawn = exact
+    step = 0.02
+    slope = np.log(grid.variance(prior=2**step) / grid.variance(prior=2**-step)) / (2 * step * np.log(2))
+    rest = np.log(grid.variance(votes=2**step) / grid.variance(votes=2**-step)) / (2 * step * np.log(2))
+    (share,) = scale_powers(drawn, likelihood_draws=0).share_k
+    # The law is that of a Gaussian; on sixty items the posterior is only roughly one.
+    assert abs(share + slope) < 0.12
+    assert abs((1 - share) + rest) < 0.2
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_prior_share_is_that_of_the_curvature(n_labels):
+    votes = simulate_votes(n_items=400, n_annotators=30, votes_per_item=2, n_labels=n_labels, seed=4).votes
+    consensus = quiet_fit(votes, draws=4_000)
+    one = consensus.fits[0]
+    ground, at = ground_of(one), mode_of(one)
+    # Without votes the curvature is the prior's own, here at the mean of the draws; that of all is at the mode.
+    alone = replace(ground.log_ratio, patterns=replace(one.patterns, weight_r=np.zeros(one.patterns.n_rows)))
+    mean = Parameters(np.log(one.prevalence_sk.mean(axis=0)), np.log(one.confusion_sakv.mean(axis=0)))
+    prior_pp, all_pp = laplace.information(alone, mean), laplace.information(ground.log_ratio, at)
+    prevalence_k = at.prevalence_k
+    slope_kp = np.zeros((n_labels, len(all_pp)))
+    slope_kp[:, : n_labels - 1] = (np.diag(prevalence_k) - np.outer(prevalence_k, prevalence_k))[:, 1:]
+    v_pk = np.linalg.solve(all_pp, slope_kp.T)
+    wanted_k = np.einsum("pk,pq,qk->k", v_pk, prior_pp, v_pk) / np.einsum("kp,pk->k", slope_kp, v_pk)
+    found_k = scale_powers(one, likelihood_draws=0).share_k
+    np.testing.assert_allclose(found_k, wanted_k if n_labels > 2 else wanted_k[1:], atol=0.06)
+
+
+def test_moves_are_those_of_a_refit_under_a_scaled_prior():
+    votes = simulate_votes(n_items=1_500, n_annotators=10, votes_per_item=5, seed=1).votes
+    consensus = quiet_fit(votes, priors=Priors(prevalence=(40, 20), diagonal=8, off_diagonal=4), draws=4_000)
+    one = consensus.fits[0]
+    scaled = [
+        quiet_fit(votes, priors=Priors(prevalence=(40 * by, 20 * by), diagonal=8 * by, off_diagonal=4 * by),
+                  coordinates="logit-mode", draws=4_000)
+        for by in (2**-0.25, 2**0.25)
+    ]  # fmt: skip
+    low, high = (refit.fits[0].prevalence_sk[:, 1].mean() for refit in scaled)
+    found = scale_powers(one, likelihood_draws=0)
+    assert abs((high - low) / 0.5) > 5 * found.prior_error_q[0]
+    np.testing.assert_allclose(found.prior_q[0], (high - low) / 0.5, rtol=0.25)
+
+
+def alarms_of(consensus):
+    return [finding for finding in examine_power_scaling(consensus, likelihood_draws=0) if finding.alarms]
+
+
+def test_thin_votes_raise_the_alarm():
+    votes = simulate_votes(n_items=3_000, n_annotators=300, votes_per_item=1.3, seed=5).votes
+    (alarm,) = alarms_of(quiet_fit(votes))
+    assert alarm.level == "doubt"
+    assert "the answer is as much the prior's" in alarm.text
+    assert f"{alarm.value:.0%}" in alarm.text
+
+
+def test_the_thin_twin_raises_the_alarm_and_the_thick_one_does_not():
+    thin = quiet_fit(me.read_votes(twin("emfd", scale=0.2)))
+    assert {alarm.question for alarm in alarms_of(thin)} == set(thin.votes.questions)
+    assert alarms_of(quiet_fit(me.read_votes(twin("mfrc", scale=0.5)))) == []
+
+
+def test_one_annotator_alone_raises_the_alarm():
+    votes = simulate_votes(n_items=300, n_annotators=1, votes_per_item=1, seed=2).votes
+    assert len(alarms_of(quiet_fit(votes))) == 1
+
+
+def test_a_prior_firmer_than_the_votes_raises_the_alarm():
+    votes = simulate_votes(n_items=200, n_annotators=8, votes_per_item=5, seed=0).votes
+    assert alarms_of(quiet_fit(votes)) == []
+    assert len(alarms_of(quiet_fit(votes, priors=Priors(prevalence=(900, 600))))) == 1
+
+
+def test_without_draws_there_is_nothing_to_say():
+    votes = simulate_votes(n_items=50, n_annotators=5, votes_per_item=3).votes
+    assert examine_power_scaling(quiet_fit(votes, draws=0)) == []
+
+
+def test_three_labels_have_a_share_each_and_anonymous_votes_have_one_matrix():
+    votes = simulate_votes(n_items=300, n_annotators=6, votes_per_item=4, n_labels=3).votes
+    shares = [found for found in examine_power_scaling(quiet_fit(votes)) if found.figure == "prior_share"]
+    assert [found.subject for found in shares] == ["0", "1", "2"]
+    rows = [(item, 0, label) for item, _, label in random_rows(np.random.default_rng(1), 80, 4, 2)]
+    shared = replace(votes_of(rows), anonymous=True)
+    assert len([found for found in examine_power_scaling(quiet_fit(shared)) if found.figure == "prior_share"]) == 1
+
+
+@settings(max_examples=15)
+@given(drawn=vote_rows())
+def test_vote_order_is_irrelevant(drawn):
+    rows, n_labels = drawn
+    backwards = [rows[n] for n in reversed(range(len(rows)))]
+    one, other = (examine_power_scaling(quiet_fit(votes_of(some, n_labels), draws=50)) for some in (rows, backwards))
+    assert one == other
+
+
+def test_renaming_annotators_in_the_draws_changes_nothing():
+    votes = simulate_votes(n_items=200, n_annotators=7, votes_per_item=3, seed=6).votes
+    one = quiet_fit(votes).fits[0]
+    order_a = np.random.default_rng(0).permutation(7)
+    place_a = np.argsort(order_a)
+    code_v = place_a[one.patterns.code_v // 2] * 2 + one.patterns.code_v % 2
+    other = replace(
+        one,
+        patterns=replace(one.patterns, code_v=code_v.astype(np.int32)),
+        confusion_sakv=one.confusion_sakv[:, order_a],
+        beta_akv=one.beta_akv[order_a],
+    )
+    first, second = scale_powers(one), scale_powers(other)
+    for name in ("prior_q", "votes_q", "share_k"):
+        np.testing.assert_allclose(getattr(first, name), getattr(second, name), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_false_alarms_on_clean_votes_are_rare():
+    alarms = 0
+    for seed in range(1_000, 1_200):
+        votes = simulate_votes(n_items=400, n_annotators=12, votes_per_item=5, seed=seed).votes
+        scaling = scale_powers(quiet_fit(votes, draws=400).fits[0], likelihood_draws=0)
+        alarms += prior_decides(scaling, 0)
+    assert alarms <= 4
