@@ -13,6 +13,8 @@ What is wrong, with a count and the first culprit; why it matters, if unclear; t
         ├── RuleError               a consensus rule that is unknown or misbehaves
         ├── ScoreError              a score that does not exist for these numbers
         ├── RunFolderError          a run folder that cannot be written or read
+        ├── TrainError              targets, texts or a model that cannot be trained on or with
+        ├── ClusterError            a cluster that does not answer, or is gone
         ├── MissingExtraError       an optional dependency is not installed
         └── UsageError              options that contradict each other (exit code 2)
 
@@ -21,7 +23,8 @@ What is wrong, with a count and the first culprit; why it matters, if unclear; t
         ├── ConvergenceWarning      the climb ended before the top
         ├── CurvatureWarning        the mode is flat or a saddle in some direction
         ├── IdentifiabilityWarning  the data cannot tell what was asked of it
-        └── ThinDataWarning         so few votes that the prior decides
+        ├── ThinDataWarning         so few votes that the prior decides
+        └── YardstickWarning        a check of the posterior raised doubt
 """
 
 from __future__ import annotations
@@ -59,6 +62,14 @@ class RunFolderError(MoralEntropyError):
     """A run folder that cannot be written, or that is not one."""
 
 
+class TrainError(MoralEntropyError):
+    """Targets, texts or a model that cannot be trained on, or with."""
+
+
+class ClusterError(MoralEntropyError):
+    """A cluster that does not answer, gives up, or is gone."""
+
+
 class MissingExtraError(MoralEntropyError):
     """An optional dependency is not installed."""
 
@@ -88,3 +99,7 @@ class IdentifiabilityWarning(MoralEntropyWarning):
 
 class ThinDataWarning(MoralEntropyWarning):
     """So few votes that the prior decides."""
+
+
+class YardstickWarning(MoralEntropyWarning):
+    """A check of the posterior raised doubt."""

@@ -24,6 +24,8 @@ Format = Literal[
 ]  # fmt: skip
 OnRepeat = Literal["error", "first", "last", "count"]
 Solver = Literal["em", "adam"]
+Pooling = Literal["none", "partial", "full"]
+Constraint = Literal["none", "better-than-chance"]
 Coordinates = Literal["jacobian", "paper", "logit-mode"]
 
 
@@ -130,6 +132,13 @@ class FitFlags:
     gold_as_evidence: Annotated[
         bool, Option("--gold-as-evidence", help="Clamp items of known label to it.", rich_help_panel=FIT)
     ] = False
+    pooling: Annotated[Pooling, Option(help="What annotators share; partial for thin data.", rich_help_panel=FIT)] = (
+        "none"
+    )
+    constrain: Annotated[Constraint, Option(help="Keep annotators at chance or above.", rich_help_panel=FIT)] = "none"
+    temper: Annotated[
+        str, Option(metavar="off|heldout|gold|X", help="Power of the likelihood.", rich_help_panel=FIT)
+    ] = "off"
     threads: Annotated[int | None, Option(min=1, help="At most so many; changes no figure.", rich_help_panel=FIT)] = (
         None
     )
@@ -144,8 +153,20 @@ class FitFlags:
         if not 0 < self.interval < 1:
             msg = f"--interval {self.interval:g} is not between 0 and 1. Write 0.9 for the middle 90%."
             raise UsageError(msg)
-        plain = {name: value for name, value in vars(self).items() if name not in ("fit_by", "gold_as_evidence")}
-        return FitOptions(**plain, use_gold=self.gold_as_evidence)
+        own = ("fit_by", "gold_as_evidence", "temper")
+        plain = {name: value for name, value in vars(self).items() if name not in own}
+        return FitOptions(**plain, use_gold=self.gold_as_evidence, temper=_temper(self.temper))
+
+
+def _temper(given: str) -> str | float:
+    """Take the word, or the number, of `--temper`."""
+    if given in ("off", "heldout", "gold"):
+        return given
+    try:
+        return float(given)
+    except ValueError:
+        msg = f"--temper {given!r} is neither off, heldout or gold nor a number such as 0.5."
+        raise UsageError(msg) from None
 
 
 @dataclass(frozen=True)

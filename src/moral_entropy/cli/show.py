@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,12 @@ from rich.table import Table
 from moral_entropy.cli.show_audit import audit_lines
 from moral_entropy.pipeline.audit import AuditRun
 from moral_entropy.pipeline.summary import FitLine, fit_lines
+from moral_entropy.runs.notes import yardstick_notes
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+
+    from moral_entropy.audit.table import AuditTable
 
 NOTHING = "–"
 REPORT = "report.html"
@@ -64,19 +68,27 @@ class Bars:
 
 def print_run(run: AuditRun) -> None:
     """Print what was read, a line per fit, and where the files are."""
+    print_finished(run.path, run.manifest, fit_lines(run.consensus, run.parts), run.audit)
+
+
+def print_finished(run: Path, manifest: dict[str, Any], lines: Sequence[FitLine], audit: AuditTable) -> None:
+    """Print the same from what a run leaves behind, wherever it ran."""
     console = Console(highlight=False)
-    for line in reading_lines(run.manifest):
+    for line in reading_lines(manifest):
         console.print(escape(line), soft_wrap=True)
     console.print()
-    console.print(_table(fit_lines(run.consensus, run.parts)))
-    console.print("entropy in nats (0.693 is a coin toss); uncertain: above half of its most\n", soft_wrap=True)
-    for part in audit_lines(run.audit):
+    console.print(_table(lines))
+    console.print("entropy in nats (0.693 is a coin toss); uncertain: above half of its most", soft_wrap=True)
+    for note in yardstick_notes(manifest):
+        console.print(escape(note), soft_wrap=True)
+    console.print()
+    for part in audit_lines(audit):
         console.print(escape(part) if isinstance(part, str) else part, soft_wrap=isinstance(part, str))
     console.print()
-    files = sorted(path.name for path in run.path.iterdir())
-    seconds = sum(run.manifest["seconds"].values())
-    open_first = f"open {run.path / REPORT}; " if REPORT in files else ""
-    console.print(escape(f"{open_first}{len(files)} files in {run.path}  ({seconds:.1f} s)"), soft_wrap=True)
+    files = sorted(path.name for path in run.iterdir())
+    seconds = sum(manifest["seconds"].values())
+    open_first = f"open {run / REPORT}; " if REPORT in files else ""
+    console.print(escape(f"{open_first}{len(files)} files in {run}  ({seconds:.1f} s)"), soft_wrap=True)
 
 
 def print_warnings(messages: Sequence[str]) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ from moral_entropy.audit.table import AuditTable, audit_rules
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.entropy.parts import EntropyParts, decompose_entropy
+from moral_entropy.errors import YardstickWarning
 from moral_entropy.outliers.table import Outliers, find_outliers
 from moral_entropy.pipeline.annotators import annotator_frames
 from moral_entropy.pipeline.facts import manifest_facts
@@ -31,6 +33,9 @@ from moral_entropy.report.html import write_report
 from moral_entropy.runs.folder import writing
 from moral_entropy.runs.manifest import write_manifest
 from moral_entropy.runs.tables import ANNOTATORS, ENTROPY, ITEMS, POSTERIOR, SCHEMAS, with_ids, write_table
+from moral_entropy.validate.alarms import alarm_sentences
+from moral_entropy.validate.finding import Finding, findings_frame
+from moral_entropy.validate.sides import examine_cheaply
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import UNKNOWN, Votes
 
@@ -126,11 +131,14 @@ def run_audit(
             audit = _grade(consensus, options, progress)
         with watch.timing("outliers"):
             outliers = find_outliers(consensus, parts, advance=lambda share: progress("outliers", share))
+        with watch.timing("checks"):
+            findings = _check(consensus, options, progress)
         with watch.timing("write"):
             write_tables(folder, consensus, parts, progress)
             write_audit(folder, audit)
             write_votes(folder, consensus)
             write_outliers(folder, outliers)
+            findings_frame(findings).write_parquet(folder / "validation.parquet", compression="zstd")
         manifest = manifest_facts(consensus, options, command=command, warnings=messages(caught), seconds=watch.seconds)
         manifest["advice"] = audit.advice.text
         write_manifest(folder, manifest)
@@ -209,12 +217,24 @@ def _grade(consensus: Consensus, options: AuditOptions, progress: Progress) -> A
     )
 
 
+def _check(consensus: Consensus, options: AuditOptions, progress: Progress) -> list[Finding]:
+    """Examine the posterior from the cheap sides, and warn of what raises doubt."""
+    findings = examine_cheaply(consensus, seed=options.fit.seed, advance=lambda share: progress("checking", share))
+    # That votes are thin, the fit itself has said.
+    for sentence in alarm_sentences(finding for finding in findings if finding.figure != "votes_per_item"):
+        warnings.warn(sentence, YardstickWarning, stacklevel=2)
+    return findings
+
+
 def _read(source: Any, options: AuditOptions) -> Votes:
     wanted = options.read if options.fit_by is None else replace(options.read, keep=(options.fit_by,))
     votes = read_votes(source, **vars(wanted))
-    if options.fit_by is None:
-        return votes
-    values = votes.extra[options.fit_by].cast(pl.String)
+    return votes if options.fit_by is None else split_by(votes, options.fit_by)
+
+
+def split_by(votes: Votes, column: str) -> Votes:
+    """Cut votes into parts to be fitted on their own, one for every value of a column that was kept."""
+    values = votes.extra[column].cast(pl.String)
     names = tuple(values.drop_nulls().unique().sort().to_list())
     code_of = {name: code for code, name in enumerate(names)}
     part_i = values.replace_strict(code_of, default=UNKNOWN, return_dtype=pl.Int32).to_numpy()

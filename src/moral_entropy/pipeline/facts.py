@@ -102,7 +102,16 @@ def _fit_facts(fit: QuestionFit) -> dict[str, Any]:
         "prevalence": dict(zip(ballot.labels, fit.prevalence_k.tolist(), strict=True)),
         **asdict(fit.climb),
         "curvature": asdict(fit.curvature),
+        "exponent": asdict(fit.exponent),
+        "common": _common_facts(fit),
     }
+
+
+def _common_facts(fit: QuestionFit) -> dict[str, Any] | None:
+    """Give the rows annotators were found to have in common, where they were partially pooled."""
+    if fit.common is None:
+        return None
+    return {"rows": fit.common.mean_kv.tolist(), "concentration": fit.common.concentration_k.tolist()}
 
 
 def _prior_facts(priors: Priors) -> dict[str, Any]:

@@ -41,6 +41,9 @@ class FitOptions:
     coordinates: str = "jacobian"
     interval: float = 0.9
     use_gold: bool = False
+    pooling: str = "none"
+    constrain: str = "none"
+    temper: str | float = "off"
     threads: int | None = None
     max_passes: int | None = None
 

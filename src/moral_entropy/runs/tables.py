@@ -154,6 +154,15 @@ VALIDATION = pl.Schema(
         **dict.fromkeys(("level", "text"), pl.String()),
     }
 )
+SOFT_LABELS = pl.Schema(
+    {
+        **dict.fromkeys(("split", "model", "target", "reference", "question", "metric"), pl.String()),
+        **dict.fromkeys(("value", "low", "high", "seed_sd"), pl.Float64()),
+        **dict.fromkeys(("difference", "difference_low", "difference_high"), pl.Float64()),
+        "better": pl.String(),
+        **dict.fromkeys(("n", "seeds"), pl.Int64()),
+    }
+)
 SCHEMAS = {
     "items": ITEMS,
     "posterior": POSTERIOR,
@@ -171,6 +180,7 @@ SCHEMAS = {
     "agreement": AGREEMENT,
     "outliers": OUTLIERS,
     "validation": VALIDATION,
+    "soft_labels": SOFT_LABELS,
 }
 """Columns by table. The ids (`item`, `annotator`) are integers where all ids of the input were."""
 

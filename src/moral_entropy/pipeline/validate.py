@@ -1,0 +1,127 @@
+"""`validate`: a run folder's posterior, examined from every side; findings go into the same folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from moral_entropy.pipeline.reload import reload_consensus
+from moral_entropy.report.html import write_report
+from moral_entropy.runs.tables import VALIDATION, checked_folder
+from moral_entropy.validate.finding import Finding, findings_frame
+from moral_entropy.validate.sides import SIDES, check_sides, examine
+from moral_entropy.validate.verdict import verdict
+from moral_entropy.votes.whole_file import whole_file
+
+Progress = Callable[[str, float], None]
+"""Called with the name of the side and the share of it done."""
+
+
+@dataclass(frozen=True)
+class ValidationOptions:
+    """What to examine, and how long.
+
+    Parameters
+    ----------
+    sides
+        Names of the sides; all when not given.
+    seed
+        Of whatever is random.
+    chains, tune, draws
+        Of NUTS.
+    members
+        Fits of the ensemble, of each kind.
+    folds
+        Of the held-out votes.
+    """
+
+    sides: tuple[str, ...] | None = None
+    seed: int = 0
+    chains: int = 4
+    tune: int | None = None
+    draws: int | None = None
+    members: int = 20
+    folds: int = 5
+
+    def of(self, side: str) -> dict[str, Any]:
+        """Give the keywords of one side's function."""
+        given: dict[str, dict[str, Any]] = {
+            "nuts": {"chains": self.chains, "tune": self.tune, "draws": self.draws},
+            "ensemble": {"members": self.members},
+            "heldout": {"folds": self.folds},
+        }
+        return {name: value for name, value in given.get(side, {}).items() if value is not None}
+
+
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """A posterior, examined.
+
+    Parameters
+    ----------
+    path
+        The run folder.
+    findings
+        In the order of the sides.
+    verdict
+        In words.
+    """
+
+    path: Path
+    findings: tuple[Finding, ...] = field(repr=False)
+    verdict: str
+
+
+def run_validation(
+    run: str | Path, options: ValidationOptions | None = None, *, progress: Progress | None = None
+) -> Validation:
+    """Examine the posterior of a run, and write validation.parquet and the report into its folder.
+
+    Parameters
+    ----------
+    run
+        A run folder, as `audit` wrote it.
+    options
+        What to examine; everything when not given.
+    progress
+        Called with the name of the side and the share of it done.
+
+    Returns
+    -------
+    Validation
+        Findings of sides that were not asked for are kept from earlier.
+    """
+    options, progress = options or ValidationOptions(), progress or _silent
+    asked = check_sides(options.sides) if options.sides is not None else tuple(SIDES)
+    folder = checked_folder(run)
+    progress("fitting", 0.0)
+    consensus = reload_consensus(folder)
+    findings: list[Finding] = []
+    for side in asked:
+        required = options.sides is not None
+        advance = partial(progress, side)
+        findings += examine(consensus, side, seed=options.seed, required=required, advance=advance, **options.of(side))
+    write_findings(folder, findings)
+    if (folder / "report.html").is_file():
+        write_report(folder)
+    return Validation(folder, tuple(findings), verdict(findings))
+
+
+def write_findings(folder: Path, findings: Sequence[Finding]) -> None:
+    """Write validation.parquet, keeping earlier figures that were not found again this time."""
+    frame = findings_frame(findings)
+    file = folder / "validation.parquet"
+    if file.is_file():
+        kept = pl.read_parquet(file).join(frame, on=["side", "figure"], how="anti", maintain_order="left")
+        frame = pl.concat([kept.match_to_schema(VALIDATION), frame])
+    with whole_file(file) as aside:
+        frame.write_parquet(aside, compression="zstd")
+
+
+def _silent(_stage: str, _share: float) -> None:
+    """Take progress and say nothing."""

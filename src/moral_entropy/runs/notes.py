@@ -1,0 +1,41 @@
+"""What a run says of its own yardstick wherever its figures are shown: pooled, bound or tempered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+LEARNT = {"heldout": "learnt from left-out votes", "gold": "learnt from gold labels"}
+
+
+def yardstick_notes(manifest: dict[str, Any]) -> list[str]:
+    """Say how the consensus differs from the paper's model; nothing where it does not.
+
+    Examples
+    --------
+    >>> yardstick_notes({"temper": 0.5, "questions": [{"question": "care", "part": "", "exponent": {"value": 0.5}}]})
+    ["tempered consensus: each item's likelihood to the power 0.5 (as told); all figures are against it"]
+    >>> yardstick_notes({"questions": []})
+    []
+    """
+    notes = []
+    if manifest.get("temper", "off") != "off":
+        notes.append(
+            f"tempered consensus: each item's likelihood to the power {_powers(manifest)} "
+            f"({LEARNT.get(str(manifest['temper']), 'as told')}); all figures are against it"
+        )
+    if manifest.get("pooling", "none") != "none":
+        shared = "vary around common ones" if manifest["pooling"] == "partial" else "are one for all"
+        notes.append(f"{manifest['pooling']} pooling: annotators' confusion rows {shared}")
+    if manifest.get("constrain", "none") != "none":
+        notes.append("constrained: every annotator's chance to be right is kept at chance or above")
+    return notes
+
+
+def _powers(manifest: dict[str, Any]) -> str:
+    """Name the exponent, by question where they differ."""
+    fits = manifest["questions"]
+    values = [f"{fit['exponent']['value']:.2g}" for fit in fits]
+    if len(set(values)) == 1:
+        return values[0]
+    names = [f"{fit['question']} / {fit['part']}" if fit["part"] else fit["question"] for fit in fits]
+    return ", ".join(f"{value} ({name})" for name, value in zip(names, values, strict=True))

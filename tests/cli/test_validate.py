@@ -1,0 +1,100 @@
+"""`moral-entropy validate`, and the yardstick's flags and warnings in `audit`."""
+
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+
+from moral_entropy.runs.tables import VALIDATION, read_table
+from moral_entropy.validate.sides import CHEAP, SIDES
+
+
+@pytest.fixture
+def audited(run):
+    assert run("audit", "votes.csv", "-o", "run", "--draws", 100, "--quiet")[0] == 0
+
+
+def test_every_audit_examines_the_cheap_sides(audited, folder):
+    found = read_table("run", "validation")
+    assert found.schema == VALIDATION
+    assert set(found["side"]) >= {"laplace", "identifiability", "prior-power", "temper"}
+    assert not set(found["side"]) & {"nuts", "ensemble", "heldout"}
+    assert "checks" in json.loads((folder / "run" / "manifest.json").read_text())["seconds"]
+
+
+def test_validate_adds_sides_and_keeps_the_others(audited, run, folder):
+    before = read_table("run", "validation")
+    code, out, err = run("validate", "run", "--sides", "ensemble,heldout", "--members", 3, "--folds", 2)
+    assert (code, err) == (0, "")
+    assert "yardstick" in out
+    assert "validation.parquet" in out
+    after = read_table("run", "validation")
+    assert set(after["side"]) == set(before["side"]) | {"ensemble", "heldout"}
+    assert after.filter(pl.col("side").is_in(before["side"].unique().implode())).height == before.height
+    assert "held-out votes" in (folder / "run" / "report.html").read_text()
+
+
+def test_the_same_seed_gives_the_same_findings(audited, run):
+    run("validate", "run", "--sides", "ensemble", "--members", 2, "--seed", 5)
+    once = read_table("run", "validation")
+    run("validate", "run", "--sides", "ensemble", "--members", 2, "--seed", 5)
+    assert read_table("run", "validation").equals(once)
+
+
+def test_the_verdict_alone(audited, run):
+    code, out, _ = run("validate", "run", "--sides", "temper", "--quiet")
+    assert code == 0
+    assert len(out.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("validate", "nowhere"), 1, "nowhere is no run folder"),
+        (("validate", "run", "--sides", "left"), 2, "there is no side 'left'. Sides: laplace"),
+        (("audit", "votes.csv", "-o", "other", "--temper", "much"), 2, "--temper 'much' is neither"),
+        (("audit", "votes.csv", "-o", "other", "--temper", "gold"), 1, "no item has a gold label"),
+        (("audit", "votes.csv", "-o", "other", "--temper", "-1"), 1, "above 0 and at most 10"),
+        (
+            ("audit", "votes.csv", "-o", "other", "--pooling", "partial", "--constrain", "better-than-chance"),
+            1,
+            "Use pooling='none' or 'full'",
+        ),
+    ],
+)
+def test_misuse_is_explained(audited, run, folder, arguments, code, message):
+    found, _, err = run(*arguments)
+    assert found == code
+    assert message in err
+    assert "Traceback" not in err
+    assert not (folder / "other").exists()
+
+
+def test_a_tempered_run_says_so_everywhere(run, folder):
+    flags = ("--temper", "0.5", "--pooling", "full", "--constrain", "better-than-chance")
+    code, out, _ = run("audit", "votes.csv", "-o", "run", "--draws", 50, *flags)
+    assert code == 0
+    notes = ("likelihood to the power 0.5", "full pooling", "kept at chance or above")
+    for note in notes:
+        assert note in out
+    manifest = json.loads((folder / "run" / "manifest.json").read_text())
+    assert (manifest["temper"], manifest["pooling"], manifest["constrain"]) == (0.5, "full", "better-than-chance")
+    assert {fit["exponent"]["value"] for fit in manifest["questions"]} == {0.5}
+    report = (folder / "run" / "report.html").read_text()
+    for note in notes:
+        assert note in report.lower()
+
+
+def test_partial_pooling_leaves_its_common_rows_in_the_manifest(run, folder):
+    assert run("audit", "votes.csv", "-o", "run", "--draws", 50, "--pooling", "partial", "--quiet")[0] == 0
+    facts = json.loads((folder / "run" / "manifest.json").read_text())["questions"][0]
+    assert facts["curvature"]["method"] == "nested"
+    rows = facts["common"]["rows"]
+    assert [sum(row) for row in rows] == pytest.approx([1.0, 1.0])
+    assert rows[0][0] > 0.6 < rows[1][1], "annotators are right four times in five"
+
+
+def test_the_sides_are_those_the_help_and_the_docs_name():
+    assert set(CHEAP) < set(SIDES)

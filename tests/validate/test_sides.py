@@ -1,0 +1,59 @@
+"""Sides by name, and a missing extra that is a finding or an error, as asked."""
+
+from __future__ import annotations
+
+import pytest
+from support import random_rows, votes_of
+
+from moral_entropy.consensus.fit import fit
+from moral_entropy.errors import MissingExtraError
+from moral_entropy.validate import nuts
+from moral_entropy.validate.alarms import alarm_sentences
+from moral_entropy.validate.finding import Finding
+from moral_entropy.validate.sides import CHEAP, SIDES, examine, examine_cheaply
+
+
+@pytest.fixture(scope="module")
+def consensus():
+    import numpy as np
+
+    return fit(votes_of(random_rows(np.random.default_rng(1), 60, 5, 2)), draws=60)
+
+
+def test_every_side_can_be_found(consensus):
+    from importlib import import_module
+
+    for entries in SIDES.values():
+        for entry in entries:
+            module, function = entry.split(".")
+            assert callable(getattr(import_module(f"moral_entropy.validate.{module}"), function))
+
+
+def test_cheap_sides_are_examined_together(consensus):
+    alone = [finding for side in CHEAP for finding in examine(consensus, side)]
+    assert [(f.side, f.figure, f.value) for f in examine_cheaply(consensus)] == [
+        (f.side, f.figure, pytest.approx(f.value, nan_ok=True)) for f in alone
+    ]
+
+
+def test_a_missing_extra_is_an_error_only_where_the_side_was_asked_for(consensus, monkeypatch):
+    def missing():
+        what = "sampling with NUTS needs nutpie and ArviZ"
+        raise MissingExtraError(what, "mcmc")
+
+    monkeypatch.setattr(nuts, "import_nutpie", missing)
+    with pytest.raises(MissingExtraError, match=r"moral-entropy\[mcmc\]"):
+        examine(consensus, "nuts")
+    (left_out,) = examine(consensus, "nuts", required=False)
+    assert (left_out.figure, left_out.level) == ("left_out", "info")
+    assert "moral-entropy[mcmc]" in left_out.text
+
+
+def test_alarms_of_one_kind_are_one_sentence_with_the_worst_first():
+    findings = [
+        Finding("temper", "exponent", 0.5, question="a", level="doubt", text="doubt about a"),
+        Finding("temper", "exponent", 0.1, question="b", level="bad", text="b is bad."),
+        Finding("temper", "exponent", 1.0, question="c", level="good", text="fine"),
+        Finding("gold", "ece", 0.3, question="a", level="doubt", text="off."),
+    ]
+    assert alarm_sentences(findings) == ["b: b is bad. The same in 1 more: a.", "a: off."]
