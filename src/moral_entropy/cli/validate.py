@@ -1,4 +1,4 @@
-"""`moral-entropy validate`: is the posterior of a run to be trusted?"""
+"""`moral-entropy validate`: how far the posterior of a run can be trusted."""
 
 from __future__ import annotations
 

@@ -1,0 +1,71 @@
+"""`moral-entropy predict`: a trained model and a file of texts in, probabilities and their entropy out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer import Argument, Option
+
+from moral_entropy.errors import UsageError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Model = Annotated[str, Argument(metavar="MODEL", help="A model folder, as train wrote it.")]
+Texts = Annotated[str, Argument(metavar="TEXTS", help="CSV, TSV, Parquet, JSON or JSON Lines; also gzipped.")]
+Text = Annotated[str | None, Option(metavar="COLUMN", help="Column of the texts; guessed if not given.")]
+Item = Annotated[str | None, Option(metavar="COLUMN", help="Column of ids; guessed, else rows are counted.")]
+Out = Annotated[Path, Option("--out", "-o", metavar="FILE", help="Parquet, CSV or JSON Lines, by its ending.")]
+Device = Annotated[str, Option(help="cpu, cuda, …; auto takes a GPU.")]
+Force = Annotated[bool, Option("--force", help="Replace a file that is already there.")]
+Debug = Annotated[bool, Option("--debug", help="Show the traceback of an error.")]
+
+ENDINGS = (".parquet", ".csv", ".jsonl")
+
+
+def predict(
+    model: Model,
+    texts: Texts,
+    out: Out,
+    text: Text = None,
+    item: Item = None,
+    device: Device = "auto",
+    force: Force = False,
+    debug: Debug = False,
+) -> None:
+    """Give p and its entropy for every text and question.
+
+    Example: moral-entropy predict model/ texts.csv -o out.parquet
+    """
+    if out.suffix not in ENDINGS:
+        msg = f"{out} ends in none of {', '.join(ENDINGS)}, so its format is unknown. Choose another name with -o."
+        raise UsageError(msg)
+    if out.exists() and not force:
+        msg = f"{out} exists. Choose another file with -o, or replace it with --force."
+        raise UsageError(msg)
+    from moral_entropy.progress import bar
+    from moral_entropy.train.predict import predict as predict_texts
+    from moral_entropy.train.predict import read_texts
+    from moral_entropy.train.saving import load_classifier
+    from moral_entropy.votes.whole_file import whole_file
+
+    classifier = load_classifier(model, device=device)
+    ids, found = read_texts(texts, text=text, item=item)
+    with bar("predicting") as advance:
+        frame = predict_texts(classifier, found, items=ids, advance=advance)
+    with whole_file(out) as aside:
+        _write(frame, aside, out.suffix)
+    blank = sum(1 for one in found if not (one and one.strip()))
+    left = f"; {blank:,} blank texts got no answer" if blank else ""
+    typer.echo(f"{out}: {frame.height:,} rows about {len(found):,} texts{left}")
+
+
+def _write(frame: pl.DataFrame, path: Path, ending: str) -> None:
+    if ending == ".parquet":
+        frame.write_parquet(path)
+    elif ending == ".csv":
+        frame.write_csv(path)
+    else:
+        frame.write_ndjson(path)

@@ -1,0 +1,123 @@
+"""Features: what the final map of an encoder sees of each text, encoded once and kept on disk.
+
+Training only the head, on many targets or seeds, then costs seconds. A feature is stored under a hash of its text, in
+a folder named by the encoder's hash and the length of texts. Deleting the cache loses nothing but time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moral_entropy.errors import UsageError
+from moral_entropy.progress import Advance, ignore
+from moral_entropy.train.batches import sorted_batches
+from moral_entropy.train.encoder import Encoder, fingerprint
+
+Features = NDArray[np.float32]
+CACHE = "MORAL_ENTROPY_CACHE"
+"""Environment variable that moves the cache."""
+
+TEXTS_AT_ONCE = 64
+TEXTS_A_FILE = 4_096
+
+
+def cache_folder() -> Path:
+    """Give the folder of the cache: `$MORAL_ENTROPY_CACHE`, else the user's cache."""
+    if given := os.environ.get(CACHE):
+        return Path(given)
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "moral-entropy"
+
+
+def encode(encoder: Encoder, texts: Sequence[str], max_length: int, *, advance: Advance = ignore) -> Features:
+    """Give the features of every text: `feature_if`, from the cache where it has them.
+
+    Parameters
+    ----------
+    encoder
+        What encodes; only its final map may have been trained.
+    texts
+        The texts.
+    max_length
+        Tokens a text at most.
+    advance
+        Told the share done.
+    """
+    folder = cache_folder() / f"features-{fingerprint(encoder)[:32]}-{max_length}"
+    keys = [_key(text) for text in texts]
+    known = _read(folder, set(keys))
+    fresh = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
+    todo = list(fresh.items())
+    for start in range(0, len(todo), TEXTS_A_FILE):
+        some = todo[start : start + TEXTS_A_FILE]
+        share = lambda part, start=start, some=some: advance((start + part * len(some)) / len(todo))  # noqa: E731
+        made = _encode_now(encoder, [text for _, text in some], max_length, share)
+        known.update(zip((key for key, _ in some), made, strict=True))
+        _write(folder, [key for key, _ in some], made)
+    width = encoder.final.in_features
+    return np.array([known[key] for key in keys], dtype=np.float32).reshape(len(keys), width)
+
+
+def _encode_now(encoder: Encoder, texts: Sequence[str], max_length: int, advance: Advance) -> Features:
+    import torch
+
+    seen: list[Any] = []
+    hook = encoder.final.register_forward_pre_hook(lambda _module, given: seen.append(given[0]))
+    ids = encoder.tokens(texts, max_length)
+    feature_if = np.empty((len(texts), encoder.final.in_features), dtype=np.float32)
+    encoder.model.eval()
+    try:
+        with torch.inference_mode():
+            for done, batch in enumerate(batches := sorted_batches([len(one) for one in ids], TEXTS_AT_ONCE)):
+                encoder.model(**encoder.padded([ids[i] for i in batch]))
+                feature_if[batch] = _one_a_text(seen.pop(), encoder.name).float().cpu().numpy()
+                advance((done + 1) / len(batches))
+    finally:
+        hook.remove()
+    return feature_if
+
+
+def _one_a_text(seen: Any, name: str) -> Any:
+    if seen.ndim != 2:
+        msg = f"the head of {name!r} looks at every token, so it cannot be trained alone. Leave --head-only out."
+        raise UsageError(msg)
+    return seen
+
+
+def _key(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _read(folder: Path, wanted: set[str]) -> dict[str, Features]:
+    known: dict[str, Features] = {}
+    for path in sorted(folder.glob("*.npz")):
+        try:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+                keys, features = stored["keys"].tolist(), stored["features"]
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            continue  # A damaged file is as good as none.
+        known.update((key, feature) for key, feature in zip(keys, features, strict=True) if key in wanted)
+    return known
+
+
+def _write(folder: Path, keys: list[str], feature_if: Features) -> None:
+    name = hashlib.blake2b("".join(keys).encode(), digest_size=16).hexdigest()
+    aside = folder / f".{name}.{secrets.token_hex(3)}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with aside.open("wb") as file:
+            np.savez(file, keys=np.array(keys), features=feature_if)
+        aside.replace(folder / f"{name}.npz")
+    except OSError:
+        pass  # Without a place for a cache, texts are encoded anew the next time.
+    finally:
+        aside.unlink(missing_ok=True)

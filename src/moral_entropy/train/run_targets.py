@@ -1,0 +1,165 @@
+"""Run folder → `Targets`: its items, posterior, votes and texts, or texts from the file of the votes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from moral_entropy.errors import TrainError
+from moral_entropy.runs.manifest import read_manifest
+from moral_entropy.runs.tables import read_table
+from moral_entropy.train.head import Block
+from moral_entropy.train.targets import Answers, Targets, Weight, check_kind, targets_of
+from moral_entropy.votes.columns import guess_column, missing_column, named_column
+from moral_entropy.votes.source import open_source
+from moral_entropy.votes.table import UNKNOWN, Ints
+from moral_entropy.votes.values import code_ids
+
+
+def targets_from_run(
+    run: str | Path,
+    kind: str = "soft",
+    *,
+    votes: str | Path | None = None,
+    text: str | None = None,
+    weight: Weight | None = None,
+) -> Targets:
+    """Make targets of one kind for every item of a run that has a text.
+
+    Parameters
+    ----------
+    run
+        The run folder.
+    kind, weight
+        As `targets_from_consensus` takes them.
+    votes
+        File with the items' texts, usually that of the votes; by default the texts that the audit read.
+    text
+        Its column of texts; guessed when not given.
+
+    Examples
+    --------
+    >>> targets_from_run("nowhere")
+    Traceback (most recent call last):
+    ...
+    moral_entropy.errors.RunFolderError: nowhere is no run folder: there is no such folder. ...
+    """
+    check_kind(kind, weight)
+    manifest, rows = read_manifest(run), read_table(run, "items")
+    items = rows["item"].unique().sort()
+    firsts = rows.unique("item", keep="first", maintain_order=True).sort("item")
+    domains = [domain or "" for domain in firsts["domain"].to_list()]
+    texts = _texts(run, manifest, items, votes, text)
+    answers = [_answers(run, fact, rows, items) for fact in _questions(manifest)]
+    if kind == "published" and all((one.published_i == UNKNOWN).all() for one in answers):
+        msg = f"{run} has no published labels. Audit the votes with --published COLUMN, or choose other targets."
+        raise TrainError(msg)
+    return targets_of(answers, items, texts, domains, kind, weight=weight)
+
+
+def _questions(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for fit in manifest["questions"]:
+        found.setdefault(fit["question"], fit)
+    return list(found.values())
+
+
+def _texts(
+    run: str | Path, manifest: dict[str, Any], items: pl.Series, votes: str | Path | None, text: str | None
+) -> list[str | None]:
+    if votes is not None:
+        return texts_from_file(votes, items, item=manifest["columns"].get("item"), text=text)
+    rows = read_table(run, "texts") if (Path(run) / "texts.parquet").is_file() else None
+    read_from = manifest["columns"].get("text")
+    if rows is None or rows.is_empty():
+        msg = f"{run} has no texts. Name the file that has them, and its column: --votes FILE --text COLUMN."
+        raise TrainError(msg)
+    if text is not None and text != read_from:
+        msg = f"the texts of {run} are those of column {read_from!r}, not {text!r}. Name the file too: --votes FILE."
+        raise TrainError(msg)
+    return _in_order(items, rows["item"], rows["text"])
+
+
+def texts_from_file(
+    path: str | Path, items: pl.Series, *, item: str | None = None, text: str | None = None
+) -> list[str | None]:
+    """Look up each item's text in a file, by the item's id; None where the file has none.
+
+    Parameters
+    ----------
+    path
+        CSV, TSV, Parquet or JSON.
+    items
+        The ids to look up.
+    item, text
+        Columns of the ids and the texts; guessed when not given.
+    """
+    source = open_source(path)
+    names = list(source.columns)
+    id_column = item if item in names else guess_column("item", names)
+    if id_column is None:
+        raise missing_column(role="item", names=names, source=source.name)
+    text_column = named_column(text, names, source.name, "text") if text else guess_column("text", names)
+    if text_column is None:
+        raise missing_column(role="text", names=names, source=source.name)
+    ids = code_ids(source.column(id_column), textual=source.textual)
+    known = np.flatnonzero(ids.code_r >= 0)
+    spelt = ids.values.gather(ids.code_r[known])
+    found = _in_order(items, spelt, source.column(text_column).cast(pl.String).gather(known))
+    if all(one is None for one in found):
+        msg = (
+            f"none of the {len(items):,} items of the run has a text in {source.name}. First: item {items[0]!r}; its "
+            f"column {id_column!r} begins with {spelt[0] if len(spelt) else None!r}. Check that both name items alike."
+        )
+        raise TrainError(msg)
+    return found
+
+
+def _in_order(items: pl.Series, ids: pl.Series, texts: pl.Series) -> list[str | None]:
+    """Give the texts in the order of `items`; of several for one item the first in the alphabet, as the reader does."""
+    lookup = pl.DataFrame({"item": ids.cast(pl.String), "text": texts}).drop_nulls()
+    lookup = lookup.group_by("item").agg(pl.col("text").min())
+    wanted = pl.DataFrame({"item": items.cast(pl.String)})
+    return wanted.join(lookup, on="item", how="left", maintain_order="left")["text"].to_list()
+
+
+def _answers(run: str | Path, fact: dict[str, Any], rows: pl.DataFrame, items: pl.Series) -> Answers:
+    question, labels = fact["question"], tuple(fact["labels"])
+    asked = rows.filter(pl.col("question") == question)
+    item_i = items.search_sorted(asked["item"]).to_numpy()
+    published = asked["published"] if "published" in asked.columns else pl.repeat(None, asked.height, eager=True)
+    code_of = {label: k for k, label in enumerate(labels)}
+    block = Block(question, labels, fact["positive"])
+    tables = _two_labels(block, asked) if block.positive else _more_labels(run, block, asked)
+    return Answers(
+        block=block,
+        item_i=item_i,
+        counts_ik=tables[0],
+        p_ik=tables[1],
+        epistemic_i=asked["epistemic"].fill_null(np.nan).to_numpy(),
+        published_i=np.array([code_of.get(label, UNKNOWN) for label in published.to_list()], dtype=np.int16),
+        count_i=asked["count"].to_numpy(),
+    )
+
+
+def _two_labels(block: Block, asked: pl.DataFrame) -> tuple[Ints, Any]:
+    yes_i, p_i = asked["n_positive"].to_numpy(), asked["p"].to_numpy()
+    no_i = asked["n_votes"].to_numpy() - yes_i
+    order = slice(None) if block.labels[1] == block.positive else slice(None, None, -1)
+    return np.column_stack([no_i, yes_i])[:, order], np.column_stack([1.0 - p_i, p_i])[:, order]
+
+
+def _more_labels(run: str | Path, block: Block, asked: pl.DataFrame) -> tuple[Ints, Any]:
+    about = pl.col("question") == block.question
+    posterior = read_table(run, "posterior", where=about).pivot("class", index="item", values="p")
+    counts = read_table(run, "votes", where=about).group_by("item", "label").len().pivot("label", index="item")
+    by_item = asked.select("item")
+    wide_p = by_item.join(posterior, on="item", how="left", maintain_order="left")
+    wide_n = by_item.join(counts, on="item", how="left", maintain_order="left")
+    missing = [pl.lit(0).alias(label) for label in block.labels if label not in wide_n.columns]
+    wide_n = wide_n.with_columns(missing)
+    counts_ik = wide_n.select(pl.col(block.labels).fill_null(0)).to_numpy().astype(np.int64)
+    return counts_ik, wide_p.select(block.labels).to_numpy()

@@ -1,0 +1,218 @@
+"""The baseline: TF-IDF of words and letters with scikit-learn, and logistic regression on soft targets.
+
+The cross-entropy against p is minimised as it stands, for all questions at once: one fit of the whole head, where
+scikit-learn's own logistic regression would need every text twice, "yes" of weight p and "no" of weight 1 − p, once a
+question. A test holds the two against each other. No PyTorch, no pickle: a saved model is JSON and plain arrays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from moral_entropy.errors import MissingExtraError, TrainError
+from moral_entropy.progress import Advance, ignore
+from moral_entropy.train.head import Head
+from moral_entropy.train.settings import Point, TrainSettings, Watch, look_away
+from moral_entropy.train.targets import Targets, mean_logits
+from moral_entropy.votes.table import Floats
+
+WORDS: dict[str, Any] = {"analyzer": "word", "ngram_range": (1, 2), "token_pattern": r"(?u)\b\w+\b"}
+LETTERS: dict[str, Any] = {"analyzer": "char_wb", "ngram_range": (3, 4)}
+MOST_FEATURES = 30_000
+"""Of words, and of letters: those in most texts."""
+
+PENALTY = 1.0
+"""Half the squared length of the weights is added to the summed loss, so many times."""
+
+MOST_STEPS, USUAL_STEPS = 500, 100
+SLOPE = 1e-4
+"""The fit is done when no derivative of the mean loss is steeper."""
+
+TEXTS_AT_ONCE = 4_096
+ARRAYS, VOCABULARY = "weights.npz", "vocabulary.json"
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """The n-grams of words and letters that count, and how rare each is. Axis: **f** feature, words first."""
+
+    words: tuple[str, ...]
+    letters: tuple[str, ...]
+    idf_f: Floats
+
+    def matrix(self, texts: Sequence[str]) -> Any:
+        """Give the texts as sparse rows: `x_if`."""
+        from scipy.sparse import hstack
+
+        cut = len(self.words)
+        parts = [(WORDS, self.words, self.idf_f[:cut]), (LETTERS, self.letters, self.idf_f[cut:])]
+        return hstack([_weighed(kind, names, idf_f, texts) for kind, names, idf_f in parts if names], format="csr")
+
+
+@dataclass(frozen=True, eq=False)
+class Tfidf:
+    """A trained baseline. Axes: **f** feature, **o** output."""
+
+    head: Head
+    vocabulary: Vocabulary
+    weight_fo: Floats
+    intercept_o: Floats
+    curve: tuple[Point, ...] = field(default=())
+
+    def logits(self, texts: Sequence[str], *, advance: Advance = ignore) -> Floats:
+        """Give the logit of every output for every text: `logits_io`."""
+        logits_io = np.empty((len(texts), self.head.n_outputs))
+        for start in range(0, len(texts), TEXTS_AT_ONCE):
+            some = slice(start, start + TEXTS_AT_ONCE)
+            logits_io[some] = self.vocabulary.matrix(texts[some]) @ self.weight_fo + self.intercept_o
+            advance(min(start + TEXTS_AT_ONCE, len(texts)) / len(texts))
+        return logits_io
+
+    def probabilities(self, texts: Sequence[str], *, advance: Advance = ignore) -> Floats:
+        """Give the probability of every output for every text: `p_io`."""
+        return self.head.probabilities(self.logits(texts, advance=advance))
+
+    def save(self, folder: Path) -> None:
+        """Write vocabulary and weights into a folder."""
+        names = {"words": self.vocabulary.words, "letters": self.vocabulary.letters}
+        (folder / VOCABULARY).write_text(json.dumps(names, ensure_ascii=False) + "\n", encoding="utf-8")
+        arrays = {"idf_f": self.vocabulary.idf_f, "weight_fo": self.weight_fo, "intercept_o": self.intercept_o}
+        with (folder / ARRAYS).open("wb") as file:
+            np.savez_compressed(file, allow_pickle=False, **arrays)
+
+
+def load_tfidf(folder: Path, head: Head) -> Tfidf:
+    """Load what `Tfidf.save` wrote."""
+    import_sklearn()
+    try:
+        names = json.loads((folder / VOCABULARY).read_text(encoding="utf-8"))
+        with (folder / ARRAYS).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            idf_f, weight_fo, intercept_o = (arrays[name] for name in ("idf_f", "weight_fo", "intercept_o"))
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        msg = f"{folder} holds a damaged tfidf model: {str(error).splitlines()[0]}. Train it again."
+        raise TrainError(msg) from error
+    return Tfidf(head, Vocabulary(tuple(names["words"]), tuple(names["letters"]), idf_f), weight_fo, intercept_o)
+
+
+def train_tfidf(
+    train: Targets,
+    validation: Targets | None,
+    settings: TrainSettings,
+    *,
+    penalty: float = PENALTY,
+    advance: Advance = ignore,
+    watch: Watch = look_away,
+) -> Tfidf:
+    """Fit the baseline; the fit has one optimum, so that no seed matters.
+
+    Parameters
+    ----------
+    train, validation
+        What to learn, and what the last point of the curve is measured on.
+    settings
+        Heeded by other models; this one needs none.
+    penalty
+        Pull of the weights towards 0.
+    advance, watch
+        Told the share done, and the losses at the end.
+    """
+    import_sklearn()
+    vocabulary, x_if = _vocabulary(train.texts)
+    advance(0.2)
+    weight_fo, intercept_o, steps = _climb(x_if, train, penalty, lambda share: advance(0.2 + 0.8 * share))
+    model = Tfidf(train.head, vocabulary, weight_fo, intercept_o)
+    point = Point(steps, _loss(model, train), _loss(model, validation) if validation is not None else float("nan"))
+    watch(point)
+    return Tfidf(train.head, vocabulary, weight_fo, intercept_o, (point,))
+
+
+def import_sklearn() -> Any:
+    """Import scikit-learn, or say which extra brings it."""
+    try:
+        import sklearn
+    except ImportError as error:
+        what = "the tfidf model needs scikit-learn"
+        raise MissingExtraError(what, "train") from error
+    return sklearn
+
+
+def _loss(model: Tfidf, targets: Targets) -> float:
+    return targets.head.loss(model.logits(targets.texts), targets.target_io, targets.weight_iq)
+
+
+_LAST: dict[str, tuple[Vocabulary, Any]] = {}
+
+
+def _vocabulary(texts: tuple[str, ...]) -> tuple[Vocabulary, Any]:
+    # A study fits many targets on the same texts: the last vocabulary is kept.
+    key = hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()
+    if key not in _LAST:
+        _LAST.clear()
+        words, letters = _counted(WORDS, texts), _counted(LETTERS, texts)
+        vocabulary = Vocabulary(words[0], letters[0], np.concatenate([words[1], letters[1]]))
+        if not len(vocabulary.idf_f):
+            msg = f"the {len(texts):,} texts have no word or letters in common. Train on more of them."
+            raise TrainError(msg)
+        # Half the bytes are half the time of a step.
+        _LAST[key] = vocabulary, vocabulary.matrix(texts).astype(np.float32)
+    return _LAST[key]
+
+
+def _counted(kind: dict[str, Any], texts: tuple[str, ...]) -> tuple[tuple[str, ...], Floats]:
+    """Find the n-grams that are in two texts or more, and their inverse document frequencies."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    counter = TfidfVectorizer(**kind, sublinear_tf=True, min_df=min(2, len(texts)), max_features=MOST_FEATURES)
+    try:
+        counter.fit(texts)
+    except ValueError:  # No n-gram is left.
+        return (), np.zeros(0)
+    return tuple(counter.get_feature_names_out().tolist()), np.asarray(counter.idf_, dtype=np.float64)
+
+
+def _weighed(kind: dict[str, Any], names: tuple[str, ...], idf_f: Floats, texts: Sequence[str]) -> Any:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    counter = TfidfVectorizer(**kind, sublinear_tf=True, vocabulary={name: f for f, name in enumerate(names)})
+    counter.idf_ = idf_f
+    return counter.transform(texts)
+
+
+def _climb(x_if: Any, targets: Targets, penalty: float, advance: Advance) -> tuple[Floats, Floats, int]:
+    """Minimise summed cross-entropy and penalty over all questions at once: `weight_fo`, `intercept_o`, steps."""
+    from scipy.optimize import minimize
+
+    head, n_features = targets.head, x_if.shape[1]
+    shape = (n_features + 1, head.n_outputs)
+    weight_io = np.column_stack([targets.weight_iq[:, [q]].repeat(b.width, 1) for q, b in enumerate(head.blocks)])
+    x_fi = x_if.T.tocsr()
+    done = [0]
+
+    def height(flat: Floats) -> tuple[float, Floats]:
+        at = flat.reshape(shape)
+        logits_io = (x_if @ at[:-1].astype(x_if.dtype)).astype(np.float64) + at[-1]
+        # Of a sigmoid and of a softmax alike, the slope is what is said less what should be.
+        slope_io = weight_io * (head.probabilities(logits_io) - targets.target_io)
+        loss = (targets.weight_iq * head.losses(logits_io, targets.target_io)).sum()
+        slope = np.vstack([x_fi @ slope_io.astype(x_if.dtype) + penalty * at[:-1], slope_io.sum(axis=0)])
+        done[0] += 1
+        advance(min(done[0] / USUAL_STEPS, 1.0))
+        return loss + 0.5 * penalty * (at[:-1] ** 2).sum(), slope.ravel()
+
+    found = minimize(
+        height,
+        np.vstack([np.zeros((n_features, head.n_outputs)), mean_logits(targets)]).ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": MOST_STEPS, "maxfun": 2 * MOST_STEPS, "gtol": SLOPE * targets.n_items, "ftol": 1e-9},
+    )
+    at = found.x.reshape(shape)
+    return at[:-1], at[-1], int(found.nit)

@@ -1,0 +1,198 @@
+"""`train` and `predict`: votes with texts to a model to predictions, without PyTorch too, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose
+from train_support import needs_minilm, small_bert, texts_and_truth, votes_csv
+
+from moral_entropy.cli.main import main
+
+pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+
+WITHOUT_TORCH = """
+import sys
+
+class Without:
+    # Passes on what a finder finds, but for some packages: these are as absent as if they had never been installed.
+    def __init__(self, finder):
+        self.finder = finder
+
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
+
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("torch", "transformers", "huggingface_hub"):
+            return None
+        return self.finder.find_spec(name, path, target)
+
+sys.meta_path[:] = [Without(finder) for finder in sys.meta_path]
+from moral_entropy.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory):
+    """A run folder of votes with texts; nobody writes to it."""
+    folder = tmp_path_factory.mktemp("audited")
+    votes_csv(folder / "votes.csv")
+    audit = ["audit", str(folder / "votes.csv"), "--label", "care", "-o", str(folder / "run"), "--draws", "20", "-q"]
+    assert main([*audit, "--no-report"]) == 0
+    return folder / "run"
+
+
+@pytest.fixture
+def texts(folder):
+    made, care_i, _ = texts_and_truth(40, seed=7)
+    pl.DataFrame({"item": range(40), "text": made}).write_csv(folder / "texts.csv")
+    return care_i
+
+
+def test_tfidf_from_votes_to_predictions(run, audited, texts):
+    code, out, err = run("train", audited, "--model", "tfidf", "--labels", "soft", "-o", "model")
+    assert (code, err) == (0, "")
+    assert "targets: soft" in out and "model: the model; next: moral-entropy predict" in out
+    code, out, err = run("predict", "model", "texts.csv", "-o", "out.parquet")
+    assert (code, err, out) == (0, "", "out.parquet: 40 rows about 40 texts\n")
+    frame = pl.read_parquet("out.parquet")
+    assert frame.columns == ["item", "question", "label", "p", "entropy"]
+    assert ((frame["p"].to_numpy() > 0.5) == texts).mean() > 0.8
+    card = Path("model/README.md").read_text()
+    assert (
+        "# A classifier of care" in card and "480 votes by 4 annotators on 120 items" in card and "| majority |" in card
+    )
+
+
+@pytest.mark.parametrize("labels", ["share", "any", "majority", "two-vote", "hard"])
+def test_every_kind_of_target_trains(run, audited, labels):
+    code, out, err = run("train", audited, "--model", "tfidf", "--labels", labels, "--weight", "votes", "-o", "model")
+    assert (code, err) == (0, "") and f"targets: {labels}" in out
+
+
+def test_a_folder_is_trained_and_resumed(run, audited, texts, tmp_path):
+    bert = small_bert(tmp_path / "bert")
+    training = ["train", audited, "--model", bert, "--epochs", 1, "--max-length", 20, "--device", "cpu", "-o", "model"]
+    code, out, err = run(*training, "--resume")
+    assert code == 1 and "there is nothing to resume" in err
+    code, out, err = run(*training)
+    assert code == 0 and "(nats a text)" in out, err
+    assert not list(Path().glob(".*.training")), "the checkpoint is cleared away"
+    assert json.loads(Path("model/moral_entropy.json").read_text())["settings"]["epochs"] == 1
+    code, out, err = run("predict", "model", "texts.csv", "-o", "out.csv", "--device", "cpu")
+    assert code == 0 and pl.read_csv("out.csv").height == 40, err
+    code, _, err = run(*training)
+    assert code == 1 and "A model replaces nothing" in err
+
+
+def test_a_training_that_was_stopped_is_not_thrown_away(run, audited, tmp_path):
+    bert = small_bert(tmp_path / "bert")
+    Path(".model.training").mkdir()
+    Path(".model.training/state.pt").touch()
+    code, _, err = run("train", audited, "--model", bert, "-o", "model")
+    assert code == 1 and "Go on with it by --resume" in err
+
+
+def test_minilm_from_votes_to_predictions(run, audited, texts, monkeypatch, tmp_path):
+    needs_minilm()
+    monkeypatch.setenv("MORAL_ENTROPY_CACHE", str(tmp_path / "cache"))
+    flags = ["--head-only", "--epochs", 5, "--max-length", 16, "--device", "cpu"]
+    code, _, err = run("train", audited, *flags, "-o", "model")
+    assert (code, err) == (0, "")
+    code, _, err = run("predict", "model", "texts.csv", "-o", "out.parquet", "--device", "cpu")
+    assert (code, err) == (0, "")
+    assert_allclose(pl.read_parquet("out.parquet")["p"], by_hand("model", max_length=16), atol=1e-5)
+
+
+def by_hand(folder, *, max_length):
+    """What Transformers alone makes of the texts."""
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForSequenceClassification.from_pretrained(folder)
+    said = []
+    with torch.inference_mode():
+        for text in pl.read_csv("texts.csv")["text"]:
+            batch = tokenizer(text, truncation=True, max_length=max_length, return_tensors="pt")
+            said.append(float(torch.sigmoid(model.eval()(**batch).logits)))
+    return said
+
+
+def test_texts_may_come_from_the_file_of_the_votes(run, folder):
+    votes_csv(folder / "with.csv")
+    assert run("audit", "with.csv", "--label", "care", "--text", "", "-o", "bare", "--draws", 20, "-q")[0] == 0
+    code, _, err = run("train", "bare", "--model", "tfidf", "-o", "model")
+    assert code == 1 and "bare has no texts" in err and "--votes FILE --text COLUMN" in err
+    code, _, err = run("train", "bare", "--model", "tfidf", "--votes", "with.csv", "--text", "text", "-o", "model")
+    assert (code, err) == (0, "")
+
+
+class TestWithoutPyTorch:
+    def start(self, *arguments):
+        command = [sys.executable, "-c", WITHOUT_TORCH, *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=240)
+
+    def test_tfidf_works(self, folder, audited, texts):
+        done = self.start("train", audited, "--model", "tfidf", "-o", "model")
+        assert done.returncode == 0, done.stderr
+        done = self.start("predict", "model", "texts.csv", "-o", "out.parquet")
+        assert done.returncode == 0, done.stderr
+
+    def test_other_models_name_the_extra(self, folder, audited):
+        done = self.start("train", audited, "--model", "minilm", "-o", "model")
+        assert done.returncode == 1
+        assert "needs PyTorch and Transformers" in done.stderr and "pip install 'moral-entropy[train]'" in done.stderr
+        assert "Traceback" not in done.stderr and not (folder / "model").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--labels", "fuzzy"], 1, "there are no targets 'fuzzy'"),
+        (["--labels", "published"], 1, "no published labels"),
+        (["--text", "comment"], 1, "are those of column 'text', not 'comment'"),
+        (["--votes", "nowhere.csv"], 1, "there is no file 'nowhere.csv'"),
+        (["--model", "./nowhere"], 1, "there is no model folder './nowhere'"),
+        (["--layers", "2", "--head-only"], 2, "Choose one"),
+        (["--validation", "1"], 2, "is no share of the texts"),
+        (["--model", "tfidf", "--resume"], 2, "nothing to resume"),
+        (["--learning-rate", "0"], 2, "learning_rate is 0"),
+    ],
+)
+def test_what_is_refused(run, audited, arguments, code, said):
+    found, out, err = run("train", audited, *arguments, "-o", "model")
+    assert (found, out) == (code, "") and said in err and "Traceback" not in err
+
+
+def test_offline_a_hub_name_is_one_clear_line(audited, folder):
+    pytest.importorskip("transformers", reason="Transformers is not installed")
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(folder / "hub")}
+    command = [sys.executable, "-m", "moral_entropy", "train", str(audited), "--model", "nobody/nothing", "-o", "model"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=240)
+    assert done.returncode == 1 and "HF_HUB_OFFLINE is set" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_predictions_are_never_written_over(run, audited, texts):
+    assert run("train", audited, "--model", "tfidf", "-o", "model", "-q")[:2] == (0, "")
+    Path("out.csv").touch()
+    code, _, err = run("predict", "model", "texts.csv", "-o", "out.csv")
+    assert code == 2 and "out.csv exists" in err
+    assert run("predict", "model", "texts.csv", "-o", "out.csv", "--force")[0] == 0
+    first = pl.read_csv("out.csv")
+    run("predict", "model", "texts.csv", "-o", "out.jsonl")
+    assert_allclose(pl.read_ndjson("out.jsonl")["p"], first["p"])
+    code, _, err = run("predict", "model", "texts.csv", "-o", "out.xlsx")
+    assert code == 2 and "its format is unknown" in err
+
+
+def test_what_is_no_model_is_refused(run, audited, texts):
+    code, _, err = run("predict", audited, "texts.csv", "-o", "out.parquet")
+    assert code == 1 and "is no trained model: it has no moral_entropy.json" in err
