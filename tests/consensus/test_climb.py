@@ -140,7 +140,7 @@ def test_the_prevalence_prior_is_ordered_negative_then_positive():
     ("options", "text"),
     [
         ({"solver": "sgd"}, "em, adam"),
-        ({"coordinates": "polar"}, "jacobian, paper, logit-mode"),
+        ({"coordinates": "polar"}, "jeffreys, paper, jacobian, logit-mode"),
         ({"draws": -1}, "at least 2"),
         ({"interval": 1.0}, "between 0 and 1"),
     ],

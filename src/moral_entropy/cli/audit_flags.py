@@ -26,7 +26,7 @@ OnRepeat = Literal["error", "first", "last", "count"]
 Solver = Literal["em", "adam"]
 Pooling = Literal["none", "partial", "full"]
 Constraint = Literal["none", "better-than-chance"]
-Coordinates = Literal["jacobian", "paper", "logit-mode"]
+Coordinates = Literal["jeffreys", "paper", "jacobian", "logit-mode"]
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class FitFlags:
     seed: Annotated[int, Option(min=0, help="Of the draws: same seed, same bytes.", rich_help_panel=FIT)] = 0
     solver: Annotated[Solver, Option(help="adam needs PyTorch.", rich_help_panel=FIT)] = "em"
     device: Annotated[str, Option(help="Where adam runs: cpu, cuda, …", rich_help_panel=FIT)] = "cpu"
-    coordinates: Annotated[Coordinates, Option(help="Of the Laplace approximation.", rich_help_panel=FIT)] = "jacobian"
+    coordinates: Annotated[Coordinates, Option(help="Of the Laplace approximation.", rich_help_panel=FIT)] = "jeffreys"
     interval: Annotated[float, Option(help="Mass of every interval.", rich_help_panel=FIT)] = 0.9
     gold_as_evidence: Annotated[
         bool, Option("--gold-as-evidence", help="Clamp items of known label to it.", rich_help_panel=FIT)

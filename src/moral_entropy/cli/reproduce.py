@@ -47,9 +47,13 @@ class StudyFlags:
     draws: Annotated[int, Option(min=2, help="Posterior draws.", rich_help_panel=FIT)] = 1_000
     seed: Annotated[int, Option(min=0, help="Of the draws, and of the twins.", rich_help_panel=FIT)] = 0
     coordinates: Annotated[
-        Literal["jacobian", "paper", "logit-mode"], Option(help="Of the Laplace approximation.", rich_help_panel=FIT)
+        Literal["jeffreys", "paper", "jacobian", "logit-mode"],
+        Option(help="Of the Laplace approximation.", rich_help_panel=FIT),
     ] = "paper"
     threads: Annotated[int | None, Option(min=1, help="At most this many.", rich_help_panel=FIT)] = None
+    soft_labels: Annotated[
+        str | None, Option(metavar="RUN", help="Run folder of MFTC with a train --compare study.", rich_help_panel=FIT)
+    ] = None
 
 
 @spread

@@ -40,7 +40,7 @@ def fit(
     seed: int = 0,
     solver: str = "em",
     device: str = "cpu",
-    coordinates: str = "jacobian",
+    coordinates: str = "jeffreys",
     interval: float = 0.9,
     use_gold: bool = False,
     pooling: str = "none",
@@ -69,8 +69,9 @@ def fit(
     device
         Where "adam" runs: "cpu", "cuda", …
     coordinates
-        Of the Gaussian: "jacobian" (log ratios, with the change of variables in the curvature), "paper" (without),
-        "logit-mode" (with, and centred at the mode in log ratios). `docs/adr` says why.
+        Of the Gaussian: "jeffreys" (log ratios, mode and curvature with half of the change of variables, closest to
+        NUTS), "paper" (none of it), "jacobian" (all of it, in the curvature alone), "logit-mode" (all of it, in both).
+        `docs/adr` says why.
     interval
         Mass of every central interval.
     use_gold

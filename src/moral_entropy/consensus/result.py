@@ -58,7 +58,7 @@ class Curvature:
     method
         "dense", "krylov", or "none" when no draws were asked for.
     coordinates
-        "jacobian", "paper" or "logit-mode".
+        "jeffreys", "paper", "jacobian" or "logit-mode".
     positive_definite
         Whether the curvature is that of a maximum.
     smallest

@@ -9,7 +9,7 @@ from moral_entropy.consensus.pooling import POOLING
 from moral_entropy.errors import FitError
 
 SOLVERS = ("em", "adam")
-COORDINATES = ("jacobian", "paper", "logit-mode", "jeffreys")
+COORDINATES = ("jeffreys", "paper", "jacobian", "logit-mode")
 CONSTRAINTS = ("none", "better-than-chance")
 TEMPERS = ("off", "heldout", "gold")
 
@@ -22,7 +22,7 @@ class Settings:
     seed: int = 0
     solver: str = "em"
     device: str = "cpu"
-    coordinates: str = "jacobian"
+    coordinates: str = "jeffreys"
     interval: float = 0.9
     use_gold: bool = False
     pooling: str = "none"

@@ -38,7 +38,7 @@ class FitOptions:
     seed: int = 0
     solver: str = "em"
     device: str = "cpu"
-    coordinates: str = "jacobian"
+    coordinates: str = "jeffreys"
     interval: float = 0.9
     use_gold: bool = False
     pooling: str = "none"
