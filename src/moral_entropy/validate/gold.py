@@ -1,0 +1,266 @@
+"""Against gold: which probabilities deserve the name, those of the consensus or simpler ones.
+
+Takes fits whose ballots have gold; gives the scores of the votes' plurality and smoothed share, of the plain consensus
+at its mode and averaged over draws, of the same tempered by held-out votes, and tempered by gold, cross-validated.
+Everything is computed in logs, and nothing is clipped. Items whose gold was evidence in the fit are left out.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.sparse import csr_array
+from scipy.special import log_softmax, logsumexp
+
+from moral_entropy.audit.calibration import unseen_gold
+from moral_entropy.audit.cells import targets_of
+from moral_entropy.consensus.result import Consensus, QuestionFit
+from moral_entropy.consensus.temper import NOTHING, gold_exponent, pool_with_share, smoothed_share
+from moral_entropy.progress import Advance, ignore
+from moral_entropy.validate.finding import Finding, Level
+from moral_entropy.validate.scores import Scores, losses, mean_interval, score
+from moral_entropy.validate.temper import exponent_of
+from moral_entropy.validate.words import finding_of
+from moral_entropy.votes.table import UNKNOWN, Floats, Ints
+
+FOLDS = 5
+CHUNK = 512
+"""Items whose draws are held at a time."""
+
+MOST_DRAWS = 400
+"""Draws averaged over; of more, evenly spaced ones."""
+
+CONSENSUS = "consensus"
+SHARE = "vote share"
+
+
+@dataclass(frozen=True, eq=False)
+class GoldItems:
+    """The items of one fit with gold. Axes: **i** item with gold, true **k**.
+
+    Parameters
+    ----------
+    fit
+        The fit, with the gold it has not seen.
+    item_i
+        Positions of the items in its ballot.
+    """
+
+    fit: QuestionFit
+    item_i: Ints
+
+    @classmethod
+    def of(cls, fit: QuestionFit) -> GoldItems:
+        """Find the items of a fit whose gold it has not seen."""
+        fit = unseen_gold(fit)
+        return cls(fit, np.flatnonzero(fit.ballot.gold_i != UNKNOWN))
+
+    @property
+    def gold_i(self) -> Ints:
+        """Their known labels."""
+        return self.fit.ballot.gold_i[self.item_i]
+
+    @property
+    def weight_i(self) -> Floats:
+        """How many items each stands for."""
+        return self.fit.ballot.count_i[self.item_i]
+
+    @property
+    def counts_ik(self) -> Ints:
+        """Their votes by label."""
+        return self.fit.ballot.counts_ik[self.item_i]
+
+    @property
+    def log_prevalence_k(self) -> Floats:
+        """The fitted prevalence."""
+        return np.asarray(np.log(self.fit.prevalence_k))
+
+    @cached_property
+    def votes(self) -> csr_array:
+        """Their votes as a matrix, item by code."""
+        some = self.fit.patterns.take(self.fit.patterns.row_i[self.item_i])
+        shape = (some.n_rows, some.n_annotators * some.n_labels)
+        matrix = csr_array((np.ones(len(some.code_v)), some.code_v, some.start_r), shape=shape)
+        # Two votes of one annotator for one label are two.
+        matrix.sum_duplicates()
+        return matrix
+
+    @cached_property
+    def evidence_ik(self) -> Floats:
+        """Log likelihood of each item's votes by label, at the mode and untempered."""
+        log_akv = np.log(self.fit.confusion_akv)
+        return np.asarray(self.votes @ log_akv.transpose(0, 2, 1).reshape(-1, self.fit.ballot.n_labels))
+
+    def log_mean_ik(self, exponent: float, *, prevalence: float = 1.0, among: Ints | None = None) -> Floats:
+        """Log of the mean over draws of the tempered posterior; at the mode without draws.
+
+        Parameters
+        ----------
+        exponent, prevalence
+            Powers of the votes' likelihood and of the prevalence.
+        among
+            Only of these items, by position.
+        """
+        among = np.arange(len(self.item_i)) if among is None else among
+        if not self.fit.n_draws:
+            return _posterior(prevalence * self.log_prevalence_k, exponent * self.evidence_ik[among])
+        some = slice(None, None, -(-self.fit.n_draws // MOST_DRAWS))
+        log_prevalence_sk = prevalence * np.log(self.fit.prevalence_sk[some])
+        n_draws, n_labels = log_prevalence_sk.shape
+        log_ca = np.log(self.fit.confusion_sakv[some]).transpose(1, 3, 0, 2).reshape(-1, n_draws * n_labels)
+        log_p_ik = np.empty((len(among), n_labels))
+        for start in range(0, len(among), CHUNK):
+            evidence = self.votes[among[start : start + CHUNK]] @ log_ca
+            log_isk = log_softmax(log_prevalence_sk + exponent * evidence.reshape(-1, n_draws, n_labels), axis=2)
+            log_p_ik[start : start + CHUNK] = logsumexp(log_isk, axis=1) - np.log(n_draws)
+        return log_p_ik
+
+
+def _posterior(log_prevalence_k: Floats, evidence_ik: Floats) -> Floats:
+    return np.asarray(log_softmax(log_prevalence_k + evidence_ik, axis=1))
+
+
+def reports(items: GoldItems, *, seed: int = 0) -> dict[str, Floats]:
+    """Give the log probabilities of every method, by its name: `log_p_ik`.
+
+    Parameters
+    ----------
+    items
+        The items with gold.
+    seed
+        Of the folds in which an exponent is learnt from gold.
+    """
+    held_ik = items.log_mean_ik(exponent_of(replace(items.fit, exponent=NOTHING)).value)
+    rng = np.random.default_rng([seed, zlib.crc32(items.fit.question.encode())])
+    fold_i = rng.permutation(len(items.item_i)) % FOLDS
+    with np.errstate(divide="ignore"):
+        return {
+            "plurality": np.log(_plurality(items.counts_ik)),
+            SHARE: np.log(smoothed_share(items.counts_ik)),
+            "mode": _posterior(items.log_prevalence_k, items.evidence_ik),
+            CONSENSUS: items.log_mean_ik(1.0),
+            "tempered by held-out votes": held_ik,
+            "half tempered, half share": np.log(pool_with_share(np.exp(held_ik), items.counts_ik)),
+            "tempered by gold": tempered_by_gold(items, fold_i),
+            "prevalence tempered too": tempered_by_gold(items, fold_i, prevalence=True),
+        }
+
+
+def _plurality(counts_ik: Ints) -> Floats:
+    top_ik = counts_ik == counts_ik.max(axis=1, keepdims=True)
+    return np.asarray(top_ik / top_ik.sum(axis=1, keepdims=True))
+
+
+def tempered_by_gold(items: GoldItems, fold_i: Ints, *, prevalence: bool = False) -> Floats:
+    """Give each item's log probabilities with exponents learnt from the gold of all other folds.
+
+    Parameters
+    ----------
+    items
+        The items with gold.
+    fold_i
+        The fold of each.
+    prevalence
+        Whether the prevalence gets an exponent of its own.
+    """
+    log_p_ik = np.empty((len(fold_i), items.fit.ballot.n_labels))
+    for fold in np.unique(fold_i):
+        rest, here = fold_i != fold, np.flatnonzero(fold_i == fold)
+        learn = (items.evidence_ik[rest], items.log_prevalence_k, items.gold_i[rest])
+        if prevalence:
+            votes, power = gold_exponents(*learn, items.weight_i[rest])
+        else:
+            votes, power = gold_exponent(*learn, weight_i=items.weight_i[rest]).value, 1.0
+        log_p_ik[here] = items.log_mean_ik(votes, prevalence=power, among=here)
+    return log_p_ik
+
+
+def gold_exponents(
+    evidence_ik: Floats, log_prevalence_k: Floats, gold_i: Ints, weight_i: Floats
+) -> tuple[float, float]:
+    """Learn exponents of the votes' likelihood and of the prevalence from gold, by the least log loss.
+
+    Parameters
+    ----------
+    evidence_ik, log_prevalence_k, gold_i, weight_i
+        As in `gold_exponent`; all labels known.
+
+    Examples
+    --------
+    Votes that say nothing, a prevalence of 1 in 5 that is 1 in 2 in truth:
+
+    >>> found = gold_exponents(np.zeros((2, 2)), np.log([0.8, 0.2]), np.array([0, 1]), np.ones(2))
+    >>> round(found[1], 3)
+    0.0
+    """
+    prior_ik = np.broadcast_to(log_prevalence_k, evidence_ik.shape)
+    row_i, total = np.arange(len(gold_i)), weight_i.sum()
+
+    def loss(x: Floats) -> tuple[float, Floats]:
+        log_p_ik = log_softmax(x[0] * evidence_ik + x[1] * prior_ik, axis=1)
+        slopes = [
+            (weight_i * (part_ik[row_i, gold_i] - (np.exp(log_p_ik) * part_ik).sum(axis=1))).sum()
+            for part_ik in (evidence_ik, prior_ik)
+        ]
+        return -float((weight_i * log_p_ik[row_i, gold_i]).sum() / total), -np.array(slopes) / total
+
+    # Votes that gold contradicts count for nothing, rather than for their opposite.
+    found = minimize(loss, np.array([0.3, 1.0]), jac=True, method="L-BFGS-B", bounds=[(0.0, 2.0), (-20.0, 20.0)])
+    return float(found.x[0]), float(found.x[1])
+
+
+def score_reports(items: GoldItems, log_p: Mapping[str, Floats]) -> dict[str, Scores]:
+    """Score every method's log probabilities against gold."""
+    targets = targets_of(items.fit.ballot)
+    return {name: score(log_p_ik, items.gold_i, targets, items.weight_i) for name, log_p_ik in log_p.items()}
+
+
+def examine_gold(consensus: Consensus, *, seed: int = 0, advance: Advance = ignore) -> list[Finding]:
+    """Score the consensus of every fit against gold, beside simpler probabilities; nothing without gold.
+
+    Parameters
+    ----------
+    consensus
+        The fits to examine.
+    seed
+        Of the folds in which an exponent is learnt from gold.
+    advance
+        Told the share done.
+    """
+    findings: list[Finding] = []
+    for n, fit in enumerate(consensus.fits):
+        items = GoldItems.of(fit)
+        if len(items.item_i) >= FOLDS:
+            findings += _findings(items, reports(items, seed=seed))
+        advance((n + 1) / len(consensus.fits))
+    return findings
+
+
+def _findings(items: GoldItems, log_p: Mapping[str, Floats]) -> list[Finding]:
+    findings = []
+    for name, scores in score_reports(items, log_p).items():
+        figures = {"accuracy": scores.accuracy, "log_loss": scores.log_loss, "brier": scores.brier, "ece": scores.ece}
+        for figure, value in figures.items():
+            findings.append(finding_of(items.fit, "gold", figure, value, subject=name, n=scores.n))
+    return [*findings, _verdict(items, log_p)]
+
+
+def _verdict(items: GoldItems, log_p: Mapping[str, Floats]) -> Finding:
+    """Hold the consensus against the smoothed vote share, item by item."""
+    mine_i, theirs_i = (losses(log_p[name], items.gold_i) for name in (CONSENSUS, SHARE))
+    mean, low, high = mean_interval(theirs_i - mine_i, np.arange(len(mine_i)))
+    level, text = _judged(float(mine_i.mean()), float(theirs_i.mean()), low, high)
+    n = len(mine_i)
+    return finding_of(items.fit, "gold", "gain_over_vote_share", mean, low=low, high=high, n=n, level=level, text=text)
+
+
+def _judged(mine: float, theirs: float, low: float, high: float) -> tuple[Level, str]:
+    both = f"against gold the untempered consensus loses {mine:.2f} nats an item, the smoothed vote share {theirs:.2f}"
+    if high < 0.0:
+        return "doubt", f"{both}: it is surer than it is right. Grade against a tempered one: --temper gold."
+    return ("good" if low > 0.0 else "info"), both

@@ -1,0 +1,256 @@
+"""Held-out votes: how well the consensus says what the next vote will be.
+
+The votes of each fit are cut in folds. Each fold is left out, the model fitted to the others, and every left-out vote
+predicted: by the consensus on its item and the annotator's confusion row, by the same tempered, by the share of the
+other votes on the item, and by the prevalence and the annotator's row alone. Gives findings; no gold is needed, and
+none can be had from it: who predicts votes well may still be wrong together with the voters.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import log_softmax
+
+from moral_entropy.audit.cells import targets_of
+from moral_entropy.consensus.climb import climb
+from moral_entropy.consensus.model import LogPosterior, Parameters
+from moral_entropy.consensus.patterns import Patterns, collapse
+from moral_entropy.consensus.result import Consensus, QuestionFit
+from moral_entropy.consensus.temper import heldout_exponent, smoothed_share, tempered
+from moral_entropy.progress import Advance, ignore
+from moral_entropy.validate.density import ground_of, mode_of
+from moral_entropy.validate.finding import Finding, Level
+from moral_entropy.validate.scores import losses, mean_interval, score
+from moral_entropy.validate.words import finding_of
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints
+
+METHODS = ("consensus", "tempered", "vote share", "prevalence")
+
+MOST_VOTES = 1_000_000
+"""At most so many votes are held out and predicted; all others only fitted to."""
+
+MOST_ITEMS = 1_000_000
+"""Pre-counted rows are held out item by item up to here; of more, a sample of so many items."""
+
+TOLERANCE = 1e-3
+"""Of the refits, in standard errors: a thousandth of one changes no prediction that matters."""
+
+BY_VOTES = ((1, 1, "1 vote"), (2, 2, "2 votes"), (3, 4, "3–4 votes"), (5, 9, "5–9 votes"), (10, None, "10+ votes"))
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """The held-out votes of one fit and what was predicted. Axes: **m** method, **v** vote, voted **k**, **f** fold.
+
+    Parameters
+    ----------
+    log_p_mvk
+        Log chance each of `METHODS` gave to every label.
+    label_v
+        What was voted.
+    item_v
+        On which item.
+    votes_v
+        How many votes the item has, this one included.
+    fold_v
+        The fold with which it was left out.
+    exponent_f
+        The exponents learnt from the other folds, for "tempered".
+    """
+
+    log_p_mvk: Floats
+    label_v: Ints
+    item_v: Ints
+    votes_v: Ints
+    fold_v: Ints
+    exponent_f: Floats
+
+    def losses(self, method: str) -> Floats:
+        """Give every vote's loss under a method, in nats."""
+        return losses(self.log_p_mvk[METHODS.index(method)], self.label_v)
+
+
+def examine_heldout(consensus: Consensus, *, folds: int = 5, seed: int = 0, advance: Advance = ignore) -> list[Finding]:
+    """Predict left-out votes of every fit.
+
+    Parameters
+    ----------
+    consensus
+        The fits to examine.
+    folds
+        How many parts the votes are cut in; each is left out once.
+    seed
+        Of the cut.
+    advance
+        Told the share done.
+    """
+    findings: list[Finding] = []
+    n = len(consensus.fits)
+    for f, fit in enumerate(consensus.fits):
+        held = hold_out(fit, folds=folds, seed=seed, advance=_share_of(advance, f, n))
+        if held is not None:
+            findings += _scored(fit, held) + _by_votes(fit, held) + _compared(fit, held)
+    return findings
+
+
+def _share_of(advance: Advance, n: int, of: int) -> Advance:
+    return lambda share: advance((n + share) / of)
+
+
+def hold_out(fit: QuestionFit, *, folds: int = 5, seed: int = 0, advance: Advance = ignore) -> HeldOut | None:
+    """Leave the votes of one fit out, a fold at a time, and predict them; None where there are too few.
+
+    Parameters
+    ----------
+    fit, folds, seed, advance
+        As in `examine_heldout`.
+    """
+    names = (fit.ballot.question.encode(), fit.ballot.part.encode())
+    rng = np.random.default_rng([seed, *map(zlib.crc32, names)])
+    fit = _item_by_item(fit, rng)
+    fold_v = _folds(fit, folds, rng)
+    if np.count_nonzero(fold_v >= 0) < folds:
+        return None
+    kept_v = np.flatnonzero(fold_v >= 0)
+    fold_v, code_v = fold_v[kept_v], fit.ballot.code_v[kept_v]
+    item_v = np.repeat(np.arange(fit.ballot.n_items), fit.ballot.votes_i)[kept_v]
+    log_p_mvk = np.empty((len(METHODS), len(kept_v), fit.ballot.n_labels))
+    exponents = []
+    for fold in range(folds):
+        out_v = np.flatnonzero(fold_v == fold)
+        refit = _Refit.without(fit, kept_v[out_v])
+        exponents.append(refit.exponent)
+        log_p_mvk[:, out_v] = [np.log(p_vk) for p_vk in refit.predict(item_v[out_v], code_v[out_v])]
+        advance((fold + 1) / folds)
+    return HeldOut(
+        log_p_mvk=log_p_mvk,
+        label_v=code_v % fit.ballot.n_labels,
+        item_v=item_v,
+        votes_v=fit.ballot.votes_i[item_v],
+        fold_v=fold_v,
+        exponent_f=np.array(exponents),
+    )
+
+
+def _item_by_item(fit: QuestionFit, rng: np.random.Generator) -> QuestionFit:
+    """Give pre-counted rows as the items they stand for: a vote of one is not a vote of all."""
+    count_i = np.rint(fit.ballot.count_i).astype(np.int64)
+    if (count_i == 1).all():
+        return fit
+    rows = np.repeat(np.arange(fit.ballot.n_items), count_i)
+    if len(rows) > MOST_ITEMS:
+        rows = np.sort(rng.choice(rows, MOST_ITEMS, replace=False))
+    some = fit.ballot.take(rows)
+    # An annotator who lost all items to the sample still has a row in the fit.
+    kept_a = np.searchsorted(fit.ballot.annotator_a, some.annotator_a)
+    n_labels = some.n_labels
+    code_v = (kept_a[some.code_v // n_labels] * n_labels + some.code_v % n_labels).astype(np.int32)
+    ballot = replace(some, annotator_a=fit.ballot.annotator_a, code_v=code_v, count_i=np.ones(len(rows)))
+    return replace(fit, ballot=ballot, patterns=collapse(ballot, use_gold=_clamps(fit.patterns)))
+
+
+def _clamps(patterns: Patterns) -> bool:
+    return bool((patterns.clamp_r != UNKNOWN).any())
+
+
+def _folds(fit: QuestionFit, folds: int, rng: np.random.Generator) -> Ints:
+    """Give each vote its fold; -1 for those that are never held out."""
+    clamped_i = fit.patterns.clamp_r[fit.patterns.row_i] != UNKNOWN
+    open_v = np.flatnonzero(np.repeat(~clamped_i, fit.ballot.votes_i))
+    some_v = rng.permutation(open_v)[:MOST_VOTES]
+    fold_v = np.full(fit.ballot.n_votes, -1)
+    fold_v[some_v] = np.arange(len(some_v)) % folds
+    return fold_v
+
+
+@dataclass(frozen=True, eq=False)
+class _Refit:
+    """The model fitted without some votes, and what is left of those."""
+
+    ballot: Ballot
+    log_posterior: LogPosterior
+    at: Parameters
+    exponent: float
+
+    @classmethod
+    def without(cls, fit: QuestionFit, out_v: Ints) -> _Refit:
+        """Fit again, from the mode of all votes: the same mode, without these votes."""
+        ballot = _left(fit.ballot, out_v)
+        patterns = collapse(ballot, use_gold=_clamps(fit.patterns))
+        log_posterior = ground_of(replace(fit, patterns=patterns)).simplex
+        at = climb(log_posterior, mode_of(fit), tolerance=TOLERANCE).at
+        return cls(ballot, log_posterior, at, heldout_exponent(log_posterior, at).value)
+
+    def predict(self, item_v: Ints, code_v: Ints) -> Iterator[Floats]:
+        """Give every method's chances of the labels, for votes on these items by these annotators."""
+        patterns, confusion_akv = self.log_posterior.patterns, self.at.confusion_akv
+        voter_v = code_v // patterns.n_labels if len(confusion_akv) > 1 else np.zeros(len(code_v), dtype=np.int64)
+        confusion_vkl = confusion_akv[voter_v]
+        for exponent in (1.0, self.exponent):
+            posterior_rk = self.log_posterior.posterior_rk(tempered(self.at, exponent))
+            yield np.einsum("vk,vkl->vl", posterior_rk[patterns.row_i[item_v]], confusion_vkl)
+        yield smoothed_share(self.ballot.counts_ik[item_v])
+        yield np.einsum("k,vkl->vl", np.exp(log_softmax(self.at.log_prevalence_k)), confusion_vkl)
+
+
+def _left(ballot: Ballot, out_v: Ints) -> Ballot:
+    """Give the ballot without some votes; items and annotators stay."""
+    kept_v = np.ones(ballot.n_votes, dtype=bool)
+    kept_v[out_v] = False
+    start_i = np.concatenate([[0], np.cumsum(kept_v)])[ballot.start_i].astype(np.int64)
+    return replace(ballot, start_i=start_i, code_v=ballot.code_v[kept_v])
+
+
+def _scored(fit: QuestionFit, held: HeldOut) -> list[Finding]:
+    findings = []
+    for m, method in enumerate(METHODS):
+        scores = score(held.log_p_mvk[m], held.label_v, targets_of(fit.ballot))
+        mean, low, high = mean_interval(held.losses(method), held.item_v)
+        findings.append(finding_of(fit, "heldout", "log_loss", mean, subject=method, low=low, high=high, n=scores.n))
+        findings.append(finding_of(fit, "heldout", "ece", scores.ece, subject=method, n=scores.n))
+    return findings
+
+
+def _by_votes(fit: QuestionFit, held: HeldOut) -> list[Finding]:
+    findings = []
+    for least, most, name in BY_VOTES:
+        here_v = (held.votes_v >= least) & (held.votes_v <= (most or np.inf))
+        for method in METHODS if here_v.any() else ():
+            mean, low, high = mean_interval(held.losses(method)[here_v], held.item_v[here_v])
+            subject, n = f"{method}, {name}", int(here_v.sum())
+            findings.append(
+                finding_of(fit, "heldout", "log_loss_by_votes", mean, subject=subject, low=low, high=high, n=n)
+            )
+    return findings
+
+
+def _compared(fit: QuestionFit, held: HeldOut) -> list[Finding]:
+    """Hold the consensus against what needs no model, vote by vote."""
+    findings = []
+    for rival in ("vote share", "prevalence"):
+        more_v = held.losses(rival) - held.losses("consensus")
+        mean, low, high = mean_interval(more_v, held.item_v)
+        level, text = _judged(rival, mean, low, high)
+        figure = f"gain_over_{rival.replace(' ', '_')}"
+        findings.append(
+            finding_of(fit, "heldout", figure, mean, low=low, high=high, n=len(more_v), level=level, text=text)
+        )
+    return findings
+
+
+def _judged(rival: str, mean: float, low: float, high: float) -> tuple[Level, str]:
+    what = {"vote share": "the share of the other votes on the item", "prevalence": "the annotators' habits alone"}
+    if high < 0.0:
+        return (
+            "doubt",
+            f"left-out votes are predicted worse by the consensus than by {what[rival]}, by {-mean:.3f} nats a vote: "
+            "do not read its probabilities as chances. Try --pooling partial or --temper heldout.",
+        )
+    better = f"left-out votes are predicted {mean:.3f} nats a vote better by the consensus than by {what[rival]}"
+    if low > 0.0:
+        return "good", better
+    return "info", f"left-out votes do not tell the consensus from {what[rival]} ({mean:+.3f} nats a vote)"
