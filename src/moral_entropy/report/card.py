@@ -21,6 +21,7 @@ from moral_entropy.report.files import replace_text
 from moral_entropy.report.run import Run, open_run
 from moral_entropy.report.sums import item_sums
 from moral_entropy.report.verdict import give_verdict
+from moral_entropy.runs.notes import yardstick_notes
 
 CARD, CROISSANT = "dataset-card.md", "croissant.json"
 ALL = "(all)"
@@ -152,6 +153,7 @@ def _protocol(run: Run) -> str:
         f"{priors['off_diagonal']:g} off it). p is the posterior probability averaged over {m['draws']:,} draws around "
         f"the mode (seed {m['seed']}). Made by moral-entropy {m['version']} from an input with SHA-256 "
         f"{m['input']['sha256'] or '(none: a dataframe)'}."
+        + "".join(f" {note[0].upper()}{note[1:]}." for note in yardstick_notes(m))
     )
 
 

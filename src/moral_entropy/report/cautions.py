@@ -12,6 +12,9 @@ from typing import Any, Literal
 import polars as pl
 
 from moral_entropy.report.run import Run
+from moral_entropy.report.validation import MEANINGS, findings_in, unsaid_alarms
+from moral_entropy.validate.finding import Finding
+from moral_entropy.validate.verdict import SIDES, about
 
 Severity = Literal["high", "medium", "low"]
 RANK: dict[str, int] = {"high": 0, "medium": 1, "low": 2}
@@ -60,6 +63,7 @@ def cautions(run: Run, sums: pl.DataFrame) -> list[Caution]:
     sums
         Of its items, see `item_sums`.
     """
+    alarms = [finding for finding in findings_in(run) if finding.alarms]
     found = [
         *_climbs(run),
         *_curvature(run),
@@ -70,7 +74,8 @@ def cautions(run: Run, sums: pl.DataFrame) -> list[Caution]:
         *_calibration(run),
         *_behind(run),
         *_input(run),
-        *_others(run),
+        *_validation(alarms),
+        *_others(run, alarms),
     ]
     return sorted(found, key=lambda caution: RANK[caution.severity])
 
@@ -224,11 +229,26 @@ def _input(run: Run) -> Iterator[Caution]:
         )
 
 
-def _others(run: Run) -> Iterator[Caution]:
+def _validation(alarms: Sequence[Finding]) -> Iterator[Caution]:
+    """One caution a side of the validation: its worst finding, and how many more there are."""
+    for side, found in unsaid_alarms(alarms).items():
+        worst, more = found[0], len(found) - 1
+        said = f"{about(worst)}: {worst.text.rstrip('.')}".removeprefix(": ")
+        yield Caution(
+            "high" if worst.level == "bad" else "medium",
+            f"{SIDES.get(side, side).capitalize()}: {said}" + (f" (and {more:,} more like it)" if more else ""),
+            MEANINGS.get(side, "A check of the posterior raised doubt."),
+            "See “Is the yardstick straight?” below for all findings and what they concern.",
+        )
+
+
+def _others(run: Run, alarms: Sequence[Finding]) -> Iterator[Caution]:
     """Whatever else the run warned of, questions with the same warning together."""
     questions_of: dict[str, list[str]] = {}
+    # The audit warns of its own alarms; they are said above already.
+    said = (*COVERED, *(finding.text for finding in alarms if finding.text))
     for message in run.manifest["warnings"]:
-        if any(phrase in message for phrase in COVERED):
+        if any(phrase in message for phrase in said):
             continue
         question, colon, text = message.partition(": ")
         known = bool(colon) and any(question.startswith(one.name) for one in run.questions)

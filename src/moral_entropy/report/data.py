@@ -18,9 +18,12 @@ from moral_entropy.report.foundations import Palette, colours_of, definitions_of
 from moral_entropy.report.items import ShownItems, shown_items
 from moral_entropy.report.pack import packed
 from moral_entropy.report.run import Run
+from moral_entropy.report.soft_labels import soft_labels
 from moral_entropy.report.sums import MAX_VOTES, entropy_by_votes, item_sums
 from moral_entropy.report.switching import switching_rows
+from moral_entropy.report.validation import validation_section
 from moral_entropy.report.verdict import give_verdict, headlines, main_rule
+from moral_entropy.runs.notes import yardstick_notes
 
 ITEMS = 2_000
 """Rows of the item explorer unless asked otherwise; a row is an item and question."""
@@ -51,6 +54,7 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
         "version": __version__,
         "title": shown_title(run),
         "verdict": asdict(give_verdict(run, sums, found)),
+        "notes": yardstick_notes(run.manifest),
         "headlines": [asdict(headline) for headline in headlines(run, sums)],
         "cautions": [asdict(caution) for caution in found],
         "questions": _questions(run),
@@ -73,6 +77,8 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
         "switching": packed(switching_rows(run, most=MAX_SWITCHERS)),
         "words": packed(_words(run)),
         **_explorer(run, shown),
+        "soft_labels": soft_labels(run),
+        "validation": validation_section(run),
         "method": method_facts(run),
     }
 

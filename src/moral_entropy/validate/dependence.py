@@ -1,0 +1,164 @@
+"""Are votes independent given the label, as the model has it? Pair by pair, and overall.
+
+Takes a `Consensus`, gives findings of the side "dependence". Where two annotators copy, or share a blind spot, their
+agreement counts twice and p is too sure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.stats import norm
+
+from moral_entropy.consensus.model import Parameters
+from moral_entropy.consensus.result import Consensus, QuestionFit
+from moral_entropy.progress import Advance, ignore
+from moral_entropy.validate.copies import Unravelled, unravel
+from moral_entropy.validate.finding import Finding
+from moral_entropy.validate.identifiability import log_posterior_of
+from moral_entropy.validate.pairs import (
+    NOTICEABLE,
+    Pairs,
+    Together,
+    dependent_pairs,
+    pool_pairs,
+    weigh_pairs,
+)
+from moral_entropy.validate.residuals import residuals_of
+from moral_entropy.validate.words import annotator_name, finding_of, level_of, listed
+
+SIDE = "dependence"
+
+LEAST_ITEMS = 20
+"""Items a pair must share to be tested."""
+
+COPIES, ALIKE = 0.05, 0.95
+"""Excess from which a pair must be looked into first, if they also agree on nearly all items."""
+
+SURELY = 3.0
+"""Standard errors from which the pooled excess counts."""
+
+NAMED = 20
+"""Pairs with a finding of their own at most, the surest ones."""
+
+
+def examine_dependence(
+    consensus: Consensus, *, least_items: float = LEAST_ITEMS, seed: int = 0, advance: Advance = ignore
+) -> list[Finding]:
+    """Test whether votes are independent given the label, and name the pairs of annotators whose are not.
+
+    Parameters
+    ----------
+    consensus
+        The fits to examine.
+    least_items
+        Items a pair must share.
+    seed
+        Not used: nothing here is random.
+    advance
+        Told the share done.
+
+    Examples
+    --------
+    >>> import moral_entropy as me
+    >>> votes = me.simulate_votes(n_items=400, n_annotators=6, votes_per_item=4, seed=3).votes
+    >>> findings = examine_dependence(me.fit(votes, draws=0))
+    >>> [(finding.figure, finding.n, finding.level) for finding in findings]
+    [('excess_agreement', 400, 'info'), ('typical_excess', 15, 'info'), ('dependent_pairs', 15, 'info')]
+    """
+    found: list[Finding] = []
+    for n, fit in enumerate(consensus.fits):
+        found += _examine(consensus, fit, least_items)
+        advance((n + 1) / len(consensus.fits))
+    return found
+
+
+def _examine(consensus: Consensus, fit: QuestionFit, least_items: float) -> Iterator[Finding]:
+    at = Parameters(np.log(fit.prevalence_k), np.log(fit.confusion_akv))
+    anonymous = consensus.votes.anonymous
+    residuals = residuals_of(log_posterior_of(fit), at, anonymous=anonymous)
+    # One matrix for all absorbs next to nothing of any pair.
+    fitted = fit.pooling != "full"
+    together = pool_pairs(residuals, fitted=fitted)
+    if together is None:
+        text = "no item has votes of two annotators, so whether votes are independent cannot be told."
+        yield finding_of(fit, SIDE, "dependent_pairs", 0, n=0, text=text)
+        return
+    yield _pooled(fit, together, consensus.interval)
+    if not anonymous:
+        pairs = weigh_pairs(residuals, least_items=least_items, fitted=fitted)
+        yield _typical(fit, pairs)
+        found = Unravelled((), pairs)
+        if fitted:
+            found = unravel(residuals.log_posterior, at, pairs, least_items=least_items)
+        yield from _dependent(consensus, fit, found, pairs.n_told)
+
+
+def _pooled(fit: QuestionFit, together: Together, interval: float) -> Finding:
+    half = float(norm.ppf(0.5 + interval / 2)) * together.error
+    doubted = abs(together.excess) >= max(NOTICEABLE, SURELY * together.error)
+    side = "more" if together.excess > 0 else "less"
+    text = (
+        f"two votes on an item agree in {together.agreement:.1%} of the cases, {abs(together.excess):.1%} {side} than "
+        f"independence given the label allows: errors correlate with {together.correlation:.2f}"
+    )
+    worth = _worth(fit, together.correlation)
+    text += f", so that {worth[0]:.1f} votes are worth about {worth[1]:.1f} independent ones." if doubted else "."
+    return finding_of(
+        fit, SIDE, "excess_agreement", together.excess, low=together.excess - half, high=together.excess + half,
+        n=round(together.items), level=level_of(doubted), text=text,
+    )  # fmt: skip
+
+
+def _worth(fit: QuestionFit, correlation: float) -> tuple[float, float]:
+    """Give votes an item, and how many independent ones they are worth (Kish's design effect)."""
+    patterns = fit.patterns
+    votes = float(np.average(np.diff(patterns.start_r), weights=patterns.weight_r))
+    return votes, votes / max(1.0 + (votes - 1.0) * correlation, 1e-9)
+
+
+def _typical(fit: QuestionFit, pairs: Pairs) -> Finding:
+    n_told, doubted = pairs.n_told, pairs.scattered and pairs.typical >= NOTICEABLE
+    text = (
+        f"agreement of a pair is typically {pairs.typical:.1%} off what independence given the label predicts (squares "
+        f"of z average {pairs.dispersion:.1f} over {n_told:,} pairs, where 1 is chance)."
+        if n_told
+        else f"no two annotators share enough items ({len(pairs.items_p):,} pairs) for their votes to be compared."
+    )
+    return finding_of(fit, SIDE, "typical_excess", pairs.typical, n=n_told, level=level_of(doubted), text=text)
+
+
+def _dependent(consensus: Consensus, fit: QuestionFit, found: Unravelled, n_told: int) -> Iterator[Finding]:
+    named = [(pairs, p) for pairs in (*found.culprits, found.rest) for p in dependent_pairs(pairs).tolist()]
+    names = [_name(consensus, fit, pairs, p) for pairs, p in named]
+    text = ""
+    if names:
+        text = (
+            f"{len(names):,} of {n_told:,} pairs of annotators do not vote independently given the label "
+            f"({listed(names)}): they copy, confer or share a blind spot, or their items are of another kind than the "
+            "rest (--fit-by); p takes their agreement for evidence."
+        )
+    yield finding_of(fit, SIDE, "dependent_pairs", len(names), n=n_told, level=level_of(bool(names)), text=text)
+    for (pairs, p), name in zip(named[:NAMED], names, strict=False):
+        yield _pair(fit, pairs, p, name)
+
+
+def _pair(fit: QuestionFit, pairs: Pairs, p: int, name: str) -> Finding:
+    excess, agreement, z = float(pairs.excess_p[p]), float(pairs.agreement_p[p]), float(pairs.z_p[p])
+    half = 1.645 * float(pairs.error_p[p])
+    text = (
+        f"{name} agree on {agreement:.1%} of {pairs.items_p[p]:,.0f} shared items, where {agreement - excess:.1%} was "
+        f"to be expected (z = {z:.1f})"
+    )
+    copies = excess >= COPIES and agreement >= ALIKE
+    text += ": one may copy the other; count them as one." if copies else "."
+    return finding_of(
+        fit, SIDE, "pair_excess", excess, subject=name, low=excess - half, high=excess + half,
+        n=round(float(pairs.items_p[p])), level=level_of(True, bad=copies), text=text,
+    )  # fmt: skip
+
+
+def _name(consensus: Consensus, fit: QuestionFit, pairs: Pairs, p: int) -> str:
+    one, other = (annotator_name(consensus, fit, int(a)) for a in (pairs.one_p[p], pairs.other_p[p]))
+    return f"{one} · {other}"

@@ -1,0 +1,270 @@
+"""Can the votes tell at all? Annotators below chance, votes overruled, groups without a link, teams that can switch.
+
+Takes a `Consensus`, gives findings of the side "identifiability". Cheap: every audit runs it. What the votes cannot
+tell, priors decide, and a posterior may be sure of it nonetheless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from moral_entropy.audit.intervals import central_interval
+from moral_entropy.consensus.model import LogPosterior, Parameters
+from moral_entropy.consensus.modes import CLOSE
+from moral_entropy.consensus.result import Consensus, QuestionFit
+from moral_entropy.consensus.warn import NOTICEABLE
+from moral_entropy.outliers.annotators import FEW_VOTES, SURE
+from moral_entropy.progress import Advance, ignore
+from moral_entropy.validate.finding import Finding, Level
+from moral_entropy.validate.links import Groups, find_groups, same_voters, shared_items
+from moral_entropy.validate.teams import WORTH, Switch, Team, candidate_teams, cheapest_switches, is_mode
+from moral_entropy.validate.thin import thin_findings
+from moral_entropy.validate.words import annotator_name, finding_of, level_of, listed
+from moral_entropy.votes.table import Ballot, Floats, Ints
+
+SIDE = "identifiability"
+
+MANY_VOTES = 0.1
+"""Share of the votes from which annotators below chance, or hardly known, put the whole fit in doubt."""
+
+OVERRULED, MANY_OVERRULED = 0.001, 0.01
+"""Shares of items on which all votes are overruled: worth a word, and too many."""
+
+MANY_CHANGED = 0.05
+"""Share of items that a team's switch relabels from which it must be settled first."""
+
+MOST_TEAMS = 4
+"""Teams with a finding of their own at most, the cheapest to switch."""
+
+NAMED = 20
+"""Annotators with a finding of their own at most, those surest below chance."""
+
+ANNOTATORS_AT_ONCE = 1_024
+
+
+def examine_identifiability(consensus: Consensus, *, seed: int = 0, advance: Advance = ignore) -> list[Finding]:
+    """Say what the votes cannot tell.
+
+    Parameters
+    ----------
+    consensus
+        The fits to examine.
+    seed
+        Not used: nothing here is random.
+    advance
+        Told the share done.
+
+    Examples
+    --------
+    >>> import moral_entropy as me
+    >>> votes = me.simulate_votes(n_items=300, n_annotators=8, votes_per_item=5, seed=2).votes
+    >>> findings = examine_identifiability(me.fit(votes, draws=100))
+    >>> [(finding.figure, finding.value) for finding in findings][:3]
+    [('below_chance', 0.0), ('unanimous_against', 0.0), ('groups', 1.0)]
+    >>> any(finding.alarms for finding in findings)
+    False
+    """
+    found: list[Finding] = []
+    before: tuple[Ballot, Groups, list[Team]] | None = None
+    for n, fit in enumerate(consensus.fits):
+        if before is None or not same_voters(before[0], fit.ballot):
+            groups = find_groups(fit.patterns)
+            before = fit.ballot, groups, candidate_teams(shared_items(fit.patterns), groups)
+        found += _examine(consensus, fit, *before[1:])
+        advance((n + 1) / len(consensus.fits))
+    return found
+
+
+def _examine(consensus: Consensus, fit: QuestionFit, groups: Groups, teams: Sequence[Team]) -> Iterator[Finding]:
+    if not fit.patterns.weight_r.sum():
+        return
+    log_posterior = log_posterior_of(fit)
+    at = Parameters(np.log(fit.prevalence_k), np.log(fit.confusion_akv))
+    yield from _below_chance(consensus, fit)
+    yield from _unanimous_against(consensus, fit)
+    yield from _groups(consensus, fit, groups)
+    expected = log_posterior.expect(at)
+    # One matrix for all leaves no team that could switch; a fit at the bound of chance is no mode to compare with.
+    if fit.pooling != "full" and is_mode(log_posterior, at):
+        yield from _teams(consensus, fit, cheapest_switches(log_posterior, at, teams))
+    yield from thin_findings(consensus, fit, expected.votes_akv - log_posterior.pseudo_akv)
+
+
+def log_posterior_of(fit: QuestionFit) -> LogPosterior:
+    """Give the log posterior that a fit climbed: on the simplex, or in log ratios where rows were partially pooled."""
+    less = 0.0 if fit.common is not None else 1.0
+    return LogPosterior(fit.patterns, fit.alpha_k - less, fit.beta_akv - less)
+
+
+def youden(confusion_akv: Floats) -> Floats:
+    """Give the Youden index, generalised: (K · mean of the diagonal - 1) / (K - 1), 0 at chance and 1 at best.
+
+    Of two labels that is sensitivity + specificity - 1.
+
+    Examples
+    --------
+    >>> float(youden(np.array([[0.9, 0.1], [0.4, 0.6]])).round(6))
+    0.5
+    """
+    n_labels = confusion_akv.shape[-1]
+    trace_a: Floats = confusion_akv[..., 0, 0].copy()
+    for k in range(1, n_labels):
+        trace_a += confusion_akv[..., k, k]
+    youden_a: Floats = (trace_a - 1.0) / (n_labels - 1.0)
+    return youden_a
+
+
+def below_chance(fit: QuestionFit) -> Floats:
+    """Give every annotator's posterior probability of a Youden index below 0; NaN without draws: `below_a`."""
+    below_a = np.full(fit.ballot.n_annotators, np.nan)
+    for start in range(0, fit.ballot.n_annotators if fit.n_draws else 0, ANNOTATORS_AT_ONCE):
+        some = slice(start, start + ANNOTATORS_AT_ONCE)
+        below_a[some] = (youden(fit.confusion_sakv[:, some]) < 0).mean(axis=0)
+    return below_a
+
+
+def _below_chance(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
+    below_a, votes_a = below_chance(fit), fit.ballot.votes_a
+    sure_a = np.flatnonzero((below_a >= SURE) & (votes_a >= FEW_VOTES))
+    sure_a = sure_a[np.lexsort((sure_a, -votes_a[sure_a], -below_a[sure_a]))]
+    names = [annotator_name(consensus, fit, a) for a in sure_a.tolist()]
+    share = float(votes_a[sure_a].sum() / max(votes_a.sum(), 1))
+    text, level = "", level_of(bool(len(sure_a)), bad=share > MANY_VOTES)
+    if names:
+        text = (
+            f"{len(names):,} of {fit.ballot.n_annotators:,} annotators ({listed(names)}; {share:.1%} of the votes) "
+            f"are below chance with a probability of {SURE:.0%} or more: their votes count as the opposite of what "
+            "they say. Either they read the scale the other way round, or the labels switched for them."
+        )
+    yield finding_of(fit, SIDE, "below_chance", len(names), n=fit.ballot.n_annotators, level=level, text=text)
+    for a, name in zip(sure_a[:NAMED].tolist(), names, strict=False):
+        youden_s = youden(fit.confusion_sakv[:, a])
+        low, high = central_interval(youden_s[None], consensus.interval)
+        words = (
+            f"annotator {name} has a Youden index of {youden_s.mean():.2f} ({low[0]:.2f} to {high[0]:.2f}) on "
+            f"{votes_a[a]:,} votes: below 0 with a probability of {below_a[a]:.3f}."
+        )
+        yield finding_of(
+            fit, SIDE, "youden", float(youden_s.mean()), subject=name, low=float(low[0]), high=float(high[0]),
+            n=int(votes_a[a]), level="doubt", text=words,
+        )  # fmt: skip
+
+
+def unanimous_against(fit: QuestionFit) -> tuple[Ints, Ints]:
+    """Give the items whose votes all name a label that the consensus is against, and that label.
+
+    Of two labels, one vote for "no" that counts as "yes" is among them; one "yes" that the prior outweighs is not.
+    """
+    ballot = fit.ballot
+    counts_ik = ballot.counts_ik
+    said_i = counts_ik.argmax(axis=1)
+    unanimous_i = (ballot.votes_i > 0) & (counts_ik.max(axis=1) == ballot.votes_i)
+    enough_i = ballot.votes_i >= 2
+    if ballot.n_labels == 2:
+        enough_i |= said_i != ballot.positive
+    item_i = np.flatnonzero(unanimous_i & enough_i & (said_i != fit.label_i))
+    return item_i, said_i[item_i]
+
+
+def _unanimous_against(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
+    item_i, said_i = unanimous_against(fit)
+    count_i = fit.ballot.count_i
+    n, n_voted = float(count_i[item_i].sum()), float(count_i[fit.ballot.votes_i > 0].sum())
+    share = n / max(n_voted, 1.0)
+    text, level = "", level_of(share > OVERRULED, bad=share > MANY_OVERRULED)
+    if len(item_i):
+        by_votes = float(count_i[item_i[_votes_speak_against(fit, item_i, said_i)]].sum())
+        first = consensus.votes.items[int(fit.ballot.item_i[item_i[0]])]
+        text = (
+            f"{n:,.0f} items ({share:.2%}; first: {first}) have votes for one label alone and a consensus of another. "
+            f"On {by_votes:,.0f} of them the votes themselves are read the other way round, since those annotators "
+            f"are fitted below chance; on {n - by_votes:,.0f} the prevalence outweighs the votes."
+        )
+    yield finding_of(fit, SIDE, "unanimous_against", n, n=round(n_voted), level=level, text=text)
+
+
+def _votes_speak_against(fit: QuestionFit, item_i: Ints, said_i: Ints) -> Ints:
+    """Tell where the votes alone, without the prevalence, favour the consensus over the label that was voted."""
+    with np.errstate(divide="ignore"):
+        log_likelihood_ik = np.log(fit.posterior_ik[item_i]) - np.log(fit.prevalence_k)
+    row_i = np.arange(len(item_i))
+    label_i = fit.label_i[item_i]
+    return np.flatnonzero(log_likelihood_ik[row_i, label_i] > log_likelihood_ik[row_i, said_i])
+
+
+def _groups(consensus: Consensus, fit: QuestionFit, groups: Groups) -> Iterator[Finding]:
+    text = ""
+    if len(groups) > 1:
+        sizes = [
+            f"{items:,.0f} items, {annotators:,} annotators"
+            for items, annotators in zip(groups.items_g, groups.annotators_g, strict=True)
+        ]
+        # The first annotator of the second group: somebody to look up.
+        someone = annotator_name(consensus, fit, int(np.flatnonzero(groups.group_a == 1)[0]))
+        text = (
+            f"the votes fall into {len(groups):,} groups that share neither item nor annotator ({listed(sizes, '; ')}"
+            f"; {someone} is in the second): annotators cannot be compared across them, and each group can switch "
+            "labels on its own. Fit them apart (--fit-by), or have some items of one group voted on by the other."
+        )
+    level: Level = "doubt" if len(groups) > 1 else "info"
+    yield finding_of(fit, SIDE, "groups", len(groups), n=fit.ballot.n_annotators, level=level, text=text)
+
+
+def _teams(consensus: Consensus, fit: QuestionFit, switches: Sequence[Switch]) -> Iterator[Finding]:
+    n_items = float(fit.patterns.weight_r.sum())
+    teams = [switch for switch in switches if not switch.everyone]
+    told_by_prior = [
+        switch for switch in teams if switch.votes < CLOSE and (switch.changed or 0) >= NOTICEABLE * n_items
+    ]
+    for switch in told_by_prior[:MOST_TEAMS] or teams[:1]:
+        changed, subject = switch.changed or 0.0, _team(consensus, fit, switch)
+        bad = switch.cost < CLOSE and changed >= MANY_CHANGED * n_items
+        level, text = level_of(bool(told_by_prior), bad=bad), _switch_text(consensus, fit, switch)
+        yield finding_of(
+            fit, SIDE, "switch_cost", switch.cost, subject=subject, n=round(changed), level=level, text=text
+        )
+    for switch in switches:
+        if switch.everyone:
+            text = _switch_all_text(fit, switch)
+            level = "bad" if switch.cost < -WORTH else "info"
+            yield finding_of(fit, SIDE, "switch_cost_all", switch.cost, level=level, text=text)
+
+
+def _team(consensus: Consensus, fit: QuestionFit, switch: Switch) -> str:
+    return listed([annotator_name(consensus, fit, a) for a in np.flatnonzero(switch.team_a).tolist()], " · ")
+
+
+def _switch_text(consensus: Consensus, fit: QuestionFit, switch: Switch) -> str:
+    one, other = (fit.ballot.labels[k] for k in switch.labels)
+    who = f"the team of {switch.team_a.sum():,} ({_team(consensus, fit, switch)})"
+    if switch.changed is None:
+        return (
+            f"of the teams tried, {who} is the easiest to read the other way round, and {switch.cost:,.0f} nats speak "
+            "against that."
+        )
+    changed = f"{switch.changed:,.0f} items would change label"
+    if switch.cost < -WORTH:
+        return (
+            f"with {one} and {other} traded for {who}, {changed} and the log posterior be {-switch.cost:.1f} nats "
+            "higher: the fit sits on a switched mode."
+        )
+    return (
+        f"{who} could be read the other way round ({one} for {other}): {changed}, at a cost of {switch.cost:.1f} nats. "
+        f"Of these the votes give {switch.votes:.1f}, too few to tell; the rest is the prior, which takes annotators "
+        "to be better than chance. Have some of the team's items voted on by others."
+    )
+
+
+def _switch_all_text(fit: QuestionFit, switch: Switch) -> str:
+    one, other = (fit.ballot.labels[k] for k in switch.labels)
+    if switch.cost < -WORTH:
+        return (
+            f"with {one} and {other} traded for everyone the log posterior is {-switch.cost:.1f} nats higher: the fit "
+            "sits on a switched mode."
+        )
+    return (
+        f"reading every vote the other way round ({one} for {other}) costs {switch.cost:.1f} nats, all of them the "
+        "prior's: that annotators are better than chance is an assumption, which no vote can test."
+    )

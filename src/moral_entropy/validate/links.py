@@ -1,0 +1,135 @@
+"""Who voted with whom: groups that share nothing, and how many items each pair of annotators shares.
+
+Takes `Patterns`, knows nothing of labels. Error rates can be compared only along these links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from moral_entropy.consensus.patterns import Patterns
+from moral_entropy.votes.table import Ballot, Floats, Ints
+
+VOTES_AT_ONCE = 4_000_000
+
+PAIRS_OF_VOTES = 5_000_000
+"""Pairs of votes on one item that are counted to link annotators; of more, evenly spaced items."""
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Annotators and items that are linked by votes. Axes: **a** annotator, **g** group, most items first.
+
+    Parameters
+    ----------
+    group_a
+        The group of every annotator.
+    items_g, annotators_g, votes_g
+        How many of each a group has; items and votes count as often as they weigh.
+    """
+
+    group_a: Ints
+    items_g: Floats
+    annotators_g: Ints
+    votes_g: Floats
+
+    def __len__(self) -> int:
+        """How many groups there are."""
+        return len(self.items_g)
+
+
+def find_groups(patterns: Patterns) -> Groups:
+    """Find the groups of annotators and items that no vote links.
+
+    Examples
+    --------
+    >>> from moral_entropy.consensus.patterns import collapse
+    >>> from moral_entropy.votes.table import ballot_from_codes
+    >>> votes = {"item_v": [0, 0, 1, 1, 2], "annotator_v": [0, 1, 1, 2, 3], "label_v": [0, 1, 0, 1, 1]}
+    >>> groups = find_groups(collapse(ballot_from_codes("q", ("0", "1"), **votes)))
+    >>> groups.group_a.tolist(), groups.items_g.tolist()
+    ([0, 0, 0, 1], [2.0, 1.0])
+    """
+    n_annotators = patterns.n_annotators
+    edges = list(_neighbours(patterns))
+    one_e, other_e = (np.concatenate(ends) for ends in zip(*edges, strict=True)) if edges else (np.empty(0, int),) * 2
+    graph = csr_array((np.ones(len(one_e), np.int8), (one_e, other_e)), shape=(n_annotators, n_annotators))
+    _, found_a = connected_components(graph, directed=False)
+    return _by_size(patterns, found_a)
+
+
+def _neighbours(patterns: Patterns) -> Iterator[tuple[Ints, Ints]]:
+    """Link every annotator to one of those they share a row with, directly or not, some votes at a time."""
+    n_annotators = patterns.n_annotators
+    first_v = np.zeros(len(patterns.code_v) + 1, dtype=bool)
+    first_v[patterns.start_r] = True
+    for start in range(0, max(len(patterns.code_v) - 1, 0), VOTES_AT_ONCE):
+        annotator_v = patterns.code_v[start : start + VOTES_AT_ONCE + 1] // patterns.n_labels
+        # Votes that lie side by side in a row are enough to link all of it.
+        same_v = ~first_v[start + 1 : start + len(annotator_v)]
+        ends = (annotator_v[:-1][same_v], annotator_v[1:][same_v])
+        graph = csr_array((np.ones(len(ends[0]), np.int8), ends), shape=(n_annotators, n_annotators))
+        _, found_a = connected_components(graph, directed=False)
+        _, one_g = np.unique(found_a, return_index=True)
+        yield np.arange(n_annotators), one_g[found_a]
+
+
+def _by_size(patterns: Patterns, found_a: Ints) -> Groups:
+    votes_r = np.diff(patterns.start_r)
+    row_r = np.flatnonzero((votes_r > 0) & (patterns.weight_r > 0))
+    group_r = found_a[patterns.code_v[patterns.start_r[row_r]] // patterns.n_labels]
+    n_groups = int(found_a.max(initial=-1)) + 1
+    weight_r = patterns.weight_r[row_r]
+    items_g = np.bincount(group_r, weights=weight_r, minlength=n_groups)
+    votes_g = np.bincount(group_r, weights=weight_r * votes_r[row_r], minlength=n_groups)
+    order_g = np.argsort(-items_g, kind="stable")
+    rank_g = np.empty(n_groups, dtype=np.int64)
+    rank_g[order_g] = np.arange(n_groups)
+    annotators_g = np.bincount(found_a, minlength=n_groups)
+    sizes = (items_g[order_g].astype(np.float64), annotators_g[order_g], votes_g[order_g].astype(np.float64))
+    return Groups(rank_g[found_a], *sizes)
+
+
+def shared_items(patterns: Patterns) -> csr_array:
+    """Count the items every two annotators share; the diagonal counts each one's own.
+
+    Where items have very many votes, only evenly spaced ones are counted.
+
+    Examples
+    --------
+    >>> from moral_entropy.consensus.patterns import collapse
+    >>> from moral_entropy.votes.table import ballot_from_codes
+    >>> votes = {"item_v": [0, 0, 1, 1, 2], "annotator_v": [0, 1, 0, 1, 1], "label_v": [0, 1, 0, 1, 1]}
+    >>> shared_items(collapse(ballot_from_codes("q", ("0", "1"), **votes))).toarray()
+    array([[2., 2.],
+           [2., 3.]])
+    """
+    rows = evenly(patterns, PAIRS_OF_VOTES)
+    votes_r = np.diff(rows.start_r)
+    row_v = np.repeat(np.arange(rows.n_rows), votes_r)
+    shape = (rows.n_rows, rows.n_annotators)
+    voted = csr_array((np.ones(len(row_v)), (row_v, rows.code_v // rows.n_labels)), shape=shape)
+    # Whoever voted twice on an item still shares it once.
+    voted.data[:] = 1.0
+    weighted = csr_array((np.repeat(rows.weight_r, np.diff(voted.indptr)), voted.indices, voted.indptr), shape=shape)
+    return csr_array(weighted.T @ voted)
+
+
+def evenly(patterns: Patterns, pairs: int) -> Patterns:
+    """Keep evenly spaced rows, so that about so many pairs of votes are left; all rows where there are fewer."""
+    votes_r = np.diff(patterns.start_r).astype(np.float64)
+    step = int(-(-(votes_r * votes_r).sum() // pairs))
+    return patterns if step <= 1 else patterns.take(np.arange(0, patterns.n_rows, step))
+
+
+def same_voters(one: Ballot, other: Ballot) -> bool:
+    """Whether the same people voted on the same items, whatever they voted: then all links are the same."""
+    if one.n_votes != other.n_votes or not np.array_equal(one.start_i, other.start_i):
+        return False
+    same_people = np.array_equal(one.code_v // one.n_labels, other.code_v // other.n_labels)
+    return same_people and np.array_equal(one.count_i, other.count_i)

@@ -1,0 +1,234 @@
+"""Copied votes are found and named; independent ones are left alone; every residual against loops."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from made_votes import copied
+from scipy.stats import kstest
+from support import random_rows, votes_of
+
+from moral_entropy.consensus.fit import fit
+from moral_entropy.consensus.model import LogPosterior, Parameters
+from moral_entropy.consensus.patterns import collapse
+from moral_entropy.consensus.priors import Priors
+from moral_entropy.errors import MoralEntropyWarning
+from moral_entropy.validate import residuals as module
+from moral_entropy.validate.copies import without
+from moral_entropy.validate.dependence import examine_dependence
+from moral_entropy.validate.identifiability import log_posterior_of
+from moral_entropy.validate.pairs import dependent_pairs, pool_pairs, weigh_pairs
+from moral_entropy.validate.residuals import pair_votes, residuals_of
+from moral_entropy.votes.simulate import simulate_votes
+
+
+def fitted(votes, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MoralEntropyWarning)
+        return fit(votes, **{"draws": 0, **options})
+
+
+def residuals_in(votes):
+    consensus = fitted(votes)
+    [one] = consensus.fits
+    return residuals_of(log_posterior_of(one), Parameters(np.log(one.prevalence_k), np.log(one.confusion_akv)))
+
+
+def plain_residual(one, i, a, b, said):
+    """The residual of one pair on one item, with loops."""
+    n_labels, total = len(one.prevalence_k), 0.0
+    for k in range(n_labels):
+        for v in range(n_labels):
+            error_a = float(said[i, a] == v) - one.confusion_akv[a, k, v]
+            error_b = float(said[i, b] == v) - one.confusion_akv[b, k, v]
+            total += one.posterior_ik[i, k] * error_a * error_b
+    return total
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_residuals_agree_with_loops(n_labels):
+    rows = random_rows(np.random.default_rng(3), 90, 5, n_labels)
+    votes = votes_of(rows, n_labels)
+    [one] = fitted(votes).fits
+    said = {(i, a): k for i, a, k in rows}
+    pairs = weigh_pairs(residuals_in(votes), least_items=1)
+    assert len(pairs.one_p) == 10
+    for p, (a, b) in enumerate(zip(pairs.one_p.tolist(), pairs.other_p.tolist(), strict=True)):
+        shared = [i for i in range(90) if (i, a) in said and (i, b) in said]
+        excess = np.mean([plain_residual(one, i, a, b, said) for i in shared])
+        assert (pairs.items_p[p], pairs.excess_p[p]) == (len(shared), pytest.approx(excess, abs=1e-9))
+        assert pairs.agreement_p[p] == pytest.approx(np.mean([said[i, a] == said[i, b] for i in shared]))
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_moments_are_those_of_votes_drawn_again(n_labels):
+    """Against a sum over all votes the two could have given, each with a posterior of its own."""
+    rows = random_rows(np.random.default_rng(5), 12, 4, n_labels, share=1.0)
+    residuals = residuals_in(votes_of(rows, n_labels))
+    pi, theta = residuals.at.prevalence_k, residuals.confusion_akv
+    said = {(i, a): k for i, a, k in rows}
+    second_e, third_e = residuals.moments(np.arange(len(residuals.votes.row_e)))
+    row_i = collapse(votes_of(rows, n_labels).ballots[0]).row_i
+    for e in range(len(second_e)):
+        i = int(np.flatnonzero(row_i == residuals.votes.row_e[e])[0])
+        a, b = residuals.votes.one_e[e] // n_labels, residuals.votes.other_e[e] // n_labels
+        joint, value = [], []
+        for u in range(n_labels):
+            for v in range(n_labels):
+                now = {**{c: said[i, c] for c in range(4)}, int(a): u, int(b): v}
+                joint_k = np.array([pi[k] * np.prod([theta[c, k, now[c]] for c in range(4)]) for k in range(n_labels)])
+                product_k = [
+                    sum(((u == w) - theta[a, k, w]) * ((v == w) - theta[b, k, w]) for w in range(n_labels))
+                    for k in range(n_labels)
+                ]
+                joint.append(joint_k.sum())
+                value.append(joint_k @ product_k / joint_k.sum())
+        chance, value = np.array(joint) / sum(joint), np.array(value)
+        assert chance @ value == pytest.approx(0.0, abs=1e-12)
+        assert second_e[e] == pytest.approx(chance @ value**2) and third_e[e] == pytest.approx(chance @ value**3)
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_scores_are_the_gradient(n_labels):
+    votes = votes_of(random_rows(np.random.default_rng(2), 40, 4, n_labels), n_labels)
+    residuals = residuals_in(votes)
+    patterns, at = residuals.votes.patterns, residuals.at
+    flat = LogPosterior(patterns, np.zeros(n_labels), np.zeros_like(at.log_confusion_akv))
+    found_p = residuals.scores.T @ patterns.weight_r
+    np.testing.assert_allclose(found_p, flat.expect(at).gradient(at), atol=1e-8)
+
+
+def test_independent_votes_have_uniform_chances():
+    chances, squares, named = [], [], 0
+    for seed in range(20):
+        votes = simulate_votes(n_items=500, n_annotators=10, votes_per_item=5, seed=seed).votes
+        pairs = weigh_pairs(residuals_in(votes), least_items=20)
+        chances.append(pairs.chance_p)
+        squares.append(pairs.dispersion)
+        named += len(dependent_pairs(pairs))
+    # One corpus in a hundred is expected to have a false one.
+    assert named <= 1
+    assert np.mean(squares) == pytest.approx(1.0, abs=0.15)
+    chance_p = np.concatenate(chances)
+    assert kstest(chance_p, "uniform").pvalue > 0.001 and (chance_p < 0.01).mean() < 0.03
+
+
+@pytest.mark.parametrize(("n_annotators", "n_labels"), [(6, 2), (8, 2), (8, 3), (14, 2)])
+def test_copied_votes_are_found_and_named(n_annotators, n_labels):
+    sizes = {"n_items": 800, "n_annotators": n_annotators, "votes_per_item": 5, "n_labels": n_labels}
+    votes = simulate_votes(**sizes, seed=4).votes
+    clean = examine_dependence(fitted(votes))
+    assert not [f for f in clean if f.alarms]
+    found = [f for f in examine_dependence(fitted(copied(votes, 2, 5))) if f.figure == "pair_excess"]
+    assert found[0].subject == "2 · 5" and found[0].level == "bad" and "count them as one" in found[0].text
+    assert found[0].low < found[0].value < found[0].high and found[0].value > 0.1
+
+
+def test_copiers_who_look_perfect_are_seen_through():
+    """With six annotators the fit believes the two who always agree, and the others seem to err together."""
+    votes = copied(simulate_votes(n_items=800, n_annotators=6, votes_per_item=5, seed=4).votes, 2, 5)
+    consensus = fitted(votes)
+    assert consensus.fits[0].confusion_akv[[2, 5]].diagonal(axis1=1, axis2=2).min() > 0.97
+    pairs = weigh_pairs(residuals_in(votes), least_items=20)
+    believed = {(pairs.one_p[p], pairs.other_p[p]) for p in dependent_pairs(pairs)}
+    assert believed and (2, 5) not in believed
+    named = [f.subject for f in examine_dependence(consensus) if f.figure == "pair_excess"]
+    assert named[0] == "2 · 5"
+
+
+def test_some_copying_is_measured():
+    votes = simulate_votes(n_items=2_000, n_annotators=12, votes_per_item=5, seed=9).votes
+    half = [f for f in examine_dependence(fitted(copied(votes, 0, 3, share=0.5))) if f.figure == "pair_excess"]
+    whole = [f for f in examine_dependence(fitted(copied(votes, 0, 3))) if f.figure == "pair_excess"]
+    assert half[0].subject == whole[0].subject == "0 · 3"
+    assert 0.3 * whole[0].value < half[0].value < 0.7 * whole[0].value
+
+
+def test_leaving_out_takes_just_the_votes_of_one():
+    rows = random_rows(np.random.default_rng(7), 30, 4, 2, share=0.5)
+    left = without(collapse(votes_of(rows).ballots[0]), 2)
+    kept = [(i, a, k) for i, a, k in rows if a != 2]
+    assert left.weight_r @ np.diff(left.start_r) == len(kept)
+    assert left.weight_r.sum() == len({i for i, _, _ in kept})
+
+
+def test_hard_items_that_all_get_wrong_raise_the_overall_figure():
+    rng = np.random.default_rng(1)
+    truth, hard = rng.integers(2, size=600), rng.random(600) < 0.4
+    rows = []
+    for i in range(600):
+        for a in rng.choice(8, size=5, replace=False):
+            right = rng.random() < (0.5 if hard[i] else 0.97)
+            rows.append((i, int(a), int(truth[i] if right else 1 - truth[i])))
+    found = {f.figure: f for f in examine_dependence(fitted(votes_of(rows)))}
+    clean = simulate_votes(n_items=600, n_annotators=8, votes_per_item=5, seed=3).votes
+    calm = {f.figure: f for f in examine_dependence(fitted(clean))}
+    assert calm["excess_agreement"].level == calm["typical_excess"].level == "info"
+    assert abs(found["excess_agreement"].value) > 2 * abs(calm["excess_agreement"].value)
+
+
+def test_two_of_three_who_copy_cannot_be_told():
+    """With three annotators two labels' model has as many parameters as the votes have patterns."""
+    votes = copied(simulate_votes(n_items=400, n_annotators=3, votes_per_item=3, seed=2).votes, 0, 2)
+    assert not [f for f in examine_dependence(fitted(votes)) if f.alarms]
+
+
+def test_too_many_parameters_make_tests_cautious(monkeypatch):
+    votes = copied(simulate_votes(n_items=800, n_annotators=14, votes_per_item=5, seed=4).votes, 2, 6)
+    exact = weigh_pairs(residuals_in(votes), least_items=20)
+    monkeypatch.setattr(module, "MOST_PARAMETERS", 3)
+    cautious = weigh_pairs(residuals_in(votes), least_items=20)
+    assert (cautious.error_p >= exact.error_p).all()
+    np.testing.assert_allclose(cautious.excess_p, exact.excess_p)
+    assert dependent_pairs(cautious)[0] == dependent_pairs(exact)[0]
+
+
+def test_many_votes_are_sampled(monkeypatch):
+    votes = copied(simulate_votes(n_items=4_000, n_annotators=14, votes_per_item=5, seed=4).votes, 2, 5)
+    monkeypatch.setattr(module, "MOST_PAIRS_OF_VOTES", 40_000)
+    residuals = residuals_in(votes)
+    pairs = weigh_pairs(residuals, least_items=20)
+    assert residuals.votes.patterns.n_rows < collapse(votes.ballots[0]).n_rows
+    [first] = [(pairs.one_p[p], pairs.other_p[p]) for p in dependent_pairs(pairs)[:1]]
+    assert first == (2, 5)
+
+
+def test_pairs_of_votes_are_every_two_once():
+    patterns = collapse(votes_of([(0, 0, 1), (0, 1, 0), (0, 2, 1), (1, 1, 1), (2, 0, 0), (2, 2, 0)]).ballots[0])
+    votes = pair_votes(patterns)
+    found = sorted(zip((votes.one_e // 2).tolist(), (votes.other_e // 2).tolist(), strict=True))
+    assert found == [(0, 1), (0, 2), (0, 2), (1, 2)]
+
+
+def test_one_vote_an_item_cannot_be_compared():
+    votes = votes_of([(i, i % 3, int(i % 2)) for i in range(60)])
+    [found] = examine_dependence(fitted(votes))
+    assert found.n == 0 and "cannot be told" in found.text and not found.alarms
+
+
+def test_anonymous_votes_have_an_overall_figure_only():
+    votes = votes_of(random_rows(np.random.default_rng(3), 80, 4, 2, share=1.0))
+    ballot = votes.ballots[0]
+    label_iv = np.sort(ballot.code_v.reshape(80, 4) % 2, axis=1)
+    shared = replace(ballot, annotator_a=np.array([0]), code_v=label_iv.ravel().astype(np.int32))
+    anonymous = replace(votes, ballots=(shared,), annotators=pl.Series(["(anyone)"]), anonymous=True)
+    [found] = examine_dependence(fitted(anonymous, priors=Priors()))
+    assert found.figure == "excess_agreement" and found.n == 80
+
+
+@pytest.mark.parametrize("options", [{"pooling": "full"}, {"pooling": "partial", "draws": 20}])
+def test_pooled_fits_are_examined_too(options):
+    votes = simulate_votes(n_items=300, n_annotators=6, votes_per_item=4, seed=8, accuracy=(0.8, 0.8)).votes
+    found = {f.figure: f for f in examine_dependence(fitted(votes, **options))}
+    assert found["dependent_pairs"].value == 0 and found["dependent_pairs"].n == 15
+
+
+def test_the_pooled_figure_is_the_mean_of_all_pairs():
+    residuals = residuals_in(simulate_votes(n_items=300, n_annotators=6, votes_per_item=4, seed=8).votes)
+    pairs, together = weigh_pairs(residuals, least_items=1), pool_pairs(residuals)
+    assert together.excess == pytest.approx(np.average(pairs.excess_p, weights=pairs.items_p))
+    assert together.agreement == pytest.approx(np.average(pairs.agreement_p, weights=pairs.items_p))

@@ -1,0 +1,316 @@
+"""What votes cannot tell is found where it was planted, and not where it was not."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from made_votes import two_teams
+from support import plain_em, plain_log_posterior, random_rows, vote_rows, votes_of
+
+from moral_entropy.consensus.fit import fit
+from moral_entropy.consensus.model import LogPosterior, Parameters
+from moral_entropy.consensus.patterns import collapse
+from moral_entropy.consensus.priors import Priors
+from moral_entropy.errors import MoralEntropyWarning
+from moral_entropy.outliers.annotators import describe_annotators
+from moral_entropy.validate.identifiability import below_chance, examine_identifiability, youden
+from moral_entropy.validate.links import find_groups, same_voters, shared_items
+from moral_entropy.validate.teams import candidate_teams, cheapest_switches, switched
+from moral_entropy.votes.simulate import simulate_votes
+
+
+def fitted(votes, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MoralEntropyWarning)
+        return fit(votes, **{"draws": 200, "seed": 1, **options})
+
+
+def findings(votes, **options):
+    return examine_identifiability(fitted(votes, **options))
+
+
+def alarms(found):
+    return {finding.figure: finding for finding in found if finding.alarms}
+
+
+def plain_groups(rows):
+    """Components of annotators and items by walking from each to whatever a vote links it to."""
+    links = {}
+    for i, a, _ in rows:
+        links.setdefault(("i", i), set()).add(("a", a))
+        links.setdefault(("a", a), set()).add(("i", i))
+    groups, left = [], set(links)
+    while left:
+        group, todo = set(), [left.pop()]
+        while todo:
+            node = todo.pop()
+            if node not in group:
+                group.add(node)
+                todo += links[node]
+        left -= group
+        groups.append((sorted(n for kind, n in group if kind == "a"), sorted(n for kind, n in group if kind == "i")))
+    return sorted(groups)
+
+
+@settings(max_examples=60, deadline=None)
+@given(made=vote_rows(max_items=14, max_annotators=7))
+def test_groups_are_what_a_walk_finds(made):
+    rows, n_labels = made
+    votes = votes_of(rows, n_labels)
+    groups = find_groups(collapse(votes.ballots[0]))
+    voted = sorted({a for _, a, _ in rows})
+    found = {}
+    for a in voted:
+        found.setdefault(int(groups.group_a[a]), []).append(a)
+    plain = plain_groups(rows)
+    assert sorted(found.values()) == [people for people, _ in plain]
+    for people, items in plain:
+        g = int(groups.group_a[people[0]])
+        assert groups.items_g[g] == len(items)
+        assert groups.votes_g[g] == sum(i in items for i, _, _ in rows)
+    assert (np.diff(groups.items_g) <= 0).all()
+
+
+def test_links_do_not_depend_on_how_votes_are_cut(monkeypatch):
+    from moral_entropy.validate import links
+
+    rows = [(i, a, 0) for i, a in [(0, 0), (0, 1), (1, 1), (1, 2), (2, 3), (2, 4), (3, 5)]] + [(3, 6, 1)]
+    patterns = collapse(votes_of(rows).ballots[0])
+    whole = find_groups(patterns).group_a.tolist()
+    for cut in (1, 2, 3):
+        monkeypatch.setattr(links, "VOTES_AT_ONCE", cut)
+        assert find_groups(patterns).group_a.tolist() == whole
+    assert len(set(whole)) == 3
+
+
+def test_shared_items_are_counted():
+    rows = random_rows(np.random.default_rng(4), 60, 6, 2, share=0.4)
+    on = {a: {i for i, b, _ in rows if b == a} for a in range(6)}
+    shared = shared_items(collapse(votes_of(rows).ballots[0])).toarray()
+    assert shared.tolist() == [[float(len(on[a] & on[b])) for b in range(6)] for a in range(6)]
+
+
+def test_same_voters_whatever_they_vote():
+    rows = random_rows(np.random.default_rng(1), 20, 4, 2)
+    one = votes_of(rows).ballots[0]
+    assert same_voters(one, votes_of([(i, a, 1 - k) for i, a, k in rows]).ballots[0])
+    assert not same_voters(one, votes_of(rows[:-1], n_items=20).ballots[0])
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_below_chance_is_the_share_of_draws(n_labels):
+    votes = votes_of(random_rows(np.random.default_rng(2), 80, 5, n_labels), n_labels)
+    one = fitted(votes, draws=60).fits[0]
+    for a, below in enumerate(below_chance(one)):
+        means = [np.mean([one.confusion_sakv[s, a, k, k] for k in range(n_labels)]) for s in range(60)]
+        assert below == np.mean(np.array(means) < 1 / n_labels)
+    np.testing.assert_array_equal(below_chance(one), describe_annotators(one).below_chance_a)
+
+
+def test_youden_of_two_labels_is_the_usual_one():
+    confusion_akv = np.array([[[0.9, 0.1], [0.3, 0.7]], [[0.2, 0.8], [0.9, 0.1]]])
+    np.testing.assert_allclose(youden(confusion_akv), [0.9 + 0.7 - 1, 0.2 + 0.1 - 1])
+    np.testing.assert_allclose(youden(np.full((3, 3), 1 / 3)), 0.0, atol=1e-15)
+    np.testing.assert_allclose(youden(np.eye(3)), 1.0)
+
+
+def test_an_adversary_is_named_and_nobody_else():
+    right_a = np.array([0.85, 0.8, 0.9, 0.85, 0.8, 0.15])
+    confusion_akv = np.stack([right_a, 1 - right_a, 1 - right_a, right_a], axis=1).reshape(-1, 2, 2)
+    made = simulate_votes(n_items=300, n_annotators=6, votes_per_item=5, confusion_akv=confusion_akv, seed=3)
+    found = findings(made.votes)
+    [named] = [finding for finding in found if finding.figure == "youden"]
+    assert named.subject == "5" and named.value == pytest.approx(-0.7, abs=0.1) and named.low < named.value < named.high
+    assert alarms(found)["below_chance"].value == 1 and "5; 16." in alarms(found)["below_chance"].text
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_clean_votes_raise_no_alarm(n_labels):
+    made = simulate_votes(n_items=400, n_annotators=8, votes_per_item=5, n_labels=n_labels, seed=5)
+    found = findings(made.votes)
+    assert not alarms(found)
+    assert {"below_chance", "unanimous_against", "groups", "votes_per_item", "hardly_known"} <= {
+        f.figure for f in found
+    }
+
+
+@pytest.mark.parametrize("reversed_team", [True, False])
+def test_a_team_on_few_links_can_switch_and_a_linked_one_cannot(reversed_team):
+    votes, _ = two_teams(links=1, items=(220, 160), reversed_team=reversed_team)
+    teams = {f.subject: f for f in findings(votes) if f.figure == "switch_cost"}
+    assert set(teams) == {"0 · 1 · 2 · 3 and 1 more", "5 · 6 · 7 · 8 and 1 more"}
+    assert all(f.level == "doubt" for f in teams.values())
+    # All items of the team but those in the balance.
+    assert 150 <= teams["5 · 6 · 7 · 8 and 1 more"].n <= 160
+    linked, _ = two_teams(links=60, items=(220, 160), reversed_team=False)
+    [calm] = [f for f in findings(linked) if f.figure == "switch_cost"]
+    assert calm.level == "info" and calm.value > 20
+
+
+def test_a_team_that_takes_everyone_along_is_everyone():
+    """Half of twelve who all vote together turn the others when switched: that is no team of its own."""
+    for seed in (161, 171, 189):
+        votes = simulate_votes(n_items=1_000, n_annotators=12, votes_per_item=5, seed=seed).votes
+        assert not alarms(findings(votes))
+
+
+def test_a_reversed_team_with_links_is_found():
+    votes, _ = two_teams(links=80)
+    found = alarms(findings(votes))
+    # Either the fit reads the team as reversed, and it is below chance, or it does not, and a better mode is named.
+    assert "below_chance" in found or (found["switch_cost"].level == "bad" and found["switch_cost"].value < -10)
+
+
+def test_reversed_annotators_among_others_are_below_chance_together():
+    right_a = np.array([0.85, 0.85, 0.85, 0.85, 0.15, 0.15])
+    confusion_akv = np.stack([right_a, 1 - right_a, 1 - right_a, right_a], axis=1).reshape(-1, 2, 2)
+    made = simulate_votes(n_items=300, n_annotators=6, votes_per_item=6, confusion_akv=confusion_akv, seed=3)
+    found = findings(made.votes)
+    assert {f.subject for f in found if f.figure == "youden"} == {"4", "5"}
+    assert alarms(found)["below_chance"].level == "bad"
+
+
+def test_the_cost_of_a_switch_is_the_difference_of_two_modes():
+    votes, _ = two_teams(links=2, items=(120, 90), size=4, votes=3, seed=3)
+    priors, ballot = Priors(), votes.ballots[0]
+    one = fitted(votes).fits[0]
+    home = Parameters(np.log(one.prevalence_k), np.log(one.confusion_akv))
+    log_posterior = LogPosterior(one.patterns, priors.alpha_k(ballot) - 1, priors.beta_akv(ballot) - 1)
+    team_a = np.arange(8) >= 4
+    [switch] = cheapest_switches(log_posterior, home, [team_a])
+    there, _ = plain_em(votes, switched(home, team_a, (0, 1)), priors)
+    expected = plain_log_posterior(votes, home, priors) - plain_log_posterior(votes, there, priors)
+    assert switch.changed is not None
+    assert switch.cost == pytest.approx(expected, abs=0.01)
+    prior = ((priors.beta_akv(ballot) - 1) * (home.log_confusion_akv - there.log_confusion_akv)).sum()
+    assert switch.prior == pytest.approx(prior, abs=0.05) and abs(switch.votes) < 6
+
+
+def test_switching_everyone_costs_what_the_prior_says():
+    made = simulate_votes(n_items=200, n_annotators=3, votes_per_item=3, seed=2)
+    consensus, priors = fitted(made.votes), Priors()
+    [one] = consensus.fits
+    [whole] = [f for f in examine_identifiability(consensus) if f.figure == "switch_cost_all"]
+    home = Parameters(np.log(one.prevalence_k), np.log(one.confusion_akv))
+    there, _ = plain_em(made.votes, switched(home, np.ones(3, dtype=bool), (0, 1)), priors)
+    expected = plain_log_posterior(made.votes, home, priors) - plain_log_posterior(made.votes, there, priors)
+    assert whole.value == pytest.approx(expected, abs=0.01) and whole.level == "info"
+    flat = fitted(made.votes, priors=Priors(diagonal=1.2, off_diagonal=1.2))
+    [free] = [f for f in examine_identifiability(flat) if f.figure == "switch_cost_all"]
+    assert free.value == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_fit_on_a_switched_mode_is_bad():
+    votes, _ = two_teams(links=12, reversed_team=False, items=(150, 100))
+    consensus = fitted(votes)
+    [one] = consensus.fits
+    home = Parameters(np.log(one.prevalence_k), np.log(one.confusion_akv))
+    away, posterior_ik = plain_em(votes, switched(home, np.arange(10) >= 5, (0, 1)), Priors())
+    there = replace(one, prevalence_k=away.prevalence_k, confusion_akv=away.confusion_akv, posterior_ik=posterior_ik)
+    found = examine_identifiability(replace(consensus, fits=(there,)))
+    worst = min((f for f in found if f.figure == "switch_cost"), key=lambda f: f.value)
+    assert worst.level == "bad" and worst.value < -1 and "switched mode" in worst.text
+
+
+def test_teams_are_found_along_a_chain():
+    strong, weak = 40.0, 2.0
+    shared = np.zeros((9, 9))
+    for team in (range(0, 3), range(3, 6), range(6, 9)):
+        for a in team:
+            for b in team:
+                shared[a, b] = strong
+    shared[2, 3] = shared[3, 2] = weak
+    shared[5, 6] = shared[6, 5] = weak
+    from scipy.sparse import csr_array
+
+    from moral_entropy.validate.links import Groups
+
+    groups = Groups(np.zeros(9, int), np.array([90.0]), np.array([9]), np.array([300.0]))
+    teams = {tuple(np.flatnonzero(team_a).tolist()) for team_a in candidate_teams(csr_array(shared), groups)}
+    assert {(0, 1, 2), (3, 4, 5), (6, 7, 8), tuple(range(9))} <= teams
+
+
+def test_groups_without_a_link_are_counted_and_named():
+    votes, _ = two_teams(links=0, reversed_team=False, items=(120, 40))
+    found = alarms(findings(votes))
+    assert found["groups"].value == 2
+    assert "120 items, 5 annotators; 40 items, 5 annotators; 5 is in the second" in found["groups"].text
+
+
+def test_unanimous_items_overruled_are_counted_and_explained():
+    truth = np.random.default_rng(6).integers(2, size=120)
+    rows = [(i, a, int(truth[i])) for i in range(80) for a in (0, 1, 2)]
+    # Two who say the opposite, alone on the last forty items.
+    rows += [(i, a, int(1 - truth[i])) for i in range(120) for a in (3, 4) if i % 2 or i >= 80]
+    consensus = fitted(votes_of(rows))
+    [one] = consensus.fits
+    counts_ik, label_i = one.ballot.counts_ik, one.label_i
+    expected = sum(
+        max(counts) == sum(counts) and (sum(counts) > 1 or counts[0] == 1) and counts[label] == 0
+        for counts, label in zip(counts_ik.tolist(), label_i.tolist(), strict=True)
+    )
+    [found] = [f for f in examine_identifiability(consensus) if f.figure == "unanimous_against"]
+    assert found.value == expected == 40 and found.level == "bad"
+    # Their unanimous votes speak for the opposite, whatever the prevalence.
+    assert f"On {expected} of them the votes themselves" in found.text
+
+
+def test_a_prevalence_that_outweighs_votes_is_told_from_reversed_votes():
+    rows = [(i, a, int(i < 40)) for i in range(43) for a in (0, 1)]
+    found = alarms(findings(votes_of(rows), priors=Priors(prevalence=(1, 20_000))))
+    assert found["unanimous_against"].value == 3 and "On 0 of them" in found["unanimous_against"].text
+
+
+def test_thin_data_are_thin_and_their_annotators_hardly_known():
+    made = simulate_votes(n_items=200, n_annotators=60, votes_per_item=1.2, seed=1)
+    found = {f.figure: f for f in findings(made.votes)}
+    votes_i = made.votes.ballots[0].votes_i
+    assert found["votes_per_item"].level == "bad" and found["votes_per_item"].value == pytest.approx(votes_i.mean())
+    assert found["single_vote_items"].value == pytest.approx((votes_i == 1).mean())
+    assert found["hardly_known"].level == "doubt" and found["hardly_known"].value > 0.8
+
+
+def test_who_is_hardly_known_is_counted_from_the_posterior():
+    rows = random_rows(np.random.default_rng(0), 80, 4, 2, share=1.0)
+    rows += [(i, 4, int(i % 2)) for i in range(4)]
+    consensus = fitted(votes_of(rows))
+    [one] = consensus.fits
+    thin = []
+    for a in range(5):
+        seen = np.zeros(2)
+        for i, b, _ in rows:
+            seen += one.posterior_ik[i] if a == b else 0.0
+        thin.append(bool((seen < 3.0).any()))
+    [found] = [f for f in examine_identifiability(consensus) if f.figure == "hardly_known"]
+    assert thin == [False] * 4 + [True] and found.n == 1 and found.value == pytest.approx(4 / len(rows))
+
+
+def test_without_draws_or_names_it_still_answers():
+    votes = votes_of(random_rows(np.random.default_rng(3), 50, 4, 2))
+    assert not alarms(findings(votes, draws=0))
+    ballot = votes.ballots[0]
+    shared = replace(ballot, annotator_a=np.array([0]), code_v=np.sort(ballot.code_v % 2).astype(np.int32))
+    anonymous = replace(votes, ballots=(shared,), annotators=pl.Series(["(anyone)"]), anonymous=True)
+    found = findings(anonymous)
+    assert "hardly_known" not in {f.figure for f in found} and "switch_cost" not in {f.figure for f in found}
+
+
+@pytest.mark.parametrize(
+    "options", [{"pooling": "full"}, {"pooling": "partial"}, {"constrain": "better-than-chance"}, {"temper": 0.5}]
+)
+def test_other_ways_to_fit_are_examined_too(options):
+    votes, _ = two_teams(links=40, reversed_team=False)
+    found = findings(votes, **options)
+    assert not alarms(found) and "groups" in {f.figure for f in found}
+
+
+def test_names_are_shown_as_they_are():
+    votes, _ = two_teams(links=0, items=(80, 60), size=3, votes=2)
+    named = replace(votes, annotators=pl.Series([f"<b>{a}</b>" for a in range(6)]))
+    [groups] = [f for f in findings(named) if f.figure == "groups"]
+    assert "<b>3</b> is in the second" in groups.text
