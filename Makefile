@@ -17,7 +17,7 @@ DEV := $(VENV)/.installed-dev
 PEERS := .venv-peers/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow check bench bench-scale study-coverage figures golden clean
+.PHONY: help demo test slow check bench bench-scale study-coverage validate study-soft soak figures golden clean
 .DELETE_ON_ERROR:
 
 help: ## say what each target does
@@ -55,6 +55,19 @@ bench-scale: $(TEST) ## 100 million votes from Parquet to run folder: minutes, a
 
 study-coverage: $(BASE) ## how often the audit's intervals hold the truth; writes docs/coverage.md, in minutes
 	$(BIN)/python studies/interval_coverage.py --jobs $(JOBS)
+
+validate: $(TEST) ## is the yardstick straight; writes the tables of docs/validation.md, in an hour
+	$(BIN)/python studies/validation_nuts.py
+	$(BIN)/python studies/validation_priors.py
+	$(BIN)/python studies/validation_gold.py
+	$(BIN)/python studies/false_alarms.py
+	$(BIN)/python studies/simulation_calibration.py
+
+study-soft: $(TEST) ## do soft labels win; writes docs/soft-labels.md, in half an hour
+	$(BIN)/python studies/soft_labels.py
+
+soak: $(TEST) ## ten minutes of audits on a cluster whose workers die; writes a table of docs/scale.md
+	$(BIN)/python studies/cluster_soak.py
 
 figures: $(TEST) demo/mftc.parquet ## the report of a twin as pictures, for the README and docs; needs Chromium
 	$(BIN)/moral-entropy audit demo/mftc.parquet -o demo/mftc --preset mft --quiet --force

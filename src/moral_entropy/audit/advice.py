@@ -77,15 +77,15 @@ class Advice:
     text: str
 
 
-def advise(cells: Cells, sums: CellSums, members: Sequence[Membership], names: Names, costs: Costs) -> Advice:
+def advise(cells: Cells, sums: CellSums, of_p_c: Floats, names: Names, costs: Costs) -> Advice:
     """Find the k-vote rule or share threshold of least expected cost, for each question and for all.
 
     Parameters
     ----------
     cells, sums
         Of the consensus; items without votes are left out.
-    members
-        The fits behind them.
+    of_p_c
+        What deciding by p itself costs: see `cost_of_p`.
     names
         Of questions and labels.
     costs
@@ -94,15 +94,14 @@ def advise(cells: Cells, sums: CellSums, members: Sequence[Membership], names: N
     import polars as pl
 
     voted_c = np.flatnonzero((cells.votes_c > 0) & (sums.weight_cs[:, 0] > 0))
-    of_p_c = _cost_of_p(members, cells.n_cells, costs)
     rows = []
     for question, label, cell_c in _groups(cells, voted_c, names):
         best = _best(cells, sums, cell_c, costs)
         n = sums.weight_cs[cell_c, 0].sum()
-        cost_of_p = of_p_c[cell_c].sum() / n
+        least = of_p_c[cell_c].sum() / n
         majority = _cost(sums, cell_c, cells.chosen_c[cell_c] >= cells.rest_c[cell_c], costs) / n
-        row = {"question": question, "label": label, "rule": best[1], "cost": best[0] / n, "cost_of_p": cost_of_p}
-        rows.append({**row, "excess": best[0] / n - cost_of_p, "cost_of_majority": majority, "n": round(n)})
+        row = {"question": question, "label": label, "rule": best[1], "cost": best[0] / n, "cost_of_p": least}
+        rows.append({**row, "excess": best[0] / n - least, "cost_of_majority": majority, "n": round(n)})
     frame = pl.DataFrame(rows, schema={**_SCHEMA, "n": int}, orient="row")
     return Advice(frame, _in_words(rows, costs))
 
@@ -117,7 +116,8 @@ def _groups(cells: Cells, voted_c: Ints, names: Names) -> Iterator[tuple[str, st
         yield ALL, ALL, voted_c
 
 
-def _cost_of_p(members: Sequence[Membership], n_cells: int, costs: Costs) -> Floats:
+def cost_of_p(members: Sequence[Membership], n_cells: int, costs: Costs) -> Floats:
+    """Add up by cell what deciding every item by its p is expected to cost."""
     of_p_c = np.zeros(n_cells)
     for member in members:
         for t, target in enumerate(member.targets):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from moral_entropy.audit.advice import Advice, Costs, advise
+from moral_entropy.audit.advice import Advice, Costs, advise, cost_of_p
 from moral_entropy.audit.calibration import CONSENSUS, consensus_cells, reliability
 from moral_entropy.audit.cells import Cells, questions_of, sort_into_cells
 from moral_entropy.audit.groups import Grading, Names, Rows
@@ -122,9 +122,9 @@ def audit_rules(
     True
     """
     consensus = _with_ballots(votes, consensus)
-    names = _names(votes, consensus)
-    asked = as_rules(_default_rules(votes) if rules is None else rules)
-    _check_options(votes, asked, reference, smoothing, bootstrap)
+    names = names_of(votes, consensus)
+    asked = as_rules(default_rules(votes) if rules is None else rules)
+    check_options(votes, asked, reference, smoothing, bootstrap)
     priced = Costs(*costs)
     cells, members = sort_into_cells(votes, consensus, asked)
     sums = posterior_sums(cells, members, bootstrap=bootstrap, seed=seed, threads=threads, advance=advance)
@@ -132,18 +132,18 @@ def audit_rules(
     rows = []
     if reference != "gold":
         rows.append(graded.rows())
-    if reference in ("gold", "both") or (reference == "auto" and _has_gold(votes)):
+    if reference in ("gold", "both") or (reference == "auto" and has_gold(votes)):
         replicates = bootstrap or REPLICATES
         gold = gold_sums(cells, members, replicates=replicates, seed=seed)
         against_gold = replace(graded, reference="gold", sums=gold, resampled=True)
         rows.append(against_gold.rows())
-        rows.append(_grade_consensus(votes, consensus, against_gold, replicates, seed))
+        rows.append(grade_consensus(votes, consensus, against_gold, replicates, seed))
     return AuditTable(
-        frame=_as_frame(Rows.joined(rows)),
-        rules=_rule_frame(asked, cells, sums, names),
+        frame=as_frame(Rows.joined(rows)),
+        rules=rule_frame(asked, cells, sums, names),
         any_by_votes=any_rule_by_votes(cells, sums, members, names, mass=consensus.interval),
         reliability=reliability(consensus, mass=consensus.interval),
-        advice=advise(cells, sums, members, names, priced),
+        advice=advise(cells, sums, cost_of_p(members, cells.n_cells, priced), names, priced),
         interval=consensus.interval,
         bootstrap=bootstrap,
     )
@@ -185,13 +185,15 @@ def _check_codes(votes: Votes, ballot: Ballot) -> None:
             raise VotesError(msg)
 
 
-def _names(votes: Votes, consensus: Consensus) -> Names:
+def names_of(votes: Votes, consensus: Consensus) -> Names:
+    """Name the questions, domains and labels of a consensus."""
     questions = questions_of(consensus)
     labels = {fit.question: fit.ballot.labels for fit in consensus.fits}
     return Names(questions, votes.domains, tuple(labels[question] for question in questions))
 
 
-def _has_gold(votes: Votes) -> bool:
+def has_gold(votes: Votes) -> bool:
+    """Tell whether any item has a gold label."""
     return any((ballot.gold_i != UNKNOWN).any() for ballot in votes.ballots)
 
 
@@ -199,7 +201,8 @@ def _has_published(votes: Votes) -> bool:
     return any((ballot.published_i != UNKNOWN).any() for ballot in votes.ballots)
 
 
-def _default_rules(votes: Votes) -> Sequence[Rule]:
+def default_rules(votes: Votes) -> Sequence[Rule]:
+    """Give the rules that are graded unless others are asked for."""
     rules = list(RULES.values())
     if any(ballot.n_labels > 2 for ballot in votes.ballots):
         rules.append(PLURALITY)
@@ -208,14 +211,15 @@ def _default_rules(votes: Votes) -> Sequence[Rule]:
     return rules
 
 
-def _check_options(votes: Votes, rules: Sequence[Rule], reference: str, smoothing: float, bootstrap: int) -> None:
+def check_options(votes: Votes, rules: Sequence[Rule], reference: str, smoothing: float, bootstrap: int) -> None:
+    """Refuse options that make no sense for these votes."""
     choices = ("auto", "consensus", "gold", "both")
     msg = ""
     if not rules:
         msg = f"no rule to audit. Rules: {', '.join(RULES)}."
     elif reference not in choices:
         msg = f"the reference is {reference!r}; choose one of {', '.join(choices)}."
-    elif reference in ("gold", "both") and not _has_gold(votes):
+    elif reference in ("gold", "both") and not has_gold(votes):
         msg = f"none of {votes.n_items:,} items has a gold label. Name their column (CLI: --gold COLUMN)."
     elif PUBLISHED in rules and not _has_published(votes):
         msg = f"none of {votes.n_items:,} items has a published label. Name their column (CLI: --published COLUMN)."
@@ -227,7 +231,7 @@ def _check_options(votes: Votes, rules: Sequence[Rule], reference: str, smoothin
         raise UsageError(msg)
 
 
-def _grade_consensus(votes: Votes, consensus: Consensus, grading: Grading, replicates: int, seed: int) -> Rows:
+def grade_consensus(votes: Votes, consensus: Consensus, grading: Grading, replicates: int, seed: int) -> Rows:
     """Grade the consensus itself: figures from every item's own p, how far they may be off from merged ones."""
     made = []
     for merged in (False, True):
@@ -242,7 +246,8 @@ def _grade_consensus(votes: Votes, consensus: Consensus, grading: Grading, repli
     return exact
 
 
-def _as_frame(rows: Rows) -> pl.DataFrame:
+def as_frame(rows: Rows) -> pl.DataFrame:
+    """Give the rows of an audit as a table; null where there is no figure."""
     import polars as pl
 
     frame = pl.DataFrame({one.name: getattr(rows, one.name) for one in fields(Rows)})
@@ -250,7 +255,8 @@ def _as_frame(rows: Rows) -> pl.DataFrame:
     return frame.with_columns(numbers, pl.col("n").cast(pl.Int64))
 
 
-def _rule_frame(rules: Sequence[Rule], cells: Cells, sums: CellSums, names: Names) -> pl.DataFrame:
+def rule_frame(rules: Sequence[Rule], cells: Cells, sums: CellSums, names: Names) -> pl.DataFrame:
+    """Say of every rule and question what the rule means, and on how many items it is silent or tied."""
     import polars as pl
 
     weight_c = sums.weight_cs[:, 0]

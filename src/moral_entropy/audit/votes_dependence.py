@@ -7,7 +7,7 @@ fits and the cells' sums; gives what the fitted specificities predict beside wha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -36,7 +36,13 @@ CURVE_VOTES = 10
 
 
 def any_rule_by_votes(
-    cells: Cells, sums: CellSums, members: Sequence[Membership], names: Names, *, mass: float = 0.9
+    cells: Cells,
+    sums: CellSums,
+    members: Sequence[Membership],
+    names: Names,
+    *,
+    mass: float = 0.9,
+    silence: Callable[[QuestionFit, int], Silence] | None = None,
 ) -> pl.DataFrame:
     """Give the any rule's false-positive rate by number of votes, predicted and observed.
 
@@ -50,6 +56,8 @@ def any_rule_by_votes(
         Of the questions and labels.
     mass
         Of the intervals.
+    silence
+        Gives the chances of silence of a fit and a label, where its votes are not at hand.
 
     Returns
     -------
@@ -65,7 +73,7 @@ def any_rule_by_votes(
         some = [member for member in members if member.fit.question == question]
         for t, target in enumerate(some[0].targets):
             cell_c = np.flatnonzero((cells.question_c == q) & (cells.label_c == target) & (cells.votes_c > 0))
-            fits = [_Silence(member.fit, target) for member in some]
+            fits = [(silence or Silence)(member.fit, target) for member in some]
             for votes in _vote_counts(cells.votes_c[cell_c]):
                 figures = _predicted(fits, votes) | _observed(cells, sums, cell_c, votes)
                 n = sums.weight_cs[cell_c[cells.votes_c[cell_c] == votes], 0].sum()
@@ -100,7 +108,7 @@ def _observed(cells: Cells, sums: CellSums, cell_c: Ints, votes: int) -> dict[st
     }
 
 
-def _predicted(fits: Sequence[_Silence], votes: int) -> dict[str, Floats]:
+def _predicted(fits: Sequence[Silence], votes: int) -> dict[str, Floats]:
     """Average over the fits of a question, by their items with that many votes; the curve by all their items."""
     curve_fs = np.array([fit.by_anyone(votes) for fit in fits])
     curve_s = np.average(curve_fs, axis=0, weights=[fit.n_items for fit in fits])
@@ -116,7 +124,7 @@ def _mean_first(value_s: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class _Silence:
+class Silence:
     """Chances that nobody votes for a label the item does not have. Axes: **s** draw, **a** annotator, true **k**."""
 
     fit: QuestionFit
@@ -162,17 +170,24 @@ class _Silence:
 
     def by_voters(self, votes: int) -> tuple[Floats, float] | None:
         """Mean chance of silence from those who voted on the items with that many votes, and how many there are."""
-        patterns = self.fit.patterns
-        row_r = np.flatnonzero((np.diff(patterns.start_r) == votes) & (patterns.weight_r > 0))
+        weight_r, row_r = self.fit.patterns.weight_r, self.rows_with(votes)
         if not len(row_r):
             return None
-        weight = float(patterns.weight_r[row_r].sum())
         some_r = row_r[:: -(-len(row_r) // MAX_ROWS)]
-        product_skr = np.ones((*self.among_sk.shape, len(some_r)))
-        for voter_r in self._voters(some_r, votes):
+        mean_s = np.average(self.of_rows(some_r, votes), axis=1, weights=weight_r[some_r])
+        return mean_s, float(weight_r[row_r].sum())
+
+    def rows_with(self, votes: int) -> Ints:
+        """Find the rows of that many votes."""
+        patterns = self.fit.patterns
+        return np.flatnonzero((np.diff(patterns.start_r) == votes) & (patterns.weight_r > 0))
+
+    def of_rows(self, row_r: Ints, votes: int) -> Floats:
+        """Chance of silence from those who voted on some rows of that many votes: `silent_sr`."""
+        product_skr = np.ones((*self.among_sk.shape, len(row_r)))
+        for voter_r in self._voters(row_r, votes):
             product_skr *= self.silent_ska[:, :, voter_r]
-        silent_sr = np.einsum("sk,skr->sr", self.among_sk, product_skr)
-        return np.average(silent_sr, axis=1, weights=patterns.weight_r[some_r]), weight
+        return np.asarray(np.einsum("sk,skr->sr", self.among_sk, product_skr))
 
     def _voters(self, row_r: Ints, votes: int) -> Iterator[Ints]:
         patterns = self.fit.patterns

@@ -10,10 +10,18 @@ from typer import Argument, Context, Option
 from moral_entropy.cli.audit_flags import FitFlags, GradeFlags, PriorFlags, VoteFlags
 from moral_entropy.cli.flags import spread
 
+CLUSTER = "Cluster"
+
 Source = Annotated[str, Argument(metavar="VOTES", help="CSV, TSV, Parquet, JSON or JSON Lines; also gzipped.")]
 Out = Annotated[str, Option("--out", "-o", metavar="RUN", help="The run folder to write.")]
 Force = Annotated[bool, Option("--force", help="Replace an earlier run folder.")]
 NoReport = Annotated[bool, Option("--no-report", help="Leave report.html out.")]
+Cluster = Annotated[
+    str | None, Option(metavar="ADDRESS", help="Dask scheduler, as tcp://host:8786, or local.", rich_help_panel=CLUSTER)
+]
+PartRows = Annotated[
+    int | None, Option(min=1, metavar="N", help="Rows a part on a cluster, about.", rich_help_panel=CLUSTER)
+]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Print only warnings and errors.")]
 Debug = Annotated[bool, Option("--debug", help="Show the traceback of an error.")]
 
@@ -27,6 +35,8 @@ def audit(
     priors: PriorFlags,
     fit: FitFlags,
     grade: GradeFlags,
+    cluster: Cluster = None,
+    part_rows: PartRows = None,
     no_report: NoReport = False,
     force: Force = False,
     quiet: Quiet = False,
@@ -45,6 +55,11 @@ def audit(
 
     options = AuditOptions(read_options, prior_options, fit_options, grade_options, fit.fit_by, not no_report)
     command = shlex.join(["moral-entropy", *(context.obj or [])])
+    if cluster is not None:
+        from moral_entropy.cli.cluster import audit_on_cluster
+
+        audit_on_cluster(cluster, source, out, options, force=force, command=command, quiet=quiet, part_rows=part_rows)
+        return
     with Bars(hidden=quiet) as progress:
         run = run_audit(source, out, options, force=force, command=command, progress=progress)
     if not quiet:

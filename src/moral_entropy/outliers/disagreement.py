@@ -75,6 +75,11 @@ def disagreement_with_others(ballot: Ballot, *, anonymous: bool = False) -> Floa
     >>> disagreement_with_others(ballot).tolist()
     [0.5, 0.5, 1.0]
     """
+    return share_of(*votes_against_others(ballot, anonymous=anonymous))
+
+
+def votes_against_others(ballot: Ballot, *, anonymous: bool = False) -> tuple[Floats, Floats]:
+    """Count each annotator's votes against the majority of the others, and those on items others voted on."""
     differing_a, heard_a = np.zeros(ballot.n_annotators), np.zeros(ballot.n_annotators)
     for item_v, code_v, counts_ik, weight_v in _chunks(ballot):
         others_vk = _without_own(counts_ik[item_v], item_v, code_v, anonymous)
@@ -83,7 +88,7 @@ def disagreement_with_others(ballot: Ballot, *, anonymous: bool = False) -> Floa
         heard_v = weight_v * (others_vk.sum(axis=1) > 0)
         differing_a += _by_annotator(ballot, code_v, heard_v * (1.0 - with_top_v))
         heard_a += _by_annotator(ballot, code_v, heard_v)
-    return share_of(differing_a, heard_a)
+    return differing_a, heard_a
 
 
 def _without_own(counts_vk: Ints, item_v: Ints, code_v: Ints, anonymous: bool) -> Ints:

@@ -70,15 +70,15 @@ def find_outliers(consensus: Consensus, parts: EntropyParts | None = None, *, ad
     parts = parts or decompose_entropy(consensus)
     votes, rows, agreement, summaries = consensus.votes, Rows(), [], []
     corpus = Corpus(votes)
-    questions = list(_by_question(consensus, parts))
+    questions = list(by_question(consensus, parts))
     for done, (fits, some) in enumerate(questions):
         scores = score_items(votes, fits, some)
-        _add_items(rows, votes, scores)
+        add_items(rows, votes, scores)
         _add_words(rows, corpus, scores)
         agreement += _agreement_rows(consensus, scores, np.concatenate([fit.ballot.count_i for fit in fits]))
         described = [describe_annotators(f, interval=consensus.interval, anonymous=votes.anonymous) for f in fits]
-        summary = pl.concat([_summary(votes, *pair) for pair in zip(fits, described, strict=True)])
-        _add_annotators(rows, fits[0].question, summary)
+        summary = pl.concat([summary_frame(votes, *pair) for pair in zip(fits, described, strict=True)])
+        add_annotators(rows, fits[0].question, summary)
         summaries.append(summary)
         advance((done + 1) / len(questions))
     return Outliers(
@@ -88,7 +88,7 @@ def find_outliers(consensus: Consensus, parts: EntropyParts | None = None, *, ad
     )
 
 
-def _by_question(consensus: Consensus, parts: EntropyParts) -> Iterator[tuple[list[QuestionFit], EntropyParts]]:
+def by_question(consensus: Consensus, parts: EntropyParts) -> Iterator[tuple[list[QuestionFit], EntropyParts]]:
     """Give the fits of each question, and the entropies of their items."""
     ends = np.cumsum([0, *(fit.ballot.n_items for fit in consensus.fits)])
     for question in dict.fromkeys(fit.question for fit in consensus.fits):
@@ -99,7 +99,8 @@ def _by_question(consensus: Consensus, parts: EntropyParts) -> Iterator[tuple[li
         yield [consensus.fits[f] for f in at], some
 
 
-def _add_items(rows: Rows, votes: Votes, scores: ItemScores) -> None:
+def add_items(rows: Rows, votes: Votes, scores: ItemScores) -> None:
+    """Add every ranking of the items of a question."""
     for ranked in rank_items(scores, votes.domains):
         names = votes.items.gather(scores.item_i[ranked.at_n]).cast(pl.String).to_list()
         score_n = scores.score_ri[ranked.ranking][ranked.at_n].tolist()
@@ -126,7 +127,8 @@ def _agreement_rows(consensus: Consensus, scores: ItemScores, weight_i: Floats) 
     return found
 
 
-def _summary(votes: Votes, fit: QuestionFit, figures: AnnotatorFigures) -> pl.DataFrame:
+def summary_frame(votes: Votes, fit: QuestionFit, figures: AnnotatorFigures) -> pl.DataFrame:
+    """Give the annotators of a fit with their figures and roles, as rows of annotator_summary."""
     ballot = fit.ballot
     bounds = {
         f"{name}{end}": getattr(getattr(figures, name), f"{kind}_a")
@@ -148,7 +150,7 @@ def _summary(votes: Votes, fit: QuestionFit, figures: AnnotatorFigures) -> pl.Da
     return pl.DataFrame(columns, schema=schema).fill_nan(None)
 
 
-def _add_annotators(rows: Rows, question: str, summary: pl.DataFrame) -> None:
+def add_annotators(rows: Rows, question: str, summary: pl.DataFrame) -> None:
     """Add the annotators at odds with the others, and those who know least; those with few votes last."""
     few = pl.col("role") == "few votes"
     rankings: Sequence[tuple[str, str, bool]] = (

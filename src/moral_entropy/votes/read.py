@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from moral_entropy.progress import Advance, bar
+from moral_entropy.progress import Advance, bar, ignore
 from moral_entropy.votes.build import build_ballots
 from moral_entropy.votes.columns import find_columns
 from moral_entropy.votes.counted import read_counted
@@ -133,7 +133,7 @@ def read_votes(
     )  # fmt: skip
     with bar("reading") as advance:
         opened, options = _open(source, options)
-        return _read(opened, options, advance)
+        return read_source(opened, options, advance)
 
 
 def _listed(names: Sequence[str] | None) -> tuple[str, ...]:
@@ -147,7 +147,8 @@ def _open(source: Any, options: Options) -> tuple[Source, Options]:
     return open_source(source), replace(options, layout=options.table_layout)
 
 
-def _read(source: Source, options: Options, advance: Advance) -> Votes:
+def read_source(source: Source, options: Options, advance: Advance = ignore) -> Votes:
+    """Read votes from an opened table, as `read_votes` does."""
     tally = Tally(dict(source.dropped), list(source.notes))
     advance(0.1)
     shape = choose_layout(source, find_columns(source.columns, options, source.name), options, tally)

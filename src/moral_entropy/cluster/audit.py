@@ -1,0 +1,278 @@
+"""The run on a cluster: files of votes in, the run folder of one machine out.
+
+`run_cluster_audit` does what `moral-entropy audit --cluster` does, and prints nothing. What needs all items in one
+place is left out and said so: the rankings of words, and the checks of the posterior.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from moral_entropy.audit.table import AuditTable
+from moral_entropy.cluster.crew import Crew
+from moral_entropy.cluster.exchange import exchange, load_slices
+from moral_entropy.cluster.files import ROWS_AT_ONCE, hash_files, open_table
+from moral_entropy.cluster.fit import Found, checked_settings, fit_parts, send_found
+from moral_entropy.cluster.grade import condense, grade_parts
+from moral_entropy.cluster.judged import entropy_sums, judge_part
+from moral_entropy.cluster.kinds import Kinds, add_kinds, kinds_of_part, votes_of_kinds
+from moral_entropy.cluster.outliers import disagreements_of_part, find_outliers_in_parts
+from moral_entropy.cluster.specimens import (
+    Tallied,
+    add_tallies,
+    finish_part,
+    gather_specimens,
+    read_part,
+    read_template,
+    reader_for,
+    tally_part,
+)
+from moral_entropy.cluster.write import write_annotators, write_entropy, write_items
+from moral_entropy.consensus.priors import Priors
+from moral_entropy.consensus.result import Consensus
+from moral_entropy.consensus.settings import Settings
+from moral_entropy.consensus.warn import warn_about_fit
+from moral_entropy.pipeline.audit import Progress, Stopwatch, write_audit, write_outliers
+from moral_entropy.pipeline.facts import manifest_facts
+from moral_entropy.pipeline.options import AuditOptions
+from moral_entropy.pipeline.priors import check_priors, priors_for
+from moral_entropy.pipeline.summary import FitLine
+from moral_entropy.pipeline.warned import collected, messages
+from moral_entropy.report.html import write_report
+from moral_entropy.runs.folder import writing
+from moral_entropy.runs.manifest import write_manifest
+from moral_entropy.votes.options import Options
+from moral_entropy.votes.table import Floats, Votes
+
+if TYPE_CHECKING:
+    from distributed import Future
+
+LEFT_OUT = "on a cluster the words of texts are not ranked, and the posterior is not checked (validation.parquet)."
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterRun:
+    """A finished run.
+
+    Parameters
+    ----------
+    path
+        The run folder.
+    lines
+        A line per fit.
+    audit
+        What the audit of rules found.
+    manifest
+        As written.
+    """
+
+    path: Path
+    lines: Sequence[FitLine]
+    audit: AuditTable
+    manifest: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """What is known here of votes that lie with the workers.
+
+    Parameters
+    ----------
+    parts
+        The parts.
+    votes
+        An item a kind.
+    kinds
+        Of every ballot's items.
+    tally
+        What was read.
+    item
+        Type of the items' ids.
+    texts
+        Whether items have texts.
+    """
+
+    parts: Sequence[Future[Any]]
+    votes: Votes
+    kinds: Sequence[Kinds]
+    tally: Tallied
+    item: pl.DataType
+    texts: bool
+
+
+def run_cluster_audit(
+    source: Any,
+    out: str | Path,
+    crew: Crew,
+    options: AuditOptions | None = None,
+    *,
+    force: bool = False,
+    command: str = "",
+    progress: Progress | None = None,
+    part_rows: int = ROWS_AT_ONCE,
+) -> ClusterRun:
+    """Read Parquet parts, fit the consensus, grade every rule, and write the run folder, with the workers of a cluster.
+
+    Parameters
+    ----------
+    source
+        Path or glob of Parquet files that every worker can read, or a list of them.
+    out
+        The run folder, on this machine; it appears when the run is complete, or not at all.
+    crew
+        The workers.
+    options, force, command, progress
+        As in `run_audit`.
+    part_rows
+        Rows a part, about.
+    """
+    options, progress, watch = options or AuditOptions(), progress or _silent, Stopwatch()
+    check_priors(options.priors)
+    settings = checked_settings(**{name: value for name, value in vars(options.fit).items() if value is not None})
+    with writing(out, force=force) as folder, collected() as caught:
+        with watch.timing("read"):
+            progress("reading", 0.0)
+            gathered = gather_votes(crew, source, options, settings, part_rows)
+        with watch.timing("fit"):
+            priors = priors_for(gathered.votes, options.priors)
+            found = fit_parts(crew, gathered.parts, gathered.votes, priors, settings, progress)
+            consensus, judged = _judge(crew, gathered, found, priors, settings)
+        with watch.timing("audit"):
+            audit = grade_parts(crew, judged, consensus, found, gathered.kinds, options.grade)
+        with watch.timing("outliers"):
+            counted = crew.total(crew.each(disagreements_of_part, judged))
+            outliers = find_outliers_in_parts(crew, judged, consensus, gathered.kinds, counted)
+        with watch.timing("write"):
+            sums = crew.total(crew.each(entropy_sums, judged))
+            _write_items(folder, crew, judged, consensus, gathered, progress)
+            write_annotators(folder, consensus, [share_a for share_a, *_ in counted])
+            write_entropy(folder, consensus, sums)
+            write_audit(folder, audit)
+            write_outliers(folder, outliers)
+        facts = {"command": command, "warnings": messages(caught), "seconds": watch.seconds}
+        manifest = _manifest(crew, consensus, gathered, options, facts) | {"advice": audit.advice.text}
+        write_manifest(folder, manifest)
+        if options.report:
+            with watch.timing("report"):
+                progress("report", 0.0)
+                write_report(folder)
+            manifest["seconds"] = watch.rounded
+            write_manifest(folder, manifest)
+    return ClusterRun(Path(out), fit_lines_of(consensus, sums), audit, manifest)
+
+
+def gather_votes(crew: Crew, source: Any, options: AuditOptions, settings: Settings, part_rows: int) -> Gathered:
+    """Have the workers read all votes, by item; learn here what they have in common."""
+    read = _portable(options.read, options.fit_by)
+    table = open_table(source, read, part_rows)
+    digest = crew.ask(hash_files, table.paths)
+    reader = reader_for(table, read, options.fit_by)
+    loaded = load_slices(crew, table)
+    specimens = gather_specimens(crew, loaded, reader)
+    template = read_template(specimens, reader)
+    rows = exchange(crew, table, loaded, max(crew.n_threads, -(-table.rows // part_rows)))
+    sent = crew.send(specimens)
+    parts = [crew.ask(read_part, one, sent, reader) for one in rows]
+    tally = add_tallies(crew.fetch_all(crew.each(tally_part, parts)), template.reading, crew.fetch(digest))
+    votes_ba = crew.ask(_same, tally.votes_ba)
+    parts = crew.each(finish_part, parts, votes_ba, settings.use_gold)
+    by_part = crew.fetch_all(crew.each(kinds_of_part, parts))
+    kinds = [add_kinds(several) for several in zip(*by_part, strict=True)]
+    votes = replace(votes_of_kinds(template, kinds, tally.votes_ba), reading=_remarked(tally))
+    item = crew.fetch(crew.ask(_item_type, parts[0]))
+    return Gathered(parts, votes, kinds, tally, item, reader.text is not None or table.found.get("text") is not None)
+
+
+def _portable(options: Options, fit_by: str | None) -> Options:
+    """Read files of options here, as workers may not have them."""
+    if isinstance(options.labels, str | Path) and Path(options.labels).is_file():
+        options = replace(options, labels=tomllib.loads(Path(options.labels).read_text(encoding="utf-8")))
+    return options if fit_by is None else replace(options, keep=(fit_by,))
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _item_type(part: Any) -> pl.DataType:
+    dtype: pl.DataType = part.votes.items.dtype
+    return dtype
+
+
+def _remarked(tally: Tallied) -> Any:
+    return replace(tally.reading, notes=(*tally.reading.notes, LEFT_OUT))
+
+
+def _judge(
+    crew: Crew, gathered: Gathered, found: Sequence[Found], priors: Priors, settings: Settings
+) -> tuple[Consensus, list[Future[Any]]]:
+    """Have the workers judge their items; give the consensus on kinds of items here."""
+    consensus = condense(Consensus(gathered.votes, (), priors, settings.seed, settings.interval), found)
+    for fit, one in zip(consensus.fits, found, strict=True):
+        warn_about_fit(fit, gathered.votes, one.rival)
+    sent = [send_found(crew, one) for one in found]
+    return consensus, [crew.ask(judge_part, part, priors, settings, *sent) for part in gathered.parts]
+
+
+def _write_items(
+    folder: Path,
+    crew: Crew,
+    judged: Sequence[Future[Any]],
+    consensus: Consensus,
+    gathered: Gathered,
+    progress: Progress,
+) -> None:
+    def advance(share: float) -> None:
+        progress("writing", share)
+
+    write_items(folder, crew, judged, consensus, gathered.item, texts=gathered.texts, advance=advance)
+
+
+def _manifest(
+    crew: Crew, consensus: Consensus, gathered: Gathered, options: AuditOptions, facts: dict[str, Any]
+) -> dict[str, Any]:
+    manifest = manifest_facts(consensus, options, **facts)
+    tally = gathered.tally
+    counts = {"items": tally.n_items, "items_without_votes": tally.n_voiceless, "votes": sum(tally.votes_b)}
+    manifest |= counts
+    for b, question in enumerate(manifest["questions"]):
+        question["items"], question["votes"] = tally.items_b[b], tally.votes_b[b]
+        question["items_without_votes"] = tally.voiceless_b[b]
+    manifest["cluster"] = {"parts": len(gathered.parts), "threads": crew.n_threads}
+    return manifest
+
+
+def fit_lines_of(consensus: Consensus, sums: Sequence[Floats]) -> list[FitLine]:
+    """Give a line per fit, from sums over parts: see `entropy_sums`."""
+    lines = []
+    for fit, sum_df in zip(consensus.fits, sums, strict=True):
+        _, weight, *totals = sum_df.sum(axis=0).tolist()
+        entropy, aleatoric, epistemic, uncertain = (total / weight for total in totals)
+        ballot = fit.ballot
+        label = ballot.positive if ballot.n_labels == 2 else int(np.argmax(fit.prevalence_k))
+        lines.append(
+            FitLine(
+                question=ballot.question,
+                part=ballot.part,
+                n_items=weight,
+                label=ballot.labels[label],
+                prevalence=float(fit.prevalence_k[label]),
+                entropy=entropy,
+                aleatoric=aleatoric,
+                epistemic=epistemic,
+                uncertain=uncertain,
+                converged=fit.climb.converged,
+            )
+        )
+    return lines
+
+
+def _silent(_stage: str, _share: float) -> None:
+    """Take progress and say nothing."""

@@ -1,0 +1,255 @@
+"""Crew: the workers of a Dask cluster, what they are asked, and what happens when they are gone.
+
+Work is plain functions of a part; results are kept where they are made, added up in a fixed order, or fetched. Every
+task can be done again from what it was given, so that the loss of a worker changes no digit.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import numpy as np
+
+from moral_entropy import __version__
+from moral_entropy.errors import ClusterError, MissingExtraError, MoralEntropyError
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+LOCAL = "local"
+"""The address that stands for a cluster on this machine."""
+
+FAN_IN = 8
+"""Sums added up in one task."""
+
+BYTES_AT_ONCE = 4_000_000
+"""Bytes that travel in one task at most; Dask warns of more than 10 million."""
+
+PATIENCE = 60.0
+"""Seconds without any worker, or without the scheduler, after which a run gives up."""
+
+CONNECT = 10.0
+"""Seconds to wait for a scheduler to answer."""
+
+POLL = 2.0
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Crew]:
+    """Connect to a scheduler, or start workers on this machine; let go of them at the end.
+
+    Parameters
+    ----------
+    address
+        Such as "tcp://scheduler:8786", or "local" for one worker a core on this machine.
+    """
+    _need_dask()
+    _hush()
+    with _local_scheduler() if address == LOCAL else _same(address) as where, _client(where) as client:
+        crew = Crew(client)
+        crew.greet()
+        yield crew
+
+
+def _need_dask() -> None:
+    try:
+        import distributed  # noqa: F401
+    except ImportError as error:
+        msg = "a cluster needs Dask distributed"
+        raise MissingExtraError(msg, "cluster") from error
+
+
+def _hush() -> None:
+    """Keep Dask's log off the screen: the run goes on after the loss of a worker, or ends with an error of its own."""
+    import distributed  # noqa: F401
+
+    for name in ("distributed", *filter(lambda name: name.startswith("distributed."), logging.root.manager.loggerDict)):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+@contextmanager
+def _same(address: str) -> Iterator[str]:
+    yield address
+
+
+@contextmanager
+def _local_scheduler() -> Iterator[str]:
+    from distributed import LocalCluster
+
+    from moral_entropy.consensus.model import available_cores
+
+    with LocalCluster(
+        n_workers=available_cores(), threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+    ) as cluster:
+        yield str(cluster.scheduler_address)
+
+
+@contextmanager
+def _client(address: str) -> Iterator[Client]:
+    from distributed import Client
+
+    try:
+        client = Client(address, timeout=CONNECT, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        msg = (
+            f"no Dask scheduler answers at {address!r}. Start one with: dask scheduler, and workers with: "
+            "dask worker tcp://HOST:8786; or use this machine's cores: --cluster local."
+        )
+        raise ClusterError(msg) from error
+    try:
+        yield client
+    finally:
+        client.close(timeout=CONNECT)
+
+
+def worker_version() -> str:
+    """Give the version of this package where it runs."""
+    return __version__
+
+
+@dataclass(frozen=True, eq=False)
+class Crew:
+    """The workers, by way of a client.
+
+    Parameters
+    ----------
+    client
+        A connected Dask client.
+    patience
+        Seconds without any worker or scheduler after which to give up.
+    address
+        Where the scheduler is, or was.
+    """
+
+    client: Client
+    patience: float = PATIENCE
+
+    address: str = field(init=False, default="?")
+
+    def __post_init__(self) -> None:
+        """Note where the scheduler is: once it is gone, the client no longer knows."""
+        scheduler = getattr(self.client, "scheduler", None)
+        if scheduler is not None:
+            object.__setattr__(self, "address", str(scheduler.address))
+
+    @property
+    def n_threads(self) -> int:
+        """Tasks the workers can do at once."""
+        return max(1, int(sum(self.client.nthreads().values())))
+
+    def greet(self) -> None:
+        """Wait for the first worker, and make sure that it has the same version of this package."""
+        there = self.fetch(self.ask(worker_version))
+        if there != __version__:
+            msg = f"the workers have moral-entropy {there}, this machine has {__version__}. Install the same on both."
+            raise ClusterError(msg)
+
+    def ask(self, work: Callable[..., Any], *given: Any) -> Future[Any]:
+        """Have one thing done, some time, somewhere; what is given may be the result of another task."""
+        return self.client.submit(work, *given, key=f"{work.__name__}-{uuid4().hex}", pure=False)
+
+    def each(self, work: Callable[..., Any], parts: Sequence[Future[Any]], *given: Any) -> list[Future[Any]]:
+        """Have the same done with every part."""
+        return [self.ask(work, part, *given) for part in parts]
+
+    def send(self, value: Any) -> Any:
+        """Make something large known to all workers: sent once, kept until it is let go, and never lost."""
+        if isinstance(value, np.ndarray) and value.nbytes > BYTES_AT_ONCE:
+            rows = max(1, int(len(value) * BYTES_AT_ONCE / value.nbytes))
+            blocks = [self.ask(_same_value, value[at : at + rows]) for at in range(0, len(value), rows)]
+            return self.ask(_joined, *blocks)
+        return self.ask(_same_value, value)
+
+    def total(self, addends: Sequence[Future[Any]]) -> Any:
+        """Add up results, which may be arrays or tuples of them, on the workers and in a fixed order."""
+        level = list(addends)
+        while len(level) > 1:
+            level = [self.ask(_added, *level[at : at + FAN_IN]) for at in range(0, len(level), FAN_IN)]
+        return self.fetch(level[0])
+
+    def fetch(self, future: Future[Any]) -> Any:
+        """Wait for a result, for as long as there is anybody who could give it."""
+        absent_since = None
+        while True:
+            try:
+                return future.result(timeout=POLL)
+            except TimeoutError:
+                absent_since = (absent_since or time.monotonic()) if self._deserted() else None
+                if absent_since is not None and time.monotonic() - absent_since > self.patience:
+                    raise self._gone() from None
+            except MoralEntropyError:
+                raise
+            except Exception as error:
+                raise self._explained(error) from error
+
+    def fetch_all(self, futures: Sequence[Future[Any]]) -> list[Any]:
+        """Wait for several results."""
+        return [self.fetch(future) for future in futures]
+
+    def in_order(self, work: Callable[..., Any], parts: Sequence[Future[Any]], *given: Any) -> Iterator[Any]:
+        """Give the results part by part, a few being made ahead: never are all of them held here."""
+        ahead = 2 * self.n_threads
+        asked = self.each(work, parts[:ahead], *given)
+        for at in range(len(parts)):
+            yield self.fetch(asked.pop(0))
+            asked += self.each(work, parts[at + ahead : at + ahead + 1], *given)
+
+    def _deserted(self) -> bool:
+        if self.client.status != "running":
+            return True
+        try:
+            return not self.client.scheduler_info(n_workers=-1)["workers"]
+        except Exception:
+            return True
+
+    def _gone(self) -> ClusterError:
+        msg = (
+            f"the Dask cluster at {self.address} is gone: for {self.patience:.0f} s there was no scheduler or no "
+            "worker. Nothing was written. Start it again, and run the same command."
+        )
+        return ClusterError(msg)
+
+    def _explained(self, error: Exception) -> Exception:
+        from asyncio import CancelledError as LoopCancelled
+        from concurrent.futures import CancelledError
+
+        from distributed import KilledWorker
+        from distributed.comm.core import CommClosedError
+
+        if isinstance(error, KilledWorker):
+            msg = (
+                f"{error.allowed_failures + 1} workers in a row died of the same part, for want of memory most likely: "
+                f"{error.last_worker.address if error.last_worker else '?'} was the last. Give workers more memory, or "
+                "make parts smaller (--part-rows)."
+            )
+            return ClusterError(msg)
+        if isinstance(error, CancelledError | LoopCancelled | CommClosedError | OSError):
+            msg = (
+                f"the Dask scheduler at {self.address} is gone ({type(error).__name__}). Nothing was written. "
+                "Start it again, and run the same command."
+            )
+            return ClusterError(msg)
+        return error
+
+
+def _same_value(value: Any) -> Any:
+    return value
+
+
+def _joined(*blocks: Any) -> Any:
+    return np.concatenate(blocks)
+
+
+def _added(first: Any, *others: Any) -> Any:
+    if isinstance(first, tuple):
+        return tuple(_added(*members) for members in zip(first, *others, strict=True))
+    total = np.array(first)
+    for other in others:
+        total += other
+    return total

@@ -1,0 +1,208 @@
+"""Parquet parts on disk or in an object store → slices of rows that one worker reads at a time.
+
+Knows which columns the reader will ask for, and nothing of what is in them.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.votes.columns import Found, find_columns, missing_column
+from moral_entropy.votes.options import Options
+from moral_entropy.votes.source import one_line
+from moral_entropy.votes.values import code_ids
+
+ROWS_AT_ONCE = 2_000_000
+"""Rows of a slice, and about those of a part."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Some consecutive rows of a file."""
+
+    path: str
+    first: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of votes in one or several files.
+
+    Parameters
+    ----------
+    name
+        What it is called in errors and in the manifest.
+    paths
+        Its files, in order.
+    slices
+        Its rows.
+    found
+        Which column plays which role.
+    columns
+        The columns to read.
+    """
+
+    name: str
+    paths: tuple[str, ...]
+    slices: tuple[Slice, ...]
+    found: Found
+    columns: tuple[str, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return sum(one.rows for one in self.slices)
+
+    @property
+    def item(self) -> str:
+        """The column of the items."""
+        return self.found.column["item"]
+
+
+def open_table(source: str | Path | Sequence[str | Path], options: Options, rows_at_once: int = ROWS_AT_ONCE) -> Table:
+    """Find the files of a table, and cut them into slices.
+
+    Parameters
+    ----------
+    source
+        A path or glob of Parquet files, such as "parts/*.parquet" or "s3://bucket/part-*.parquet", or a list of them.
+    options
+        How the votes shall be read.
+    rows_at_once
+        Rows a slice.
+    """
+    _refuse(options)
+    paths = _paths(source)
+    names, counts = _columns_and_rows(paths)
+    name = paths[0].rsplit("/", 1)[-1]
+    name = name if len(paths) == 1 else f"{name} … {paths[-1].rsplit('/', 1)[-1]}"
+    if not sum(counts):
+        msg = f"{name} has columns ({', '.join(names)}) but no rows."
+        raise VotesError(msg)
+    found = _roles(names, options, name)
+    slices = [
+        Slice(path, first, min(rows_at_once, rows - first))
+        for path, rows in zip(paths, counts, strict=True)
+        for first in range(0, rows, rows_at_once)
+    ]
+    return Table(name, tuple(paths), tuple(slices), found, _wanted(names, found, options))
+
+
+def _refuse(options: Options) -> None:
+    if options.gold_file is not None:
+        msg = "--gold-file is read on one machine. Join the gold labels to the votes, and name their column (--gold)."
+        raise UsageError(msg)
+    if options.format not in ("auto", "long") or options.layout == "wide":
+        msg = f"a cluster reads a row a vote, not {options.format if options.layout != 'wide' else 'a row an item'}."
+        raise UsageError(msg)
+
+
+def _paths(source: str | Path | Sequence[str | Path]) -> list[str]:
+    if not isinstance(source, str | Path):
+        return [str(path) for path in source]
+    if "://" in str(source):
+        import fsspec  # type: ignore[import-untyped,unused-ignore]
+
+        files, names = fsspec.core.url_to_fs(str(source))
+        found = [files.unstrip_protocol(name) for name in files.glob(names)]
+    elif glob.has_magic(str(source)):
+        found = glob.glob(str(source))  # noqa: PTH207
+    else:
+        found = [str(source)]
+    if not found:
+        msg = f"no file matches {str(source)!r}. Check the path and the folder you are in."
+        raise VotesError(msg)
+    return sorted(found)
+
+
+def _columns_and_rows(paths: Sequence[str]) -> tuple[list[str], list[int]]:
+    names: list[str] = []
+    rows = []
+    for path in paths:
+        try:
+            frame = pl.scan_parquet(path, glob=False)
+            found = frame.collect_schema().names()
+            rows.append(int(frame.select(pl.len()).collect().item()))
+        except (OSError, pl.exceptions.PolarsError) as error:
+            msg = f"{path} is no Parquet file that can be read: {one_line(error)}. A cluster reads Parquet only."
+            raise VotesError(msg) from error
+        if names and set(found) != set(names):
+            odd = sorted(set(found) ^ set(names))
+            msg = f"{path} and {paths[0]} have different columns. First: {odd[0]!r} is in one of them only."
+            raise VotesError(msg)
+        names = names or found
+    return names, rows
+
+
+def _roles(names: Sequence[str], options: Options, name: str) -> Found:
+    found = find_columns(names, options, name)
+    if not (found.get("annotator") or found.get("label") or options.multilabel or options.questions or options.counts):
+        msg = (
+            f"{name} has neither annotator nor label. A cluster reads a row a vote; a table with a column an annotator "
+            "is read on one machine. Name the columns (--annotator, --label)."
+        )
+        raise UsageError(msg)
+    counted = bool(options.counts) or options.of is not None
+    needed = {"item": True, "annotator": not options.anonymous, "label": not (options.questions or counted)}
+    for role, is_needed in needed.items():
+        if is_needed and found.get(role) is None:
+            raise missing_column(role, names, name)
+    return found
+
+
+def _wanted(names: Sequence[str], found: Found, options: Options) -> tuple[str, ...]:
+    asked = [*found.column.values(), *options.questions, *options.counts, *options.keep]
+    if isinstance(options.of, str):
+        asked.append(options.of)
+    for name in asked:
+        if name not in names:
+            msg = f"the votes have no column {name!r}. Found: {', '.join(names)}."
+            raise VotesError(msg)
+    return tuple(dict.fromkeys(asked))
+
+
+def load_slice(one: Slice, columns: Sequence[str], item: str) -> pl.DataFrame:
+    """Read some rows; items as integers or stripped text."""
+    try:
+        frame = pl.scan_parquet(one.path, glob=False).select(columns).slice(one.first, one.rows).collect()
+    except (OSError, pl.exceptions.PolarsError) as error:
+        msg = f"{one.path} is damaged, or workers cannot read it: {one_line(error)}."
+        raise VotesError(msg) from error
+    return frame.with_columns(_as_ids(frame.get_column(item)))
+
+
+def _as_ids(column: pl.Series) -> pl.Series:
+    ids = code_ids(column)
+    if column.dtype.is_float() and not ids.values.dtype.is_integer():
+        first = column.drop_nulls()[0]
+        msg = f"items ({column.name!r}) are fractions, such as {first}. Write ids as whole numbers or text."
+        raise VotesError(msg)
+    place = pl.Series(ids.code_r).cast(pl.Int64)
+    return ids.values.gather(place.set(place < 0, None)).alias(column.name)
+
+
+def hash_files(paths: Sequence[str]) -> str:
+    """Give the SHA-256 of the bytes of some files, one after the other."""
+    digest = hashlib.sha256()
+    for path in paths:
+        with _opened(path) as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def _opened(path: str) -> Any:
+    if "://" in path:
+        import fsspec  # type: ignore[import-untyped,unused-ignore]
+
+        return fsspec.open(path, "rb").open()
+    return Path(path).open("rb")

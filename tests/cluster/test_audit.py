@@ -1,0 +1,154 @@
+"""The run folder of a cluster against that of one machine: the same tables, row by row."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from cluster.here import Here
+from cluster.tables import assert_same_tables, vote_table, write_parts
+
+from moral_entropy.cluster.audit import run_cluster_audit
+from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.pipeline.audit import run_audit
+from moral_entropy.pipeline.options import AuditOptions, FitOptions, GradeOptions, PriorOptions
+from moral_entropy.votes.options import Options
+
+CHECKS = ("validation.parquet",)
+"""Tables that need all items in one place."""
+
+
+def options_of(*, read=None, draws=40, **others):
+    return AuditOptions(read=read or Options(), fit=FitOptions(draws=draws), report=False, **others)
+
+
+def audit_both(tmp_path, frame, options, *, crew=None, n_files=3, part_rows=900):
+    """Audit a table on one machine and in parts; give both manifests."""
+    source = write_parts(frame, tmp_path / "parts", n_files)
+    one = run_audit(source, tmp_path / "one", options)
+    many = run_cluster_audit(source, tmp_path / "many", crew or Here(), options, part_rows=part_rows)
+    assert_same_tables(tmp_path / "one", tmp_path / "many", atol=1e-8, without=CHECKS)
+    return one.manifest, many.manifest
+
+
+def assert_same_manifest(one, many):
+    """All that was read, and how every fit ended."""
+    for name in (
+        "input",
+        "columns",
+        "guessed",
+        "rows",
+        "dropped",
+        "items",
+        "items_without_votes",
+        "annotators",
+        "votes",
+    ):
+        assert many[name] == one[name], name
+    assert many["notes"][: len(one["notes"])] == one["notes"]
+    for found, expected in zip(many["questions"], one["questions"], strict=True):
+        same = ("question", "part", "labels", "positive", "items", "items_without_votes", "annotators", "votes")
+        assert {name: found[name] for name in same} == {name: expected[name] for name in same}
+        assert found["log_posterior"] == pytest.approx(expected["log_posterior"], rel=1e-8)
+
+
+def test_workers_write_the_run_folder_of_one_machine(tmp_path, crew):
+    one, many = audit_both(tmp_path, vote_table(700, 14, seed=1), options_of(), crew=crew)
+    assert_same_manifest(one, many)
+    assert many["cluster"]["parts"] > 2
+
+
+@pytest.mark.parametrize("part_rows", [500, 10**6])
+def test_any_number_of_parts_gives_the_same_tables(tmp_path, part_rows):
+    assert_same_manifest(
+        *audit_both(tmp_path, vote_table(500, 9, seed=2), options_of(), n_files=1, part_rows=part_rows)
+    )
+
+
+def test_more_than_two_labels(tmp_path):
+    frame = vote_table(400, 8, seed=3, labels=("anger", "joy", "none"), questions=("tone",))
+    assert_same_manifest(*audit_both(tmp_path, frame, options_of()))
+
+
+def test_items_fitted_by_a_column(tmp_path):
+    options = options_of(fit_by="wave", priors=PriorOptions(prevalence=(80.0, 20.0)))
+    one, many = audit_both(tmp_path, vote_table(500, 9, seed=4), options)
+    assert_same_manifest(one, many)
+    assert {question["part"] for question in many["questions"]} == {"first", "second"}
+
+
+def test_texts_published_labels_and_sets_of_labels(tmp_path):
+    rng = np.random.default_rng(5)
+    frame = vote_table(300, 7, seed=5, questions=("any",)).drop("question", "gold", "domain", "wave")
+    sets = ["care", "care,harm", "harm", "none"]
+    number_r = frame["item"].str.strip_prefix("item ").cast(pl.Int64).to_numpy()
+    frame = frame.with_columns(
+        label=pl.Series([sets[k] for k in rng.integers(4, size=frame.height)]),
+        text=pl.Series([f"words of {n}" for n in number_r]),
+        shipped=pl.Series([sets[n % 4] for n in number_r]),
+    )
+    # Words are ranked where all texts are: here there are too few to rank any.
+    one, many = audit_both(tmp_path, frame, options_of(read=Options(multilabel=",", published="shipped")))
+    assert_same_manifest(one, many)
+    assert (tmp_path / "many" / "texts.parquet").is_file()
+
+
+def test_integer_ids_in_files_sorted_by_item_need_no_exchange(tmp_path):
+    frame = vote_table(300, 6, seed=6).with_columns(pl.col("item").str.strip_prefix("item ").cast(pl.Int32))
+    frame = frame.sort("item")
+    source_rows = frame.height // 3
+    edge = frame["item"][source_rows]
+    files = [frame.filter(pl.col("item") < edge), frame.filter(pl.col("item") >= edge)]
+    (tmp_path / "parts").mkdir()
+    for n, file in enumerate(files):
+        file.write_parquet(tmp_path / "parts" / f"part-{n}.parquet")
+    source = str(tmp_path / "parts" / "*.parquet")
+    one = run_audit(source, tmp_path / "one", options_of())
+    many = run_cluster_audit(source, tmp_path / "many", Here(), options_of(), part_rows=10**6)
+    assert_same_tables(tmp_path / "one", tmp_path / "many", atol=1e-8, without=CHECKS)
+    assert_same_manifest(one.manifest, many.manifest)
+    assert pl.read_parquet(tmp_path / "many" / "items.parquet")["item"].dtype == pl.Int64
+
+
+def test_without_draws(tmp_path):
+    assert_same_manifest(*audit_both(tmp_path, vote_table(200, 6, seed=7), options_of(draws=0)))
+
+
+def test_the_first_of_repeated_votes_is_the_first_in_the_files(tmp_path):
+    frame = vote_table(200, 4, seed=8, questions=("care",))
+    again = frame.sample(fraction=0.2, seed=8).with_columns(label=pl.lit("yes"))
+    options = options_of(read=Options(on_repeat="first"))
+    assert_same_manifest(*audit_both(tmp_path, pl.concat([frame, again]), options))
+
+
+def test_the_report_is_written_from_the_run_folder(tmp_path):
+    source = write_parts(vote_table(150, 5, seed=9), tmp_path / "parts", 2)
+    options = AuditOptions(fit=FitOptions(draws=20))
+    run = run_cluster_audit(source, tmp_path / "run", Here(), options, part_rows=500)
+    assert (run.path / "report.html").stat().st_size > 10_000
+    assert json.loads((run.path / "manifest.json").read_text())["cluster"]["parts"] > 1
+
+
+def test_repeats_are_refused_wherever_they_lie(tmp_path):
+    frame = vote_table(100, 4, seed=10, questions=("care",))
+    source = write_parts(pl.concat([frame, frame.filter(pl.col("label").is_not_null()).head(1)]), tmp_path / "parts", 2)
+    with pytest.raises(VotesError, match=r"1 of .* repeat an"):
+        run_cluster_audit(source, tmp_path / "run", Here(), options_of(), part_rows=100)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (options_of(read=Options(gold_file="gold.csv")), "gold-file"),
+        (options_of(read=Options(layout="wide")), "a row a vote"),
+        (options_of(grade=GradeOptions(bootstrap=5)), "bootstrap"),
+    ],
+)
+def test_what_needs_one_machine_is_refused(tmp_path, options, words):
+    source = write_parts(vote_table(60, 4, seed=11), tmp_path / "parts", 2)
+    with pytest.raises(UsageError, match=words):
+        run_cluster_audit(source, tmp_path / "run", Here(), options, part_rows=100)
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,89 @@
+"""Workers and schedulers that die: the same answer, or a clear error and no run folder."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from cluster.processes import running
+from cluster.tables import assert_same_tables, vote_table, write_parts
+
+from moral_entropy.cluster.audit import run_cluster_audit
+from moral_entropy.cluster.crew import Crew, connected
+from moral_entropy.errors import ClusterError, MissingExtraError
+from moral_entropy.pipeline.audit import run_audit
+from moral_entropy.pipeline.options import AuditOptions, FitOptions
+
+OPTIONS = AuditOptions(fit=FitOptions(draws=30), report=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Fated(Crew):
+    """A crew to which something happens once a sum, or a table, has been asked for so often."""
+
+    happens: Any = None
+    sums: int | None = None
+    rows: int | None = None
+    seen: list[str] = field(default_factory=list)
+
+    def total(self, addends):
+        self._count("sum", self.sums)
+        return super().total(addends)
+
+    def in_order(self, work, parts, *given):
+        for made in super().in_order(work, parts, *given):
+            self._count("rows", self.rows)
+            yield made
+
+    def _count(self, what, fatal):
+        self.seen.append(what)
+        if self.seen.count(what) == fatal:
+            self.happens()
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("votes")
+    path = write_parts(vote_table(600, 10, seed=1), folder / "parts", 3)
+    run_audit(path, folder / "one", OPTIONS)
+    return path, folder / "one"
+
+
+@pytest.mark.parametrize("fate", [{"sums": 3}, {"rows": 2}], ids=["in mid-fit", "while files are written"])
+def test_a_killed_worker_changes_nothing(tmp_path, crew, processes, source, fate):
+    path, one = source
+    fated = Fated(crew.client, happens=processes.kill_worker, **fate)
+    processes.add_worker()
+    n_workers = len(processes.workers)
+    run_cluster_audit(path, tmp_path / "many", fated, OPTIONS, part_rows=900)
+    assert len(processes.workers) == n_workers - 1
+    assert_same_tables(one, tmp_path / "many", atol=1e-8, without=["validation.parquet"])
+
+
+def test_a_cluster_that_is_gone_is_an_error_and_leaves_nothing_behind(tmp_path, source, monkeypatch):
+    monkeypatch.setattr("moral_entropy.cluster.crew.CONNECT", 4.0)
+    path, _ = source
+    (tmp_path / "processes").mkdir()
+    with running(tmp_path / "processes", n_workers=1) as processes, connected(processes.address) as crew:
+        deserted = Fated(crew.client, patience=1.0, happens=processes.kill_worker, sums=2)
+        with pytest.raises(ClusterError, match="no worker"):
+            run_cluster_audit(path, tmp_path / "run" / "many", deserted, OPTIONS, part_rows=900)
+        processes.add_worker()
+        headless = Fated(crew.client, happens=processes.kill_scheduler, sums=2)
+        with pytest.raises(ClusterError, match=r"scheduler at tcp://.* is gone .* Nothing was written"):
+            run_cluster_audit(path, tmp_path / "run" / "many", headless, OPTIONS, part_rows=900)
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+def test_an_address_where_nobody_answers_is_an_error(monkeypatch):
+    monkeypatch.setattr("moral_entropy.cluster.crew.CONNECT", 0.5)
+    with pytest.raises(ClusterError, match="no Dask scheduler answers"), connected("tcp://127.0.0.1:9"):
+        pass
+
+
+def test_without_dask_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MissingExtraError, match=r"moral-entropy\[cluster\]"), connected("local"):
+        pass

@@ -1,0 +1,74 @@
+"""The log posterior in parts against the one on one machine, and against plain sums over items."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cluster.here import Here
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from support import log_posterior_of, plain_log_posterior, random_parameters, random_rows, vote_rows, votes_of
+
+from moral_entropy.cluster.parts import cut_votes, make_part
+from moral_entropy.cluster.posterior import SpreadLogPosterior, no_rows, size_of
+from moral_entropy.consensus import laplace
+from moral_entropy.consensus.priors import Priors
+
+
+def spread(votes, n_parts, *, use_gold=False):
+    """The log posterior of the first ballot, its items in several parts."""
+    crew, priors, ballot = Here(), Priors(), votes.ballots[0]
+    parts = [make_part(cut, use_gold) for cut in cut_votes(votes, n_parts)]
+    return SpreadLogPosterior(
+        no_rows(ballot),
+        priors.alpha_k(ballot) - 1,
+        priors.beta_akv(ballot, votes) - 1,
+        crew=crew,
+        parts=parts,
+        b=0,
+        sizes=[size_of(part, 0) for part in parts],
+    )
+
+
+@given(rows=vote_rows(), n_parts=st.integers(1, 9), seed=st.integers(0, 99))
+def test_passes_over_parts_add_up_to_the_pass_over_all(rows, n_parts, seed):
+    votes = votes_of(*rows)
+    at = random_parameters(np.random.default_rng(seed), votes.ballots[0].n_annotators, rows[1])
+    one, many = log_posterior_of(votes).expect(at), spread(votes, n_parts).expect(at)
+    assert_allclose(many.votes_akv, one.votes_akv, atol=1e-12)
+    assert_allclose(many.items_k, one.items_k, atol=1e-12)
+    assert_allclose(many.log_posterior, plain_log_posterior(votes, at, Priors()), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+@pytest.mark.parametrize("n_parts", [1, 4])
+def test_curvature_of_parts_adds_up(n_labels, n_parts):
+    rng = np.random.default_rng(5)
+    gold_i = np.where(np.arange(60) % 7 == 0, rng.integers(n_labels, size=60), -1)
+    votes = votes_of(random_rows(rng, 60, 5, n_labels), n_labels, gold_i=gold_i)
+    at = random_parameters(rng, 5, n_labels)
+    one, many = log_posterior_of(votes, use_gold=True), spread(votes, n_parts, use_gold=True)
+    assert_allclose(laplace.information(many, at), laplace.information(one, at), atol=1e-11)
+    whole, cut = laplace.krylov_gaussian(one, at), laplace.krylov_gaussian(many, at)
+    normal_ps = rng.standard_normal((one.n_parameters, 3))
+    assert_allclose(cut.step(normal_ps), whole.step(normal_ps), atol=1e-9)
+
+
+def test_scout_has_the_rows_that_one_machine_would_choose():
+    rng = np.random.default_rng(6)
+    votes = votes_of(random_rows(rng, 300, 12, 2, share=0.3))
+    one, many = log_posterior_of(votes), spread(votes, 5)
+    for most_votes in (10**6, 400):
+        expected, found = one.scout(most_votes).patterns, many.scout(most_votes).patterns
+        assert_array_equal(found.start_r, expected.start_r)
+        assert_array_equal(found.code_v, expected.code_v)
+        assert_array_equal(found.weight_r, expected.weight_r)
+
+
+def test_identical_items_of_different_parts_are_one_row_of_the_scout_again():
+    rows = [(item, annotator, (item + annotator) % 2) for item in range(200) for annotator in range(3)]
+    votes = votes_of(rows)
+    one, many = log_posterior_of(votes), spread(votes, 4)
+    assert many.n_votes > one.n_votes
+    assert_array_equal(many.scout(10**6).patterns.weight_r, one.patterns.weight_r)
