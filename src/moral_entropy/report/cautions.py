@@ -14,7 +14,7 @@ import polars as pl
 from moral_entropy.report.run import Run
 from moral_entropy.report.validation import MEANINGS, findings_in, unsaid_alarms
 from moral_entropy.validate.finding import Finding
-from moral_entropy.validate.verdict import SIDES, about
+from moral_entropy.validate.verdict import about, titled
 
 Severity = Literal["high", "medium", "low"]
 RANK: dict[str, int] = {"high": 0, "medium": 1, "low": 2}
@@ -236,7 +236,7 @@ def _validation(alarms: Sequence[Finding]) -> Iterator[Caution]:
         said = f"{about(worst)}: {worst.text.rstrip('.')}".removeprefix(": ")
         yield Caution(
             "high" if worst.level == "bad" else "medium",
-            f"{SIDES.get(side, side).capitalize()}: {said}" + (f" (and {more:,} more like it)" if more else ""),
+            f"{titled(side)}: {said}" + (f" (and {more:,} more like it)" if more else ""),
             MEANINGS.get(side, "A check of the posterior raised doubt."),
             "See “Is the yardstick straight?” below for all findings and what they concern.",
         )

@@ -13,7 +13,7 @@ from typing import Any
 from moral_entropy.report.run import Run
 from moral_entropy.validate.alarms import RANK
 from moral_entropy.validate.finding import Finding
-from moral_entropy.validate.verdict import SIDES, about, is_thorough, verdict, worst_level
+from moral_entropy.validate.verdict import SIDES, about, is_thorough, titled, verdict, worst_level
 
 MOST_ROWS = 40
 """Findings shown of one side; the rest is counted."""
@@ -84,7 +84,7 @@ def unsaid_alarms(found: Sequence[Finding]) -> dict[str, list[Finding]]:
 def _side(side: str, found: Sequence[Finding]) -> dict[str, Any]:
     ordered = sorted(found, key=lambda finding: RANK[finding.level])
     return {
-        "title": SIDES.get(side, side).capitalize(),
+        "title": titled(side),
         "meaning": MEANINGS.get(side, ""),
         "level": worst_level(found),
         "rows": [_row(finding) for finding in ordered[:MOST_ROWS]],

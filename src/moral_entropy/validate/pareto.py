@@ -30,8 +30,8 @@ USABLE = 0.7
 """Pareto-k up to which reweighted draws can be relied on."""
 
 HOPELESS, BY_ROOT = 1.25, 0.15
-"""Pareto-k beyond which a fit is doubted: more than clean corpora reach (1.16 in 200 of 17 parameters, 1.11 in 300 others
-of 17 to 41), and this much for a root of a parameter.
+"""Pareto-k beyond which a fit is doubted: more than clean corpora reach (1.16 in 200 of 17 parameters, 1.11 in 300
+others of 17 to 41), and this much for a root of a parameter.
 
 Small mismatches of many parameters add up: log ratios spread as the root of their number, and k with them. Held
 against NUTS, k of up to 0.14 a root came with a mean p within 0.012 of the sampled one (the three twins in the

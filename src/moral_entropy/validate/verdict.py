@@ -68,6 +68,18 @@ def worst_level(findings: Iterable[Finding]) -> Level:
     return min((finding.level for finding in findings), key=RANK.__getitem__, default="info")
 
 
+def titled(side: str) -> str:
+    """Name a side as a title.
+
+    Examples
+    --------
+    >>> titled("nuts"), titled("laplace")
+    ('Sampling by NUTS', 'The Gaussian around the mode')
+    """
+    name = SIDES.get(side, side)
+    return f"{name[0].upper()}{name[1:]}"
+
+
 def about(finding: Finding) -> str:
     """Name what a finding concerns: question, part, domain, and whom.
 
