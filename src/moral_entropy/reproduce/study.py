@@ -24,6 +24,7 @@ from moral_entropy.reproduce.figures import as_frame, corpora_figures, counted_f
 from moral_entropy.reproduce.grading import grade_rules
 from moral_entropy.reproduce.pages import comparison_tables, to_html, to_markdown
 from moral_entropy.reproduce.published import CORPORA, read_published
+from moral_entropy.reproduce.soft_labels import soft_label_figures
 from moral_entropy.reproduce.sources import Inputs, load_votes
 from moral_entropy.reproduce.together import any_foundation
 from moral_entropy.runs.folder import writing
@@ -54,12 +55,20 @@ class StudyOptions:
         Of the Laplace approximation; "paper" is the one without the change of variables.
     threads
         At most this many.
+    soft_labels
+        Run folder of MFTC with a study of targets in it, for the paper's table of soft labels.
     """
 
     draws: int = 1_000
     seed: int = 0
     coordinates: str = "paper"
     threads: int | None = None
+    soft_labels: str | None = None
+
+    @property
+    def of_fit(self) -> dict[str, Any]:
+        """Those that are keywords of `fit`."""
+        return {name: value for name, value in asdict(self).items() if name != "soft_labels"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +173,7 @@ def _fit(name: str, votes: Votes, options: StudyOptions, progress: Progress) -> 
     def advance(_stage: str, share: float) -> None:
         progress(f"fit {name}", share)
 
-    return fit(votes, priors=priors_for(votes, PRIORS), **asdict(options), progress=advance)
+    return fit(votes, priors=priors_for(votes, PRIORS), **options.of_fit, progress=advance)
 
 
 def _figures(fits: Fits, options: StudyOptions, progress: Progress) -> pl.DataFrame:
@@ -181,6 +190,7 @@ def _figures(fits: Fits, options: StudyOptions, progress: Progress) -> pl.DataFr
         *entropy_figures(fits.foundations),
         *counted_figures(graded[0]),
         *(figure for name, votes in fits.votes.items() for figure in dissent_figures(name, votes)),
+        *(soft_label_figures(options.soft_labels) if options.soft_labels else ()),
     ]
     return pl.concat([as_frame(others), *graded])
 

@@ -1,0 +1,213 @@
+"""Items → those to train on, to stop by, and to test on; never the same text on two sides.
+
+A text's side is decided by a hash of the text itself and a seed, so that another item more, or another order, moves
+nobody else. Knows nothing of votes, targets or models.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moral_entropy.errors import TrainError, UsageError
+from moral_entropy.votes.table import Floats, Ints
+
+KINDS = ("items", "domains", "leave-domain-out")
+TEST, VALIDATION = 0.2, 0.1
+"""Share of the texts to test on, and to stop training by."""
+
+FEWEST = 40
+"""A domain with fewer different texts is not split on its own."""
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Three sides of some items, by position, ascending.
+
+    Parameters
+    ----------
+    name
+        "items", the domain it lies within, or "without …" for the domain that is tested.
+    train_i, validation_i, test_i
+        Positions of the items.
+    """
+
+    name: str
+    train_i: Ints
+    validation_i: Ints
+    test_i: Ints
+
+
+def normal_text(text: str) -> str:
+    r"""Give a text as splits compare it: letters in one case, white space and Unicode forms evened out.
+
+    Examples
+    --------
+    >>> normal_text("  Care\n FOR them ") == normal_text("care for them")
+    True
+    """
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def place_texts(texts: Sequence[str], *, seed: int, purpose: str) -> Floats:
+    """Give every text its place between 0 and 1: the same for the same text, seed and purpose.
+
+    Examples
+    --------
+    >>> first, second, other = place_texts(["One", "one ", "two"], seed=0, purpose="test").tolist()
+    >>> first == second, first == other
+    (True, False)
+    """
+    start = f"{seed}|{purpose}|"
+    return np.array([_place(start + normal_text(text)) for text in texts], dtype=float)
+
+
+def _place(key: str) -> float:
+    # Lone surrogates occur in scraped texts and have no UTF-8.
+    digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") / 2.0**64
+
+
+def make_splits(
+    kind: str,
+    texts: Sequence[str],
+    domains: Sequence[str | None],
+    *,
+    seed: int = 0,
+    draw: int = 0,
+    test: float = TEST,
+    validation: float = VALIDATION,
+) -> tuple[tuple[Split, ...], tuple[str, ...]]:
+    """Split items by their texts.
+
+    Parameters
+    ----------
+    kind
+        "items": one split of all; "domains": each domain on its own; "leave-domain-out": each domain tested by what
+        was trained on all others.
+    texts, domains
+        Of every item; None for no domain.
+    seed
+        Decides the tested items.
+    draw
+        Decides which of the others are for validation: the tested ones stay the same from draw to draw.
+    test, validation
+        Shares of the texts.
+
+    Returns
+    -------
+    tuple
+        The splits, and remarks on what was left out.
+
+    Examples
+    --------
+    >>> texts = [f"text {n}" for n in range(100)]
+    >>> (split,), _ = make_splits("items", texts, [None] * 100)
+    >>> len(split.train_i) + len(split.validation_i) + len(split.test_i)
+    100
+    """
+    if kind not in KINDS:
+        msg = f"there is no split {kind!r}. Choose one of {', '.join(KINDS)}."
+        raise UsageError(msg)
+    if not 0.0 < test < 1.0 or not 0.0 <= validation < 1.0 - test:
+        msg = f"shares of {test:g} to test and {validation:g} to validate leave nothing to train on."
+        raise UsageError(msg)
+    in_test_i = place_texts(texts, seed=seed, purpose="test") < test
+    in_validation_i = place_texts(texts, seed=draw, purpose="validation") < validation / (1.0 - test)
+    sides = _Sides(texts, np.array([name or "" for name in domains]), in_test_i, in_validation_i)
+    splits, notes = sides.cut(kind)
+    for split in splits:
+        check_split(split, texts)
+    return tuple(splits), tuple(notes)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sides:
+    # Where every item would go, were there no domains.
+    texts: Sequence[str]
+    domain_i: NDArray[np.str_]
+    in_test_i: NDArray[np.bool_]
+    in_validation_i: NDArray[np.bool_]
+
+    def cut(self, kind: str) -> tuple[list[Split], list[str]]:
+        if kind == "items":
+            return [self._within("items", np.ones(len(self.texts), dtype=bool))], []
+        named = [str(name) for name in np.unique(self.domain_i) if name]
+        _check_domains(kind, named)
+        sizes = {name: len(self._texts_of(name)) for name in named}
+        few = [name for name in named if sizes[name] < FEWEST]
+        notes = [
+            f"{len(few)} of {len(named)} domains have fewer than {FEWEST} different texts and are not tested. "
+            f"First: {few[0]!r}, {sizes[few[0]]}."
+        ] if few else []  # fmt: skip
+        large = [name for name in named if name not in few]
+        if not large:
+            msg = f"no domain has {FEWEST} different texts; the largest has {max(sizes.values())}. Split by items."
+            raise TrainError(msg)
+        if kind == "domains":
+            return [self._within(name, self.domain_i == name) for name in large], notes
+        return [self._without(name) for name in large], notes
+
+    def _texts_of(self, name: str) -> set[str]:
+        return {normal_text(self.texts[i]) for i in np.flatnonzero(self.domain_i == name).tolist()}
+
+    def _within(self, name: str, chosen_i: NDArray[np.bool_]) -> Split:
+        rest_i = chosen_i & ~self.in_test_i
+        sides = (rest_i & ~self.in_validation_i, rest_i & self.in_validation_i, chosen_i & self.in_test_i)
+        return Split(name, *map(np.flatnonzero, sides))
+
+    def _without(self, name: str) -> Split:
+        tested_i = self.domain_i == name
+        tested = self._texts_of(name)
+        # A text that also occurs in the tested domain would have been seen in training.
+        again_i = np.array([normal_text(text) in tested for text in self.texts])
+        rest_i = ~tested_i & ~again_i
+        sides = (rest_i & ~self.in_validation_i, rest_i & self.in_validation_i, tested_i)
+        return Split(f"without {name}", *map(np.flatnonzero, sides))
+
+
+def _check_domains(kind: str, named: Sequence[str]) -> None:
+    if not named:
+        msg = "no item has a domain, so there is nothing to split by. Split by items, or name the domain column."
+        raise TrainError(msg)
+    if kind == "leave-domain-out" and len(named) < 2:
+        msg = f"all items are of one domain, {named[0]!r}: nothing is left when it is left out. Split by items."
+        raise TrainError(msg)
+
+
+def check_split(split: Split, texts: Sequence[str]) -> None:
+    """Refuse a split with an empty side, or with a text on two sides.
+
+    Examples
+    --------
+    >>> check_split(Split("mine", np.array([0, 1]), np.array([2]), np.array([3])), ["a", "b", "c", "B "])
+    Traceback (most recent call last):
+    ...
+    moral_entropy.errors.TrainError: split 'mine': 1 of 1 texts to test on is also trained on. First: 'B ' (items ...
+    """
+    for side, at_i in (("train", split.train_i), ("test", split.test_i)):
+        if not len(at_i):
+            msg = f"split {split.name!r} has nothing to {side} on: {len(texts):,} items are too few, or too much alike."
+            raise TrainError(msg)
+    seen = {normal_text(texts[i]): int(i) for i in split.test_i[::-1]}
+    for side, at_i in (("trained on", split.train_i), ("validated on", split.validation_i)):
+        both = list(_shared(seen, at_i, texts))
+        if both:
+            here, there = both[0]
+            msg = (
+                f"split {split.name!r}: {len(both):,} of {len(split.test_i):,} texts to test on is also {side}. First: "
+                f"{texts[here][:60]!r} (items {here:,} and {there:,}). Keep items of one text together."
+            )
+            raise TrainError(msg)
+
+
+def _shared(seen: dict[str, int], at_i: Ints, texts: Sequence[str]) -> Iterator[tuple[int, int]]:
+    for i in at_i:
+        tested = seen.get(normal_text(texts[i]))
+        if tested is not None:
+            yield tested, int(i)

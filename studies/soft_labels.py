@@ -1,0 +1,228 @@
+"""Do soft labels win? The comparison of targets on real Reddit comments, and on simulated tweets whose truth is known.
+
+MFRC: 17,457 comments with how many of (nearly always) three annotators named each foundation; who did is not known.
+MFTC's twin: simulated votes of 23 annotators, and texts made of filler and cue words, so that the truth is known.
+
+Usage: soft_labels.py [--data ../shared/data] [--only NAME,…] [--jobs 2] [--work FOLDER] [--dry]. Writes the tables of
+docs/soft-labels.md; with --dry only prints. With --work run folders and studies stay there, and studies that are there
+already are not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import moral_entropy
+from moral_entropy.pipeline.audit import run_audit
+from moral_entropy.pipeline.options import AuditOptions, PriorOptions
+from moral_entropy.pipeline.train_study import run_study
+from moral_entropy.train.compare import Study
+from moral_entropy.train.page import markdown_table, study_page
+from moral_entropy.train.scores import area_under_roc
+from moral_entropy.train.settings import TrainSettings
+from moral_entropy.votes.options import Options
+from moral_entropy.votes.twins import twin
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "soft-labels.md"
+FOUNDATIONS = ("Authority", "Care", "Equality", "Loyalty", "Proportionality", "Purity")
+TARGETS = ("soft", "share", "any", "majority", "two-vote")
+SCALE = 0.15
+"""Size of MFTC's twin."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One study.
+
+    Parameters
+    ----------
+    name, title
+        A word for files, and a line for the page.
+    corpus
+        "mfrc" or "mftc-twin".
+    models, seeds, split, held_out, settings
+        As `run_study` takes them.
+    texts
+        Only so many of the texts, drawn at random; all if 0.
+    targets
+        Kinds of target.
+    """
+
+    name: str
+    title: str
+    corpus: str
+    models: tuple[str, ...]
+    seeds: int
+    split: str = "items"
+    held_out: float = 0.25
+    settings: TrainSettings = field(default_factory=TrainSettings)
+    texts: int = 0
+    targets: tuple[str, ...] = TARGETS
+
+    @property
+    def run(self) -> str:
+        """Name of the run folder the study is made on."""
+        return self.corpus + (f"-{self.texts}" if self.texts else "")
+
+    @property
+    def command(self) -> str:
+        """What a user would type after the audit."""
+        asked = self.settings
+        flags = {
+            "--head-only": asked.head_only or None,
+            "--layers": asked.layers,
+            "--max-length": asked.max_length if asked.head_only or asked.layers else None,
+            "--epochs": asked.epochs if asked.head_only or asked.layers else None,
+            "--batch-size": asked.batch_size if asked.batch_size != TrainSettings().batch_size else None,
+            "--learning-rate": asked.learning_rate,
+            "--split": self.split if self.split != "items" else None,
+        }
+        said = " ".join(
+            flag if value is True else f"{flag} {value}" for flag, value in flags.items() if value is not None
+        )
+        start = f"moral-entropy train {self.run}/ --compare {','.join(self.targets)} --models {','.join(self.models)}"
+        return " ".join(filter(None, (start, f"--seeds {self.seeds}", said, f"-o {self.name}/")))
+
+
+HEAD = TrainSettings(head_only=True, max_length=64, epochs=20, batch_size=128, learning_rate=1e-2)
+LAYERS = TrainSettings(layers=2, max_length=64, epochs=2, learning_rate=1e-4)
+
+SETTINGS = (
+    Setting("mfrc-tfidf", "MFRC, tfidf", "mfrc", ("tfidf",), seeds=3),
+    Setting("mfrc-minilm-head", "MFRC, MiniLM, the head alone", "mfrc", ("minilm",), seeds=5, settings=HEAD),
+    Setting("twin", "MFTC's twin, tfidf and MiniLM's head", "mftc-twin", ("tfidf", "minilm"), seeds=3, settings=HEAD),
+    Setting(
+        "twin-domains", "MFTC's twin, each domain tested by what was learnt on the others", "mftc-twin", ("tfidf",),
+        seeds=1, split="leave-domain-out", held_out=0,
+    ),
+    Setting(
+        "mfrc-minilm-layers", "MFRC, 2,000 comments, MiniLM, the last two layers", "mfrc", ("minilm",),
+        seeds=2, held_out=0, settings=LAYERS, texts=2_000, targets=("soft", "share", "majority"),
+    ),
+)  # fmt: skip
+
+
+def audit_mfrc(data: Path, out: Path, texts: int) -> None:
+    """Audit the Reddit comments: counts of three anonymous annotators."""
+    source = pl.read_csv(data / "mfrc_counts" / "counts_with_text.csv")
+    chosen = source.sample(texts, seed=0) if texts else source
+    read = Options(item="ID", text="text", anonymous=True, questions=FOUNDATIONS, of="3")
+    run_audit(chosen, out, AuditOptions(read=read, priors=PriorOptions(preset="mft"), report=False))
+
+
+def audit_twin(_data: Path, out: Path, _texts: int) -> None:
+    """Audit MFTC's twin."""
+    run_audit(twin("mftc", scale=SCALE), out, AuditOptions(priors=PriorOptions(preset="mft"), report=False))
+
+
+AUDITS: dict[str, Callable[[Path, Path, int], None]] = {"mfrc": audit_mfrc, "mftc-twin": audit_twin}
+
+
+def make_study(setting: Setting, data: Path, work: Path) -> str:
+    """Run one study, unless it is there, and give its part of the page."""
+    out, run = work / setting.name, work / f"run-{setting.name}"
+    if not (out / "manifest.json").is_file():
+        began = time.perf_counter()
+        if not run.is_dir():
+            AUDITS[setting.corpus](data, run, setting.texts)
+        print(f"{setting.name}: audited in {time.perf_counter() - began:.0f} s", flush=True)
+        run_study(
+            run, out, kinds=setting.targets, models=setting.models, seeds=setting.seeds, split=setting.split,
+            settings=setting.settings, held_out=setting.held_out, command=setting.command,
+        )  # fmt: skip
+        print(f"{setting.name}: done after {time.perf_counter() - began:.0f} s", flush=True)
+    return section(setting, out)
+
+
+def load_study(out: Path, manifest: dict[str, Any]) -> Study:
+    """Read a study back from its folder."""
+    names = ("study", "study_differences", "study_curves")
+    scores, differences, curves = (pl.read_parquet(out / f"{name}.parquet") for name in names)
+    return Study(scores, differences, curves, tuple(manifest["notes"]), manifest)
+
+
+def section(setting: Setting, out: Path) -> str:
+    """Give a study's part of the page: the command, how long it took, and its own page one level down."""
+    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    _, _, body = study_page(load_study(out, manifest), level=2).partition("\n\n")
+    took = f"{sum(manifest['seconds'].values()) / 60:.1f} minutes"
+    without = "" if setting.held_out else " To save time no votes were held out here."
+    return f"## {setting.title}\n\n```\n{setting.command}\n```\n\nTook {took}.{without}\n\n{body.strip()}"
+
+
+def labels_section(run: Path) -> str:
+    """Hold the twin's labels themselves against the truth, before any classifier: ranking, and spread over domains."""
+    items = pl.read_parquet(run / "items.parquet").with_columns(
+        share=pl.col("n_positive") / pl.col("n_votes"), truth=(pl.col("gold") == "1").cast(pl.Float64)
+    )
+    rows = []
+    for (question,), own in items.group_by("question", maintain_order=True):
+        once = np.ones((1, own.height))
+        auc = [area_under_roc(own[name].to_numpy(), own["truth"].to_numpy(), once)[0] for name in ("share", "p")]
+        means = own.group_by("domain").agg(pl.col("truth", "share", "p").mean())
+        ends = [f"{min(means[name]):.3f} to {max(means[name]):.3f}" for name in ("truth", "share", "p")]
+        rows.append((str(question), *(f"{value:.3f}" for value in auc), *ends))
+    header = ("question", "AUC of the share", "AUC of p", "truth, by domain", "share, by domain", "p, by domain")
+    words = (
+        "Before any classifier: how well the vote share and the consensus p rank the twin's items against the truth, "
+        "and the lowest and highest mean of a domain."
+    )
+    return f"## MFTC's twin, the labels themselves\n\n{words}\n\n{markdown_table(header, rows, numbers=True)}"
+
+
+def with_tables(page: str, text: str) -> str:
+    """Put text between the markers of the page."""
+    begin, end = "<!-- soft labels: written by studies/soft_labels.py -->", "<!-- end of soft labels -->"
+    between = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
+    if not between.search(page):
+        msg = f"docs/soft-labels.md has no place for the tables: {begin} … {end}"
+        raise ValueError(msg)
+    return between.sub(lambda _: f"{begin}\n\n{text}\n\n{end}", page)
+
+
+def make_all(chosen: Sequence[Setting], data: Path, work: Path, jobs: int) -> list[str]:
+    """Run the studies, several at a time; the sections come in order."""
+    if jobs == 1:
+        return [make_study(setting, data, work) for setting in chosen]
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        return list(pool.map(make_study, chosen, [data] * len(chosen), [work] * len(chosen)))
+
+
+def main() -> None:
+    """Run the studies and write their page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=ROOT / ".." / "shared" / "data", help="folder with mfrc_counts")
+    parser.add_argument("--only", default="", help=f"some of {', '.join(one.name for one in SETTINGS)}")
+    parser.add_argument("--jobs", type=int, default=1, help="studies at a time")
+    parser.add_argument("--work", type=Path, help="keep run folders and studies here")
+    parser.add_argument("--dry", action="store_true", help="print the tables and leave the page alone")
+    asked = parser.parse_args()
+    chosen = [one for one in SETTINGS if not asked.only or one.name in asked.only.split(",")]
+    with tempfile.TemporaryDirectory() as nowhere:
+        work = asked.work or Path(nowhere)
+        work.mkdir(parents=True, exist_ok=True)
+        sections = make_all(chosen, asked.data, work, asked.jobs)
+        if (work / "run-twin").is_dir():
+            sections.append(labels_section(work / "run-twin"))
+    text = "\n\n".join([f"moral-entropy {moral_entropy.__version__}.", *sections])
+    print(text)
+    if not asked.dry:
+        PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

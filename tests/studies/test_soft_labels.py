@@ -1,0 +1,79 @@
+"""The study of soft labels: its commands are what it does, and its tables go where they belong."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+from sklearn.metrics import roc_auc_score
+from train.pupils import annotators, told_votes, train_by_cue
+
+from moral_entropy.consensus.fit import fit
+from moral_entropy.train.compare import compare_targets
+from moral_entropy.train.page import study_page
+
+ROOT = Path(__file__).parents[2]
+
+
+def load():
+    spec = importlib.util.spec_from_file_location("soft_labels_study", ROOT / "studies" / "soft_labels.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+study = load()
+
+
+def test_names_are_different():
+    names = [setting.name for setting in study.SETTINGS]
+    assert len(set(names)) == len(names)
+    assert {setting.corpus for setting in study.SETTINGS} == set(study.AUDITS)
+
+
+def test_a_command_names_what_differs_from_the_defaults():
+    setting = study.Setting("one", "One", "mfrc", ("minilm",), 2, "domains", settings=study.LAYERS, texts=30)
+    assert setting.command == (
+        "moral-entropy train mfrc-30/ --compare soft,share,any,majority,two-vote --models minilm --seeds 2 --layers 2 "
+        f"--max-length 64 --epochs {study.LAYERS.epochs} --learning-rate {study.LAYERS.learning_rate} --split domains "
+        "-o one/"
+    )
+    plain = study.Setting("one", "One", "mftc-twin", ("tfidf",), 3)
+    assert plain.command.endswith("--models tfidf --seeds 3 -o one/")
+
+
+def test_a_section_is_the_page_of_the_study_one_level_down(tmp_path):
+    consensus = fit(told_votes(confusion_akv=annotators(*[(0.9, 0.8)] * 5), n_items=200), draws=20)
+    found = compare_targets(consensus, kinds=("soft", "any"), seeds=1, replicates=20, train=train_by_cue, held_out=0)
+    for name, frame in (("", found.scores), ("_differences", found.differences), ("_curves", found.curves)):
+        frame.write_parquet(tmp_path / f"study{name}.parquet")
+    facts = {**found.facts, "notes": list(found.notes), "seconds": {"fit": 30.0, "train": 60.0}}
+    (tmp_path / "manifest.json").write_text(json.dumps(facts))
+    text = study.section(study.SETTINGS[0], tmp_path)
+    assert text.startswith(f"## {study.SETTINGS[0].title}\n\n```\nmoral-entropy train mfrc/")
+    body = study_page(found).partition("\n\n")[2].strip()
+    assert text.partition("Took 1.5 minutes.\n\n")[2].replace("\n###", "\n##") == body
+
+
+def test_labels_are_held_against_the_truth(tmp_path):
+    rows = {
+        "question": ["care"] * 4, "domain": ["a", "a", "b", "b"], "n_votes": [4] * 4, "n_positive": [0, 2, 2, 4],
+        "p": [0.1, 0.4, 0.3, 0.9], "gold": ["0", "1", "0", "1"],
+    }  # fmt: skip
+    pl.DataFrame(rows).write_parquet(tmp_path / "items.parquet")
+    last = study.labels_section(tmp_path).splitlines()[-1]
+    shares = roc_auc_score([0, 1, 0, 1], [0, 0.5, 0.5, 1])
+    assert last == f"| care | {shares:.3f} | 1.000 | 0.500 to 0.500 | 0.250 to 0.750 | 0.250 to 0.600 |"
+
+
+def test_tables_go_between_the_markers():
+    page = study.PAGE.read_text(encoding="utf-8")
+    changed = study.with_tables(page, "TABLES")
+    assert "TABLES" in changed and changed.split("<!--")[0] == page.split("<!--")[0]
+    with pytest.raises(ValueError, match="has no place for the tables"):
+        study.with_tables("no markers", "TABLES")
