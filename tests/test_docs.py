@@ -27,10 +27,11 @@ def blocks(language):
 
 def votes_csv():
     draw = random.Random(8)
-    lines = ["item,annotator,label,domain"]
+    lines = ["item,annotator,label,domain,text"]
     for item in range(150):
         truth = draw.random() < 0.35
-        lines += [f"{item},{name},{int(truth == (draw.random() < 0.85))},{'ab'[item % 2]}" for name in "vwxyz"]
+        text = f"{'harm' if truth else 'tea'} {item} and {draw.choice(['rain', 'sun'])}"
+        lines += [f"{item},{name},{int(truth == (draw.random() < 0.85))},{'ab'[item % 2]},{text}" for name in "vwxyz"]
     return "\n".join(lines) + "\n"
 
 
@@ -94,9 +95,12 @@ def test_every_command_and_flag_is_documented():
         "explain",
         "export",
         "next",
+        "predict",
         "report",
         "reproduce",
         "simulate",
+        "train",
+        "validate",
     }
     for command, flags in found.items():
         [section] = re.findall(rf"^## {command}\n(.*?)(?=^## |\Z)", page, flags=re.MULTILINE | re.DOTALL)
