@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("distributed", reason="the cluster extra is not installed")
 
-from cluster.processes import soak  # noqa: E402
+from cluster.processes import soak
 
 
 def test_a_gap_is_seen_whatever_differs():
