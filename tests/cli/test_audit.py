@@ -13,7 +13,7 @@ from moral_entropy.runs.manifest import read_manifest
 from moral_entropy.runs.tables import SCHEMAS, read_table
 
 AUDITS = ["audit.parquet", *(f"audit_{what}.parquet" for what in ("advice", "any_by_votes", "reliability", "rules"))]
-OTHERS = ("agreement", "annotator_summary", "annotators", "entropy", "items", "outliers", "pushes", "votes")
+OTHERS = ("agreement", "annotator_summary", "annotators", "entropy", "items", "outliers", "pushes", "validation", "votes")
 TABLES = sorted([*AUDITS, *(f"{what}.parquet" for what in OTHERS)])
 
 
@@ -45,7 +45,7 @@ def test_the_manifest_says_what_went_in_and_how_it_went(run, folder):
     assert (facts["seed"], facts["draws"], facts["solver"], facts["interval"]) == (4, 50, "em", 0.9)
     assert facts["priors"]["prevalence"] == [8, 2]
     assert facts["converged"] is True and facts["warnings"] == []
-    assert list(facts["seconds"]) == ["read", "fit", "entropy", "audit", "outliers", "write", "report"]
+    assert list(facts["seconds"]) == ["read", "fit", "entropy", "audit", "outliers", "checks", "write", "report"]
     assert [fit["question"] for fit in facts["questions"]] == ["care", "fairness"]
     for fit in facts["questions"]:
         assert fit["positive"] == "1" and fit["converged"] and fit["passes"] > 0

@@ -115,10 +115,11 @@ def test_thin_votes_alarm():
 def test_what_cannot_be_reweighted_is_said(monkeypatch):
     votes = simulate_votes(n_items=200, n_annotators=5, votes_per_item=4, seed=1).votes
     (none,) = examine_pareto(quiet_fit(votes, draws=0))
-    (lifted,) = examine_pareto(quiet_fit(votes, draws=50, constrain="better-than-chance"))
+    (few,) = examine_pareto(quiet_fit(votes, draws=99))
+    (lifted,) = examine_pareto(quiet_fit(votes, draws=150, constrain="better-than-chance"))
     monkeypatch.setattr(pareto, "MOST_VOTES", 1.0)
-    (large,) = examine_pareto(quiet_fit(votes, draws=50))
-    for finding, why in ((none, "no draws"), (lifted, "more than a Gaussian"), (large, "left out")):
+    (large,) = examine_pareto(quiet_fit(votes, draws=150))
+    for finding, why in ((none, "no draws"), (few, "99 draws"), (lifted, "more than a Gaussian"), (large, "left out")):
         assert finding.level == "info"
         assert np.isnan(finding.value)
         assert why in finding.text

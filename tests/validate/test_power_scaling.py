@@ -117,7 +117,7 @@ def test_prior_share_is_how_the_variance_shrinks(exact):
 @pytest.mark.parametrize("n_labels", [2, 3])
 def test_prior_share_is_that_of_the_curvature(n_labels):
     votes = simulate_votes(n_items=400, n_annotators=30, votes_per_item=2, n_labels=n_labels, seed=4).votes
-    consensus = quiet_fit(votes, draws=4_000)
+    consensus = quiet_fit(votes, draws=4_000, coordinates="jacobian")
     one = consensus.fits[0]
     ground, at = ground_of(one), mode_of(one)
     # Without votes the curvature is the prior's own, here at the mean of the draws; that of all is at the mode.

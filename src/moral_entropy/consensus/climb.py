@@ -21,6 +21,9 @@ from moral_entropy.votes.table import Floats
 TOLERANCE = 1e-9
 """Largest derivative left, in units of the parameter's standard error with all labels known."""
 
+STALLED = 1e-7
+"""What is left where a climb that no step moves any more counts as done: rounding, next to an edge of the simplex."""
+
 MAX_PASSES = 5_000
 
 NEWTON_STEEPNESS = 1.0
@@ -84,7 +87,8 @@ def climb(
         if walker.stuck:
             break
     # At the limits of rounding a gradient can stall just above the tolerance.
-    converged = walker.steepness <= max(tolerance, walker.rounding)
+    content = max(tolerance, STALLED if walker.stuck else 0.0, walker.rounding)
+    converged = walker.steepness <= content
     norm = float(np.abs(walker.gradient_p).max())
     return Summit(walker.at, walker.expected, walker.passes, converged, norm, tuple(walker.trace))
 

@@ -41,6 +41,9 @@ in "jacobian", thin simulated crowds)."""
 DRAWS = 400
 """Draws looked at, at most."""
 
+FEWEST = 100
+"""Draws below which no tail is fitted."""
+
 MOST_VOTES = 5e8
 """Votes times draws beyond which the check is left out: it should cost next to nothing."""
 
@@ -240,6 +243,8 @@ def _skipped(fit: QuestionFit, draws: int) -> str:
     """Say why a fit is left out, if it is."""
     if draws == 0:
         return "no draws, so nothing to reweight."
+    if draws < FEWEST:
+        return f"Pareto-k left out: {draws} draws have too few large ratios to fit a tail to; {FEWEST} are needed."
     if bounded(fit) or fit.common is not None:
         return "its draws are more than a Gaussian's, so Pareto-k is not computed."
     if len(fit.patterns.code_v) * draws > MOST_VOTES:
