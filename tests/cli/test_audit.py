@@ -13,7 +13,17 @@ from moral_entropy.runs.manifest import read_manifest
 from moral_entropy.runs.tables import SCHEMAS, read_table
 
 AUDITS = ["audit.parquet", *(f"audit_{what}.parquet" for what in ("advice", "any_by_votes", "reliability", "rules"))]
-OTHERS = ("agreement", "annotator_summary", "annotators", "entropy", "items", "outliers", "pushes", "validation", "votes")
+OTHERS = (
+    "agreement",
+    "annotator_summary",
+    "annotators",
+    "entropy",
+    "items",
+    "outliers",
+    "pushes",
+    "validation",
+    "votes",
+)
 TABLES = sorted([*AUDITS, *(f"{what}.parquet" for what in OTHERS)])
 
 
