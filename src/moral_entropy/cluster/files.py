@@ -110,7 +110,7 @@ def _paths(source: str | Path | Sequence[str | Path]) -> list[str]:
     if not isinstance(source, str | Path):
         return [str(path) for path in source]
     if "://" in str(source):
-        import fsspec  # type: ignore[import-untyped,unused-ignore]
+        import fsspec
 
         files, names = fsspec.core.url_to_fs(str(source))
         found = [files.unstrip_protocol(name) for name in files.glob(names)]
