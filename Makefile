@@ -34,8 +34,11 @@ demo/%.parquet: | $(BASE)
 	@mkdir -p demo
 	$(BIN)/moral-entropy simulate --like $* -o $@
 
+# Tests run side by side; threads of BLAS and PyTorch on top would only wait for each other.
+test: export OMP_NUM_THREADS = 1
+test: export OPENBLAS_NUM_THREADS = 1
 test: $(TEST) ## pass the tests (not the slow ones), doctests included
-	$(BIN)/python -m pytest -m "not slow" -n $(JOBS)
+	$(BIN)/python -m pytest -m "not slow" -n $(JOBS) --durations=15
 
 slow: $(TEST) ## pass the tests that take minutes
 	$(BIN)/python -m pytest -m slow -n $(JOBS)
