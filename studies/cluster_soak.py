@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -28,6 +27,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from page import put
 
 import moral_entropy
 from moral_entropy.cluster.audit import run_cluster_audit
@@ -298,12 +298,7 @@ def as_text(rounds: Sequence[Round], *, n_workers: int, every: float, seed: int)
 
 def with_table(page: str, text: str) -> str:
     """Put text between the markers of the page."""
-    begin, end = "<!-- soak: written by studies/cluster_soak.py -->", "<!-- end of soak -->"
-    between = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-    if not between.search(page):
-        msg = f"docs/scale.md has no place for the table: {begin} … {end}"
-        raise ValueError(msg)
-    return between.sub(lambda _: f"{begin}\n\n{text}\n\n{end}", page)
+    return put(page, "soak", "studies/cluster_soak.py", text)
 
 
 def main() -> None:

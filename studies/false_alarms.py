@@ -10,7 +10,6 @@ with --dry only prints.
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import warnings
 from collections import Counter
@@ -23,6 +22,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+from page import put
 
 import moral_entropy
 from moral_entropy.consensus.fit import fit
@@ -268,12 +268,7 @@ def report(corpora: int, troubled: int, jobs: int) -> str:
 
 def with_tables(page: str, text: str) -> str:
     """Put text between the markers of the page."""
-    begin, end = "<!-- alarms: written by studies/false_alarms.py -->", "<!-- end of alarms -->"
-    between = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-    if not between.search(page):
-        msg = f"docs/validation.md has no place for the tables: {begin} … {end}"
-        raise ValueError(msg)
-    return between.sub(lambda _: f"{begin}\n\n{text}\n\n{end}", page)
+    return put(page, "alarms", "studies/false_alarms.py", text)
 
 
 def main() -> None:

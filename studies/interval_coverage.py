@@ -11,7 +11,6 @@ with --dry only prints.
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -21,6 +20,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+from page import put
 
 import moral_entropy
 from moral_entropy.audit.table import audit_rules
@@ -307,12 +307,7 @@ def section(setting: Setting, rows: Sequence[Coverage]) -> str:
 
 def with_tables(page: str, text: str) -> str:
     """Put text between the markers of the page."""
-    begin, end = "<!-- coverage: written by studies/interval_coverage.py -->", "<!-- end of coverage -->"
-    between = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-    if not between.search(page):
-        msg = f"docs/coverage.md has no place for the tables: {begin} … {end}"
-        raise ValueError(msg)
-    return between.sub(lambda _: f"{begin}\n\n{text}\n\n{end}", page)
+    return put(page, "coverage", "studies/interval_coverage.py", text)
 
 
 def main() -> None:

@@ -12,7 +12,6 @@ markers of docs/validation.md; with --dry only prints. NUTS needs the extra: pip
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -22,6 +21,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+from page import put
 from scipy.special import expit
 from scipy.stats import kstest
 
@@ -36,7 +36,6 @@ from moral_entropy.votes.simulate import SimulatedVotes, simulate_votes
 from moral_entropy.votes.table import Floats
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "validation.md"
-BEGIN, END = "<!-- sbc: written by studies/simulation_calibration.py -->", "<!-- end of sbc -->"
 DRAWS, INTERVAL, BINS = 400, 0.9, 10
 TUNE, SAMPLED, CHAINS = 200, 250, 2
 NUTS = "NUTS"
@@ -304,11 +303,7 @@ def rank_lines(found: Sequence[tuple[Setting, str, Sequence[Outcome]]]) -> str:
 
 def with_tables(page: str, text: str) -> str:
     """Put text between the markers of the page."""
-    between = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
-    if not between.search(page):
-        msg = f"docs/validation.md has no place for the tables: {BEGIN} … {END}"
-        raise ValueError(msg)
-    return between.sub(lambda _: f"{BEGIN}\n\n{text}\n\n{END}", page)
+    return put(page, "sbc", "studies/simulation_calibration.py", text)
 
 
 def fragment(found: Sequence[tuple[Setting, str, Sequence[Outcome]]]) -> str:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -24,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from page import put
 
 import moral_entropy
 from moral_entropy.pipeline.audit import run_audit
@@ -186,12 +186,7 @@ def labels_section(run: Path) -> str:
 
 def with_tables(page: str, text: str) -> str:
     """Put text between the markers of the page."""
-    begin, end = "<!-- soft labels: written by studies/soft_labels.py -->", "<!-- end of soft labels -->"
-    between = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-    if not between.search(page):
-        msg = f"docs/soft-labels.md has no place for the tables: {begin} … {end}"
-        raise ValueError(msg)
-    return between.sub(lambda _: f"{begin}\n\n{text}\n\n{end}", page)
+    return put(page, "soft labels", "studies/soft_labels.py", text)
 
 
 def make_all(chosen: Sequence[Setting], data: Path, work: Path, jobs: int) -> list[str]:

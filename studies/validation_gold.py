@@ -7,7 +7,6 @@ docs/validation.md; with --dry only prints. Sets that are not there are left out
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from page import put
 from scipy.sparse import csr_array
 from scipy.special import entr, log_softmax
 
@@ -37,7 +37,6 @@ PAGE = ROOT / "docs" / "validation.md"
 DATA = ROOT / ".." / "shared" / "data"
 SETS = ("bluebird", "rte", "D_Product", "web", "S_Rel", "fact_eval", "ZenCrowd_all", "hate_paradigms")
 TWINS = ("mftc", "mfrc", "emfd")
-SCRIPT = "studies/validation_gold.py"
 
 COLUMNS = {
     "plurality": "plurality",
@@ -334,12 +333,7 @@ def _cells_by_votes(found: Sequence[HeldOut]) -> Iterator[list[str | float]]:
 
 def with_part(page: str, name: str, text: str) -> str:
     """Put text between the markers of a part of the page."""
-    begin, end = f"<!-- {name}: written by {SCRIPT} -->", f"<!-- end of {name} -->"
-    between = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-    if not between.search(page):
-        msg = f"docs/validation.md has no place for this part: {begin} … {end}"
-        raise ValueError(msg)
-    return between.sub(lambda _: f"{begin}\n\n{text}\n\n{end}", page)
+    return put(page, name, "studies/validation_gold.py", text)
 
 
 def main() -> None:

@@ -8,7 +8,6 @@ Needs the extra: pip install 'moral-entropy[mcmc]'.
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import time
 import warnings
@@ -19,6 +18,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import polars as pl
+from page import put
 
 import moral_entropy
 from moral_entropy.consensus.fit import fit
@@ -39,7 +39,6 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE, CELLS = DOCS / "validation.md", DOCS / "data" / "laplace-against-nuts.parquet"
 TWINS = ("mftc", "mfrc", "emfd")
 NAMES = {"mftc": "MFTC", "mfrc": "MFRC", "emfd": "eMFD"}
-BEGIN, END = "<!-- nuts: written by studies/validation_nuts.py -->", "<!-- end of nuts -->"
 
 
 @dataclass(frozen=True)
@@ -279,11 +278,7 @@ def fragment(rows: Sequence[Row], facts: str) -> str:
 
 def with_tables(page: str, text: str) -> str:
     """Put text between the markers of the page."""
-    between = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
-    if not between.search(page):
-        msg = f"docs/validation.md has no place for the tables: {BEGIN} … {END}"
-        raise ValueError(msg)
-    return between.sub(lambda _: f"{BEGIN}\n\n{text}\n\n{END}", page)
+    return put(page, "nuts", "studies/validation_nuts.py", text)
 
 
 def main() -> None:

@@ -8,7 +8,6 @@ docs/figures/validation-priors.svg; with --dry only prints. About ten minutes on
 from __future__ import annotations
 
 import argparse
-import re
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -18,6 +17,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import polars as pl
+from page import put
 
 import moral_entropy
 from moral_entropy.consensus.fit import fit
@@ -221,13 +221,8 @@ def alarm_table(simulations: int) -> str:
 
 
 def with_part(page: str, name: str, text: str) -> str:
-    """Put text between the markers of one part of the page."""
-    begin, end = f"<!-- {name}: written by studies/validation_priors.py -->", f"<!-- end of {name} -->"
-    between = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-    if not between.search(page):
-        msg = f"docs/validation.md has no place for the tables: {begin} … {end}"
-        raise ValueError(msg)
-    return between.sub(lambda _: f"{begin}\n\n{text}\n\n{end}", page)
+    """Put text between the markers of a part of the page."""
+    return put(page, name, "studies/validation_priors.py", text)
 
 
 @dataclass(frozen=True, eq=False)

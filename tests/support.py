@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,20 @@ from moral_entropy.consensus.patterns import collapse
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.votes.table import Votes, ballot_from_codes
 
-DATA = Path(__file__).parents[1] / ".." / "shared" / "data"
+ROOT = Path(__file__).parents[1]
+DATA = ROOT / ".." / "shared" / "data"
+
+
+def load_script(path: str, name: str | None = None):
+    """Load a script of studies/ or tools/ as a module; what lies beside it can be imported, as when it is run."""
+    file = ROOT / path
+    if str(file.parent) not in sys.path:
+        sys.path.append(str(file.parent))
+    spec = importlib.util.spec_from_file_location(name or file.stem, file)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def real_data(name: str) -> Path:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 
 import polars as pl
 import pytest
+from support import load_script
 
 from moral_entropy.reproduce.sources import Inputs
 from moral_entropy.reproduce.study import StudyOptions, run_study
@@ -18,10 +18,7 @@ SECTIONS = ("run", "headline", "mftc", "mfrc", "emfd", "emfd-gold", "entropy")
 
 @pytest.fixture(scope="module")
 def tool():
-    spec = importlib.util.spec_from_file_location("audit_page", ROOT / "tools" / "audit_page.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script("tools/audit_page.py")
 
 
 def section(page, name):

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support import load_script
 
 from moral_entropy.validate.finding import Finding
 
 ROOT = Path(__file__).parents[2]
 
 
-def load():
-    spec = importlib.util.spec_from_file_location("false_alarms", ROOT / "studies" / "false_alarms.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-study = load()
+study = load_script("studies/false_alarms.py")
 
 
 def rows_of(votes):

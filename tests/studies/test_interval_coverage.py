@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support import load_script
 
 ROOT = Path(__file__).parents[2]
 
 
-def load():
-    spec = importlib.util.spec_from_file_location("interval_coverage", ROOT / "studies" / "interval_coverage.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-study = load()
+study = load_script("studies/interval_coverage.py")
 SMALL = study.Setting("small", 200, 6, 3, 0.4)
 
 

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from support import load_script
 
-ROOT = Path(__file__).parents[2]
-
-
-def load():
-    path = ROOT / "studies" / "simulation_calibration.py"
-    spec = importlib.util.spec_from_file_location("simulation_calibration", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-study = load()
+study = load_script("studies/simulation_calibration.py")
 SMALL = study.Setting("small", 80, 5, 3, (8.0, 4.0), (8.0, 2.0))
 
 
@@ -78,7 +64,10 @@ def test_the_study_runs_and_finds_its_place(tmp_path):
     assert all(len(one.p_i) == 80 and 0 <= one.prevalence <= 1 for one in found[0][2])
     text = study.fragment(found)
     assert "| small | jeffreys | 4 |" in text
-    page = study.with_tables(f"before\n{study.BEGIN}\nearlier words\n{study.END}\nafter", text)
+    page = study.with_tables(
+        "before\n<!-- sbc: written by studies/simulation_calibration.py -->\nearlier words\n<!-- end of sbc -->\nafter",
+        text,
+    )
     assert "earlier words" not in page
     assert page.startswith("before") and page.endswith("after")
     with pytest.raises(ValueError, match="no place"):

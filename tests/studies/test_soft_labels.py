@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
-from pathlib import Path
 
 import polars as pl
 import pytest
 from sklearn.metrics import roc_auc_score
+from support import load_script
 from train.pupils import annotators, told_votes, train_by_cue
 
 from moral_entropy.consensus.fit import fit
 from moral_entropy.train.compare import compare_targets
 from moral_entropy.train.page import study_page
 
-ROOT = Path(__file__).parents[2]
-
-
-def load():
-    spec = importlib.util.spec_from_file_location("soft_labels_study", ROOT / "studies" / "soft_labels.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-study = load()
+study = load_script("studies/soft_labels.py", "soft_labels_study")
 
 
 def test_names_are_different():

@@ -1,27 +1,16 @@
 """The study of gold: its tables, its aims, and data that is not there."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
+from support import load_script
 
 from moral_entropy.consensus.fit import fit
 from moral_entropy.votes.simulate import simulate_votes
 
-PATH = Path(__file__).parents[2] / "studies" / "validation_gold.py"
-
 
 @pytest.fixture(scope="module")
 def study():
-    spec = importlib.util.spec_from_file_location("validation_gold", PATH)
-    module = importlib.util.module_from_spec(spec)
-    # Dataclasses look their module up by name.
-    import sys
-
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_script("studies/validation_gold.py")
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +54,7 @@ def test_sets_that_are_absent_are_named_and_left_out(study, tmp_path, capsys):
 
 
 def test_text_goes_between_its_markers(study):
-    page = f"# a\n<!-- gold: written by {study.SCRIPT} -->\nbefore\n<!-- end of gold -->\nrest"
+    page = "# a\n<!-- gold: written by studies/validation_gold.py -->\nbefore\n<!-- end of gold -->\nrest"
     assert study.with_part(page, "gold", "NEW").splitlines()[3] == "NEW"
     assert "before" not in study.with_part(page, "gold", "NEW")
     with pytest.raises(ValueError, match="no place"):

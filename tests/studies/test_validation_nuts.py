@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
+from support import load_script
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", FutureWarning)
     pytest.importorskip("nutpie", reason="needs the extra: pip install 'moral-entropy[mcmc]'")
 
-ROOT = Path(__file__).parents[2]
 
-
-def load():
-    spec = importlib.util.spec_from_file_location("validation_nuts", ROOT / "studies" / "validation_nuts.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-study = load()
+study = load_script("studies/validation_nuts.py")
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +44,9 @@ def test_domains_add_up_to_all_items(rows):
 
 def test_the_fragment_finds_its_place(rows):
     text = study.fragment(rows, "facts")
-    page = study.with_tables(f"before\n{study.BEGIN}\nearlier words\n{study.END}\nafter", text)
+    page = study.with_tables(
+        "before\n<!-- nuts: written by studies/validation_nuts.py -->\nearlier words\n<!-- end of nuts -->\nafter", text
+    )
     assert "earlier words" not in page
     assert "## Laplace against NUTS" in page
     assert f"Over {len(rows)} fits" in page
