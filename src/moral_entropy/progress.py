@@ -14,8 +14,16 @@ Advance = Callable[[float], None]
 """Called with the share done so far, between 0 and 1."""
 
 
+Progress = Callable[[str, float], None]
+"""Called with the name of a stage and the share of it done."""
+
+
 def ignore(_share: float) -> None:
     """Take a share of progress and say nothing."""
+
+
+def silent(_stage: str, _share: float) -> None:
+    """Take the progress of a stage and say nothing."""
 
 
 @contextmanager

@@ -9,8 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from moral_entropy.pipeline.validate import Validation
-from moral_entropy.validate.alarms import RANK
-from moral_entropy.validate.finding import Finding
+from moral_entropy.validate.finding import RANK, Finding
 
 MOST_LINES = 4
 """Alarms of one kind that are shown before the rest is counted."""

@@ -39,15 +39,14 @@ from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.consensus.settings import Settings
 from moral_entropy.consensus.warn import warn_about_fit
-from moral_entropy.pipeline.audit import Progress, Stopwatch, write_audit, write_outliers
+from moral_entropy.pipeline.audit import Stopwatch, finish, write_audit, write_outliers
 from moral_entropy.pipeline.facts import manifest_facts
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.pipeline.priors import check_priors, priors_for
 from moral_entropy.pipeline.summary import FitLine
 from moral_entropy.pipeline.warned import collected, messages
-from moral_entropy.report.html import write_report
+from moral_entropy.progress import Progress, silent
 from moral_entropy.runs.folder import writing
-from moral_entropy.runs.manifest import write_manifest
 from moral_entropy.votes.options import Options
 from moral_entropy.votes.table import Floats, Votes
 
@@ -133,7 +132,7 @@ def run_cluster_audit(
     part_rows
         Rows a part, about.
     """
-    options, progress, watch = options or AuditOptions(), progress or _silent, Stopwatch()
+    options, progress, watch = options or AuditOptions(), progress or silent, Stopwatch()
     check_priors(options.priors)
     settings = checked_settings(**{name: value for name, value in vars(options.fit).items() if value is not None})
     with writing(out, force=force) as folder, collected() as caught:
@@ -158,13 +157,7 @@ def run_cluster_audit(
             write_outliers(folder, outliers)
         facts = {"command": command, "warnings": messages(caught), "seconds": watch.seconds}
         manifest = _manifest(crew, consensus, gathered, options, facts) | {"advice": audit.advice.text}
-        write_manifest(folder, manifest)
-        if options.report:
-            with watch.timing("report"):
-                progress("report", 0.0)
-                write_report(folder)
-            manifest["seconds"] = watch.rounded
-            write_manifest(folder, manifest)
+        finish(folder, manifest, watch, progress, report=options.report)
     return ClusterRun(Path(out), fit_lines_of(consensus, sums), audit, manifest)
 
 
@@ -272,7 +265,3 @@ def fit_lines_of(consensus: Consensus, sums: Sequence[Floats]) -> list[FitLine]:
             )
         )
     return lines
-
-
-def _silent(_stage: str, _share: float) -> None:
-    """Take progress and say nothing."""

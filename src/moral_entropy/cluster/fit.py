@@ -17,17 +17,18 @@ from moral_entropy.cluster.parts import Part, cut_votes, make_part
 from moral_entropy.cluster.posterior import SpreadLogPosterior, no_rows, size_of
 from moral_entropy.consensus.drawing import draw
 from moral_entropy.consensus.exponent import choose_exponent
-from moral_entropy.consensus.fit import Progress, as_climb, find_best_mode, share_of_progress, summary_of
+from moral_entropy.consensus.fit import as_climb, find_best_mode, share_of_progress, summary_of
+from moral_entropy.consensus.ground import Ground
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import Rival
 from moral_entropy.consensus.patterns import Patterns, collapse
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Consensus, DrawSummary, QuestionFit
 from moral_entropy.consensus.settings import Settings
-from moral_entropy.consensus.summit import Ground
 from moral_entropy.consensus.temper import tempered
 from moral_entropy.consensus.warn import warn_about_fit
 from moral_entropy.errors import UsageError
+from moral_entropy.progress import Progress, silent
 from moral_entropy.votes.table import Ballot, Floats, Votes
 
 if TYPE_CHECKING:
@@ -219,7 +220,7 @@ def fit_of_part(part: Part, b: int, found: Found, settings: Settings) -> Questio
     likelihood: LogPosterior = part.likelihoods[b]
     posterior_ik = patterns.spread(likelihood.posterior_rk(tempered(found.at, power)))
     single = replace(settings, threads=1)
-    summary = summary_of(patterns, tempered(found.drawn, power), posterior_ik, ballot, single, _silent)
+    summary = summary_of(patterns, tempered(found.drawn, power), posterior_ik, ballot, single, silent)
     return found.of_items(ballot, patterns, posterior_ik, summary)
 
 
@@ -228,7 +229,3 @@ def items_of_part(part: Part, b: int, found: Found, settings: Settings) -> tuple
     fit = fit_of_part(part, b, found, settings)
     summary = fit.summary
     return fit.posterior_ik, summary.mean_ik, summary.low_i, summary.high_i, summary.expected_entropy_i
-
-
-def _silent(_stage: str, _share: float) -> None:
-    """Take progress and say nothing."""

@@ -34,11 +34,11 @@ from moral_entropy.cluster.crew import Crew
 from moral_entropy.cluster.fit import Found
 from moral_entropy.cluster.judged import Judged
 from moral_entropy.cluster.kinds import Kinds, facts_of, place_of, votes_of_kinds
-from moral_entropy.consensus.patterns import Patterns
+from moral_entropy.consensus.patterns import as_rows
 from moral_entropy.consensus.result import Consensus, DrawSummary, QuestionFit
 from moral_entropy.errors import UsageError
 from moral_entropy.pipeline.options import GradeOptions
-from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints
+from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
 if TYPE_CHECKING:
     from distributed import Future
@@ -52,20 +52,10 @@ def condense(votes_consensus: Consensus, found: Sequence[Found], mean_bik: Seque
         unknown_i = unknown_ik[:, 0]
         mean_ik = unknown_ik if mean_bik is None else mean_bik[b]
         summary = DrawSummary(mean_ik, unknown_i, unknown_i, unknown_i)
-        fits.append(one.of_items(ballot, _plain_patterns(ballot), mean_ik, summary))
+        fits.append(
+            one.of_items(ballot, as_rows(ballot, np.full(ballot.n_items, UNKNOWN, dtype=np.int16)), mean_ik, summary)
+        )
     return replace(votes_consensus, fits=tuple(fits))
-
-
-def _plain_patterns(ballot: Ballot) -> Patterns:
-    return Patterns(
-        n_annotators=ballot.n_annotators,
-        n_labels=ballot.n_labels,
-        start_r=ballot.start_i,
-        code_v=ballot.code_v,
-        weight_r=np.where(ballot.votes_i > 0, ballot.count_i, 0.0),
-        clamp_r=np.full(ballot.n_items, UNKNOWN, dtype=np.int16),
-        row_i=np.arange(ballot.n_items),
-    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,11 +9,11 @@ import numpy as np
 
 from moral_entropy.consensus import laplace
 from moral_entropy.consensus.coordinates import pack, unpack
+from moral_entropy.consensus.ground import Ground
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import mode_in_log_ratios
 from moral_entropy.consensus.result import Curvature
 from moral_entropy.consensus.settings import Settings
-from moral_entropy.consensus.summit import Ground
 from moral_entropy.votes.table import Ballot, Floats
 
 EDGE = 1e-6

@@ -34,8 +34,8 @@ def choose_exponent(log_posterior: LogPosterior, at: Parameters, ballot: Ballot,
 def _from_gold(log_posterior: LogPosterior, at: Parameters, ballot: Ballot) -> Exponent:
     known_i = np.flatnonzero(ballot.gold_i != UNKNOWN)
     if not len(known_i):
-        name = f"{ballot.question} ({ballot.part})" if ballot.part else ballot.question
-        msg = f"{name}: no item has a gold label, so temper='gold' has nothing to learn from. Use temper='heldout'."
+        what = "no item has a gold label, so temper='gold' has nothing to learn from"
+        msg = f"{ballot.name}: {what}. Use temper='heldout'."
         raise FitError(msg)
     row_i = log_posterior.patterns.row_i[known_i]
     return gold_exponent(_evidence(log_posterior, at, row_i), at.log_prevalence_k, ballot.gold_i[known_i])

@@ -5,7 +5,6 @@ The one function most users call. Each ballot is fitted on its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from typing import Any, cast
@@ -16,6 +15,7 @@ from moral_entropy.consensus.climb import MAX_PASSES, TOLERANCE, Summit
 from moral_entropy.consensus.drawing import draw
 from moral_entropy.consensus.draws import summarise
 from moral_entropy.consensus.exponent import choose_exponent
+from moral_entropy.consensus.ground import Ground
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import Mode, find_mode
 from moral_entropy.consensus.patterns import Patterns, collapse
@@ -23,13 +23,10 @@ from moral_entropy.consensus.pooling import learn_rows, pool_fully
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Climb, Consensus, DrawSummary, QuestionFit
 from moral_entropy.consensus.settings import Settings
-from moral_entropy.consensus.summit import Ground
 from moral_entropy.consensus.temper import tempered
 from moral_entropy.consensus.warn import warn_about_fit
+from moral_entropy.progress import Progress
 from moral_entropy.votes.table import Ballot, Floats, Votes
-
-Progress = Callable[[str, float], None]
-"""Called with the name of a stage and the share of it done."""
 
 
 def fit(

@@ -97,7 +97,7 @@ def collapse(ballot: Ballot, *, use_gold: bool = False) -> Patterns:
     """
     clamp_i = ballot.gold_i if use_gold else np.full(ballot.n_items, UNKNOWN, dtype=np.int16)
     clamp_i = np.ascontiguousarray(clamp_i, dtype=np.int16)
-    whole = _as_rows(ballot, clamp_i)
+    whole = as_rows(ballot, clamp_i)
     if _distinct_share(ballot, clamp_i) > WORTHWHILE:
         return whole
     row_i, first_r = _group(ballot.start_i, ballot.code_v, clamp_i)
@@ -114,7 +114,8 @@ def collapse(ballot: Ballot, *, use_gold: bool = False) -> Patterns:
     )
 
 
-def _as_rows(ballot: Ballot, clamp_i: NDArray[np.int16]) -> Patterns:
+def as_rows(ballot: Ballot, clamp_i: NDArray[np.int16]) -> Patterns:
+    """Give every item a row of its own."""
     dtype = np.int32 if ballot.n_items < np.iinfo(np.int32).max else np.int64
     return Patterns(
         n_annotators=ballot.n_annotators,

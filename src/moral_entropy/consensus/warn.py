@@ -27,7 +27,7 @@ NOTICEABLE = 0.005
 
 def warn_about_fit(fit: QuestionFit, votes: Votes, rival: Rival | None) -> None:
     """Warn where the fit did not end, the mode is not one, or the votes cannot tell."""
-    ballot, name = fit.ballot, _name(fit.ballot)
+    ballot, name = fit.ballot, fit.ballot.name
     if not fit.climb.converged:
         _say(
             ConvergenceWarning,
@@ -73,10 +73,6 @@ def _few(fit: QuestionFit, votes: Votes) -> str:
         return ""
     first = votes.annotators[int(fit.ballot.annotator_a[few_a[0]])]
     return f" ({len(few_a)} of them, first {first!r})"
-
-
-def _name(ballot: Ballot) -> str:
-    return f"{ballot.question} ({ballot.part})" if ballot.part else ballot.question
 
 
 def _say(category: type[Warning], text: str) -> None:

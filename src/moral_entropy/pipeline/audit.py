@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,20 +27,19 @@ from moral_entropy.pipeline.facts import manifest_facts
 from moral_entropy.pipeline.frames import entropy_frame, has_posterior_table, item_frames, posterior_frames
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.pipeline.priors import check_priors, priors_for
+from moral_entropy.pipeline.validate import write_findings
 from moral_entropy.pipeline.vote_frames import push_frames, text_frames, vote_frames
 from moral_entropy.pipeline.warned import collected, messages
+from moral_entropy.progress import Progress, silent
 from moral_entropy.report.html import write_report
 from moral_entropy.runs.folder import writing
 from moral_entropy.runs.manifest import write_manifest
 from moral_entropy.runs.tables import ANNOTATORS, ENTROPY, ITEMS, POSTERIOR, SCHEMAS, with_ids, write_table
 from moral_entropy.validate.alarms import alarm_sentences
-from moral_entropy.validate.finding import Finding, findings_frame
+from moral_entropy.validate.finding import Finding
 from moral_entropy.validate.sides import examine_cheaply
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import UNKNOWN, Votes
-
-Progress = Callable[[str, float], None]
-"""Called with the name of the stage and the share of it done."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +116,7 @@ def run_audit(
     AuditRun
         Warnings of the library are in its manifest, and are not raised again.
     """
-    options, progress, watch = options or AuditOptions(), progress or _silent, Stopwatch()
+    options, progress, watch = options or AuditOptions(), progress or silent, Stopwatch()
     check_priors(options.priors)
     with writing(out, force=force) as folder, collected() as caught:
         with watch.timing("read"):
@@ -138,17 +137,22 @@ def run_audit(
             write_audit(folder, audit)
             write_votes(folder, consensus)
             write_outliers(folder, outliers)
-            findings_frame(findings).write_parquet(folder / "validation.parquet", compression="zstd")
+            write_findings(folder, findings)
         manifest = manifest_facts(consensus, options, command=command, warnings=messages(caught), seconds=watch.seconds)
         manifest["advice"] = audit.advice.text
-        write_manifest(folder, manifest)
-        if options.report:
-            with watch.timing("report"):
-                progress("report", 0.0)
-                write_report(folder)
-            manifest["seconds"] = watch.rounded
-            write_manifest(folder, manifest)
+        finish(folder, manifest, watch, progress, report=options.report)
     return AuditRun(Path(out), consensus, parts, audit, outliers, manifest)
+
+
+def finish(folder: Path, manifest: dict[str, Any], watch: Stopwatch, progress: Progress, *, report: bool) -> None:
+    """Write the manifest, and if asked the report, whose seconds then go into the manifest as well."""
+    write_manifest(folder, manifest)
+    if report:
+        with watch.timing("report"):
+            progress("report", 0.0)
+            write_report(folder)
+        manifest["seconds"] = watch.rounded
+        write_manifest(folder, manifest)
 
 
 def write_tables(folder: Path, consensus: Consensus, parts: EntropyParts, progress: Progress) -> None:
@@ -245,7 +249,3 @@ def _fit(votes: Votes, options: AuditOptions, progress: Progress) -> Consensus:
     priors = priors_for(votes, options.priors)
     given = {name: value for name, value in vars(options.fit).items() if value is not None}
     return fit(votes, priors=priors, **given, progress=progress)
-
-
-def _silent(_stage: str, _share: float) -> None:
-    """Take progress and say nothing."""

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,6 +19,7 @@ from moral_entropy.consensus.result import Consensus
 from moral_entropy.pipeline.audit import Stopwatch
 from moral_entropy.pipeline.options import FitOptions
 from moral_entropy.pipeline.reload import reload_consensus
+from moral_entropy.progress import Progress, silent
 from moral_entropy.report.html import REPORT, write_report
 from moral_entropy.runs.folder import writing
 from moral_entropy.runs.manifest import read_manifest, write_manifest
@@ -32,9 +33,6 @@ from moral_entropy.train.verdicts import joined_table
 
 TABLE = "soft_labels"
 LIBRARIES = ("numpy", "scipy", "polars", "scikit-learn", "torch", "transformers")
-
-Progress = Callable[[str, float], None]
-"""Called with the name of the stage and the share of it done."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +89,7 @@ def run_study(
     progress
         Called with the name of the stage and the share of it done.
     """
-    progress, watch, folder_of_run = progress or _silent, Stopwatch(), checked_folder(run)
+    progress, watch, folder_of_run = progress or silent, Stopwatch(), checked_folder(run)
     with writing(out, force=force) as folder:
         with watch.timing("fit"):
             progress("fit again", 0.0)
@@ -162,7 +160,3 @@ def _version(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
-
-
-def _silent(_stage: str, _share: float) -> None:
-    """Take progress and say nothing."""

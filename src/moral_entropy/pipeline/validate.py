@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -11,15 +11,13 @@ from typing import Any
 import polars as pl
 
 from moral_entropy.pipeline.reload import reload_consensus
+from moral_entropy.progress import Progress, silent
 from moral_entropy.report.html import write_report
 from moral_entropy.runs.tables import VALIDATION, checked_folder
 from moral_entropy.validate.finding import Finding, findings_frame
 from moral_entropy.validate.sides import SIDES, check_sides, examine
 from moral_entropy.validate.verdict import verdict
 from moral_entropy.votes.whole_file import whole_file
-
-Progress = Callable[[str, float], None]
-"""Called with the name of the side and the share of it done."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ def run_validation(
     Validation
         Findings of sides that were not asked for are kept from earlier.
     """
-    options, progress = options or ValidationOptions(), progress or _silent
+    options, progress = options or ValidationOptions(), progress or silent
     asked = check_sides(options.sides) if options.sides is not None else tuple(SIDES)
     folder = checked_folder(run)
     progress("fitting", 0.0)
@@ -121,7 +119,3 @@ def write_findings(folder: Path, findings: Sequence[Finding]) -> None:
         frame = pl.concat([kept.match_to_schema(VALIDATION), frame])
     with whole_file(file) as aside:
         frame.write_parquet(aside, compression="zstd")
-
-
-def _silent(_stage: str, _share: float) -> None:
-    """Take progress and say nothing."""

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from moral_entropy.report.run import Run
-from moral_entropy.validate.alarms import RANK
-from moral_entropy.validate.finding import Finding
+from moral_entropy.validate.finding import RANK, Finding
 from moral_entropy.validate.verdict import SIDES, about, is_thorough, titled, verdict, worst_level
 
 MOST_ROWS = 40

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -19,6 +18,7 @@ from moral_entropy.pipeline.facts import reading_facts
 from moral_entropy.pipeline.options import PriorOptions
 from moral_entropy.pipeline.priors import priors_for
 from moral_entropy.pipeline.warned import collected, messages
+from moral_entropy.progress import Progress, silent
 from moral_entropy.reproduce.beside import Basis, lay_beside
 from moral_entropy.reproduce.figures import as_frame, corpora_figures, counted_figures, dissent_figures, entropy_figures
 from moral_entropy.reproduce.grading import grade_rules
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 
 PRIORS = PriorOptions(preset="mft")
 """The paper's: 80,20 for a foundation, 500,500 for any foundation; confusion rows of 1.8 and 1.2."""
-
-Progress = Callable[[str, float], None]
-"""Called with the name of the stage and the share of it done."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +133,7 @@ def run_study(
     >>> study.beside.filter(section="entropy").height
     150
     """
-    options, progress, watch = options or StudyOptions(), progress or _silent, Stopwatch()
+    options, progress, watch = options or StudyOptions(), progress or silent, Stopwatch()
     with writing(out, force=force) as folder:
         fits = _fit_all(inputs, options, progress, watch)
         with watch.timing("grade"):
@@ -231,7 +228,3 @@ def _manifest(fits: Fits, inputs: Inputs, options: StudyOptions, command: str, w
         "versions": {name: version(name) for name in ("numpy", "scipy", "polars", "numba")},
         "seconds": {stage: round(spent, 3) for stage, spent in watch.seconds.items()},
     }
-
-
-def _silent(_stage: str, _share: float) -> None:
-    """Take progress and say nothing."""

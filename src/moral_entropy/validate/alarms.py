@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from moral_entropy.validate.finding import Finding
-
-RANK = {"bad": 0, "doubt": 1, "info": 2, "good": 3}
+from moral_entropy.validate.finding import RANK, Finding
 
 
 def alarm_sentences(findings: Iterable[Finding]) -> list[str]:

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from moral_entropy.consensus.ground import Ground
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.pooling import pool_fully
 from moral_entropy.consensus.result import QuestionFit
-from moral_entropy.consensus.summit import Ground
 
 
 def ground_of(fit: QuestionFit, threads: int | None = None) -> Ground:
@@ -43,6 +43,7 @@ def bounded(fit: QuestionFit) -> bool:
     return fit.n_draws > 0 and fit.log_density_s is None and fit.common is None
 
 
-def name_of(fit: QuestionFit) -> str:
-    """Name a fit in a sentence: its question, and its part if it has one."""
-    return f"{fit.question} ({fit.ballot.part})" if fit.ballot.part else fit.question
+def log_posterior_of(fit: QuestionFit) -> LogPosterior:
+    """Give the density a fit climbed, with a row of its own for every annotator even where they share one matrix."""
+    less = 0.0 if fit.common is not None else 1.0
+    return LogPosterior(fit.patterns, fit.alpha_k - less, fit.beta_akv - less)

@@ -15,8 +15,8 @@ from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.validate.copies import Unravelled, unravel
+from moral_entropy.validate.density import log_posterior_of
 from moral_entropy.validate.finding import Finding
-from moral_entropy.validate.identifiability import log_posterior_of
 from moral_entropy.validate.pairs import (
     NOTICEABLE,
     Pairs,

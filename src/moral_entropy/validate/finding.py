@@ -15,6 +15,9 @@ from moral_entropy.runs.tables import VALIDATION
 
 Level = Literal["info", "good", "doubt", "bad"]
 
+RANK: dict[Level, int] = {"bad": 0, "doubt": 1, "info": 2, "good": 3}
+"""Levels, worst first."""
+
 
 @dataclass(frozen=True)
 class Finding:

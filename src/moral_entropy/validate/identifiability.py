@@ -11,12 +11,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from moral_entropy.audit.intervals import central_interval
-from moral_entropy.consensus.model import LogPosterior, Parameters
+from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.modes import CLOSE
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.consensus.warn import NOTICEABLE
 from moral_entropy.outliers.annotators import FEW_VOTES, SURE
 from moral_entropy.progress import Advance, ignore
+from moral_entropy.validate.density import log_posterior_of
 from moral_entropy.validate.finding import Finding, Level
 from moral_entropy.validate.links import Groups, find_groups, same_voters, shared_items
 from moral_entropy.validate.teams import WORTH, Switch, Team, candidate_teams, cheapest_switches, is_mode
@@ -90,12 +91,6 @@ def _examine(consensus: Consensus, fit: QuestionFit, groups: Groups, teams: Sequ
     if fit.pooling != "full" and is_mode(log_posterior, at):
         yield from _teams(consensus, fit, cheapest_switches(log_posterior, at, teams))
     yield from thin_findings(consensus, fit, expected.votes_akv - log_posterior.pseudo_akv)
-
-
-def log_posterior_of(fit: QuestionFit) -> LogPosterior:
-    """Give the log posterior that a fit climbed: on the simplex, or in log ratios where rows were partially pooled."""
-    less = 0.0 if fit.common is not None else 1.0
-    return LogPosterior(fit.patterns, fit.alpha_k - less, fit.beta_akv - less)
 
 
 def youden(confusion_akv: Floats) -> Floats:

@@ -28,7 +28,7 @@ from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.consensus.result import QuestionFit
 from moral_entropy.errors import FitError, MissingExtraError
 from moral_entropy.progress import Advance, ignore
-from moral_entropy.validate.density import ground_of, mode_of, name_of
+from moral_entropy.validate.density import ground_of, mode_of
 from moral_entropy.validate.mixing import ENOUGH, MIXED, Mixing, measure_mixing
 from moral_entropy.votes.table import UNKNOWN, Floats
 
@@ -118,8 +118,8 @@ def sample(
     log_posterior = ground_of(fit, threads=1).log_ratio
     if log_posterior.n_parameters > laplace.DENSE:
         msg = (
-            f"{name_of(fit)} has {log_posterior.n_parameters:,} free parameters; sampling holds their curvature as a "
-            f"matrix, so it ends at {laplace.DENSE:,}. Sample a part: --fit-by a column, or pooling='full'."
+            f"{fit.ballot.name} has {log_posterior.n_parameters:,} free parameters; sampling holds their curvature as "
+            f"a matrix, so it ends at {laplace.DENSE:,}. Sample a part: --fit-by a column, or pooling='full'."
         )
         raise FitError(msg)
     walk = _Walk.around(log_posterior, mode_of(fit), chains * (tune + draws), advance)

@@ -19,7 +19,7 @@ from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.errors import FitError
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.validate import draw_kernels as kernels
-from moral_entropy.validate.density import bounded, ground_of, name_of
+from moral_entropy.validate.density import bounded, ground_of
 from moral_entropy.validate.finding import Finding, Level
 from moral_entropy.validate.words import finding_of
 from moral_entropy.votes.table import Floats
@@ -88,7 +88,7 @@ def reweight(fit: QuestionFit, draws: int = DRAWS, threads: int | None = None) -
         At most this many threads.
     """
     if fit.log_density_s is None:
-        msg = f"{name_of(fit)}: the draws are not those of a Gaussian alone, so they have no importance ratios."
+        msg = f"{fit.ballot.name}: the draws are not those of a Gaussian alone, so they have no importance ratios."
         raise FitError(msg)
     confusion_sakv = fit.confusion_sakv[:draws, :1] if fit.pooling == "full" else fit.confusion_sakv[:draws]
     drawn = Parameters(np.log(fit.prevalence_sk[:draws]), np.log(confusion_sakv))

@@ -12,6 +12,7 @@ from moral_entropy.consensus.temper import Exponent, heldout_exponent
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.validate.density import ground_of, mode_of
 from moral_entropy.validate.finding import Finding, Level
+from moral_entropy.validate.words import finding_of
 
 
 def examine_temper(consensus: Consensus, *, seed: int = 0, advance: Advance = ignore) -> list[Finding]:
@@ -42,17 +43,9 @@ def exponent_of(fit: QuestionFit) -> Exponent:
 
 def _finding(fit: QuestionFit, exponent: Exponent) -> Finding:
     level, text = _judged(fit, exponent)
-    return Finding(
-        "temper",
-        "exponent",
-        exponent.value,
-        question=fit.ballot.question,
-        part=fit.ballot.part,
-        low=exponent.low,
-        high=exponent.high if np.isfinite(exponent.high) else None,
-        n=exponent.n,
-        level=level,
-        text=text,
+    high = exponent.high if np.isfinite(exponent.high) else None
+    return finding_of(
+        fit, "temper", "exponent", exponent.value, low=exponent.low, high=high, n=exponent.n, level=level, text=text
     )
 
 

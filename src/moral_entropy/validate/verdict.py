@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from moral_entropy.validate.alarms import RANK
-from moral_entropy.validate.finding import Finding, Level
+from moral_entropy.validate.finding import RANK, Finding, Level
 
 SIDES = {
     "identifiability": "what the votes can tell",

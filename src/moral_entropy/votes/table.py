@@ -68,6 +68,11 @@ class Ballot:
     part: str = ""
 
     @property
+    def name(self) -> str:
+        """What to call it in a sentence: the question, and the part if it is one."""
+        return f"{self.question} ({self.part})" if self.part else self.question
+
+    @property
     def n_items(self) -> int:
         """How many items the question was put to, voted on or not."""
         return len(self.item_i)
