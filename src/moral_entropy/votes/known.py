@@ -5,10 +5,10 @@ Takes a column beside the votes or a file of its own; returns, for a ballot, the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from moral_entropy.votes.marks import Rows
 from moral_entropy.votes.options import Options
 from moral_entropy.votes.sets import NO_YES, CodedSets, code_sets
 from moral_entropy.votes.source import Source, open_source
-from moral_entropy.votes.table import UNKNOWN, Ballot, Ints
+from moral_entropy.votes.table import BLOCK, UNKNOWN, Ballot, Ints
 from moral_entropy.votes.values import Coded, code_ids, code_labels, count_codes, recode
 
 if TYPE_CHECKING:
@@ -74,22 +74,28 @@ class Known:
 
     def _one_an_item(self, ballot: Ballot, names: Sequence[str], code_r: Ints) -> Ints:
         """Give each item of the ballot its label, and refuse two different ones."""
-        at_r = np.flatnonzero((code_r >= 0) & (self.rows.item_r >= 0))
-        item_r = self.rows.item_r[at_r]
+        code_i = np.full(len(self.rows.items), UNKNOWN, dtype=np.int32)
+        for item, code in _vouching(self.rows.item_r, code_r):
+            code_i[item] = code
+        # Where all rows of an item agree, it does not matter which of them came last.
+        if any((code_i[item] != code).any() for item, code in _vouching(self.rows.item_r, code_r)):
+            self._refuse_torn(ballot, names, code_r)
+        return code_i[ballot.item_i]
+
+    def _refuse_torn(self, ballot: Ballot, names: Sequence[str], code_r: Ints) -> NoReturn:
         low_i = np.full(len(self.rows.items), len(names), dtype=np.int32)
         high_i = np.full(len(self.rows.items), UNKNOWN, dtype=np.int32)
-        np.minimum.at(low_i, item_r, code_r[at_r].astype(np.int32))
-        np.maximum.at(high_i, item_r, code_r[at_r].astype(np.int32))
+        for item, code in _vouching(self.rows.item_r, code_r):
+            np.minimum.at(low_i, item, code.astype(np.int32))
+            np.maximum.at(high_i, item, code.astype(np.int32))
         torn = np.flatnonzero((high_i >= 0) & (low_i != high_i))
-        if len(torn):
-            item = int(torn[0])
-            msg = (
-                f"{len(torn):,} items have more than one {self.role} label on {ballot.question!r} in {self.where}. "
-                f"First: item {self.rows.items[item]!r} is {names[low_i[item]]!r} and {names[high_i[item]]!r}. "
-                "Give each item one."
-            )
-            raise VotesError(msg)
-        return high_i[ballot.item_i]
+        first = int(torn[0])
+        msg = (
+            f"{len(torn):,} items have more than one {self.role} label on {ballot.question!r} in {self.where}. "
+            f"First: item {self.rows.items[first]!r} is {names[low_i[first]]!r} and {names[high_i[first]]!r}. "
+            "Give each item one."
+        )
+        raise VotesError(msg)
 
     def _place(self, name: str, ballot: Ballot, n_items: int, tally: Tally) -> int:
         at = match_label(name, ballot.labels)
@@ -103,6 +109,14 @@ class Known:
         if ballot.labels[at] != name:
             tally.note(f"{self.role} labels match those of the votes only without regard to case: {name!r}.")
         return at
+
+
+def _vouching(item_r: Ints, code_r: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """Give items and their labels, a cacheful of rows at a time, without those that lack either."""
+    for at in range(0, len(code_r), BLOCK):
+        item, code = item_r[at : at + BLOCK], code_r[at : at + BLOCK]
+        both = (item >= 0) & (code >= 0)
+        yield (item, code) if both.all() else (item[both], code[both])
 
 
 def read_known(

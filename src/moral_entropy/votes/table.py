@@ -27,6 +27,9 @@ UNKNOWN = -1
 
 MAX_CODE = np.iinfo(np.int32).max
 
+BLOCK = 1 << 17
+"""Votes looked at together: few enough for a core's cache."""
+
 
 @dataclass(frozen=True, eq=False)
 class Ballot:
@@ -192,14 +195,10 @@ def ballot_from_codes(
     if n_codes > MAX_CODE:
         msg = f"{len(annotator_a):,} annotators times {len(labels)} labels exceed {MAX_CODE:,} codes."
         raise VotesError(msg)
-    # One 64-bit key a vote sorts items, annotators and labels at once, in place.
-    key_v = item_v.astype(np.int64)
-    key_v *= n_codes
-    key_v += annotator_v.astype(np.int32) * np.int32(len(labels)) + np.asarray(label_v, dtype=np.int32)
-    if len(key_v) and not (key_v[1:] >= key_v[:-1]).all():
-        key_v.sort()
-    start_i = np.searchsorted(key_v, np.arange(n_items + 1, dtype=np.int64) * n_codes)
-    key_v %= max(n_codes, 1)
+    code_v = np.multiply(annotator_v, len(labels), dtype=np.int32, casting="unsafe")
+    code_v += np.asarray(label_v).astype(np.int32, copy=False)
+    in_order = _in_order(item_v, code_v)
+    start_i, code_v = (_starts(item_v, n_items), code_v) if in_order else _sorted(item_v, code_v, n_items, n_codes)
     return Ballot(
         question=question,
         labels=labels,
@@ -207,11 +206,39 @@ def ballot_from_codes(
         item_i=item_i,
         annotator_a=annotator_a,
         start_i=start_i.astype(np.int64),
-        code_v=key_v.astype(np.int32),
+        code_v=code_v,
         count_i=_filled(count_i, n_items, 1.0, np.float64),
         gold_i=_filled(gold_i, n_items, UNKNOWN, np.int16),
         published_i=_filled(published_i, n_items, UNKNOWN, np.int16),
     )
+
+
+def _in_order(item_v: Ints, code_v: Ints) -> bool:
+    """Say whether votes lie in the order of items and, on an item, of codes; looks at a cacheful at a time."""
+    for at in range(0, len(code_v), BLOCK):
+        item, code = item_v[at : at + BLOCK + 1], code_v[at : at + BLOCK + 1]
+        rises, stays = item[1:] > item[:-1], item[1:] == item[:-1]
+        if not (rises | (stays & (code[1:] >= code[:-1]))).all():
+            return False
+    return True
+
+
+def _starts(item_v: Ints, n_items: int) -> NDArray[np.int64]:
+    """Give where each item's votes start, of votes in order."""
+    # Needles of the votes' own type: anything else would copy all votes.
+    first_i = np.searchsorted(item_v, np.arange(n_items).astype(item_v.dtype))
+    return np.append(first_i, len(item_v)).astype(np.int64)
+
+
+def _sorted(item_v: Ints, code_v: Ints, n_items: int, n_codes: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Sort votes by item and code, as one 64-bit key a vote; give where each item's start, and the codes."""
+    key_v = item_v.astype(np.int64)
+    key_v *= n_codes
+    key_v += code_v
+    key_v.sort()
+    start_i = np.searchsorted(key_v, np.arange(n_items + 1, dtype=np.int64) * n_codes)
+    key_v %= n_codes
+    return start_i.astype(np.int64), key_v.astype(np.int32)
 
 
 def _filled(values: Any, n_items: int, default: float, dtype: Any) -> NDArray[Any]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from moral_entropy.votes.table import UNKNOWN, Ints
+from moral_entropy.votes.table import BLOCK, UNKNOWN, Ints
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 MISSING = frozenset({"", "NA", "<NA>", "NaN", "nan", "null", "NULL"})
 """Texts that stand for an empty cell. "none" is not one of them: in some corpora it is a label."""
 
-BLOCK = 1 << 22
 NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?")
 INTEGRAL = r"^-?(0|[1-9]\d{0,17})(\.0+)?$"
 
@@ -116,7 +115,7 @@ def recode(code_r: Ints, new_of: Sequence[int] | Ints) -> Ints:
     # The code of an empty row, -1, finds the last entry.
     lookup = np.append(np.asarray(new_of, dtype=np.int64), UNKNOWN)
     narrow: Ints = lookup.astype(_code_type(int(lookup.max(initial=0)) + 1))
-    return narrow[code_r]
+    return np.take(narrow, code_r)
 
 
 def count_codes(code_v: Ints, n_codes: int) -> Ints:
@@ -128,8 +127,9 @@ def count_codes(code_v: Ints, n_codes: int) -> Ints:
     [1, 0, 2, 0]
     """
     counts = np.zeros(n_codes + 1, dtype=np.int64)
-    for at in range(0, len(code_v), BLOCK):
-        counts += np.bincount(code_v[at : at + BLOCK].astype(np.int64) + 1, minlength=n_codes + 1)
+    step = max(BLOCK, n_codes)
+    for at in range(0, len(code_v), step):
+        counts += np.bincount(code_v[at : at + step].astype(np.int64) + 1, minlength=n_codes + 1)
     return counts[1:]
 
 
@@ -309,11 +309,12 @@ def _distinct_integers(column: pl.Series) -> tuple[pl.Series, Ints]:
     place = np.cumsum(seen, dtype=np.int32)
     place -= 1
     place = place.astype(_code_type(int(place[-1]) + 1), copy=False)
+    complete = bool(seen.all())
     code_r = np.empty(len(column), dtype=place.dtype)
     for at, cells, empty in _blocks(column, low):
-        code_r[at : at + len(cells)] = (
-            np.where(empty, UNKNOWN, place[cells - low]) if empty.any() else place[cells - low]
-        )
+        code = code_r[at : at + len(cells)]
+        code[:] = cells - low if complete else np.take(place, cells - low)
+        code[empty] = UNKNOWN
     return pl.Series(np.flatnonzero(seen) + low), code_r
 
 
@@ -327,13 +328,15 @@ def _positions(column: pl.Series, found: Any) -> Ints:
 
 
 def _blocks(column: pl.Series, fill: Any) -> Iterator[tuple[int, Any, Any]]:
-    """Walk down a column of numbers: where the block starts, its cells, which of them are empty."""
+    """Walk down a column of numbers: where the block starts, its cells, positions in it of those that are empty."""
     import polars as pl
 
     wide = pl.Float64 if column.dtype.is_float() else pl.Int64
+    nowhere = np.empty(0, dtype=np.int64)
     for at in range(0, len(column), BLOCK):
         block = column.slice(at, BLOCK)
-        yield at, block.cast(wide).fill_null(fill).to_numpy(), block.is_null().to_numpy()
+        empty = np.flatnonzero(block.is_null().to_numpy()) if block.null_count() else nowhere
+        yield at, block.cast(wide).fill_null(fill).to_numpy(), empty
 
 
 def _regroup(canonical: pl.Series, code_r: Ints) -> Coded:
