@@ -152,7 +152,8 @@ def _points(fit: QuestionFit, known_i: NDArray[np.bool_], target: int, mass: flo
     p_i = fit.summary.mean_ik[known_i, target][order_i]
     gold_i = (fit.ballot.gold_i[known_i] == target)[order_i]
     count_i = fit.ballot.count_i[known_i][order_i]
-    level_i = np.unique(p_i, return_inverse=True)[1]
+    # In order already: a level begins wherever p rises.
+    level_i = np.cumsum(np.diff(p_i, prepend=p_i[:1]) > 0)
     mass_l = mass_bins(np.bincount(level_i, weights=count_i).astype(float)) if len(p_i) else np.empty(0, dtype=np.int64)
     points: list[dict[str, object]] = []
     for bins, bin_i in (("width", width_bins(p_i)), ("mass", mass_l[level_i])):

@@ -212,5 +212,16 @@ def number_rows(columns: Iterable[Ints]) -> tuple[Ints, Ints]:
             size = len(distinct)
         key_i = key_i * n + column_i
         size *= n
+    if key_i is not None and size <= max(4 * len(key_i), 1 << 16):
+        return _tick_off(key_i, size)
     _, first_g, group_i = np.unique(key_i, return_index=True, return_inverse=True)  # type: ignore[call-overload]
     return group_i, first_g
+
+
+def _tick_off(key_i: NDArray[np.int64], size: int) -> tuple[Ints, Ints]:
+    """Number the keys that occur, without sorting them: a place for every key there can be."""
+    first_k = np.full(size, -1)
+    # The last one written stays: backwards, that is the first.
+    first_k[key_i[::-1]] = np.arange(len(key_i))[::-1]
+    seen_k = first_k >= 0
+    return (np.cumsum(seen_k) - 1)[key_i], first_k[seen_k]

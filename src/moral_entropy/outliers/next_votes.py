@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
+from moral_entropy.consensus.model import over_blocks
 from moral_entropy.votes.table import Floats, Ints
 
 MOST_INFORMATIVE = 50
@@ -111,14 +112,19 @@ def choose_votes(
     column_a[asked_m] = np.arange(len(asked_m))
     gain_i, chosen_i = np.zeros(n_items), np.full(n_items, NOBODY)
     step = max(CELLS_AT_ONCE // max(len(asked_m), 1), 1)
-    for start in range(0, n_items if len(asked_m) else 0, step):
-        chunk = slice(start, min(start + step, n_items))
-        gain_im = information_gain(p_ik[chunk], confusion_akv[asked_m])
-        if not repeats:
-            gain_im[_voted(start_i, code_v, n_labels, column_a, chunk)] = -1.0
-        best_i = gain_im.argmax(axis=1)
-        gain_i[chunk] = gain_im[np.arange(len(best_i)), best_i]
-        chosen_i[chunk] = np.where(gain_i[chunk] >= 0, asked_m[best_i], NOBODY)
+    confusion_mkv = confusion_akv[asked_m]
+
+    def choose(first: int, last: int) -> None:
+        for n in range(first, last):
+            chunk = slice(n * step, min((n + 1) * step, n_items))
+            gain_im = information_gain(p_ik[chunk], confusion_mkv)
+            if not repeats:
+                gain_im[_voted(start_i, code_v, n_labels, column_a, chunk)] = -1.0
+            best_i = gain_im.argmax(axis=1)
+            gain_i[chunk] = gain_im[np.arange(len(best_i)), best_i]
+            chosen_i[chunk] = np.where(gain_i[chunk] >= 0, asked_m[best_i], NOBODY)
+
+    over_blocks(choose, -(-n_items // step) if len(asked_m) else 0, grain=8)
     average_i = information_gain(p_ik, average_confusion(confusion_akv, votes_a)[None])[:, 0]
     return NextVotes(np.where(chosen_i == NOBODY, average_i, gain_i), chosen_i, average_i)
 
