@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from audit_support import rich_votes
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import entr
 
@@ -125,3 +127,14 @@ def test_parts_of_a_question_fall_into_its_cells():
     assert len(members) == 4
     assert set(cells.question_c.tolist()) == {0}
     assert_allclose(posterior_sums(cells, members).weight_cs.sum(), replace(votes).n_items)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 40)), max_size=40), st.booleans())
+def test_numbering_rows_equals_sorting_them(rows, wide):
+    columns = np.array(rows, dtype=np.int64).reshape(-1, 2).T
+    # A wide column has more places than there are rows to tick off.
+    columns = columns * (100_000 if wide else 1)
+    group_i, first_g = number_rows(list(columns))
+    _, first, inverse = np.unique(columns, axis=1, return_index=True, return_inverse=True)
+    assert_array_equal(first_g, first)
+    assert_array_equal(group_i, inverse.ravel())

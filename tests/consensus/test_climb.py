@@ -21,7 +21,7 @@ def simulated(n_labels=2, **options):
     return simulate_votes(n_labels=n_labels, **given).votes
 
 
-@pytest.mark.parametrize("newton", [0, 2_500], ids=["strides", "newton"])
+@pytest.mark.parametrize("newton", [0, 2_500], ids=["mixed", "newton"])
 @pytest.mark.parametrize("n_labels", [2, 3, 4])
 def test_climb_reaches_the_mode_of_plain_em(n_labels, newton):
     votes, priors = simulated(n_labels), Priors()
@@ -34,12 +34,25 @@ def test_climb_reaches_the_mode_of_plain_em(n_labels, newton):
     assert_allclose(model.patterns.spread(model.posterior_rk(summit.at)), posterior_ik, atol=1e-6)
 
 
-def test_the_log_posterior_never_falls_on_the_way():
+@pytest.mark.parametrize("newton", [0, 2_500], ids=["mixed", "newton"])
+def test_the_log_posterior_never_falls_on_the_way(newton):
     model = log_posterior_of(simulated(3, votes_per_item=2))
     for name, start in starts(model):
-        trace = np.array(climb(model, start).trace)
+        trace = np.array(climb(model, start, newton=newton).trace)
         assert len(trace) > 2, name
         assert (np.diff(trace) >= -1e-12 * np.abs(trace[:-1])).all(), name
+
+
+def test_mixing_takes_fewer_passes_than_strides_and_ends_on_the_same_summit(monkeypatch):
+    model = log_posterior_of(simulated(n_items=3_000, n_annotators=1_300))
+    start = paper_start(1_300, 2)
+    mixed = climb(model, start)
+    monkeypatch.setattr("moral_entropy.consensus.climb._Walker.mixing_pays", lambda *_: False)
+    strided = climb(model, start)
+    assert mixed.converged
+    assert strided.converged
+    assert mixed.passes < strided.passes
+    assert_allclose(mixed.at.confusion_akv, strided.at.confusion_akv, atol=1e-7)
 
 
 def test_running_out_of_passes_is_said():

@@ -145,3 +145,16 @@ def test_krylov_standard_errors_are_near_the_dense_ones_when_its_space_is_small(
     shared = np.tile([0.0, 1 / 300], 300)
     together = np.concatenate([[0.0], shared])
     assert abs(np.linalg.norm(together @ root) / np.sqrt(together @ exact @ together) - 1) < 0.05
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_blocks_of_rows_add_up_to_the_same_krylov_space(n_labels, monkeypatch):
+    rng = np.random.default_rng(6)
+    votes = votes_of(random_rows(rng, 300, 4, n_labels), n_labels)
+    at = climb(log_posterior_of(votes), paper_start(4, n_labels)).at
+    whole = krylov_gaussian(log_posterior_of(votes), at)
+    monkeypatch.setattr("moral_entropy.consensus.model.SMALL", 10)
+    cut = log_posterior_of(votes)
+    assert len(cut.bound_b) > 10
+    normal = np.eye(cut.n_parameters)
+    assert_allclose(krylov_gaussian(cut, at).step(normal), whole.step(normal), rtol=1e-7, atol=1e-9)

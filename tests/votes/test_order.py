@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from unittest import mock
+
+import numpy as np
 import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +13,7 @@ from numpy.testing import assert_array_equal
 
 from moral_entropy.errors import VotesError
 from moral_entropy.votes import read_votes
+from moral_entropy.votes.table import ballot_from_codes
 
 cell = st.sampled_from(["x", "y", "10", "9", None])
 row = st.tuples(
@@ -95,3 +100,18 @@ def test_first_and_last_keep_what_a_dictionary_would(listed, last):
             annotator, label = divmod(int(code), ballot.n_labels)
             found[votes.items[i], votes.annotators[annotator]] = ballot.labels[label]
     assert found == kept
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2), st.integers(0, 1)), max_size=30), st.booleans())
+def test_a_ballot_has_every_vote_once_and_in_order(cast, in_order):
+    cast = sorted(cast) if in_order else cast
+    item_v, annotator_v, label_v = np.array(cast, dtype=np.int16).reshape(-1, 3).T
+    ids = {"item_i": np.arange(5), "annotator_a": np.arange(3)}
+    with mock.patch("moral_entropy.votes.table.BLOCK", 3):
+        ballot = ballot_from_codes("q", ("no", "yes"), item_v=item_v, annotator_v=annotator_v, label_v=label_v, **ids)
+    found = [
+        (i, *divmod(int(code), 2))
+        for i, (start, end) in enumerate(pairwise(ballot.start_i))
+        for code in ballot.code_v[start:end]
+    ]
+    assert found == sorted(cast)

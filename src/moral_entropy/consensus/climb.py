@@ -1,8 +1,9 @@
 """EM and its accelerators → the mode of the log posterior.
 
-SQUAREM (Varadhan & Roland 2008, scheme S3) in log-ratio coordinates strides along EM's path; where the curvature
-fits in memory, Newton steps finish. A stride that does not gain is not taken, so the log posterior never falls.
-The climb stops on the gradient, measured in standard errors, not on a slow log posterior.
+SQUAREM (Varadhan & Roland 2008, scheme S3) in log-ratio coordinates strides along EM's path; near the top Newton steps
+finish, or where there are too many parameters for them, mixtures of EM steps (Anderson 1965). A step that does not
+gain is not taken, so the log posterior never falls. The climb stops on the gradient, measured in standard errors, not
+on a slow log posterior.
 """
 
 from __future__ import annotations
@@ -28,6 +29,12 @@ MAX_PASSES = 5_000
 
 NEWTON_STEEPNESS = 1.0
 """Scaled gradient from which Newton steps are tried."""
+
+MIXING_STEEPNESS = 0.03
+"""Scaled gradient from which EM steps are mixed: farther up, where EM is less linear, strides are better."""
+
+MEMORY = 12
+"""Steps of EM that a mixed one is made of."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +89,9 @@ def climb(
             watch(walker.steepness)
         if known is not None and walker.steepness < NEWTON_STEEPNESS and known(walker.at):
             break
-        if not (walker.newton_pays(newton) and walker.newton()):
+        if walker.mixing_pays(newton):
+            walker.mix()
+        elif not (walker.newton_pays(newton) and walker.newton()):
             walker.stride()
         if walker.stuck:
             break
@@ -104,6 +113,7 @@ class _Walker:
         start = start.at_least_chance() if log_posterior.better_than_chance else start
         self._arrive(start, self._expect(start))
         self.newton_due = self.newton_cost
+        self.mixer: _Mixer | None = None
 
     def _expect(self, at: Parameters) -> Expectation:
         self.passes += 1
@@ -117,12 +127,15 @@ class _Walker:
 
     def _steepness(self, gradient_p: Floats) -> float:
         """Largest derivative in standard errors; parameters nobody voted on are at their prior already."""
+        return float((np.abs(gradient_p) / self._scale_p()).max())
+
+    def _scale_p(self) -> Floats:
+        """One over the standard error of each parameter, were all labels known."""
         at, expected = self.at, self.expected
         prevalence = expected.items_k.sum() * at.prevalence_k * (1 - at.prevalence_k)
         totals = expected.votes_akv.sum(axis=-1, keepdims=True)
         confusion = totals * at.confusion_akv * (1 - at.confusion_akv)
-        scale_p = np.concatenate([prevalence[1:], confusion[..., 1:].ravel()])
-        return float((np.abs(gradient_p) / np.sqrt(scale_p + 1e-3)).max())
+        return np.asarray(np.sqrt(np.concatenate([prevalence[1:], confusion[..., 1:].ravel()]) + 1e-3))
 
     @property
     def rounding(self) -> float:
@@ -150,6 +163,24 @@ class _Walker:
         self.stuck = bool(np.abs(x2 - x0).max() < 1e-13)
         if at_two.log_posterior >= self.expected.log_posterior - self._noise():
             self._arrive(two, at_two)
+
+    def mixing_pays(self, most_parameters: int) -> bool:
+        """Near the top, where a Newton step's matrix would be too large."""
+        near = self.log_posterior.n_parameters > most_parameters and self.steepness < MIXING_STEEPNESS
+        return near and not self.log_posterior.better_than_chance
+
+    def mix(self) -> None:
+        """Take the best mixture of the last EM steps, and EM's own step where that does not gain."""
+        self.mixer = self.mixer or _Mixer(self._scale_p())
+        x0, one = pack(self.at), self.expected.maximum()
+        x1 = pack(one)
+        self.stuck = bool(np.abs(x1 - x0).max() < 1e-13)
+        there = unpack(self.mixer.mixed(x0, x1), len(self.at.log_prevalence_k))
+        expected = self._expect(there)
+        if expected.log_posterior < self.expected.log_posterior - self._noise():
+            self.mixer = None
+            there, expected = one, self._expect(one)
+        self._arrive(there, expected)
 
     def _noise(self) -> float:
         return 1e-13 * abs(self.expected.log_posterior)
@@ -183,3 +214,24 @@ class _Walker:
         # Cells of a matrix that outgrows the cache are several times as dear.
         cells, factor = cells * (2.0 if n_parameters < 500 else 8.0), n_parameters**3 / 30.0
         return int((cells + factor) / (1e4 + 3.0 * n_other * self.log_posterior.n_votes))
+
+
+class _Mixer:
+    """Anderson's mixing (1965): the combination of the last EM steps that would leave least to go, were EM linear.
+
+    Lengths are measured in standard errors, in which EM's map is symmetric near the top; mixing then gains as
+    conjugate gradients would, for one pass a step.
+    """
+
+    def __init__(self, scale_p: Floats) -> None:
+        self.scale_p = scale_p
+        self.last: list[tuple[Floats, Floats]] = []
+
+    def mixed(self, x0: Floats, x1: Floats) -> Floats:
+        """Give where to go on, from where EM's step started and where it led."""
+        self.last = [*self.last[-MEMORY:], ((x1 - x0) * self.scale_p, x1)]
+        if len(self.last) == 1:
+            return x1
+        step_pm, end_pm = (np.stack(several, axis=1) for several in zip(*self.last, strict=True))
+        weight_m, *_ = np.linalg.lstsq(np.diff(step_pm), step_pm[:, -1], rcond=1e-12)
+        return np.asarray(x1 - np.diff(end_pm) @ weight_m)

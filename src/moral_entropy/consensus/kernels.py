@@ -12,12 +12,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from moral_entropy.compiled import compiled
 from moral_entropy.consensus.vector_math import logistic
 
-# nogil lets plain threads run blocks side by side; cache keeps the machine code between runs.
-kernel = njit(cache=True, nogil=True)
+kernel = compiled()
 
 STRIP = 512
 """Rows whose logistics are taken at once: their buffers stay in the nearest cache."""
@@ -169,13 +168,12 @@ def add_missing_information(start_r, code_v, weight_r, posterior_rk, confusion_a
 
 
 @kernel
-def add_own_information(start_r, code_v, weight_r, posterior_rk, confusion_akv, own_app):
-    """Take the score covariance off each annotator's own block; give the prevalence's, label by label."""
+def add_own_information(start_r, code_v, weight_r, posterior_rk, confusion_akv, first, last, own_app, items_kk):
+    """Take the score covariance of some rows off each annotator's own block; add up the prevalence's by label."""
     n_labels = posterior_rk.shape[1]
     n_other = n_labels - 1
-    items_kk = np.zeros((n_labels, n_labels))
     score_t = np.empty(n_labels * n_other)
-    for r in range(len(start_r) - 1):
+    for r in range(first, last):
         weight = weight_r[r]
         for k in range(n_labels):
             for m in range(n_labels):
@@ -192,7 +190,14 @@ def add_own_information(start_r, code_v, weight_r, posterior_rk, confusion_akv, 
                 for u in range(n_labels * n_other):
                     same = 1.0 if t // n_other == u // n_other else 0.0
                     own_app[a, t, u] -= push * score_t[u] * (same - posterior_rk[r, u // n_other])
-    return items_kk
+
+
+@kernel
+def count_votes(start_r, code_v, weight_r, votes_c):
+    """Count the votes by code, a row's as often as it stands for items."""
+    for r in range(len(start_r) - 1):
+        for v in range(start_r[r], start_r[r + 1]):
+            votes_c[code_v[v]] += weight_r[r]
 
 
 @kernel
@@ -221,10 +226,26 @@ def covariance_pass(start_r, code_v, weight_r, posterior_rk, gain_ck, base_k, bo
 
 
 @kernel
+def binary_covariance_pass(start_r, code_v, weight_r, p_r, gain_c, base, bound_b, first, last, out_bc, total_b):
+    """The same for two labels, which need one number each: label 1's gain over label 0's, and label 1's product."""
+    for b in range(first, last):
+        out_c = out_bc[b]
+        for r in range(bound_b[b], bound_b[b + 1]):
+            x = base
+            for v in range(start_r[r], start_r[r + 1]):
+                x += gain_c[code_v[v]]
+            x *= weight_r[r] * p_r[r] * (1.0 - p_r[r])
+            total_b[b] += x
+            for v in range(start_r[r], start_r[r + 1]):
+                out_c[code_v[v]] += x
+
+
+@kernel
 def hash_rows(start_i, code_v, clamp_i, salt, hash_i):
     """A 64-bit fingerprint of every item's votes and clamp."""
     for i in range(len(start_i) - 1):
-        h = np.uint64(salt) ^ np.uint64(clamp_i[i] + 1)
+        # The clamp goes above all codes: beside the first one it would look like another.
+        h = np.uint64(salt) ^ (np.uint64(clamp_i[i] + 1) << np.uint64(40))
         for v in range(start_i[i], start_i[i + 1]):
             # The finaliser of SplitMix64 (Steele, Lea & Flood 2014) mixes every bit into every other.
             h = (h ^ np.uint64(code_v[v])) + np.uint64(0x9E3779B97F4A7C15)

@@ -26,6 +26,9 @@ BLOCKS = 16
 SMALL = 400_000
 """Votes below which one block in one thread is quicker than sharing."""
 
+OWN_BYTES = 1 << 28
+"""Most bytes for annotators' own blocks while they are added up side by side."""
+
 FLOOR = 1e-12
 """Least probability of a label: under flat priors a mode may lie on the edge of the simplex."""
 
@@ -136,9 +139,7 @@ class LogPosterior:
     @cached_property
     def votes_c(self) -> Floats:
         """Votes by code: the labels' expected votes always add up to these."""
-        weight_v = np.repeat(self.patterns.weight_r, np.diff(self.patterns.start_r))
-        n_codes = self.patterns.n_annotators * self.patterns.n_labels
-        return np.bincount(self.patterns.code_v, weights=weight_v, minlength=n_codes).astype(np.float64)
+        return self.patterns.votes_c
 
     @cached_property
     def n_items(self) -> float:
@@ -251,23 +252,42 @@ class ScoreCovariance:
 
     def take_own(self, own_app: Floats) -> Floats:
         """Take it off each annotator's own block, in place; give the prevalence's, label by label: `items_kk`."""
-        patterns = self.log_posterior.patterns
+        patterns, bound_b = self.log_posterior.patterns, self.log_posterior.bound_b
+        n_blocks = min(len(bound_b) - 1, max(1, OWN_BYTES // max(own_app.nbytes, 1)))
+        edge_b = bound_b[np.arange(n_blocks + 1) * (len(bound_b) - 1) // n_blocks]
+        own_bapp = np.zeros((n_blocks, *own_app.shape))
+        items_bkk = np.zeros((n_blocks, patterns.n_labels, patterns.n_labels))
         rows = (patterns.start_r, patterns.code_v, patterns.weight_r, self.posterior_rk)
-        return np.asarray(kernels.add_own_information(*rows, self.at.confusion_akv, own_app))
+
+        def run(first: int, last: int) -> None:
+            for b in range(first, last):
+                lo, hi = edge_b[b], edge_b[b + 1]
+                kernels.add_own_information(*rows, self.at.confusion_akv, lo, hi, own_bapp[b], items_bkk[b])
+
+        over_blocks(run, n_blocks, self.log_posterior.threads)
+        own_app += own_bapp.sum(axis=0)
+        return np.asarray(items_bkk.sum(axis=0))
 
     def product(self, gain_ck: Floats, base_k: Floats) -> tuple[Floats, Floats]:
         """Multiply with a vector, in one pass over the votes; `gain_ck` is what a vote adds to label k's score."""
         patterns, bound_b = self.log_posterior.patterns, self.log_posterior.bound_b
-        n_blocks = len(bound_b) - 1
-        out_bck = np.zeros((n_blocks, *gain_ck.shape))
-        total_bk = np.zeros((n_blocks, len(base_k)))
-        rows = (patterns.start_r, patterns.code_v, patterns.weight_r, self.posterior_rk)
+        n_blocks, binary = len(bound_b) - 1, patterns.n_labels == 2
+        out_bck = np.zeros((n_blocks, len(gain_ck), 1 if binary else patterns.n_labels))
+        total_bk = np.zeros((n_blocks, out_bck.shape[-1]))
+        rows = (patterns.start_r, patterns.code_v, patterns.weight_r)
+        over_c, base = gain_ck[:, -1] - gain_ck[:, 0], base_k[-1] - base_k[0]
 
         def run(first: int, last: int) -> None:
-            kernels.covariance_pass(*rows, gain_ck, base_k, bound_b, first, last, out_bck, total_bk)
+            blocks = (bound_b, first, last)
+            if binary:
+                p_r, out = self.posterior_rk[:, 1], (out_bck[:, :, 0], total_bk[:, 0])
+                kernels.binary_covariance_pass(*rows, p_r, over_c, base, *blocks, *out)
+            else:
+                kernels.covariance_pass(*rows, self.posterior_rk, gain_ck, base_k, *blocks, out_bck, total_bk)
 
         over_blocks(run, n_blocks, self.log_posterior.threads)
-        return out_bck.sum(axis=0), total_bk.sum(axis=0)
+        out_ck, total_k = out_bck.sum(axis=0), total_bk.sum(axis=0)
+        return (np.hstack([-out_ck, out_ck]), np.hstack([-total_k, total_k])) if binary else (out_ck, total_k)
 
 
 def available_cores() -> int:

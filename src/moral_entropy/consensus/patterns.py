@@ -8,6 +8,7 @@ pay, every item stays a row of its own.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,15 @@ class Patterns:
     def collapsed(self) -> bool:
         """Whether some items share a row."""
         return self.n_rows < len(self.row_i)
+
+    @cached_property
+    def votes_c(self) -> Floats:
+        """Votes by code, those of identical items counted one by one."""
+        from moral_entropy.consensus.kernels import count_votes
+
+        votes_c = np.zeros(self.n_annotators * self.n_labels)
+        count_votes(self.start_r, self.code_v, self.weight_r, votes_c)
+        return votes_c
 
     def spread(self, values_r: NDArray[np.float64]) -> NDArray[np.float64]:
         """Give every item its row's value."""

@@ -1,0 +1,45 @@
+"""Where things are kept that can be made again: compiled kernels, the chart library, encoded texts.
+
+Names the folder and touches no file. What is in it may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+CACHE = "MORAL_ENTROPY_CACHE"
+"""Environment variable that moves the folder."""
+
+
+def cache_folder() -> Path:
+    """Name the user's cache folder: `$MORAL_ENTROPY_CACHE`, else `moral-entropy` where the system keeps caches.
+
+    That is `$XDG_CACHE_HOME` or `~/.cache`; on macOS `~/Library/Caches`, on Windows `%LOCALAPPDATA%`.
+
+    Raises
+    ------
+    OSError
+        The user has no home folder; whoever wants to keep something goes on without.
+
+    Examples
+    --------
+    >>> import os
+    >>> from unittest import mock
+    >>> with mock.patch.dict(os.environ, {"MORAL_ENTROPY_CACHE": "fast-disk"}):
+    ...     cache_folder().name
+    'fast-disk'
+    """
+    if given := os.environ.get(CACHE):
+        return Path(given)
+    if home := os.environ.get("XDG_CACHE_HOME") or (os.environ.get("LOCALAPPDATA") if sys.platform == "win32" else ""):
+        return Path(home) / "moral-entropy"
+    return _home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "moral-entropy"
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError as error:
+        raise OSError(str(error)) from error
