@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import moral_entropy as me
-from moral_entropy.cli.main import app, main
+from moral_entropy.cli.commands import SENTENCES, load_command
+from moral_entropy.cli.main import main
 from moral_entropy.runs.manifest import read_manifest
 from moral_entropy.runs.tables import SCHEMAS, read_table
 
@@ -76,12 +77,7 @@ def commands():
 
 
 def flags_by_command():
-    import typer.main
-
-    group = typer.main.get_command(app)
-    return {
-        name: [flag for option in command.params for flag in option.opts] for name, command in group.commands.items()
-    }
+    return {name: [flag for option in load_command(name).params for flag in option.opts] for name in SENTENCES}
 
 
 def test_every_command_and_flag_is_documented():

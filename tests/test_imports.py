@@ -8,12 +8,18 @@ import sys
 
 import pytest
 
-LOADED = "import json, sys; print(json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"
+from moral_entropy.cli.commands import SENTENCES
+
+LOADED = "import json, sys; print(json.dumps(sorted(sys.modules)))"
+
+
+def modules_loaded_by(code):
+    finished = subprocess.run([sys.executable, "-c", f"{code}\n{LOADED}"], capture_output=True, text=True, check=True)
+    return set(json.loads(finished.stdout.splitlines()[-1]))
 
 
 def loaded_by(code):
-    finished = subprocess.run([sys.executable, "-c", f"{code}\n{LOADED}"], capture_output=True, text=True, check=True)
-    return set(json.loads(finished.stdout.splitlines()[-1]))
+    return {name.partition(".")[0] for name in modules_loaded_by(code)}
 
 
 def test_importing_the_package_is_light():
@@ -34,17 +40,38 @@ def test_importing_the_package_is_light():
     assert not loaded_by("import moral_entropy") & heavy
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--help"],
-        ["--version"],
-        *([name, "--help"] for name in ("audit", "check", "corpus", "explain", "next", "simulate")),
-    ],
-)
+def run(*arguments):
+    return f"from moral_entropy.cli.main import main\nassert main({[*arguments]}) == 0"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], *([name, "--help"] for name in SENTENCES)])
 def test_help_is_light(arguments):
-    heavy = {"torch", "pandas", "jinja2", "altair", "vl_convert", "numba", "polars", "sklearn", "scipy"}
-    assert not loaded_by(f"from moral_entropy.cli.main import main\nassert main({arguments}) == 0") & heavy
+    heavy = {
+        "torch",
+        "transformers",
+        "pandas",
+        "jinja2",
+        "altair",
+        "vl_convert",
+        "numba",
+        "numpy",
+        "polars",
+        "sklearn",
+        "scipy",
+        "dask",
+    }
+    assert not loaded_by(run(*arguments)) & heavy
+
+
+def test_the_list_of_commands_loads_no_command():
+    loaded = modules_loaded_by(run("--help"))
+    assert "moral_entropy.cli.commands" in loaded
+    assert not loaded & {f"moral_entropy.cli.{name}" for name in SENTENCES}
+
+
+def test_a_command_loads_no_other_command():
+    loaded = modules_loaded_by(run("check", "--help"))
+    assert loaded & {f"moral_entropy.cli.{name}" for name in SENTENCES} == {"moral_entropy.cli.check"}
 
 
 def test_reading_and_fitting_need_no_extra():

@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from moral_entropy.compiled import compiled
 from moral_entropy.consensus.vector_math import (
     EXPONENT,
     FARTHEST,
@@ -26,8 +26,8 @@ from moral_entropy.consensus.vector_math import (
     log1p_of,
 )
 
-kernel = njit(cache=True, nogil=True)
-vector_kernel = njit(cache=True, nogil=True, fastmath={"contract", "nsz"}, error_model="numpy")
+kernel = compiled()
+vector_kernel = compiled(fastmath={"contract", "nsz"}, error_model="numpy")
 
 CERTAIN = 1e6
 """Log odds of a label that is known: far past the point where its probability is 1."""

@@ -16,43 +16,19 @@ from typing import Annotated
 import typer
 
 from moral_entropy import __version__
-from moral_entropy.cli.audit import audit
-from moral_entropy.cli.check import check
-from moral_entropy.cli.compare import compare
-from moral_entropy.cli.corpus import corpus
-from moral_entropy.cli.explain import explain
-from moral_entropy.cli.export import export
-from moral_entropy.cli.next import next_items
-from moral_entropy.cli.predict import predict
-from moral_entropy.cli.report import report
-from moral_entropy.cli.reproduce import reproduce
-from moral_entropy.cli.simulate import simulate
-from moral_entropy.cli.train import train
-from moral_entropy.cli.validate import validate
+from moral_entropy.cli.commands import Commands
 from moral_entropy.errors import MoralEntropyError, PriorError, UsageError
 
 DONE, BAD_DATA, MISUSE, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
 
 app = typer.Typer(
     name="moral-entropy",
+    cls=Commands,
     help="Annotator votes in; a Bayesian consensus and its entropy out.",
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(audit)
-app.command()(check)
-app.command()(compare)
-app.command()(corpus)
-app.command()(explain)
-app.command()(export)
-app.command("next")(next_items)
-app.command()(predict)
-app.command()(report)
-app.command()(reproduce)
-app.command()(simulate)
-app.command()(train)
-app.command()(validate)
 
 
 @app.callback(invoke_without_command=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from moral_entropy.cli.show_audit import audit_lines
+from moral_entropy.compiled import telling
 from moral_entropy.pipeline.audit import AuditRun
 from moral_entropy.pipeline.summary import FitLine, fit_lines
 from moral_entropy.runs.notes import yardstick_notes
@@ -36,6 +38,7 @@ class Bars:
         self._shown = sys.stderr.isatty() and not hidden
         self._tasks: dict[str, TaskID] = {}
         self._progress: Progress | None = None
+        self._open = ExitStack()
 
     def __enter__(self) -> Bars:
         """Begin to show bars."""
@@ -44,16 +47,16 @@ class Bars:
 
             columns = (TextColumn("{task.description:>12}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
             console = Console(stderr=True)
-            self._progress = Progress(*columns, TimeRemainingColumn(), console=console, transient=True)
-            self._progress.start()
+            progress = Progress(*columns, TimeRemainingColumn(), console=console, transient=True)
+            self._progress = self._open.enter_context(progress)
+            self._open.enter_context(telling(console.print))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Clear the bars away."""
-        if self._progress is not None:
-            self._progress.stop()
+        self._open.close()
 
     def __call__(self, stage: str, share: float) -> None:
         """Move the bar of a stage; the bars of earlier stages are full."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from moral_entropy.compiled import compiled
 from moral_entropy.consensus.vector_math import mean_and_entropy, vector_kernel
 
-kernel = njit(cache=True, nogil=True)
+kernel = compiled()
 
 
 @kernel

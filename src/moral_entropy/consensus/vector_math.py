@@ -9,8 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from moral_entropy.compiled import compiled
+
 # Sums may be reordered in here, and only here: within one block of one thread, so bits do not depend on threads.
-vector_kernel = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+vector_kernel = compiled(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 
 LOG2_E = 1.4426950408889634
 # ln 2 in two parts, the first with zeros at its end, so that n * LN2_HIGH is exact.

@@ -16,6 +16,7 @@ from pathlib import Path
 from moral_entropy.report.bundle import vega_bundle
 from moral_entropy.report.data import ITEMS, palettes, report_data
 from moral_entropy.report.files import replace_text
+from moral_entropy.report.kept_charts import kept_chart_specs
 from moral_entropy.report.pack import script_json
 from moral_entropy.report.run import Run, open_run
 
@@ -54,10 +55,8 @@ def render(run: Run, *, items: int = ITEMS) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
-    from moral_entropy.report.charts import chart_specs
-
     data = report_data(run, cap=items)
-    data["charts"] = chart_specs(*palettes(run), domains=bool(data["domains"]))
+    data["charts"] = kept_chart_specs(*palettes(run), domains=bool(data["domains"]))
     bundle, script = vega_bundle(), _asset("report.js")
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True

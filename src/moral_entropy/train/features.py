@@ -7,7 +7,6 @@ a folder named by the encoder's hash and the length of texts. Deleting the cache
 from __future__ import annotations
 
 import hashlib
-import os
 import secrets
 import zipfile
 from collections.abc import Sequence
@@ -17,25 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from moral_entropy.cache import cache_folder
 from moral_entropy.errors import UsageError
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.train.batches import sorted_batches
 from moral_entropy.train.encoder import Encoder, fingerprint
 
 Features = NDArray[np.float32]
-CACHE = "MORAL_ENTROPY_CACHE"
-"""Environment variable that moves the cache."""
-
 TEXTS_AT_ONCE = 64
 TEXTS_A_FILE = 4_096
-
-
-def cache_folder() -> Path:
-    """Give the folder of the cache: `$MORAL_ENTROPY_CACHE`, else the user's cache."""
-    if given := os.environ.get(CACHE):
-        return Path(given)
-    home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "moral-entropy"
 
 
 def encode(encoder: Encoder, texts: Sequence[str], max_length: int, *, advance: Advance = ignore) -> Features:

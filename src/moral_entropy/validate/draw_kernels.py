@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from moral_entropy.compiled import compiled
 from moral_entropy.consensus.vector_math import logistic
 
-kernel = njit(cache=True, nogil=True)
+kernel = compiled()
 
 
 @kernel

@@ -1,0 +1,80 @@
+"""The commands by name: listed at once, loaded when one is run.
+
+A command's module costs time that the list of commands and the other commands need not wait for. So the list has its
+sentences here; each is the first of the command's own help, which a test compares.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+import typer
+import typer.main
+from typer.core import TyperCommand, TyperGroup
+
+SENTENCES = {
+    "audit": "Fit the consensus of the votes, split its entropy, grade every rule against it, and write a run folder.",
+    "check": "Check figures of an audit against limits; exit with 1 if any falls short.",
+    "compare": "Compare two runs of the same items: what moved, and the change of prevalence, entropy and grades.",
+    "corpus": "Read the published files of a moral corpus into a table of votes.",
+    "explain": "Explain an item's p: the prior's log-odds, then what each vote adds to them.",
+    "export": "Write the items of a run with votes, p, entropies and soft labels.",
+    "next": "List the items that one more vote would settle most, and whose vote that would be.",
+    "predict": "Give p and its entropy for every text and question.",
+    "report": "Write the report of a run: one HTML file that works offline; on request figures and a dataset card.",
+    "reproduce": "Run the paper's study and lay every published figure beside ours.",
+    "simulate": "Draw votes from a known truth, which is in the column gold.",
+    "train": "Train a classifier on the consensus of a run; with --compare, study which targets train the better one.",
+    "validate": "Examine a run's posterior: NUTS, ensembles, priors, held-out votes, dependence, "
+    "identifiability, gold.",
+}
+"""Every command, with what it does."""
+
+# A command's function has its name, unless Python has that already.
+FUNCTIONS = {"next": "next_items"}
+
+
+def load_command(name: str) -> Any:
+    """Load a command with its flags and its help.
+
+    Examples
+    --------
+    >>> load_command("next").help.splitlines()[0] == SENTENCES["next"]
+    True
+    """
+    function = getattr(import_module(f"moral_entropy.cli.{name}"), FUNCTIONS.get(name, name))
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    alone.command(name)(function)
+    return typer.main.get_command(alone)
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """Load modules in this block without looking for garbage: there is none, and looking takes a tenth of the time."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+class Listed(TyperCommand):
+    """A command as the list shows it, which becomes the command itself when it is run."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Load the command, and let it read what was typed."""
+        return load_command(str(self.name)).make_context(info_name, args, parent=parent, **extra)
+
+
+class Commands(TyperGroup):
+    """All commands, none of them loaded."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.commands = {name: Listed(name, help=sentence) for name, sentence in SENTENCES.items()}

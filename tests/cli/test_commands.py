@@ -1,0 +1,52 @@
+"""The list of commands, and the commands it stands for."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+import pytest
+
+import moral_entropy.cli
+from moral_entropy.cli.commands import SENTENCES, load_command, loading
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_the_list_says_what_the_command_says_of_itself(name):
+    command = load_command(name)
+    first, _, _ = command.help.partition("\n\n")
+    assert (command.name, " ".join(first.split())) == (name, SENTENCES[name])
+
+
+def test_every_command_is_listed(run):
+    with_example = {
+        path.stem
+        for path in Path(moral_entropy.cli.__file__).parent.glob("*.py")
+        if "Example: moral-" in path.read_text()
+    }
+    assert with_example == {*SENTENCES}
+    assert list(SENTENCES) == sorted(SENTENCES)
+    code, out, _ = run("--help")
+    assert code == 0 and all(f"│ {name} " in out for name in SENTENCES)
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_every_command_helps_with_both_flags(run, name):
+    assert run(name, "-h") == run(name, "--help")
+    assert run(name, "-h")[0] == 0
+
+
+def test_a_slip_of_the_finger_is_understood(run):
+    assert run("adit") == (2, "", "error: No such command 'adit'. Did you mean 'audit'?\n")
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_garbage_waits_only_while_modules_load(collects):
+    try:
+        (gc.enable if collects else gc.disable)()
+        with pytest.raises(ImportError), loading():
+            assert not gc.isenabled()
+            raise ImportError
+        assert gc.isenabled() == collects
+    finally:
+        gc.enable()
