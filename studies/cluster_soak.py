@@ -38,7 +38,6 @@ from moral_entropy.pipeline.options import AuditOptions, FitOptions
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "scale.md"
 OPTIONS = AuditOptions(fit=FitOptions(draws=100), report=False)
-CHECKS = "validation.parquet"
 STARTED_WITHIN = 60.0
 SAME = 1e-8
 """Largest difference of any figure of any table that counts as the same answer; text and counts must be equal."""
@@ -199,7 +198,7 @@ TABLES = {
 
 def largest_gap(one: Path, many: Path) -> float:
     """Give the largest difference between two run folders; infinite where anything but a figure differs."""
-    names = {path.name for path in one.glob("*.parquet")} - {CHECKS}
+    names = {path.name for path in one.glob("*.parquet")}
     if names != {path.name for path in many.glob("*.parquet")}:
         return np.inf
     gaps = [table_gap(pl.read_parquet(one / name), pl.read_parquet(many / name)) for name in names]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple, replace
+
 import numpy as np
 import pytest
 from cluster.here import Here
 from numpy.testing import assert_allclose
+from support import random_rows, votes_of
 
 from moral_entropy.cluster.fit import fit_votes, fit_with
 from moral_entropy.consensus import laplace
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.priors import Priors
-from moral_entropy.errors import UsageError
+from moral_entropy.errors import FitError, UsageError
 from moral_entropy.votes.simulate import simulate_votes
 
 
@@ -26,6 +29,7 @@ def assert_same_fit(many, one):
         assert_allclose(found.summary.expected_entropy_i, expected.summary.expected_entropy_i, atol=1e-8)
         assert_allclose(found.confusion_sakv, expected.confusion_sakv, atol=1e-8)
         assert found.curvature.method == expected.curvature.method
+        assert_allclose(astuple(found.exponent), astuple(expected.exponent), atol=1e-8)
 
 
 @pytest.mark.parametrize("n_parts", [1, 2, 5, 13])
@@ -33,6 +37,42 @@ def assert_same_fit(many, one):
 def test_any_number_of_parts_gives_the_answer_of_one_machine(n_parts, n_labels):
     votes = simulate_votes(n_items=1_500, n_annotators=14, votes_per_item=4, n_labels=n_labels, seed=n_parts).votes
     assert_same_fit(fit_with(Here(), votes, Priors(), n_parts=n_parts, draws=60), fit(votes, draws=60))
+
+
+@pytest.mark.parametrize(("temper", "use_gold"), [("heldout", False), ("heldout", True), ("gold", False), (0.5, False)])
+def test_tempered_fits(temper, use_gold):
+    simulated = simulate_votes(n_items=900, n_annotators=9, votes_per_item=4, seed=6)
+    (ballot,) = simulated.votes.ballots
+    gold_i = np.where(np.arange(900) % 6 == 0, ballot.counts_ik.argmax(axis=1), -1).astype(np.int16)
+    votes = replace(simulated.votes, ballots=(replace(ballot, gold_i=gold_i),))
+    options = {"draws": 40, "temper": temper, "use_gold": use_gold}
+    assert_same_fit(fit_with(Here(), votes, Priors(), n_parts=4, **options), fit(votes, **options))
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_one_matrix_for_all(n_labels):
+    votes = simulate_votes(n_items=900, n_annotators=9, votes_per_item=4, n_labels=n_labels, seed=7).votes
+    known = Priors(annotators={str(votes.annotators[0]): 3.0 * np.eye(n_labels)})
+    options = {"draws": 40, "pooling": "full", "priors": known}
+    many, one = fit_with(Here(), votes, n_parts=4, **options), fit(votes, **options)
+    assert_same_fit(many, one)
+    assert_allclose(many.fits[0].beta_akv, one.fits[0].beta_akv)
+    assert many.fits[0].pooling == "full"
+    assert many.fits[0].climb.passes == one.fits[0].climb.passes
+
+
+def test_tempering_by_gold_needs_some():
+    votes = votes_of(random_rows(np.random.default_rng(0), 50, 4, 2))
+    with pytest.raises(FitError, match="no item has a gold label"):
+        fit_with(Here(), votes, Priors(), temper="gold")
+
+
+def test_starts_are_compared_on_the_rows_of_one_machine(monkeypatch):
+    monkeypatch.setattr("moral_entropy.consensus.modes.SCOUT_VOTES", 300)
+    votes = simulate_votes(n_items=3_000, n_annotators=4, votes_per_item=3, seed=2).votes
+    many, one = fit_with(Here(), votes, Priors(), n_parts=4, draws=0), fit(votes, draws=0)
+    assert many.fits[0].climb.passes == one.fits[0].climb.passes
+    assert list(many.fits[0].climb.modes) == list(one.fits[0].climb.modes)
 
 
 def test_a_krylov_space_of_parts_is_that_of_one_machine(monkeypatch):
@@ -56,7 +96,7 @@ def test_the_bits_do_not_depend_on_who_works(crew):
     assert np.array_equal(there.fits[0].summary.mean_ik, here.fits[0].summary.mean_ik)
 
 
-@pytest.mark.parametrize("refused", [{"solver": "adam"}, {"pooling": "partial"}, {"temper": "heldout"}])
+@pytest.mark.parametrize("refused", [{"solver": "adam"}, {"pooling": "partial"}])
 def test_what_needs_one_machine_is_refused(refused):
     votes = simulate_votes(n_items=50, n_annotators=4, votes_per_item=3).votes
     with pytest.raises(UsageError, match="needs one machine"):

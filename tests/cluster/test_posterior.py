@@ -12,14 +12,16 @@ from support import log_posterior_of, plain_log_posterior, random_parameters, ra
 
 from moral_entropy.cluster.parts import cut_votes, make_part
 from moral_entropy.cluster.posterior import SpreadLogPosterior, no_rows, size_of
+from moral_entropy.cluster.rows import agree_on_rows
 from moral_entropy.consensus import laplace
+from moral_entropy.consensus.patterns import collapse
 from moral_entropy.consensus.priors import Priors
 
 
 def spread(votes, n_parts, *, use_gold=False):
     """The log posterior of the first ballot, its items in several parts."""
     crew, priors, ballot = Here(), Priors(), votes.ballots[0]
-    parts = [make_part(cut, use_gold) for cut in cut_votes(votes, n_parts)]
+    parts = agree_on_rows(crew, [make_part(cut, use_gold) for cut in cut_votes(votes, n_parts)])
     return SpreadLogPosterior(
         no_rows(ballot),
         priors.alpha_k(ballot) - 1,
@@ -66,9 +68,35 @@ def test_scout_has_the_rows_that_one_machine_would_choose():
         assert_array_equal(found.weight_r, expected.weight_r)
 
 
-def test_identical_items_of_different_parts_are_one_row_of_the_scout_again():
-    rows = [(item, annotator, (item + annotator) % 2) for item in range(200) for annotator in range(3)]
-    votes = votes_of(rows)
-    one, many = log_posterior_of(votes), spread(votes, 4)
-    assert many.n_votes > one.n_votes
-    assert_array_equal(many.scout(10**6).patterns.weight_r, one.patterns.weight_r)
+def votes_by_item(ballot, *, use_gold):
+    """Every item's votes, and its label if that is told."""
+    for first, last, gold in zip(ballot.start_i[:-1], ballot.start_i[1:], ballot.gold_i, strict=True):
+        yield ballot.code_v[first:last].tolist(), int(gold) if use_gold else -1
+
+
+@given(rows=vote_rows(max_items=20, max_annotators=3), n_parts=st.integers(1, 9), use_gold=st.booleans())
+def test_rows_of_parts_are_those_of_one_machine(rows, n_parts, use_gold):
+    votes = votes_of(*rows, n_items=20, gold_i=np.where(np.arange(20) % 3 == 0, 1, -1))
+    expected = collapse(votes.ballots[0], use_gold=use_gold)
+    kinds = {(*row, clamp) for row, clamp in votes_by_item(votes.ballots[0], use_gold=use_gold)}
+    assert not expected.collapsed or expected.n_rows == len(kinds)
+    many = spread(votes, n_parts, use_gold=use_gold)
+    found = many.fetch_rows()
+    for name in ("start_r", "code_v", "weight_r", "clamp_r"):
+        assert_array_equal(getattr(found.patterns, name), getattr(expected, name))
+    assert_array_equal(found.count_r, np.bincount(expected.row_i, minlength=expected.n_rows))
+    assert many.n_votes == len(expected.code_v)
+
+
+@pytest.mark.parametrize("per_heap", [1, 7, 10**6])
+def test_identical_items_of_different_parts_are_one_row(monkeypatch, per_heap):
+    monkeypatch.setattr("moral_entropy.cluster.rows.ROWS_AT_ONCE", per_heap)
+    rows = [(item, annotator, (item * annotator) % 3 % 2) for item in range(200) for annotator in range(item % 4)]
+    votes = votes_of(rows, n_items=200)
+    expected = collapse(votes.ballots[0])
+    found = spread(votes, 4).fetch_rows(np.array([0, 2, 3]))
+    assert expected.collapsed
+    assert_array_equal(found.patterns.code_v, expected.take(np.array([0, 2, 3])).code_v)
+    assert_array_equal(found.patterns.weight_r, expected.weight_r[[0, 2, 3]])
+    # Items without a vote weigh nothing in the fit, and are items nonetheless.
+    assert_array_equal(found.count_r, np.bincount(expected.row_i)[[0, 2, 3]])

@@ -20,7 +20,7 @@ from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.outliers.annotators import describe_annotators
 from moral_entropy.validate.identifiability import below_chance, examine_identifiability, youden
 from moral_entropy.validate.links import find_groups, same_voters, shared_items
-from moral_entropy.validate.teams import candidate_teams, cheapest_switches, switched
+from moral_entropy.validate.teams import candidate_teams, cheapest_switches, switchboard, switched
 from moral_entropy.votes.simulate import simulate_votes
 
 
@@ -182,7 +182,7 @@ def test_the_cost_of_a_switch_is_the_difference_of_two_modes():
     home = Parameters(np.log(one.prevalence_k), np.log(one.confusion_akv))
     log_posterior = LogPosterior(one.patterns, priors.alpha_k(ballot) - 1, priors.beta_akv(ballot) - 1)
     team_a = np.arange(8) >= 4
-    [switch] = cheapest_switches(log_posterior, home, [team_a])
+    [switch] = cheapest_switches(switchboard(log_posterior), home, [team_a])
     there, _ = plain_em(votes, switched(home, team_a, (0, 1)), priors)
     expected = plain_log_posterior(votes, home, priors) - plain_log_posterior(votes, there, priors)
     assert switch.changed is not None

@@ -1,7 +1,7 @@
 """The run on a cluster: files of votes in, the run folder of one machine out.
 
 `run_cluster_audit` does what `moral-entropy audit --cluster` does, and prints nothing. What needs all items in one
-place is left out and said so: the rankings of words, and the checks of the posterior.
+place is left out and said so: the rankings of words.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.audit.table import AuditTable
+from moral_entropy.cluster.checks import behind_parts
 from moral_entropy.cluster.crew import Crew
 from moral_entropy.cluster.exchange import exchange, load_slices
 from moral_entropy.cluster.files import ROWS_AT_ONCE, hash_files, open_table
 from moral_entropy.cluster.fit import Found, checked_settings, fit_parts, send_found
+from moral_entropy.cluster.gold import join_gold, remarked
 from moral_entropy.cluster.grade import condense, grade_parts
 from moral_entropy.cluster.judged import entropy_sums, judge_part
 from moral_entropy.cluster.kinds import Kinds, add_kinds, kinds_of_part, votes_of_kinds
 from moral_entropy.cluster.outliers import disagreements_of_part, find_outliers_in_parts
+from moral_entropy.cluster.rows import agree_on_rows
 from moral_entropy.cluster.specimens import (
     Tallied,
     add_tallies,
@@ -39,11 +42,12 @@ from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.consensus.settings import Settings
 from moral_entropy.consensus.warn import warn_about_fit
-from moral_entropy.pipeline.audit import Stopwatch, finish, write_audit, write_outliers
+from moral_entropy.pipeline.audit import Stopwatch, check, finish, write_audit, write_outliers
 from moral_entropy.pipeline.facts import manifest_facts
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.pipeline.priors import check_priors, priors_for
 from moral_entropy.pipeline.summary import FitLine
+from moral_entropy.pipeline.validate import write_findings
 from moral_entropy.pipeline.warned import collected, messages
 from moral_entropy.progress import Progress, silent
 from moral_entropy.runs.folder import writing
@@ -53,7 +57,7 @@ from moral_entropy.votes.table import Floats, Votes
 if TYPE_CHECKING:
     from distributed import Future
 
-LEFT_OUT = "on a cluster the words of texts are not ranked, and the posterior is not checked (validation.parquet)."
+LEFT_OUT = "on a cluster the words of texts are not ranked."
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,12 +146,16 @@ def run_cluster_audit(
         with watch.timing("fit"):
             priors = priors_for(gathered.votes, options.priors)
             found = fit_parts(crew, gathered.parts, gathered.votes, priors, settings, progress)
-            consensus, judged = _judge(crew, gathered, found, priors, settings)
+            sent = [send_found(crew, one) for one in found]
+            consensus, judged = _judge(crew, gathered, found, sent, priors, settings)
         with watch.timing("audit"):
             audit = grade_parts(crew, judged, consensus, found, gathered.kinds, options.grade)
         with watch.timing("outliers"):
             counted = crew.total(crew.each(disagreements_of_part, judged))
             outliers = find_outliers_in_parts(crew, judged, consensus, gathered.kinds, counted)
+        with watch.timing("checks"):
+            behind = behind_parts(crew, gathered.parts, judged, consensus, sent)
+            findings = check(consensus, options, progress, behind=behind)
         with watch.timing("write"):
             sums = crew.total(crew.each(entropy_sums, judged))
             _write_items(folder, crew, judged, consensus, gathered, progress)
@@ -155,6 +163,7 @@ def run_cluster_audit(
             write_entropy(folder, consensus, sums)
             write_audit(folder, audit)
             write_outliers(folder, outliers)
+            write_findings(folder, findings)
         facts = {"command": command, "warnings": messages(caught), "seconds": watch.seconds}
         manifest = _manifest(crew, consensus, gathered, options, facts) | {"advice": audit.advice.text}
         finish(folder, manifest, watch, progress, report=options.report)
@@ -163,7 +172,7 @@ def run_cluster_audit(
 
 def gather_votes(crew: Crew, source: Any, options: AuditOptions, settings: Settings, part_rows: int) -> Gathered:
     """Have the workers read all votes, by item; learn here what they have in common."""
-    read = _portable(options.read, options.fit_by)
+    read, gold_file = _portable(options.read, options.fit_by), options.read.gold_file
     table = open_table(source, read, part_rows)
     digest = crew.ask(hash_files, table.paths)
     reader = reader_for(table, read, options.fit_by)
@@ -174,8 +183,11 @@ def gather_votes(crew: Crew, source: Any, options: AuditOptions, settings: Setti
     sent = crew.send(specimens)
     parts = [crew.ask(read_part, one, sent, reader) for one in rows]
     tally = add_tallies(crew.fetch_all(crew.each(tally_part, parts)), template.reading, crew.fetch(digest))
+    if gold_file is not None:
+        parts, remarks = join_gold(crew, parts, template, table.found, options.read)
+        tally = replace(tally, reading=remarked(tally.reading, gold_file, remarks))
     votes_ba = crew.ask(_same, tally.votes_ba)
-    parts = crew.each(finish_part, parts, votes_ba, settings.use_gold)
+    parts = agree_on_rows(crew, crew.each(finish_part, parts, votes_ba, settings.use_gold))
     by_part = crew.fetch_all(crew.each(kinds_of_part, parts))
     kinds = [add_kinds(several) for several in zip(*by_part, strict=True)]
     votes = replace(votes_of_kinds(template, kinds, tally.votes_ba), reading=_remarked(tally))
@@ -184,7 +196,9 @@ def gather_votes(crew: Crew, source: Any, options: AuditOptions, settings: Setti
 
 
 def _portable(options: Options, fit_by: str | None) -> Options:
-    """Read files of options here, as workers may not have them."""
+    """Read files of options here, as workers may not have them; a file of gold is joined to the votes later."""
+    if options.gold_file is not None:
+        options = replace(options, gold_file=None, gold="")
     if isinstance(options.labels, str | Path) and Path(options.labels).is_file():
         options = replace(options, labels=tomllib.loads(Path(options.labels).read_text(encoding="utf-8")))
     return options if fit_by is None else replace(options, keep=(fit_by,))
@@ -204,13 +218,17 @@ def _remarked(tally: Tallied) -> Any:
 
 
 def _judge(
-    crew: Crew, gathered: Gathered, found: Sequence[Found], priors: Priors, settings: Settings
+    crew: Crew,
+    gathered: Gathered,
+    found: Sequence[Found],
+    sent: Sequence[Future[Any]],
+    priors: Priors,
+    settings: Settings,
 ) -> tuple[Consensus, list[Future[Any]]]:
     """Have the workers judge their items; give the consensus on kinds of items here."""
     consensus = condense(Consensus(gathered.votes, (), priors, settings.seed, settings.interval), found)
     for fit, one in zip(consensus.fits, found, strict=True):
         warn_about_fit(fit, gathered.votes, one.rival)
-    sent = [send_found(crew, one) for one in found]
     return consensus, [crew.ask(judge_part, part, priors, settings, *sent) for part in gathered.parts]
 
 

@@ -168,9 +168,13 @@ class Crew:
 
     def total(self, addends: Sequence[Future[Any]]) -> Any:
         """Add up results, which may be arrays or tuples of them, on the workers and in a fixed order."""
-        level = list(addends)
+        return self.joined(_added, addends)
+
+    def joined(self, join: Callable[..., Any], results: Sequence[Future[Any]]) -> Any:
+        """Put results together, a few at a time, on the workers and in a fixed order; a single one is left as it is."""
+        level = list(results)
         while len(level) > 1:
-            level = [self.ask(_added, *level[at : at + FAN_IN]) for at in range(0, len(level), FAN_IN)]
+            level = [self.ask(join, *level[at : at + FAN_IN]) for at in range(0, len(level), FAN_IN)]
         return self.fetch(level[0])
 
     def fetch(self, future: Future[Any]) -> Any:

@@ -98,9 +98,6 @@ def open_table(source: str | Path | Sequence[str | Path], options: Options, rows
 
 
 def _refuse(options: Options) -> None:
-    if options.gold_file is not None:
-        msg = "--gold-file is read on one machine. Join the gold labels to the votes, and name their column (--gold)."
-        raise UsageError(msg)
     if options.format not in ("auto", "long") or options.layout == "wide":
         msg = f"a cluster reads a row a vote, not {options.format if options.layout != 'wide' else 'a row an item'}."
         raise UsageError(msg)

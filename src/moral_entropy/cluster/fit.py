@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from moral_entropy.cluster.crew import Crew
-from moral_entropy.cluster.parts import Part, cut_votes, make_part
+from moral_entropy.cluster.exponent import choose_spread_exponent
+from moral_entropy.cluster.parts import Part, cut_votes, likelihood_of, make_part, pool_part
 from moral_entropy.cluster.posterior import SpreadLogPosterior, no_rows, size_of
+from moral_entropy.cluster.rows import agree_on_rows
 from moral_entropy.consensus.drawing import draw
-from moral_entropy.consensus.exponent import choose_exponent
-from moral_entropy.consensus.fit import as_climb, find_best_mode, share_of_progress, summary_of
+from moral_entropy.consensus.fit import as_climb, find_best_mode, for_all, share_of_progress, summary_of
 from moral_entropy.consensus.ground import Ground
-from moral_entropy.consensus.model import LogPosterior, Parameters
+from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.modes import Rival
 from moral_entropy.consensus.patterns import Patterns, collapse
+from moral_entropy.consensus.pooling import pooled_prior
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Consensus, DrawSummary, QuestionFit
 from moral_entropy.consensus.settings import Settings
@@ -45,7 +47,7 @@ class Found:
     Parameters
     ----------
     at, drawn
-        Parameters at the mode, and draws of them.
+        Parameters at the mode, and draws of them; one matrix where it was fitted for all.
     rest
         What else a `QuestionFit` knows of them, by name of its field.
     rival
@@ -64,16 +66,17 @@ class Found:
 
     def of_items(self, ballot: Ballot, patterns: Patterns, posterior_ik: Floats, summary: DrawSummary) -> QuestionFit:
         """Complete it with what follows for some items."""
+        at, drawn = for_all(self.at, ballot), for_all(self.drawn, ballot)
         return QuestionFit(
             ballot=ballot,
             patterns=patterns,
-            prevalence_k=self.at.prevalence_k,
-            confusion_akv=self.at.confusion_akv,
+            prevalence_k=at.prevalence_k,
+            confusion_akv=at.confusion_akv,
             posterior_ik=posterior_ik,
-            prevalence_sk=self.drawn.prevalence_k,
-            confusion_sakv=self.drawn.confusion_akv,
+            prevalence_sk=drawn.prevalence_k,
+            confusion_sakv=drawn.confusion_akv,
             summary=summary,
-            **self.rest,
+            **{**self.rest, "beta_akv": np.broadcast_to(self.rest["beta_akv"], at.confusion_akv.shape)},
         )
 
 
@@ -93,7 +96,7 @@ def fit_votes(
     n_parts
         Parts to cut the items into; by default as many as tasks can run at once, and more of very many votes.
     options
-        All others of `fit`. Adam, pooling, and an exponent learnt from votes or gold need one machine.
+        All others of `fit`. Adam and partial pooling need one machine.
     """
     return fit_with(Crew(client), votes, priors or Priors(), n_parts=n_parts, **options)
 
@@ -113,6 +116,7 @@ def fit_with(
     # Texts stay here: a fit has no use for them.
     bare = replace(votes, texts=None, extra={})
     parts = [crew.ask(make_part, cut, settings.use_gold) for cut in cut_votes(bare, wanted)]
+    parts = agree_on_rows(crew, parts)
     fits = []
     for b, found in enumerate(fit_parts(crew, parts, votes, priors, settings, progress)):
         ballot = votes.ballots[b]
@@ -129,8 +133,7 @@ def checked_settings(**options: Any) -> Settings:
     settings = Settings(**options)
     refused = {
         "solver='adam'": settings.solver == "adam",
-        f"pooling={settings.pooling!r}": settings.pooling != "none",
-        f"temper={settings.temper!r}": settings.temper in ("heldout", "gold"),
+        f"pooling={settings.pooling!r}": settings.pooling == "partial",
     }
     for what, is_asked in refused.items():
         if is_asked:
@@ -161,6 +164,8 @@ def fit_parts(
         Called with the name of a stage and the share of it done.
     """
     found = []
+    if settings.pooling == "full":
+        parts = crew.each(pool_part, parts)
     for b, ballot in enumerate(votes.ballots):
         advance = share_of_progress(progress, b, len(votes.ballots))
         found.append(_fit_ballot(crew, parts, b, votes, ballot, priors, settings, advance))
@@ -178,8 +183,10 @@ def _fit_ballot(
     advance: Progress,
 ) -> Found:
     alpha_k, beta_akv = priors.alpha_k(ballot), priors.beta_akv(ballot, votes)
+    if settings.pooling == "full":
+        beta_akv = pooled_prior(priors.row_kv(ballot), beta_akv)
     simplex = SpreadLogPosterior(
-        no_rows(ballot),
+        no_rows(ballot, len(beta_akv)),
         alpha_k - 1.0,
         beta_akv - 1.0,
         settings.threads,
@@ -197,8 +204,9 @@ def _fit_ballot(
         "curvature": curvature,
         "alpha_k": alpha_k,
         "beta_akv": beta_akv,
-        "exponent": choose_exponent(simplex, mode.summit.at, ballot, settings.temper),
+        "exponent": choose_spread_exponent(simplex, mode.summit.at, ballot, settings.temper),
         "log_density_s": log_density_s,
+        "pooling": settings.pooling,
     }
     return Found(mode.summit.at, drawn, rest, mode.rival)
 
@@ -217,10 +225,10 @@ def _with_draws(found: Found, log_confusion_sakv: Floats) -> Found:
 def fit_of_part(part: Part, b: int, found: Found, settings: Settings) -> QuestionFit:
     """Give what the fit of a ballot says of one part's items."""
     ballot, patterns, power = part.votes.ballots[b], part.patterns[b], found.power
-    likelihood: LogPosterior = part.likelihoods[b]
-    posterior_ik = patterns.spread(likelihood.posterior_rk(tempered(found.at, power)))
+    at, drawn = (tempered(for_all(one, ballot), power) for one in (found.at, found.drawn))
+    posterior_ik = patterns.spread(likelihood_of(patterns).posterior_rk(at))
     single = replace(settings, threads=1)
-    summary = summary_of(patterns, tempered(found.drawn, power), posterior_ik, ballot, single, silent)
+    summary = summary_of(patterns, drawn, posterior_ik, ballot, single, silent)
     return found.of_items(ballot, patterns, posterior_ik, summary)
 
 

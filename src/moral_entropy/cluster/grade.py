@@ -226,8 +226,8 @@ def _heard(
 def rows_by_votes(judged: Judged) -> list[dict[int, int]]:
     """Count the rows of each ballot by their number of votes."""
     found = []
-    for fit in judged.consensus.fits:
-        votes_r = np.diff(fit.patterns.start_r)[fit.patterns.weight_r > 0]
+    for own in judged.own:
+        votes_r = np.diff(own.patterns.start_r)[own.patterns.weight_r > 0]
         number_u, n_u = np.unique(votes_r[votes_r > 0], return_counts=True)
         found.append(dict(zip(number_u.tolist(), n_u.tolist(), strict=True)))
     return found
@@ -237,7 +237,7 @@ def silence_of_part(
     judged: Judged, b: int, target: int, first_v: Mapping[int, int], step_v: Mapping[int, int]
 ) -> dict[int, tuple[Floats, float, float]]:
     """Add up one part's chances of silence over some rows; how many items those are, and how many all are."""
-    silence = Silence(judged.consensus.fits[b], target)
+    silence = Silence(replace(judged.consensus.fits[b], patterns=judged.own[b].patterns), target)
     weight_r = silence.fit.patterns.weight_r
     heard = {}
     for votes, first in first_v.items():

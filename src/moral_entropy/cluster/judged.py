@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.cluster.fit import Found, fit_of_part
-from moral_entropy.cluster.parts import Part
+from moral_entropy.cluster.parts import OwnRows, Part
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.consensus.settings import Settings
@@ -22,9 +22,18 @@ from moral_entropy.votes.table import Floats
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """Some items with their votes and what the consensus says of them."""
+    """Some items with their votes and what the consensus says of them.
+
+    Parameters
+    ----------
+    consensus
+        On the items of a part.
+    own
+        By ballot, the rows the part answers for.
+    """
 
     consensus: Consensus
+    own: tuple[OwnRows, ...]
 
     @cached_property
     def parts(self) -> EntropyParts:
@@ -34,13 +43,13 @@ class Judged:
     def only(self, b: int) -> Judged:
         """Keep one ballot."""
         fit, votes = self.consensus.fits[b], self.consensus.votes
-        return Judged(replace(self.consensus, votes=replace(votes, ballots=(fit.ballot,)), fits=(fit,)))
+        return Judged(replace(self.consensus, votes=replace(votes, ballots=(fit.ballot,)), fits=(fit,)), (self.own[b],))
 
 
 def judge_part(part: Part, priors: Priors, settings: Settings, *found: Found) -> Judged:
     """Work out what the fits say of one part's items."""
     fits = tuple(fit_of_part(part, b, one, settings) for b, one in enumerate(found))
-    return Judged(Consensus(part.votes, fits, priors, settings.seed, settings.interval))
+    return Judged(Consensus(part.votes, fits, priors, settings.seed, settings.interval), part.own)
 
 
 def items_frame(judged: Judged, b: int) -> pl.DataFrame:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from moral_entropy.consensus.model import LogPosterior
 from moral_entropy.consensus.patterns import Patterns, collapse
-from moral_entropy.votes.table import Ballot, Ints, Votes
+from moral_entropy.consensus.pooling import pool_fully
+from moral_entropy.votes.table import Ballot, Floats, Ints, Votes
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +65,25 @@ def share_of(ballot: Ballot, rows: slice, votes_a: Ints, *, first_item: int = 0)
 
 
 @dataclass(frozen=True, eq=False)
+class OwnRows:
+    """The rows of identical items that a part answers for in the fit, in order. Axis: **r** row.
+
+    Items that several parts have in common are a row of the first of them, for all: the rows of all parts, one below
+    the other, are those of one machine.
+
+    Parameters
+    ----------
+    patterns
+        The votes of each row; `row_i` says nothing.
+    count_r
+        How many items the row stands for, with or without votes.
+    """
+
+    patterns: Patterns
+    count_r: Floats
+
+
+@dataclass(frozen=True, eq=False)
 class Part:
     """What a worker holds.
 
@@ -73,24 +93,42 @@ class Part:
         Some items and the votes on them; every ballot is a `Share`.
     patterns
         By ballot, the same votes with identical items collapsed.
+    own
+        By ballot, the rows the part answers for in the fit.
     """
 
     votes: Votes
     patterns: tuple[Patterns, ...]
+    own: tuple[OwnRows, ...]
 
     @cached_property
     def likelihoods(self) -> tuple[LogPosterior, ...]:
-        """By ballot, the log posterior without a prior; a task has one thread, as Dask runs several."""
-        nothing = ((np.zeros(one.n_labels), one) for one in self.patterns)
-        return tuple(
-            LogPosterior(one, zero_k, np.zeros((one.n_annotators, one.n_labels, one.n_labels)), threads=1)
-            for zero_k, one in nothing
-        )
+        """By ballot, the log posterior of its own rows without a prior."""
+        return tuple(likelihood_of(one.patterns) for one in self.own)
+
+
+def likelihood_of(patterns: Patterns) -> LogPosterior:
+    """Give a log posterior without a prior; it has one thread, as Dask runs several tasks."""
+    n_labels = patterns.n_labels
+    return LogPosterior(patterns, np.zeros(n_labels), np.zeros((patterns.n_annotators, n_labels, n_labels)), threads=1)
 
 
 def make_part(votes: Votes, use_gold: bool) -> Part:
-    """Collapse the identical items of some votes."""
-    return Part(votes, tuple(collapse(ballot, use_gold=use_gold) for ballot in votes.ballots))
+    """Collapse the identical items of some votes, as if nobody else had any."""
+    patterns = tuple(collapse(ballot, use_gold=use_gold) for ballot in votes.ballots)
+    own = (OwnRows(one, items_by_row(one, ballot)) for one, ballot in zip(patterns, votes.ballots, strict=True))
+    return Part(votes, patterns, tuple(own))
+
+
+def pool_part(part: Part) -> Part:
+    """Give the same votes as if one annotator had cast them all."""
+    own = (replace(one, patterns=pool_fully(one.patterns)) for one in part.own)
+    return replace(part, patterns=tuple(map(pool_fully, part.patterns)), own=tuple(own))
+
+
+def items_by_row(patterns: Patterns, ballot: Ballot) -> Floats:
+    """Count the items of every row, those without votes too: `count_r`."""
+    return np.bincount(patterns.row_i, weights=ballot.count_i, minlength=patterns.n_rows).astype(np.float64)
 
 
 def cut_votes(votes: Votes, n_parts: int) -> Iterator[Votes]:

@@ -12,12 +12,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from moral_entropy.cluster.crew import Crew
-from moral_entropy.cluster.parts import Part
+from moral_entropy.cluster.parts import OwnRows, Part
 from moral_entropy.consensus.model import LogPosterior, Parameters, ScoreCovariance
-from moral_entropy.consensus.patterns import Patterns, collapse
+from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.votes.table import Ballot, Floats, Ints
 
 if TYPE_CHECKING:
@@ -99,12 +98,12 @@ class SpreadLogPosterior(LogPosterior):
 
     def pass_over(self, at: Parameters) -> tuple[Floats, Floats]:
         """Give the sums of one pass over all parts."""
-        count_ck, total_t = self.crew.total(self._each(pass_over_part, at))
+        count_ck, total_t = self.crew.total(self.each(pass_over_part, at))
         return count_ck, total_t
 
     def take_missing(self, at: Parameters, curvature_pp: Floats) -> None:
         """Take what the votes leave unknown off the lower triangle, in place."""
-        curvature_pp += self.crew.total(self._each(missing_of_part, at))
+        curvature_pp += self.crew.total(self.each(missing_of_part, at))
 
     def covariance(self, at: Parameters) -> SpreadCovariance:
         """Give the covariance of the complete-data score, as products."""
@@ -112,26 +111,37 @@ class SpreadLogPosterior(LogPosterior):
 
     def scout(self, most_votes: int) -> LogPosterior:
         """Fetch a sample of the rows, or all where they are few: the starts are compared here."""
-        rows_p = np.array([size.n_rows for size in self.sizes])
-        n_rows, wanted = int(rows_p.sum()), None
+        wanted = None
         if self.n_votes > most_votes:
-            n_some = max(1, int(n_rows * most_votes / self.n_votes))
-            # Rows are numbered through the parts, so that uncollapsed they are those one machine would choose.
-            wanted = np.sort(np.random.default_rng(0).choice(n_rows, n_some, replace=False))
-        edges = np.concatenate([[0], np.cumsum(rows_p)])
+            n_some = max(1, int(self.n_rows * most_votes / self.n_votes))
+            wanted = np.sort(np.random.default_rng(0).choice(self.n_rows, n_some, replace=False))
+        return self.on(self.fetch_rows(wanted).patterns)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of identical items, of all parts."""
+        return sum(size.n_rows for size in self.sizes)
+
+    def fetch_rows(self, wanted: Ints | None = None) -> OwnRows:
+        """Fetch some rows by number, or all; they are numbered as on one machine."""
+        edges = np.cumsum([0, *(size.n_rows for size in self.sizes)]).tolist()
         asked = [
             self.crew.ask(rows_of_part, part, self.b, None if wanted is None else _between(wanted, first, last))
             for part, first, last in zip(self.parts, edges[:-1], edges[1:], strict=True)
         ]
-        joined = join_rows(self.crew.fetch_all(asked), whole=wanted is None)
-        return LogPosterior(joined, self.pseudo_k, self.pseudo_akv, self.threads, self.better_than_chance)
+        return join_rows(self.crew.fetch_all(asked))
+
+    def on(self, rows: Patterns) -> LogPosterior:
+        """Give the same density of rows at hand."""
+        return LogPosterior(rows, self.pseudo_k, self.pseudo_akv, self.threads, self.better_than_chance)
 
     def posterior_rk(self, at: Parameters) -> Floats:
         """Refuse: rows stay with the workers."""
         msg = "the rows of a ballot in parts stay with the workers."
         raise NotImplementedError(msg)
 
-    def _each(self, work: Any, at: Parameters, *given: Any) -> list[Future[Any]]:
+    def each(self, work: Any, at: Parameters, *given: Any) -> list[Future[Any]]:
+        """Have something done with every part at some parameters."""
         large = at.log_confusion_akv.nbytes > SMALL
         return self.crew.each(work, self.parts, self.b, self.crew.send(at) if large else at, *given)
 
@@ -142,7 +152,7 @@ class SpreadCovariance(ScoreCovariance):
     def __init__(self, log_posterior: SpreadLogPosterior, at: Parameters) -> None:
         self.spread = log_posterior
         # The parts' posteriors are made once, and made again where a worker was lost.
-        self.held = log_posterior._each(covariance_of_part, at)
+        self.held = log_posterior.each(covariance_of_part, at)
 
     def take_own(self, own_app: Floats) -> Floats:
         """Take it off each annotator's own block, in place; give the prevalence's."""
@@ -183,51 +193,37 @@ def own_of_part(held: ScoreCovariance, shape: tuple[int, ...]) -> tuple[Floats, 
     return less_app, items_kk
 
 
+def _between(wanted: Ints, first: int, last: int) -> Ints:
+    at, until = np.searchsorted(wanted, [first, last])
+    return np.asarray(wanted[at:until] - first)
+
+
 def product_of_part(held: ScoreCovariance, gain_ck: Floats, base_k: Floats) -> tuple[Floats, Floats]:
     """Multiply one part's covariance with a vector."""
     return held.product(gain_ck, base_k)
 
 
-def rows_of_part(part: Part, b: int, wanted: Ints | None) -> Patterns:
-    """Give some rows of one part, or all."""
-    patterns = part.patterns[b]
-    return patterns.take(np.arange(patterns.n_rows) if wanted is None else wanted)
+def rows_of_part(part: Part, b: int, wanted: Ints | None) -> OwnRows:
+    """Give some of one part's own rows, or all."""
+    own = part.own[b]
+    return own if wanted is None else OwnRows(own.patterns.take(wanted), own.count_r[wanted])
 
 
-def _between(wanted: NDArray[np.int64], first: int, last: int) -> NDArray[np.int64]:
-    at, until = np.searchsorted(wanted, [first, last])
-    return wanted[at:until] - first
+def join_rows(several: Sequence[OwnRows]) -> OwnRows:
+    """Put rows of several parts one below the other."""
+    rows = [one.patterns for one in several]
+    start_r = np.concatenate([[0], *(np.diff(one.start_r) for one in rows)]).cumsum()
+    columns = {name: np.concatenate([getattr(one, name) for one in rows]) for name in ("code_v", "weight_r", "clamp_r")}
+    numbers_r = np.arange(len(start_r) - 1)
+    patterns = Patterns(rows[0].n_annotators, rows[0].n_labels, start_r, **columns, row_i=numbers_r)
+    return OwnRows(patterns, np.concatenate([one.count_r for one in several]))
 
 
-def join_rows(several: Sequence[Patterns], *, whole: bool) -> Patterns:
-    """Put rows of several parts one below the other; if they are all rows, identical ones become one again."""
-    start_r = np.concatenate([[0], *(np.diff(one.start_r) for one in several)]).cumsum()
-    columns = {
-        name: np.concatenate([getattr(one, name) for one in several]) for name in ("code_v", "weight_r", "clamp_r")
-    }
-    n_rows, first = len(columns["weight_r"]), several[0]
-    if not whole:
-        return Patterns(first.n_annotators, first.n_labels, start_r, **columns, row_i=np.arange(n_rows))
-    ballot = Ballot(
-        question="",
-        labels=tuple(map(str, range(first.n_labels))),
-        positive=first.n_labels - 1,
-        item_i=np.arange(n_rows),
-        annotator_a=np.arange(first.n_annotators),
-        start_i=start_r,
-        code_v=columns["code_v"],
-        count_i=columns["weight_r"],
-        gold_i=columns["clamp_r"],
-        published_i=columns["clamp_r"],
-    )
-    return collapse(ballot, use_gold=True)
-
-
-def no_rows(ballot: Ballot) -> Patterns:
-    """Give patterns of a ballot's annotators and labels without any rows."""
+def no_rows(ballot: Ballot, n_annotators: int | None = None) -> Patterns:
+    """Give patterns of a ballot's annotators, or of so many, and its labels without any rows."""
     nothing = np.zeros(0)
     return Patterns(
-        n_annotators=ballot.n_annotators,
+        n_annotators=ballot.n_annotators if n_annotators is None else n_annotators,
         n_labels=ballot.n_labels,
         start_r=np.zeros(1, dtype=np.int64),
         code_v=nothing.astype(np.int32),

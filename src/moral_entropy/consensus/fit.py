@@ -19,7 +19,7 @@ from moral_entropy.consensus.ground import Ground
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import Mode, find_mode
 from moral_entropy.consensus.patterns import Patterns, collapse
-from moral_entropy.consensus.pooling import learn_rows, pool_fully
+from moral_entropy.consensus.pooling import learn_rows, pool_fully, pooled_prior
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Climb, Consensus, DrawSummary, QuestionFit
 from moral_entropy.consensus.settings import Settings
@@ -143,7 +143,7 @@ def fit_ballot(votes: Votes, ballot: Ballot, priors: Priors, settings: Settings,
     at = mode.summit.at
     curvature, drawn, log_density_s = draw(ground, at, ballot, settings)
     exponent = choose_exponent(ground.simplex, at, ballot, settings.temper)
-    at, drawn = _for_all(at, ballot), _for_all(drawn, ballot)
+    at, drawn = for_all(at, ballot), for_all(drawn, ballot)
     whole = LogPosterior(patterns, ground.alpha_k, ground.beta_akv, settings.threads)
     posterior_ik = patterns.spread(whole.posterior_rk(tempered(at, exponent.value)))
     result = QuestionFit(
@@ -187,16 +187,14 @@ def _locate(
         )
         return Ground(pooled.density, pooled.density, pooled.rows, pooled.nested), pooled.mode
     if settings.pooling == "full":
-        # Votes known of single annotators are known of the one they are merged into.
-        row_kv = priors.row_kv(ballot)
-        patterns, beta_akv = pool_fully(patterns), row_kv[None] + (beta_akv - row_kv).sum(axis=0)
+        patterns, beta_akv = pool_fully(patterns), pooled_prior(priors.row_kv(ballot), beta_akv)
     chance = settings.better_than_chance
     simplex = LogPosterior(patterns, alpha_k - 1.0, beta_akv - 1.0, settings.threads, better_than_chance=chance)
     log_ratio = replace(simplex, pseudo_k=alpha_k, pseudo_akv=beta_akv)
     return Ground(simplex, log_ratio), find_best_mode(simplex, settings, advance)
 
 
-def _for_all(at: Parameters, ballot: Ballot) -> Parameters:
+def for_all(at: Parameters, ballot: Ballot) -> Parameters:
     """Give every annotator the matrix, where one was fitted for all."""
     *lead, n_fitted, n_true, n_voted = at.log_confusion_akv.shape
     if n_fitted == ballot.n_annotators:

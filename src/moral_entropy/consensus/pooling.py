@@ -60,6 +60,11 @@ def pool_fully(patterns: Patterns) -> Patterns:
     return replace(patterns, code_v=label_v[order_v].astype(patterns.code_v.dtype), n_annotators=1)
 
 
+def pooled_prior(row_kv: Floats, beta_akv: Floats) -> Floats:
+    """Give the prior of the one matrix: votes known of single annotators are known of the one they are merged into."""
+    return np.asarray(row_kv[None] + (beta_akv - row_kv).sum(axis=0))
+
+
 def learn_rows(
     patterns: Patterns,
     alpha_k: Floats,

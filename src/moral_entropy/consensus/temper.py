@@ -112,7 +112,9 @@ def smoothed_share(counts_ik: Ints, *, pseudo_votes: float = 0.5) -> Floats:
     return np.asarray(smooth_ik / smooth_ik.sum(axis=1, keepdims=True), dtype=np.float64)
 
 
-def heldout_exponent(log_posterior: LogPosterior, at: Parameters, *, most_votes: int = MOST_VOTES) -> Exponent:
+def heldout_exponent(
+    log_posterior: LogPosterior, at: Parameters, *, most_votes: int = MOST_VOTES, rows: Patterns | None = None
+) -> Exponent:
     """Learn the exponent from the votes alone: leave each out, predict it from the others on its item.
 
     A vote's chance is the annotator's confusion row averaged over the tempered posterior of the other votes. The
@@ -127,6 +129,8 @@ def heldout_exponent(log_posterior: LogPosterior, at: Parameters, *, most_votes:
         Its mode.
     most_votes
         Learn from about this many votes at most.
+    rows
+        The rows to learn from, where those of the log posterior are not at hand.
 
     Examples
     --------
@@ -142,11 +146,11 @@ def heldout_exponent(log_posterior: LogPosterior, at: Parameters, *, most_votes:
     >>> found.value > 0.9, found.below_one
     (True, False)
     """
-    patterns = _some_rows(log_posterior.patterns, most_votes)
+    patterns = _some_rows(log_posterior.patterns, most_votes) if rows is None else rows
     if not patterns.n_rows:
         return NOTHING
     votes_akv = log_posterior.expect(at).votes_akv
-    some = replace(log_posterior, patterns=patterns)
+    some = LogPosterior(patterns, log_posterior.pseudo_k, log_posterior.pseudo_akv, log_posterior.threads)
     strict = _learn(_Prediction.without_items(some, at, votes_akv))
     # Pseudo-counts beta instead of beta - 1: the posterior mean of a row whose labels are known.
     lenient = _learn(_Prediction.without_items(some, at, votes_akv + 1.0))
@@ -155,10 +159,20 @@ def heldout_exponent(log_posterior: LogPosterior, at: Parameters, *, most_votes:
 
 def _some_rows(patterns: Patterns, most_votes: int) -> Patterns:
     """Keep rows that have something to predict, evenly spaced where there are too many votes."""
+    row_r = predictable_rows(patterns)
+    n_votes = int(np.diff(patterns.start_r)[row_r].sum())
+    return patterns.take(row_r[:: spacing(n_votes, most_votes)])
+
+
+def predictable_rows(patterns: Patterns) -> Ints:
+    """Find the rows that have something to predict: more than one vote, and a label to be found out."""
     votes_r = np.diff(patterns.start_r)
-    row_r = np.flatnonzero((patterns.clamp_r == UNKNOWN) & (patterns.weight_r > 0) & (votes_r > 1))
-    n_votes = int(votes_r[row_r].sum())
-    return patterns.take(row_r[:: max(1, -(-n_votes // most_votes))])
+    return np.flatnonzero((patterns.clamp_r == UNKNOWN) & (patterns.weight_r > 0) & (votes_r > 1))
+
+
+def spacing(n_votes: int, most_votes: int) -> int:
+    """Say how far apart rows must lie to leave about so many of their votes."""
+    return max(1, -(-n_votes // most_votes))
 
 
 @dataclass(frozen=True, eq=False)

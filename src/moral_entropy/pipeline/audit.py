@@ -36,6 +36,7 @@ from moral_entropy.runs.folder import writing
 from moral_entropy.runs.manifest import write_manifest
 from moral_entropy.runs.tables import ANNOTATORS, ENTROPY, ITEMS, POSTERIOR, SCHEMAS, with_ids, write_table
 from moral_entropy.validate.alarms import alarm_sentences
+from moral_entropy.validate.behind import Behind, BehindFit
 from moral_entropy.validate.finding import Finding
 from moral_entropy.validate.sides import examine_cheaply
 from moral_entropy.votes.read import read_votes
@@ -131,7 +132,7 @@ def run_audit(
         with watch.timing("outliers"):
             outliers = find_outliers(consensus, parts, advance=lambda share: progress("outliers", share))
         with watch.timing("checks"):
-            findings = _check(consensus, options, progress)
+            findings = check(consensus, options, progress)
         with watch.timing("write"):
             write_tables(folder, consensus, parts, progress)
             write_audit(folder, audit)
@@ -221,9 +222,12 @@ def _grade(consensus: Consensus, options: AuditOptions, progress: Progress) -> A
     )
 
 
-def _check(consensus: Consensus, options: AuditOptions, progress: Progress) -> list[Finding]:
-    """Examine the posterior from the cheap sides, and warn of what raises doubt."""
-    findings = examine_cheaply(consensus, seed=options.fit.seed, advance=lambda share: progress("checking", share))
+def check(
+    consensus: Consensus, options: AuditOptions, progress: Progress, *, behind: BehindFit = Behind
+) -> list[Finding]:
+    """Examine the posterior from the cheap sides, and warn of what raises doubt; `behind` gives each fit's votes."""
+    seed = options.fit.seed
+    findings = examine_cheaply(consensus, seed=seed, behind=behind, advance=lambda share: progress("checking", share))
     # That votes are thin, the fit itself has said.
     for sentence in alarm_sentences(finding for finding in findings if finding.figure != "votes_per_item"):
         warnings.warn(sentence, YardstickWarning, stacklevel=2)

@@ -6,10 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 
+from moral_entropy.consensus.draws import log_ratios
 from moral_entropy.consensus.ground import Ground
-from moral_entropy.consensus.model import LogPosterior, Parameters
+from moral_entropy.consensus.model import LogPosterior, Parameters, over_blocks
+from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.consensus.pooling import pool_fully
 from moral_entropy.consensus.result import QuestionFit
+from moral_entropy.validate import draw_kernels as kernels
+from moral_entropy.votes.table import Floats
+
+BLOCK_ROWS = 2_048
 
 
 def ground_of(fit: QuestionFit, threads: int | None = None) -> Ground:
@@ -47,3 +53,43 @@ def log_posterior_of(fit: QuestionFit) -> LogPosterior:
     """Give the density a fit climbed, with a row of its own for every annotator even where they share one matrix."""
     less = 0.0 if fit.common is not None else 1.0
     return LogPosterior(fit.patterns, fit.alpha_k - less, fit.beta_akv - less)
+
+
+def drawn_of(fit: QuestionFit, draws: int) -> Parameters:
+    """Give the first draws of a fit, one matrix where it was fitted for all."""
+    confusion_sakv = fit.confusion_sakv[:draws, :1] if fit.pooling == "full" else fit.confusion_sakv[:draws]
+    return Parameters(np.log(fit.prevalence_sk[:draws]), np.log(confusion_sakv))
+
+
+def log_posteriors(log_posterior: LogPosterior, drawn: Parameters) -> Floats:
+    """Give the log posterior at many draws, in one pass over the votes: `log_s`."""
+    over_label0_s = log_over_label0(log_posterior.patterns, drawn, log_posterior.threads)
+    return log_heights(log_posterior, drawn, over_label0_s)
+
+
+def log_over_label0(patterns: Patterns, drawn: Parameters, threads: int | None = None) -> Floats:
+    """Give the log likelihood at many draws, relative to all items being of label 0: `log_s`; a sum over rows."""
+    push_cks, base_ks = log_ratios(drawn.prevalence_k, drawn.confusion_akv)
+    rows = (patterns.start_r, patterns.code_v, patterns.weight_r, patterns.clamp_r)
+    n_blocks = -(-patterns.n_rows // BLOCK_ROWS)
+    log_bs = np.zeros((n_blocks, base_ks.shape[-1]))
+
+    def run(first: int, last: int) -> None:
+        for b in range(first, last):
+            span = (b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, patterns.n_rows))
+            if patterns.n_labels == 2:
+                kernels.binary_log_likelihoods(*rows, push_cks[:, 0], base_ks[0], *span, log_bs[b])
+            else:
+                kernels.general_log_likelihoods(*rows, push_cks, base_ks, *span, log_bs[b])
+
+    over_blocks(run, n_blocks, threads)
+    return np.asarray(log_bs.sum(axis=0))
+
+
+def log_heights(log_posterior: LogPosterior, drawn: Parameters, over_label0_s: Floats) -> Floats:
+    """Complete log likelihoods relative to label 0 with what is known without a pass over the votes: `log_s`."""
+    log_sk, log_sakv = drawn.log_prevalence_k, drawn.log_confusion_akv
+    votes_av = log_posterior.votes_c.reshape(-1, log_posterior.patterns.n_labels)
+    label0_s = log_posterior.n_items * log_sk[:, 0] + np.einsum("av,sav->s", votes_av, log_sakv[:, :, 0])
+    prior_s = log_sk @ log_posterior.pseudo_k + np.einsum("akv,sakv->s", log_posterior.pseudo_akv, log_sakv)
+    return np.asarray(over_label0_s + label0_s + prior_s)

@@ -17,13 +17,14 @@ from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.consensus.warn import NOTICEABLE
 from moral_entropy.outliers.annotators import FEW_VOTES, SURE
 from moral_entropy.progress import Advance, ignore
-from moral_entropy.validate.density import log_posterior_of
+from moral_entropy.validate.behind import Behind, BehindFit
 from moral_entropy.validate.finding import Finding, Level
-from moral_entropy.validate.links import Groups, find_groups, same_voters, shared_items
+from moral_entropy.validate.links import Groups
+from moral_entropy.validate.overruled import Overruled
 from moral_entropy.validate.teams import WORTH, Switch, Team, candidate_teams, cheapest_switches, is_mode
 from moral_entropy.validate.thin import thin_findings
 from moral_entropy.validate.words import annotator_name, finding_of, level_of, listed
-from moral_entropy.votes.table import Ballot, Floats, Ints
+from moral_entropy.votes.table import Floats
 
 SIDE = "identifiability"
 
@@ -45,7 +46,9 @@ NAMED = 20
 ANNOTATORS_AT_ONCE = 1_024
 
 
-def examine_identifiability(consensus: Consensus, *, seed: int = 0, advance: Advance = ignore) -> list[Finding]:
+def examine_identifiability(
+    consensus: Consensus, *, seed: int = 0, behind: BehindFit = Behind, advance: Advance = ignore
+) -> list[Finding]:
     """Say what the votes cannot tell.
 
     Parameters
@@ -54,6 +57,8 @@ def examine_identifiability(consensus: Consensus, *, seed: int = 0, advance: Adv
         The fits to examine.
     seed
         Not used: nothing here is random.
+    behind
+        Gives the votes behind a fit.
     advance
         Told the share done.
 
@@ -68,28 +73,30 @@ def examine_identifiability(consensus: Consensus, *, seed: int = 0, advance: Adv
     False
     """
     found: list[Finding] = []
-    before: tuple[Ballot, Groups, list[Team]] | None = None
+    before: tuple[Behind, Groups, list[Team]] | None = None
     for n, fit in enumerate(consensus.fits):
-        if before is None or not same_voters(before[0], fit.ballot):
-            groups = find_groups(fit.patterns)
-            before = fit.ballot, groups, candidate_teams(shared_items(fit.patterns), groups)
-        found += _examine(consensus, fit, *before[1:])
+        votes = behind(fit)
+        if before is None or not votes.same_voters(before[0]):
+            groups = votes.groups()
+            before = votes, groups, candidate_teams(votes.shared_items(), groups)
+        found += _examine(consensus, votes, *before[1:])
         advance((n + 1) / len(consensus.fits))
     return found
 
 
-def _examine(consensus: Consensus, fit: QuestionFit, groups: Groups, teams: Sequence[Team]) -> Iterator[Finding]:
+def _examine(consensus: Consensus, behind: Behind, groups: Groups, teams: Sequence[Team]) -> Iterator[Finding]:
+    fit = behind.fit
     if not fit.patterns.weight_r.sum():
         return
-    log_posterior = log_posterior_of(fit)
+    log_posterior = behind.density
     at = Parameters(np.log(fit.prevalence_k), np.log(fit.confusion_akv))
     yield from _below_chance(consensus, fit)
-    yield from _unanimous_against(consensus, fit)
+    yield from _unanimous_against(fit, behind.overruled(consensus.votes))
     yield from _groups(consensus, fit, groups)
     expected = log_posterior.expect(at)
     # One matrix for all leaves no team that could switch; a fit at the bound of chance is no mode to compare with.
     if fit.pooling != "full" and is_mode(log_posterior, at):
-        yield from _teams(consensus, fit, cheapest_switches(log_posterior, at, teams))
+        yield from _teams(consensus, fit, cheapest_switches(behind.switchboard(), at, teams))
     yield from thin_findings(consensus, fit, expected.votes_akv - log_posterior.pseudo_akv)
 
 
@@ -147,46 +154,17 @@ def _below_chance(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def unanimous_against(fit: QuestionFit) -> tuple[Ints, Ints]:
-    """Give the items whose votes all name a label that the consensus is against, and that label.
-
-    Of two labels, one vote for "no" that counts as "yes" is among them; one "yes" that the prior outweighs is not.
-    """
-    ballot = fit.ballot
-    counts_ik = ballot.counts_ik
-    said_i = counts_ik.argmax(axis=1)
-    unanimous_i = (ballot.votes_i > 0) & (counts_ik.max(axis=1) == ballot.votes_i)
-    enough_i = ballot.votes_i >= 2
-    if ballot.n_labels == 2:
-        enough_i |= said_i != ballot.positive
-    item_i = np.flatnonzero(unanimous_i & enough_i & (said_i != fit.label_i))
-    return item_i, said_i[item_i]
-
-
-def _unanimous_against(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
-    item_i, said_i = unanimous_against(fit)
-    count_i = fit.ballot.count_i
-    n, n_voted = float(count_i[item_i].sum()), float(count_i[fit.ballot.votes_i > 0].sum())
+def _unanimous_against(fit: QuestionFit, found: Overruled) -> Iterator[Finding]:
+    n, n_voted, by_votes = found.n, found.n_voted, found.by_votes
     share = n / max(n_voted, 1.0)
     text, level = "", level_of(share > OVERRULED, bad=share > MANY_OVERRULED)
-    if len(item_i):
-        by_votes = float(count_i[item_i[_votes_speak_against(fit, item_i, said_i)]].sum())
-        first = consensus.votes.items[int(fit.ballot.item_i[item_i[0]])]
+    if found.first is not None:
         text = (
-            f"{n:,.0f} items ({share:.2%}; first: {first}) have votes for one label alone and a consensus of another. "
-            f"On {by_votes:,.0f} of them the votes themselves are read the other way round, since those annotators "
-            f"are fitted below chance; on {n - by_votes:,.0f} the prevalence outweighs the votes."
+            f"{n:,.0f} items ({share:.2%}; first: {found.first}) have votes for one label alone and a consensus of "
+            f"another. On {by_votes:,.0f} of them the votes themselves are read the other way round, since those "
+            f"annotators are fitted below chance; on {n - by_votes:,.0f} the prevalence outweighs the votes."
         )
     yield finding_of(fit, SIDE, "unanimous_against", n, n=round(n_voted), level=level, text=text)
-
-
-def _votes_speak_against(fit: QuestionFit, item_i: Ints, said_i: Ints) -> Ints:
-    """Tell where the votes alone, without the prevalence, favour the consensus over the label that was voted."""
-    with np.errstate(divide="ignore"):
-        log_likelihood_ik = np.log(fit.posterior_ik[item_i]) - np.log(fit.prevalence_k)
-    row_i = np.arange(len(item_i))
-    label_i = fit.label_i[item_i]
-    return np.flatnonzero(log_likelihood_ik[row_i, label_i] > log_likelihood_ik[row_i, said_i])
 
 
 def _groups(consensus: Consensus, fit: QuestionFit, groups: Groups) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ Takes `Patterns`, knows nothing of labels. Error rates can be compared only alon
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,15 +55,22 @@ def find_groups(patterns: Patterns) -> Groups:
     >>> groups.group_a.tolist(), groups.items_g.tolist()
     ([0, 0, 0, 1], [2.0, 1.0])
     """
-    n_annotators = patterns.n_annotators
-    edges = list(_neighbours(patterns))
-    one_e, other_e = (np.concatenate(ends) for ends in zip(*edges, strict=True)) if edges else (np.empty(0, int),) * 2
+    found_a = join_links(patterns.n_annotators, list(neighbours(patterns)))
+    return by_size(found_a, *sizes_of_groups(patterns, found_a))
+
+
+Link = tuple[Ints, Ints]
+"""Annotators, and for each one they are linked to."""
+
+
+def join_links(n_annotators: int, links: Sequence[Link]) -> Ints:
+    """Number the groups that links leave: `found_a`."""
+    one_e, other_e = (np.concatenate(ends) for ends in zip(*links, strict=True)) if links else (np.empty(0, int),) * 2
     graph = csr_array((np.ones(len(one_e), np.int8), (one_e, other_e)), shape=(n_annotators, n_annotators))
-    _, found_a = connected_components(graph, directed=False)
-    return _by_size(patterns, found_a)
+    return np.asarray(connected_components(graph, directed=False)[1])
 
 
-def _neighbours(patterns: Patterns) -> Iterator[tuple[Ints, Ints]]:
+def neighbours(patterns: Patterns) -> Iterator[Link]:
     """Link every annotator to one of those they share a row with, directly or not, some votes at a time."""
     n_annotators = patterns.n_annotators
     first_v = np.zeros(len(patterns.code_v) + 1, dtype=bool)
@@ -79,7 +86,8 @@ def _neighbours(patterns: Patterns) -> Iterator[tuple[Ints, Ints]]:
         yield np.arange(n_annotators), one_g[found_a]
 
 
-def _by_size(patterns: Patterns, found_a: Ints) -> Groups:
+def sizes_of_groups(patterns: Patterns, found_a: Ints) -> tuple[Floats, Floats]:
+    """Count the items and the votes of every group."""
     votes_r = np.diff(patterns.start_r)
     row_r = np.flatnonzero((votes_r > 0) & (patterns.weight_r > 0))
     group_r = found_a[patterns.code_v[patterns.start_r[row_r]] // patterns.n_labels]
@@ -87,12 +95,17 @@ def _by_size(patterns: Patterns, found_a: Ints) -> Groups:
     weight_r = patterns.weight_r[row_r]
     items_g = np.bincount(group_r, weights=weight_r, minlength=n_groups)
     votes_g = np.bincount(group_r, weights=weight_r * votes_r[row_r], minlength=n_groups)
+    return items_g.astype(np.float64), votes_g.astype(np.float64)
+
+
+def by_size(found_a: Ints, items_g: Floats, votes_g: Floats) -> Groups:
+    """Put the groups of most items first."""
+    n_groups = len(items_g)
     order_g = np.argsort(-items_g, kind="stable")
     rank_g = np.empty(n_groups, dtype=np.int64)
     rank_g[order_g] = np.arange(n_groups)
     annotators_g = np.bincount(found_a, minlength=n_groups)
-    sizes = (items_g[order_g].astype(np.float64), annotators_g[order_g], votes_g[order_g].astype(np.float64))
-    return Groups(rank_g[found_a], *sizes)
+    return Groups(rank_g[found_a], items_g[order_g], annotators_g[order_g], votes_g[order_g])
 
 
 def shared_items(patterns: Patterns) -> csr_array:
@@ -109,7 +122,11 @@ def shared_items(patterns: Patterns) -> csr_array:
     array([[2., 2.],
            [2., 3.]])
     """
-    rows = evenly(patterns, PAIRS_OF_VOTES)
+    return shared_in(evenly(patterns, PAIRS_OF_VOTES))
+
+
+def shared_in(rows: Patterns) -> csr_array:
+    """Count the same, of all rows however many votes they have."""
     votes_r = np.diff(rows.start_r)
     row_v = np.repeat(np.arange(rows.n_rows), votes_r)
     shape = (rows.n_rows, rows.n_annotators)
@@ -122,9 +139,19 @@ def shared_items(patterns: Patterns) -> csr_array:
 
 def evenly(patterns: Patterns, pairs: int) -> Patterns:
     """Keep evenly spaced rows, so that about so many pairs of votes are left; all rows where there are fewer."""
-    votes_r = np.diff(patterns.start_r).astype(np.float64)
-    step = int(-(-(votes_r * votes_r).sum() // pairs))
+    step = spacing(pairs_of_votes(patterns), pairs)
     return patterns if step <= 1 else patterns.take(np.arange(0, patterns.n_rows, step))
+
+
+def pairs_of_votes(patterns: Patterns) -> float:
+    """Count the pairs of votes that share a row."""
+    votes_r = np.diff(patterns.start_r).astype(np.float64)
+    return float((votes_r * votes_r).sum())
+
+
+def spacing(pairs: float, most: int) -> int:
+    """Say how far apart rows must lie to leave about so many of their pairs of votes."""
+    return int(-(-pairs // most))
 
 
 def same_voters(one: Ballot, other: Ballot) -> bool:

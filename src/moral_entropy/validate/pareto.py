@@ -13,12 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
-from moral_entropy.consensus.draws import log_ratios
-from moral_entropy.consensus.model import LogPosterior, Parameters, over_blocks
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.errors import FitError
 from moral_entropy.progress import Advance, ignore
-from moral_entropy.validate import draw_kernels as kernels
+from moral_entropy.validate.behind import Behind, BehindFit
 from moral_entropy.validate.density import bounded, ground_of
 from moral_entropy.validate.finding import Finding, Level
 from moral_entropy.validate.words import finding_of
@@ -47,8 +45,6 @@ FEWEST = 100
 MOST_VOTES = 5e8
 """Votes times draws beyond which the check is left out: it should cost next to nothing."""
 
-BLOCK_ROWS = 2_048
-
 
 @dataclass(frozen=True, eq=False)
 class Reweighted:
@@ -75,7 +71,9 @@ class Reweighted:
         return np.asarray(np.tensordot(np.exp(self.log_weight_s), value_s, axes=1))
 
 
-def reweight(fit: QuestionFit, draws: int = DRAWS, threads: int | None = None) -> Reweighted:
+def reweight(
+    fit: QuestionFit, draws: int = DRAWS, threads: int | None = None, *, behind: Behind | None = None
+) -> Reweighted:
     """Hold the first draws of a fit against the posterior density.
 
     Parameters
@@ -86,38 +84,14 @@ def reweight(fit: QuestionFit, draws: int = DRAWS, threads: int | None = None) -
         Look at no more than these.
     threads
         At most this many threads.
+    behind
+        The votes, where they are not at hand.
     """
     if fit.log_density_s is None:
         msg = f"{fit.ballot.name}: the draws are not those of a Gaussian alone, so they have no importance ratios."
         raise FitError(msg)
-    confusion_sakv = fit.confusion_sakv[:draws, :1] if fit.pooling == "full" else fit.confusion_sakv[:draws]
-    drawn = Parameters(np.log(fit.prevalence_sk[:draws]), np.log(confusion_sakv))
-    log_density_s = log_posteriors(ground_of(fit, threads).log_ratio, drawn)
+    log_density_s = (behind or Behind(fit)).log_posteriors(draws, threads)
     return smooth(log_density_s - fit.log_density_s[:draws])
-
-
-def log_posteriors(log_posterior: LogPosterior, drawn: Parameters) -> Floats:
-    """Give the log posterior at many draws, in one pass over the votes: `log_s`."""
-    patterns = log_posterior.patterns
-    push_cks, base_ks = log_ratios(drawn.prevalence_k, drawn.confusion_akv)
-    rows = (patterns.start_r, patterns.code_v, patterns.weight_r, patterns.clamp_r)
-    n_blocks = -(-patterns.n_rows // BLOCK_ROWS)
-    log_bs = np.zeros((n_blocks, base_ks.shape[-1]))
-
-    def run(first: int, last: int) -> None:
-        for b in range(first, last):
-            span = (b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, patterns.n_rows))
-            if patterns.n_labels == 2:
-                kernels.binary_log_likelihoods(*rows, push_cks[:, 0], base_ks[0], *span, log_bs[b])
-            else:
-                kernels.general_log_likelihoods(*rows, push_cks, base_ks, *span, log_bs[b])
-
-    over_blocks(run, n_blocks, log_posterior.threads)
-    log_sk, log_sakv = drawn.log_prevalence_k, drawn.log_confusion_akv
-    votes_av = log_posterior.votes_c.reshape(-1, patterns.n_labels)
-    label0_s = log_posterior.n_items * log_sk[:, 0] + np.einsum("av,sav->s", votes_av, log_sakv[:, :, 0])
-    prior_s = log_sk @ log_posterior.pseudo_k + np.einsum("akv,sakv->s", log_posterior.pseudo_akv, log_sakv)
-    return np.asarray(log_bs.sum(axis=0) + label0_s + prior_s)
 
 
 def smooth(log_ratio_s: Floats) -> Reweighted:
@@ -178,7 +152,7 @@ def _quantile(share_t: Floats, k: float, scale: float) -> Floats:
 
 
 def examine_pareto(
-    consensus: Consensus, *, seed: int = 0, draws: int = DRAWS, advance: Advance = ignore
+    consensus: Consensus, *, seed: int = 0, draws: int = DRAWS, behind: BehindFit = Behind, advance: Advance = ignore
 ) -> list[Finding]:
     """Hold every fit's Laplace draws against its posterior.
 
@@ -190,6 +164,8 @@ def examine_pareto(
         Unused: the draws are those of the fit.
     draws
         Of each fit, at most these.
+    behind
+        Gives the votes behind a fit.
     advance
         Told the share done.
 
@@ -203,17 +179,18 @@ def examine_pareto(
     """
     findings = []
     for n, fit in enumerate(consensus.fits):
-        findings.append(_examine(fit, draws))
+        findings.append(_examine(behind(fit), draws))
         advance((n + 1) / len(consensus.fits))
     return findings
 
 
-def _examine(fit: QuestionFit, draws: int) -> Finding:
+def _examine(behind: Behind, draws: int) -> Finding:
+    fit = behind.fit
     draws = min(draws, fit.n_draws)
-    skipped = _skipped(fit, draws)
+    skipped = _skipped(behind, draws)
     if skipped:
         return finding_of(fit, SIDE, "pareto_k", float("nan"), text=skipped)
-    found = reweight(fit, draws)
+    found = reweight(fit, draws, behind=behind)
     n_parameters = ground_of(fit).log_ratio.n_parameters
     doubted = found.k > max(HOPELESS, BY_ROOT * np.sqrt(n_parameters))
     level: Level = "good" if found.k <= USABLE else "doubt" if doubted else "info"
@@ -239,14 +216,15 @@ def _text(fit: QuestionFit, found: Reweighted, draws: int, n_parameters: int, *,
     )
 
 
-def _skipped(fit: QuestionFit, draws: int) -> str:
+def _skipped(behind: Behind, draws: int) -> str:
     """Say why a fit is left out, if it is."""
+    fit = behind.fit
     if draws == 0:
         return "no draws, so nothing to reweight."
     if draws < FEWEST:
         return f"Pareto-k left out: {draws} draws have too few large ratios to fit a tail to; {FEWEST} are needed."
     if bounded(fit) or fit.common is not None:
         return "its draws are more than a Gaussian's, so Pareto-k is not computed."
-    if len(fit.patterns.code_v) * draws > MOST_VOTES:
-        return f"Pareto-k left out: {len(fit.patterns.code_v):,} votes × {draws} draws is too much for a cheap check."
+    if behind.n_votes * draws > MOST_VOTES:
+        return f"Pareto-k left out: {behind.n_votes:,} votes × {draws} draws is too much for a cheap check."
     return ""

@@ -19,12 +19,12 @@ from scipy.sparse import csr_array
 from scipy.special import entr, expit, logit, softmax
 
 from moral_entropy.consensus.draws import log_ratios
-from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.progress import Advance, ignore
+from moral_entropy.validate.behind import Behind, BehindFit
 from moral_entropy.validate.finding import Finding, Level
 from moral_entropy.validate.words import finding_of
-from moral_entropy.votes.table import UNKNOWN, Floats, Ints
+from moral_entropy.votes.table import UNKNOWN, Floats
 
 SIDE = "prior-power"
 
@@ -83,7 +83,12 @@ class PowerScaling:
 
 
 def examine_power_scaling(
-    consensus: Consensus, *, seed: int = 0, likelihood_draws: int = LIKELIHOOD_DRAWS, advance: Advance = ignore
+    consensus: Consensus,
+    *,
+    seed: int = 0,
+    likelihood_draws: int = LIKELIHOOD_DRAWS,
+    behind: BehindFit = Behind,
+    advance: Advance = ignore,
 ) -> list[Finding]:
     """Say of every question how far its answer leans on the prior; "doubt" where it is the prior's.
 
@@ -95,6 +100,8 @@ def examine_power_scaling(
         Of the sample of items behind mean p and the entropies.
     likelihood_draws
         Draws at which the likelihood is looked up; 0 leaves its figures out.
+    behind
+        Gives the votes behind a fit.
     advance
         Told the share done.
 
@@ -109,12 +116,15 @@ def examine_power_scaling(
     findings: list[Finding] = []
     for n, fit in enumerate(consensus.fits):
         if fit.n_draws:
-            findings += _findings(fit, scale_powers(fit, likelihood_draws=likelihood_draws, seed=seed))
+            scaling = scale_powers(fit, likelihood_draws=likelihood_draws, seed=seed, behind=behind(fit))
+            findings += _findings(fit, scaling)
         advance((n + 1) / len(consensus.fits))
     return findings
 
 
-def scale_powers(fit: QuestionFit, *, likelihood_draws: int = LIKELIHOOD_DRAWS, seed: int = 0) -> PowerScaling:
+def scale_powers(
+    fit: QuestionFit, *, likelihood_draws: int = LIKELIHOOD_DRAWS, seed: int = 0, behind: Behind | None = None
+) -> PowerScaling:
     """Give how every figure of one fit moves under a scaled prior and a scaled likelihood.
 
     Rows that annotators were found to have in common are the votes' doing: there only the prior of the prevalence
@@ -126,10 +136,13 @@ def scale_powers(fit: QuestionFit, *, likelihood_draws: int = LIKELIHOOD_DRAWS, 
         A fit with draws.
     likelihood_draws, seed
         As in `examine_power_scaling`.
+    behind
+        The votes, where they are not at hand.
     """
-    figures = _figures(fit, seed)
+    behind = behind or Behind(fit)
+    figures = _figures(behind, seed)
     log_prior_s, share_k = _prior_density(fit)
-    log_likelihood_s = _log_likelihood(fit, likelihood_draws)
+    log_likelihood_s = behind.log_likelihoods(likelihood_draws)
     prior_q2 = np.array([_slope(figure.value_s, log_prior_s) for figure in figures])
     votes_q2 = np.array([_slope(figure.value_s, log_likelihood_s) for figure in figures])
     return PowerScaling(
@@ -153,8 +166,9 @@ class _Figure:
     value_s: Floats
 
 
-def _figures(fit: QuestionFit, seed: int) -> list[_Figure]:
-    posterior_srk, weight_r = _sample_posterior(fit, seed)
+def _figures(behind: Behind, seed: int) -> list[_Figure]:
+    fit = behind.fit
+    posterior_srk, weight_r = _sample_posterior(behind, seed)
     entropy_s = entr(posterior_srk).sum(axis=-1) @ weight_r
     # To first order the entropy of a mean moves as its tangent at that mean, which is a mean over draws again.
     slope_rk = -np.log(posterior_srk.mean(axis=0).clip(min=1e-300))
@@ -175,10 +189,10 @@ def _counted_labels(fit: QuestionFit) -> list[int]:
     return [fit.ballot.positive] if fit.ballot.n_labels == 2 else list(range(fit.ballot.n_labels))
 
 
-def _sample_posterior(fit: QuestionFit, seed: int) -> tuple[Floats, Floats]:
+def _sample_posterior(behind: Behind, seed: int) -> tuple[Floats, Floats]:
     """Label probabilities of some rows in some draws, `posterior_srk`, and what each row counts."""
-    chosen_r = _sampled_rows(fit, seed)
-    rows = fit.patterns.take(chosen_r)
+    fit = behind.fit
+    rows, count_r = behind.sample(ROWS, seed)
     push_cks, base_ks = log_ratios(fit.prevalence_sk[:DRAWS], fit.evidence_sakv[:DRAWS])
     n_codes, n_other, n_draws = push_cks.shape
     votes_rc = csr_array((np.ones(len(rows.code_v)), rows.code_v, rows.start_r), shape=(rows.n_rows, n_codes))
@@ -186,15 +200,7 @@ def _sample_posterior(fit: QuestionFit, seed: int) -> tuple[Floats, Floats]:
     posterior_srk = _shares(ratio_rks).transpose(2, 0, 1)
     known = rows.clamp_r != UNKNOWN
     posterior_srk[:, known] = np.eye(n_other + 1)[rows.clamp_r[known]]
-    weight_r = np.bincount(fit.patterns.row_i, weights=fit.ballot.count_i, minlength=fit.patterns.n_rows)
-    return posterior_srk, weight_r[chosen_r] / weight_r[chosen_r].sum()
-
-
-def _sampled_rows(fit: QuestionFit, seed: int) -> Ints:
-    n_rows = fit.patterns.n_rows
-    if n_rows <= ROWS:
-        return np.arange(n_rows)
-    return np.sort(np.random.default_rng(seed).choice(n_rows, ROWS, replace=False))
+    return posterior_srk, count_r / count_r.sum()
 
 
 def _shares(ratio_rks: Floats) -> Floats:
@@ -214,14 +220,6 @@ def _slope(value_s: Floats, log_density_s: Floats) -> tuple[float, float]:
         return float("nan"), float("nan")
     product_s = (value_s[:n] - value_s[:n].mean()) * (log_density_s[:n] - log_density_s[:n].mean())
     return float(np.log(2) * product_s.sum() / (n - 1)), float(np.log(2) * product_s.std(ddof=1) / np.sqrt(n))
-
-
-def _log_likelihood(fit: QuestionFit, most: int) -> Floats:
-    """Log likelihood of the votes in the first draws."""
-    n_labels, n_annotators = fit.ballot.n_labels, fit.ballot.n_annotators
-    likelihood = LogPosterior(fit.patterns, np.zeros(n_labels), np.zeros((n_annotators, n_labels, n_labels)))
-    draws = zip(fit.prevalence_sk[:most], fit.confusion_sakv[:most], strict=True)
-    return np.array([likelihood.expect(Parameters(np.log(k), np.log(akv))).log_posterior for k, akv in draws])
 
 
 def _prior_density(fit: QuestionFit) -> tuple[Floats, Floats]:

@@ -9,6 +9,7 @@ from typing import Any
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import MissingExtraError, UsageError
 from moral_entropy.progress import Advance, ignore
+from moral_entropy.validate.behind import Behind, BehindFit
 from moral_entropy.validate.finding import Finding
 
 SIDES: dict[str, tuple[str, ...]] = {
@@ -88,10 +89,24 @@ def examine(
     return findings
 
 
-def examine_cheaply(consensus: Consensus, *, seed: int = 0, advance: Advance = ignore) -> list[Finding]:
-    """Examine from the sides that cost next to nothing: what every audit does."""
+def examine_cheaply(
+    consensus: Consensus, *, seed: int = 0, behind: BehindFit = Behind, advance: Advance = ignore
+) -> list[Finding]:
+    """Examine from the sides that cost next to nothing: what every audit does.
+
+    Parameters
+    ----------
+    consensus
+        The fits.
+    seed
+        Of whatever is random.
+    behind
+        Gives the votes behind a fit, where they are not at hand.
+    advance
+        Told the share done.
+    """
     findings: list[Finding] = []
     for n, side in enumerate(CHEAP):
-        findings += examine(consensus, side, seed=seed)
+        findings += examine(consensus, side, seed=seed, behind=behind)
         advance((n + 1) / len(CHEAP))
     return findings

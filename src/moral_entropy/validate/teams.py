@@ -90,22 +90,52 @@ class Switch:
         return bool(self.team_a.all())
 
 
-def cheapest_switches(log_posterior: LogPosterior, at: Parameters, teams: Sequence[Team]) -> list[Switch]:
+@dataclass(frozen=True, eq=False)
+class Switchboard:
+    """Where switches are tried.
+
+    Parameters
+    ----------
+    whole
+        The log posterior of the fit.
+    small
+        The same of some evenly spaced rows, if there are many: enough to tell what is out of the question.
+    """
+
+    whole: LogPosterior
+    small: LogPosterior
+
+    def changed_items(self, one: Parameters, other: Parameters) -> float:
+        """Count the items whose likeliest label differs between two sets of parameters."""
+        return changed_items(self.whole, one, other)
+
+    def items_of(self, at: Parameters, pair: tuple[int, int]) -> float:
+        """Count the items whose likeliest label is one of two."""
+        return items_of(self.whole, at, pair)
+
+
+def switchboard(log_posterior: LogPosterior) -> Switchboard:
+    """Try switches on votes at hand."""
+    some = evenly(log_posterior.patterns, SAMPLE_PAIRS)
+    small = LogPosterior(some, log_posterior.pseudo_k, log_posterior.pseudo_akv, log_posterior.threads)
+    return Switchboard(log_posterior, small)
+
+
+def cheapest_switches(board: Switchboard, at: Parameters, teams: Sequence[Team]) -> list[Switch]:
     """Give the cheapest switch of every candidate team, cheapest first.
 
     Parameters
     ----------
-    log_posterior
-        Of the fit.
+    board
+        The log posterior of the fit.
     at
         Its mode.
     teams
         Who might switch, see `candidate_teams`.
     """
-    small = _sampled(log_posterior)
     found = []
     for team_a in teams:
-        tried = [switch for pair in _pairs(at, team_a) if (switch := _try(log_posterior, small, at, team_a, pair))]
+        tried = [switch for pair in _pairs(at, team_a) if (switch := _try(board, at, team_a, pair))]
         found += sorted(tried, key=lambda switch: switch.cost)[:1]
     return sorted(_distinct(found), key=lambda switch: switch.cost)
 
@@ -191,15 +221,9 @@ def _pairs(at: Parameters, team_a: Team) -> list[tuple[int, int]]:
     return sorted(pairs, key=lambda pair: -confusion_kv[pair] - confusion_kv[pair[::-1]])[:MOST_PAIRS]
 
 
-def _sampled(log_posterior: LogPosterior) -> LogPosterior:
-    some = evenly(log_posterior.patterns, SAMPLE_PAIRS)
-    return LogPosterior(some, log_posterior.pseudo_k, log_posterior.pseudo_akv, log_posterior.threads)
-
-
-def _try(
-    log_posterior: LogPosterior, small: LogPosterior, at: Parameters, team_a: Team, pair: tuple[int, int]
-) -> Switch | None:
+def _try(board: Switchboard, at: Parameters, team_a: Team, pair: tuple[int, int]) -> Switch | None:
     """Switch a team, let everything adapt, and read the cost; None where the switch undoes itself."""
+    log_posterior, small = board.whole, board.small
     cost, end = _adapt(small, at, switched(at, team_a, pair))
     prior = _log_prior(small, at) - _log_prior(small, end)
     # To all switching together the votes never object; what it costs is the priors'.
@@ -207,8 +231,8 @@ def _try(
         return Switch(team_a, pair, cost, prior, None)
     # What the votes hardly object to gets the exact figure: it may yet climb home to where it came from.
     summit = climb(log_posterior, end, tolerance=LEVEL)
-    changed = changed_items(log_posterior, at, summit.at)
-    if not team_a.all() and changed >= ALL_ITEMS * _items_of(log_posterior, at, pair):
+    changed = board.changed_items(at, summit.at)
+    if not team_a.all() and changed >= ALL_ITEMS * board.items_of(at, pair):
         # The team took everyone along, which is another candidate.
         return None
     cost = log_posterior.expect(at).log_posterior - summit.log_posterior
@@ -216,7 +240,7 @@ def _try(
     return Switch(team_a, pair, cost, prior, changed) if changed > 0 else None
 
 
-def _items_of(log_posterior: LogPosterior, at: Parameters, pair: tuple[int, int]) -> float:
+def items_of(log_posterior: LogPosterior, at: Parameters, pair: tuple[int, int]) -> float:
     """Count the items whose likeliest label is one of two."""
     label_r = log_posterior.posterior_rk(at).argmax(axis=1)
     return float(log_posterior.patterns.weight_r[np.isin(label_r, pair)].sum())

@@ -8,14 +8,16 @@ from __future__ import annotations
 import numpy as np
 
 from moral_entropy.consensus.result import Consensus, QuestionFit
-from moral_entropy.consensus.temper import Exponent, heldout_exponent
+from moral_entropy.consensus.temper import Exponent
 from moral_entropy.progress import Advance, ignore
-from moral_entropy.validate.density import ground_of, mode_of
+from moral_entropy.validate.behind import Behind, BehindFit
 from moral_entropy.validate.finding import Finding, Level
 from moral_entropy.validate.words import finding_of
 
 
-def examine_temper(consensus: Consensus, *, seed: int = 0, advance: Advance = ignore) -> list[Finding]:
+def examine_temper(
+    consensus: Consensus, *, seed: int = 0, behind: BehindFit = Behind, advance: Advance = ignore
+) -> list[Finding]:
     """Learn the exponent of every fit from its own votes.
 
     Parameters
@@ -24,21 +26,23 @@ def examine_temper(consensus: Consensus, *, seed: int = 0, advance: Advance = ig
         The fits to examine.
     seed
         Not used: nothing here is random.
+    behind
+        Gives the votes behind a fit.
     advance
         Told the share done.
     """
     findings = []
     for n, fit in enumerate(consensus.fits):
-        findings.append(_finding(fit, exponent_of(fit)))
+        findings.append(_finding(fit, exponent_of(fit, behind(fit))))
         advance((n + 1) / len(consensus.fits))
     return findings
 
 
-def exponent_of(fit: QuestionFit) -> Exponent:
+def exponent_of(fit: QuestionFit, behind: Behind | None = None) -> Exponent:
     """Learn the exponent from the votes of one fit."""
     if fit.exponent.n and fit.exponent.value != 1.0:
         return fit.exponent
-    return heldout_exponent(ground_of(fit).simplex, mode_of(fit))
+    return (behind or Behind(fit)).heldout_exponent()
 
 
 def _finding(fit: QuestionFit, exponent: Exponent) -> Finding:

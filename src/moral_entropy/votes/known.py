@@ -167,7 +167,7 @@ def _read_gold_file(
     path: str | Path, found: Found, rows: Rows, options: Options, questions: Sequence[str], tally: Tally
 ) -> Known:
     source = open_source(path)
-    item, gold, question = _gold_columns(source, found, options)
+    item, gold, question = gold_columns(source, found, options)
     ids = code_ids(source.column(item), textual=source.textual)
     item_r = recode(ids.code_r, _positions(rows.items, ids.values))
     _check_items(source.name, ids, item_r, rows, tally)
@@ -190,7 +190,8 @@ def _read_gold_file(
     return known
 
 
-def _gold_columns(source: Source, found: Found, options: Options) -> tuple[str, str, str | None]:
+def gold_columns(source: Source, found: Found, options: Options) -> tuple[str, str, str | None]:
+    """Find the columns of a file of gold labels: item, gold and, if there is one, question."""
     names = list(source.columns)
     same = found.get("item")
     item = same if same in names else guess_column("item", names)

@@ -1,0 +1,124 @@
+"""Parts agree on the rows of identical items: who answers for which, and how many items each stands for.
+
+One machine collapses identical items wherever they lie, if that pays. Parts do the same by fingerprints of 128 bits:
+each row goes to the first part that has it, with the items of all. Rows then are numbered as on one machine, so that
+evenly spaced or randomly chosen ones are the same, however many parts there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from moral_entropy.cluster.crew import Crew
+from moral_entropy.cluster.exchange import pick
+from moral_entropy.cluster.parts import OwnRows, Part, items_by_row
+from moral_entropy.consensus.kernels import hash_rows
+from moral_entropy.consensus.patterns import SAMPLE, WORTHWHILE, Patterns, as_rows
+from moral_entropy.votes.table import Ints
+
+if TYPE_CHECKING:
+    from distributed import Future
+
+ROWS_AT_ONCE = 4_000_000
+"""Rows whose fingerprints are compared in one task, about."""
+
+
+def agree_on_rows(crew: Crew, parts: Sequence[Future[Any]]) -> list[Future[Any]]:
+    """Give the parts again, each with the rows it answers for.
+
+    Parameters
+    ----------
+    crew, parts
+        The workers, and parts in the order of their items.
+    """
+    sizes_pb = crew.fetch_all(crew.each(sizes_of_part, parts))
+    own_bp = [_agree(crew, parts, b, sizes_p) for b, sizes_p in enumerate(zip(*sizes_pb, strict=True))]
+    return [crew.ask(with_rows, part, *own_b) for part, own_b in zip(parts, zip(*own_bp, strict=True), strict=True)]
+
+
+def _agree(crew: Crew, parts: Sequence[Future[Any]], b: int, sizes_p: Sequence[tuple[int, int]]) -> list[Future[Any]]:
+    items_p, rows_p = zip(*sizes_p, strict=True)
+    if not _pays(crew, parts, b, items_p):
+        return crew.each(rows_of_items, parts, b)
+    n_heaps = max(1, -(-sum(rows_p) // ROWS_AT_ONCE))
+    heaps = crew.each(fingerprints, parts, b, n_heaps)
+    met = [crew.ask(meet, *crew.each(pick, heaps, h)) for h in range(n_heaps)]
+    return [crew.ask(own_rows, part, b, *crew.each(pick, met, p)) for p, part in enumerate(parts)]
+
+
+def _pays(crew: Crew, parts: Sequence[Future[Any]], b: int, items_p: Sequence[int]) -> bool:
+    """Tell from the first items, as one machine does, whether collapsing pays."""
+    before_p = np.cumsum([0, *items_p[:-1]]).tolist()
+    asked = [
+        crew.ask(first_fingerprints, part, b, SAMPLE - before)
+        for part, before in zip(parts, before_p, strict=True)
+        if before < SAMPLE
+    ]
+    print_i = np.concatenate(crew.fetch_all(asked))
+    return bool(len(print_i)) and len(np.unique(print_i)) / len(print_i) <= WORTHWHILE
+
+
+def sizes_of_part(part: Part) -> list[tuple[int, int]]:
+    """Count items and rows of every ballot of one part."""
+    return [(ballot.n_items, one.n_rows) for ballot, one in zip(part.votes.ballots, part.patterns, strict=True)]
+
+
+def first_fingerprints(part: Part, b: int, most: int) -> Ints:
+    """Give the fingerprints of the first items of one part."""
+    patterns = part.patterns[b]
+    return _hashed(patterns, 0)[patterns.row_i[:most]]
+
+
+def _hashed(patterns: Patterns, salt: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    hash_r = np.empty(patterns.n_rows, dtype=np.uint64)
+    hash_rows(patterns.start_r, patterns.code_v, patterns.clamp_r, salt, hash_r)
+    return hash_r
+
+
+def rows_of_items(part: Part, b: int) -> OwnRows:
+    """Make every item of one part a row."""
+    ballot, patterns = part.votes.ballots[b], part.patterns[b]
+    rows = as_rows(ballot, patterns.clamp_r[patterns.row_i]) if patterns.collapsed else patterns
+    return OwnRows(rows, np.asarray(ballot.count_i, dtype=np.float64))
+
+
+def fingerprints(part: Part, b: int, n_heaps: int) -> list[pl.DataFrame]:
+    """Give the fingerprints of one part's rows, with their items, sorted into heaps."""
+    patterns = part.patterns[b]
+    one_r, other_r = _hashed(patterns, 0), _hashed(patterns, 1)
+    columns = {
+        "one": one_r,
+        "other": other_r,
+        "row": np.arange(patterns.n_rows),
+        "weight": patterns.weight_r,
+        "count": items_by_row(patterns, part.votes.ballots[b]),
+    }
+    heap_r = one_r % np.uint64(n_heaps)
+    return [pl.DataFrame({name: column[heap_r == h] for name, column in columns.items()}) for h in range(n_heaps)]
+
+
+def meet(*pieces: pl.DataFrame) -> list[pl.DataFrame]:
+    """Give each row of a heap to the first part that has it, with the items of all; by part."""
+    together = pl.concat([piece.with_columns(part=pl.lit(p)) for p, piece in enumerate(pieces)])
+    first = together.group_by("one", "other", maintain_order=True).agg(
+        pl.col("part", "row").first(), pl.col("weight", "count").sum()
+    )
+    by_part = first.partition_by("part", as_dict=True)
+    return [by_part.get((p,), first.clear()).select("row", "weight", "count") for p in range(len(pieces))]
+
+
+def own_rows(part: Part, b: int, *pieces: pl.DataFrame) -> OwnRows:
+    """Take the rows that one part answers for."""
+    mine = pl.concat(pieces).sort("row")
+    rows = part.patterns[b].take(mine["row"].to_numpy())
+    return OwnRows(replace(rows, weight_r=mine["weight"].to_numpy()), mine["count"].to_numpy())
+
+
+def with_rows(part: Part, *own: OwnRows) -> Part:
+    """Tell a part which rows it answers for."""
+    return replace(part, own=own)
