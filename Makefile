@@ -17,7 +17,7 @@ DEV := $(VENV)/.installed-dev
 PEERS := .venv-peers/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow check bench bench-scale study-coverage validate study-soft soak figures golden clean
+.PHONY: help demo test slow check bench bench-scale bench-peers study-coverage validate study-soft soak figures golden clean
 .DELETE_ON_ERROR:
 
 help: ## say what each target does
@@ -55,6 +55,9 @@ bench: $(TEST) $(PEERS) ## measure speed; writes the tables in docs/benchmarks.m
 
 bench-scale: $(TEST) ## 100 million votes from Parquet to run folder: minutes, and 10 GB of memory
 	$(BIN)/python benchmarks/run.py --scale
+
+bench-peers: $(TEST) $(PEERS) ## other people's aggregators beside ours; writes a section of docs/benchmarks.md, in 20 minutes
+	$(BIN)/python benchmarks/run.py --peers
 
 study-coverage: $(BASE) ## how often the audit's intervals hold the truth; writes docs/coverage.md, in minutes
 	$(BIN)/python studies/interval_coverage.py --jobs $(JOBS)
@@ -94,6 +97,8 @@ $(BASE): pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(PEERS): benchmarks/peers.txt
 	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH_FLAGS) \
+	  "$$(grep '^torch==' benchmarks/peers.txt)"
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/peers.txt
 	@touch $@
 

@@ -39,15 +39,20 @@ def _number(value: float) -> str:
 
 def record(section: str, rows: list[Measurement]) -> None:
     """Write a section of the results, with the machine and the commit, and its table in the page."""
+    _record(section, [row.as_dict() for row in rows], table(rows))
+
+
+def record_peers(rows: list[dict[str, Any]], text: str) -> None:
+    """Write what was measured of the peers, likewise."""
+    _record("peers", rows, text)
+
+
+def _record(section: str, rows: list[dict[str, Any]], text: str) -> None:
     results: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
-    results[section] = {
-        "commit": commit(),
-        "machine": machine(),
-        "measurements": [row.as_dict() for row in rows],
-    }
+    results[section] = {"commit": commit(), "machine": machine(), "measurements": rows}
     RESULTS.write_text(json.dumps(results, indent=2, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
     page = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(_with_table(page, section, f"{_machine_line()}\n\n{table(rows)}"), encoding="utf-8")
+    PAGE.write_text(_with_table(page, section, f"{_machine_line()}\n\n{text}"), encoding="utf-8")
 
 
 def _machine_line() -> str:
