@@ -16,6 +16,9 @@ from moral_entropy.consensus.result import Curvature
 from moral_entropy.consensus.settings import Settings
 from moral_entropy.votes.table import Ballot, Floats
 
+NUMBERS_AT_ONCE = 1 << 23
+"""Normal numbers that are held at once where there are too many parameters for a matrix."""
+
 EDGE = 1e-6
 """Probability below which a mode counts as lying on the edge of the simplex."""
 
@@ -46,15 +49,35 @@ def draw(
     gaussian: laplace.Gaussian
     dense = n_parameters <= laplace.DENSE
     gaussian = laplace.dense_gaussian(target, centre) if dense else laplace.krylov_gaussian(target, centre)
-    normal_sp = rng.standard_normal((settings.draws, n_parameters))
-    step_ps = gaussian.step(normal_sp.T)
-    # Beyond e^600 a probability underflows, and its log is lost.
-    drawn = unpack((pack(centre) + step_ps.T).clip(-600.0, 600.0), ballot.n_labels)
+    drawn, length_s = _draw_around(pack(centre), gaussian, ballot.n_labels, settings.draws, rng)
     found = Curvature(gaussian.method, coordinates, gaussian.positive_definite, gaussian.smallest)
     if ground.simplex.better_than_chance:
         return found, drawn.at_least_chance(), None
     # Steps are linear in the normal numbers, so their density is the Gaussian's up to a constant.
-    return found, drawn, None if ground.rows is not None else -0.5 * np.einsum("sp,sp->s", normal_sp, normal_sp)
+    return found, drawn, None if ground.rows is not None else -0.5 * length_s
+
+
+def _draw_around(
+    centre_p: Floats, gaussian: laplace.Gaussian, n_labels: int, n_draws: int, rng: np.random.Generator
+) -> tuple[Parameters, Floats]:
+    """Draw parameters, and give the squared length of each draw in standard normal numbers.
+
+    Some draws at a time where there are very many parameters: their normal numbers and steps need not all be held.
+    """
+    tile = n_draws if gaussian.method == "dense" else max(1, NUMBERS_AT_ONCE // len(centre_p))
+    log_sk, log_sakv = (
+        np.empty((n_draws, *log.shape))
+        for log in (unpack(centre_p, n_labels).log_prevalence_k, unpack(centre_p, n_labels).log_confusion_akv)
+    )
+    length_s = np.empty(n_draws)
+    for first in range(0, n_draws, tile):
+        some = slice(first, min(first + tile, n_draws))
+        normal_sp = rng.standard_normal((some.stop - first, len(centre_p)))
+        # Beyond e^600 a probability underflows, and its log is lost.
+        drawn = unpack((centre_p + gaussian.step(normal_sp.T).T).clip(-600.0, 600.0), n_labels)
+        log_sk[some], log_sakv[some] = drawn.log_prevalence_k, drawn.log_confusion_akv
+        length_s[some] = np.einsum("sp,sp->s", normal_sp, normal_sp)
+    return Parameters(log_sk, log_sakv), length_s
 
 
 def _centre(ground: Ground, at: Parameters, settings: Settings) -> tuple[str, LogPosterior, Parameters]:

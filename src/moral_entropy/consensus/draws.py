@@ -18,6 +18,9 @@ from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
 BLOCK_ROWS = 4_096
 
+LOGS_AT_ONCE = 1 << 22
+"""Logs of parameters that are held at once, beside the draws themselves."""
+
 
 def summarise(
     patterns: Patterns,
@@ -80,11 +83,16 @@ def summarise(
 
 def log_ratios(prevalence_sk: Floats, confusion_sakv: Floats) -> tuple[Floats, Floats]:
     """By code, label and draw: log likelihood ratios to label 0; and the same of the prevalence."""
-    log_sk, log_sakv = np.log(prevalence_sk), np.log(confusion_sakv)
-    ratio_sakv = log_sakv[:, :, 1:] - log_sakv[:, :, :1]
-    n_draws, _, n_other, _ = ratio_sakv.shape
-    push_cks = ratio_sakv.transpose(1, 3, 2, 0).reshape(-1, n_other, n_draws)
-    return np.ascontiguousarray(push_cks), np.ascontiguousarray((log_sk[:, 1:] - log_sk[:, :1]).T)
+    log_sk = np.log(prevalence_sk)
+    n_draws, n_annotators, n_labels, _ = confusion_sakv.shape
+    push_avks = np.empty((n_annotators, n_labels, n_labels - 1, n_draws))
+    # Some annotators at a time: logs of all would be as large as the draws once more.
+    for first in range(0, n_annotators, step := max(1, LOGS_AT_ONCE // (n_draws * n_labels**2 or 1))):
+        log_sakv = np.log(confusion_sakv[:, first : first + step])
+        ratio_sakv = log_sakv[:, :, 1:] - log_sakv[:, :, :1]
+        push_avks[first : first + step] = ratio_sakv.transpose(1, 3, 2, 0)
+    push_cks = push_avks.reshape(-1, n_labels - 1, n_draws)
+    return push_cks, np.ascontiguousarray((log_sk[:, 1:] - log_sk[:, :1]).T)
 
 
 def posterior_of_rows(patterns: Patterns, prevalence_sk: Floats, confusion_sakv: Floats, row_r: Ints) -> Floats:

@@ -146,6 +146,8 @@ def fit_ballot(votes: Votes, ballot: Ballot, priors: Priors, settings: Settings,
     at, drawn = for_all(at, ballot), for_all(drawn, ballot)
     whole = LogPosterior(patterns, ground.alpha_k, ground.beta_akv, settings.threads)
     posterior_ik = patterns.spread(whole.posterior_rk(tempered(at, exponent.value)))
+    # Before the draws are turned from logs into probabilities, as both at once can be large.
+    summary = summary_of(patterns, tempered(drawn, exponent.value), posterior_ik, ballot, settings, advance)
     result = QuestionFit(
         ballot=ballot,
         patterns=patterns,
@@ -156,7 +158,7 @@ def fit_ballot(votes: Votes, ballot: Ballot, priors: Priors, settings: Settings,
         curvature=curvature,
         prevalence_sk=drawn.prevalence_k,
         confusion_sakv=drawn.confusion_akv,
-        summary=summary_of(patterns, tempered(drawn, exponent.value), posterior_ik, ballot, settings, advance),
+        summary=summary,
         alpha_k=ground.alpha_k,
         beta_akv=np.broadcast_to(ground.beta_akv, at.confusion_akv.shape),
         exponent=exponent,

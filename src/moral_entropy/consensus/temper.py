@@ -84,7 +84,7 @@ def tempered(at: Parameters, exponent: float) -> Parameters:
     >>> tempered(Parameters(np.log([0.5, 0.5]), np.log([[[0.9, 0.1], [0.2, 0.8]]])), 0.5).confusion_akv[0, 0].round(3)
     array([0.949, 0.316])
     """
-    return Parameters(at.log_prevalence_k, exponent * at.log_confusion_akv)
+    return at if exponent == 1.0 else Parameters(at.log_prevalence_k, exponent * at.log_confusion_akv)
 
 
 def pool_with_share(posterior_ik: Floats, counts_ik: Ints, *, pseudo_votes: float = 0.5) -> Floats:
