@@ -74,6 +74,11 @@ def log_posterior(ballot: Ballot, priors: Priors, *, collapsed: bool, threads: i
     return LogPosterior(patterns, priors.alpha_k(ballot) - 1.0, priors.beta_akv(ballot) - 1.0, threads)
 
 
+def with_half(model: LogPosterior) -> LogPosterior:
+    """Give the density whose mode and curvature draws are made from: half a pseudo-vote more of everything."""
+    return replace(model, pseudo_k=model.pseudo_k + 0.5, pseudo_akv=model.pseudo_akv + 0.5)
+
+
 def as_they_are(ballot: Ballot) -> Patterns:
     """Give every item a row of its own, as the paper does."""
     return Patterns(
