@@ -8,7 +8,6 @@ from typing import Annotated
 from typer import Argument, Context, Option
 
 from moral_entropy.cli.audit_flags import FitFlags, GradeFlags, PriorFlags, VoteFlags
-from moral_entropy.cli.commands import loading
 from moral_entropy.cli.flags import spread
 
 CLUSTER = "Cluster"
@@ -47,14 +46,12 @@ def audit(
 
     Example: moral-entropy audit votes.csv -o run/
     """
-    # Late, so that --help answers at once.
-    with loading():
-        read_options, prior_options = votes.options(), priors.options()
-        fit_options, grade_options = fit.options(), grade.options()
-        # After the flags were looked at, so that misused ones are answered at once.
-        from moral_entropy.cli.show import Bars, print_run, print_warnings
-        from moral_entropy.pipeline.audit import run_audit
-        from moral_entropy.pipeline.options import AuditOptions
+    read_options, prior_options = votes.options(), priors.options()
+    fit_options, grade_options = fit.options(), grade.options()
+    # Late, so that --help and misused flags are answered at once.
+    from moral_entropy.cli.show import Bars, print_run, print_warnings
+    from moral_entropy.pipeline.audit import run_audit
+    from moral_entropy.pipeline.options import AuditOptions
 
     options = AuditOptions(read_options, prior_options, fit_options, grade_options, fit.fit_by, not no_report)
     command = shlex.join(["moral-entropy", *(context.obj or [])])

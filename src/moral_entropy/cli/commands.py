@@ -6,9 +6,6 @@ sentences here; each is the first of the command's own help, which a test compar
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -50,18 +47,6 @@ def load_command(name: str) -> Any:
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     alone.command(name)(function)
     return typer.main.get_command(alone)
-
-
-@contextmanager
-def loading() -> Iterator[None]:
-    """Load modules in this block without looking for garbage: there is none, and looking takes a tenth of the time."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
 
 
 class Listed(TyperCommand):

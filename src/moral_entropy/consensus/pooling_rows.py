@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import digamma, gammaln
 
 from moral_entropy.votes.table import Floats
@@ -57,6 +56,7 @@ def best_row(sum_v: Floats, n_annotators: int, prior_v: Floats) -> tuple[Floats,
     prior_v
         Dirichlet prior of the common row.
     """
+    from scipy.optimize import minimize
 
     def loss(x: Floats) -> tuple[float, Floats]:
         mean_v, c = _unpacked(x)

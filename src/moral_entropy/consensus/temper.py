@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import log_softmax, ndtri
 
 from moral_entropy.consensus import temper_kernels as kernels
@@ -319,4 +318,7 @@ def _summit(slope: Callable[[float], float], grid: tuple[float, ...], g: int) ->
         high += 1
     if below <= 0.0 or above >= 0.0:
         return grid[low] if below <= 0.0 else grid[high]
+    # Loads slowly, and most votes do without.
+    from scipy.optimize import brentq
+
     return float(brentq(slope, grid[low], grid[high], xtol=1e-4))
