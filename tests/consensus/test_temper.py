@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq, minimize_scalar
 from scipy.special import log_softmax, softmax
 from support import log_posterior_of, plain_log_joint, random_parameters, random_rows, votes_of
 
@@ -17,6 +17,7 @@ from moral_entropy.consensus.temper import (
     pool_with_share,
     smoothed_share,
     tempered,
+    zero_between,
 )
 from moral_entropy.votes.simulate import simulate_votes
 
@@ -230,3 +231,12 @@ def test_half_with_the_share_lies_between_both():
     assert (half_ik >= np.minimum(posterior_ik, share_ik)).all() and (
         half_ik <= np.maximum(posterior_ik, share_ik)
     ).all()
+
+
+@given(st.floats(0.02, 0.98), st.floats(0.2, 30.0), st.floats(-3.0, 3.0))
+def test_a_slope_is_zero_where_brent_finds_it(zero, steep, bend):
+    def slope(x):
+        return -np.expm1(steep * (x - zero)) * np.exp(bend * x)
+
+    found = zero_between(slope, (0.0, slope(0.0)), (1.0, slope(1.0)))
+    assert abs(found - brentq(slope, 0.0, 1.0)) < 1e-4

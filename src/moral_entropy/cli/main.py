@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 bad data, 2 misuse, 130 Ctrl-C, 143 terminated. Errors are
 
 from __future__ import annotations
 
+import atexit
 import gc
 import signal
 import sys
@@ -53,6 +54,8 @@ def start(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that was typed and give its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    # Python looks through everything once more before it ends, for nothing: this spares it a third of a second.
+    atexit.register(gc.freeze)
     try:
         with _stopping_cleanly(), _collecting_seldom():
             return int(app(given, prog_name="moral-entropy", standalone_mode=False, obj=given) or DONE)
