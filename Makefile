@@ -53,7 +53,7 @@ check: $(DEV) ## lint, format, types, import layers, spelling
 bench: $(TEST) $(PEERS) ## measure speed; writes the tables in docs/benchmarks.md
 	$(BIN)/python benchmarks/run.py
 
-bench-scale: $(TEST) ## 100 million votes from Parquet to run folder: minutes, and 10 GB of memory
+bench-scale: $(TEST) ## 10 thousand to 100 million votes from Parquet to run folder: ten minutes, 8 GB of memory
 	$(BIN)/python benchmarks/run.py --scale
 
 bench-peers: $(TEST) $(PEERS) ## other people's aggregators beside ours; writes a section of docs/benchmarks.md, in 20 minutes

@@ -19,7 +19,7 @@ from moral_entropy.consensus.starts import paper_start
 from moral_entropy.votes.table import Ballot, Votes
 
 PEERS = ROOT / ".venv-peers" / "bin" / "python"
-PEER_SCRIPT = Path(__file__).with_name("peer_crowdkit.py")
+PEER_SCRIPT = Path(__file__).with_name("peers") / "crowdkit_pass.py"
 
 
 def measure(sizes: data.Sizes) -> Iterator[Measurement]:

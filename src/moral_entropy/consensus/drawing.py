@@ -65,10 +65,9 @@ def _draw_around(
     Some draws at a time where there are very many parameters: their normal numbers and steps need not all be held.
     """
     tile = n_draws if gaussian.method == "dense" else max(1, NUMBERS_AT_ONCE // len(centre_p))
-    log_sk, log_sakv = (
-        np.empty((n_draws, *log.shape))
-        for log in (unpack(centre_p, n_labels).log_prevalence_k, unpack(centre_p, n_labels).log_confusion_akv)
-    )
+    like = unpack(centre_p, n_labels)
+    log_sk = np.empty((n_draws, *like.log_prevalence_k.shape))
+    log_sakv = np.empty((n_draws, *like.log_confusion_akv.shape))
     length_s = np.empty(n_draws)
     for first in range(0, n_draws, tile):
         some = slice(first, min(first + tile, n_draws))

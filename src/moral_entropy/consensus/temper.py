@@ -339,9 +339,12 @@ def zero_between(slope: Callable[[float], float], low: tuple[float, float], high
     at, before = low[0], high[0]
     while abs(at - before) > CLOSE and high[0] - low[0] > CLOSE:
         middle = 0.5 * (low[0] + high[0])
-        here = slope(middle)
+        if (here := slope(middle)) == 0.0:
+            return middle
         before = at
         at = middle + (middle - low[0]) * here / math.sqrt(here * here - low[1] * high[1])
-        for place in sorted([(middle, here), (at, slope(at))]):
-            low, high = (place, high) if place[1] > 0.0 and place[0] < high[0] else (low, min(place, high))
+        tried = [low, (middle, here), (at, slope(at)), high]
+        # The range shrinks to the last place that goes up and the first that goes down.
+        low = max(place for place in tried if place[1] > 0.0)
+        high = min(place for place in tried if place[1] <= 0.0)
     return at
