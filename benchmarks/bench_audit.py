@@ -9,7 +9,7 @@ from pathlib import Path
 import data
 from measure import Measurement, cli, run_child, say
 
-from moral_entropy.votes.twins import corpus_facts, write_twin
+from moral_entropy.corpora.twins import corpus_facts, write_twin
 
 TWINS = ("mftc", "mfrc", "emfd")
 

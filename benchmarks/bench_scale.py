@@ -19,7 +19,7 @@ from measure import ROOT, Measurement, cli, run_child, say
 from moral_entropy.consensus.climb import climb
 from moral_entropy.consensus.laplace import information, krylov_gaussian
 from moral_entropy.consensus.starts import paper_start
-from moral_entropy.votes.simulate import simulate_votes
+from moral_entropy.corpora.simulate import simulate_votes
 
 DRAWS = 100
 SMALLEST_ITEMS = 2_000

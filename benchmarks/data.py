@@ -10,10 +10,10 @@ import numpy as np
 from moral_entropy.consensus.model import LogPosterior
 from moral_entropy.consensus.patterns import Patterns, collapse
 from moral_entropy.consensus.priors import Priors
+from moral_entropy.corpora.simulate import simulate_votes
+from moral_entropy.corpora.twins import twin
 from moral_entropy.votes.read import read_votes
-from moral_entropy.votes.simulate import simulate_votes
 from moral_entropy.votes.table import UNKNOWN, Ballot, Votes
-from moral_entropy.votes.twins import twin
 
 FOUNDATION = "care"
 PAPER = Priors(prevalence=(80.0, 20.0))

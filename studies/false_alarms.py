@@ -26,10 +26,10 @@ from page import put
 
 import moral_entropy
 from moral_entropy.consensus.fit import fit
+from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.validate.finding import Finding
 from moral_entropy.validate.sides import CHEAP, SIDES, examine
-from moral_entropy.votes.simulate import simulate_votes
 from moral_entropy.votes.table import Ballot, Ints, Votes, ballot_from_codes
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "validation.md"

@@ -26,8 +26,8 @@ import moral_entropy
 from moral_entropy.audit.table import audit_rules
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.priors import Priors
+from moral_entropy.corpora.simulate import SimulatedVotes, simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
-from moral_entropy.votes.simulate import SimulatedVotes, simulate_votes
 from moral_entropy.votes.table import Floats
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "coverage.md"

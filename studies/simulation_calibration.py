@@ -30,9 +30,9 @@ from moral_entropy.consensus.draws import summarise
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import DrawSummary, QuestionFit
+from moral_entropy.corpora.simulate import SimulatedVotes, simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.validate.pareto import examine_pareto
-from moral_entropy.votes.simulate import SimulatedVotes, simulate_votes
 from moral_entropy.votes.table import Floats
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "validation.md"

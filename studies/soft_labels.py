@@ -26,6 +26,7 @@ import polars as pl
 from page import put
 
 import moral_entropy
+from moral_entropy.corpora.twins import twin
 from moral_entropy.pipeline.audit import run_audit
 from moral_entropy.pipeline.options import AuditOptions, PriorOptions
 from moral_entropy.pipeline.train_study import run_study
@@ -34,7 +35,6 @@ from moral_entropy.train.page import markdown_table, study_page
 from moral_entropy.train.scores import area_under_roc
 from moral_entropy.train.settings import TrainSettings
 from moral_entropy.votes.options import Options
-from moral_entropy.votes.twins import twin
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "soft-labels.md"

@@ -22,6 +22,7 @@ import moral_entropy
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.consensus.temper import gold_exponent, smoothed_share, tempered
+from moral_entropy.corpora.twins import twin
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.validate.density import ground_of, mode_of
 from moral_entropy.validate.gold import GoldItems, gold_exponents, reports, score_reports
@@ -30,7 +31,6 @@ from moral_entropy.validate.scores import Scores, score
 from moral_entropy.validate.temper import exponent_of
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Floats, Votes
-from moral_entropy.votes.twins import twin
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "validation.md"

@@ -24,6 +24,7 @@ import moral_entropy
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.result import QuestionFit
 from moral_entropy.consensus.settings import COORDINATES
+from moral_entropy.corpora.twins import write_twin
 from moral_entropy.entropy.parts import EVERYWHERE
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.pipeline.options import PriorOptions
@@ -33,7 +34,6 @@ from moral_entropy.validate.nuts import CHAINS, DRAWS, TUNE, Samples, sample
 from moral_entropy.validate.pareto import reweight
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Votes
-from moral_entropy.votes.twins import write_twin
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE, CELLS = DOCS / "validation.md", DOCS / "data" / "laplace-against-nuts.parquet"

@@ -23,6 +23,8 @@ import moral_entropy
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Consensus
+from moral_entropy.corpora.simulate import simulate_votes
+from moral_entropy.corpora.twins import write_twin
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.pipeline.options import PriorOptions
 from moral_entropy.pipeline.priors import priors_for
@@ -31,9 +33,7 @@ from moral_entropy.validate.power_scaling import prior_decides, scale_powers
 from moral_entropy.validate.prior_figure import prior_chart, prior_sentence
 from moral_entropy.validate.priors import cross_of, prior_grid
 from moral_entropy.votes.read import read_votes
-from moral_entropy.votes.simulate import simulate_votes
 from moral_entropy.votes.table import Votes
-from moral_entropy.votes.twins import write_twin
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE, GRID, FIGURE = (

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import polars as pl
 
+from moral_entropy.corpora.twins import corpus_facts
 from moral_entropy.reproduce.grading import RULES
 from moral_entropy.reproduce.pages import markdown_rows
 from moral_entropy.reproduce.published import CORPORA, foundations, spell
 from moral_entropy.runs.manifest import read_manifest
-from moral_entropy.votes.twins import corpus_facts
 
 PAGE = Path(__file__).parents[1] / "docs" / "audit.md"
 

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from moral_entropy.consensus.fit import fit
     from moral_entropy.consensus.priors import Priors
     from moral_entropy.consensus.result import Consensus
+    from moral_entropy.corpora.simulate import simulate_votes
     from moral_entropy.entropy.parts import EntropyParts, decompose_entropy
     from moral_entropy.errors import MoralEntropyError
     from moral_entropy.votes.read import read_votes
-    from moral_entropy.votes.simulate import simulate_votes
     from moral_entropy.votes.table import Ballot, Votes
 
 __version__ = "0.1.0"
@@ -58,7 +58,7 @@ _HOME = {
     "decompose_entropy": "moral_entropy.entropy.parts",
     "fit": "moral_entropy.consensus.fit",
     "read_votes": "moral_entropy.votes.read",
-    "simulate_votes": "moral_entropy.votes.simulate",
+    "simulate_votes": "moral_entropy.corpora.simulate",
 }
 
 

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from moral_entropy.audit import calibration
 from moral_entropy.audit.table import audit_rules
 from moral_entropy.consensus.fit import fit
-from moral_entropy.votes.simulate import simulate_votes
+from moral_entropy.corpora.simulate import simulate_votes
 
 
 def test_grouping_equal_probabilities_moves_no_figure_by_1e_8(monkeypatch):

@@ -16,8 +16,8 @@ from moral_entropy.audit.advice import Costs
 from moral_entropy.audit.rules import rule_named
 from moral_entropy.audit.table import audit_rules
 from moral_entropy.consensus.fit import fit
+from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import UsageError
-from moral_entropy.votes.simulate import simulate_votes
 from moral_entropy.votes.table import UNKNOWN
 
 pytestmark = pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from support import load_script
 
 from moral_entropy.consensus.fit import fit
-from moral_entropy.votes.simulate import simulate_votes
+from moral_entropy.corpora.simulate import simulate_votes
 
 bench = load_script("benchmarks/bench_peers.py")
 

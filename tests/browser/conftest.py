@@ -94,7 +94,7 @@ def open_report(chromium):
 
 @pytest.fixture(scope="session")
 def twin_run(tmp_path_factory):
-    from moral_entropy.votes.twins import write_twin
+    from moral_entropy.corpora.twins import write_twin
 
     folder = tmp_path_factory.mktemp("twin")
     write_twin("mftc", folder / "votes.parquet", seed=0, scale=0.03)

@@ -8,7 +8,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import polars as pl
 import pytest
-from votes.corpora.layouts import csv_text, emfd_csv, expected_votes, mfrc_csv, mftc_json, plan
+from corpora.layouts import csv_text, emfd_csv, expected_votes, mfrc_csv, mftc_json, plan
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from votes.corpora.layouts import mfrc_csv, plan
+from corpora.layouts import mfrc_csv, plan
 
+from moral_entropy.corpora.twins import twin
 from moral_entropy.runs.manifest import read_manifest
-from moral_entropy.votes.twins import twin
 
 
 def test_twins(run, folder):

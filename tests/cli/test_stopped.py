@@ -9,9 +9,9 @@ import time
 
 import pytest
 
+from moral_entropy.corpora.simulate import write_simulated
 from moral_entropy.runs.manifest import read_manifest
 from moral_entropy.runs.tables import read_table
-from moral_entropy.votes.simulate import write_simulated
 
 
 @pytest.fixture(scope="module")

@@ -25,10 +25,10 @@ from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.consensus.temper import heldout_exponent
+from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.validate.behind import Behind
 from moral_entropy.validate.finding import findings_frame
 from moral_entropy.validate.sides import examine_cheaply
-from moral_entropy.votes.simulate import simulate_votes
 
 pytestmark = pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")
 

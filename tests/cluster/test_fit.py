@@ -14,8 +14,8 @@ from moral_entropy.cluster.fit import fit_votes, fit_with
 from moral_entropy.consensus import laplace
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.priors import Priors
+from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import FitError, UsageError
-from moral_entropy.votes.simulate import simulate_votes
 
 
 def assert_same_fit(many, one):

@@ -21,8 +21,8 @@ from moral_entropy.consensus.model import LogPosterior
 from moral_entropy.consensus.modes import find_mode
 from moral_entropy.consensus.patterns import collapse
 from moral_entropy.consensus.priors import Priors
+from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import FitError, MissingExtraError, MoralEntropyWarning
-from moral_entropy.votes.simulate import simulate_votes
 from moral_entropy.votes.table import UNKNOWN
 
 torch = pytest.importorskip("torch")

@@ -12,8 +12,8 @@ from moral_entropy.consensus.model import SMALL
 from moral_entropy.consensus.modes import leave_saddle
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.starts import paper_start, starts
+from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import ConvergenceWarning, FitError, IdentifiabilityWarning, PriorError, ThinDataWarning
-from moral_entropy.votes.simulate import simulate_votes
 
 
 def simulated(n_labels=2, **options):

@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 from support import vote_rows, votes_of
 
 from moral_entropy.consensus.patterns import collapse
-from moral_entropy.votes.simulate import simulate_votes
+from moral_entropy.corpora.simulate import simulate_votes
 
 
 def as_sets(start, code_v):

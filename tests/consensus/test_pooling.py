@@ -18,8 +18,8 @@ from moral_entropy.consensus.nested import _Surface, rows_of
 from moral_entropy.consensus.patterns import collapse
 from moral_entropy.consensus.pooling import learn_rows
 from moral_entropy.consensus.pooling_rows import TYPICAL_VOTES, best_row, row_score
+from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import FitError
-from moral_entropy.votes.simulate import simulate_votes
 
 
 def small_votes(seed=0, n_items=60, n_annotators=6, n_labels=2):

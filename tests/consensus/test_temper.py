@@ -19,7 +19,7 @@ from moral_entropy.consensus.temper import (
     tempered,
     zero_between,
 )
-from moral_entropy.votes.simulate import simulate_votes
+from moral_entropy.corpora.simulate import simulate_votes
 
 
 def learnt(votes, **options):

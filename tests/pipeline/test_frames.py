@@ -12,13 +12,13 @@ import pytest
 
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.priors import Priors
+from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.entropy.parts import decompose_entropy
 from moral_entropy.outliers.disagreement import disagreement
 from moral_entropy.pipeline.annotators import annotator_frames
 from moral_entropy.pipeline.frames import entropy_frame, item_frames, posterior_frames
 from moral_entropy.pipeline.summary import fit_lines
 from moral_entropy.runs.tables import ANNOTATORS, ENTROPY, ITEMS, POSTERIOR, with_ids
-from moral_entropy.votes.simulate import simulate_votes
 from moral_entropy.votes.table import Votes, ballot_from_codes
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import MoralEntropyWarning, PriorError, UsageError
 from moral_entropy.pipeline.options import PriorOptions
 from moral_entropy.pipeline.priors import check_priors, priors_for
-from moral_entropy.votes.simulate import simulate_votes
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from collections import Counter
 import polars as pl
 import pytest
 
+from moral_entropy.corpora.twins import twin
 from moral_entropy.entropy.parts import decompose_entropy
 from moral_entropy.reproduce.figures import (
     as_frame,
@@ -15,7 +16,6 @@ from moral_entropy.reproduce.figures import (
     dissent_figures,
     entropy_figures,
 )
-from moral_entropy.votes.twins import twin
 
 KEYS = ("corpus", "domain", "foundation", "metric")
 

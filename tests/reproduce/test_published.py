@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moral_entropy.corpora.twins import corpus_facts
 from moral_entropy.reproduce.published import (
     CORPORA,
     READINGS,
@@ -20,7 +21,6 @@ from moral_entropy.reproduce.published import (
     spell,
     spell_gap,
 )
-from moral_entropy.votes.twins import corpus_facts
 
 PAPER = Path(__file__).parents[2] / "../shared/seed/moral-entropy-paper.tex"
 NAMES = {"MFRC": "mfrc", "MFTC": "mftc", "eMFD": "emfd"}

@@ -6,7 +6,7 @@ import json
 
 import polars as pl
 import pytest
-from votes.corpora.layouts import emfd_csv, expected_votes, mfrc_csv, mftc_json, plan
+from corpora.layouts import emfd_csv, expected_votes, mfrc_csv, mftc_json, plan
 
 from moral_entropy.errors import RunFolderError, UsageError, VotesError
 from moral_entropy.reproduce.sources import Inputs, is_table_of_votes, load_votes
@@ -89,7 +89,7 @@ def test_one_corpus_from_its_published_file(tmp_path, name, file, lay_out):
 
 
 def test_a_table_that_corpus_made_gives_the_same_votes(tmp_path):
-    from moral_entropy.votes.corpora.build import read_corpus, write_corpus
+    from moral_entropy.corpora.build import read_corpus, write_corpus
 
     (tmp_path / "raw.csv").write_text(mfrc_csv(plan("mfrc")))
     write_corpus(read_corpus("mfrc", tmp_path / "raw.csv", by_domain=True), tmp_path / "votes.parquet")

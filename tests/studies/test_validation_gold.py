@@ -5,7 +5,7 @@ import pytest
 from support import load_script
 
 from moral_entropy.consensus.fit import fit
-from moral_entropy.votes.simulate import simulate_votes
+from moral_entropy.corpora.simulate import simulate_votes
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from moral_entropy.votes.simulate import simulate_votes
+from moral_entropy.corpora.simulate import simulate_votes
 
 CUES = ("wolf", "lamb", "stone")
 

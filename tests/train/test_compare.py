@@ -9,11 +9,11 @@ from sklearn.metrics import log_loss
 from train.pupils import CUES, annotators, told_votes, train_by_cue
 
 from moral_entropy.consensus.fit import fit
+from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import TrainError, UsageError
 from moral_entropy.train.compare import compare_targets
 from moral_entropy.train.page import study_page
 from moral_entropy.train.splits import make_splits
-from moral_entropy.votes.simulate import simulate_votes
 
 # Two who know, six who say yes to nearly everything.
 UNEQUAL = annotators((0.97, 0.95), (0.95, 0.97), *[(0.35, 0.9)] * 6)

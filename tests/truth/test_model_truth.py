@@ -12,7 +12,7 @@ from moral_entropy.consensus.coordinates import pack, unpack
 from moral_entropy.consensus.laplace import information, krylov_gaussian
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.starts import paper_start
-from moral_entropy.votes.simulate import simulate_votes
+from moral_entropy.corpora.simulate import simulate_votes
 
 LABELS = [2, 3, 4]
 

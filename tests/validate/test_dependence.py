@@ -16,6 +16,7 @@ from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.patterns import collapse
 from moral_entropy.consensus.priors import Priors
+from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.validate import residuals as module
 from moral_entropy.validate.copies import without
@@ -23,7 +24,6 @@ from moral_entropy.validate.density import log_posterior_of
 from moral_entropy.validate.dependence import examine_dependence
 from moral_entropy.validate.pairs import dependent_pairs, pool_pairs, weigh_pairs
 from moral_entropy.validate.residuals import pair_votes, residuals_of
-from moral_entropy.votes.simulate import simulate_votes
 
 
 def fitted(votes, **options):

@@ -15,6 +15,7 @@ from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.starts import paper_start
+from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.validate.density import ground_of, mode_of
 from moral_entropy.validate.ensemble import (
@@ -25,7 +26,6 @@ from moral_entropy.validate.ensemble import (
     switched_words,
 )
 from moral_entropy.validate.summits import find_modes, skill
-from moral_entropy.votes.simulate import simulate_votes
 
 
 def quiet_fit(votes, **options):

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from support import random_rows, real_data, votes_of
 
 from moral_entropy.consensus.fit import fit
+from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.validate.gold import (
     GoldItems,
     examine_gold,
@@ -17,7 +18,6 @@ from moral_entropy.validate.gold import (
     tempered_by_gold,
 )
 from moral_entropy.votes.read import read_votes
-from moral_entropy.votes.simulate import simulate_votes
 
 
 def with_gold(n_labels=2, seed=0, **options):

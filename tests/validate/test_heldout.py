@@ -8,11 +8,11 @@ from support import plain_em, random_rows, real_data, votes_of
 
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.priors import Priors
+from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import ThinDataWarning
 from moral_entropy.validate.density import mode_of
 from moral_entropy.validate.heldout import METHODS, examine_heldout, hold_out
 from moral_entropy.votes.read import read_votes
-from moral_entropy.votes.simulate import simulate_votes
 
 
 def gains(findings):

@@ -16,12 +16,12 @@ from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.patterns import collapse
 from moral_entropy.consensus.priors import Priors
+from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.outliers.annotators import describe_annotators
 from moral_entropy.validate.identifiability import below_chance, examine_identifiability, youden
 from moral_entropy.validate.links import find_groups, same_voters, shared_items
 from moral_entropy.validate.teams import candidate_teams, cheapest_switches, switchboard, switched
-from moral_entropy.votes.simulate import simulate_votes
 
 
 def fitted(votes, **options):

@@ -15,13 +15,13 @@ from moral_entropy.consensus.drawing import draw
 from moral_entropy.consensus.draws import posterior_of_rows
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.settings import Settings
+from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.validate.density import ground_of, mode_of
 from moral_entropy.validate.finding import findings_frame
 from moral_entropy.validate.laplace import COORDINATES, compare, examine_nuts
 from moral_entropy.validate.nuts import sample
 from moral_entropy.votes.read import read_votes
-from moral_entropy.votes.simulate import simulate_votes
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", FutureWarning)

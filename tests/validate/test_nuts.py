@@ -14,9 +14,9 @@ from moral_entropy.consensus import laplace
 from moral_entropy.consensus.draws import posterior_of_rows
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.priors import Priors
+from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import FitError, MissingExtraError, MoralEntropyWarning
 from moral_entropy.validate.nuts import row_values, sample
-from moral_entropy.votes.simulate import simulate_votes
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", FutureWarning)

@@ -15,11 +15,11 @@ from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.patterns import collapse
 from moral_entropy.consensus.priors import Priors
+from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import FitError, MoralEntropyWarning
 from moral_entropy.validate import pareto
 from moral_entropy.validate.density import log_posteriors
 from moral_entropy.validate.pareto import examine_pareto, fit_tail, reweight, smooth
-from moral_entropy.votes.simulate import simulate_votes
 
 
 def arviz():

@@ -16,11 +16,11 @@ from moral_entropy.consensus import laplace
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.priors import Priors
+from moral_entropy.corpora.simulate import simulate_votes
+from moral_entropy.corpora.twins import twin
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.validate.density import ground_of, mode_of
 from moral_entropy.validate.power_scaling import examine_power_scaling, prior_decides, scale_powers
-from moral_entropy.votes.simulate import simulate_votes
-from moral_entropy.votes.twins import twin
 
 POINTS = 61
 

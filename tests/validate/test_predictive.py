@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from support import random_rows, votes_of
 
 from moral_entropy.consensus.fit import fit
+from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.outliers.agreement import measure_agreement
 from moral_entropy.validate import predictive as module
@@ -25,7 +26,6 @@ from moral_entropy.validate.predictive import (
     vote_pattern,
     voters_of,
 )
-from moral_entropy.votes.simulate import simulate_votes
 
 
 def fitted(votes, **options):

@@ -13,11 +13,11 @@ import moral_entropy as me
 from moral_entropy.audit.table import audit_rules
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.priors import Priors
+from moral_entropy.corpora.simulate import simulate_votes
+from moral_entropy.corpora.twins import twin
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.validate.prior_figure import prior_chart, prior_sentence
 from moral_entropy.validate.priors import ROWS, cross_of, examine_priors, prior_grid, star_of
-from moral_entropy.votes.simulate import simulate_votes
-from moral_entropy.votes.twins import twin
 
 
 def quiet_fit(votes, **options):

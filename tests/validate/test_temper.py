@@ -7,8 +7,8 @@ import pytest
 from support import votes_of
 
 from moral_entropy.consensus.fit import fit
+from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.validate.temper import examine_temper
-from moral_entropy.votes.simulate import simulate_votes
 
 
 def unequally_hard(seed=0, n_items=400):

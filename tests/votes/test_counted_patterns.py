@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose
 
 from moral_entropy.audit.table import audit_rules
 from moral_entropy.consensus.fit import fit
+from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.votes.read import read_votes
-from moral_entropy.votes.simulate import simulate_votes
 
 PIVOT = "PIVOT votes ON annotator USING first(label) GROUP BY item, domain"
 PATTERNS = "SELECT * EXCLUDE (item), count(*) AS count FROM per_item GROUP BY ALL"

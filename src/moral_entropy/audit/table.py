@@ -114,7 +114,7 @@ def audit_rules(
     Examples
     --------
     >>> from moral_entropy.consensus.fit import fit
-    >>> from moral_entropy.votes.simulate import simulate_votes
+    >>> from moral_entropy.corpora.simulate import simulate_votes
     >>> votes = simulate_votes(n_items=300, n_annotators=8, votes_per_item=5, seed=1).votes
     >>> table = audit_rules(votes, fit(votes, draws=100), rules=["any", "majority"])
     >>> figures = table.frame.filter(metric="fpr", domain="(all)", question="(all)", reference="consensus")

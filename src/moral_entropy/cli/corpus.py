@@ -81,7 +81,7 @@ def corpus(
     """
     _check(files or [], out, fetching)
     if fetching.where:
-        from moral_entropy.votes.corpora.facts import where_published
+        from moral_entropy.corpora.facts import where_published
 
         typer.echo(where_published(name))
     elif fetching.fetch is not None:
@@ -112,8 +112,8 @@ def _check(files: list[Path], out: Path | None, fetching: FetchFlags) -> None:
 
 
 def _fetch(name: str, flags: FetchFlags, out: Path, *, force: bool) -> None:
+    from moral_entropy.corpora.fetch import Wanted, fetch_file, has_hash
     from moral_entropy.progress import bar
-    from moral_entropy.votes.corpora.fetch import Wanted, fetch_file, has_hash
 
     wanted = Wanted(flags.fetch or "", flags.sha256 or "", max_size=_bytes("--max-size", flags.max_size))
     if has_hash(out, wanted.sha256):
@@ -127,9 +127,9 @@ def _fetch(name: str, flags: FetchFlags, out: Path, *, force: bool) -> None:
 
 def _convert(name: str, files: list[Path], out: Path, flags: CorpusFlags, *, force: bool) -> None:
     _refuse_existing(out, force=force)
+    from moral_entropy.corpora.build import read_corpus, write_corpus
+    from moral_entropy.corpora.summary import summary_lines
     from moral_entropy.progress import bar
-    from moral_entropy.votes.corpora.build import read_corpus, write_corpus
-    from moral_entropy.votes.corpora.summary import summary_lines
 
     with bar("reading") as advance:
         found = read_corpus(name, files, **vars(flags))

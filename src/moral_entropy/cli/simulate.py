@@ -47,11 +47,11 @@ def simulate(
 
     with bar("simulating") as advance:
         if like is not None:
-            from moral_entropy.votes.twins import write_twin
+            from moral_entropy.corpora.twins import write_twin
 
             write_twin(like, out, seed=seed, scale=1.0 if scale is None else scale)
         else:
-            from moral_entropy.votes.simulate import write_simulated
+            from moral_entropy.corpora.simulate import write_simulated
 
             write_simulated(
                 out,

@@ -42,7 +42,7 @@ def share_of(ballot: Ballot, rows: slice, votes_a: Ints, *, first_item: int = 0)
 
     Examples
     --------
-    >>> from moral_entropy.votes.simulate import simulate_votes
+    >>> from moral_entropy.corpora.simulate import simulate_votes
     >>> ballot = simulate_votes(n_items=10, n_annotators=4, votes_per_item=2).votes.ballots[0]
     >>> share = share_of(ballot, slice(3, 5), ballot.votes_a, first_item=3)
     >>> share.item_i.tolist(), share.n_votes, int(share.votes_a.sum())

@@ -92,7 +92,7 @@ def fit(
 
     Examples
     --------
-    >>> from moral_entropy.votes.simulate import simulate_votes
+    >>> from moral_entropy.corpora.simulate import simulate_votes
     >>> consensus = fit(simulate_votes(n_items=200, n_annotators=8, votes_per_item=5).votes, draws=200)
     >>> consensus.converged
     True

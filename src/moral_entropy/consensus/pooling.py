@@ -48,7 +48,7 @@ def pool_fully(patterns: Patterns) -> Patterns:
     Examples
     --------
     >>> from moral_entropy.consensus.patterns import collapse
-    >>> from moral_entropy.votes.simulate import simulate_votes
+    >>> from moral_entropy.corpora.simulate import simulate_votes
     >>> votes = simulate_votes(n_items=20, n_annotators=4, votes_per_item=3).votes
     >>> pooled = pool_fully(collapse(votes.ballots[0]))
     >>> pooled.n_annotators, bool(pooled.code_v.max() < 2)

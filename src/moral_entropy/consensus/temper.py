@@ -140,7 +140,7 @@ def heldout_exponent(
     >>> from moral_entropy.consensus.fit import fit
     >>> from moral_entropy.consensus.patterns import collapse
     >>> from moral_entropy.consensus.priors import Priors
-    >>> from moral_entropy.votes.simulate import simulate_votes
+    >>> from moral_entropy.corpora.simulate import simulate_votes
     >>> votes = simulate_votes(n_items=2_000, n_annotators=8, votes_per_item=5).votes
     >>> (ballot,), (one,) = votes.ballots, fit(votes, draws=0).fits
     >>> priors = Priors()

@@ -29,7 +29,7 @@ def priors_for(votes: Votes, options: PriorOptions) -> Priors:
 
     Examples
     --------
-    >>> from moral_entropy.votes.simulate import simulate_votes
+    >>> from moral_entropy.corpora.simulate import simulate_votes
     >>> votes = simulate_votes(n_items=9, n_annotators=3, votes_per_item=2).votes
     >>> priors_for(votes, PriorOptions(preset="mft")).prevalence
     (80.0, 20.0)

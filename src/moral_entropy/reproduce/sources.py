@@ -84,7 +84,7 @@ def load_votes(name: str, inputs: Inputs) -> Votes:
 
     gold = inputs.gold if name == "emfd" else None
     if inputs.twins:
-        from moral_entropy.votes.twins import twin
+        from moral_entropy.corpora.twins import twin
 
         votes = read_votes(twin(name, seed=inputs.seed, scale=inputs.scale), text="")
         votes = replace(votes, reading=replace(votes.reading, source=f"the simulated twin of {CORPORA[name]}"))
@@ -110,7 +110,7 @@ def is_table_of_votes(path: str | Path) -> bool:
 def _published_file(name: str, inputs: Inputs, gold: str | Path | None) -> Votes:
     import hashlib
 
-    from moral_entropy.votes.corpora.build import read_corpus
+    from moral_entropy.corpora.build import read_corpus
     from moral_entropy.votes.files import hash_into
     from moral_entropy.votes.read import read_votes
 

@@ -151,7 +151,7 @@ def hold_out(votes: Votes, *, share: float = SHARE, seed: int = 0) -> HeldOut:
 
     Examples
     --------
-    >>> from moral_entropy.votes.simulate import simulate_votes
+    >>> from moral_entropy.corpora.simulate import simulate_votes
     >>> cut = hold_out(simulate_votes(n_items=30, n_annotators=8, votes_per_item=4).votes)
     >>> cut.note
     '2 of 8 annotators, with 32 of 120 votes, are held out.'

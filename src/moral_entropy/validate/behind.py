@@ -30,7 +30,7 @@ class Behind:
     Examples
     --------
     >>> from moral_entropy.consensus.fit import fit
-    >>> from moral_entropy.votes.simulate import simulate_votes
+    >>> from moral_entropy.corpora.simulate import simulate_votes
     >>> one = fit(simulate_votes(n_items=50, n_annotators=4, votes_per_item=3).votes, draws=9).fits[0]
     >>> rows, count_r = Behind(one).sample(10, seed=0)
     >>> rows.n_rows, len(count_r), len(Behind(one).log_likelihoods(5))

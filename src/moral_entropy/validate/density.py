@@ -24,7 +24,7 @@ def ground_of(fit: QuestionFit, threads: int | None = None) -> Ground:
     Examples
     --------
     >>> from moral_entropy.consensus.fit import fit
-    >>> from moral_entropy.votes.simulate import simulate_votes
+    >>> from moral_entropy.corpora.simulate import simulate_votes
     >>> one = fit(simulate_votes(n_items=50, n_annotators=4, votes_per_item=3).votes, draws=0).fits[0]
     >>> abs(ground_of(one).simplex.expect(mode_of(one)).log_posterior - one.climb.log_posterior) < 1e-9
     True

@@ -111,7 +111,7 @@ def examine_ensemble(
     Examples
     --------
     >>> from moral_entropy.consensus.fit import fit
-    >>> from moral_entropy.votes.simulate import simulate_votes
+    >>> from moral_entropy.corpora.simulate import simulate_votes
     >>> consensus = fit(simulate_votes(n_items=400, n_annotators=8, votes_per_item=5).votes)
     >>> [finding.value for finding in examine_ensemble(consensus, members=4) if finding.figure == "modes_found"]
     [2.0]

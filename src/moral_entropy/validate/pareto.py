@@ -172,7 +172,7 @@ def examine_pareto(
     Examples
     --------
     >>> from moral_entropy.consensus.fit import fit
-    >>> from moral_entropy.votes.simulate import simulate_votes
+    >>> from moral_entropy.corpora.simulate import simulate_votes
     >>> votes = simulate_votes(n_items=2_000, n_annotators=4, votes_per_item=4).votes
     >>> [finding.level for finding in examine_pareto(fit(votes))]
     ['good']

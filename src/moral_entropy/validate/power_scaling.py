@@ -108,7 +108,7 @@ def examine_power_scaling(
     Examples
     --------
     >>> from moral_entropy.consensus.fit import fit
-    >>> from moral_entropy.votes.simulate import simulate_votes
+    >>> from moral_entropy.corpora.simulate import simulate_votes
     >>> votes = simulate_votes(n_items=400, n_annotators=8, votes_per_item=5).votes
     >>> [finding.level for finding in examine_power_scaling(fit(votes)) if finding.figure == "prior_share"]
     ['good']

@@ -56,7 +56,7 @@ def prior_chart(grid: pl.DataFrame, truth: Mapping[str, float] | None = None) ->
     Examples
     --------
     >>> from moral_entropy.validate.priors import cross_of, prior_grid
-    >>> from moral_entropy.votes.simulate import simulate_votes
+    >>> from moral_entropy.corpora.simulate import simulate_votes
     >>> votes = simulate_votes(n_items=60, n_annotators=4, votes_per_item=3).votes
     >>> prior_chart(prior_grid(votes, cross_of(votes)[:2], draws=20))["columns"]
     3

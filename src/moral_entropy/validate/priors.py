@@ -78,7 +78,7 @@ def star_of(consensus: Consensus) -> list[PriorChoice]:
     Examples
     --------
     >>> from moral_entropy.consensus.fit import fit
-    >>> from moral_entropy.votes.simulate import simulate_votes
+    >>> from moral_entropy.corpora.simulate import simulate_votes
     >>> consensus = fit(simulate_votes(n_items=60, n_annotators=4, votes_per_item=3).votes, draws=0)
     >>> len(star_of(consensus)), star_of(consensus)[3].name
     (11, 'reported · 1/1 · none')
@@ -245,7 +245,7 @@ def examine_priors(
     Examples
     --------
     >>> from moral_entropy.consensus.fit import fit
-    >>> from moral_entropy.votes.simulate import simulate_votes
+    >>> from moral_entropy.corpora.simulate import simulate_votes
     >>> consensus = fit(simulate_votes(n_items=1_000, n_annotators=6, votes_per_item=5).votes)
     >>> found = examine_priors(consensus, draws=50)
     >>> [finding.level for finding in found if finding.figure == "range_prevalence"]

@@ -1,4 +1,4 @@
-"""Votes in: files, dataframes and simulations → `Votes`."""
+"""Votes in: files and dataframes → `Votes`."""
 
 from __future__ import annotations
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from votes.corpora.layouts import FOUNDATIONS, emfd_csv, mfrc_csv, mftc_json, plan
+from corpora.layouts import FOUNDATIONS, emfd_csv, mfrc_csv, mftc_json, plan
 
-from moral_entropy.votes.corpora.build import read_corpus
-from moral_entropy.votes.corpora.facts import published, where_published
-from moral_entropy.votes.corpora.summary import found_lines, paper_lines, summary_lines
-from moral_entropy.votes.twins import corpus_facts
+from moral_entropy.corpora.build import read_corpus
+from moral_entropy.corpora.facts import published, where_published
+from moral_entropy.corpora.summary import found_lines, paper_lines, summary_lines
+from moral_entropy.corpora.twins import corpus_facts
 
 # Counts of the issue and totals of the paper, typed apart from the data files.
 COUNTS = {"mftc": (128_454, 33_687, 33_858), "mfrc": (61_226, 17_886, 17_886), "emfd": (73_001, 54_868, 54_883)}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 
+from corpora.layouts import FOUNDATIONS, WORDS, spelt
 from hypothesis import given
 from hypothesis import strategies as st
-from votes.corpora.layouts import FOUNDATIONS, WORDS, spelt
 
-from moral_entropy.votes.corpora.cells import read_cell
-from moral_entropy.votes.corpora.facts import published
+from moral_entropy.corpora.cells import read_cell
+from moral_entropy.corpora.facts import published
 
 
 @given(

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
+from moral_entropy.corpora.cells import map_cells
+from moral_entropy.corpora.facts import Published, published
+from moral_entropy.corpora.items import name_items, settle_repeats, tidy_domains
+from moral_entropy.corpora.twins import CorpusFacts, corpus_facts
 from moral_entropy.errors import UsageError, VotesError
-from moral_entropy.votes.corpora.cells import map_cells
-from moral_entropy.votes.corpora.facts import Published, published
-from moral_entropy.votes.corpora.items import name_items, settle_repeats, tidy_domains
 from moral_entropy.votes.labels import Tally
 from moral_entropy.votes.options import OnRepeat
-from moral_entropy.votes.twins import CorpusFacts, corpus_facts
 
 if TYPE_CHECKING:
     import polars as pl
@@ -179,10 +179,10 @@ def _read_files(
 ) -> pl.DataFrame:
     import polars as pl
 
-    from moral_entropy.votes.corpora.emfd import read_emfd
-    from moral_entropy.votes.corpora.mfrc import read_mfrc
-    from moral_entropy.votes.corpora.mftc import read_mftc
-    from moral_entropy.votes.corpora.themes import load_theme_map, read_themes
+    from moral_entropy.corpora.emfd import read_emfd
+    from moral_entropy.corpora.mfrc import read_mfrc
+    from moral_entropy.corpora.mftc import read_mftc
+    from moral_entropy.corpora.themes import load_theme_map, read_themes
 
     if name == "emfd":
         domains = None if themes is None else read_themes(themes, load_theme_map(theme_map))

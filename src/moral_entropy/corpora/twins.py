@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from moral_entropy.corpora.twin_texts import write_texts
+from moral_entropy.corpora.voters import draw_uneven_voters
 from moral_entropy.errors import UsageError
 from moral_entropy.votes.table import Floats
-from moral_entropy.votes.twin_texts import write_texts
-from moral_entropy.votes.voters import draw_uneven_voters
 
 if TYPE_CHECKING:
     import polars as pl
@@ -87,7 +87,7 @@ class TwinWorld:
 
 @cache
 def _read_facts() -> dict[str, CorpusFacts]:
-    source = files("moral_entropy.votes") / "data" / "corpora.toml"
+    source = files("moral_entropy.corpora") / "data" / "corpora.toml"
     tables: dict[str, Any] = tomllib.loads(source.read_text(encoding="utf-8"))
     foundations = tables.pop("foundations")
     return {

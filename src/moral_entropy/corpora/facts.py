@@ -12,8 +12,8 @@ from functools import cache
 from importlib.resources import files
 from textwrap import fill
 
+from moral_entropy.corpora.twins import corpus_facts
 from moral_entropy.votes.options import OnRepeat
-from moral_entropy.votes.twins import corpus_facts
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Published:
 
 @cache
 def _read_published() -> dict[str, Published]:
-    source = files("moral_entropy.votes") / "data" / "published_files.toml"
+    source = files("moral_entropy.corpora") / "data" / "published_files.toml"
     tables = tomllib.loads(source.read_text(encoding="utf-8"))
     return {name: Published(**table) for name, table in tables.items()}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moral_entropy.votes.corpora.annotations import COLUMNS, pick_columns, tidy
+from moral_entropy.corpora.annotations import COLUMNS, pick_columns, tidy
 from moral_entropy.votes.source import open_source
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ import random
 
 import polars as pl
 import pytest
-from votes.corpora.layouts import FOUNDATIONS, csv_text, emfd_csv, item_of
+from corpora.layouts import FOUNDATIONS, csv_text, emfd_csv, item_of
 
 from moral_entropy import read_votes
+from moral_entropy.corpora.build import read_corpus
+from moral_entropy.corpora.themes import load_theme_map, read_themes
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.corpora.build import read_corpus
-from moral_entropy.votes.corpora.themes import load_theme_map, read_themes
 
 
 def highlights(*, n_texts=36, seed=4):

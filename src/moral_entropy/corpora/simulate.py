@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from moral_entropy.corpora.voters import draw_voters
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.votes.table import UNKNOWN, Floats, Votes, ballot_from_codes
-from moral_entropy.votes.voters import draw_voters
 
 if TYPE_CHECKING:
     import polars as pl

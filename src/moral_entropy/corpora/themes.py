@@ -12,9 +12,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from moral_entropy.corpora.annotations import pick_columns, plain_id
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.columns import shown
-from moral_entropy.votes.corpora.annotations import pick_columns, plain_id
 from moral_entropy.votes.source import open_source
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def load_theme_map(path: str | Path | None = None) -> ThemeMap:
     ['Physical Violence', 'Asymmetric Threats', 'Internal Unrest', 'Civil Liberties']
     """
     if path is None:
-        text = (files("moral_entropy.votes") / "data" / "gdelt_themes.toml").read_text(encoding="utf-8")
+        text = (files("moral_entropy.corpora") / "data" / "gdelt_themes.toml").read_text(encoding="utf-8")
         return tomllib.loads(text)
     path = Path(path)
     try:

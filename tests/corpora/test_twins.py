@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from moral_entropy.corpora.twin_texts import read_phrases
+from moral_entropy.corpora.twins import corpus_facts, twin, twin_world, write_twin
 from moral_entropy.errors import UsageError, VotesError
-from moral_entropy.votes.twin_texts import read_phrases
-from moral_entropy.votes.twins import corpus_facts, twin, twin_world, write_twin
 
 NAMES = ("mftc", "mfrc", "emfd")
 FOUNDATIONS = ["authority", "care", "fairness", "loyalty", "sanctity"]

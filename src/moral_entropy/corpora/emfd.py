@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moral_entropy.votes.corpora.annotations import COLUMNS, pick_columns, plain_id, tidy
-from moral_entropy.votes.corpora.themes import UNTAGGED
+from moral_entropy.corpora.annotations import COLUMNS, pick_columns, plain_id, tidy
+from moral_entropy.corpora.themes import UNTAGGED
 from moral_entropy.votes.source import open_source
 
 if TYPE_CHECKING:

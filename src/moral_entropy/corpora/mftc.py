@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from moral_entropy.corpora.annotations import annotation_table
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.corpora.annotations import annotation_table
 from moral_entropy.votes.files import MAGIC_GZIP
 from moral_entropy.votes.source import one_line
 

@@ -53,7 +53,7 @@ def read_phrases() -> Phrases:
     >>> read_phrases().cues["fairness"][:2]
     ['justice', 'equality']
     """
-    source = files("moral_entropy.votes") / "data" / "twin_phrases.toml"
+    source = files("moral_entropy.corpora") / "data" / "twin_phrases.toml"
     return Phrases(**tomllib.loads(source.read_text(encoding="utf-8")))
 
 

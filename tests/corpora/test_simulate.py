@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moral_entropy.corpora import simulate, voters
+from moral_entropy.corpora.simulate import simulate_votes, write_simulated
+from moral_entropy.corpora.voters import draw_uneven_voters, draw_voters
 from moral_entropy.errors import MoralEntropyError, UsageError, VotesError
-from moral_entropy.votes import simulate, voters
-from moral_entropy.votes.simulate import simulate_votes, write_simulated
-from moral_entropy.votes.voters import draw_uneven_voters, draw_voters
 
 
 def long_table(simulated):

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
-from votes.corpora.layouts import FOUNDATIONS, Planned, csv_text, expected_votes, item_of, mfrc_csv, plan
+from corpora.layouts import FOUNDATIONS, Planned, csv_text, expected_votes, item_of, mfrc_csv, plan
 
 from moral_entropy import read_votes
+from moral_entropy.corpora.build import read_corpus, write_corpus
 from moral_entropy.errors import UsageError, VotesError
-from moral_entropy.votes.corpora.build import read_corpus, write_corpus
 
 HEADER = ("text", "subreddit", "bucket", "annotator", "annotation", "confidence")
 CARE, LOYALTY = frozenset({"care"}), frozenset({"loyalty"})

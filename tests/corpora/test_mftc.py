@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
-from votes.corpora.layouts import FOUNDATIONS, Planned, expected_votes, item_of, mftc_json, plan
+from corpora.layouts import FOUNDATIONS, Planned, expected_votes, item_of, mftc_json, plan
 
 from moral_entropy import read_votes
+from moral_entropy.corpora.build import read_corpus
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.corpora.build import read_corpus
 
 CARE, NOTHING = frozenset({"care"}), frozenset()
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from moral_entropy.votes.corpora.build import Corpus
-from moral_entropy.votes.corpora.facts import published
-from moral_entropy.votes.twins import CorpusFacts, corpus_facts
+from moral_entropy.corpora.build import Corpus
+from moral_entropy.corpora.facts import published
+from moral_entropy.corpora.twins import CorpusFacts, corpus_facts
 
 if TYPE_CHECKING:
     import polars as pl

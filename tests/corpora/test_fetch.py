@@ -9,8 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from moral_entropy.corpora.fetch import Wanted, fetch_file, has_hash
 from moral_entropy.errors import UsageError, VotesError
-from moral_entropy.votes.corpora.fetch import Wanted, fetch_file, has_hash
 
 FILE = random.Random(6).randbytes(300_000)
 SHA256 = hashlib.sha256(FILE).hexdigest()
