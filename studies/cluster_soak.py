@@ -32,9 +32,10 @@ from page import put
 import moral_entropy
 from moral_entropy.cluster.audit import run_cluster_audit
 from moral_entropy.cluster.crew import Crew, connected
+from moral_entropy.consensus.options import FitOptions
 from moral_entropy.errors import ClusterError
 from moral_entropy.pipeline.audit import run_audit
-from moral_entropy.pipeline.options import AuditOptions, FitOptions
+from moral_entropy.pipeline.options import AuditOptions
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "scale.md"
 OPTIONS = AuditOptions(fit=FitOptions(draws=100), report=False)

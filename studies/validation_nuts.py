@@ -22,8 +22,8 @@ from page import put
 
 import moral_entropy
 from moral_entropy.consensus.fit import fit
+from moral_entropy.consensus.options import COORDINATES
 from moral_entropy.consensus.result import QuestionFit
-from moral_entropy.consensus.settings import COORDINATES
 from moral_entropy.corpora.twins import write_twin
 from moral_entropy.entropy.parts import EVERYWHERE
 from moral_entropy.errors import MoralEntropyWarning

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import polars as pl
 
+from moral_entropy.consensus.options import FitOptions
 from moral_entropy.pipeline.audit import run_audit
-from moral_entropy.pipeline.options import AuditOptions, FitOptions
+from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.votes.options import Options
 
 HOSTILE = [

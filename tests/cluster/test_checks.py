@@ -40,7 +40,7 @@ def spread_behind(votes, n_parts, **options):
     found = fit_parts(crew, parts, votes, priors, chosen)
     kinds = [add_kinds(several) for several in zip(*(kinds_of_part(part) for part in parts), strict=True)]
     on_kinds = votes_of_kinds(votes, kinds, [ballot.votes_a for ballot in votes.ballots])
-    consensus = condense(Consensus(on_kinds, (), priors, chosen.seed, chosen.interval), found)
+    consensus = condense(Consensus(on_kinds, (), priors, chosen), found)
     sent = [send_found(crew, one) for one in found]
     judged = [judge_part(part, priors, chosen, *sent) for part in parts]
     return consensus, behind_parts(crew, parts, judged, consensus, sent)

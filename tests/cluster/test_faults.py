@@ -13,9 +13,10 @@ from cluster.tables import assert_same_tables, vote_table, write_parts
 from moral_entropy.cluster.audit import run_cluster_audit
 from moral_entropy.cluster.checks import one_link
 from moral_entropy.cluster.crew import Crew, connected
+from moral_entropy.consensus.options import FitOptions
 from moral_entropy.errors import ClusterError, MissingExtraError
 from moral_entropy.pipeline.audit import run_audit
-from moral_entropy.pipeline.options import AuditOptions, FitOptions
+from moral_entropy.pipeline.options import AuditOptions
 
 OPTIONS = AuditOptions(fit=FitOptions(draws=30), report=False)
 

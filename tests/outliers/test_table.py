@@ -10,9 +10,10 @@ import pytest
 from support import random_rows, votes_of
 
 from moral_entropy.consensus.fit import fit
+from moral_entropy.consensus.options import FitOptions
 from moral_entropy.outliers.table import find_outliers
 from moral_entropy.pipeline.audit import run_audit
-from moral_entropy.pipeline.options import AuditOptions, FitOptions
+from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.runs.tables import SCHEMAS, read_table
 from moral_entropy.votes.options import Options
 

@@ -6,9 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from moral_entropy.consensus.options import FitOptions
 from moral_entropy.errors import RunFolderError
 from moral_entropy.pipeline.audit import run_audit
-from moral_entropy.pipeline.options import AuditOptions, FitOptions
+from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.pipeline.reload import reload_consensus
 from moral_entropy.runs.reload import read_run_votes
 from moral_entropy.votes.options import Options

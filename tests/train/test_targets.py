@@ -10,9 +10,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import moral_entropy as me
+from moral_entropy.consensus.options import FitOptions
 from moral_entropy.errors import MoralEntropyWarning, TrainError, VotesError
 from moral_entropy.pipeline.audit import run_audit
-from moral_entropy.pipeline.options import AuditOptions, FitOptions
+from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.train.head import Block
 from moral_entropy.train.run_targets import targets_from_run
 from moral_entropy.train.targets import Answers, check_classes, label_targets, mean_logits, targets_from_consensus

@@ -14,10 +14,10 @@ from support import random_rows, votes_of
 from moral_entropy.consensus.drawing import draw
 from moral_entropy.consensus.draws import posterior_of_rows
 from moral_entropy.consensus.fit import fit
-from moral_entropy.consensus.settings import Settings
+from moral_entropy.consensus.options import FitOptions
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
-from moral_entropy.validate.density import ground_of, mode_of
+from moral_entropy.validate.density import bounded, ground_of, mode_of
 from moral_entropy.validate.finding import findings_frame
 from moral_entropy.validate.laplace import COORDINATES, compare, examine_nuts
 from moral_entropy.validate.nuts import sample
@@ -49,7 +49,7 @@ def test_agreement_is_what_all_draws_say(n_labels, coordinates, positive):
     samples = sample(one, chains=2, tune=60, draws=80)
     found = compare(votes, one, samples, coordinates, draws=100, seed=4, interval=0.8)
     _, gaussian, _ = draw(
-        ground_of(one), mode_of(one), one.ballot, Settings(draws=100, seed=4, coordinates=coordinates)
+        ground_of(one), mode_of(one), one.ballot, FitOptions(draws=100, seed=4, coordinates=coordinates)
     )
     laplace_sik, nuts_sik = (
         posterior_of_rows(one.patterns, drawn.prevalence_k, drawn.confusion_akv**0.7, one.patterns.row_i)
@@ -129,6 +129,13 @@ def test_anonymous_votes_and_several_labels():
     findings = examine_nuts(consensus, chains=2, tune=60, draws=60)
     assert {finding.side for finding in findings} == {"nuts", "laplace"}
     assert all(np.isfinite(f.value) for f in findings if f.figure in ("ess", "epistemic_ratio", "coverage"))
+
+
+@pytest.mark.parametrize("draws", [0, 50])
+def test_whether_a_fit_is_bounded_is_read_from_its_options(draws):
+    votes = simulate_votes(n_items=150, n_annotators=6, votes_per_item=5, seed=2).votes
+    assert bounded(quiet_fit(votes, draws=draws, constrain="better-than-chance").fits[0])
+    assert not bounded(quiet_fit(votes, draws=draws).fits[0])
 
 
 def test_a_bounded_fit_is_not_sampled_and_says_so():

@@ -11,7 +11,8 @@ from moral_entropy.cli.parse import names, number_or_name, number_or_names, numb
 from moral_entropy.errors import UsageError
 
 if TYPE_CHECKING:
-    from moral_entropy.pipeline.options import FitOptions, GradeOptions, PriorOptions
+    from moral_entropy.consensus.options import FitOptions
+    from moral_entropy.pipeline.options import GradeOptions, PriorOptions
     from moral_entropy.votes.options import Options
 
 COLUMNS, LAYOUT, PRIORS, FIT = "Columns (guessed when not named)", "Layout of the votes", "Priors", "Fit"
@@ -142,13 +143,13 @@ class FitFlags:
     threads: Annotated[int | None, Option(min=1, help="At most so many; changes no figure.", rich_help_panel=FIT)] = (
         None
     )
-    max_passes: Annotated[
-        int | None, Option(min=1, help="Passes over the votes before giving up.", rich_help_panel=FIT)
-    ] = None
+    max_passes: Annotated[int, Option(min=1, help="Passes over the votes before giving up.", rich_help_panel=FIT)] = (
+        5_000
+    )
 
     def options(self) -> FitOptions:
         """Give the options that these flags mean."""
-        from moral_entropy.pipeline.options import FitOptions
+        from moral_entropy.consensus.options import FitOptions
 
         if not 0 < self.interval < 1:
             msg = f"--interval {self.interval:g} is not between 0 and 1. Write 0.9 for the middle 90%."

@@ -38,9 +38,9 @@ from moral_entropy.cluster.specimens import (
     tally_part,
 )
 from moral_entropy.cluster.write import write_annotators, write_entropy, write_items
+from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Consensus
-from moral_entropy.consensus.settings import Settings
 from moral_entropy.consensus.warn import warn_about_fit
 from moral_entropy.pipeline.audit import Stopwatch, check, finish, write_audit, write_outliers
 from moral_entropy.pipeline.facts import manifest_facts
@@ -138,7 +138,7 @@ def run_cluster_audit(
     """
     options, progress, watch = options or AuditOptions(), progress or silent, Stopwatch()
     check_priors(options.priors)
-    settings = checked_settings(**{name: value for name, value in vars(options.fit).items() if value is not None})
+    settings = checked_settings(**vars(options.fit))
     with writing(out, force=force) as folder, collected() as caught:
         with watch.timing("read"):
             progress("reading", 0.0)
@@ -170,7 +170,7 @@ def run_cluster_audit(
     return ClusterRun(Path(out), fit_lines_of(consensus, sums), audit, manifest)
 
 
-def gather_votes(crew: Crew, source: Any, options: AuditOptions, settings: Settings, part_rows: int) -> Gathered:
+def gather_votes(crew: Crew, source: Any, options: AuditOptions, settings: FitOptions, part_rows: int) -> Gathered:
     """Have the workers read all votes, by item; learn here what they have in common."""
     read, gold_file = _portable(options.read, options.fit_by), options.read.gold_file
     table = open_table(source, read, part_rows)
@@ -223,10 +223,10 @@ def _judge(
     found: Sequence[Found],
     sent: Sequence[Future[Any]],
     priors: Priors,
-    settings: Settings,
+    settings: FitOptions,
 ) -> tuple[Consensus, list[Future[Any]]]:
     """Have the workers judge their items; give the consensus on kinds of items here."""
-    consensus = condense(Consensus(gathered.votes, (), priors, settings.seed, settings.interval), found)
+    consensus = condense(Consensus(gathered.votes, (), priors, settings), found)
     for fit, one in zip(consensus.fits, found, strict=True):
         warn_about_fit(fit, gathered.votes, one.rival)
     return consensus, [crew.ask(judge_part, part, priors, settings, *sent) for part in gathered.parts]

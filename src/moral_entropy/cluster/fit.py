@@ -22,11 +22,11 @@ from moral_entropy.consensus.fit import as_climb, find_best_mode, for_all, share
 from moral_entropy.consensus.ground import Ground
 from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.modes import Rival
+from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.patterns import Patterns, collapse
 from moral_entropy.consensus.pooling import pooled_prior
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Consensus, DrawSummary, QuestionFit
-from moral_entropy.consensus.settings import Settings
 from moral_entropy.consensus.temper import tempered
 from moral_entropy.consensus.warn import warn_about_fit
 from moral_entropy.errors import UsageError
@@ -125,12 +125,12 @@ def fit_with(
         posterior_ik, *columns = (np.concatenate(column) for column in zip(*made, strict=True))
         fits.append(found.of_items(ballot, patterns, posterior_ik, DrawSummary(*columns)))
         warn_about_fit(fits[-1], votes, found.rival)
-    return Consensus(votes, tuple(fits), priors, settings.seed, settings.interval)
+    return Consensus(votes, tuple(fits), priors, settings)
 
 
-def checked_settings(**options: Any) -> Settings:
+def checked_settings(**options: Any) -> FitOptions:
     """Give the settings, or say which of them a cluster does not know."""
-    settings = Settings(**options)
+    settings = FitOptions(**options)
     refused = {
         "solver='adam'": settings.solver == "adam",
         f"pooling={settings.pooling!r}": settings.pooling == "partial",
@@ -147,7 +147,7 @@ def fit_parts(
     parts: Sequence[Future[Any]],
     votes: Votes,
     priors: Priors,
-    settings: Settings,
+    settings: FitOptions,
     progress: Progress | None = None,
 ) -> list[Found]:
     """Find the mode of every ballot, and draw around it.
@@ -179,7 +179,7 @@ def _fit_ballot(
     votes: Votes,
     ballot: Ballot,
     priors: Priors,
-    settings: Settings,
+    settings: FitOptions,
     advance: Progress,
 ) -> Found:
     alpha_k, beta_akv = priors.alpha_k(ballot), priors.beta_akv(ballot, votes)
@@ -206,7 +206,7 @@ def _fit_ballot(
         "beta_akv": beta_akv,
         "exponent": choose_spread_exponent(simplex, mode.summit.at, ballot, settings.temper),
         "log_density_s": log_density_s,
-        "pooling": settings.pooling,
+        "options": settings,
     }
     return Found(mode.summit.at, drawn, rest, mode.rival)
 
@@ -222,7 +222,7 @@ def _with_draws(found: Found, log_confusion_sakv: Floats) -> Found:
     return replace(found, drawn=Parameters(found.drawn.log_prevalence_k, log_confusion_sakv))
 
 
-def fit_of_part(part: Part, b: int, found: Found, settings: Settings) -> QuestionFit:
+def fit_of_part(part: Part, b: int, found: Found, settings: FitOptions) -> QuestionFit:
     """Give what the fit of a ballot says of one part's items."""
     ballot, patterns, power = part.votes.ballots[b], part.patterns[b], found.power
     at, drawn = (tempered(for_all(one, ballot), power) for one in (found.at, found.drawn))
@@ -232,7 +232,7 @@ def fit_of_part(part: Part, b: int, found: Found, settings: Settings) -> Questio
     return found.of_items(ballot, patterns, posterior_ik, summary)
 
 
-def items_of_part(part: Part, b: int, found: Found, settings: Settings) -> tuple[Floats, ...]:
+def items_of_part(part: Part, b: int, found: Found, settings: FitOptions) -> tuple[Floats, ...]:
     """Give the same as plain arrays, an entry an item."""
     fit = fit_of_part(part, b, found, settings)
     summary = fit.summary

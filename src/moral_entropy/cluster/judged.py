@@ -11,9 +11,9 @@ import polars as pl
 
 from moral_entropy.cluster.fit import Found, fit_of_part
 from moral_entropy.cluster.parts import OwnRows, Part
+from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Consensus
-from moral_entropy.consensus.settings import Settings
 from moral_entropy.entropy.parts import EntropyParts, decompose_entropy
 from moral_entropy.pipeline.frames import item_frames, posterior_frames
 from moral_entropy.pipeline.vote_frames import text_frames, vote_frames
@@ -46,10 +46,10 @@ class Judged:
         return Judged(replace(self.consensus, votes=replace(votes, ballots=(fit.ballot,)), fits=(fit,)), (self.own[b],))
 
 
-def judge_part(part: Part, priors: Priors, settings: Settings, *found: Found) -> Judged:
+def judge_part(part: Part, priors: Priors, settings: FitOptions, *found: Found) -> Judged:
     """Work out what the fits say of one part's items."""
     fits = tuple(fit_of_part(part, b, one, settings) for b, one in enumerate(found))
-    return Judged(Consensus(part.votes, fits, priors, settings.seed, settings.interval), part.own)
+    return Judged(Consensus(part.votes, fits, priors, settings), part.own)
 
 
 def items_frame(judged: Judged, b: int) -> pl.DataFrame:

@@ -90,7 +90,8 @@ def compare_runs(run_a: str | Path, run_b: str | Path, *, replicates: int = REPL
     --------
     >>> import tempfile
     >>> from moral_entropy.pipeline.audit import run_audit
-    >>> from moral_entropy.pipeline.options import AuditOptions, FitOptions
+    >>> from moral_entropy.consensus.options import FitOptions
+    >>> from moral_entropy.pipeline.options import AuditOptions
     >>> votes = pl.DataFrame({"item": [1, 1, 2, 2, 3, 3], "annotator": [*"abab", *"ab"], "label": [1, 1, 0, 0, 1, 0]})
     >>> with tempfile.TemporaryDirectory() as home:
     ...     for name in "ab":

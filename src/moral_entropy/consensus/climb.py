@@ -17,15 +17,11 @@ import numpy as np
 from moral_entropy.consensus import laplace
 from moral_entropy.consensus.coordinates import pack, unpack
 from moral_entropy.consensus.model import Expectation, LogPosterior, Parameters
+from moral_entropy.consensus.options import MAX_PASSES, TOLERANCE
 from moral_entropy.votes.table import Floats
-
-TOLERANCE = 1e-9
-"""Largest derivative left, in units of the parameter's standard error with all labels known."""
 
 STALLED = 1e-7
 """What is left where a climb that no step moves any more counts as done: rounding, next to an edge of the simplex."""
-
-MAX_PASSES = 5_000
 
 NEWTON_STEEPNESS = 1.0
 """Scaled gradient from which Newton steps are tried."""

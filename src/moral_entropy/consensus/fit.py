@@ -11,18 +11,18 @@ from typing import Any, cast
 
 import numpy as np
 
-from moral_entropy.consensus.climb import MAX_PASSES, TOLERANCE, Summit
+from moral_entropy.consensus.climb import Summit
 from moral_entropy.consensus.drawing import draw
 from moral_entropy.consensus.draws import summarise
 from moral_entropy.consensus.exponent import choose_exponent
 from moral_entropy.consensus.ground import Ground
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import Mode, find_mode
+from moral_entropy.consensus.options import MAX_PASSES, TOLERANCE, FitOptions
 from moral_entropy.consensus.patterns import Patterns, collapse
 from moral_entropy.consensus.pooling import learn_rows, pool_fully, pooled_prior
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Climb, Consensus, DrawSummary, QuestionFit
-from moral_entropy.consensus.settings import Settings
 from moral_entropy.consensus.temper import tempered
 from moral_entropy.consensus.warn import warn_about_fit
 from moral_entropy.progress import Progress
@@ -97,7 +97,7 @@ def fit(
     >>> consensus.converged
     True
     """
-    settings = Settings(
+    settings = FitOptions(
         draws=draws,
         seed=seed,
         solver=solver,
@@ -123,7 +123,40 @@ def fit(
     for n, ballot in enumerate(votes.ballots):
         advance = share_of_progress(progress, n, len(votes.ballots))
         fits.append(fit_ballot(votes, ballot, priors, settings, advance))
-    return Consensus(votes, tuple(fits), priors, seed, interval)
+    return Consensus(votes, tuple(fits), priors, settings)
+
+
+def refit(
+    consensus: Consensus,
+    *,
+    votes: Votes | None = None,
+    priors: Priors | None = None,
+    progress: Progress | None = None,
+    **changes: Any,
+) -> Consensus:
+    """Fit again with the votes, priors and options of an earlier fit, except for what is named.
+
+    Parameters
+    ----------
+    consensus
+        The earlier fit.
+    votes, priors
+        Other votes, other priors; those of the earlier fit when not given.
+    progress
+        As in `fit`.
+    **changes
+        Options of `fit` that should differ from the earlier ones.
+
+    Examples
+    --------
+    >>> from moral_entropy.corpora.simulate import simulate_votes
+    >>> votes = simulate_votes(n_items=200, n_annotators=8, votes_per_item=5).votes
+    >>> first = fit(votes, draws=200, constrain="better-than-chance")
+    >>> refit(first, draws=0).options.constrain
+    'better-than-chance'
+    """
+    options = {**vars(consensus.options), **changes}
+    return fit(votes or consensus.votes, priors=priors or consensus.priors, progress=progress, **options)
 
 
 def share_of_progress(progress: Progress | None, n: int, of: int) -> Progress:
@@ -136,7 +169,7 @@ def share_of_progress(progress: Progress | None, n: int, of: int) -> Progress:
     return advance
 
 
-def fit_ballot(votes: Votes, ballot: Ballot, priors: Priors, settings: Settings, advance: Progress) -> QuestionFit:
+def fit_ballot(votes: Votes, ballot: Ballot, priors: Priors, settings: FitOptions, advance: Progress) -> QuestionFit:
     """Fit one ballot of some votes."""
     patterns = collapse(ballot, use_gold=settings.use_gold)
     ground, mode = _locate(votes, ballot, patterns, priors, settings, advance)
@@ -163,7 +196,7 @@ def fit_ballot(votes: Votes, ballot: Ballot, priors: Priors, settings: Settings,
         beta_akv=np.broadcast_to(ground.beta_akv, at.confusion_akv.shape),
         exponent=exponent,
         common=ground.rows,
-        pooling=settings.pooling,
+        options=settings,
         log_density_s=log_density_s,
     )
     warn_about_fit(result, votes, mode.rival)
@@ -171,7 +204,7 @@ def fit_ballot(votes: Votes, ballot: Ballot, priors: Priors, settings: Settings,
 
 
 def _locate(
-    votes: Votes, ballot: Ballot, patterns: Patterns, priors: Priors, settings: Settings, advance: Progress
+    votes: Votes, ballot: Ballot, patterns: Patterns, priors: Priors, settings: FitOptions, advance: Progress
 ) -> tuple[Ground, Mode]:
     """Find the mode, annotators pooled as asked."""
     alpha_k, beta_akv = priors.alpha_k(ballot), priors.beta_akv(ballot, votes)
@@ -205,7 +238,7 @@ def for_all(at: Parameters, ballot: Ballot) -> Parameters:
     return Parameters(at.log_prevalence_k, np.broadcast_to(at.log_confusion_akv, shape))
 
 
-def find_best_mode(simplex: LogPosterior, settings: Settings, advance: Progress) -> Mode:
+def find_best_mode(simplex: LogPosterior, settings: FitOptions, advance: Progress) -> Mode:
     """Find the mode with the solver asked for."""
     if settings.solver == "adam":
         from moral_entropy.consensus.adam import climb_with_adam
@@ -244,7 +277,7 @@ def summary_of(
     drawn: Parameters,
     posterior_ik: Floats,
     ballot: Ballot,
-    settings: Settings,
+    settings: FitOptions,
     advance: Progress,
 ) -> DrawSummary:
     """Sum up every item over the draws; with none, the mode stands for the mean."""

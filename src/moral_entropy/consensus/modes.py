@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from moral_entropy.consensus import laplace
-from moral_entropy.consensus.climb import MAX_PASSES, TOLERANCE, Summit, climb
+from moral_entropy.consensus.climb import Summit, climb
 from moral_entropy.consensus.coordinates import pack, unpack
 from moral_entropy.consensus.model import LogPosterior, Parameters
+from moral_entropy.consensus.options import MAX_PASSES, TOLERANCE
 from moral_entropy.consensus.starts import starts
 
 ROUGH = 0.05

@@ -23,8 +23,6 @@ from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.consensus.pooling_rows import TYPICAL_VOTES, CommonRows, best_row
 from moral_entropy.votes.table import Floats
 
-POOLING = ("none", "partial", "full")
-
 ROUNDS = 200
 """Most rounds of variational learning."""
 

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.consensus.pooling_rows import CommonRows
 from moral_entropy.consensus.priors import Priors
@@ -118,8 +119,8 @@ class QuestionFit:
         The power each item's likelihood is raised to; 1 for the model itself.
     common
         The rows annotators were found to have in common, where they were partially pooled.
-    pooling
-        "none", "partial" or "full".
+    options
+        The options of the fit.
     log_density_s
         Log density of each draw under the Gaussian it came from, up to a constant; None where the draws are more than
         that: bounded by chance, or with doubt about common rows.
@@ -138,8 +139,8 @@ class QuestionFit:
     alpha_k: Floats
     beta_akv: Floats
     exponent: Exponent
+    options: FitOptions
     common: CommonRows | None = None
-    pooling: str = "none"
     log_density_s: Floats | None = None
 
     @cached_property
@@ -156,6 +157,11 @@ class QuestionFit:
     def question(self) -> str:
         """Name of the question."""
         return self.ballot.question
+
+    @property
+    def pooling(self) -> str:
+        """How annotators were pooled: "none", "partial" or "full"."""
+        return self.options.pooling
 
     @property
     def n_draws(self) -> int:
@@ -207,17 +213,24 @@ class Consensus:
         One per ballot of `votes`, in the same order.
     priors
         The priors of the fit.
-    seed
-        Of the draws.
-    interval
-        Mass of every central interval, such as 0.9.
+    options
+        The options of the fit; `refit` repeats it with some of them changed.
     """
 
     votes: Votes
     fits: tuple[QuestionFit, ...]
     priors: Priors
-    seed: int
-    interval: float
+    options: FitOptions
+
+    @property
+    def seed(self) -> int:
+        """Seed of the draws."""
+        return self.options.seed
+
+    @property
+    def interval(self) -> float:
+        """Mass of every central interval, such as 0.9."""
+        return self.options.interval
 
     @property
     def converged(self) -> bool:

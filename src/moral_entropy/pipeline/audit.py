@@ -251,5 +251,4 @@ def split_by(votes: Votes, column: str) -> Votes:
 
 def _fit(votes: Votes, options: AuditOptions, progress: Progress) -> Consensus:
     priors = priors_for(votes, options.priors)
-    given = {name: value for name, value in vars(options.fit).items() if value is not None}
-    return fit(votes, priors=priors, **given, progress=progress)
+    return fit(votes, priors=priors, **vars(options.fit), progress=progress)

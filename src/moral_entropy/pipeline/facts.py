@@ -126,7 +126,4 @@ def _prior_facts(priors: Priors) -> dict[str, Any]:
 
 def _asked(options: AuditOptions) -> dict[str, Any]:
     asked = asdict(options.fit)
-    asked["threads"] = asked["threads"] or available_cores()
-    if asked["max_passes"] is None:
-        del asked["max_passes"]
-    return asked
+    return asked | {"threads": asked["threads"] or available_cores()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from moral_entropy.consensus.options import FitOptions
 from moral_entropy.votes.options import Options
 
 
@@ -28,24 +29,6 @@ class PriorOptions:
     confusion: tuple[float, float] | None = None
     annotators: str | Path | None = None
     preset: str | None = None
-
-
-@dataclass(frozen=True)
-class FitOptions:
-    """How to fit: the keywords of `fit`, by the same names; its own default where a value is None."""
-
-    draws: int = 1_000
-    seed: int = 0
-    solver: str = "em"
-    device: str = "cpu"
-    coordinates: str = "jeffreys"
-    interval: float = 0.9
-    use_gold: bool = False
-    pooling: str = "none"
-    constrain: str = "none"
-    temper: str | float = "off"
-    threads: int | None = None
-    max_passes: int | None = None
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from moral_entropy.consensus.fit import fit
+from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import MoralEntropyWarning
-from moral_entropy.pipeline.options import FitOptions
 from moral_entropy.runs.manifest import read_manifest
 from moral_entropy.runs.reload import read_run_votes
 

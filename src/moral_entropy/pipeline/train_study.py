@@ -15,9 +15,9 @@ from typing import Any
 import polars as pl
 
 from moral_entropy import __version__
+from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.pipeline.audit import Stopwatch
-from moral_entropy.pipeline.options import FitOptions
 from moral_entropy.pipeline.reload import reload_consensus
 from moral_entropy.progress import Progress, silent
 from moral_entropy.report.html import REPORT, write_report

@@ -46,7 +46,7 @@ def mode_of(fit: QuestionFit) -> Parameters:
 
 def bounded(fit: QuestionFit) -> bool:
     """Whether its annotators were kept at chance or above, so that its density ends there."""
-    return fit.n_draws > 0 and fit.log_density_s is None and fit.common is None
+    return fit.options.better_than_chance
 
 
 def log_posterior_of(fit: QuestionFit) -> LogPosterior:

@@ -17,8 +17,8 @@ from moral_entropy.consensus import laplace
 from moral_entropy.consensus.drawing import draw
 from moral_entropy.consensus.draws import summarise
 from moral_entropy.consensus.model import Parameters
+from moral_entropy.consensus.options import COORDINATES, FitOptions
 from moral_entropy.consensus.result import Consensus, DrawSummary, QuestionFit
-from moral_entropy.consensus.settings import COORDINATES, Settings
 from moral_entropy.consensus.temper import tempered
 from moral_entropy.entropy.parts import EVERYWHERE
 from moral_entropy.progress import Advance, ignore
@@ -111,7 +111,7 @@ def compare(
     interval
         Mass of the intervals whose coverage is counted.
     """
-    settings = Settings(draws=draws, seed=seed, coordinates=coordinates)
+    settings = FitOptions(draws=draws, seed=seed, coordinates=coordinates)
     _, gaussian, _ = draw(ground_of(fit), mode_of(fit), fit.ballot, settings)
     one = _summary(fit, samples, gaussian, interval)
     other = _summary(fit, samples, samples.drawn, interval)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from moral_entropy.consensus.pooling import POOLING
+from moral_entropy.consensus.options import POOLING
 
 if TYPE_CHECKING:
     import polars as pl

@@ -16,7 +16,7 @@ from scipy.special import logit
 
 from moral_entropy.audit.table import audit_rules
 from moral_entropy.consensus.fit import fit
-from moral_entropy.consensus.pooling import POOLING
+from moral_entropy.consensus.options import POOLING
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.entropy.parts import EVERYWHERE, decompose_entropy

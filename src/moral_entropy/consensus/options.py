@@ -1,22 +1,25 @@
-"""How to fit, apart from the votes and the priors: the options of `fit`, checked."""
+"""Options of `fit`: how to fit, apart from the votes and the priors."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from moral_entropy.consensus.climb import MAX_PASSES, TOLERANCE
-from moral_entropy.consensus.pooling import POOLING
 from moral_entropy.errors import FitError
 
 SOLVERS = ("em", "adam")
 COORDINATES = ("jeffreys", "paper", "jacobian", "logit-mode")
 CONSTRAINTS = ("none", "better-than-chance")
+POOLING = ("none", "partial", "full")
 TEMPERS = ("off", "heldout", "gold")
+
+MAX_PASSES = 5_000
+TOLERANCE = 1e-9
+"""Largest derivative left, in units of the parameter's standard error with all labels known."""
 
 
 @dataclass(frozen=True)
-class Settings:
-    """The options of `fit`, which says what each means."""
+class FitOptions:
+    """The options of `fit`, which explains them."""
 
     draws: int = 1_000
     seed: int = 0
