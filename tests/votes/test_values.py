@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moral_entropy.errors import VotesError
 from moral_entropy.votes import values
 from moral_entropy.votes.values import canonical_label, code_ids, code_labels, series_of, sort_labels
 
@@ -110,3 +111,27 @@ def test_blocks_do_not_show(monkeypatch):
     assert decoded(code_ids(cells)) == whole == cells.to_list()
     assert decoded(code_labels(floats)) == half
     assert values.count_codes(np.array([1, -1, 1, 0, 1]), 3).tolist() == [1, 3, 0]
+
+
+def test_ids_of_64_bits_stay_apart_beside_a_float():
+    ids = [1234567890123456789, 1234567890123456788, 7.0, None]
+    assert decoded(code_ids(series_of("item", ids))) == ["1234567890123456789", "1234567890123456788", "7", None]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pl.Series("item", [1e18, 7.0, None]),
+        pl.Series("item", [0.5, 2.0**53]),
+        pl.Series("item", [2.0**24, 7.0], dtype=pl.Float32),
+        series_of("item", [1.0, 2.0**60, 7]),
+    ],
+)
+def test_ids_that_a_float_has_rounded_are_refused(column):
+    with pytest.raises(VotesError, match=r"1 ids of column 'item' are floats .* or more.*as text"):
+        code_ids(column)
+
+
+def test_whole_floats_below_the_first_that_is_rounded_are_ids():
+    assert decoded(code_ids(pl.Series([2.0**53 - 1, -7.0]))) == [2**53 - 1, -7]
+    assert decoded(code_ids(pl.Series([2.0**24 - 1, 7.0], dtype=pl.Float32))) == [2**24 - 1, 7]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from moral_entropy.errors import VotesError
 from moral_entropy.votes.table import BLOCK, UNKNOWN, Ints
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ MISSING = frozenset({"", "NA", "<NA>", "NaN", "nan", "null", "NULL"})
 
 NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?")
 INTEGRAL = r"^-?(0|[1-9]\d{0,17})(\.0+)?$"
+EXACT, EXACT_SHORT = 2**53, 2**24
+"""From here on two whole numbers can be the same float, of 64 and of 32 bits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,6 +191,8 @@ def sort_labels(labels: Iterable[str]) -> list[str]:
 def series_of(name: str, values: list[Any]) -> pl.Series:
     """Make a column of Python objects; of mixed types, each is spelt as a label.
 
+    Whole numbers beside floats stay apart: from 2**53 on, where two of them can be the same float, all become text.
+
     Parameters
     ----------
     name
@@ -199,13 +204,17 @@ def series_of(name: str, values: list[Any]) -> pl.Series:
     --------
     >>> series_of("label", [1, "1", True, None]).to_list()
     ['1', '1', '1', None]
+    >>> series_of("item", [2**53, 2**53 + 1, 7.0]).to_list()
+    ['9007199254740992', '9007199254740993', '7']
     """
     import polars as pl
 
     kinds = {type(value) for value in values if value is not None}
     try:
-        if len(kinds) <= 1 or kinds == {int, float}:
-            return pl.Series(name, values, dtype=pl.Float64 if len(kinds) == 2 else None)
+        if len(kinds) <= 1:
+            return pl.Series(name, values)
+        if kinds == {int, float} and not any(isinstance(value, int) and abs(value) >= EXACT for value in values):
+            return pl.Series(name, values, dtype=pl.Float64)
     except (TypeError, OverflowError, pl.exceptions.PolarsError):
         pass
     numbers = any(issubclass(kind, Real) and not issubclass(kind, (bool, np.bool_)) for kind in kinds)
@@ -250,13 +259,27 @@ def _canonical_ids(found: pl.Series, textual: bool) -> pl.Series:
     import polars as pl
 
     if found.dtype.is_float():
-        whole = found.is_finite() & (found == found.floor()) & (found.abs() < 2**53)
+        _refuse_rounded(found)
+        whole = found.is_finite() & (found == found.floor())
         return found.cast(pl.Int64) if whole.all() else found.cast(pl.String)
     text = found.cast(pl.String).str.strip_chars()
     text = text.set(text.is_in(list(MISSING)), None)
     if textual and text.str.contains(INTEGRAL).all():
         return text.str.replace(r"\.0+$", "").cast(pl.Int64)
     return text
+
+
+def _refuse_rounded(found: pl.Series) -> None:
+    import polars as pl
+
+    exact = EXACT if found.dtype == pl.Float64 else EXACT_SHORT
+    large = found.filter(found.is_finite() & (found.abs() >= exact))
+    if len(large):
+        msg = (
+            f"{len(large):,} ids of column {found.name!r} are floats of {exact:,} or more, where different ids are "
+            f"rounded to the same number. First: {large[0]:.17g}. Write ids as whole numbers or as text."
+        )
+        raise VotesError(msg)
 
 
 def distinct_cells(column: pl.Series) -> tuple[pl.Series, Ints]:
