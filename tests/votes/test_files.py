@@ -4,6 +4,10 @@ import gzip
 import hashlib
 import io
 import json
+import os
+import subprocess
+import sys
+import threading
 
 import numpy as np
 import pandas as pd
@@ -106,6 +110,79 @@ def test_json_lines_of_mixed_types_and_missing_keys(write, spelt):
     votes = read_votes(write(lines, "votes.jsonl"))
     assert spelt(votes) == [(1, "a", "0"), (1, "b", "0"), (2, "a", "1")]
     assert votes.reading.dropped == {"no label": 1}
+
+
+def test_json_ids_of_64_bits_are_not_merged_by_one_float_among_them(write, spelt):
+    ids = [1234567890123456789, 1234567890123456788, 7.0]
+    lines = "\n".join(json.dumps({"item": i, "annotator": "a", "label": at % 2}) for at, i in enumerate(ids))
+    assert [item for item, *_ in spelt(read_votes(write(lines, "votes.jsonl")))] == [
+        "1234567890123456788",
+        "1234567890123456789",
+        "7",
+    ]
+
+
+def many_votes():
+    """More than the first bytes that are looked at: 40,000 rows, of which none but the first line is a header."""
+    rows = [f"{i},a{i % 7},{'yes' if i % 3 else 'no'}" for i in range(40_000)]
+    return ("\n".join(["item,annotator,label", *rows]) + "\n").encode()
+
+
+def piped(content, how, folder):
+    """Read votes from a stream in a process of its own: what a shell would do."""
+    print_facts = (
+        "from moral_entropy.votes import read_votes; import sys, json; r = read_votes(sys.argv[1]).reading;"
+        "print(json.dumps([r.source, r.rows, r.sha256, r.columns]))"
+    )
+    command = [sys.executable, "-c", print_facts, how]
+    finished = subprocess.run(command, input=content, capture_output=True, check=True, cwd=folder)
+    return json.loads(finished.stdout)
+
+
+STREAMS = {
+    "csv": many_votes(),
+    "gzipped": gzip.compress(many_votes(), mtime=0),
+    "parquet": parquet(),
+    "json lines": CONTENT["votes.jsonl"],
+    "crowd-kit": b"task,worker,label\n" + many_votes().split(b"\n", 1)[1],
+}
+
+
+@pytest.mark.parametrize("how", ["-", "/dev/stdin"])
+@pytest.mark.parametrize("kind", STREAMS)
+def test_standard_input_is_read_once_and_whole(kind, how, tmp_path):
+    source, rows, sha256, _ = piped(STREAMS[kind], how, tmp_path)
+    assert (source, sha256) == ("stdin", hashlib.sha256(STREAMS[kind]).hexdigest())
+    assert rows == (4 if kind in ("parquet", "json lines") else 40_000)
+
+
+def fifo(path, content):
+    os.mkfifo(path)
+    threading.Thread(target=path.write_bytes, args=[content], daemon=True).start()
+    return path
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_named_pipes_are_read_once_and_whole(tmp_path):
+    votes, gold = (tmp_path / name for name in ("votes.csv", "gold.csv"))
+    gold_rows = b"item,gold\n" + b"".join(b"%d,no\n" % i for i in range(0, 30_000, 3))
+    read = read_votes(fifo(votes, many_votes()), gold_file=fifo(gold, gold_rows))
+    assert (read.reading.source, read.reading.rows, read.reading.columns["item"]) == ("votes.csv", 40_000, "item")
+    assert (read.ballots[0].gold_i >= 0).sum() == 10_000
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_pipes_that_would_be_read_twice_are_refused(tmp_path, write):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(VotesError, match="a pipe or a device, which can be read only once"):
+        read_votes([tmp_path / "pipe", tmp_path / "pipe"])
+    with pytest.raises(VotesError, match=r"label map .* is a pipe"):
+        read_votes(write(text()), labels=tmp_path / "pipe")
+
+
+def test_an_empty_stream_is_an_error():
+    with pytest.raises(VotesError, match=r"null is empty \(0 bytes\)"):
+        read_votes("/dev/null")
 
 
 def test_quoted_cells_keep_commas_and_line_ends(write):

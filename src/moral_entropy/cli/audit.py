@@ -12,7 +12,9 @@ from moral_entropy.cli.flags import spread
 
 CLUSTER = "Cluster"
 
-Source = Annotated[str, Argument(metavar="VOTES", help="CSV, TSV, Parquet, JSON or JSON Lines; also gzipped.")]
+Source = Annotated[
+    str, Argument(metavar="VOTES", help="CSV, TSV, Parquet, JSON or JSON Lines; also gzipped. - for a pipe.")
+]
 Out = Annotated[str, Option("--out", "-o", metavar="RUN", help="The run folder to write.")]
 Force = Annotated[bool, Option("--force", help="Replace an earlier run folder.")]
 NoReport = Annotated[bool, Option("--no-report", help="Leave report.html out.")]

@@ -16,6 +16,7 @@ import polars as pl
 
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.votes.columns import Found, find_columns, missing_column
+from moral_entropy.votes.files import is_stream
 from moral_entropy.votes.options import Options
 from moral_entropy.votes.source import one_line
 from moral_entropy.votes.values import code_ids
@@ -106,6 +107,9 @@ def _refuse(options: Options) -> None:
 def _paths(source: str | Path | Sequence[str | Path]) -> list[str]:
     if not isinstance(source, str | Path):
         return [str(path) for path in source]
+    if is_stream(source):
+        msg = f"{str(source)!r} is a pipe or a device; the workers of a cluster need files that each of them can read."
+        raise UsageError(msg)
     if "://" in str(source):
         import fsspec
 

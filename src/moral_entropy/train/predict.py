@@ -14,7 +14,8 @@ from moral_entropy.progress import Advance, ignore
 from moral_entropy.train.classifier import Classifier
 from moral_entropy.train.saving import load_classifier
 from moral_entropy.votes.columns import guess_column, named_column, shown
-from moral_entropy.votes.files import open_files
+from moral_entropy.votes.files import on_disk, open_files
+from moral_entropy.votes.source import Source
 
 
 def predict(
@@ -67,7 +68,11 @@ def read_texts(
     text, item
         Columns; guessed by name when not given, a file of one column has only the texts.
     """
-    source = open_files(path)
+    with on_disk(path) as stored:
+        return _read_texts(open_files(stored), text, item)
+
+
+def _read_texts(source: Source, text: str | None, item: str | None) -> tuple[pl.Series, list[str | None]]:
     names = list(source.columns)
     column = named_column(text, names, source.name, "text") if text else _text_column(names)
     if column is None:

@@ -13,10 +13,14 @@ import gzip
 import hashlib
 import io
 import json
+import shutil
+import sys
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.source import Source, from_polars, one_line
@@ -32,6 +36,50 @@ EXTENSIONS = {
 }  # fmt: skip
 MAGIC_PARQUET, MAGIC_GZIP, MAGIC_ZIP = b"PAR1", b"\x1f\x8b", b"PK\x03\x04"
 UTF8_BOM, UTF16_BOMS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
+STANDARD_INPUT = ("-", "/dev/stdin")
+
+
+@contextmanager
+def on_disk(source: Any) -> Iterator[Any]:
+    """Replace a stream by a temporary file with all its bytes; anything else stays as it is.
+
+    A file is read several times: to detect its format, to hash it, column by column. A stream can be read only once.
+
+    Parameters
+    ----------
+    source
+        "-" or "/dev/stdin" for standard input, the path of a pipe or a device, or any other source of votes.
+
+    Yields
+    ------
+    Any
+        The path of the copy, which has the name of the stream, or `source` itself.
+    """
+    if not is_stream(source):
+        yield source
+        return
+    with TemporaryDirectory(prefix="moral-entropy-") as folder:
+        copy = Path(folder) / Path("stdin" if str(source) in STANDARD_INPUT else source).name
+        with _open_stream(source) as stream, copy.open("wb") as file:
+            shutil.copyfileobj(stream, file, 1 << 20)
+        yield copy
+
+
+def is_stream(source: Any) -> bool:
+    """Tell whether a source is standard input, a pipe or a device, which can be read only once."""
+    if not isinstance(source, str | Path):
+        return False
+    path = Path(source)
+    return str(source) in STANDARD_INPUT or (path.exists() and not path.is_file() and not path.is_dir())
+
+
+def _open_stream(source: str | Path) -> AbstractContextManager[BinaryIO]:
+    if str(source) not in STANDARD_INPUT:
+        return Path(source).open("rb")
+    if sys.stdin is None:
+        msg = "standard input is closed. Name a file with the votes."
+        raise VotesError(msg)
+    return nullcontext(sys.stdin.buffer)
 
 
 def open_files(source: str | Path | Sequence[str | Path]) -> Source:
@@ -91,6 +139,9 @@ def _check_parquet_part(path: Path) -> None:
 
 def head_of(path: Path) -> bytes:
     """Read a file's first bytes, or say why there are none."""
+    if is_stream(path):
+        msg = f"{str(path)!r} is a pipe or a device, which can be read only once. Save what it holds to a file first."
+        raise VotesError(msg)
     try:
         with path.open("rb") as file:
             head = file.read(16)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.columns import Found, guess_column, missing_column, named_column, shown
+from moral_entropy.votes.files import on_disk
 from moral_entropy.votes.labels import LabelMap, Tally, load_label_map, map_labels, match_label
 from moral_entropy.votes.marks import Rows
 from moral_entropy.votes.options import Options
@@ -138,7 +139,8 @@ def read_known(
         Where remarks go.
     """
     if role == "gold" and options.gold_file is not None:
-        return _read_gold_file(options.gold_file, found, rows, options, questions, tally)
+        with on_disk(options.gold_file) as file:
+            return _read_gold_file(file, found, rows, options, questions, tally)
     if (name := found.get(role)) is None:
         return None
     if options.questions:

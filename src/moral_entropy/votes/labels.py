@@ -13,6 +13,7 @@ from typing import Any
 
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.columns import shown
+from moral_entropy.votes.files import is_stream
 from moral_entropy.votes.options import Options
 from moral_entropy.votes.values import Coded, canonical_label, count_codes, recode, sort_labels
 
@@ -215,6 +216,9 @@ def _key(name: object) -> str:
 
 
 def _read_toml(path: Path) -> Mapping[str, Any]:
+    if is_stream(path):
+        msg = f"the label map {str(path)!r} is a pipe or a device, and is read more than once. Save it to a file first."
+        raise VotesError(msg)
     try:
         with path.open("rb") as file:
             return tomllib.load(file)

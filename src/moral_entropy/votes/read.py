@@ -15,6 +15,7 @@ from moral_entropy.votes.build import build_ballots
 from moral_entropy.votes.columns import find_columns
 from moral_entropy.votes.counted import read_counted
 from moral_entropy.votes.facts import read_domains, read_extra, read_texts
+from moral_entropy.votes.files import on_disk
 from moral_entropy.votes.formats.detect import open_export
 from moral_entropy.votes.known import read_known
 from moral_entropy.votes.labels import Tally
@@ -62,9 +63,9 @@ def read_votes(
     Parameters
     ----------
     source
-        A path (CSV, TSV, Parquet, JSON Lines, a JSON array of records, or gzip of these), a glob of Parquet
-        parts, the export of an annotation tool, or a dataframe: polars, pandas, pyarrow, and whatever else
-        narwhals knows.
+        A path (CSV, TSV, Parquet, JSON Lines, a JSON array of records, or gzip of these), "-" for standard input, a
+        pipe, a glob of Parquet parts, the export of an annotation tool, or a dataframe: polars, pandas, pyarrow, and
+        whatever else narwhals knows.
     item, annotator, label
         Columns of the vote.
     question
@@ -131,8 +132,8 @@ def read_votes(
         anonymous=anonymous, counts=_listed(counts), of=of, gold_file=gold_file, classes=classes,
         keep=_listed(keep), format=format,
     )  # fmt: skip
-    with bar("reading") as advance:
-        opened, options = _open(source, options)
+    with on_disk(source) as stored, bar("reading") as advance:
+        opened, options = _open(stored, options)
         return read_source(opened, options, advance)
 
 

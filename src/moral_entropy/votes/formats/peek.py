@@ -17,7 +17,15 @@ from pathlib import Path
 from typing import Literal
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.files import EXTENSIONS, MAGIC_GZIP, MAGIC_PARQUET, MAGIC_ZIP, UTF8_BOM, header_of
+from moral_entropy.votes.files import (
+    EXTENSIONS,
+    MAGIC_GZIP,
+    MAGIC_PARQUET,
+    MAGIC_ZIP,
+    UTF8_BOM,
+    header_of,
+    is_stream,
+)
 
 HEAD_BYTES = 1 << 18
 MOST_NESTED = 64
@@ -67,6 +75,9 @@ def peek(path: Path) -> Peek:
         return Peek("nothing")
     if path.is_dir():
         return Peek("folder")
+    if is_stream(path):
+        # Its first bytes would be gone for whoever reads it then.
+        return Peek("nothing")
     return _peek_file(path, facts.st_size, facts.st_mtime_ns)
 
 
