@@ -169,6 +169,25 @@ def test_a_run_can_be_replaced_with_force_only(run, folder):
     assert read_manifest("run")["draws"] == 20
 
 
+def test_force_replaces_a_run_with_everything_that_commands_add_to_it(run, folder):
+    run("audit", "votes.csv", "-o", "run", "--draws", 20)
+    assert run("report", "run", "--card")[0] == 0
+    assert run("validate", "run", "--sides", "identifiability")[0] == 0
+    assert run("audit", "votes.csv", "-o", "run", "--draws", 20, "--force")[0] == 0
+    assert not (folder / "run" / "croissant.json").exists()
+
+
+def test_force_deletes_neither_its_input_nor_what_is_not_a_runs(run, folder):
+    run("audit", "votes.csv", "-o", "run", "--draws", 20)
+    before = (folder / "run" / "votes.parquet").read_bytes()
+    code, _, err = run("audit", "run/votes.parquet", "-o", "run", "--force")
+    assert code == 1 and "votes.parquet is read by this run" in err
+    (folder / "run" / "gold.csv").write_text("item,gold\nt001,1\n")
+    code, _, err = run("audit", "votes.csv", "--gold-file", "run/gold.csv", "-o", "run", "--force")
+    assert code == 1 and "holds gold.csv, which no run wrote" in err
+    assert (folder / "run" / "votes.parquet").read_bytes() == before and (folder / "run" / "gold.csv").is_file()
+
+
 def test_the_manifest_is_json(run, folder):
     run("audit", "votes.csv", "-o", "run", "--draws", 0)
     json.loads((folder / "run" / "manifest.json").read_text(), parse_constant=pytest.fail)

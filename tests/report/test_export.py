@@ -105,6 +105,17 @@ def test_nothing_is_written_over_unless_told_to(plain_run, tmp_path):
     assert (tmp_path / "folder" / "thesis.tex").read_text() == "mine"
 
 
+def test_force_replaces_an_earlier_export_and_no_other_dataset(plain_run, tmp_path):
+    data, card, _ = export_run(plain_run, tmp_path / "dataset", to="hf")
+    card.write_text("edited")
+    export_run(plain_run, tmp_path / "dataset", to="hf", force=True)
+    assert card.read_text() != "edited"
+    (data.parent / "test.parquet").write_bytes(b"mine")
+    with pytest.raises(UsageError, match=r"no earlier export: it holds data/test\.parquet"):
+        export_run(plain_run, tmp_path / "dataset", to="hf", force=True)
+    assert (data.parent / "test.parquet").read_bytes() == b"mine"
+
+
 def test_the_card_states_entropy_and_rates(plain_run):
     card = dataset_card(open_run(plain_run))
     entropy = read_table(plain_run, "entropy").filter(question="care", domain="(all)")["total"].item()

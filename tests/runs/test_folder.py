@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import stat
@@ -15,10 +16,19 @@ from moral_entropy.errors import RunFolderError
 from moral_entropy.runs.folder import writing
 
 
-def write_run(path, text="{}", **options):
+def manifest(seed=0):
+    """What makes a manifest ours, and a seed to know it by."""
+    return json.dumps({"version": "0.1", "command": "", "seed": seed, "versions": {}, "seconds": {}})
+
+
+def write_run(path, seed=0, **options):
     with writing(path, **options) as folder:
-        (folder / "manifest.json").write_text(text)
+        (folder / "manifest.json").write_text(manifest(seed))
         (folder / "items.parquet").write_bytes(b"rows")
+
+
+def seed_of(run):
+    return json.loads((run / "manifest.json").read_text())["seed"]
 
 
 def names(path):
@@ -46,11 +56,11 @@ def test_nothing_is_left_when_the_run_stops(tmp_path, error):
 
 
 def test_an_earlier_run_survives_a_failed_replacement(tmp_path):
-    write_run(tmp_path / "run", '{"seed": 1}')
+    write_run(tmp_path / "run", seed=1)
     with pytest.raises(RuntimeError), writing(tmp_path / "run", force=True) as folder:
-        (folder / "manifest.json").write_text('{"seed": 2}')
+        (folder / "manifest.json").write_text(manifest(2))
         raise RuntimeError
-    assert (tmp_path / "run" / "manifest.json").read_text() == '{"seed": 1}'
+    assert seed_of(tmp_path / "run") == 1
     assert names(tmp_path) == ["run"]
 
 
@@ -62,11 +72,14 @@ def test_an_existing_run_is_refused_before_any_work(tmp_path):
 
 
 def test_force_replaces_an_earlier_run_whole(tmp_path):
-    write_run(tmp_path / "run", '{"seed": 1}')
-    (tmp_path / "run" / "old.parquet").write_bytes(b"old")
-    write_run(tmp_path / "run", '{"seed": 2}', force=True)
+    write_run(tmp_path / "run", seed=1)
+    # Also what a killed command left, and what file managers leave.
+    left = [".report.html.partial-12-abc123", ".validation.parquet.12.part", ".soft_labels-abc123.parquet", ".DS_Store"]
+    for name in ("posterior.parquet", "report.html", *left):
+        (tmp_path / "run" / name).write_bytes(b"old")
+    write_run(tmp_path / "run", seed=2, force=True)
     assert names(tmp_path / "run") == ["items.parquet", "manifest.json"]
-    assert (tmp_path / "run" / "manifest.json").read_text() == '{"seed": 2}'
+    assert seed_of(tmp_path / "run") == 2
     assert names(tmp_path) == ["run"]
 
 
@@ -76,6 +89,52 @@ def test_force_never_replaces_a_folder_that_is_no_run(tmp_path):
     with pytest.raises(RunFolderError, match=r"no run folder.*chapter\.tex"):
         write_run(tmp_path / "thesis", force=True)
     assert (tmp_path / "thesis" / "chapter.tex").read_text() == "precious"
+
+
+FOREIGN = {
+    "another program's manifest": ({"manifest.json": '{"manifest_version": 3, "name": "x", "version": "1"}'}, "no run"),
+    "a damaged manifest": ({"manifest.json": '{"version": "0.1", "comm'}, "damaged"),
+    "a manifest that is a list": ({"manifest.json": "[1]"}, "no run folder"),
+    "a text beside a run": (
+        {"manifest.json": manifest(), "thesis.tex": "precious"},
+        r"holds thesis\.tex, which",
+    ),
+    "several": ({"manifest.json": manifest(), "a.tex": "mine", "b.tex": "mine"}, r"holds a\.tex and 1 more"),
+    "a table of another name": ({"manifest.json": manifest(), "mine.parquet": "precious"}, r"mine\.parquet"),
+    "a hidden file": ({"manifest.json": manifest(), ".items.parquet": "precious"}, r"\.items\.parquet"),
+    "a folder named like a table": ({"manifest.json": manifest(), "items.parquet/mine": "precious"}, "which no run"),
+}
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+def test_force_deletes_nothing_that_no_run_wrote(tmp_path, what):
+    files, words = FOREIGN[what]
+    for name, text in files.items():
+        (tmp_path / "mine" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "mine" / name).write_text(text)
+    with pytest.raises(RunFolderError, match=words):
+        write_run(tmp_path / "mine", force=True)
+    assert {name: (tmp_path / "mine" / name).read_text() for name in files} == files
+    assert names(tmp_path) == ["mine"]
+
+
+@pytest.mark.parametrize("given", ["votes.parquet", "*.parquet", ["votes.parquet"], "linked.parquet", "."])
+def test_force_does_not_delete_what_the_run_reads(tmp_path, monkeypatch, given):
+    write_run(tmp_path / "run")
+    (tmp_path / "run" / "votes.parquet").write_bytes(b"votes")
+    (tmp_path / "linked.parquet").symlink_to(tmp_path / "run" / "votes.parquet")
+    monkeypatch.chdir(tmp_path if given == "linked.parquet" else tmp_path / "run")
+    refused = pytest.raises(RunFolderError, match="is read by this run")
+    with refused, writing(tmp_path / "run", force=True, inputs=[None, object(), given]):
+        pytest.fail("the block must not run")
+    assert (tmp_path / "run" / "votes.parquet").read_bytes() == b"votes"
+
+
+def test_what_lies_beside_the_run_may_be_read(tmp_path):
+    write_run(tmp_path / "run")
+    (tmp_path / "votes.parquet").write_bytes(b"votes")
+    write_run(tmp_path / "run", seed=2, force=True, inputs=[tmp_path / "votes.parquet", tmp_path / "*.csv"])
+    assert seed_of(tmp_path / "run") == 2
 
 
 def test_an_empty_folder_may_be_filled(tmp_path):
@@ -172,18 +231,18 @@ def test_what_a_killed_run_left_is_swept_by_the_next(tmp_path):
 
 
 def test_a_run_killed_in_the_middle_of_a_replacement_is_put_back(tmp_path):
-    write_run(tmp_path / "run", '{"seed": 1}')
+    write_run(tmp_path / "run", seed=1)
     killed_while(tmp_path / "run", "between renames")
     assert not (tmp_path / "run").exists()
     with pytest.raises(RunFolderError, match="exists"):
         write_run(tmp_path / "run")
-    assert (tmp_path / "run" / "manifest.json").read_text() == '{"seed": 1}'
+    assert seed_of(tmp_path / "run") == 1
     assert names(tmp_path) == ["run"]
 
 
 def test_folders_of_living_processes_and_of_other_runs_are_left_alone(tmp_path):
     with writing(tmp_path / "run") as mine, writing(tmp_path / "run2"):
-        (mine / "manifest.json").write_text("{}")
+        (mine / "manifest.json").write_text(manifest())
         write_run(tmp_path / "run3")
         assert mine.exists()
     (tmp_path / ".run.partial-elsewhere-1-abcdef").mkdir()

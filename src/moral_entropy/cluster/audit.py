@@ -139,7 +139,8 @@ def run_cluster_audit(
     options, progress, watch = options or AuditOptions(), progress or silent, Stopwatch()
     check_priors(options.priors)
     settings = checked_settings(**vars(options.fit))
-    with writing(out, force=force) as folder, collected() as caught:
+    inputs = (source, options.read.gold_file, options.read.labels, options.priors.annotators)
+    with writing(out, force=force, inputs=inputs) as folder, collected() as caught:
         with watch.timing("read"):
             progress("reading", 0.0)
             gathered = gather_votes(crew, source, options, settings, part_rows)

@@ -90,7 +90,7 @@ def run_study(
         Called with the name of the stage and the share of it done.
     """
     progress, watch, folder_of_run = progress or silent, Stopwatch(), checked_folder(run)
-    with writing(out, force=force) as folder:
+    with writing(out, force=force, inputs=(run, votes)) as folder:
         with watch.timing("fit"):
             progress("fit again", 0.0)
             consensus = _with_texts(folder_of_run, votes, text)

@@ -123,9 +123,7 @@ def _write_jsonl(run: Run, target: Path) -> list[Path]:
 
 
 def _write_hf(run: Run, target: Path) -> list[Path]:
-    if target.is_dir() and any(target.iterdir()) and not (target / DATA_FILE).is_file():
-        msg = f"{target} is no earlier export: it has no {DATA_FILE}. Choose another folder with -o."
-        raise UsageError(msg)
+    _check_earlier_export(target)
     partial = target.with_name(f".{target.name}.partial-{secrets.token_hex(3)}")
     try:
         (partial / DATA_FILE).parent.mkdir(parents=True)
@@ -137,6 +135,19 @@ def _write_hf(run: Run, target: Path) -> list[Path]:
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return [target / DATA_FILE, target / "README.md", target / CROISSANT]
+
+
+def _check_earlier_export(target: Path) -> None:
+    """Refuse to replace a folder that holds anything else than an earlier export."""
+    written = [target / DATA_FILE, target / "README.md", target / CROISSANT]
+    found = sorted(path for path in target.rglob("*") if not path.is_dir())
+    foreign = [path for path in found if path not in written]
+    lacking = [path for path in written if path not in found]
+    if not found or not (foreign or lacking):
+        return
+    why = f"it holds {foreign[0].relative_to(target)}" if foreign else f"it has no {lacking[0].relative_to(target)}"
+    msg = f"{target} is no earlier export: {why}. Choose another folder with -o."
+    raise UsageError(msg)
 
 
 def _croissant(run: Run) -> dict[str, Any]:

@@ -134,7 +134,8 @@ def run_study(
     150
     """
     options, progress, watch = options or StudyOptions(), progress or silent, Stopwatch()
-    with writing(out, force=force) as folder:
+    files = (*inputs.files.values(), inputs.gold, inputs.themes, options.soft_labels)
+    with writing(out, force=force, inputs=files) as folder:
         fits = _fit_all(inputs, options, progress, watch)
         with watch.timing("grade"):
             figures = _figures(fits, options, progress)

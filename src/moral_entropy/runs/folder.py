@@ -1,4 +1,4 @@
-"""A run folder appears whole or not at all.
+"""A run folder appears whole or not at all, and replaces nothing but an earlier run.
 
 Everything is written to a hidden folder beside the target, which is renamed into place when the last file is
 there. Whatever stops the run before that, nothing that looks like a run is left.
@@ -6,31 +6,48 @@ there. Whatever stops the run before that, nothing that looks like a run is left
 
 from __future__ import annotations
 
+import glob
+import json
 import os
 import re
 import secrets
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from moral_entropy.errors import RunFolderError
 
 MANIFEST = "manifest.json"
 """The file that makes a folder a run folder."""
 
+MANIFEST_KEYS = frozenset({"version", "command", "versions", "seconds"})
+"""What every manifest of ours holds; other programs have files of that name too."""
+
+OTHER_FILES = (
+    MANIFEST, "report.html", "dataset-card.md", "croissant.json",
+    "study.parquet", "study_differences.parquet", "study_curves.parquet", "study.md",
+    "comparison.parquet", "figures.parquet", "comparison.md", "comparison.html",
+    ".DS_Store", "Thumbs.db", "desktop.ini",
+)  # fmt: skip
+"""What else than its tables may lie in a folder that `--force` replaces."""
+
 
 @contextmanager
-def writing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
-    """Give a folder to write to that becomes `path` when the block ends well.
+def writing(path: str | Path, *, force: bool = False, inputs: Iterable[Any] = ()) -> Iterator[Path]:
+    """Open a hidden folder to write to, which becomes `path` when the block ends well.
 
     Parameters
     ----------
     path
         Where the run folder shall be. Folders above it are made when they are missing.
     force
-        Replace a run folder that is already there. Anything else is never replaced.
+        Replace a run folder that is already there. Anything else is never replaced: not a folder whose manifest is
+        another program's, and not one that holds a file which no run has.
+    inputs
+        What is read in the block: paths, globs, lists of them. A folder that holds one of them is not replaced.
 
     Yields
     ------
@@ -46,16 +63,16 @@ def writing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
     ...     sorted(path.name for path in Path(home).iterdir())
     ['run']
     """
-    target = Path(path).resolve()
+    target, read = Path(path).resolve(), list(_paths(inputs))
     _sweep(target)
-    _check_free(target, force=force)
+    _check_free(target, force=force, inputs=read)
     partial = _sibling(target, "partial")
     try:
         # Within the block: a signal that comes as soon as the folder is there must clear it away too.
         _make(partial)
         yield partial
         _sync(partial)
-        _check_free(target, force=force)
+        _check_free(target, force=force, inputs=read)
         _put_in_place(partial, target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -66,7 +83,7 @@ def is_run_folder(path: Path) -> bool:
     return (path / MANIFEST).is_file()
 
 
-def _check_free(target: Path, *, force: bool) -> None:
+def _check_free(target: Path, *, force: bool, inputs: Iterable[Path]) -> None:
     if not target.exists():
         return
     if not target.is_dir():
@@ -81,12 +98,59 @@ def _check_free(target: Path, *, force: bool) -> None:
             "Choose another folder with -o, or replace this run with --force (force=True)."
         )
         raise RunFolderError(msg)
-    if not is_run_folder(target):
-        msg = (
-            f"{target} is no run folder: it has no {MANIFEST}, but {found[0]}. --force replaces only earlier runs, "
-            "lest it delete something else. Choose another folder with -o."
-        )
+    _check_replaceable(target, found)
+    inside = [path for path in inputs if target in (path, *path.parents)]
+    if inside:
+        msg = f"{inside[0]} is read by this run, and --force would delete {target}. Choose another folder with -o."
         raise RunFolderError(msg)
+
+
+def _check_replaceable(target: Path, found: list[str]) -> None:
+    """Refuse a folder that is no earlier run, or holds more than one: what --force deletes must be ours."""
+    foreign = [name for name in found if not _of_a_run(target / name)]
+    if not is_run_folder(target):
+        why = f"is no run folder: it has no {MANIFEST}, but {found[0]}"
+    elif not _is_ours(target / MANIFEST):
+        why = f"is no run folder: its {MANIFEST} is damaged, or another program's"
+    elif foreign:
+        more = f" and {len(foreign) - 1} more" * (len(foreign) > 1)
+        why = f"holds {foreign[0]}{more}, which no run wrote"
+    else:
+        return
+    msg = (
+        f"{target} {why}. --force replaces only earlier runs, lest it delete something else. "
+        "Choose another folder with -o."
+    )
+    raise RunFolderError(msg)
+
+
+def _is_ours(manifest: Path) -> bool:
+    try:
+        facts = json.loads(manifest.read_text(encoding="utf-8"))
+    except (ValueError, OSError, RecursionError):
+        return False
+    return isinstance(facts, dict) and facts.keys() >= MANIFEST_KEYS
+
+
+def _of_a_run(path: Path) -> bool:
+    """Tell whether a file has the name of one that a command writes, or of what a killed command left of it."""
+    # Late: the tables' module needs this one.
+    from moral_entropy.runs.tables import SCHEMAS
+
+    names = (*OTHER_FILES, *(f"{table}.parquet" for table in SCHEMAS))
+    left = re.fullmatch(r"\.(.+?)(\.partial-\d+-[0-9a-f]{6}|\.\d+\.part|-[0-9a-f]{6}(\.parquet))", path.name)
+    name = path.name if left is None else f"{left[1]}{left[3] or ''}"
+    return name in names and not path.is_dir()
+
+
+def _paths(inputs: Iterable[Any]) -> Iterator[Path]:
+    """List the paths among some inputs, which may be globs, lists of paths or no paths at all."""
+    for given in inputs:
+        if isinstance(given, str | Path):
+            names = glob.glob(str(given)) or [str(given)]  # noqa: PTH207
+            yield from (Path(name).resolve() for name in names)
+        elif isinstance(given, list | tuple):
+            yield from _paths(given)
 
 
 def _make(partial: Path) -> None:
