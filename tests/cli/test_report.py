@@ -29,6 +29,17 @@ def test_the_report_can_be_made_again(run, audited, folder):
     assert (folder / "short.html").stat().st_size < len(first)
 
 
+def test_a_report_replaces_no_file_of_the_user_unless_told_to(run, audited, folder):
+    votes = (folder / "votes.csv").read_bytes()
+    code, _, err = run("report", "run", "-o", "votes.csv")
+    assert code == 2 and "votes.csv exists" in err and "--force" in err
+    assert (folder / "votes.csv").read_bytes() == votes
+    assert run("report", "run", "-o", "run/report.html")[0] == 0
+    assert run("report", "run", "-o", "other.html")[0] == 0
+    assert run("report", "run", "-o", "other.html")[0] == 2
+    assert run("report", "run", "-o", "other.html", "--force")[0] == 0
+
+
 def test_card_and_figures_are_made_on_request(run, audited, folder):
     code, out, _ = run("report", "run", "--card", "--figures", "figures", "--format", "svg")
     assert code == 0 and "figures/rules.svg" in out and "run/dataset-card.md" in out

@@ -18,6 +18,7 @@ Items = Annotated[int, Option(min=1, help="Rows of the item explorer at most.")]
 Figures = Annotated[str | None, Option(metavar="FOLDER", help="Write the charts as files for papers there.")]
 Formats = Annotated[str, Option("--format", metavar="A,B,…", help="Of the figures: png,svg,pdf.")]
 Card = Annotated[bool, Option("--card", help="Write a dataset card and Croissant into the run folder.")]
+Force = Annotated[bool, Option("--force", help="Replace a file that is already there.")]
 Debug = Annotated[bool, Option("--debug", help="Show the traceback of an error.")]
 
 
@@ -28,6 +29,7 @@ def report(
     figures: Figures = None,
     formats: Formats = "png",
     card: Card = False,
+    force: Force = False,
     debug: Debug = False,
 ) -> None:
     """Write the report of a run: one HTML file that works offline; on request figures and a dataset card.
@@ -44,7 +46,7 @@ def report(
     from moral_entropy.report.figures import write_figures
     from moral_entropy.report.html import write_report
 
-    written = [write_report(run, out, items=items)]
+    written = [write_report(run, out, items=items, force=force)]
     if figures is not None:
         written += write_figures(run, figures, formats=asked)
     if card:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from moral_entropy.report.bundle import vega_bundle
 from moral_entropy.report.data import ITEMS, palettes, report_data
-from moral_entropy.report.files import replace_text
+from moral_entropy.report.files import check_free, replace_text
 from moral_entropy.report.kept_charts import kept_chart_specs
 from moral_entropy.report.pack import script_json
 from moral_entropy.report.run import Run, open_run
@@ -24,8 +24,8 @@ REPORT = "report.html"
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-def write_report(path: str | Path, out: str | Path | None = None, *, items: int = ITEMS) -> Path:
-    """Write the report of a run folder and give its path.
+def write_report(path: str | Path, out: str | Path | None = None, *, items: int = ITEMS, force: bool = False) -> Path:
+    """Write the report of a run folder and return its path.
 
     Parameters
     ----------
@@ -35,9 +35,14 @@ def write_report(path: str | Path, out: str | Path | None = None, *, items: int 
         The HTML file; `report.html` in the run folder if not given.
     items
         Rows of the item explorer at most.
+    force
+        Replace a file that is already at `out`. The `report.html` of the run itself is always replaced.
     """
     run = open_run(path)
-    target = Path(out) if out is not None else run.path / REPORT
+    own = run.path / REPORT
+    target = own if out is None else Path(out)
+    if target.resolve() != own.resolve():
+        check_free(target, force=force)
     replace_text(target, render(run, items=items))
     return target
 
