@@ -17,7 +17,7 @@ DEV := $(VENV)/.installed-dev
 PEERS := .venv-peers/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow check bench bench-scale bench-peers study-coverage validate study-soft soak figures golden clean
+.PHONY: help demo test slow check bench bench-scale bench-peers study-coverage validate study-soft soak charts figures golden clean
 .DELETE_ON_ERROR:
 
 help: ## say what each target does
@@ -74,6 +74,9 @@ study-soft: $(TEST) ## do soft labels win; writes docs/soft-labels.md, in half a
 
 soak: $(TEST) ## ten minutes of audits on a cluster whose workers die; writes a table of docs/scale.md
 	$(BIN)/python studies/cluster_soak.py
+
+charts: $(TEST) ## write the chart specifications that the package ships
+	$(BIN)/python tools/make_charts.py
 
 figures: $(TEST) demo/mftc.parquet ## the report of a twin as pictures, for the README and docs; needs Chromium
 	$(BIN)/moral-entropy audit demo/mftc.parquet -o demo/mftc --preset mft --quiet --force

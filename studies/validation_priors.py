@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import polars as pl
 from page import put
+from prior_figure import prior_chart, prior_sentence
 
 import moral_entropy
 from moral_entropy.consensus.fit import fit
@@ -30,7 +31,6 @@ from moral_entropy.pipeline.options import PriorOptions
 from moral_entropy.pipeline.priors import priors_for
 from moral_entropy.validate.ensemble import ensemble_of, switched_words
 from moral_entropy.validate.power_scaling import prior_decides, scale_powers
-from moral_entropy.validate.prior_figure import prior_chart, prior_sentence
 from moral_entropy.validate.priors import cross_of, prior_grid
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Votes

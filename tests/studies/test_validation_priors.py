@@ -27,6 +27,21 @@ def test_priors_are_held_against_the_truth_nearest_first():
     assert table[4] == "| flat | 6/2 | none | 5.0% | 10.0% | 17.5 | 20.0 | 0 of 2 |"
 
 
+def test_the_sentence_and_the_figure_hold_the_ends_of_the_grid():
+    names = ("flat · 6/2 · none", "80,20 · 1.8/1.2 · full", "500,500 · 4/1 · none")
+    shares = (0.31, 0.42, 0.5)
+    rows = [row for name, share in zip(names, shares, strict=True) for row in rows_of(name, {"care": share}, 0.02)]
+    rates = [{**row, "figure": "fnr", "subject": "majority", "value": row["value"] / 2} for row in rows]
+    grid = pl.DataFrame(rows + rates)
+    said = study.prior_sentence(grid)
+    assert "from 31.0% to 50.0%, and majority's FNR from 15.5% to 25.0%." in said
+    assert "Under 3 priors" in said
+    spec = study.prior_chart(grid, {"care": 0.4})
+    drawn = spec["data"]["values"]
+    assert sorted(row["value"] for row in drawn) == sorted(shares)
+    assert {row["truth"] for row in drawn} == {0.4}
+
+
 def test_truth_is_the_share_of_gold():
     votes = study.twin_votes("mfrc", scale=0.01)
     truth = study.true_prevalence(votes)

@@ -16,7 +16,6 @@ from moral_entropy.consensus.priors import Priors
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.corpora.twins import twin
 from moral_entropy.errors import MoralEntropyWarning
-from moral_entropy.validate.prior_figure import prior_chart, prior_sentence
 from moral_entropy.validate.priors import ROWS, cross_of, examine_priors, prior_grid, star_of
 
 
@@ -85,17 +84,6 @@ def test_plentiful_votes_raise_no_doubt_and_thin_ones_do(plenty):
     (doubt,) = [found for found in examine_priors(quiet_fit(votes), draws=50) if found.alarms]
     assert doubt.figure == "range_prevalence"
     assert "the prior decides" in doubt.text
-
-
-def test_the_sentence_and_the_figure_hold_the_ends_of_the_grid(star):
-    ends = star.filter(figure="prevalence")["value"]
-    said = prior_sentence(star)
-    assert f"from {ends.min():.1%} to {ends.max():.1%}" in said
-    assert f"Under {star['prior'].n_unique()} priors" in said
-    spec = prior_chart(star, {"label": 0.4})
-    drawn = spec["data"]["values"]
-    assert sorted(row["value"] for row in drawn) == sorted(ends)
-    assert {row["truth"] for row in drawn} == {0.4}
 
 
 def test_three_labels_have_no_prior_of_two_and_rates_of_each():

@@ -14,7 +14,8 @@ import polars as pl
 from moral_entropy import __version__
 from moral_entropy.report.cautions import cautions
 from moral_entropy.report.cells import vote_cells
-from moral_entropy.report.foundations import Palette, colours_of, definitions_of
+from moral_entropy.report.chart_specs import Palette
+from moral_entropy.report.foundations import colours_of, definitions_of
 from moral_entropy.report.items import ShownItems, shown_items
 from moral_entropy.report.pack import packed
 from moral_entropy.report.run import Run

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from moral_entropy.errors import UsageError
+from moral_entropy.report.chart_specs import chart_specs
 from moral_entropy.report.data import audit_rates, entropy_rows, palettes, reliability_rows, shown_domains
 from moral_entropy.report.files import replacing
 from moral_entropy.report.run import Run, open_run
@@ -19,6 +20,8 @@ from moral_entropy.report.sums import entropy_by_votes
 FORMATS = ("png", "svg", "pdf")
 SOFT = ("share", "smoothed-share")
 ALL = "(all)"
+RATE_NAMES = {"fpr": "false positive rate", "fnr": "false negative rate", "fdr": "false discovery rate",
+              "for": "false omission rate", "disagreement": "disagreement"}  # fmt: skip
 
 Rows = list[dict[str, Any]]
 
@@ -53,8 +56,6 @@ def write_figures(path: str | Path, folder: str | Path, *, formats: Sequence[str
 
 def figure_specs(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
     """Give every figure by name, as a Vega-Lite specification that holds its data."""
-    from moral_entropy.report.charts import RATE_NAMES, chart_specs
-
     domains = shown_domains(run)
     specs = chart_specs(*palettes(run), domains=bool(domains))
     rates = _hard_rates(run, domains).with_columns(pl.col("metric").replace(RATE_NAMES))

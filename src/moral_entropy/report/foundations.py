@@ -29,14 +29,6 @@ class Foundation:
     meaning: str
 
 
-@dataclass(frozen=True)
-class Palette:
-    """Names that charts colour by, and their colours."""
-
-    names: Sequence[str]
-    colours: Sequence[str]
-
-
 FOUNDATIONS = {
     "authority": Foundation(
         "#6A4C93",

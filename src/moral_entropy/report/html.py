@@ -14,9 +14,9 @@ from functools import cache
 from pathlib import Path
 
 from moral_entropy.report.bundle import vega_bundle
+from moral_entropy.report.chart_specs import chart_specs
 from moral_entropy.report.data import ITEMS, palettes, report_data
 from moral_entropy.report.files import check_free, replace_text
-from moral_entropy.report.kept_charts import kept_chart_specs
 from moral_entropy.report.pack import script_json
 from moral_entropy.report.run import Run, open_run
 
@@ -61,7 +61,7 @@ def render(run: Run, *, items: int = ITEMS) -> str:
     from markupsafe import Markup
 
     data = report_data(run, cap=items)
-    data["charts"] = kept_chart_specs(*palettes(run), domains=bool(data["domains"]))
+    data["charts"] = chart_specs(*palettes(run), domains=bool(data["domains"]))
     bundle, script = vega_bundle(), _asset("report.js")
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True

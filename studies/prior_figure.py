@@ -1,17 +1,17 @@
 """A grid of priors in one figure and one sentence.
 
-Takes the frame of `prior_grid`, gives an Altair specification with its data in it, and words.
+Takes the frame of `prior_grid`; returns a Vega-Lite specification with its data in it, and a sentence. Needs Altair.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import altair as alt
+import polars as pl
 
 from moral_entropy.consensus.options import POOLING
-
-if TYPE_CHECKING:
-    import polars as pl
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73")
 """Of the poolings."""
@@ -27,8 +27,6 @@ def prior_sentence(grid: pl.DataFrame) -> str:
     grid
         See `prior_grid`.
     """
-    import polars as pl
-
     ranges = grid.filter(pl.col("value").is_finite()).group_by("question", "figure", "subject", maintain_order=True)
     ends = ranges.agg(low=pl.col("value").min(), high=pl.col("value").max())
     widest = ends.filter(figure="prevalence").sort(pl.col("high") - pl.col("low"), descending=True).row(0, named=True)
@@ -44,7 +42,7 @@ def prior_sentence(grid: pl.DataFrame) -> str:
 
 
 def prior_chart(grid: pl.DataFrame, truth: Mapping[str, float] | None = None) -> dict[str, Any]:
-    """Draw the prevalence under every prior, with its interval: a panel a question, as an Altair specification.
+    """Draw the prevalence under every prior, with its interval: one panel per question, as a Vega-Lite specification.
 
     Parameters
     ----------
@@ -52,18 +50,7 @@ def prior_chart(grid: pl.DataFrame, truth: Mapping[str, float] | None = None) ->
         See `prior_grid`.
     truth
         True prevalence by question, where it is known: a vertical line.
-
-    Examples
-    --------
-    >>> from moral_entropy.validate.priors import cross_of, prior_grid
-    >>> from moral_entropy.corpora.simulate import simulate_votes
-    >>> votes = simulate_votes(n_items=60, n_annotators=4, votes_per_item=3).votes
-    >>> prior_chart(prior_grid(votes, cross_of(votes)[:2], draws=20))["columns"]
-    3
     """
-    import altair as alt
-    import polars as pl
-
     table = grid.filter(figure="prevalence").select("prior", "pooling", "question", "subject", "value", "low", "high")
     known_of = pl.col("question").replace_strict(truth or {}, default=None, return_dtype=pl.Float64)
     table = table.with_columns(known_of.alias("truth"))

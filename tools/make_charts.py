@@ -1,57 +1,55 @@
-"""The charts, as Altair specifications over named tables.
+"""Write the chart specifications that the package ships: python tools/make_charts.py [FOLDER].
 
-A specification holds no data: the page puts in what is chosen there, `figures.py` puts in what the run holds. Both
-therefore draw the same charts. `usermeta.columns` says into how many columns a chart of several panels goes.
+The charts of the report are drawn from Vega-Lite specifications in `src/moral_entropy/report/charts`, one JSON file
+per chart. This script makes them with Altair, which the package itself does not need. A specification names its tables
+and holds none of their rows. Where names and colours depend on the run, it holds a placeholder that
+`moral_entropy.report.chart_specs` replaces; `usermeta.columns` is the number of columns for charts of several panels.
 """
 
 from __future__ import annotations
 
+import json
+import sys
+from pathlib import Path
 from typing import Any
 
 import altair as alt
 
-from moral_entropy.report.foundations import Palette
+from moral_entropy.report.chart_specs import FOLDER, QUESTION_COLOURS, QUESTIONS, SUFFIX, TARGET_COLOURS, TARGETS
+from moral_entropy.report.figures import RATE_NAMES
 
-ALL = "(all)"
 ALEATORIC, EPISTEMIC = "#56B4E9", "#D55E00"
-RATE_NAMES = {"fpr": "false positive rate", "fnr": "false negative rate", "fdr": "false discovery rate",
-              "for": "false omission rate", "disagreement": "disagreement"}  # fmt: skip
 WIDTH = 640
 
 Spec = dict[str, Any]
 
 
-def chart_specs(targets: Palette, questions: Palette, *, domains: bool) -> dict[str, Spec]:
-    """Give every chart by name.
+def main(folder: str | Path = FOLDER) -> int:
+    """Write every specification to a folder."""
+    for name, text in chart_files().items():
+        (Path(folder) / name).write_text(text, encoding="utf-8")
+    return 0
 
-    Parameters
-    ----------
-    targets, questions
-        What marks are coloured by: of rates, and of entropies and annotators.
-    domains
-        Whether the run has any.
 
-    Examples
-    --------
-    >>> care = Palette(["care"], ["#00B4A6"])
-    >>> sorted(chart_specs(care, care, domains=True))[:3]
-    ['annotators', 'annotators_many', 'by_domain']
-    """
+def chart_files() -> dict[str, str]:
+    """Return the text of every specification by file name."""
     charts = {
-        "rules": _rates("rules", "rule", targets, "Error rates of every consensus rule by question"),
-        "by_domain": _rates("by_domain", "domain", targets, "Error rates of one rule by domain and question"),
-        "heat": _heat("domain" if domains else "target", facet=domains),
+        "rules": _rates("rules", "rule", "Error rates of every consensus rule by question"),
+        "by_domain": _rates("by_domain", "domain", "Error rates of one rule by domain and question"),
+        "heat": _heat("target", facet=False),
+        "heat_by_domain": _heat("domain", facet=True),
         "explorer": _explorer(),
         "entropy": _entropy(),
-        "by_votes": _by_votes(questions),
-        "reliability": _reliability(targets),
+        "by_votes": _by_votes(),
+        "reliability": _reliability(),
         "annotators": _annotators(),
         "annotators_many": _annotators_many(),
     }
-    return {name: _plain(chart) for name, chart in charts.items()}
+    return {f"{name}{SUFFIX}": json.dumps(_spec(chart), indent=2, ensure_ascii=False) + "\n"
+            for name, chart in charts.items()}  # fmt: skip
 
 
-def _plain(chart: Any) -> Spec:
+def _spec(chart: Any) -> Spec:
     spec: Spec = chart.to_dict()
     del spec["config"]
     return spec
@@ -67,12 +65,12 @@ def _tooltip(*fields: str) -> list[alt.Tooltip]:
     ]
 
 
-def _rates(table: str, down: str, targets: Palette, description: str) -> Any:
-    """Rates with intervals: a panel a metric, `down` on the left, a dot a question."""
+def _rates(table: str, down: str, description: str) -> Any:
+    """Draw rates with intervals: one panel per metric, `down` on the left, one dot per question."""
     base = alt.Chart().encode(
         y=alt.Y(f"{down}:N", title=None, sort=None),
-        yOffset=alt.YOffset("target:N", sort=list(targets.names)),
-        color=alt.Color("target:N", title=None, scale=_colours(targets), legend=_legend()),
+        yOffset=alt.YOffset("target:N", sort=[TARGETS]),
+        color=alt.Color("target:N", title=None, scale=_colours(TARGETS, TARGET_COLOURS), legend=_legend()),
         tooltip=_tooltip("rule", "domain", "target", "metric", "value", "low", "high", "n"),
     )
     lines = base.mark_rule(strokeWidth=2, opacity=0.5).encode(x=alt.X("low:Q"), x2="high:Q")
@@ -80,14 +78,14 @@ def _rates(table: str, down: str, targets: Palette, description: str) -> Any:
     dots = base.mark_point(filled=True, size=45, opacity=1).encode(x=rate)
     return (
         alt.layer(lines, dots, data=alt.NamedData(table))
-        .properties(width=WIDTH // 2, height=alt.Step(max(7, 20 // len(targets.names))))
+        .properties(width=WIDTH // 2, height=alt.Step(20))
         .facet(facet=alt.Facet("metric:N", title=None, sort=list(RATE_NAMES.values())), columns=2)
         .properties(usermeta={"columns": 2}, description=description)
     )
 
 
 def _heat(across: str, *, facet: bool) -> Any:
-    """One metric of every rule: rules down, domains across, a panel a question; without domains questions across."""
+    """Draw one metric of every rule: rules down, domains across in one panel per question, or all questions across."""
     base = alt.Chart().encode(
         x=alt.X(f"{across}:N", title=None, sort=None, axis=alt.Axis(labelAngle=-40)),
         y=alt.Y("rule:N", title=None, sort=None),
@@ -159,7 +157,7 @@ def _entropy() -> Any:
     )
 
 
-def _by_votes(questions: Palette) -> Any:
+def _by_votes() -> Any:
     """Mean entropy by number of votes."""
     base = alt.Chart(alt.NamedData("by_votes")).encode(
         x=alt.X(
@@ -169,7 +167,7 @@ def _by_votes(questions: Palette) -> Any:
             axis=alt.Axis(tickMinStep=1, grid=False),
         ),
         y=alt.Y("total:Q", title="mean entropy, nats"),
-        color=alt.Color("question:N", title=None, scale=_colours(questions), legend=_legend()),
+        color=alt.Color("question:N", title=None, scale=_colours(QUESTIONS, QUESTION_COLOURS), legend=_legend()),
         tooltip=_tooltip("question", "votes", "total", "n"),
     )
     dots = base.mark_point(filled=True, opacity=0.9).encode(
@@ -180,12 +178,12 @@ def _by_votes(questions: Palette) -> Any:
     )
 
 
-def _reliability(targets: Palette) -> Any:
+def _reliability() -> Any:
     """What share of items is positive in gold, by p."""
     base = alt.Chart(alt.NamedData("reliability")).encode(
         x=alt.X("p:Q", title="p of the consensus", scale=alt.Scale(domain=[0, 1])),
         y=alt.Y("gold:Q", title="share positive in gold", scale=alt.Scale(domain=[0, 1])),
-        color=alt.Color("target:N", title=None, scale=_colours(targets), legend=_legend()),
+        color=alt.Color("target:N", title=None, scale=_colours(TARGETS, TARGET_COLOURS), legend=_legend()),
         tooltip=_tooltip("target", "p", "gold", "n"),
     )
     ends = alt.InlineData(values=[{"x": 0, "y": 0}, {"x": 1, "y": 1}])
@@ -242,16 +240,8 @@ def _annotators_many() -> Any:
     )
 
 
-def _tight() -> alt.Scale:
-    return alt.Scale(zero=False, nice=False)
-
-
-def _whole() -> alt.Axis:
-    return alt.Axis(tickMinStep=1, grid=False)
-
-
-def _colours(palette: Palette) -> alt.Scale:
-    return alt.Scale(domain=list(palette.names), range=list(palette.colours))
+def _colours(names: str, colours: str) -> alt.Scale:
+    return alt.Scale(domain=[names], range=[colours])
 
 
 def _legend() -> alt.Legend:
@@ -261,3 +251,7 @@ def _legend() -> alt.Legend:
 def _roles() -> alt.Scale:
     names = ["ordinary", "over-flagger", "under-flagger", "near chance", "below chance", "few votes"]
     return alt.Scale(domain=names, range=["#0072B2", "#E69F00", "#56B4E9", "#CC79A7", "#D55E00", "#999999"])
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
