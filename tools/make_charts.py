@@ -50,7 +50,9 @@ def chart_files() -> dict[str, str]:
 
 
 def _spec(chart: Any) -> Spec:
-    spec: Spec = chart.to_dict()
+    # Rows of the chart's own, as those of a diagonal, stay where they are: `datasets` is replaced by the run's tables.
+    with alt.data_transformers.enable(consolidate_datasets=False):
+        spec: Spec = chart.to_dict()
     del spec["config"]
     return spec
 
@@ -186,13 +188,11 @@ def _reliability() -> Any:
         color=alt.Color("target:N", title=None, scale=_colours(TARGETS, TARGET_COLOURS), legend=_legend()),
         tooltip=_tooltip("target", "p", "gold", "n"),
     )
-    ends = alt.InlineData(values=[{"x": 0, "y": 0}, {"x": 1, "y": 1}])
-    straight = alt.Chart(ends).mark_line(color="#999999", strokeDash=[4, 4]).encode(x="x:Q", y="y:Q")
     bars = base.mark_rule(opacity=0.6).encode(y=alt.Y("low:Q"), y2="high:Q")
     dots = base.mark_point(filled=True).encode(
         size=alt.Size("n:Q", scale=alt.Scale(type="sqrt", range=[20, 240]), legend=None)
     )
-    return (straight + bars + base.mark_line(opacity=0.4) + dots).properties(
+    return (_diagonal() + bars + base.mark_line(opacity=0.4) + dots).properties(
         width=WIDTH // 2, height=WIDTH // 2, usermeta={"columns": 2}, description="Reliability of p against gold"
     )
 
@@ -201,8 +201,6 @@ def _annotators() -> Any:
     """Sensitivity against 1 − specificity with ellipses; the dashed line is chance."""
     unit = alt.Scale(domain=[0, 1])
     role = alt.Color("role:N", title=None, scale=_roles(), legend=_legend())
-    ends = alt.InlineData(values=[{"x": 0, "y": 0}, {"x": 1, "y": 1}])
-    chance = alt.Chart(ends).mark_line(color="#999999", strokeDash=[4, 4]).encode(x="x:Q", y="y:Q")
     ellipses = (
         alt.Chart(alt.NamedData("ellipses"))
         .mark_line(strokeWidth=1, opacity=0.45)
@@ -219,7 +217,7 @@ def _annotators() -> Any:
             tooltip=_tooltip("annotator", "role", "n_votes", "sensitivity", "specificity"),
         )
     )
-    return (chance + ellipses + dots).properties(
+    return (_diagonal() + ellipses + dots).properties(
         width=WIDTH // 2, height=WIDTH // 2, usermeta={"columns": 2}, description="Annotators: sensitivity, specificity"
     )
 
@@ -238,6 +236,12 @@ def _annotators_many() -> Any:
     return (lines + dots).properties(
         width=WIDTH // 2, height=WIDTH // 2, usermeta={"columns": 2}, description="Annotators: how often right"
     )
+
+
+def _diagonal() -> Any:
+    """Draw a dashed line from (0, 0) to (1, 1)."""
+    ends = alt.InlineData(values=[{"x": 0, "y": 0}, {"x": 1, "y": 1}])
+    return alt.Chart(ends).mark_line(color="#999999", strokeDash=[4, 4]).encode(x="x:Q", y="y:Q")
 
 
 def _colours(names: str, colours: str) -> alt.Scale:

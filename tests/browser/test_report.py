@@ -39,6 +39,15 @@ def test_every_chart_is_drawn_with_a_mark_for_every_figure(run, open_report):
     assert shown == len(dots)
 
 
+def dashed_lines(report, chart):
+    return report.page.locator(f"#chart-{chart} svg .mark-line path[stroke-dasharray]").count()
+
+
+def test_chance_and_the_right_p_are_dashed_lines(twin_run, many_run, open_report):
+    assert dashed_lines(open_report(twin_run), "annotators") == 1
+    assert dashed_lines(open_report(many_run), "reliability") == 1
+
+
 def test_the_first_screen_answers(run, open_report):
     report = open_report(run)
     data = page_of(run).data()

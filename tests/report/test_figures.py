@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from moral_entropy.errors import UsageError
@@ -38,6 +40,15 @@ def test_figures_hold_the_audits_numbers(plain_run):
     assert {"rules", "rule-any", "heat-fpr", "entropy", "entropy-by-votes", "reliability", "annotators-care"} <= set(
         specs
     )
+
+
+@pytest.mark.parametrize("name", ["annotators-care", "reliability"])
+def test_chance_and_the_right_p_are_dashed_diagonals(name, plain_run, tmp_path, monkeypatch):
+    spec = dict(figure_specs(open_run(plain_run)))[name]
+    monkeypatch.setattr("moral_entropy.report.figures.figure_specs", lambda _run: iter([(name, spec)]))
+    [file] = write_figures(plain_run, tmp_path, formats=("svg",))
+    dashed = re.findall(r'<path[^>]* d="([^"]*)"[^>]*stroke-dasharray="4,4"', file.read_text(encoding="utf-8"))
+    assert dashed == ["M0,320L320,0"]
 
 
 def test_a_format_that_is_unknown_is_named(plain_run, tmp_path):
