@@ -13,6 +13,7 @@ What is wrong, with a count and the first culprit; why it matters, if unclear; t
         ├── RuleError               a consensus rule that is unknown or misbehaves
         ├── ScoreError              a score that does not exist for these numbers
         ├── RunFolderError          a run folder that cannot be written or read
+        ├── FileError               a file that cannot be written
         ├── TrainError              targets, texts or a model that cannot be trained on or with
         ├── ClusterError            a cluster that does not answer, or is gone
         ├── MissingExtraError       an optional dependency is not installed
@@ -60,6 +61,10 @@ class ScoreError(MoralEntropyError):
 
 class RunFolderError(MoralEntropyError):
     """A run folder that cannot be written, or that is not one."""
+
+
+class FileError(MoralEntropyError):
+    """A file that cannot be written."""
 
 
 class TrainError(MoralEntropyError):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from moral_entropy.corpora import simulate, voters
 from moral_entropy.corpora.simulate import simulate_votes, write_simulated
 from moral_entropy.corpora.voters import draw_uneven_voters, draw_voters
-from moral_entropy.errors import MoralEntropyError, UsageError, VotesError
+from moral_entropy.errors import FileError, MoralEntropyError, UsageError
 
 
 def long_table(simulated):
@@ -237,9 +237,9 @@ def test_chances_that_make_no_sense(wrong, says):
 
 
 def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(VotesError, match="there is no folder"):
+    with pytest.raises(FileError, match="there is no folder"):
         write_simulated(tmp_path / "no" / "votes.parquet", n_items=1, n_annotators=1, votes_per_item=1)
-    with pytest.raises(VotesError, match="it is a folder"):
+    with pytest.raises(FileError, match="it is a folder"):
         write_simulated(tmp_path, n_items=1, n_annotators=1, votes_per_item=1)
 
 

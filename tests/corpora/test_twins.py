@@ -10,7 +10,7 @@ import pytest
 
 from moral_entropy.corpora.twin_texts import read_phrases
 from moral_entropy.corpora.twins import corpus_facts, twin, twin_world, write_twin
-from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.errors import FileError, UsageError
 
 NAMES = ("mftc", "mfrc", "emfd")
 FOUNDATIONS = ["authority", "care", "fairness", "loyalty", "sanctity"]
@@ -215,6 +215,6 @@ def test_bad_arguments(call, says):
 def test_a_bad_name_writes_nothing(tmp_path):
     with pytest.raises(UsageError):
         write_twin("none", tmp_path / "votes.parquet")
-    with pytest.raises(VotesError, match="there is no folder"):
+    with pytest.raises(FileError, match="there is no folder"):
         write_twin("mfrc", tmp_path / "no" / "votes.parquet", scale=0.01)
     assert list(tmp_path.iterdir()) == []

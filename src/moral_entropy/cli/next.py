@@ -46,7 +46,7 @@ def next_items(
 
     queue = next_votes(run, number, question=question, annotators=asked)
     if out is not None:
-        from moral_entropy.votes.whole_file import whole_file
+        from moral_entropy.files import whole_file
 
         with whole_file(out) as partial:
             without_formulas(queue).write_csv(partial)

@@ -45,18 +45,18 @@ def predict(
     if out.exists() and not force:
         msg = f"{out} exists. Choose another file with -o, or replace it with --force."
         raise UsageError(msg)
+    from moral_entropy.files import whole_file
     from moral_entropy.progress import bar
     from moral_entropy.train.predict import predict as predict_texts
     from moral_entropy.train.predict import read_texts
     from moral_entropy.train.saving import load_classifier
-    from moral_entropy.votes.whole_file import whole_file
 
     classifier = load_classifier(model, device=device)
     ids, found = read_texts(texts, text=text, item=item)
     with bar("predicting") as advance:
         frame = predict_texts(classifier, found, items=ids, advance=advance)
-    with whole_file(out) as aside:
-        _write(frame, aside, out.suffix)
+    with whole_file(out) as partial:
+        _write(frame, partial, out.suffix)
     blank = sum(1 for one in found if not (one and one.strip()))
     left = f"; {blank:,} blank texts got no answer" if blank else ""
     typer.echo(f"{out}: {frame.height:,} rows about {len(found):,} texts{left}")

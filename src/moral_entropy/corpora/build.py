@@ -143,10 +143,10 @@ def write_corpus(corpus: Corpus, path: str | Path) -> int:
     int
         How many votes were written.
     """
-    from moral_entropy.votes.whole_file import whole_file
+    from moral_entropy.files import whole_file
 
-    with whole_file(path) as aside:
-        corpus.votes.write_parquet(aside)
+    with whole_file(path) as partial:
+        corpus.votes.write_parquet(partial)
     return corpus.votes.height
 
 

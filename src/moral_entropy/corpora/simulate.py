@@ -178,7 +178,7 @@ def write_simulated(
     """
     from polars.io.plugins import register_io_source
 
-    from moral_entropy.votes.whole_file import whole_file
+    from moral_entropy.files import whole_file
 
     if chunk_items < 1:
         msg = f"chunk_items is {chunk_items}. Hold at least one item at a time."
@@ -192,9 +192,9 @@ def write_simulated(
             n_votes += frame.height
             yield frame
 
-    with whole_file(path) as aside:
+    with whole_file(path) as partial:
         frame = register_io_source(frames, schema=_schema(), is_pure=True)
-        frame.sink_parquet(aside, row_group_size=ROW_GROUP)
+        frame.sink_parquet(partial, row_group_size=ROW_GROUP)
     return n_votes
 
 

@@ -173,11 +173,11 @@ def write_twin(name: str, path: str | Path, *, seed: int = 0, scale: float = 1.0
     >>> write_twin("mfrc", Path(tempfile.mkdtemp()) / "mfrc.parquet", scale=0.01)
     2695
     """
-    from moral_entropy.votes.whole_file import whole_file
+    from moral_entropy.files import whole_file
 
-    with whole_file(path) as aside:
+    with whole_file(path) as partial:
         frame = twin(name, seed=seed, scale=scale)
-        frame.write_parquet(aside)
+        frame.write_parquet(partial)
     return frame.height
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from moral_entropy.files import whole_file
 from moral_entropy.pipeline.reload import reload_consensus
 from moral_entropy.progress import Progress, silent
 from moral_entropy.report.html import write_report
@@ -17,7 +18,6 @@ from moral_entropy.runs.tables import VALIDATION, checked_folder
 from moral_entropy.validate.finding import Finding, findings_frame
 from moral_entropy.validate.sides import SIDES, check_sides, examine
 from moral_entropy.validate.verdict import verdict
-from moral_entropy.votes.whole_file import whole_file
 
 
 @dataclass(frozen=True)
@@ -117,5 +117,5 @@ def write_findings(folder: Path, findings: Sequence[Finding]) -> None:
     if file.is_file():
         kept = pl.read_parquet(file).join(frame, on=["side", "figure"], how="anti", maintain_order="left")
         frame = pl.concat([kept.match_to_schema(VALIDATION), frame])
-    with whole_file(file) as aside:
-        frame.write_parquet(aside, compression="zstd")
+    with whole_file(file) as written:
+        frame.write_parquet(written, compression="zstd")

@@ -7,7 +7,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 from moral_entropy.cache import cache_folder
-from moral_entropy.report.files import replace_text
+from moral_entropy.errors import FileError
+from moral_entropy.files import write_text
 
 SNIPPET = "window.vegaEmbed = vegaEmbed;"
 
@@ -25,9 +26,9 @@ def vega_bundle() -> str:
 
     # The snippet that vl-convert would take by default; its type stub wants one named.
     script = vl_convert.javascript_bundle(SNIPPET).replace("</script", "<\\/script")
-    with suppress(OSError):
+    with suppress(OSError, FileError):
         _kept().parent.mkdir(parents=True, exist_ok=True)
-        replace_text(_kept(), script)
+        write_text(_kept(), script)
     return script
 
 

@@ -15,9 +15,9 @@ from typing import Any
 import polars as pl
 
 from moral_entropy import __version__
+from moral_entropy.files import write_text
 from moral_entropy.report.cautions import cautions
 from moral_entropy.report.data import shown_title
-from moral_entropy.report.files import replace_text
 from moral_entropy.report.run import Run, open_run
 from moral_entropy.report.sums import item_sums
 from moral_entropy.report.verdict import give_verdict
@@ -48,8 +48,8 @@ def write_card(path: str | Path) -> list[Path]:
     """Write the dataset card and its Croissant into a run folder and give their paths."""
     run = open_run(path)
     card, croissant = run.path / CARD, run.path / CROISSANT
-    replace_text(card, dataset_card(run))
-    replace_text(croissant, json.dumps(croissant_facts(run), indent=2, ensure_ascii=False) + "\n")
+    write_text(card, dataset_card(run))
+    write_text(croissant, json.dumps(croissant_facts(run), indent=2, ensure_ascii=False) + "\n")
     return [card, croissant]
 
 

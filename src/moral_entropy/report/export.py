@@ -16,9 +16,9 @@ from typing import Any, Literal
 import polars as pl
 
 from moral_entropy.errors import UsageError
+from moral_entropy.files import check_free, whole_file, write_text
 from moral_entropy.report.card import CROISSANT, croissant_facts, dataset_card
 from moral_entropy.report.figures import slug
-from moral_entropy.report.files import check_free, replace_text, replacing
 from moral_entropy.report.run import Question, Run, open_run
 
 Layout = Literal["hf", "csv", "jsonl", "lewidi"]
@@ -111,13 +111,13 @@ def _write_csv(run: Run, target: Path) -> list[Path]:
     ]  # fmt: skip
     plain = [name for name, kind in schema.items() if not isinstance(kind, pl.List)]
     cells = rows.with_columns(packed).select(*plain, *(name for name in pairs if set(pairs[name]) <= set(schema)))
-    with replacing(target) as partial:
+    with whole_file(target) as partial:
         cells.with_columns(guarded(pl.col(name)).alias(name) for name in texts).sink_csv(partial)
     return [target]
 
 
 def _write_jsonl(run: Run, target: Path) -> list[Path]:
-    with replacing(target) as partial:
+    with whole_file(target) as partial:
         export_rows(run).sink_ndjson(partial)
     return [target]
 
@@ -128,8 +128,8 @@ def _write_hf(run: Run, target: Path) -> list[Path]:
     try:
         (partial / DATA_FILE).parent.mkdir(parents=True)
         export_rows(run).sink_parquet(partial / DATA_FILE, compression="zstd")
-        replace_text(partial / "README.md", dataset_card(run, data_file=DATA_FILE))
-        replace_text(partial / CROISSANT, json.dumps(_croissant(run), indent=2, ensure_ascii=False) + "\n")
+        write_text(partial / "README.md", dataset_card(run, data_file=DATA_FILE))
+        write_text(partial / CROISSANT, json.dumps(_croissant(run), indent=2, ensure_ascii=False) + "\n")
         shutil.rmtree(target, ignore_errors=True)
         partial.rename(target)
     finally:
@@ -171,7 +171,7 @@ def _write_lewidi(run: Run, target: Path) -> list[Path]:
     for question, file in files.items():
         found = export_rows(run, only=question).collect()
         entries = {row["item"]: _lewidi_entry(row) for row in found.iter_rows(named=True)}
-        replace_text(file, json.dumps(entries, ensure_ascii=False, indent=1))
+        write_text(file, json.dumps(entries, ensure_ascii=False, indent=1))
     return list(files.values())
 
 

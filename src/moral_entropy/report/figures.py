@@ -11,9 +11,9 @@ from typing import Any
 import polars as pl
 
 from moral_entropy.errors import UsageError
+from moral_entropy.files import whole_file
 from moral_entropy.report.chart_specs import chart_specs
 from moral_entropy.report.data import audit_rates, entropy_rows, palettes, reliability_rows, shown_domains
-from moral_entropy.report.files import replacing
 from moral_entropy.report.run import Run, open_run
 from moral_entropy.report.sums import entropy_by_votes
 
@@ -48,7 +48,7 @@ def write_figures(path: str | Path, folder: str | Path, *, formats: Sequence[str
     for name, spec in figure_specs(run):
         for kind in formats:
             file = target / f"{name}.{kind}"
-            with replacing(file) as partial:
+            with whole_file(file) as partial:
                 partial.write_bytes(_drawn(spec, kind))
             written.append(file)
     return written

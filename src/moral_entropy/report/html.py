@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from moral_entropy.files import check_free, write_text
 from moral_entropy.report.bundle import vega_bundle
 from moral_entropy.report.chart_specs import chart_specs
 from moral_entropy.report.data import ITEMS, palettes, report_data
-from moral_entropy.report.files import check_free, replace_text
 from moral_entropy.report.pack import script_json
 from moral_entropy.report.run import Run, open_run
 
@@ -43,7 +43,7 @@ def write_report(path: str | Path, out: str | Path | None = None, *, items: int 
     target = own if out is None else Path(out)
     if target.resolve() != own.resolve():
         check_free(target, force=force)
-    replace_text(target, render(run, items=items))
+    write_text(target, render(run, items=items))
     return target
 
 

@@ -1,0 +1,84 @@
+"""Files that appear whole or not at all.
+
+Opens a hidden file beside the wanted one and renames it at the end; knows nothing of what is written. Run folders have
+the same in `moral_entropy.runs.folder`.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from moral_entropy.errors import FileError, UsageError
+
+
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[Path]:
+    """Open a path to write to, and rename it to `path` once the block ends well.
+
+    When the block fails, what it wrote is removed and a file already at `path` stays as it was.
+
+    Parameters
+    ----------
+    path
+        Where the file shall be in the end; its folder must exist.
+
+    Raises
+    ------
+    FileError
+        The file cannot be written there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> target = Path(tempfile.mkdtemp()) / "votes.csv"
+    >>> with whole_file(target) as partial:
+    ...     written = partial.write_text("item,annotator,label")
+    ...     target.exists()
+    False
+    >>> target.exists(), partial.exists()
+    (True, False)
+    """
+    path = Path(path)
+    if not path.parent.is_dir():
+        msg = f"cannot write {path}: there is no folder {path.parent}. Make it first, or write elsewhere."
+        raise FileError(msg)
+    if path.is_dir():
+        msg = f"cannot write {path}: it is a folder. Name a file in it."
+        raise FileError(msg)
+    partial = path.with_name(f".{path.name}.partial-{os.getpid()}-{secrets.token_hex(3)}")
+    try:
+        yield partial
+        flush(partial)
+        partial.replace(path)
+    except OSError as error:
+        msg = f"cannot write {path}: {error.strerror or error}. Write elsewhere."
+        raise FileError(msg) from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a text file whole or not at all; line ends stay as they are."""
+    with whole_file(path) as partial:
+        partial.write_bytes(text.encode())
+
+
+def flush(path: Path) -> None:
+    """Wait until a file or folder is on the disk: renaming is atomic, but not ordered against what was written."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def check_free(target: Path, *, force: bool) -> None:
+    """Refuse to write over something unless told to."""
+    empty = target.is_dir() and not any(target.iterdir())
+    if target.exists() and not empty and not force:
+        msg = f"{target} exists. Choose another name with -o, or replace it with --force."
+        raise UsageError(msg)
