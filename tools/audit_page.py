@@ -12,8 +12,8 @@ from pathlib import Path
 import polars as pl
 
 from moral_entropy.corpora.twins import corpus_facts
+from moral_entropy.markup import markdown_table
 from moral_entropy.reproduce.grading import RULES
-from moral_entropy.reproduce.pages import markdown_rows
 from moral_entropy.reproduce.published import CORPORA, foundations, spell
 from moral_entropy.runs.manifest import read_manifest
 
@@ -41,7 +41,7 @@ def run_line(folder: str) -> str:
     kind = f"twins at scale {twins['scale']:g}, seed {twins['seed']}" if twins else "the corpora"
     return (
         f"moral-entropy {manifest['version']}; {kind}; {manifest['draws']:,} draws, coordinates "
-        f"{manifest['coordinates']}; {seconds:.0f} s.\n"
+        f"{manifest['coordinates']}; {seconds:.0f} s."
     )
 
 
@@ -59,7 +59,7 @@ def headline(beside: pl.DataFrame) -> str:
         rows.setdefault(key, {})[row["reading"]] = spell(row["metric"], row["ours"])
     header = ("where", "rule", "figure", "paper", *(f"ours: {reading}" for reading in readings))
     cells = [(*key, *(ours.get(reading, "") for reading in readings)) for key, ours in rows.items()]
-    return markdown_rows(header, cells, frozenset(header[3:]))
+    return markdown_table(header, cells, numbers=header[3:])
 
 
 def rule_table(figures: pl.DataFrame, corpus: str, reference: str) -> str:
@@ -75,7 +75,7 @@ def rule_table(figures: pl.DataFrame, corpus: str, reference: str) -> str:
         for rule in RULES:
             pairs = [[value.get((domain, rule, name, metric)) for metric in ("fpr", "fnr")] for name in columns]
             rows.append((domain, rule, *(" / ".join(map(_percent, pair)) for pair in pairs)))
-    return markdown_rows(("domain", "rule", *columns), rows, frozenset(columns))
+    return markdown_table(("domain", "rule", *columns), rows, numbers=columns)
 
 
 def entropy(beside: pl.DataFrame) -> str:
@@ -90,7 +90,7 @@ def entropy(beside: pl.DataFrame) -> str:
                 (written, metric, *(f"{one:.4f}" for one in mean), f"{ratio:.1f}", str(int(own["within"].sum())))
             )
     header = ("corpus", "part", "paper, mean of cells", "ours, mean of cells", "median ratio", "cells within tolerance")
-    return markdown_rows(header, rows, frozenset(header[2:]))
+    return markdown_table(header, rows, numbers=header[2:])
 
 
 def _percent(value: float | None) -> str:
@@ -104,7 +104,7 @@ def with_section(page: str, section: str, text: str) -> str:
     if not between.search(page):
         msg = f"docs/audit.md has no place for {section!r}: {begin} … {end}"
         raise ValueError(msg)
-    return between.sub(lambda _: f"{begin}\n\n{text}\n{end}", page)
+    return between.sub(lambda _: f"{begin}\n\n{text}\n\n{end}", page)
 
 
 if __name__ == "__main__":

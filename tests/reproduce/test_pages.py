@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moral_entropy.markup import markdown_table
 from moral_entropy.reproduce.beside import Basis, lay_beside
 from moral_entropy.reproduce.figures import Figure, as_frame
-from moral_entropy.reproduce.pages import Table, comparison_tables, markdown_rows, sum_up, to_html, to_markdown
+from moral_entropy.reproduce.pages import Table, comparison_tables, sum_up, to_html, to_markdown
 from moral_entropy.reproduce.published import read_published
 
 
@@ -77,7 +78,7 @@ def test_the_page_stands_alone(tables):
     assert "<b>evil" not in page and "&lt;b&gt;evil&lt;/b&gt; &amp; Co.csv" in page
     assert not set(parsed(page).tags) & {"script", "link", "img", "iframe"}
     assert "http" not in page and "url(" not in page
-    assert "&lt;b>evil&lt;/b> &amp; Co.csv" in to_markdown(tables[1])
+    assert "&lt;b&gt;evil&lt;/b&gt; &amp; Co.csv" in to_markdown(tables[1])
 
 
 @given(text=st.text(max_size=20))
@@ -88,7 +89,7 @@ def test_any_text_stays_in_its_cell(text):
         "html", "head", "meta", "title", "style", "body", "h1", "p", "table", "thead", "tbody", "tr", "th", "td",
     }  # fmt: skip
     assert len(page.rows) == 2 and len(page.rows[1]) == 2
-    lines = markdown_rows(table.header, table.rows).splitlines()
+    lines = markdown_table(table.header, table.rows).splitlines()
     assert len(lines) == 3
     # Bars that are not escaped end cells: there are three, however many the text has.
     assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", lines[2])) == 3

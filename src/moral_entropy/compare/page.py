@@ -15,7 +15,6 @@ from moral_entropy import __version__
 from moral_entropy.compare.shifts import ALL
 from moral_entropy.compare.table import Comparison
 from moral_entropy.compare.words import (
-    NOTHING,
     chance,
     change,
     change_in_percent,
@@ -25,6 +24,7 @@ from moral_entropy.compare.words import (
     percent,
     share,
 )
+from moral_entropy.markup import NOTHING, html_page, html_table
 
 MOST_ROWS = 500
 """Rows of a table on the page; all of them are in the Parquet file."""
@@ -63,13 +63,8 @@ def comparison_page(comparison: Comparison, *, top: int = 100) -> str:
         *_tables(comparison, top),
         f"<p>moral-entropy {escape(__version__)}; {comparison.replicates:,} replicates, seed {comparison.seed}.</p>",
     ]
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(comparison.a)} and {escape(comparison.b)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
-        + "\n".join(part for part in parts if part)
-        + "\n</body>\n</html>\n"
-    )
+    title = f"{comparison.a} and {comparison.b}"
+    return html_page(title, "\n".join(part for part in parts if part), STYLE)
 
 
 def _settings(comparison: Comparison) -> str:
@@ -160,13 +155,10 @@ def _table(
         return "<p>none</p>"
     if len(rows) > MOST_ROWS:
         caption += f"; the first {MOST_ROWS} of {len(rows):,} rows"
-    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
-    body = []
-    for row in rows[:MOST_ROWS]:
-        kind = ' class="clear"' if clear is not None and clear(row) else ""
-        body.append(f"<tr{kind}>" + "".join(f"<td>{escape(cell(row))}</td>" for cell in columns.values()) + "</tr>")
-    said = f"<caption>{escape(caption)}</caption>" if caption else ""
-    return f"<table>{said}<thead><tr>{head}</tr></thead><tbody>\n" + "\n".join(body) + "\n</tbody></table>"
+    shown = rows[:MOST_ROWS]
+    cells = [[cell(row) for cell in columns.values()] for row in shown]
+    classes = ["clear" if clear is not None and clear(row) else "" for row in shown]
+    return html_table(list(columns), cells, caption=caption, row_classes=classes)
 
 
 AGREEMENT_COLUMNS = ("labels equal, %", "kappa", "correlation of p", "mean move")

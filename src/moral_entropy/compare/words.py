@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-NOTHING = "–"
+from moral_entropy.markup import NOTHING
 
 
 def percent(value: float | None) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from moral_entropy import __version__
 from moral_entropy.compare.page import comparison_page
 from moral_entropy.compare.table import Comparison
 from moral_entropy.errors import RunFolderError
+from moral_entropy.markup import json_rows
 from moral_entropy.runs.folder import writing
 
 PAGE, FACTS = "compare.html", "compare.json"
@@ -70,11 +70,5 @@ def comparison_facts(comparison: Comparison) -> dict[str, Any]:
 def as_json(comparison: Comparison, *, top: int) -> str:
     """Give everything as one JSON object, of the items only those that moved most."""
     tables = comparison.tables() | {"items": comparison.items.head(top)}
-    rows = {name: [_finite(row) for row in frame.to_dicts()] for name, frame in tables.items()}
+    rows = {name: json_rows(frame.to_dicts()) for name, frame in tables.items()}
     return json.dumps({**comparison_facts(comparison), **rows}, indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def _finite(row: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()
-    }

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from moral_entropy import __version__
-from moral_entropy.report.card import markdown
+from moral_entropy.markup import markdown_text
 from moral_entropy.report.run import Run, open_run
 from moral_entropy.train.classifier import TFIDF, Classifier
 from moral_entropy.train.targets import Targets
@@ -47,11 +47,11 @@ def _lines(run: Run, classifier: Classifier, train: Targets, facts: Mapping[str,
     library = "sklearn" if facts["model"] == TFIDF else "transformers"
     front = {"library_name": library, "pipeline_tag": "text-classification", "tags": ["soft-labels", "moral-entropy"]}
     yield from ("---", *(f"{name}: {json.dumps(value)}" for name, value in front.items()), "---", "")
-    yield f"# A classifier of {', '.join(markdown(block.question) for block in classifier.head.blocks)}"
+    yield f"# A classifier of {', '.join(markdown_text(block.question) for block in classifier.head.blocks)}"
     yield ""
-    what = WHAT.get(train.kind, f"the rule {markdown(train.kind)} on the votes")
+    what = WHAT.get(train.kind, f"the rule {markdown_text(train.kind)} on the votes")
     yield (
-        f"Trained with moral-entropy {__version__} from `{markdown(Path(str(facts['model'])).name)}` on "
+        f"Trained with moral-entropy {__version__} from `{markdown_text(Path(str(facts['model'])).name)}` on "
         f"{train.n_items:,} texts. What it learnt is {what}; its outputs are probabilities, to be read as such."
     )
     yield from ("", *_settings(facts), "", "## Outputs", "", *_outputs(classifier), "")
@@ -69,7 +69,7 @@ def _settings(facts: Mapping[str, Any]) -> Iterator[str]:
 
 def _outputs(classifier: Classifier) -> Iterator[str]:
     for at, name in enumerate(classifier.head.names):
-        yield f"- {at}: {markdown(name)}"
+        yield f"- {at}: {markdown_text(name)}"
     yield ""
     yield "A question of two labels has one output, a sigmoid; those of a question of more share a softmax."
 
@@ -97,13 +97,13 @@ def _audit(run: Run) -> Iterator[str]:
     yield "| --- | --- | --- | --- | --- |"
     for row in run.frame("entropy").filter(domain=ALL).iter_rows(named=True):
         figures = [_figure(row[name]) for name in ("total", "aleatoric", "epistemic")]
-        yield f"| {markdown(row['question'])} | {row['n_items']:,} | {' | '.join(figures)} |"
+        yield f"| {markdown_text(row['question'])} | {row['n_items']:,} | {' | '.join(figures)} |"
     yield ""
     yield "Nats an item. What common rules would have made of the same votes, against the consensus:"
     yield ""
     yield from _rates(run)
     for warning in m["warnings"]:
-        yield f"- {markdown(warning)}"
+        yield f"- {markdown_text(warning)}"
 
 
 def _rates(run: Run) -> Iterator[str]:
@@ -115,7 +115,7 @@ def _rates(run: Run) -> Iterator[str]:
     yield "| --- | --- | --- | --- |"
     for rule in rows["rule"].unique(maintain_order=True):
         cells = [_percent(found.get((rule, metric))) for metric in RATES]
-        yield f"| {markdown(rule)} | {' | '.join(cells)} |"
+        yield f"| {markdown_text(rule)} | {' | '.join(cells)} |"
     yield ""
 
 

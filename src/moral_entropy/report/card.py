@@ -7,8 +7,7 @@ Names from the data are escaped, since hubs render Markdown.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import polars as pl
 
 from moral_entropy import __version__
 from moral_entropy.files import write_text
+from moral_entropy.markup import markdown_table, markdown_text
 from moral_entropy.report.cautions import cautions
 from moral_entropy.report.data import shown_title
 from moral_entropy.report.run import Run, open_run
@@ -91,18 +91,6 @@ def croissant_facts(run: Run) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def markdown(text: object) -> str:
-    r"""Make a text from the data inert in Markdown.
-
-    Examples
-    --------
-    >>> print(markdown("a|b <script>"))
-    a\|b &lt;script&gt;
-    """
-    plain = re.sub(r"\s+", " ", str(text)).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\`*_\[\]#|~])", r"\\\1", plain)
-
-
 def _front_matter(run: Run, data_file: str | None) -> list[str]:
     n = int(run.manifest["items"])
     size = next((name for most, name in SIZES if n < most), "n>1M")
@@ -119,27 +107,27 @@ def _front_matter(run: Run, data_file: str | None) -> list[str]:
 
 
 def _body(run: Run) -> Iterator[str]:
-    yield f"# {markdown(shown_title(run))}: how the labels were made"
+    yield f"# {markdown_text(shown_title(run))}: how the labels were made"
     yield ""
     yield _protocol(run)
     yield ""
-    yield " ".join(markdown(sentence) for sentence in _analysis(run))
+    yield " ".join(markdown_text(sentence) for sentence in _analysis(run))
     yield ""
     yield "## Entropy of the labels, nats"
     yield ""
-    yield from _table(_entropy(run))
+    yield _table(_entropy(run))
     yield ""
     yield "## What common rules would have done"
     yield ""
     yield f"Rates against the consensus, pooled over questions and domains, with {run.interval:.0%} intervals."
     yield "FPR: of the consensus' no, called yes. FNR: of its yes, missed. FDR: of the rule's yes, consensus no."
     yield ""
-    yield from _table(_rates(run))
+    yield _table(_rates(run))
     yield ""
     yield "## Known limits"
     yield ""
     found = cautions(run, item_sums(run))
-    yield from (f"- **{one.severity}**: {markdown(one.title)}. {markdown(one.meaning)}" for one in found)
+    yield from (f"- **{one.severity}**: {markdown_text(one.title)}. {markdown_text(one.meaning)}" for one in found)
     yield "- Votes are taken to be independent given the label; where annotators share a blind spot, p is too sure."
 
 
@@ -188,13 +176,8 @@ def _percent(value: float | None, low: float | None, high: float | None) -> str:
     return f"{value:.1%}" + (f" ({low:.1%} – {high:.1%})" if low is not None and high is not None else "")
 
 
-def _table(frame: pl.DataFrame) -> Iterator[str]:
-    def line(cells: Sequence[object]) -> str:
-        return "| " + " | ".join("–" if cell is None else markdown(cell) for cell in cells) + " |"
-
-    yield line(frame.columns)
-    yield "| " + " | ".join("---" for _ in frame.columns) + " |"
-    yield from (line(row) for row in frame.iter_rows())
+def _table(frame: pl.DataFrame) -> str:
+    return markdown_table(frame.columns, frame.rows())
 
 
 def _n_rows(run: Run) -> int:

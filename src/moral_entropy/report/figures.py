@@ -12,6 +12,7 @@ import polars as pl
 
 from moral_entropy.errors import UsageError
 from moral_entropy.files import whole_file
+from moral_entropy.markup import json_rows
 from moral_entropy.report.chart_specs import chart_specs
 from moral_entropy.report.data import audit_rates, entropy_rows, palettes, reliability_rows, shown_domains
 from moral_entropy.report.run import Run, open_run
@@ -89,14 +90,7 @@ def slug(name: str) -> str:
 
 
 def _filled(spec: dict[str, Any], **tables: Rows) -> dict[str, Any]:
-    """Put tables into a specification; JSON knows no figures that are not finite."""
-    return {**spec, "datasets": {name: [_finite(row) for row in rows] for name, rows in tables.items()}}
-
-
-def _finite(row: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()
-    }
+    return {**spec, "datasets": {name: json_rows(rows) for name, rows in tables.items()}}
 
 
 def _hard_rates(run: Run, domains: Sequence[str]) -> pl.DataFrame:

@@ -5,18 +5,17 @@ Takes tables of text, returns text; everything that came from a file is escaped.
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
+from moral_entropy.markup import NOTHING, html_page, html_table, markdown_table, markdown_text
 from moral_entropy.reproduce.beside import VERDICTS
 from moral_entropy.reproduce.published import CORPORA, COUNTS, DIGITS, READINGS, SECTIONS, spell, spell_gap
 
 if TYPE_CHECKING:
     import polars as pl
-
-NOTHING = "–"
 
 STYLE = """\
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
@@ -142,52 +141,21 @@ def to_markdown(tables: Sequence[Table]) -> str:
 
 
 def _markdown(table: Table, level: int) -> str:
-    lines = [f"{'#' * level} {_plain(table.title)}", ""]
+    lines = [f"{'#' * level} {markdown_text(table.title)}", ""]
     for words in table.words:
-        lines += [_plain(words), ""]
-    lines.append(markdown_rows(table.header, table.rows, table.numbers))
-    return "\n".join(lines)
-
-
-def markdown_rows(header: Sequence[str], rows: Sequence[Sequence[str]], numbers: frozenset[str] = frozenset()) -> str:
-    """Write a header and rows as a Markdown table."""
-    rule = ["---:" if name in numbers else "---" for name in header]
-    lines = ["| " + " | ".join(line) + " |" for line in ([*map(_plain, header)], rule)]
-    lines += ["| " + " | ".join(map(_plain, row)) + " |" for row in rows]
-    return "\n".join(lines) + "\n"
-
-
-def _plain(text: str) -> str:
-    """Keep a text from being taken for Markdown or HTML."""
-    text = " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|")
-    for mark in "*_`[":
-        text = text.replace(mark, "\\" + mark)
-    return text.replace("&", "&amp;").replace("<", "&lt;")
+        lines += [markdown_text(words), ""]
+    return "\n".join([*lines, markdown_table(table.header, table.rows, numbers=table.numbers)]) + "\n"
 
 
 def to_html(tables: Sequence[Table]) -> str:
     """Write tables as one HTML page without scripts, fonts or pictures from elsewhere."""
-    title = html.escape(tables[0].title)
-    head = f'<meta charset="utf-8">\n<title>{title}</title>\n<style>\n{STYLE}\n</style>'
-    body = "\n".join(line for at, table in enumerate(tables) for line in _html(table, level=1 if at == 0 else 2))
-    return f'<!doctype html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{body}\n</body>\n</html>\n'
+    parts = [line for at, table in enumerate(tables) for line in _html(table, level=1 if at == 0 else 2)]
+    return html_page(tables[0].title, "\n".join(parts), STYLE)
 
 
 def _html(table: Table, level: int) -> Iterator[str]:
-    yield f"<h{level}>{html.escape(table.title)}</h{level}>"
-    for words in table.words:
-        yield f"<p>{html.escape(words)}</p>"
-    kinds = [' class="number"' if name in table.numbers else "" for name in table.header]
-    yield "<table>"
-    cells = (f"<th{kind}>{html.escape(name)}</th>" for kind, name in zip(kinds, table.header, strict=True))
-    yield f"<thead><tr>{''.join(cells)}</tr></thead>"
-    yield "<tbody>"
-    for row in table.rows:
-        verdict = next((cell for cell in row if cell in VERDICTS), "")
-        cells = (f"<td{kind}>{html.escape(cell)}</td>" for kind, cell in zip(kinds, row, strict=True))
-        yield f"<tr{_class(verdict)}>{''.join(cells)}</tr>"
-    yield "</tbody></table>"
-
-
-def _class(verdict: str) -> str:
-    return f' class="{verdict.replace(" ", "-")}"' if verdict else ""
+    yield f"<h{level}>{escape(table.title)}</h{level}>"
+    yield from (f"<p>{escape(words)}</p>" for words in table.words)
+    verdicts = [next((cell for cell in row if cell in VERDICTS), "") for row in table.rows]
+    classes = [verdict.replace(" ", "-") for verdict in verdicts]
+    yield html_table(table.header, table.rows, numbers=table.numbers, row_classes=classes)
