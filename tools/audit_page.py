@@ -13,6 +13,7 @@ import polars as pl
 
 from moral_entropy.corpora.twins import corpus_facts
 from moral_entropy.markup import markdown_table
+from moral_entropy.names import ALL, MEAN
 from moral_entropy.reproduce.grading import RULES
 from moral_entropy.reproduce.published import CORPORA, foundations, spell
 from moral_entropy.runs.manifest import read_manifest
@@ -69,9 +70,9 @@ def rule_table(figures: pl.DataFrame, corpus: str, reference: str) -> str:
         (row["domain"], row["rule"], row["foundation"], row["metric"]): row["value"]
         for row in own.iter_rows(named=True)
     }
-    columns = (*foundations(), "(mean)")
+    columns = (*foundations(), MEAN)
     rows = []
-    for domain in (*(one.name for one in corpus_facts(corpus).domains), "(all)"):
+    for domain in (*(one.name for one in corpus_facts(corpus).domains), ALL):
         for rule in RULES:
             pairs = [[value.get((domain, rule, name, metric)) for metric in ("fpr", "fnr")] for name in columns]
             rows.append((domain, rule, *(" / ".join(map(_percent, pair)) for pair in pairs)))

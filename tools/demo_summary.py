@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
+from moral_entropy.names import ALL
 from moral_entropy.runs.manifest import read_manifest
 from moral_entropy.runs.tables import read_table
 
@@ -17,7 +18,7 @@ def main(runs: list[str]) -> None:
     """Print a line per run and question, then where the reports are."""
     print("\n" + _line(COLUMNS))
     for run in map(Path, runs):
-        means = read_table(run, "entropy").filter(pl.col("domain") == "(all)")
+        means = read_table(run, "entropy").filter(pl.col("domain") == ALL)
         fits = {fit["question"]: fit for fit in read_manifest(run)["questions"]}
         figures = _figures(run)
         for question, n_items, total in means.select("question", "n_items", "total").iter_rows():
@@ -36,7 +37,7 @@ RATES = (("any", "fpr"), ("any", "fdr"), ("majority", "fnr"))
 
 
 def _figures(run: Path) -> dict[tuple[str, str, str], str]:
-    rows = read_table(run, "audit").filter(pl.col("domain") == "(all)", pl.col("reference") == "consensus")
+    rows = read_table(run, "audit").filter(pl.col("domain") == ALL, pl.col("reference") == "consensus")
     shares = rows.select("question", "rule", "metric", "value").iter_rows()
     return {(question, rule, metric): _percent(value) for question, rule, metric, value in shares}
 

@@ -14,10 +14,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from moral_entropy.compare.page import AGREEMENT_COLUMNS, agreement_rows
-from moral_entropy.compare.shifts import ALL, PARTS
+from moral_entropy.compare.shifts import PARTS
 from moral_entropy.compare.table import Comparison
 from moral_entropy.compare.words import chance, change, change_in_percent, item_counts, number, percent
 from moral_entropy.markup import NOTHING
+from moral_entropy.names import ALL
 
 MOST_DOMAINS = 12
 METRICS = ("fpr", "fnr", "fdr")

@@ -12,7 +12,6 @@ from typing import Any
 import polars as pl
 
 from moral_entropy import __version__
-from moral_entropy.compare.shifts import ALL
 from moral_entropy.compare.table import Comparison
 from moral_entropy.compare.words import (
     chance,
@@ -25,6 +24,7 @@ from moral_entropy.compare.words import (
     share,
 )
 from moral_entropy.markup import NOTHING, html_page, html_table
+from moral_entropy.names import ALL
 
 MOST_ROWS = 500
 """Rows of a table on the page; all of them are in the Parquet file."""

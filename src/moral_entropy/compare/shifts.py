@@ -16,9 +16,9 @@ import polars as pl
 from moral_entropy.audit.intervals import central_interval
 from moral_entropy.compare.pair import KEY, QuestionPair
 from moral_entropy.compare.resample import Columns, Sums, resampled_sums
+from moral_entropy.names import ALL, NO_DOMAIN
 from moral_entropy.votes.table import Floats, Ints
 
-ALL, NO_DOMAIN = "(all)", "(none)"
 PARTS = ("entropy", "aleatoric", "epistemic")
 
 SHIFTS = pl.Schema(

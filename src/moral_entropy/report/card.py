@@ -16,6 +16,7 @@ import polars as pl
 from moral_entropy import __version__
 from moral_entropy.files import write_text
 from moral_entropy.markup import markdown_table, markdown_text
+from moral_entropy.names import ALL
 from moral_entropy.report.cautions import cautions
 from moral_entropy.report.data import shown_title
 from moral_entropy.report.run import Run, open_run
@@ -24,7 +25,6 @@ from moral_entropy.report.verdict import give_verdict
 from moral_entropy.runs.notes import yardstick_notes
 
 CARD, CROISSANT = "dataset-card.md", "croissant.json"
-ALL = "(all)"
 RATES = ("fpr", "fnr", "fdr")
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import polars as pl
 
+from moral_entropy.names import ALL, NO_DOMAIN
 from moral_entropy.report.run import Question, Run, target_name
 
 MAX_CELLS = 40_000
 """Cells in the page at most; with more, domains are pooled."""
 
 KEYS = ("target", "domain", "votes", "positive")
-NO_DOMAIN = "(none)"
 
 
 def vote_cells(run: Run) -> pl.DataFrame:
@@ -34,7 +34,7 @@ def vote_cells(run: Run) -> pl.DataFrame:
         return _summed(pl.LazyFrame(schema=_SCHEMA)).collect()
     cells = pl.concat(pl.collect_all([_summed(piece) for piece in pieces], engine="streaming"))
     if cells.height > MAX_CELLS:
-        cells = cells.with_columns(domain=pl.lit("(all)")).group_by(*KEYS, maintain_order=True).sum()
+        cells = cells.with_columns(domain=pl.lit(ALL)).group_by(*KEYS, maintain_order=True).sum()
     return cells
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from moral_entropy import __version__
+from moral_entropy.names import ALL, MEAN, MULTICLASS
 from moral_entropy.report.cautions import cautions
 from moral_entropy.report.cells import vote_cells
 from moral_entropy.report.chart_specs import Palette
@@ -32,7 +33,6 @@ ITEMS = 2_000
 METRICS = ("fpr", "fnr", "fdr", "for", "disagreement")
 MAX_DOMAINS, MAX_TARGETS = 24, 40
 MAX_ANNOTATORS, MAX_SWITCHERS, MAX_WORDS = 300, 30, 30
-ALL = "(all)"
 
 
 def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
@@ -124,9 +124,9 @@ def audit_rates(run: Run, domains: Sequence[str]) -> pl.DataFrame:
     several = {question.name for question in run.questions if question.positive is None}
     one_label = pl.col("question").is_in(several) & (pl.col("label") != ALL)
     rows = run.frame("audit").filter(
-        pl.col("metric").is_in(METRICS), pl.col("domain").is_in([ALL, *domains]), ~pl.col("question").is_in(["(mean)"])
+        pl.col("metric").is_in(METRICS), pl.col("domain").is_in([ALL, *domains]), ~pl.col("question").is_in([MEAN])
     )
-    rows = rows.filter(pl.col("label") != "(multiclass)")
+    rows = rows.filter(pl.col("label") != MULTICLASS)
     target = pl.when(one_label).then(pl.format("{}: {}", "question", "label")).otherwise("question")
     return rows.select(target.alias("target"), "domain", "rule", "reference", "metric", "value", "low", "high", "n")
 

@@ -13,6 +13,7 @@ import polars as pl
 from moral_entropy.errors import UsageError
 from moral_entropy.files import whole_file
 from moral_entropy.markup import json_rows
+from moral_entropy.names import ALL
 from moral_entropy.report.chart_specs import chart_specs
 from moral_entropy.report.data import audit_rates, entropy_rows, palettes, reliability_rows, shown_domains
 from moral_entropy.report.run import Run, open_run
@@ -20,7 +21,6 @@ from moral_entropy.report.sums import entropy_by_votes
 
 FORMATS = ("png", "svg", "pdf")
 SOFT = ("share", "smoothed-share")
-ALL = "(all)"
 RATE_NAMES = {"fpr": "false positive rate", "fnr": "false negative rate", "fdr": "false discovery rate",
               "for": "false omission rate", "disagreement": "disagreement"}  # fmt: skip
 

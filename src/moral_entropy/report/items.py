@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from moral_entropy.names import ALL
 from moral_entropy.report.run import Run
 
 MAX_VOTES = 60_000
@@ -126,9 +127,7 @@ def _collected(rows: pl.LazyFrame) -> pl.DataFrame:
 
 
 def _item_outliers(run: Run) -> pl.DataFrame:
-    found = run.scan("outliers").filter(
-        pl.col("kind") == "item", pl.col("domain") == "(all)", pl.col("rank") <= REASONS
-    )
+    found = run.scan("outliers").filter(pl.col("kind") == "item", pl.col("domain") == ALL, pl.col("rank") <= REASONS)
     return found.select("question", pl.col("name").alias("item"), "ranking", "rank", "reason").collect()
 
 

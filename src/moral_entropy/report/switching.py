@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
+from moral_entropy.names import ALL
 from moral_entropy.outliers.switching import switching_table
 from moral_entropy.report.run import Question, Run
 
-ALL = "(all)"
 SCHEMA = pl.Schema(
     {"question": pl.String, "annotator": pl.String, "with_majority": pl.Int64, "against_majority": pl.Int64}
 )

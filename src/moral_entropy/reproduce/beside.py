@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from moral_entropy.reproduce.published import ALL, CORPORA, Published
+from moral_entropy.names import ALL
+from moral_entropy.reproduce.published import CORPORA, Published
 
 if TYPE_CHECKING:
     import polars as pl

@@ -14,7 +14,8 @@ import numpy as np
 from moral_entropy.audit.rules import rule_named
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.entropy.parts import entropy_by_domain
-from moral_entropy.reproduce.published import ALL, LARGEST, MEAN
+from moral_entropy.names import ALL, MEAN
+from moral_entropy.reproduce.published import LARGEST
 from moral_entropy.reproduce.together import gather_annotations
 from moral_entropy.votes.table import Ints, Votes
 

@@ -11,6 +11,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from moral_entropy.markup import NOTHING, html_page, html_table, markdown_table, markdown_text
+from moral_entropy.names import ALL, MEAN
 from moral_entropy.reproduce.beside import VERDICTS
 from moral_entropy.reproduce.published import CORPORA, COUNTS, DIGITS, READINGS, SECTIONS, spell, spell_gap
 
@@ -87,8 +88,8 @@ def _readings() -> Table:
         "Where the paper does not say what was averaged, its figure is laid beside ours in each reading. In the table "
         "below, and in the columns domain and foundation, (all) pools and (mean) averages.",
     )
-    places = {"any foundation": ("(all)", "any foundation"), "pooled": ("(all)", "(all)"), "mean": ("(all)", "(mean)")}
-    rows = tuple((name, *places.get(name, ("(mean)", "(mean)")), meaning) for name, meaning in READINGS.items())
+    places = {"any foundation": (ALL, "any foundation"), "pooled": (ALL, ALL), "mean": (ALL, MEAN)}
+    rows = tuple((name, *places.get(name, (MEAN, MEAN)), meaning) for name, meaning in READINGS.items())
     return Table("Readings", words, ("reading", "domain", "foundation", "what it is"), rows)
 
 
@@ -104,7 +105,7 @@ def _section(own: pl.DataFrame, title: str) -> Table:
 
 def _told(column: pl.Series) -> bool:
     """Tell whether a column says anything at all."""
-    return bool((~column.is_in(["", "(all)"])).any())
+    return bool((~column.is_in(["", ALL])).any())
 
 
 def _cells(row: dict[str, Any], columns: Sequence[str]) -> tuple[str, ...]:

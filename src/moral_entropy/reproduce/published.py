@@ -12,7 +12,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-ALL, MEAN, LARGEST = "(all)", "(mean)", "(largest)"
+from moral_entropy.names import ALL, MEAN
+
+LARGEST = "(largest)"
 ANY_FOUNDATION = "any foundation"
 
 CORPORA = {"mftc": "MFTC", "mfrc": "MFRC", "emfd": "eMFD"}

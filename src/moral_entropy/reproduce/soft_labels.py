@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from moral_entropy.errors import RunFolderError
+from moral_entropy.names import ALL, MEAN
 from moral_entropy.reproduce.figures import Figure
-from moral_entropy.reproduce.published import ALL, foundations
+from moral_entropy.reproduce.published import foundations
 from moral_entropy.runs.tables import read_table
 
 CORPUS = "mftc"
@@ -37,7 +38,7 @@ def soft_label_figures(run: str | Path) -> list[Figure]:
         )
         raise RunFolderError(msg)
     model = next((name for name in MODELS if name in present), present[0])
-    split = "items" if "items" in rows["split"] else "(mean)"
+    split = "items" if "items" in rows["split"] else MEAN
     by_name = {row["question"].lower(): row for row in rows.filter(model=model, split=split).iter_rows(named=True)}
     return [
         Figure(CORPUS, ALL, name, "", "", "auc", row["value"], row["low"], row["high"], row["n"])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from moral_entropy import __version__
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.result import Consensus
+from moral_entropy.names import ALL, MEAN
 from moral_entropy.pipeline.audit import Stopwatch
 from moral_entropy.pipeline.facts import reading_facts
 from moral_entropy.pipeline.options import PriorOptions
@@ -182,7 +183,7 @@ def _figures(fits: Fits, options: StudyOptions, progress: Progress) -> pl.DataFr
     graded = [grade_rules(fits.foundations, seed=seed, threads=threads)]
     if fits.any_foundation:
         whole = grade_rules(fits.any_foundation, seed=seed, threads=threads)
-        graded.append(whole.filter(~pl.col("foundation").is_in(["(all)", "(mean)"])))
+        graded.append(whole.filter(~pl.col("foundation").is_in([ALL, MEAN])))
     others = [
         *corpora_figures(fits.votes),
         *entropy_figures(fits.foundations),

@@ -1,0 +1,15 @@
+"""Names in tables that stand for no single question, domain, label or part."""
+
+from __future__ import annotations
+
+ALL = "(all)"
+"""All together: pooled, every item counting once."""
+
+MEAN = "(mean)"
+"""The plain mean over questions, domains or splits."""
+
+MULTICLASS = "(multiclass)"
+"""The label itself, right or wrong, of a question with more than two labels."""
+
+NO_DOMAIN = "(none)"
+"""Items without a domain, or without whatever else they are split by."""
