@@ -253,8 +253,16 @@ def _legend() -> alt.Legend:
 
 
 def _roles() -> alt.Scale:
-    names = ["ordinary", "over-flagger", "under-flagger", "near chance", "below chance", "few votes"]
-    return alt.Scale(domain=names, range=["#0072B2", "#E69F00", "#56B4E9", "#CC79A7", "#D55E00", "#999999"])
+    roles = {
+        "ordinary": "#0072B2",
+        "over-flagger": "#E69F00",
+        "under-flagger": "#56B4E9",
+        "near chance": "#CC79A7",
+        "likely below chance": "#F0A37A",
+        "below chance": "#D55E00",
+        "few votes": "#999999",
+    }
+    return alt.Scale(domain=list(roles), range=list(roles.values()))
 
 
 if __name__ == "__main__":

@@ -7,8 +7,10 @@ import pytest
 from support import votes_of
 
 from moral_entropy.consensus.fit import fit
+from moral_entropy.consensus.youden import youden
 from moral_entropy.outliers import annotators as module
 from moral_entropy.outliers.annotators import describe_annotators
+from moral_entropy.validate.identifiability import examine_identifiability
 
 
 def team(sensitivity_a, specificity_a, *, n_items=400, share=1.0, seed=0, positive=1):
@@ -31,7 +33,7 @@ def described(votes, draws=200, **options):
 def test_planted_roles_are_found(positive):
     sensitivity_a = [0.85, 0.85, 0.85, 0.85, 0.2, 0.97, 0.5, 0.5]
     specificity_a = [0.85, 0.85, 0.85, 0.85, 0.3, 0.55, 0.98, 0.5]
-    figures = described(team(sensitivity_a, specificity_a, positive=positive))
+    figures = described(team(sensitivity_a, specificity_a, positive=positive, seed=1))
     expected = ["", "", "", "", "below chance", "over-flagger", "under-flagger", "near chance"]
     assert figures.role_a.tolist() == expected
     assert figures.below_chance_a[4] > 0.99 > 0.01 > figures.below_chance_a[0]
@@ -83,7 +85,7 @@ def test_more_labels_have_a_mean_diagonal_and_no_specificity():
     figures = describe_annotators(one)
     diagonal_a = [np.mean([one.confusion_akv[a, k, k] for k in range(3)]) for a in range(4)]
     np.testing.assert_allclose(figures.sensitivity.value_a, diagonal_a)
-    np.testing.assert_allclose(figures.youden.value_a, np.array(diagonal_a) - 1 / 3)
+    np.testing.assert_allclose(figures.youden.value_a, (3 * np.array(diagonal_a) - 1) / 2)
     assert np.isnan(figures.specificity.value_a).all() and set(figures.role_a.tolist()) == {""}
 
 
@@ -95,3 +97,29 @@ def test_chunks_change_nothing(monkeypatch):
     np.testing.assert_array_equal(whole.youden.low_a, cut.youden.low_a)
     np.testing.assert_array_equal(whole.lean.high_a, cut.lean.high_a)
     np.testing.assert_array_equal(whole.below_chance_a, cut.below_chance_a)
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_the_youden_index_is_that_of_the_checks(n_labels):
+    rng = np.random.default_rng(7)
+    truth_i = rng.integers(n_labels, size=300)
+    wrong = [0.15, 0.2, 0.25, 0.9]
+    rows = [
+        (i, a, int(k if rng.random() >= wrong[a] else (k + rng.integers(1, n_labels)) % n_labels))
+        for i, k in enumerate(truth_i)
+        for a in range(4)
+    ]
+    consensus = fit(votes_of(rows, n_labels), draws=200)
+    figures = describe_annotators(consensus.fits[0], interval=consensus.interval)
+    [named] = [finding for finding in examine_identifiability(consensus) if finding.figure == "youden"]
+    assert named.subject == "3" and figures.role_a[3] == "below chance"
+    assert named.value == pytest.approx(youden(consensus.fits[0].confusion_sakv[:, 3]).mean())
+    assert (named.low, named.high) == pytest.approx((figures.youden.low_a[3], figures.youden.high_a[3]))
+
+
+def test_nobody_whose_interval_is_below_chance_is_called_near_it():
+    """Nine items in twenty right: the 90% interval is below 0 while the probability of that is under 99%."""
+    index = module.Figure(np.array([-0.15, -0.15]), np.array([-0.3, -0.3]), np.array([-0.01, 0.01]))
+    lean = module.Figure(*np.full((3, 2), np.nan))
+    roles = module._roles(np.array([40, 40]), index, np.array([0.97, 0.94]), lean)
+    assert roles.tolist() == ["likely below chance", "near chance"]

@@ -25,7 +25,7 @@ from moral_entropy.validate.ensemble import (
     resample_items,
     switched_words,
 )
-from moral_entropy.validate.summits import find_modes, skill
+from moral_entropy.validate.summits import find_modes
 
 
 def quiet_fit(votes, **options):
@@ -165,11 +165,6 @@ def test_a_mode_higher_than_the_reported_one_is_bad():
     (bad,) = [found for found in findings if found.level == "bad"]
     assert "nats higher" in bad.text
     assert "all annotators are switched" in bad.text
-
-
-def test_skill_is_the_youden_index():
-    confusion_akv = np.array([[[0.9, 0.1], [0.3, 0.7]], [[0.2, 0.8], [0.9, 0.1]]])
-    np.testing.assert_allclose(skill(Parameters(np.log([0.5, 0.5]), np.log(confusion_akv))), [0.6, -0.7])
 
 
 def test_votes_that_spread_more_than_their_posterior_says_raise_the_alarm():

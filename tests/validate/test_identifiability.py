@@ -18,8 +18,7 @@ from moral_entropy.consensus.patterns import collapse
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
-from moral_entropy.outliers.annotators import describe_annotators
-from moral_entropy.validate.identifiability import below_chance, examine_identifiability, youden
+from moral_entropy.validate.identifiability import examine_identifiability
 from moral_entropy.validate.links import find_groups, same_voters, shared_items
 from moral_entropy.validate.teams import candidate_teams, cheapest_switches, switchboard, switched
 
@@ -100,23 +99,6 @@ def test_same_voters_whatever_they_vote():
     one = votes_of(rows).ballots[0]
     assert same_voters(one, votes_of([(i, a, 1 - k) for i, a, k in rows]).ballots[0])
     assert not same_voters(one, votes_of(rows[:-1], n_items=20).ballots[0])
-
-
-@pytest.mark.parametrize("n_labels", [2, 3])
-def test_below_chance_is_the_share_of_draws(n_labels):
-    votes = votes_of(random_rows(np.random.default_rng(2), 80, 5, n_labels), n_labels)
-    one = fitted(votes, draws=60).fits[0]
-    for a, below in enumerate(below_chance(one)):
-        means = [np.mean([one.confusion_sakv[s, a, k, k] for k in range(n_labels)]) for s in range(60)]
-        assert below == np.mean(np.array(means) < 1 / n_labels)
-    np.testing.assert_array_equal(below_chance(one), describe_annotators(one).below_chance_a)
-
-
-def test_youden_of_two_labels_is_the_usual_one():
-    confusion_akv = np.array([[[0.9, 0.1], [0.3, 0.7]], [[0.2, 0.8], [0.9, 0.1]]])
-    np.testing.assert_allclose(youden(confusion_akv), [0.9 + 0.7 - 1, 0.2 + 0.1 - 1])
-    np.testing.assert_allclose(youden(np.full((3, 3), 1 / 3)), 0.0, atol=1e-15)
-    np.testing.assert_allclose(youden(np.eye(3)), 1.0)
 
 
 def test_an_adversary_is_named_and_nobody_else():

@@ -1,6 +1,6 @@
 """How each annotator votes: sensitivity, specificity, Youden index, and the role they play.
 
-Takes a `QuestionFit`, gives an `AnnotatorFigures`. Roles need draws: they are given where the posterior is sure.
+Takes a `QuestionFit`, returns `AnnotatorFigures`. Roles need draws: they are given where the posterior is sure.
 """
 
 from __future__ import annotations
@@ -12,14 +12,9 @@ from numpy.typing import NDArray
 
 from moral_entropy.audit.intervals import central_interval
 from moral_entropy.consensus.result import QuestionFit
+from moral_entropy.consensus.youden import FEW_VOTES, surely_below_chance, youden
 from moral_entropy.outliers.disagreement import disagreement, disagreement_with_others
 from moral_entropy.votes.table import Floats
-
-FEW_VOTES = 10
-"""Annotators with fewer votes get no role but "few votes"."""
-
-SURE = 0.99
-"""Posterior probability from which an annotator is called below chance."""
 
 NEAR_CHANCE = 0.2
 """Youden index below which an annotator whose interval holds 0 is called near chance."""
@@ -32,7 +27,7 @@ ANNOTATORS_AT_ONCE = 1_024
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """One figure an annotator, at the mode and over the draws; bounds NaN without draws. Axis: **a** annotator."""
+    """One figure per annotator, at the mode and over the draws; bounds NaN without draws. Axis: **a** annotator."""
 
     value_a: Floats
     low_a: Floats
@@ -50,14 +45,14 @@ class AnnotatorFigures:
     sensitivity, specificity
         Of two labels; of more, the mean of the diagonal, and nothing (NaN).
     youden
-        Sensitivity + specificity - 1; of more than two labels the mean of the diagonal less 1/K.
+        The Youden index, see `moral_entropy.consensus.youden`: 0 at chance, 1 without error, for any number of labels.
     below_chance_a
         Posterior probability that the Youden index is below 0; NaN without draws.
     lean
         How much oftener than the team the annotator would say yes on items half of which deserve it; NaN of more
         than two labels.
     role_a
-        "few votes", "below chance", "near chance", "over-flagger", "under-flagger", or nothing.
+        "few votes", "below chance", "likely below chance", "near chance", "over-flagger", "under-flagger", or nothing.
     """
 
     disagreement_a: Floats
@@ -71,7 +66,7 @@ class AnnotatorFigures:
 
 
 def describe_annotators(fit: QuestionFit, *, interval: float = 0.9, anonymous: bool = False) -> AnnotatorFigures:
-    """Give every annotator's figures and role.
+    """Compute every annotator's figures and role.
 
     Parameters
     ----------
@@ -102,46 +97,45 @@ def describe_annotators(fit: QuestionFit, *, interval: float = 0.9, anonymous: b
         for f, draws_sa in enumerate(draws_fsa):
             low_fa[f, chunk], high_fa[f, chunk] = central_interval(np.ascontiguousarray(draws_sa.T), interval)
         below_a[chunk] = (draws_fsa[2] < 0).mean(axis=0)
-    sensitivity, specificity, youden, lean = (Figure(*rows) for rows in zip(value_fa, low_fa, high_fa, strict=True))
+    sensitivity, specificity, index, lean = (Figure(*rows) for rows in zip(value_fa, low_fa, high_fa, strict=True))
     return AnnotatorFigures(
         disagreement_a=disagreement(ballot),
         disagreement_others_a=disagreement_with_others(ballot, anonymous=anonymous),
         sensitivity=sensitivity,
         specificity=specificity,
-        youden=youden,
+        youden=index,
         below_chance_a=below_a,
         lean=lean,
-        role_a=_roles(np.asarray(ballot.votes_a), youden, below_a, lean),
+        role_a=_roles(np.asarray(ballot.votes_a), index, below_a, lean),
     )
 
 
 def _figures(confusion_sakv: Floats, positive: int, weight_a: Floats, team_s: Floats | None = None) -> Floats:
-    """Give sensitivity, specificity, Youden index and lean, by draw and annotator: `figure_fsa`."""
-    n_labels = confusion_sakv.shape[-1]
-    diagonal_sak = np.diagonal(confusion_sakv, axis1=-2, axis2=-1)
-    if n_labels > 2:
-        mean_sa = diagonal_sak.mean(axis=-1)
-        none_sa = np.full_like(mean_sa, np.nan)
-        return np.stack([mean_sa, none_sa, mean_sa - 1.0 / n_labels, none_sa])
+    """Return sensitivity, specificity, Youden index and lean, by draw and annotator: `figure_fsa`."""
+    youden_sa, diagonal_sak = youden(confusion_sakv), np.diagonal(confusion_sakv, axis1=-2, axis2=-1)
+    if confusion_sakv.shape[-1] > 2:
+        none_sa = np.full_like(youden_sa, np.nan)
+        return np.stack([diagonal_sak.mean(axis=-1), none_sa, youden_sa, none_sa])
     sensitivity_sa, specificity_sa = diagonal_sak[..., positive], diagonal_sak[..., 1 - positive]
     yes_sa = (sensitivity_sa + 1.0 - specificity_sa) / 2.0
     if team_s is None:
         team_s = yes_sa @ weight_a
-    return np.stack([sensitivity_sa, specificity_sa, sensitivity_sa + specificity_sa - 1.0, yes_sa - team_s[:, None]])
+    return np.stack([sensitivity_sa, specificity_sa, youden_sa, yes_sa - team_s[:, None]])
 
 
 def _team_yes(confusion_sakv: Floats, positive: int, weight_a: Floats) -> Floats:
-    """Give how often the team says yes on items half of which deserve it, by draw; annotators by votes given."""
+    """Compute how often the team says yes on items half of which deserve it, by draw; annotators by votes given."""
     yes_s: Floats = (confusion_sakv[..., positive].mean(axis=-1) * weight_a).sum(axis=-1)
     return yes_s
 
 
-def _roles(votes_a: NDArray[np.int64], youden: Figure, below_a: Floats, lean: Figure) -> NDArray[np.str_]:
+def _roles(votes_a: NDArray[np.int64], index: Figure, below_a: Floats, lean: Figure) -> NDArray[np.str_]:
     # Comparisons with NaN are false: without draws nobody has a role but those with few votes.
     roles = {
         "few votes": votes_a < FEW_VOTES,
-        "below chance": below_a >= SURE,
-        "near chance": (youden.low_a <= 0) & (youden.value_a < NEAR_CHANCE),
+        "below chance": surely_below_chance(below_a, votes_a),
+        "likely below chance": index.high_a < 0,
+        "near chance": (index.low_a <= 0) & (index.value_a < NEAR_CHANCE),
         "over-flagger": (lean.low_a > 0) & (lean.value_a >= LEAN),
         "under-flagger": (lean.high_a < 0) & (lean.value_a <= -LEAN),
     }

@@ -15,7 +15,7 @@ from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.modes import CLOSE
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.consensus.warn import NOTICEABLE
-from moral_entropy.outliers.annotators import FEW_VOTES, SURE
+from moral_entropy.consensus.youden import SURE, below_chance, surely_below_chance, youden
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.validate.behind import Behind, BehindFit
 from moral_entropy.validate.finding import Finding, Level
@@ -24,7 +24,6 @@ from moral_entropy.validate.overruled import Overruled
 from moral_entropy.validate.teams import WORTH, Switch, Team, candidate_teams, cheapest_switches, is_mode
 from moral_entropy.validate.thin import thin_findings
 from moral_entropy.validate.words import annotator_name, finding_of, level_of, listed
-from moral_entropy.votes.table import Floats
 
 SIDE = "identifiability"
 
@@ -42,8 +41,6 @@ MOST_TEAMS = 4
 
 NAMED = 20
 """Annotators with a finding of their own at most, those surest below chance."""
-
-ANNOTATORS_AT_ONCE = 1_024
 
 
 def examine_identifiability(
@@ -100,36 +97,9 @@ def _examine(consensus: Consensus, behind: Behind, groups: Groups, teams: Sequen
     yield from thin_findings(consensus, fit, expected.votes_akv - log_posterior.pseudo_akv)
 
 
-def youden(confusion_akv: Floats) -> Floats:
-    """Give the Youden index, generalised: (K · mean of the diagonal - 1) / (K - 1), 0 at chance and 1 at best.
-
-    Of two labels that is sensitivity + specificity - 1.
-
-    Examples
-    --------
-    >>> float(youden(np.array([[0.9, 0.1], [0.4, 0.6]])).round(6))
-    0.5
-    """
-    n_labels = confusion_akv.shape[-1]
-    trace_a: Floats = confusion_akv[..., 0, 0].copy()
-    for k in range(1, n_labels):
-        trace_a += confusion_akv[..., k, k]
-    youden_a: Floats = (trace_a - 1.0) / (n_labels - 1.0)
-    return youden_a
-
-
-def below_chance(fit: QuestionFit) -> Floats:
-    """Give every annotator's posterior probability of a Youden index below 0; NaN without draws: `below_a`."""
-    below_a = np.full(fit.ballot.n_annotators, np.nan)
-    for start in range(0, fit.ballot.n_annotators if fit.n_draws else 0, ANNOTATORS_AT_ONCE):
-        some = slice(start, start + ANNOTATORS_AT_ONCE)
-        below_a[some] = (youden(fit.confusion_sakv[:, some]) < 0).mean(axis=0)
-    return below_a
-
-
 def _below_chance(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
     below_a, votes_a = below_chance(fit), fit.ballot.votes_a
-    sure_a = np.flatnonzero((below_a >= SURE) & (votes_a >= FEW_VOTES))
+    sure_a = np.flatnonzero(surely_below_chance(below_a, votes_a))
     sure_a = sure_a[np.lexsort((sure_a, -votes_a[sure_a], -below_a[sure_a]))]
     names = [annotator_name(consensus, fit, a) for a in sure_a.tolist()]
     share = float(votes_a[sure_a].sum() / max(votes_a.sum(), 1))

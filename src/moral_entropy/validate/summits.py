@@ -19,6 +19,7 @@ from moral_entropy.consensus.coordinates import pack, unpack
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import APART, LEVEL, NEAR, ROUGH, ROUGH_NEWTON
 from moral_entropy.consensus.starts import paper_start, starts
+from moral_entropy.consensus.youden import youden
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.validate.links import find_groups, shared_items
 from moral_entropy.validate.teams import candidate_teams
@@ -38,7 +39,7 @@ MOST_PAIRS = 6
 """Pairs of labels that are switched, for everybody and for each team, as a start."""
 
 INFORMED = 0.05
-"""Youden index, or its like for more labels, from which an annotator tells labels apart at all."""
+"""Youden index from which an annotator tells labels apart at all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,11 +167,11 @@ def _described(log_posterior: LogPosterior, summits: list[Parameters], names: li
     weight_r = _weights(log_posterior)
     top = log_posterior.expect(summits[0]).log_posterior
     top_rk = log_posterior.posterior_rk(summits[0])
-    skill_a = skill(summits[0])
+    youden_a = youden(summits[0].confusion_akv)
     found = []
     for at, starts_there in zip(summits, names, strict=True):
         there_rk = log_posterior.posterior_rk(at)
-        here_a, there_a = skill_a, skill(at)
+        here_a, there_a = youden_a, youden(at.confusion_akv)
         told = (np.abs(here_a) > INFORMED) & (np.abs(there_a) > INFORMED)
         found.append(
             FoundMode(
@@ -183,19 +184,6 @@ def _described(log_posterior: LogPosterior, summits: list[Parameters], names: li
             )
         )
     return [found[0], *sorted(found[1:], key=lambda mode: mode.distance)]
-
-
-def skill(at: Parameters) -> Floats:
-    """Give each annotator's Youden index; of more than two labels its like: 0 at chance, 1 without error.
-
-    Examples
-    --------
-    >>> skill(paper_start(1, 2)).round(3)
-    array([0.6])
-    """
-    n_labels = len(at.log_prevalence_k)
-    right_a = np.trace(at.confusion_akv, axis1=1, axis2=2)
-    return np.asarray((right_a - 1.0) / (n_labels - 1.0))
 
 
 def _traded(one_rk: Floats, other_rk: Floats, weight_r: Floats) -> tuple[tuple[int, int], ...]:
