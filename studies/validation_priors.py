@@ -249,7 +249,7 @@ def run(twins: Sequence[str], *, members: int, simulations: int, scale: float = 
                 begun = time.perf_counter()
                 ensembles += ensemble_lines(twin, consensus, members)
                 seconds += time.perf_counter() - begun
-        grid = prior_grid(votes, cross_of(votes))
+        grid = prior_grid(consensus, cross_of(votes))
         grids.append(grid.select(pl.lit(twin).alias("twin"), pl.all()))
         ranges += range_lines(twin, grid, truth)
         if twin == THIN:

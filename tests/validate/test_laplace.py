@@ -17,7 +17,7 @@ from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
-from moral_entropy.validate.density import bounded, ground_of, mode_of
+from moral_entropy.validate.density import ground_of, mode_of
 from moral_entropy.validate.finding import findings_frame
 from moral_entropy.validate.laplace import COORDINATES, compare, examine_nuts
 from moral_entropy.validate.nuts import sample
@@ -134,8 +134,9 @@ def test_anonymous_votes_and_several_labels():
 @pytest.mark.parametrize("draws", [0, 50])
 def test_whether_a_fit_is_bounded_is_read_from_its_options(draws):
     votes = simulate_votes(n_items=150, n_annotators=6, votes_per_item=5, seed=2).votes
-    assert bounded(quiet_fit(votes, draws=draws, constrain="better-than-chance").fits[0])
-    assert not bounded(quiet_fit(votes, draws=draws).fits[0])
+    constrained = quiet_fit(votes, draws=draws, constrain="better-than-chance").fits[0]
+    assert ground_of(constrained).simplex.better_than_chance
+    assert not ground_of(quiet_fit(votes, draws=draws).fits[0]).simplex.better_than_chance
 
 
 def test_a_bounded_fit_is_not_sampled_and_says_so():

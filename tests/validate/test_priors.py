@@ -33,7 +33,7 @@ def plenty():
 
 @pytest.fixture(scope="module")
 def star(plenty):
-    return prior_grid(plenty.votes, star_of(plenty), draws=100)
+    return prior_grid(plenty, star_of(plenty), draws=100)
 
 
 def value(grid, prior, figure, subject):
@@ -90,7 +90,7 @@ def test_three_labels_have_no_prior_of_two_and_rates_of_each():
     votes = simulate_votes(n_items=150, n_annotators=6, votes_per_item=4, n_labels=3).votes
     names = {choice.prevalence for choice in cross_of(votes)}
     assert names == {"flat", "500,500"}
-    grid = prior_grid(votes, cross_of(votes)[:2], draws=30)
+    grid = prior_grid(quiet_fit(votes, draws=0), cross_of(votes)[:2], draws=30)
     assert set(grid.filter(figure="fpr")["subject"]) == {f"{rule} · {k}" for rule in ("any", "majority") for k in "012"}
     assert set(grid.filter(figure="prevalence")["subject"]) == {"0", "1", "2"}
     shares = grid.filter(figure="prevalence").group_by("prior").agg(pl.col("value").sum())
@@ -108,7 +108,7 @@ def test_a_prior_without_pseudo_votes_for_errors_can_be_fitted_to_thin_votes():
     # Rows of 4/1 let modes lie on the edge of the simplex; the grid needs their fit all the same.
     votes = me.read_votes(twin("emfd", scale=0.03))
     choices = [choice for choice in cross_of(votes) if choice.name == "flat · 4/1 · none"]
-    grid = prior_grid(votes, choices, draws=20)
+    grid = prior_grid(quiet_fit(votes, draws=0), choices, draws=20)
     shares = grid.filter(figure="prevalence")["value"]
     assert len(shares) == 5
     assert shares.is_between(0, 1).all()

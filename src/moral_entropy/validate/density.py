@@ -32,7 +32,8 @@ def ground_of(fit: QuestionFit, threads: int | None = None) -> Ground:
     patterns, beta_akv = fit.patterns, fit.beta_akv
     if fit.pooling == "full":
         patterns, beta_akv = pool_fully(patterns), beta_akv[:1]
-    log_ratio = LogPosterior(patterns, fit.alpha_k, np.ascontiguousarray(beta_akv), threads)
+    chance = fit.options.better_than_chance
+    log_ratio = LogPosterior(patterns, fit.alpha_k, np.ascontiguousarray(beta_akv), threads, better_than_chance=chance)
     if fit.common is not None:
         return Ground(log_ratio, log_ratio)
     return Ground(replace(log_ratio, pseudo_k=fit.alpha_k - 1.0, pseudo_akv=log_ratio.pseudo_akv - 1.0), log_ratio)
@@ -42,11 +43,6 @@ def mode_of(fit: QuestionFit) -> Parameters:
     """Give the mode of a fit, one matrix where it was fitted for all."""
     confusion_akv = fit.confusion_akv[:1] if fit.pooling == "full" else fit.confusion_akv
     return Parameters(np.log(fit.prevalence_k), np.log(confusion_akv))
-
-
-def bounded(fit: QuestionFit) -> bool:
-    """Whether its annotators were kept at chance or above, so that its density ends there."""
-    return fit.options.better_than_chance
 
 
 def log_posterior_of(fit: QuestionFit) -> LogPosterior:

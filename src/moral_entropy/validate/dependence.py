@@ -7,6 +7,7 @@ agreement counts twice and p is too sure.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from scipy.stats import norm
@@ -77,7 +78,8 @@ def examine_dependence(
 def _examine(consensus: Consensus, fit: QuestionFit, least_items: float) -> Iterator[Finding]:
     at = Parameters(np.log(fit.prevalence_k), np.log(fit.confusion_akv))
     anonymous = consensus.votes.anonymous
-    residuals = residuals_of(log_posterior_of(fit), at, anonymous=anonymous)
+    density = replace(log_posterior_of(fit), better_than_chance=fit.options.better_than_chance)
+    residuals = residuals_of(density, at, anonymous=anonymous)
     # One matrix for all absorbs next to nothing of any pair.
     fitted = fit.pooling != "full"
     together = pool_pairs(residuals, fitted=fitted)

@@ -19,7 +19,7 @@ from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.consensus.temper import tempered
 from moral_entropy.consensus.warn import NOTICEABLE
 from moral_entropy.progress import Advance, ignore
-from moral_entropy.validate.density import bounded, ground_of, mode_of
+from moral_entropy.validate.density import ground_of, mode_of
 from moral_entropy.validate.finding import Finding
 from moral_entropy.validate.summits import PROBE, REPORTED, FoundMode, find_modes
 from moral_entropy.validate.words import annotator_name, finding_of, level_of, listed
@@ -137,7 +137,7 @@ def ensemble_of(fit: QuestionFit, *, members: int = 20, seed: int = 0, advance: 
     fit, members, seed, advance
         As in `examine_ensemble`.
     """
-    log_posterior, at = replace(ground_of(fit).simplex, better_than_chance=bounded(fit)), mode_of(fit)
+    log_posterior, at = ground_of(fit).simplex, mode_of(fit)
     modes = find_modes(log_posterior, at, seeds=members, seed=seed, advance=lambda done: advance(done / 3))
     spreads = [_spread(fit, "starts", _at_modes(log_posterior, modes))]
     enough = log_posterior.patterns.n_annotators >= FEWEST_ANNOTATORS

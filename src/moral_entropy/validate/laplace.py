@@ -17,12 +17,12 @@ from moral_entropy.consensus import laplace
 from moral_entropy.consensus.drawing import draw
 from moral_entropy.consensus.draws import summarise
 from moral_entropy.consensus.model import Parameters
-from moral_entropy.consensus.options import COORDINATES, FitOptions
+from moral_entropy.consensus.options import COORDINATES
 from moral_entropy.consensus.result import Consensus, DrawSummary, QuestionFit
 from moral_entropy.consensus.temper import tempered
 from moral_entropy.entropy.parts import EVERYWHERE
 from moral_entropy.progress import Advance, ignore
-from moral_entropy.validate.density import bounded, ground_of, mode_of
+from moral_entropy.validate.density import ground_of, mode_of
 from moral_entropy.validate.finding import Finding, Level
 from moral_entropy.validate.mixing import ENOUGH, MIXED
 from moral_entropy.validate.nuts import CHAINS, DRAWS, TUNE, Samples, row_values, sample
@@ -111,7 +111,7 @@ def compare(
     interval
         Mass of the intervals whose coverage is counted.
     """
-    settings = FitOptions(draws=draws, seed=seed, coordinates=coordinates)
+    settings = replace(fit.options, draws=draws, seed=seed, coordinates=coordinates)
     _, gaussian, _ = draw(ground_of(fit), mode_of(fit), fit.ballot, settings)
     one = _summary(fit, samples, gaussian, interval)
     other = _summary(fit, samples, samples.drawn, interval)
@@ -260,7 +260,7 @@ def _examine(
 
 
 def _skipped(fit: QuestionFit) -> str:
-    if bounded(fit):
+    if fit.options.better_than_chance:
         return "not sampled: its annotators were kept at chance or above, where the density ends abruptly."
     n_parameters = ground_of(fit).log_ratio.n_parameters
     if n_parameters > laplace.DENSE:

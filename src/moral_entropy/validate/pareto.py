@@ -17,7 +17,7 @@ from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.errors import FitError
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.validate.behind import Behind, BehindFit
-from moral_entropy.validate.density import bounded, ground_of
+from moral_entropy.validate.density import ground_of
 from moral_entropy.validate.finding import Finding, Level
 from moral_entropy.validate.words import finding_of
 from moral_entropy.votes.table import Floats
@@ -223,7 +223,7 @@ def _skipped(behind: Behind, draws: int) -> str:
         return "no draws, so nothing to reweight."
     if draws < FEWEST:
         return f"Pareto-k left out: {draws} draws have too few large ratios to fit a tail to; {FEWEST} are needed."
-    if bounded(fit) or fit.common is not None:
+    if fit.options.better_than_chance or fit.common is not None:
         return "its draws are more than a Gaussian's, so Pareto-k is not computed."
     if behind.n_votes * draws > MOST_VOTES:
         return f"Pareto-k left out: {behind.n_votes:,} votes × {draws} draws is too much for a cheap check."

@@ -7,7 +7,8 @@ entropies and each rule's error rates, and findings on how far they range.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +16,12 @@ import numpy as np
 from scipy.special import logit
 
 from moral_entropy.audit.table import audit_rules
-from moral_entropy.consensus.fit import fit
-from moral_entropy.consensus.options import POOLING
+from moral_entropy.consensus.fit import refit
+from moral_entropy.consensus.options import POOLING, FitOptions
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.entropy.parts import EVERYWHERE, decompose_entropy
-from moral_entropy.errors import MoralEntropyWarning
+from moral_entropy.errors import FitError, MoralEntropyWarning
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.validate.finding import Finding
 from moral_entropy.validate.words import finding_of, level_of
@@ -83,16 +84,23 @@ def star_of(consensus: Consensus) -> list[PriorChoice]:
     >>> len(star_of(consensus)), star_of(consensus)[3].name
     (11, 'reported · 1/1 · none')
     """
-    own = consensus.priors
-    pooling = consensus.fits[0].pooling if consensus.fits else "none"
+    own, pooling = consensus.priors, consensus.options.pooling
     own_rows = f"{own.diagonal:g}/{own.off_diagonal:g}"
     alphas = _alphas(consensus.votes).items()
     changed = [
         *(PriorChoice(name, own_rows, pooling, _with(own, alpha=alpha)) for name, alpha in alphas),
         *(PriorChoice(REPORTED, f"{d:g}/{o:g}", pooling, _with(own, rows=(d, o))) for d, o in ROWS),
-        *(PriorChoice(REPORTED, own_rows, other, own) for other in POOLING if other != pooling),
+        *(PriorChoice(REPORTED, own_rows, other, own) for other in _other_poolings(consensus.options)),
     ]
     return changed
+
+
+def _other_poolings(options: FitOptions) -> Iterator[str]:
+    """Name the poolings that go with the other options of a fit, its own left out."""
+    for pooling in POOLING:
+        if pooling != options.pooling:
+            with suppress(FitError):
+                yield replace(options, pooling=pooling).pooling
 
 
 def cross_of(votes: Votes) -> list[PriorChoice]:
@@ -120,7 +128,7 @@ def _with(
 
 
 def prior_grid(
-    votes: Votes,
+    consensus: Consensus,
     choices: Sequence[PriorChoice],
     *,
     rules: Sequence[str] = RULES,
@@ -128,12 +136,12 @@ def prior_grid(
     seed: int = 0,
     advance: Advance = ignore,
 ) -> pl.DataFrame:
-    """Fit the votes under every prior: a row a prior, question and figure.
+    """Fit again under every prior, all other options as they were: one row per prior, question and figure.
 
     Parameters
     ----------
-    votes
-        What was voted.
+    consensus
+        The fit whose votes and options are used.
     choices
         The priors.
     rules
@@ -157,8 +165,8 @@ def prior_grid(
         with warnings.catch_warnings():
             # Thin data and other modes were said of the reported fit already.
             warnings.simplefilter("ignore", MoralEntropyWarning)
-            refit = fit(votes, priors=choice.priors, pooling=choice.pooling, draws=draws, seed=seed)
-        frames.append(figures_of(refit, choice, rules=rules, seed=seed))
+            other = refit(consensus, priors=choice.priors, pooling=choice.pooling, draws=draws, seed=seed)
+        frames.append(figures_of(other, choice, rules=rules, seed=seed))
         advance((n + 1) / len(choices))
     return pl.concat(frames)
 
@@ -251,7 +259,7 @@ def examine_priors(
     >>> [finding.level for finding in found if finding.figure == "range_prevalence"]
     ['info']
     """
-    grid = prior_grid(consensus.votes, star_of(consensus), rules=rules, draws=draws, seed=seed, advance=advance)
+    grid = prior_grid(consensus, star_of(consensus), rules=rules, draws=draws, seed=seed, advance=advance)
     return grid_findings(consensus, grid)
 
 

@@ -11,7 +11,7 @@ on the scores of prevalence and confusion (a Lagrange multiplier test).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -222,6 +222,6 @@ def residuals_of(log_posterior: LogPosterior, at: Parameters, *, anonymous: bool
         Whether all votes share one annotator.
     """
     some = evenly(log_posterior.patterns, MOST_PAIRS_OF_VOTES)
-    small = LogPosterior(some, log_posterior.pseudo_k, log_posterior.pseudo_akv, log_posterior.threads)
+    small = replace(log_posterior, patterns=some)
     seen = float(some.weight_r.sum()) / max(float(log_posterior.patterns.weight_r.sum()), 1e-300)
     return Residuals(small, at, pair_votes(some, anonymous=anonymous), seen)
