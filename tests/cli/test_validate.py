@@ -98,3 +98,17 @@ def test_partial_pooling_leaves_its_common_rows_in_the_manifest(run, folder):
 
 def test_the_sides_are_those_the_help_and_the_docs_name():
     assert set(CHEAP) < set(SIDES)
+
+
+def test_the_prevalence_is_one_number_wherever_it_is_shown(run, folder):
+    code, out, _ = run("audit", "votes.csv", "-o", "run", "--draws", 100)
+    assert code == 0
+    run("validate", "run", "--sides", "priors", "--quiet")
+    found = read_table("run", "validation")
+    for fit in json.loads((folder / "run" / "manifest.json").read_text())["questions"]:
+        shown = f"{fit['prevalence'][fit['positive']]:.1%}"
+        [line] = [line for line in out.splitlines() if line.startswith(f"{fit['question']} ")]
+        assert f" {shown} " in line
+        own = found.filter(question=fit["question"])
+        assert f"from {shown} to" in own.filter(figure="prior_share")["text"].item()
+        assert f"reported {shown}" in own.filter(figure="range_prevalence")["text"].item()

@@ -268,14 +268,14 @@ def fit_lines_of(consensus: Consensus, sums: Sequence[Floats]) -> list[FitLine]:
         _, weight, *totals = sum_df.sum(axis=0).tolist()
         entropy, aleatoric, epistemic, uncertain = (total / weight for total in totals)
         ballot = fit.ballot
-        label = ballot.positive if ballot.n_labels == 2 else int(np.argmax(fit.prevalence_k))
+        label = ballot.positive if ballot.n_labels == 2 else int(np.argmax(fit.share_k))
         lines.append(
             FitLine(
                 question=ballot.question,
                 part=ballot.part,
                 n_items=weight,
                 label=ballot.labels[label],
-                prevalence=float(fit.prevalence_k[label]),
+                prevalence=float(fit.share_k[label]),
                 entropy=entropy,
                 aleatoric=aleatoric,
                 epistemic=epistemic,

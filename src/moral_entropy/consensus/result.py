@@ -163,6 +163,14 @@ class QuestionFit:
         """How annotators were pooled: "none", "partial" or "full"."""
         return self.options.pooling
 
+    @cached_property
+    def share_k(self) -> Floats:
+        """Share of each label among the items: the mean over the draws, the mode's where there are none.
+
+        The one estimate of the prevalence that tables, findings and the screen show; `prevalence_k` is the mode's.
+        """
+        return np.asarray(self.prevalence_sk.mean(axis=0)) if self.n_draws else self.prevalence_k
+
     @property
     def n_draws(self) -> int:
         """How many posterior draws there are."""

@@ -99,7 +99,7 @@ def _fit_facts(fit: QuestionFit) -> dict[str, Any]:
         "items_without_votes": int((ballot.votes_i == 0).sum()),
         "annotators": ballot.n_annotators,
         "votes": ballot.n_votes,
-        "prevalence": dict(zip(ballot.labels, fit.prevalence_k.tolist(), strict=True)),
+        "prevalence": dict(zip(ballot.labels, fit.share_k.tolist(), strict=True)),
         **asdict(fit.climb),
         "curvature": asdict(fit.curvature),
         "exponent": asdict(fit.exponent),

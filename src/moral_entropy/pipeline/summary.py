@@ -21,7 +21,7 @@ class FitLine:
     n_items
         Items, pre-counted ones as often as they count.
     label, prevalence
-        The positive label of two, the commonest of more; and its prevalence at the mode.
+        The positive label of two, the commonest of more; and its share of the items, see `QuestionFit.share_k`.
     entropy, aleatoric, epistemic
         Means over items, in nats; the last two are NaN without draws.
     uncertain
@@ -53,14 +53,14 @@ def fit_lines(consensus: Consensus, parts: EntropyParts) -> list[FitLine]:
 
 def _fit_line(fit: QuestionFit, parts: EntropyParts, rows: slice) -> FitLine:
     ballot, weight_i = fit.ballot, fit.ballot.count_i
-    label = ballot.positive if ballot.n_labels == 2 else int(fit.prevalence_k.argmax())
+    label = ballot.positive if ballot.n_labels == 2 else int(fit.share_k.argmax())
     half = np.log(ballot.n_labels) / 2
     return FitLine(
         question=ballot.question,
         part=ballot.part,
         n_items=float(weight_i.sum()),
         label=ballot.labels[label],
-        prevalence=float(fit.prevalence_k[label]),
+        prevalence=float(fit.share_k[label]),
         entropy=float(np.average(parts.total_i[rows], weights=weight_i)),
         aleatoric=float(np.average(parts.aleatoric_i[rows], weights=weight_i)),
         epistemic=float(np.average(parts.epistemic_i[rows], weights=weight_i)),

@@ -204,7 +204,7 @@ def _fit_rows(one: QuestionFit, interval: float) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = []
     for k in [ballot.positive] if ballot.n_labels == 2 else range(ballot.n_labels):
         low, high = np.quantile(one.prevalence_sk[:, k], [tail, 1.0 - tail]).tolist()
-        rows.append((*named, "prevalence", ballot.labels[k], float(one.prevalence_sk[:, k].mean()), low, high))
+        rows.append((*named, "prevalence", ballot.labels[k], float(one.share_k[k]), low, high))
     for name, value_i in zip(ENTROPIES, (parts.total_i, parts.aleatoric_i, parts.epistemic_i), strict=True):
         rows.append((*named, name, "", float(np.average(value_i, weights=ballot.count_i)), None, None))
     return rows
@@ -300,7 +300,7 @@ def _range_text(one: QuestionFit, some: pl.DataFrame, label: str) -> tuple[bool,
     by_rows = by_rows if len(by_rows) else some
     ends = by_rows.sort("value").select("prior", "value").rows()
     (least, low), (most, high) = ends[0], ends[-1]
-    reported = float(one.prevalence_sk[:, one.ballot.labels.index(label)].mean()) if one.n_draws else float("nan")
+    reported = float(one.share_k[one.ballot.labels.index(label)])
     text = (
         f"under {len(by_rows)} other priors of the annotators the prevalence of {label!r} is between "
         f"{low:.1%} ({least}) and {high:.1%} ({most}); reported {reported:.1%}"
