@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from moral_entropy.cluster.exchange import choose_edges, cut_rows, exchange, in_order, range_of
 from moral_entropy.cluster.files import Table, load_slice, open_table
 from moral_entropy.errors import UsageError, VotesError
-from moral_entropy.votes.columns import Found
+from moral_entropy.votes.columns import ColumnRoles
 from moral_entropy.votes.options import Options
 
-TABLE = Table("votes", (), (), Found({"item": "item"}, ()), ("item", "row"))
+TABLE = Table("votes", (), (), ColumnRoles({"item": "item"}, ()), ("item", "row"))
 
 ids = st.one_of(st.integers(-50, 50), st.none())
 words = st.one_of(st.text("abé ", min_size=1, max_size=3), st.none())

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from moral_entropy.errors import UsageError, VotesError
-from moral_entropy.votes.columns import Found, find_columns, missing_column
+from moral_entropy.votes.columns import ColumnRoles, find_columns, missing_column
 from moral_entropy.votes.files import is_stream
 from moral_entropy.votes.options import Options
 from moral_entropy.votes.source import one_line
@@ -55,7 +55,7 @@ class Table:
     name: str
     paths: tuple[str, ...]
     slices: tuple[Slice, ...]
-    found: Found
+    found: ColumnRoles
     columns: tuple[str, ...]
 
     @property
@@ -144,7 +144,7 @@ def _columns_and_rows(paths: Sequence[str]) -> tuple[list[str], list[int]]:
     return names, rows
 
 
-def _roles(names: Sequence[str], options: Options, name: str) -> Found:
+def _roles(names: Sequence[str], options: Options, name: str) -> ColumnRoles:
     found = find_columns(names, options, name)
     if not (found.get("annotator") or found.get("label") or options.multilabel or options.questions or options.counts):
         msg = (
@@ -160,13 +160,13 @@ def _roles(names: Sequence[str], options: Options, name: str) -> Found:
     return found
 
 
-def _wanted(names: Sequence[str], found: Found, options: Options) -> tuple[str, ...]:
+def _wanted(names: Sequence[str], found: ColumnRoles, options: Options) -> tuple[str, ...]:
     asked = [*found.column.values(), *options.questions, *options.counts, *options.keep]
     if isinstance(options.of, str):
         asked.append(options.of)
     for name in asked:
         if name not in names:
-            msg = f"the votes have no column {name!r}. Found: {', '.join(names)}."
+            msg = f"the votes have no column {name!r}. ColumnRoles: {', '.join(names)}."
             raise VotesError(msg)
     return tuple(dict.fromkeys(asked))
 

@@ -15,12 +15,11 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.cluster.crew import Crew
-from moral_entropy.votes.columns import Found
-from moral_entropy.votes.known import Known, gold_columns, read_known
-from moral_entropy.votes.labels import Tally
-from moral_entropy.votes.marks import Rows
+from moral_entropy.votes.columns import ColumnRoles
+from moral_entropy.votes.items import ItemLabels, gold_columns, read_item_labels
 from moral_entropy.votes.options import Options
-from moral_entropy.votes.source import from_polars, open_source
+from moral_entropy.votes.question_votes import Rows
+from moral_entropy.votes.source import ReadingLog, from_polars, open_source
 from moral_entropy.votes.table import UNKNOWN, Ints, Reading, Votes
 from moral_entropy.votes.values import code_ids
 
@@ -51,8 +50,8 @@ class Met:
 
 
 def join_gold(
-    crew: Crew, parts: Sequence[Future[Any]], template: Votes, found: Found, options: Options
-) -> tuple[list[Future[Any]], Tally]:
+    crew: Crew, parts: Sequence[Future[Any]], template: Votes, found: ColumnRoles, options: Options
+) -> tuple[list[Future[Any]], ReadingLog]:
     """Give every part its items' gold labels; and the remarks on the file.
 
     Parameters
@@ -66,7 +65,7 @@ def join_gold(
     options
         What the user asked for, among it the file.
     """
-    tally, sent = Tally(), crew.send(_ids(found, options))
+    tally, sent = ReadingLog(), crew.send(_ids(found, options))
     met_p: list[Met] = crew.fetch_all(crew.each(met_of_part, parts, sent))
     known = _read(met_p, template, found, options, tally)
     gold_m = [_gold(known, met_p, template, question, tally) for question in template.questions]
@@ -82,7 +81,7 @@ def join_gold(
     return joined, tally
 
 
-def _ids(found: Found, options: Options) -> pl.Series:
+def _ids(found: ColumnRoles, options: Options) -> pl.Series:
     source = open_source(options.gold_file)
     item, *_ = gold_columns(source, found, options)
     return code_ids(source.column(item), textual=source.textual).values
@@ -100,18 +99,18 @@ def met_of_part(votes: Votes, ids: pl.Series) -> Met:
     return Met(items.gather(at_m), items.first(), row_bn, item_bn)
 
 
-def _read(met_p: Sequence[Met], template: Votes, found: Found, options: Options, tally: Tally) -> Known:
+def _read(met_p: Sequence[Met], template: Votes, found: ColumnRoles, options: Options, tally: ReadingLog) -> ItemLabels:
     """Read the file as if its items that occur were all the items there are."""
     items = pl.concat([met.items for met in met_p])
     if not len(items):
         # All are strangers, which is an error; it names the item that the votes begin with.
         items = pl.Series([next(met.first for met in met_p if met.first is not None)], dtype=items.dtype)
     nowhere = from_polars(pl.DataFrame(), template.reading.source)
-    known = read_known("gold", nowhere, found, Rows(items, NO_ROWS), options, template.questions, tally)
-    return cast("Known", known)
+    known = read_item_labels("gold", nowhere, found, Rows(items, NO_ROWS), options, template.questions, tally)
+    return cast("ItemLabels", known)
 
 
-def _gold(known: Known, met_p: Sequence[Met], template: Votes, question: str, tally: Tally) -> Ints:
+def _gold(known: ItemLabels, met_p: Sequence[Met], template: Votes, question: str, tally: ReadingLog) -> Ints:
     """Give the label on a question of every item that was met: `gold_m`."""
     asked = [b for b, ballot in enumerate(template.ballots) if ballot.question == question]
     first_p = np.cumsum([0, *(len(met.items) for met in met_p)])
@@ -119,7 +118,7 @@ def _gold(known: Known, met_p: Sequence[Met], template: Votes, question: str, ta
         np.concatenate([first + met.item_bn[b] for met, first in zip(met_p, first_p, strict=False) for b in asked])
     )
     gold_m = np.full(first_p[-1], UNKNOWN, dtype=np.int16)
-    gold_m[item_n] = known.on(replace(template.ballots[asked[0]], item_i=item_n.astype(np.int32)), tally)
+    gold_m[item_n] = known.of_ballot(replace(template.ballots[asked[0]], item_i=item_n.astype(np.int32)), tally)
     return gold_m
 
 
@@ -133,7 +132,7 @@ def with_gold(votes: Votes, row_bn: Sequence[Ints], gold_bn: Sequence[Ints]) -> 
     return replace(votes, ballots=tuple(ballots))
 
 
-def remarked(reading: Reading, path: str | Path, tally: Tally) -> Reading:
+def remarked(reading: Reading, path: str | Path, tally: ReadingLog) -> Reading:
     """Add the file, and the remarks on it, to what was read."""
     dropped = dict(reading.dropped)
     for reason, n in tally.dropped.items():

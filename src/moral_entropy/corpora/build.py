@@ -15,8 +15,8 @@ from moral_entropy.corpora.facts import Published, published
 from moral_entropy.corpora.items import name_items, settle_repeats, tidy_domains
 from moral_entropy.corpora.twins import CorpusFacts, corpus_facts
 from moral_entropy.errors import UsageError, VotesError
-from moral_entropy.votes.labels import Tally
 from moral_entropy.votes.options import OnRepeat
+from moral_entropy.votes.source import ReadingLog
 
 if TYPE_CHECKING:
     import polars as pl
@@ -114,18 +114,18 @@ def read_corpus(
     listed = [paths] if isinstance(paths, (str, Path)) else list(paths)
     on_repeat = on_repeat or known.on_repeat
     _check(name, listed, on_repeat, emfd_votes, themes, theme_map)
-    tally = Tally()
+    log = ReadingLog()
     frame = _read_files(name, listed, themes, theme_map)
-    annotations = _answers(frame, name, known, facts, tally, ignore_unknown)
-    annotations = name_items(tidy_domains(annotations, _domains(facts)), name, tally, by_domain=by_domain)
+    annotations = _answers(frame, name, known, facts, log, ignore_unknown)
+    annotations = name_items(tidy_domains(annotations, _domains(facts)), name, log, by_domain=by_domain)
     if emfd_votes == "assigned":
         annotations = _only_assigned(annotations, facts.foundations)
     also = facts.foundations if emfd_votes == "assigned" else ()
-    annotations = settle_repeats(annotations, on_repeat, tally, also=also)
+    annotations = settle_repeats(annotations, on_repeat, log, also=also)
     votes = _long_table(annotations, facts.foundations)
     if emfd_votes == "assigned":
-        tally.note("every vote is a yes, so nothing can be fitted to these votes alone (see docs/corpora.md).")
-    return Corpus(name, votes, frame.height, annotations, by_domain, dict(tally.dropped), tuple(tally.notes))
+        log.note("every vote is a yes, so nothing can be fitted to these votes alone (see docs/corpora.md).")
+    return Corpus(name, votes, frame.height, annotations, by_domain, dict(log.dropped), tuple(log.notes))
 
 
 def write_corpus(corpus: Corpus, path: str | Path) -> int:
@@ -192,7 +192,7 @@ def _read_files(
 
 
 def _answers(
-    frame: pl.DataFrame, name: str, known: Published, facts: CorpusFacts, tally: Tally, ignore_unknown: bool
+    frame: pl.DataFrame, name: str, known: Published, facts: CorpusFacts, log: ReadingLog, ignore_unknown: bool
 ) -> pl.DataFrame:
     """Leave out what is no annotation, and read the labels of the others."""
     import polars as pl
@@ -204,13 +204,11 @@ def _answers(
     }
     for reason, is_missing in missing.items():
         kept = frame.filter(~is_missing)
-        tally.drop(reason, frame.height - kept.height)
+        log.drop(reason, frame.height - kept.height)
         frame = kept
-    frame = map_cells(
-        frame, facts.foundations, known.foundation_of(), tally, corpus=name, ignore_unknown=ignore_unknown
-    )
+    frame = map_cells(frame, facts.foundations, known.foundation_of(), log, corpus=name, ignore_unknown=ignore_unknown)
     if not frame.height:
-        reasons = ", ".join(f"{reason} {count:,}" for reason, count in tally.dropped.items()) or "no annotation at all"
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in log.dropped.items()) or "no annotation at all"
         msg = f"no annotation is left of {name}: {reasons}. Is it the published file? Expected: {known.files}."
         raise VotesError(msg)
     return frame

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.labels import Tally
+from moral_entropy.votes.source import ReadingLog
 
 if TYPE_CHECKING:
     import polars as pl
@@ -62,7 +62,7 @@ def map_cells(
     frame: pl.DataFrame,
     foundations: Sequence[str],
     foundation_of: Mapping[str, str],
-    tally: Tally,
+    log: ReadingLog,
     *,
     corpus: str,
     ignore_unknown: bool,
@@ -77,7 +77,7 @@ def map_cells(
         Names of the columns to add.
     foundation_of
         As in `read_cell`.
-    tally
+    log
         Where counts and remarks go.
     corpus
         Name of the corpus, for errors.
@@ -93,7 +93,7 @@ def map_cells(
         raise VotesError(_unknown_labels(culprits, frame.height, unknown, foundation_of, corpus))
     if culprits.height:
         counted = f"{culprits.height:,} annotations name a label that {corpus} does not have, such as"
-        tally.note(f"{counted} {unknown[culprits['cell'][0]]!r}; it is passed over.")
+        log.note(f"{counted} {unknown[culprits['cell'][0]]!r}; it is passed over.")
     answers = pl.DataFrame(
         {
             "cell": list(read),
@@ -109,9 +109,9 @@ def map_cells(
     )
     frame = frame.join(answers, on="cell", how="left", maintain_order="left")
     if both := int(frame["both"].sum()):
-        tally.note(f"{both:,} annotations name a foundation and none at once; the foundation counts.")
+        log.note(f"{both:,} annotations name a foundation and none at once; the foundation counts.")
     # A cell of commas alone says nothing, as does one with unknown labels only.
-    tally.drop("no known label", int((~frame["says"]).sum()))
+    log.drop("no known label", int((~frame["says"]).sum()))
     return frame.filter("says").drop("both", "says", "cell")
 
 

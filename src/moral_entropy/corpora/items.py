@@ -10,8 +10,8 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.labels import Tally
 from moral_entropy.votes.options import OnRepeat
+from moral_entropy.votes.source import ReadingLog
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,7 +35,7 @@ def text_id(corpus: str, text: str) -> str:
     return f"{corpus}-{blake2b(text.encode(), digest_size=8).hexdigest()}"
 
 
-def name_items(frame: pl.DataFrame, corpus: str, tally: Tally, *, by_domain: bool) -> pl.DataFrame:
+def name_items(frame: pl.DataFrame, corpus: str, log: ReadingLog, *, by_domain: bool) -> pl.DataFrame:
     """Add the item of every annotation, and give each item one domain.
 
     Parameters
@@ -44,7 +44,7 @@ def name_items(frame: pl.DataFrame, corpus: str, tally: Tally, *, by_domain: boo
         Annotations with a text or a source_id each.
     corpus
         "mftc", "mfrc" or "emfd".
-    tally
+    log
         Where remarks go.
     by_domain
         Whether a text that occurs in two domains is two items.
@@ -60,7 +60,7 @@ def name_items(frame: pl.DataFrame, corpus: str, tally: Tally, *, by_domain: boo
         return frame.with_columns(pl.coalesce(apart, "item").alias("item"))
     n_domains = frame.group_by("item").agg(pl.col("domain").drop_nulls().n_unique())["domain"]
     if several := int((n_domains > 1).sum()):
-        tally.note(f"{several:,} texts occur in several domains; the first by name is taken (or use --by-domain).")
+        log.note(f"{several:,} texts occur in several domains; the first by name is taken (or use --by-domain).")
     return frame.with_columns(pl.col("domain").min().over("item"))
 
 
@@ -90,7 +90,9 @@ def tidy_domains(frame: pl.DataFrame, known: Sequence[str]) -> pl.DataFrame:
     return frame.with_columns(pl.col("domain").replace(change))
 
 
-def settle_repeats(frame: pl.DataFrame, on_repeat: OnRepeat, tally: Tally, *, also: Sequence[str] = ()) -> pl.DataFrame:
+def settle_repeats(
+    frame: pl.DataFrame, on_repeat: OnRepeat, log: ReadingLog, *, also: Sequence[str] = ()
+) -> pl.DataFrame:
     """Deal with annotators who labelled a text more than once.
 
     Parameters
@@ -99,7 +101,7 @@ def settle_repeats(frame: pl.DataFrame, on_repeat: OnRepeat, tally: Tally, *, al
         Annotations with their items, in the order of the files.
     on_repeat
         "error", keep the "first" or the "last", or "count" each.
-    tally
+    log
         Where counts and remarks go.
     also
         Columns that must agree too, for two annotations to be a repeat.
@@ -118,7 +120,7 @@ def settle_repeats(frame: pl.DataFrame, on_repeat: OnRepeat, tally: Tally, *, al
         )
         raise VotesError(msg)
     if on_repeat == "count":
-        tally.note(f"{again.height:,} repeats are kept as votes of their own; audit them with --on-repeat count.")
+        log.note(f"{again.height:,} repeats are kept as votes of their own; audit them with --on-repeat count.")
         return frame
-    tally.drop(f"repeats, the {on_repeat} kept", again.height)
+    log.drop(f"repeats, the {on_repeat} kept", again.height)
     return frame.unique(key, keep=on_repeat, maintain_order=True)

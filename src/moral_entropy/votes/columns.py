@@ -1,7 +1,7 @@
-"""Columns: which column plays which role.
+"""Which column plays which role (item, annotator, label, ...), and how the rows are laid out.
 
-Takes the names of the columns and what the user named; the rest is guessed from the names people commonly
-use. Never looks into a cell.
+Roles that the user did not name are guessed from the names that people commonly use. Cells are looked at only to tell
+which columns of a wide table are annotators.
 """
 
 from __future__ import annotations
@@ -9,10 +9,16 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
-from moral_entropy.errors import VotesError
+from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.votes.options import Options
+from moral_entropy.votes.source import ReadingLog, Source
+from moral_entropy.votes.values import code_labels
+
+FEW_LABELS = 20
+"""A column with more distinct cells than this is not guessed to be an annotator."""
 
 COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
     "item": (
@@ -35,50 +41,56 @@ COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
     "gold": ("gold", "goldlabel", "goldstandard", "truth", "groundtruth", "truelabel", "expert", "expertlabel"),
     "count": ("count", "counts", "n", "freq", "frequency", "weight"),
 }  # fmt: skip
-"""Names seen in the wild, spelt small and without blanks, likeliest first."""
+"""Names that people use, in lower case and without blanks, the likeliest first."""
 
 
 @dataclass(frozen=True)
-class Found:
-    """Which column plays which role.
+class ColumnRoles:
+    """Which column plays which role, and how the rows are laid out.
 
     Parameters
     ----------
     column
         Column of each role that has one.
     guessed
-        The roles nobody named.
+        The roles that were guessed, not named by the user.
+    layout
+        One row per vote ("long"), per item with one column per annotator ("wide"), or per item with counts ("counts").
+    annotators
+        The columns that are annotators, in the wide layout.
     """
 
     column: Mapping[str, str]
     guessed: tuple[str, ...]
+    layout: Literal["long", "wide", "counts"] = "long"
+    annotators: tuple[str, ...] = ()
 
     def get(self, role: str) -> str | None:
-        """Give the column of a role, if it has one."""
+        """Return the column of a role, if it has one."""
         return self.column.get(role)
 
-    def without(self, *roles: str) -> Found:
-        """Forget some roles."""
-        column = {role: name for role, name in self.column.items() if role not in roles}
-        return Found(column, tuple(role for role in self.guessed if role not in roles))
+    def without(self, role: str) -> ColumnRoles:
+        """Return these roles without one of them."""
+        column = {name: self.column[name] for name in self.column if name != role}
+        return replace(self, column=column, guessed=tuple(name for name in self.guessed if name != role))
 
 
-def find_columns(names: Sequence[str], options: Options, source: str) -> Found:
-    """Find the column of every role: as named, else by its name.
+def find_columns(names: Sequence[str], options: Options, source: str) -> ColumnRoles:
+    """Find the column of every role: the one the user named, else one with a common name.
 
     Parameters
     ----------
     names
         Columns of the source.
     options
-        What the user named; an empty name means that nothing plays this role.
+        What the user named; an empty name means that no column plays this role.
     source
         Name of the source, for errors.
 
     Examples
     --------
-    >>> found = find_columns(["Text ID", "worker", "rating"], Options(), "votes.csv")
-    >>> found.column
+    >>> roles = find_columns(["Text ID", "worker", "rating"], Options(), "votes.csv")
+    >>> roles.column
     {'item': 'Text ID', 'annotator': 'worker', 'label': 'rating'}
     """
     column: dict[str, str] = {}
@@ -96,7 +108,7 @@ def find_columns(names: Sequence[str], options: Options, source: str) -> Found:
             column[role] = name
             guessed.append(role)
     in_order = {role: column[role] for role in (*COMMON_NAMES, "published") if role in column}
-    return Found(in_order, tuple(guessed))
+    return ColumnRoles(in_order, tuple(guessed))
 
 
 def named_column(asked: str, names: Sequence[str], source: str, role: str) -> str:
@@ -111,7 +123,7 @@ def named_column(asked: str, names: Sequence[str], source: str, role: str) -> st
 
 
 def guess_column(role: str, names: Iterable[str]) -> str | None:
-    """Guess the column of a role: the likeliest common name that occurs."""
+    """Return the column with the likeliest common name for a role, if any has one."""
     spelt: dict[str, str] = {}
     for name in names:
         spelt.setdefault(re.sub(r"[\s_.\-]", "", name).casefold(), name)
@@ -119,7 +131,7 @@ def guess_column(role: str, names: Iterable[str]) -> str | None:
 
 
 def missing_column(role: str, names: Sequence[str], source: str, *, also: str = "") -> VotesError:
-    """Word the error for a role that no column plays."""
+    """Return the error for a role that no column plays."""
     msg = (
         f"{source} has no column that looks like the {role}. Found: {shown(names)}. "
         f"{naming(role, 'COLUMN')}{also} If its first line is a vote already, add a header."
@@ -128,7 +140,7 @@ def missing_column(role: str, names: Sequence[str], source: str, *, also: str = 
 
 
 def naming(role: str, column: str) -> str:
-    """Say how a column is named, in Python and on the command line."""
+    """Return a sentence that says how to name a column, in Python and on the command line."""
     if role == "keep":
         return f"Name it with keep=[{column!r}] (CLI: --fit-by {column})."
     if role in ("questions", "counts"):
@@ -137,7 +149,7 @@ def naming(role: str, column: str) -> str:
 
 
 def shown(names: Sequence[str], most: int = 12) -> str:
-    """List names, the first dozen of them.
+    """Join the first dozen of some names with commas.
 
     Examples
     --------
@@ -150,7 +162,7 @@ def shown(names: Sequence[str], most: int = 12) -> str:
 
 
 def _guessable(options: Options) -> list[str]:
-    """Roles to guess: none the user switched off, nor one that the kind of data has no use for."""
+    """Return the roles to guess: neither those the user switched off, nor those the layout has no use for."""
     idle = {role for role in COMMON_NAMES if options.asked(role) == ""}
     if options.anonymous or options.layout == "wide":
         idle.add("annotator")
@@ -163,3 +175,79 @@ def _guessable(options: Options) -> list[str]:
     if options.multilabel:
         idle.add("question")
     return [role for role in COMMON_NAMES if role not in idle]
+
+
+def choose_layout(source: Source, roles: ColumnRoles, options: Options, log: ReadingLog) -> ColumnRoles:
+    """Choose how the rows are laid out, and keep the roles that this layout uses.
+
+    Parameters
+    ----------
+    source, roles, options
+        The table, which column plays which role, and what the user asked for.
+    log
+        Where notes go.
+    """
+    roles = _texts_as_items(roles, log)
+    if options.counts or options.of is not None:
+        if roles.get("item") is None:
+            raise missing_column(role="item", names=source.columns, source=source.name)
+        return replace(roles.without("count"), layout="counts")
+    if _looks_wide(roles, options) and (annotators := _annotator_columns(source, roles, options, log)):
+        return replace(roles, layout="wide", annotators=tuple(annotators))
+    _check_long(source, roles, options)
+    return roles if options.anonymous else roles.without("count")
+
+
+def _texts_as_items(roles: ColumnRoles, log: ReadingLog) -> ColumnRoles:
+    if roles.get("item") or not (text := roles.get("text")) or roles.get("count"):
+        return roles
+    log.note(f"no item column: items are told apart by their text ({text!r}).")
+    return ColumnRoles({"item": text, **roles.column}, ("item", *roles.guessed))
+
+
+def _looks_wide(roles: ColumnRoles, options: Options) -> bool:
+    if options.layout != "auto":
+        return options.layout == "wide"
+    return not (roles.get("annotator") or roles.get("label") or options.multilabel or options.questions)
+
+
+def _annotator_columns(source: Source, roles: ColumnRoles, options: Options, log: ReadingLog) -> list[str]:
+    """Return the columns that hold votes: all without a role or, if the layout is guessed, those that look like it."""
+    left = [name for name in source.columns if name not in {*roles.column.values(), *options.keep}]
+    annotators = left if options.layout == "wide" else _look_like_annotators(source, left)
+    if len(annotators) < (1 if options.layout == "wide" else 2):
+        return []
+    if options.layout == "auto":
+        log.note(f"no annotator and no label column: each of {len(annotators)} columns is read as an annotator.")
+    if others := [name for name in left if name not in annotators]:
+        log.note(f"columns not taken for annotators: {shown(others)}.")
+    return annotators
+
+
+def _look_like_annotators(source: Source, names: Sequence[str]) -> list[str]:
+    """Return the columns with few distinct cells, at least half of which occur in another such column."""
+    cells: dict[str, set[str]] = {}
+    for name in names:
+        if source.column(name).n_unique() <= FEW_LABELS:
+            cells[name] = set(code_labels(source.column(name)).values.to_list())
+
+    def shares(name: str) -> bool:
+        others = set().union(*(cells[other] for other in cells if other != name))
+        return bool(cells[name]) and 2 * len(cells[name] & others) >= len(cells[name])
+
+    return [name for name in cells if shares(name)]
+
+
+def _check_long(source: Source, roles: ColumnRoles, options: Options) -> None:
+    needed = {"item": True, "annotator": not options.anonymous, "label": not options.questions}
+    for role in needed:
+        if needed[role] and roles.get(role) is None:
+            raise missing_column(role, source.columns, source.name, also=_OTHER_WAYS if role == "annotator" else "")
+    if options.count and not options.anonymous:
+        msg = (
+            "a long table has one vote a row. count= is for the wide layout, or goes with anonymous=True (--anonymous)."
+        )
+        raise UsageError(msg)
+
+
+_OTHER_WAYS = ' Votes without annotators: anonymous=True (CLI: --anonymous). A column an annotator: layout="wide".'

@@ -1,68 +1,47 @@
-"""Labels: merged, dropped, matched, and which of them is the positive one.
+"""Labels: cells that name several, a map that merges some and leaves out others, which one is positive.
 
-Works on the distinct labels of a column; never on single votes.
+Works on the distinct cells of a column, never on single votes.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.columns import shown
 from moral_entropy.votes.files import is_stream
 from moral_entropy.votes.options import Options
-from moral_entropy.votes.values import Coded, canonical_label, count_codes, recode, sort_labels
+from moral_entropy.votes.source import ReadingLog
+from moral_entropy.votes.table import UNKNOWN, Ints
+from moral_entropy.votes.values import Coded, canonical_label, count_codes, distinct_cells, recode, sort_labels
+
+if TYPE_CHECKING:
+    import polars as pl
 
 POSITIVE_NAMES = ("1", "true", "yes", "positive", "y", "t")
+NO_YES = ("0", "1")
 MOST_LABELS = 1_000
+LIST_SEPARATOR = "\x1f"
+
+LabelMap = Mapping[str, str | None]
+"""What each label is renamed to; None for one that is left out."""
 
 
-@dataclass
-class Tally:
-    """What was left out and remarked on while reading.
-
-    Parameters
-    ----------
-    dropped
-        Rows or votes left out, by reason.
-    notes
-        Remarks for the user.
-    """
-
-    dropped: dict[str, int] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-
-    def drop(self, reason: str, n: int) -> None:
-        """Count what was left out, if anything was."""
-        if n:
-            self.dropped[reason] = self.dropped.get(reason, 0) + int(n)
-
-    def note(self, sentence: str) -> None:
-        """Remark on something, once."""
-        if sentence not in self.notes:
-            self.notes.append(sentence)
-
-
-@dataclass(frozen=True)
-class LabelMap:
-    """Which labels are merged into others, and which are left out (`None`)."""
-
-    target: Mapping[str, str | None] = field(default_factory=dict)
-
-    def __call__(self, label: str) -> str | None:
-        """Give what a label becomes; an exact match comes before one that ignores case."""
-        if label in self.target:
-            return self.target[label]
-        folded = {name.casefold(): target for name, target in self.target.items()}
-        return folded.get(label.casefold(), label)
+def rename_label(label: str, label_map: LabelMap) -> str | None:
+    """Return what a label becomes, None if it is left out; an exact match goes before one that ignores case."""
+    if label in label_map:
+        return label_map[label]
+    folded = {name.casefold(): target for name, target in label_map.items()}
+    return folded.get(label.casefold(), label)
 
 
 def load_label_map(labels: str | Path | Mapping[str, Any] | None) -> LabelMap:
-    """Read a map of labels: a TOML file, or a mapping of the same shape.
+    """Read a label map: a TOML file, or a mapping of the same shape.
 
     Parameters
     ----------
@@ -71,12 +50,12 @@ def load_label_map(labels: str | Path | Mapping[str, Any] | None) -> LabelMap:
 
     Examples
     --------
-    >>> change = load_label_map({"harm": "care", "drop": ["nm"]})
-    >>> change("Harm"), change("nm"), change("loyalty")
-    ('care', None, 'loyalty')
+    >>> label_map = load_label_map({"harm": "care", "drop": ["nm"]})
+    >>> [rename_label(label, label_map) for label in ("Harm", "nm", "loyalty")]
+    ['care', None, 'loyalty']
     """
     if labels is None:
-        return LabelMap()
+        return {}
     where = "the label map" if isinstance(labels, Mapping) else Path(labels).name
     entries = labels if isinstance(labels, Mapping) else _read_toml(Path(labels))
     target: dict[str, str | None] = {}
@@ -91,39 +70,108 @@ def load_label_map(labels: str | Path | Mapping[str, Any] | None) -> LabelMap:
                 f'or {name} = "" to leave it out.'
             )
             raise VotesError(msg)
-    return LabelMap(target)
+    return target
 
 
-def map_labels(coded: Coded, change: LabelMap, tally: Tally) -> Coded:
-    """Merge and leave out labels of a coded column, and count how many votes that touched."""
+def map_labels(coded: Coded, label_map: LabelMap, log: ReadingLog) -> Coded:
+    """Merge and leave out labels of a coded column, and log how many votes that changed."""
     import polars as pl
 
-    if not change.target:
+    if not label_map:
         return coded
     old = coded.values.to_list()
-    new = [change(label) for label in old]
+    new = [rename_label(label, label_map) for label in old]
     n_k = count_codes(coded.code_r, len(old))
     gone = sum(int(n) for n, label in zip(n_k, new, strict=True) if label is None)
     moved = sum(int(n) for n, was, label in zip(n_k, old, new, strict=True) if label not in (None, was))
-    tally.drop("label left out by the label map", gone)
-    note_map(change, old, moved, tally)
+    log.drop("label left out by the label map", gone)
+    _note_map(label_map, old, moved, log)
     order = {label: k for k, label in enumerate(sort_labels(label for label in new if label is not None))}
-    places = [-1 if label is None else order[label] for label in new]
+    places = [UNKNOWN if label is None else order[label] for label in new]
     return Coded(pl.Series(list(order), dtype=pl.String), recode(coded.code_r, places))
 
 
-def note_map(change: LabelMap, labels: Iterable[str], moved: int, tally: Tally) -> None:
-    """Remark on how many votes the map renamed, and on entries that met no label."""
+def _note_map(label_map: LabelMap, labels: Iterable[str], moved: int, log: ReadingLog) -> None:
     if moved:
-        tally.note(f"the label map renamed {moved:,} votes.")
+        log.note(f"the label map renamed {moved:,} votes.")
     seen = {label.casefold() for label in labels}
-    idle = [name for name in change.target if name.casefold() not in seen]
+    idle = [name for name in label_map if name.casefold() not in seen]
     if idle:
-        tally.note(f"{len(idle)} entries of the label map match no label: {shown(idle, 5)}.")
+        log.note(f"{len(idle)} entries of the label map match no label: {shown(idle, 5)}.")
+
+
+def code_label_sets(column: pl.Series, separator: str, label_map: LabelMap, log: ReadingLog) -> Coded:
+    """Code a column whose cells name several labels; the distinct values are sorted lists of labels.
+
+    Parameters
+    ----------
+    column
+        Texts such as `care,harm`, or lists of labels. An empty text is no vote; an empty list names nothing.
+    separator
+        What stands between two labels.
+    label_map
+        Merges and leaves out labels; a cell from which all are left out is an empty list, and still a vote.
+    log
+        Where notes go.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> cells = code_label_sets(pl.Series(["care, harm", "", "care"]), ",", {}, ReadingLog())
+    >>> cells.values.to_list(), cells.code_r.tolist()
+    ([['care'], ['care', 'harm']], [1, -1, 0])
+    """
+    import polars as pl
+
+    lists = isinstance(column.dtype, pl.List)
+    if lists:
+        column = column.cast(pl.List(pl.String)).list.join(LIST_SEPARATOR)
+    found, code_r = distinct_cells(column.cast(pl.String))
+    cells = [_split_cell(cell, LIST_SEPARATOR if lists else separator) for cell in found.to_list()]
+    check_few(len({label for cell in cells for label in cell}), column.name, len(column))
+    _note_mapped_sets(cells, count_codes(code_r, len(found)), label_map, log)
+    mapped = [_map_cell(cell, label_map) if cell or lists else None for cell in cells]
+    order = {cell: k for k, cell in enumerate(sorted({cell for cell in mapped if cell is not None}))}
+    places = [UNKNOWN if cell is None else order[cell] for cell in mapped]
+    return Coded(pl.Series([list(cell) for cell in order], dtype=pl.List(pl.String)), recode(code_r, places))
+
+
+def labels_in_sets(cells: Coded) -> list[str]:
+    """Return all labels that some cell of `code_label_sets` names, sorted."""
+    return sort_labels(cells.values.explode().drop_nulls().to_list())
+
+
+def sets_with(label: str, cells: Coded) -> Ints:
+    """Return for each distinct cell of `code_label_sets` whether (1) or not (0) it names a label."""
+    return np.array([label in cell for cell in cells.values.to_list()], dtype=np.int16)
+
+
+def _split_cell(cell: str, separator: str) -> tuple[str, ...]:
+    if canonical_label(cell) is None:
+        return ()
+    names = [canonical_label(name) for name in cell.split(separator)]
+    return tuple(dict.fromkeys(name for name in names if name is not None))
+
+
+def _map_cell(cell: tuple[str, ...], label_map: LabelMap) -> tuple[str, ...]:
+    return tuple(sorted({label for name in cell if (label := rename_label(name, label_map)) is not None}))
+
+
+def _note_mapped_sets(cells: list[tuple[str, ...]], n_c: Ints, label_map: LabelMap, log: ReadingLog) -> None:
+    if not label_map:
+        return
+    moved = gone = 0
+    for cell, n in zip(cells, n_c, strict=True):
+        new = [rename_label(name, label_map) for name in cell]
+        gone += int(n) * new.count(None)
+        moved += int(n) * sum(label not in (name, None) for name, label in zip(cell, new, strict=True))
+    _note_map(label_map, {name for cell in cells for name in cell}, moved, log)
+    if gone:
+        log.note(f"the label map left out {gone:,} mentions of a label; their votes still count as no to the others.")
 
 
 def choose_classes(question: str, found: Sequence[str], n_k: Sequence[int], options: Options) -> tuple[str, ...]:
-    """Give the labels of a question: those that occur, or those the user listed.
+    """Return the labels of a question: those that occur, or those the user listed.
 
     Parameters
     ----------
@@ -157,7 +205,7 @@ def choose_classes(question: str, found: Sequence[str], n_k: Sequence[int], opti
 
 
 def choose_positive(labels: Sequence[str], asked: str | None) -> tuple[int, bool]:
-    """Give the index of the positive label, and whether it was guessed.
+    """Return the index of the positive label, and whether it was guessed.
 
     Examples
     --------
@@ -171,7 +219,7 @@ def choose_positive(labels: Sequence[str], asked: str | None) -> tuple[int, bool
 
 
 def match_label(name: object, labels: Sequence[str]) -> int | None:
-    """Find a label: spelt exactly so, else ignoring case if only one fits."""
+    """Return the index of a label: spelt exactly so, else ignoring case if only one fits."""
     spelt = canonical_label(name)
     if spelt is None:
         return None
@@ -193,7 +241,7 @@ def check_few(n_labels: int, column: str, n_rows: int) -> None:
 
 
 def _numbered(n_classes: int, found: Sequence[str], question: str) -> list[str]:
-    """Give the labels when only their number is known."""
+    """Return the labels when only their number is known."""
     if n_classes < len(found):
         msg = (
             f"classes is {n_classes}, but the votes on {question!r} have {len(found)} labels: {shown(found)}. "

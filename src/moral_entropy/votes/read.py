@@ -6,26 +6,22 @@ The one door through which a user's columns come in; behind it there are only co
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from moral_entropy.progress import Advance, bar, ignore
-from moral_entropy.votes.build import build_ballots
-from moral_entropy.votes.columns import find_columns
-from moral_entropy.votes.counted import read_counted
-from moral_entropy.votes.facts import read_domains, read_extra, read_texts
+from moral_entropy.votes.ballots import build_ballots
+from moral_entropy.votes.columns import ColumnRoles, choose_layout, find_columns
+from moral_entropy.votes.counts import read_counts
 from moral_entropy.votes.files import on_disk
 from moral_entropy.votes.formats.detect import open_export
-from moral_entropy.votes.known import read_known
-from moral_entropy.votes.labels import Tally
-from moral_entropy.votes.layout import Shape, choose_layout
-from moral_entropy.votes.long import read_long
-from moral_entropy.votes.marks import Sheet
+from moral_entropy.votes.items import read_domains, read_extra, read_item_labels, read_texts
+from moral_entropy.votes.layouts import read_long, read_wide
 from moral_entropy.votes.options import Format, Layout, OnRepeat, Options
-from moral_entropy.votes.source import Source, open_source
+from moral_entropy.votes.source import ReadingLog, Source, open_source
 from moral_entropy.votes.table import Reading, Votes
-from moral_entropy.votes.wide import read_wide
 
 
 def read_votes(
@@ -150,19 +146,24 @@ def _open(source: Any, options: Options) -> tuple[Source, Options]:
 
 def read_source(source: Source, options: Options, advance: Advance = ignore) -> Votes:
     """Read votes from an opened table, as `read_votes` does."""
-    tally = Tally(dict(source.dropped), list(source.notes))
+    log = deepcopy(source.log)
     advance(0.1)
-    shape = choose_layout(source, find_columns(source.columns, options, source.name), options, tally)
-    sheet = _read_sheet(source, shape, options, tally)
+    roles = choose_layout(source, find_columns(source.columns, options, source.name), options, log)
+    read_layout = {"long": read_long, "wide": read_wide, "counts": read_counts}[roles.layout]
+    rows, annotators, questions = read_layout(source, roles, options, log)
+    if source.tool and len(questions) > 1 and roles.layout != "wide":
+        # Nobody chose these questions one by one: one on which all agree is no reason to refuse the others.
+        questions = tuple(replace(votes, optional=True) for votes in questions)
     advance(0.5)
-    found, rows = shape.found, sheet.rows
-    asked = [marks.question for marks in sheet.marks]
-    known = {role: read_known(role, source, found, rows, options, asked, tally) for role in ("gold", "published")}
-    domains, domain_i = read_domains(source, found, rows, tally)
-    texts = read_texts(source, found, rows)
-    extra = read_extra(source, options, rows, tally)
+    names = [votes.question for votes in questions]
+    item_labels = {
+        role: read_item_labels(role, source, roles, rows, options, names, log) for role in ("gold", "published")
+    }
+    domains, domain_i = read_domains(source, roles, rows, log)
+    texts = read_texts(source, roles, rows)
+    extra = read_extra(source, options, rows, log)
     advance(0.7)
-    annotators, ballots = build_ballots(sheet, options, known, tally, source.name)
+    annotators, ballots = build_ballots(rows, annotators, questions, item_labels, options, log, source.name)
     return Votes(
         items=rows.items,
         annotators=annotators,
@@ -171,25 +172,14 @@ def read_source(source: Source, options: Options, advance: Advance = ignore) -> 
         domain_i=domain_i,
         texts=texts,
         anonymous=options.anonymous,
-        reading=_reading(source, shape, options, tally),
+        reading=_reading(source, roles, options, log),
         extra=extra,
     )
 
 
-def _read_sheet(source: Source, shape: Shape, options: Options, tally: Tally) -> Sheet:
-    if shape.layout == "wide":
-        return read_wide(source, shape.found, options, tally, shape.voters)
-    read = read_counted if shape.layout == "counted" else read_long
-    sheet = read(source, shape.found, options, tally)
-    if source.tool and len(sheet.marks) > 1:
-        # Nobody chose these questions one by one: one on which all agree is no reason to refuse the others.
-        sheet = replace(sheet, marks=tuple(replace(marks, optional=True) for marks in sheet.marks))
-    return sheet
-
-
-def _reading(source: Source, shape: Shape, options: Options, tally: Tally) -> Reading:
-    columns = dict(shape.found.column)
-    several = {"annotators": shape.voters, "questions": options.questions, "counts": options.counts}
+def _reading(source: Source, roles: ColumnRoles, options: Options, log: ReadingLog) -> Reading:
+    columns = dict(roles.column)
+    several = {"annotators": roles.annotators, "questions": options.questions, "counts": options.counts}
     columns |= {role: ", ".join(names) for role, names in several.items() if names}
     if options.gold_file is not None:
         columns["gold"] = Path(options.gold_file).name
@@ -197,8 +187,8 @@ def _reading(source: Source, shape: Shape, options: Options, tally: Tally) -> Re
         source=source.name,
         sha256=source.sha256,
         columns=columns,
-        guessed=shape.found.guessed,
+        guessed=roles.guessed,
         rows=source.rows,
-        dropped=dict(sorted(tally.dropped.items())),
-        notes=tuple(tally.notes),
+        dropped=dict(sorted(log.dropped.items())),
+        notes=tuple(log.notes),
     )

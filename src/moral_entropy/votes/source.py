@@ -1,11 +1,11 @@
-"""Source: where votes come from, as columns to be fetched one at a time.
+"""The table that votes are read from: a path, several Parquet parts, or any dataframe that narwhals knows → `Source`.
 
-Takes a path, several Parquet parts, or any dataframe narwhals knows; knows nothing of what a column means.
+Columns are fetched one at a time. Knows nothing of what a column means.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,9 +20,35 @@ if TYPE_CHECKING:
 TOO_SHORT = "Votes need an item, an annotator and a label each"
 
 
+@dataclass
+class ReadingLog:
+    """What was left out while reading, and notes for the user.
+
+    Parameters
+    ----------
+    dropped
+        Number of rows or votes left out, by reason.
+    notes
+        One sentence each.
+    """
+
+    dropped: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def drop(self, reason: str, n: int) -> None:
+        """Add to the count of what was left out for a reason."""
+        if n:
+            self.dropped[reason] = self.dropped.get(reason, 0) + int(n)
+
+    def note(self, sentence: str) -> None:
+        """Add a note, unless it is there already."""
+        if sentence not in self.notes:
+            self.notes.append(sentence)
+
+
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A table that hands out its columns.
+    """A table whose columns are fetched one at a time.
 
     Parameters
     ----------
@@ -31,17 +57,17 @@ class Source:
     columns
         Names of its columns.
     rows
-        How many rows it has.
+        Number of rows.
     fetch
-        Gives a column by name.
+        Function that returns a column by name.
     textual
         Whether the file has no types, so that every cell is a text.
     sha256
         Of the file's bytes; empty for a dataframe.
     tool
         The annotation tool that wrote the file, if one did.
-    dropped, notes
-        What was left out, by reason, and remarked on when the file was opened.
+    log
+        What was left out, and notes, from opening the file.
     """
 
     name: str
@@ -51,11 +77,10 @@ class Source:
     textual: bool = False
     sha256: str = ""
     tool: str = ""
-    dropped: Mapping[str, int] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    log: ReadingLog = field(default_factory=ReadingLog, repr=False)
 
     def column(self, name: str) -> pl.Series:
-        """Fetch one column, and say which file is to blame if that fails."""
+        """Fetch one column; an error names the file."""
         import polars as pl
 
         try:
@@ -90,7 +115,7 @@ def open_source(source: Any) -> Source:
 
 
 def from_polars(frame: pl.DataFrame | pl.LazyFrame, name: str, **facts: Any) -> Source:
-    """Wrap a polars frame; a lazy one is read a column at a time."""
+    """Wrap a polars frame; a lazy one is read one column at a time."""
     import polars as pl
 
     if isinstance(frame, pl.DataFrame):
@@ -104,7 +129,7 @@ def from_polars(frame: pl.DataFrame | pl.LazyFrame, name: str, **facts: Any) -> 
 
 
 def one_line(error: Exception) -> str:
-    """Give the first line of an error's message, without its full stop."""
+    """Return the first line of an error's message, without its full stop."""
     lines = str(error).strip().splitlines()
     return lines[0].rstrip(".: ") if lines else type(error).__name__
 

@@ -14,7 +14,7 @@ from moral_entropy.errors import VotesError
 from moral_entropy.votes.formats.collect import Collected, text_of
 from moral_entropy.votes.formats.peek import peek
 from moral_entropy.votes.formats.records import Record, dicts, first_of, mapping, read_records, read_rows, scalars
-from moral_entropy.votes.labels import Tally
+from moral_entropy.votes.source import ReadingLog
 
 if TYPE_CHECKING:
     import polars as pl
@@ -49,21 +49,21 @@ def is_flat(names: Iterable[str]) -> bool:
     return any(name.endswith(USERS) for name in names)
 
 
-def to_table(path: Path, tally: Tally) -> pl.DataFrame:
+def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of an export.
 
     Parameters
     ----------
     path
         A JSON or Parquet file.
-    tally
+    log
         Where counts and remarks go.
     """
     rows = read_rows(path) if peek(path).kind == "parquet" else read_records(path)
-    return table_of(rows, path.name, tally)
+    return table_of(rows, path.name, log)
 
 
-def table_of(rows: Iterable[Record], name: str, tally: Tally) -> pl.DataFrame:
+def table_of(rows: Iterable[Record], name: str, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of records that were read already.
 
     Parameters
@@ -72,10 +72,10 @@ def table_of(rows: Iterable[Record], name: str, tally: Tally) -> pl.DataFrame:
         The records.
     name
         Of the file, for errors.
-    tally
+    log
         Where counts and remarks go.
     """
-    votes = Collected(name, TITLE, tally)
+    votes = Collected(name, TITLE, log)
     for at, row in enumerate(rows, 1):
         item = first_of(row, "id", "external_id", "_server_id")
         item = at if item is None else item
@@ -83,11 +83,11 @@ def table_of(rows: Iterable[Record], name: str, tally: Tally) -> pl.DataFrame:
         votes.item(item, fields | {"text": text_of(_texts(row, fields))})
         for question, user, value, status in _responses(row):
             if status not in ("submitted", ""):
-                tally.drop(f"{status} response", 1)
+                log.drop(f"{status} response", 1)
             elif (label := _label(value)) is None:
-                tally.drop("response that is no label", 1)
+                log.drop("response that is no label", 1)
             else:
-                _remark(status, tally)
+                _remark(status, log)
                 votes.vote(item, user, question, label)
     return votes.table("Only submitted responses are votes. Export records that somebody has submitted.", prose=True)
 
@@ -137,9 +137,9 @@ def _status(status: Any) -> str:
     return "" if status is None else str(status).casefold()
 
 
-def _remark(status: str, tally: Tally) -> None:
+def _remark(status: str, log: ReadingLog) -> None:
     if not status:
-        tally.note(NO_STATUS)
+        log.note(NO_STATUS)
 
 
 def _label(value: Any) -> Any:

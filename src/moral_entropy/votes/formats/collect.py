@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.columns import guess_column
-from moral_entropy.votes.labels import Tally
+from moral_entropy.votes.source import ReadingLog
 from moral_entropy.votes.values import canonical_label, series_of
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ class Collected:
     ----------
     name, tool
         Of the file, and of the tool that wrote it.
-    tally
+    log
         Where counts and remarks go.
     """
 
     name: str
     tool: str
-    tally: Tally
+    log: ReadingLog
     votes: list[tuple[Any, Any, str, Label]] = field(default_factory=list)
     facts: dict[Any, dict[str, Any]] = field(default_factory=dict)
 
@@ -58,7 +58,7 @@ class Collected:
         else:
             chosen = canonical_label(label)
         if chosen is None:
-            self.tally.drop("no label", 1)
+            self.log.drop("no label", 1)
         else:
             self.votes.append((_id(item), _id(annotator), str(question), chosen))
 
@@ -93,7 +93,7 @@ class Collected:
                 if label:
                     plain.append((item, annotator, question, label[0]))
                 else:
-                    self.tally.drop("no choice", 1)
+                    self.log.drop("no choice", 1)
             else:
                 plain.append((item, annotator, question, label))
         return plain
@@ -106,7 +106,7 @@ class Collected:
         if not prose or len(prose) == len(answers):
             return self.votes
         left_out = ", ".join(repr(question) for question in sorted(prose))
-        self.tally.note(f"answers that look like free text are left out: {left_out}.")
+        self.log.note(f"answers that look like free text are left out: {left_out}.")
         return [vote for vote in self.votes if vote[2] not in prose]
 
     def _blanks(self, votes: Sequence[tuple[Any, Any, str, Any]]) -> list[tuple[Any, Any, str, Any]]:
@@ -125,7 +125,7 @@ class Collected:
         ]
 
     def _no_votes(self, hint: str) -> str:
-        reasons = ", ".join(f"{reason} {n:,}" for reason, n in self.tally.dropped.items())
+        reasons = ", ".join(f"{reason} {n:,}" for reason, n in self.log.dropped.items())
         left_out = f" Left out: {reasons}." if reasons else ""
         return f"{self.name}, read as an export of {self.tool}, has no votes.{left_out} {hint}"
 

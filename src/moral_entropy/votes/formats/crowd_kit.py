@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.columns import shown
 from moral_entropy.votes.formats.peek import peek
-from moral_entropy.votes.labels import Tally
-from moral_entropy.votes.source import open_source
+from moral_entropy.votes.source import ReadingLog, open_source
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,14 +25,14 @@ def detect(path: Path) -> bool:
     return set(COLUMNS) <= set(peek(path).names)
 
 
-def to_table(path: Path, tally: Tally) -> pl.DataFrame | pl.LazyFrame:
+def to_table(path: Path, log: ReadingLog) -> pl.DataFrame | pl.LazyFrame:
     """Read the table; a Parquet file a column at a time.
 
     Parameters
     ----------
     path
         A CSV, TSV or Parquet file.
-    tally
+    log
         Where counts and remarks go; there are none.
     """
     import polars as pl

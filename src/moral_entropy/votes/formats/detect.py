@@ -27,9 +27,8 @@ from moral_entropy.votes.formats import (
 from moral_entropy.votes.formats.collect import ROLES
 from moral_entropy.votes.formats.peek import peek
 from moral_entropy.votes.formats.spread import spread_choices
-from moral_entropy.votes.labels import Tally
 from moral_entropy.votes.options import Options
-from moral_entropy.votes.source import Source, from_polars
+from moral_entropy.votes.source import ReadingLog, Source, from_polars
 
 if TYPE_CHECKING:
     import polars as pl
@@ -82,16 +81,15 @@ def open_export(source: Any, options: Options) -> tuple[Source, Options] | None:
         return None
     if not path.is_dir():
         head_of(path)
-    tally = Tally()
-    tally.note(f"format: {name} ({'detected' if options.format == 'auto' else 'named'}).")
-    frame = FORMATS[name].to_table(path, tally)
+    log = ReadingLog()
+    log.note(f"format: {name} ({'detected' if options.format == 'auto' else 'named'}).")
+    frame = FORMATS[name].to_table(path, log)
     ours = tuple(frame.collect_schema().names()[: len(ROLES)]) == ROLES
     if ours:
         _check_annotators(frame, path.name, options)
-        frame, options = spread_choices(frame, options, tally)
+        frame, options = spread_choices(frame, options, log)
     opened = from_polars(
-        frame, path.name, textual=ours or peek(path).kind == "text", sha256=_digest(path, name), tool=name,
-        dropped=dict(tally.dropped), notes=tuple(tally.notes),
+        frame, path.name, textual=ours or peek(path).kind == "text", sha256=_digest(path, name), tool=name, log=log
     )  # fmt: skip
     return opened, options
 

@@ -17,7 +17,7 @@ from moral_entropy.votes.files import UTF8_BOM, check_utf8
 from moral_entropy.votes.formats.collect import Collected
 from moral_entropy.votes.formats.peek import peek
 from moral_entropy.votes.formats.records import Record, first_of, mapping, parse_records, scalars
-from moral_entropy.votes.labels import Tally
+from moral_entropy.votes.source import ReadingLog
 
 if TYPE_CHECKING:
     import polars as pl
@@ -43,20 +43,20 @@ def detect(path: Path) -> bool:
     return seen.kind == "json" and lists and {"id"} < keys <= OWN_KEYS and bool(keys & {"text", "data", "filename"})
 
 
-def to_table(path: Path, tally: Tally) -> pl.DataFrame:
+def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of an export.
 
     Parameters
     ----------
     path
         The zip file.
-    tally
+    log
         Where counts and remarks go.
     """
     if (kind := peek(path).kind) != "zip":
         msg = f"{path.name} is not a zip file, as doccano's exports with annotators are."
         raise VotesError(_merged(path.name) if kind == "json" else msg)
-    votes = Collected(path.name, TITLE, tally)
+    votes = Collected(path.name, TITLE, log)
     for user, record in _records(path):
         item = first_of(record, "id", "text", "data", "filename")
         facts = scalars({name: value for name, value in record.items() if name not in OWN_KEYS})
@@ -64,7 +64,7 @@ def to_table(path: Path, tally: Tally) -> pl.DataFrame:
         if labels := _labels(record, f"{user} in {path.name}"):
             votes.vote(item, user, QUESTION, labels)
         else:
-            tally.drop("example the user did not label", 1)
+            log.drop("example the user did not label", 1)
     return votes.table("Nobody labelled an example.")
 
 

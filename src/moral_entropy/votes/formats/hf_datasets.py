@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.formats import argilla
 from moral_entropy.votes.formats.records import mapping, read_json
-from moral_entropy.votes.labels import Tally
-from moral_entropy.votes.source import one_line
+from moral_entropy.votes.source import ReadingLog, one_line
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,14 +32,14 @@ def detect(path: Path) -> bool:
     return (path / SPLITS).is_file() or _is_saved(path) or bool(_parquet_files(path))
 
 
-def to_table(path: Path, tally: Tally) -> pl.DataFrame | pl.LazyFrame:
+def to_table(path: Path, log: ReadingLog) -> pl.DataFrame | pl.LazyFrame:
     """Read the table in a folder.
 
     Parameters
     ----------
     path
         The folder.
-    tally
+    log
         Where counts and remarks go.
     """
     import polars as pl
@@ -53,7 +52,7 @@ def to_table(path: Path, tally: Tally) -> pl.DataFrame | pl.LazyFrame:
         msg = f"{path.name} cannot be read as a dataset: {one_line(error)}. Save it anew."
         raise VotesError(msg) from error
     if argilla.is_flat(columns):
-        return argilla.table_of(frame.lazy().collect().to_dicts(), path.name, tally)
+        return argilla.table_of(frame.lazy().collect().to_dicts(), path.name, log)
     return frame
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from moral_entropy.votes.formats.collect import Collected, text_of
 from moral_entropy.votes.formats.peek import peek
 from moral_entropy.votes.formats.records import Record, dicts, first_of, mapping, read_records, scalars
-from moral_entropy.votes.labels import Tally
+from moral_entropy.votes.source import ReadingLog
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,26 +30,26 @@ def detect(path: Path) -> bool:
     return seen.kind == "json" and (by_somebody or (("annotations",) in seen.lists and seen.has("data")))
 
 
-def to_table(path: Path, tally: Tally) -> pl.DataFrame:
+def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of an export.
 
     Parameters
     ----------
     path
         The JSON file.
-    tally
+    log
         Where counts and remarks go.
     """
-    votes = Collected(path.name, TITLE, tally)
+    votes = Collected(path.name, TITLE, log)
     for at, task in enumerate(read_records(path), 1):
         item = task.get("id", at)
         fields = scalars(mapping(task.get("data")))
         votes.item(item, fields | {"text": text_of(fields)})
         for annotation in dicts(task.get("annotations")):
             if annotation.get("was_cancelled"):
-                tally.drop("skipped annotation", 1)
+                log.drop("skipped annotation", 1)
                 continue
-            for question, label in _answers(annotation, tally):
+            for question, label in _answers(annotation, log):
                 votes.vote(item, _annotator(annotation.get("completed_by")), question, label)
     return votes.table("Export the project as JSON (not JSON-MIN), with completed annotations that make a choice.")
 
@@ -61,14 +61,14 @@ def _annotator(completed_by: Any) -> Any:
     return completed_by
 
 
-def _answers(annotation: Record, tally: Tally) -> Iterator[tuple[str, Any]]:
+def _answers(annotation: Record, log: ReadingLog) -> Iterator[tuple[str, Any]]:
     results = dicts(annotation.get("result"))
     if not results:
-        tally.drop("empty annotation", 1)
+        log.drop("empty annotation", 1)
     for result in results:
         value = mapping(result.get("value"))
         answer = first_of(value, "choices", "rating")
         if answer is None or REGION & value.keys():
-            tally.drop(f"result of type {result.get('type')!s}", 1)
+            log.drop(f"result of type {result.get('type')!s}", 1)
         else:
             yield str(result.get("from_name", "label")), answer

@@ -13,7 +13,7 @@ from moral_entropy.errors import VotesError
 from moral_entropy.votes.formats.collect import Collected, text_of
 from moral_entropy.votes.formats.peek import peek
 from moral_entropy.votes.formats.records import Record, mapping, read_json, scalars
-from moral_entropy.votes.labels import Tally
+from moral_entropy.votes.source import ReadingLog
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,21 +30,21 @@ def detect(path: Path) -> bool:
     return any(seen.has(item, "annotators") or seen.has(item, "soft_label") for item in items)
 
 
-def to_table(path: Path, tally: Tally) -> pl.DataFrame:
+def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of a file.
 
     Parameters
     ----------
     path
         The JSON file.
-    tally
+    log
         Where counts and remarks go.
     """
     entries = read_json(path)
     if not isinstance(entries, dict) or not all(isinstance(entry, dict) for entry in entries.values()):
         msg = f"{path.name} is not one JSON object with a record for each item, as LeWiDi's files are."
         raise VotesError(msg)
-    votes = Collected(path.name, TITLE, tally)
+    votes = Collected(path.name, TITLE, log)
     for item, entry in entries.items():
         votes.item(item, _facts(entry))
         for annotator, label in _annotations(entry, item, path.name):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from moral_entropy.votes.formats.collect import Collected, text_of
 from moral_entropy.votes.formats.peek import peek
 from moral_entropy.votes.formats.records import Record, dicts, read_rows
-from moral_entropy.votes.labels import Tally
+from moral_entropy.votes.source import ReadingLog
 
 if TYPE_CHECKING:
     import polars as pl
@@ -34,18 +34,18 @@ def detect(path: Path) -> bool:
     return {"HITId", "WorkerId"} <= set(names) and any(name.startswith(ANSWER) for name in names)
 
 
-def to_table(path: Path, tally: Tally) -> pl.DataFrame:
+def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of a batch.
 
     Parameters
     ----------
     path
         The CSV file.
-    tally
+    log
         Where counts and remarks go.
     """
     rows = read_rows(path)
-    votes = Collected(path.name, TITLE, tally)
+    votes = Collected(path.name, TITLE, log)
     boxes = tick_boxes(rows)
     for row in rows:
         item = row.get("HITId")
@@ -53,7 +53,7 @@ def to_table(path: Path, tally: Tally) -> pl.DataFrame:
         text = text_of({name.removeprefix(INPUT): cell for name, cell in inputs.items()})
         votes.item(item, inputs | {"text": text})
         if str(row.get("AssignmentStatus") or "").casefold() == "rejected":
-            tally.drop("rejected assignment", 1)
+            log.drop("rejected assignment", 1)
             continue
         for question, label in _answers(row, boxes):
             votes.vote(item, row.get("WorkerId"), question, label)

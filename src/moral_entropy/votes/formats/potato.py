@@ -14,7 +14,7 @@ from moral_entropy.errors import VotesError
 from moral_entropy.votes.formats.collect import Collected
 from moral_entropy.votes.formats.peek import peek
 from moral_entropy.votes.formats.records import dicts, first_of, mapping, read_json, read_records, read_rows
-from moral_entropy.votes.labels import Tally
+from moral_entropy.votes.source import ReadingLog
 
 if TYPE_CHECKING:
     import polars as pl
@@ -44,20 +44,20 @@ def detect(path: Path) -> bool:
     return any(COLUMN in name for name in seen.names)
 
 
-def to_table(path: Path, tally: Tally) -> pl.DataFrame:
+def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of a folder or a file.
 
     Parameters
     ----------
     path
         The folder of all users' folders, one user's file, or a table.
-    tally
+    log
         Where counts and remarks go.
     """
-    votes = Collected(path.name, TITLE, tally)
+    votes = Collected(path.name, TITLE, log)
     for user, item, text, answers in _instances(path):
         votes.item(item, {"text": text})
-        for schema, labels in _chosen(answers, tally).items():
+        for schema, labels in _chosen(answers, log).items():
             votes.vote(item, user, schema, labels)
     return votes.table("Name the folder that holds a folder for each user, or a table with schema:::label columns.")
 
@@ -123,14 +123,14 @@ def _of_state(answers: Any) -> Iterator[tuple[str, str, Any]]:
                 yield str(label.get("schema")), str(label.get("name")), pair[1]
 
 
-def _chosen(answers: Answers, tally: Tally) -> dict[str, list[str]]:
+def _chosen(answers: Answers, log: ReadingLog) -> dict[str, list[str]]:
     """Give the labels chosen in every schema that was answered."""
     chosen: dict[str, list[str]] = {}
     for schema, label, value in answers:
         if value in NOT_CHOSEN:
             continue
         if label in NO_CLASS:
-            tally.drop("free text or slider", 1)
+            log.drop("free text or slider", 1)
         else:
             chosen.setdefault(schema, []).append(str(value) if label == PICKED else label)
     return chosen

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from moral_entropy.votes.formats.collect import Collected, text_of
 from moral_entropy.votes.formats.peek import peek
 from moral_entropy.votes.formats.records import Record, first_of, mapping, read_records, scalars
-from moral_entropy.votes.labels import Tally
+from moral_entropy.votes.source import ReadingLog
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,38 +32,38 @@ def detect(path: Path) -> bool:
     return (seen.has("_input_hash") or seen.has("_task_hash")) and seen.has("answer")
 
 
-def to_table(path: Path, tally: Tally) -> pl.DataFrame:
+def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
     """Read the votes of an export.
 
     Parameters
     ----------
     path
         The JSON Lines file.
-    tally
+    log
         Where counts and remarks go.
     """
-    votes = Collected(path.name, TITLE, tally)
+    votes = Collected(path.name, TITLE, log)
     for at, task in enumerate(read_records(path), 1):
         item = first_of(task, "_input_hash", "_task_hash")
         item = at if item is None else item
         facts = scalars(mapping(task.get("meta")))
         votes.item(item, facts | {"text": text_of(scalars({name: task.get(name) for name in ("text", "html")}))})
-        for question, label in _answers(task, tally):
+        for question, label in _answers(task, log):
             votes.vote(item, first_of(task, "_annotator_id", "_session_id"), question, label)
     return votes.table("Only accepted and rejected tasks are votes; ignored ones are not.")
 
 
-def _answers(task: Record, tally: Tally) -> Iterator[tuple[str, Any]]:
+def _answers(task: Record, log: ReadingLog) -> Iterator[tuple[str, Any]]:
     answer = str(task.get("answer"))
     if answer not in YES_NO:
-        tally.drop("ignored task" if answer == "ignore" else "task without an answer", 1)
+        log.drop("ignored task" if answer == "ignore" else "task without an answer", 1)
     elif isinstance(task.get("options"), list) or isinstance(task.get("accept"), list):
         if answer == "accept":
             yield CHOICE, task.get("accept") or []
         else:
-            tally.drop("rejected choice", 1)
+            log.drop("rejected choice", 1)
     elif any(task.get(part) for part in PARTS):
-        tally.drop("task about parts of an item", 1)
+        log.drop("task about parts of an item", 1)
     else:
         label = task.get("label")
         yield label if isinstance(label, str) and label.strip() else ANSWER, YES_NO[answer]

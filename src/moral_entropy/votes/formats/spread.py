@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moral_entropy.votes.labels import LabelMap, Tally, load_label_map
+from moral_entropy.votes.labels import NO_YES, LabelMap, load_label_map, rename_label
 from moral_entropy.votes.options import Options
-from moral_entropy.votes.sets import NO_YES
+from moral_entropy.votes.source import ReadingLog
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,7 +23,7 @@ Labels = str | Path | Mapping[str, str | bool] | None
 ANY_SEPARATOR = ","
 
 
-def spread_choices(frame: pl.DataFrame, options: Options, tally: Tally) -> tuple[pl.DataFrame, Options]:
+def spread_choices(frame: pl.DataFrame, options: Options, log: ReadingLog) -> tuple[pl.DataFrame, Options]:
     """Make votes that choose several labels readable.
 
     Parameters
@@ -32,7 +32,7 @@ def spread_choices(frame: pl.DataFrame, options: Options, tally: Tally) -> tuple
         The long table of an export; one without lists of labels comes back as it is.
     options
         What the user asked for. A separator splits texts into labels.
-    tally
+    log
         Where remarks go.
 
     Examples
@@ -40,7 +40,7 @@ def spread_choices(frame: pl.DataFrame, options: Options, tally: Tally) -> tuple
     >>> import polars as pl
     >>> table = pl.DataFrame({"item": [1, 1], "annotator": ["a", "a"], "question": ["tone", "sure"],
     ...                       "label": [["sad", "cross"], ["yes"]]})
-    >>> spread_choices(table, Options(), Tally())[0].select("question", "label").rows()
+    >>> spread_choices(table, Options(), ReadingLog())[0].select("question", "label").rows()
     [('sure', 'yes'), ('tone: cross', '1'), ('tone: sad', '1')]
     """
     import polars as pl
@@ -52,12 +52,12 @@ def spread_choices(frame: pl.DataFrame, options: Options, tally: Tally) -> tuple
         return frame, options
     if not several:
         question = frame.item(0, "question")
-        tally.note(f"{question!r} allows several labels: each is a yes/no question of its own.")
+        log.note(f"{question!r} allows several labels: each is a yes/no question of its own.")
         return frame, replace(options, multilabel=options.multilabel or ANY_SEPARATOR)
-    return _spread(frame, replace(options, multilabel=None), tally)
+    return _spread(frame, replace(options, multilabel=None), log)
 
 
-def _spread(frame: pl.DataFrame, options: Options, tally: Tally) -> tuple[pl.DataFrame, Options]:
+def _spread(frame: pl.DataFrame, options: Options, log: ReadingLog) -> tuple[pl.DataFrame, Options]:
     import polars as pl
 
     length = pl.col("label").list.len()
@@ -65,9 +65,11 @@ def _spread(frame: pl.DataFrame, options: Options, tally: Tally) -> tuple[pl.Dat
     sets = sorted(counted.get_column("question").to_list())
     single = frame.filter(~pl.col("question").is_in(sets)).with_columns(pl.col("label").list.first())
     change = load_label_map(options.labels)
-    tally.note(f"each label of {', '.join(repr(name) for name in sets)} is a yes/no question of its own.")
-    votes_on = {name: frame.filter(pl.col("question") == name) for name in sets if change(name) is not None}
-    tally.drop("question left out by the label map", frame.height - single.height - sum(map(len, votes_on.values())))
+    log.note(f"each label of {', '.join(repr(name) for name in sets)} is a yes/no question of its own.")
+    votes_on = {
+        name: frame.filter(pl.col("question") == name) for name in sets if rename_label(name, change) is not None
+    }
+    log.drop("question left out by the label map", frame.height - single.height - sum(map(len, votes_on.values())))
     parts = [part for votes in votes_on.values() for part in _yes_no(votes, change)]
     chosen = {label for votes in votes_on.values() for label in _labels(votes)}
     spelt = set(single.get_column("label").drop_nulls().to_list())
@@ -78,7 +80,7 @@ def _yes_no(votes: pl.DataFrame, change: LabelMap) -> Iterator[pl.DataFrame]:
     """Give a table of yes and no for each label of a question, after the label map."""
     import polars as pl
 
-    new = {label: change(label) for label in _labels(votes)}
+    new = {label: rename_label(label, change) for label in _labels(votes)}
     mapped = pl.element().str.strip_chars().replace_strict(new, default=None, return_dtype=pl.String)
     votes = votes.with_columns(pl.col("label").list.eval(mapped.drop_nulls()))
     no, yes = NO_YES
@@ -97,7 +99,7 @@ def _labels(votes: pl.DataFrame) -> list[str]:
 def _left_over(change: LabelMap, used: set[str], labels: Labels) -> Labels:
     """Give what is left of a label map once the labels of sets are renamed."""
     folded = {label.casefold() for label in used}
-    if not change.target or not folded & {name.casefold() for name in change.target}:
+    if not change or not folded & {name.casefold() for name in change}:
         return labels
-    left = {name: target for name, target in change.target.items() if name.casefold() not in folded}
+    left = {name: target for name, target in change.items() if name.casefold() not in folded}
     return {name: False if target is None else target for name, target in left.items()}
