@@ -26,6 +26,14 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+def check_any_votes(questions: Sequence[QuestionVotes], log: ReadingLog, source: str) -> None:
+    """Refuse a source without votes, and say why its rows were dropped."""
+    if not any(len(votes.item_v) for votes in questions):
+        reasons = ", ".join(f"{n:,} with {reason}" for reason, n in log.dropped.items()) or "none"
+        msg = f"{source} has no votes left. Rows dropped: {reasons}. Check that the right columns are read."
+        raise VotesError(msg)
+
+
 def build_ballots(
     rows: Rows,
     annotators: pl.Series,
@@ -55,8 +63,6 @@ def build_ballots(
     tuple
         The annotators who voted at all, and the ballots by name of question.
     """
-    if not any(len(votes.item_v) for votes in questions):
-        raise VotesError(_no_votes(source, log))
     voted_a = np.any([count_codes(votes.annotator_v, len(annotators)) > 0 for votes in questions], axis=0)
     kept = np.flatnonzero(voted_a)
     place = np.full(len(voted_a), -1)
@@ -182,11 +188,6 @@ def _refuse_single(votes: QuestionVotes, found: Sequence[str], log: ReadingLog) 
         "(CLI: --labels)."
     )
     raise VotesError(msg)
-
-
-def _no_votes(source: str, log: ReadingLog) -> str:
-    reasons = ", ".join(f"{n:,} with {reason}" for reason, n in log.dropped.items())
-    return f"{source} has no votes left. Rows dropped: {reasons or 'none'}. Check that the right columns are read."
 
 
 def _note_positive(ballots: Sequence[Ballot], options: Options, log: ReadingLog) -> None:

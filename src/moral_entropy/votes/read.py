@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from moral_entropy.progress import Advance, bar, ignore
-from moral_entropy.votes.ballots import build_ballots
+from moral_entropy.votes.ballots import build_ballots, check_any_votes
 from moral_entropy.votes.columns import ColumnRoles, choose_layout, find_columns
 from moral_entropy.votes.counts import read_counts
 from moral_entropy.votes.files import on_disk
@@ -154,6 +154,7 @@ def read_source(source: Source, options: Options, advance: Advance = ignore) -> 
     if source.tool and len(questions) > 1 and roles.layout != "wide":
         # Nobody chose these questions one by one: one on which all agree is no reason to refuse the others.
         questions = tuple(replace(votes, optional=True) for votes in questions)
+    check_any_votes(questions, log, source.name)
     advance(0.5)
     names = [votes.question for votes in questions]
     item_labels = {

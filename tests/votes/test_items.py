@@ -116,3 +116,9 @@ def test_gold_of_question_columns_comes_from_a_file(write):
     assert (read_votes(table, questions=["p", "q"]).ballot("p").gold_i == -1).all()
     with pytest.raises(VotesError, match="Use gold_file"):
         read_votes(table, questions=["p", "q"], gold="gold")
+
+
+def test_a_file_of_gold_labels_does_not_hide_that_there_are_no_votes(write):
+    gold = write("item,gold\n1,Yes\n", "gold.csv")
+    with pytest.raises(VotesError, match=r"no votes left. Rows dropped: 5 with no item"):
+        read_votes(VOTES.with_columns(item=pl.lit(None, dtype=pl.Int64)), gold_file=gold)
