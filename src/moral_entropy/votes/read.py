@@ -16,7 +16,7 @@ from moral_entropy.votes.ballots import build_ballots, check_any_votes
 from moral_entropy.votes.columns import ColumnRoles, choose_layout, find_columns
 from moral_entropy.votes.counts import read_counts
 from moral_entropy.votes.files import on_disk
-from moral_entropy.votes.formats.detect import open_export
+from moral_entropy.votes.formats.exports import open_export
 from moral_entropy.votes.items import read_domains, read_extra, read_item_labels, read_texts
 from moral_entropy.votes.layouts import read_long, read_wide
 from moral_entropy.votes.options import Format, Layout, OnRepeat, Options

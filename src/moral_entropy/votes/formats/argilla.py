@@ -11,9 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.formats.collect import Collected, text_of
+from moral_entropy.votes.formats.exported_votes import (
+    ExportedVotes,
+    Record,
+    dicts,
+    first_of,
+    mapping,
+    read_records,
+    read_rows,
+    scalars,
+    text_of,
+)
 from moral_entropy.votes.formats.peek import peek
-from moral_entropy.votes.formats.records import Record, dicts, first_of, mapping, read_records, read_rows, scalars
 from moral_entropy.votes.source import ReadingLog
 
 if TYPE_CHECKING:
@@ -57,7 +66,7 @@ def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
     path
         A JSON or Parquet file.
     log
-        Where counts and remarks go.
+        Where counts and notes go.
     """
     rows = read_rows(path) if peek(path).kind == "parquet" else read_records(path)
     return table_of(rows, path.name, log)
@@ -73,14 +82,14 @@ def table_of(rows: Iterable[Record], name: str, log: ReadingLog) -> pl.DataFrame
     name
         Of the file, for errors.
     log
-        Where counts and remarks go.
+        Where counts and notes go.
     """
-    votes = Collected(name, TITLE, log)
+    votes = ExportedVotes(name, TITLE, log)
     for at, row in enumerate(rows, 1):
         item = first_of(row, "id", "external_id", "_server_id")
         item = at if item is None else item
         fields = _fields(row)
-        votes.item(item, fields | {"text": text_of(_texts(row, fields))})
+        votes.add_item(item, fields | {"text": text_of(_texts(row, fields))})
         for question, user, value, status in _responses(row):
             if status not in ("submitted", ""):
                 log.drop(f"{status} response", 1)
@@ -88,8 +97,10 @@ def table_of(rows: Iterable[Record], name: str, log: ReadingLog) -> pl.DataFrame
                 log.drop("response that is no label", 1)
             else:
                 _remark(status, log)
-                votes.vote(item, user, question, label)
-    return votes.table("Only submitted responses are votes. Export records that somebody has submitted.", prose=True)
+                votes.add_vote(item, user, question, label)
+    return votes.to_table(
+        "Only submitted responses are votes. Export records that somebody has submitted.", free_text=True
+    )
 
 
 def _fields(row: Record) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def to_table(path: Path, log: ReadingLog) -> pl.DataFrame | pl.LazyFrame:
     path
         A CSV, TSV or Parquet file.
     log
-        Where counts and remarks go; there are none.
+        Where counts and notes go; there are none.
     """
     import polars as pl
 

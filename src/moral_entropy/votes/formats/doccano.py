@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.files import UTF8_BOM, check_utf8
-from moral_entropy.votes.formats.collect import Collected
+from moral_entropy.votes.formats.exported_votes import ExportedVotes, Record, first_of, mapping, parse_records, scalars
 from moral_entropy.votes.formats.peek import peek
-from moral_entropy.votes.formats.records import Record, first_of, mapping, parse_records, scalars
 from moral_entropy.votes.source import ReadingLog
 
 if TYPE_CHECKING:
@@ -51,21 +50,21 @@ def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
     path
         The zip file.
     log
-        Where counts and remarks go.
+        Where counts and notes go.
     """
     if (kind := peek(path).kind) != "zip":
         msg = f"{path.name} is not a zip file, as doccano's exports with annotators are."
         raise VotesError(_merged(path.name) if kind == "json" else msg)
-    votes = Collected(path.name, TITLE, log)
+    votes = ExportedVotes(path.name, TITLE, log)
     for user, record in _records(path):
         item = first_of(record, "id", "text", "data", "filename")
         facts = scalars({name: value for name, value in record.items() if name not in OWN_KEYS})
-        votes.item(item, facts | scalars(mapping(record.get("meta"))) | {"text": first_of(record, "text", "data")})
+        votes.add_item(item, facts | scalars(mapping(record.get("meta"))) | {"text": first_of(record, "text", "data")})
         if labels := _labels(record, f"{user} in {path.name}"):
-            votes.vote(item, user, QUESTION, labels)
+            votes.add_vote(item, user, QUESTION, labels)
         else:
             log.drop("example the user did not label", 1)
-    return votes.table("Nobody labelled an example.")
+    return votes.to_table("Nobody labelled an example.")
 
 
 def _labels(record: Record, where: str) -> list[Any]:

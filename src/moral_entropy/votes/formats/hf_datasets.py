@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.formats import argilla
-from moral_entropy.votes.formats.records import mapping, read_json
+from moral_entropy.votes.formats.exported_votes import mapping, read_json
 from moral_entropy.votes.source import ReadingLog, one_line
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def to_table(path: Path, log: ReadingLog) -> pl.DataFrame | pl.LazyFrame:
     path
         The folder.
     log
-        Where counts and remarks go.
+        Where counts and notes go.
     """
     import polars as pl
 

@@ -10,9 +10,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moral_entropy.votes.formats.collect import Collected, text_of
+from moral_entropy.votes.formats.exported_votes import (
+    ExportedVotes,
+    Record,
+    dicts,
+    first_of,
+    mapping,
+    read_records,
+    scalars,
+    text_of,
+)
 from moral_entropy.votes.formats.peek import peek
-from moral_entropy.votes.formats.records import Record, dicts, first_of, mapping, read_records, scalars
 from moral_entropy.votes.source import ReadingLog
 
 if TYPE_CHECKING:
@@ -38,20 +46,20 @@ def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
     path
         The JSON file.
     log
-        Where counts and remarks go.
+        Where counts and notes go.
     """
-    votes = Collected(path.name, TITLE, log)
+    votes = ExportedVotes(path.name, TITLE, log)
     for at, task in enumerate(read_records(path), 1):
         item = task.get("id", at)
         fields = scalars(mapping(task.get("data")))
-        votes.item(item, fields | {"text": text_of(fields)})
+        votes.add_item(item, fields | {"text": text_of(fields)})
         for annotation in dicts(task.get("annotations")):
             if annotation.get("was_cancelled"):
                 log.drop("skipped annotation", 1)
                 continue
             for question, label in _answers(annotation, log):
-                votes.vote(item, _annotator(annotation.get("completed_by")), question, label)
-    return votes.table("Export the project as JSON (not JSON-MIN), with completed annotations that make a choice.")
+                votes.add_vote(item, _annotator(annotation.get("completed_by")), question, label)
+    return votes.to_table("Export the project as JSON (not JSON-MIN), with completed annotations that make a choice.")
 
 
 def _annotator(completed_by: Any) -> Any:

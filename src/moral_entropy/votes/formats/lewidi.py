@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.formats.collect import Collected, text_of
+from moral_entropy.votes.formats.exported_votes import ExportedVotes, Record, mapping, read_json, scalars, text_of
 from moral_entropy.votes.formats.peek import peek
-from moral_entropy.votes.formats.records import Record, mapping, read_json, scalars
 from moral_entropy.votes.source import ReadingLog
 
 if TYPE_CHECKING:
@@ -38,18 +37,18 @@ def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
     path
         The JSON file.
     log
-        Where counts and remarks go.
+        Where counts and notes go.
     """
     entries = read_json(path)
     if not isinstance(entries, dict) or not all(isinstance(entry, dict) for entry in entries.values()):
         msg = f"{path.name} is not one JSON object with a record for each item, as LeWiDi's files are."
         raise VotesError(msg)
-    votes = Collected(path.name, TITLE, log)
+    votes = ExportedVotes(path.name, TITLE, log)
     for item, entry in entries.items():
-        votes.item(item, _facts(entry))
+        votes.add_item(item, _facts(entry))
         for annotator, label in _annotations(entry, item, path.name):
-            votes.vote(item, annotator, QUESTION, label)
-    return votes.table("Files of a test split may come without annotations; take train or dev.")
+            votes.add_vote(item, annotator, QUESTION, label)
+    return votes.to_table("Files of a test split may come without annotations; take train or dev.")
 
 
 def _annotations(entry: Record, item: str, name: str) -> list[tuple[str, Any]]:

@@ -12,9 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moral_entropy.votes.formats.collect import Collected, text_of
+from moral_entropy.votes.formats.exported_votes import ExportedVotes, Record, dicts, read_rows, text_of
 from moral_entropy.votes.formats.peek import peek
-from moral_entropy.votes.formats.records import Record, dicts, read_rows
 from moral_entropy.votes.source import ReadingLog
 
 if TYPE_CHECKING:
@@ -42,22 +41,22 @@ def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
     path
         The CSV file.
     log
-        Where counts and remarks go.
+        Where counts and notes go.
     """
     rows = read_rows(path)
-    votes = Collected(path.name, TITLE, log)
+    votes = ExportedVotes(path.name, TITLE, log)
     boxes = tick_boxes(rows)
     for row in rows:
         item = row.get("HITId")
         inputs = {name: cell for name, cell in row.items() if name.startswith(INPUT)}
         text = text_of({name.removeprefix(INPUT): cell for name, cell in inputs.items()})
-        votes.item(item, inputs | {"text": text})
+        votes.add_item(item, inputs | {"text": text})
         if str(row.get("AssignmentStatus") or "").casefold() == "rejected":
             log.drop("rejected assignment", 1)
             continue
         for question, label in _answers(row, boxes):
-            votes.vote(item, row.get("WorkerId"), question, label)
-    return votes.table("Take a batch with assignments that were not rejected, and Answer. columns.", prose=True)
+            votes.add_vote(item, row.get("WorkerId"), question, label)
+    return votes.to_table("Take a batch with assignments that were not rejected, and Answer. columns.", free_text=True)
 
 
 def tick_boxes(rows: Sequence[Record]) -> dict[str, list[str]]:

@@ -11,9 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.formats.collect import Collected
+from moral_entropy.votes.formats.exported_votes import (
+    ExportedVotes,
+    dicts,
+    first_of,
+    mapping,
+    read_json,
+    read_records,
+    read_rows,
+)
 from moral_entropy.votes.formats.peek import peek
-from moral_entropy.votes.formats.records import dicts, first_of, mapping, read_json, read_records, read_rows
 from moral_entropy.votes.source import ReadingLog
 
 if TYPE_CHECKING:
@@ -52,14 +59,14 @@ def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
     path
         The folder of all users' folders, one user's file, or a table.
     log
-        Where counts and remarks go.
+        Where counts and notes go.
     """
-    votes = Collected(path.name, TITLE, log)
+    votes = ExportedVotes(path.name, TITLE, log)
     for user, item, text, answers in _instances(path):
-        votes.item(item, {"text": text})
+        votes.add_item(item, {"text": text})
         for schema, labels in _chosen(answers, log).items():
-            votes.vote(item, user, schema, labels)
-    return votes.table("Name the folder that holds a folder for each user, or a table with schema:::label columns.")
+            votes.add_vote(item, user, schema, labels)
+    return votes.to_table("Name the folder that holds a folder for each user, or a table with schema:::label columns.")
 
 
 def data_files(folder: Path) -> list[Path]:

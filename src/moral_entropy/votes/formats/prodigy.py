@@ -10,9 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moral_entropy.votes.formats.collect import Collected, text_of
+from moral_entropy.votes.formats.exported_votes import (
+    ExportedVotes,
+    Record,
+    first_of,
+    mapping,
+    read_records,
+    scalars,
+    text_of,
+)
 from moral_entropy.votes.formats.peek import peek
-from moral_entropy.votes.formats.records import Record, first_of, mapping, read_records, scalars
 from moral_entropy.votes.source import ReadingLog
 
 if TYPE_CHECKING:
@@ -40,17 +47,17 @@ def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
     path
         The JSON Lines file.
     log
-        Where counts and remarks go.
+        Where counts and notes go.
     """
-    votes = Collected(path.name, TITLE, log)
+    votes = ExportedVotes(path.name, TITLE, log)
     for at, task in enumerate(read_records(path), 1):
         item = first_of(task, "_input_hash", "_task_hash")
         item = at if item is None else item
         facts = scalars(mapping(task.get("meta")))
-        votes.item(item, facts | {"text": text_of(scalars({name: task.get(name) for name in ("text", "html")}))})
+        votes.add_item(item, facts | {"text": text_of(scalars({name: task.get(name) for name in ("text", "html")}))})
         for question, label in _answers(task, log):
-            votes.vote(item, first_of(task, "_annotator_id", "_session_id"), question, label)
-    return votes.table("Only accepted and rejected tasks are votes; ignored ones are not.")
+            votes.add_vote(item, first_of(task, "_annotator_id", "_session_id"), question, label)
+    return votes.to_table("Only accepted and rejected tasks are votes; ignored ones are not.")
 
 
 def _answers(task: Record, log: ReadingLog) -> Iterator[tuple[str, Any]]:

@@ -1,18 +1,30 @@
-"""Collect: votes as an annotation tool exports them → a long table.
+"""What the readers of all annotation tools share: records of a file, and votes collected into a long table.
 
-Knows neither tools nor files. The table has the columns item, annotator, question and label, then what the export
-says about the item. A label column of lists means that some votes choose several labels.
+Records are plain Python values, of which no shape is taken for granted. The table has the columns item, annotator,
+question and label, then what the export says about the item. A label column of lists means that some votes choose
+several labels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.columns import guess_column
-from moral_entropy.votes.source import ReadingLog
+from moral_entropy.votes.files import (
+    MAGIC_GZIP,
+    UTF8_BOM,
+    check_utf8,
+    gunzip,
+    head_of,
+    json_array,
+    json_lines,
+    json_value,
+)
+from moral_entropy.votes.source import ReadingLog, open_source
 from moral_entropy.votes.values import canonical_label, series_of
 
 if TYPE_CHECKING:
@@ -20,15 +32,91 @@ if TYPE_CHECKING:
 
 ROLES = ("item", "annotator", "question", "label")
 MOST_CHOICES = 20
-PROSE_FROM = 6
+FREE_TEXT_FROM = 6
 """Fewer answers than this are too few to tell free text from labels."""
 
 Label = str | tuple[str, ...]
+Record = dict[str, Any]
+
+
+def read_text(path: Path) -> bytes:
+    """Read a file that must be UTF-8, gzipped or not, without its byte-order mark."""
+    head_of(path)
+    raw = path.read_bytes()
+    data = gunzip(raw, path.name) if raw.startswith(MAGIC_GZIP) else raw
+    check_utf8(data, path.name)
+    return data.removeprefix(UTF8_BOM)
+
+
+def read_json(path: Path) -> Any:
+    """Read a file that is one JSON value."""
+    return json_value(read_text(path), path.name)
+
+
+def read_records(path: Path) -> list[Record]:
+    """Read the records of a JSON array, or of JSON Lines."""
+    return parse_records(read_text(path), path.name)
+
+
+def parse_records(data: bytes, name: str) -> list[Record]:
+    r"""Parse a JSON array of records, or JSON Lines, and refuse anything in it that is no record.
+
+    Examples
+    --------
+    >>> parse_records(b'{"id": 1}\n{"id": 2}', "export.jsonl")
+    [{'id': 1}, {'id': 2}]
+    """
+    values = json_array(data, name) if data.lstrip().startswith(b"[") else json_lines(data, name)
+    for at, value in enumerate(values, 1):
+        if not isinstance(value, dict):
+            msg = f"record {at:,} of {name} is {str(value)[:40]!r}, not a record in braces. Export it anew."
+            raise VotesError(msg)
+    return values
+
+
+def read_rows(path: Path) -> list[Record]:
+    """Read the rows of a table: every cell of a CSV is a text, or None where it is empty."""
+    import polars as pl
+
+    source = open_source(path)
+    return pl.DataFrame([source.column(name).alias(name) for name in source.columns]).to_dicts()
+
+
+def dicts(value: Any) -> list[Record]:
+    """Return the records in a list; none if it is no list.
+
+    Examples
+    --------
+    >>> dicts([{"id": 1}, "no record"]), dicts(None)
+    ([{'id': 1}], [])
+    """
+    return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
+
+
+def mapping(value: Any) -> Record:
+    """Return a record as it is; anything else becomes an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def scalars(record: Record) -> dict[str, Any]:
+    """Keep the values that are texts, numbers, true or false.
+
+    Examples
+    --------
+    >>> scalars({"text": "so", "vector": [1.0], "n": 3, "none": None})
+    {'text': 'so', 'n': 3}
+    """
+    return {str(name): value for name, value in record.items() if isinstance(value, (str, int, float, bool))}
+
+
+def first_of(record: Record, *names: str) -> Any:
+    """Return the value of the first key that has one other than null or an empty text."""
+    return next((record[name] for name in names if record.get(name) not in (None, "")), None)
 
 
 @dataclass
-class Collected:
-    """The votes of one export, as they are found.
+class ExportedVotes:
+    """The votes of one export, added one by one.
 
     Parameters
     ----------
@@ -44,13 +132,13 @@ class Collected:
     votes: list[tuple[Any, Any, str, Label]] = field(default_factory=list)
     facts: dict[Any, dict[str, Any]] = field(default_factory=dict)
 
-    def item(self, item: Any, facts: Mapping[str, Any]) -> None:
-        """Take in an item, voted on or not, and what is known about it."""
-        known = {name: value for name, value in facts.items() if value is not None}
-        self.facts.setdefault(_id(item), {}).update(known)
+    def add_item(self, item: Any, facts: Mapping[str, Any]) -> None:
+        """Add an item, voted on or not, and facts about it."""
+        given = {name: value for name, value in facts.items() if value is not None}
+        self.facts.setdefault(_id(item), {}).update(given)
 
-    def vote(self, item: Any, annotator: Any, question: Any, label: Any) -> None:
-        """Take in a vote; a list or tuple chooses all its labels."""
+    def add_vote(self, item: Any, annotator: Any, question: Any, label: Any) -> None:
+        """Add a vote; a list or tuple chooses all its labels."""
         chosen: Label | None
         if isinstance(label, (list, tuple)):
             names = [name for part in label if (name := canonical_label(part)) is not None]
@@ -62,19 +150,19 @@ class Collected:
         else:
             self.votes.append((_id(item), _id(annotator), str(question), chosen))
 
-    def table(self, hint: str, *, prose: bool = False) -> pl.DataFrame:
-        """Lay the votes out as a long table.
+    def to_table(self, hint: str, *, free_text: bool = False) -> pl.DataFrame:
+        """Return the votes as a long table.
 
         Parameters
         ----------
         hint
             What to do when there are no votes.
-        prose
+        free_text
             Whether some answers may be free text, to be left out.
         """
         import polars as pl
 
-        votes = self._without_prose() if prose else self.votes
+        votes = self._without_free_text() if free_text else self.votes
         votes = self._unwrapped(votes)
         if not votes:
             raise VotesError(self._no_votes(hint))
@@ -98,19 +186,19 @@ class Collected:
                 plain.append((item, annotator, question, label))
         return plain
 
-    def _without_prose(self) -> list[tuple[Any, Any, str, Label]]:
+    def _without_free_text(self) -> list[tuple[Any, Any, str, Label]]:
         answers: dict[str, list[Label]] = {}
         for _, _, question, label in self.votes:
             answers.setdefault(question, []).append(label)
-        prose = {question for question, labels in answers.items() if looks_like_prose(labels)}
-        if not prose or len(prose) == len(answers):
+        left_out = {question for question, labels in answers.items() if looks_like_free_text(labels)}
+        if not left_out or len(left_out) == len(answers):
             return self.votes
-        left_out = ", ".join(repr(question) for question in sorted(prose))
-        self.log.note(f"answers that look like free text are left out: {left_out}.")
-        return [vote for vote in self.votes if vote[2] not in prose]
+        names = ", ".join(repr(question) for question in sorted(left_out))
+        self.log.note(f"answers that look like free text are left out: {names}.")
+        return [vote for vote in self.votes if vote[2] not in left_out]
 
     def _blanks(self, votes: Sequence[tuple[Any, Any, str, Any]]) -> list[tuple[Any, Any, str, Any]]:
-        """Give a row without a vote for each item that has none, so that it stays."""
+        """Return a row without a vote for each item that has none, so that it is kept."""
         voted = {item for item, _, _, _ in votes}
         questions = sorted({question for _, _, question, _ in votes})
         return [(item, None, question, None) for item in self.facts if item not in voted for question in questions]
@@ -130,21 +218,21 @@ class Collected:
         return f"{self.name}, read as an export of {self.tool}, has no votes.{left_out} {hint}"
 
 
-def looks_like_prose(labels: Sequence[Label]) -> bool:
-    """Say whether answers look like free text: many different ones, few of them given twice.
+def looks_like_free_text(labels: Sequence[Label]) -> bool:
+    """Return whether answers look like free text: many different ones, few of them given twice.
 
     Examples
     --------
-    >>> looks_like_prose(["yes", "no"] * 9), looks_like_prose([f"because {n}" for n in range(9)])
+    >>> looks_like_free_text(["yes", "no"] * 9), looks_like_free_text([f"because {n}" for n in range(9)])
     (False, True)
     """
-    if len(labels) < PROSE_FROM or any(isinstance(label, tuple) for label in labels):
+    if len(labels) < FREE_TEXT_FROM or any(isinstance(label, tuple) for label in labels):
         return False
     return len(set(labels)) > max(len(labels) / 5, min(MOST_CHOICES, len(labels) / 2 + 2))
 
 
 def text_of(fields: Mapping[str, Any]) -> str | None:
-    """Find an item's text: the field with the likeliest name, else the first that is a text and no address.
+    """Return an item's text: the field with the likeliest name, else the first that is a text and no address.
 
     Examples
     --------
@@ -158,7 +246,7 @@ def text_of(fields: Mapping[str, Any]) -> str | None:
 
 
 def _id(value: Any) -> Any:
-    """Give an id that is a text or a number, whatever the export holds in its place."""
+    """Return an id that is a text or a number, whatever the export holds in its place."""
     return value if value is None or isinstance(value, (str, int, float)) else str(value)
 
 
@@ -172,6 +260,6 @@ def _label_column(labels: Sequence[Any]) -> pl.Series:
 
 
 def _safe_name(name: str) -> str:
-    """Rename what would be taken for a part of the vote, or for a gold label nobody spoke of."""
+    """Rename a column that would be taken for a part of the vote, or for gold labels."""
     taken = name.strip().casefold() in ROLES or guess_column("gold", [name])
     return f"data.{name}" if taken else name
