@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from moral_entropy.corpora.twins import corpus_facts
+from moral_entropy.corpora.facts import corpus_facts
 from moral_entropy.markup import markdown_table
 from moral_entropy.names import ALL, MEAN
 from moral_entropy.reproduce.grading import RULES

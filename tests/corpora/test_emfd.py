@@ -9,8 +9,8 @@ import pytest
 from corpora.layouts import FOUNDATIONS, csv_text, emfd_csv, item_of
 
 from moral_entropy import read_votes
-from moral_entropy.corpora.build import read_corpus
-from moral_entropy.corpora.themes import load_theme_map, read_themes
+from moral_entropy.corpora.corpus import read_corpus
+from moral_entropy.corpora.emfd import load_theme_map, read_themes
 from moral_entropy.errors import VotesError
 
 

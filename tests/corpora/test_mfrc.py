@@ -10,7 +10,7 @@ import pytest
 from corpora.layouts import FOUNDATIONS, Planned, csv_text, expected_votes, item_of, mfrc_csv, plan
 
 from moral_entropy import read_votes
-from moral_entropy.corpora.build import read_corpus, write_corpus
+from moral_entropy.corpora.corpus import read_corpus, write_corpus
 from moral_entropy.errors import UsageError, VotesError
 
 HEADER = ("text", "subreddit", "bucket", "annotator", "annotation", "confidence")

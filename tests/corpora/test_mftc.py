@@ -12,7 +12,7 @@ import pytest
 from corpora.layouts import FOUNDATIONS, Planned, expected_votes, item_of, mftc_json, plan
 
 from moral_entropy import read_votes
-from moral_entropy.corpora.build import read_corpus
+from moral_entropy.corpora.corpus import read_corpus
 from moral_entropy.errors import VotesError
 
 CARE, NOTHING = frozenset({"care"}), frozenset()

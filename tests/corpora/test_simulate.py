@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moral_entropy.corpora import simulate, voters
+from moral_entropy.corpora import assignments, simulate
+from moral_entropy.corpora.assignments import assign_by_weight, assign_evenly
 from moral_entropy.corpora.simulate import simulate_votes, write_simulated
-from moral_entropy.corpora.voters import draw_uneven_voters, draw_voters
 from moral_entropy.errors import FileError, MoralEntropyError, UsageError
 
 
@@ -125,9 +125,9 @@ def test_whoever_has_no_vote_is_left_out():
 
 @pytest.mark.parametrize("few_votes", [32, 0])
 def test_every_set_of_annotators_is_as_likely(monkeypatch, few_votes):
-    monkeypatch.setattr(voters, "FEW_VOTES", few_votes)
+    monkeypatch.setattr(assignments, "FEW_VOTES", few_votes)
     n_items = 30_000
-    chosen = draw_voters(np.random.default_rng(2), np.full(n_items, 3), 6).reshape(n_items, 3)
+    chosen = assign_evenly(np.random.default_rng(2), np.full(n_items, 3), 6).reshape(n_items, 3)
     sets, times = np.unique(chosen, axis=0, return_counts=True)
     assert len(sets) == comb(6, 3)
     expected = n_items / comb(6, 3)
@@ -140,8 +140,8 @@ def test_every_set_of_annotators_is_as_likely(monkeypatch, few_votes):
 def test_voters_are_different_sorted_and_as_many_as_asked(votes_i, few):
     count_i = np.array(votes_i)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(voters, "FEW_VOTES", few)
-        drawn = draw_voters(np.random.default_rng(0), count_i, 40)
+        patch.setattr(assignments, "FEW_VOTES", few)
+        drawn = assign_evenly(np.random.default_rng(0), count_i, 40)
     for voters_v, asked in zip(np.split(drawn, count_i.cumsum()[:-1]), votes_i, strict=True):
         assert len(voters_v) == asked
         assert (np.diff(voters_v) > 0).all()
@@ -149,10 +149,10 @@ def test_voters_are_different_sorted_and_as_many_as_asked(votes_i, few):
 
 def test_busy_annotators_vote_in_proportion_to_their_weight():
     weight_a = np.array([1.0, 2.0, 4.0, 8.0])
-    ones = draw_uneven_voters(np.random.default_rng(0), np.ones(30_000, dtype=np.int64), weight_a)
+    ones = assign_by_weight(np.random.default_rng(0), np.ones(30_000, dtype=np.int64), weight_a)
     assert np.allclose(np.bincount(ones) / 30_000, weight_a / 15, atol=5 * sqrt(0.25 / 30_000))
     # With two votes an item the lightest is first, or second after anyone else.
-    twos = draw_uneven_voters(np.random.default_rng(1), np.full(30_000, 2), weight_a)
+    twos = assign_by_weight(np.random.default_rng(1), np.full(30_000, 2), weight_a)
     lightest = 1 / 15 * (1 + sum(w / (15 - w) for w in (2, 4, 8)))
     assert abs(np.bincount(twos)[0] / 30_000 - lightest) < 5 * sqrt(lightest / 30_000)
 

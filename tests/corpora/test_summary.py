@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from corpora.layouts import FOUNDATIONS, emfd_csv, mfrc_csv, mftc_json, plan
 
-from moral_entropy.corpora.build import read_corpus
-from moral_entropy.corpora.facts import published, where_published
+from moral_entropy.corpora.corpus import read_corpus
+from moral_entropy.corpora.facts import corpus_facts, published_files, where_published
 from moral_entropy.corpora.summary import found_lines, paper_lines, summary_lines
-from moral_entropy.corpora.twins import corpus_facts
 
 # Counts of the issue and totals of the paper, typed apart from the data files.
 COUNTS = {"mftc": (128_454, 33_687, 33_858), "mfrc": (61_226, 17_886, 17_886), "emfd": (73_001, 54_868, 54_883)}
@@ -16,7 +15,7 @@ COUNTS = {"mftc": (128_454, 33_687, 33_858), "mfrc": (61_226, 17_886, 17_886), "
 
 @pytest.mark.parametrize("name", COUNTS)
 def test_the_counts_to_expect(name):
-    known = published(name)
+    known = published_files(name)
     assert (known.rows, known.texts, known.texts_by_domain) == COUNTS[name]
     assert paper_lines(name)["(all)"].items == COUNTS[name][2]
     assert set(known.labels) == {*FOUNDATIONS, "none"}
@@ -36,9 +35,9 @@ def by_hand(planned, domain):
 def test_the_table_is_that_of_a_plain_loop(write, name, lay_out):
     planned = plan(name)
     lines = found_lines(read_corpus(name, write(lay_out(planned), f"{name}.{'json' if name == 'mftc' else 'csv'}")))
-    assert [line.domain for line in lines] == [*(d.name for d in corpus_facts(name).domains), "(all)"]
+    assert [line.name for line in lines] == [*(d.name for d in corpus_facts(name).domains), "(all)"]
     for line in lines:
-        shares, votes_per_item, items = by_hand(planned, line.domain)
+        shares, votes_per_item, items = by_hand(planned, line.name)
         assert list(line.any_rule) == pytest.approx(shares, abs=1e-12)
         assert (line.votes_per_item, line.items) == (pytest.approx(votes_per_item, abs=1e-12), items)
 
@@ -73,7 +72,7 @@ def test_domains_the_paper_does_not_have_are_printed_too(write):
 def test_without_themes_there_is_one_line(write, emfd_votes):
     path = write(emfd_csv([("p", "care", 1, 1), ("p", "loyalty", 2, 1), ("q", "care", 1, 1)]), "h.csv")
     [line] = found_lines(read_corpus("emfd", path, emfd_votes=emfd_votes))
-    assert (line.domain, list(line.any_rule)) == ("(all)", [0, 1, 0, 0.5, 0])
+    assert (line.name, list(line.any_rule)) == ("(all)", [0, 1, 0, 0.5, 0])
     assert (line.votes_per_item, line.items) == (1.5, 2)
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from moral_entropy.corpora.facts import corpus_facts
 from moral_entropy.corpora.twin_texts import read_phrases
-from moral_entropy.corpora.twins import corpus_facts, twin, twin_world, write_twin
+from moral_entropy.corpora.twins import twin, twin_world, write_twin
 from moral_entropy.errors import FileError, UsageError
 
 NAMES = ("mftc", "mfrc", "emfd")

@@ -89,7 +89,7 @@ def test_one_corpus_from_its_published_file(tmp_path, name, file, lay_out):
 
 
 def test_a_table_that_corpus_made_gives_the_same_votes(tmp_path):
-    from moral_entropy.corpora.build import read_corpus, write_corpus
+    from moral_entropy.corpora.corpus import read_corpus, write_corpus
 
     (tmp_path / "raw.csv").write_text(mfrc_csv(plan("mfrc")))
     write_corpus(read_corpus("mfrc", tmp_path / "raw.csv", by_domain=True), tmp_path / "votes.parquet")

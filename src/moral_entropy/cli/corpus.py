@@ -127,7 +127,7 @@ def _fetch(name: str, flags: FetchFlags, out: Path, *, force: bool) -> None:
 
 def _convert(name: str, files: list[Path], out: Path, flags: CorpusFlags, *, force: bool) -> None:
     _refuse_existing(out, force=force)
-    from moral_entropy.corpora.build import read_corpus, write_corpus
+    from moral_entropy.corpora.corpus import read_corpus, write_corpus
     from moral_entropy.corpora.summary import summary_lines
     from moral_entropy.progress import bar
 

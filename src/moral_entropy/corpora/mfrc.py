@@ -1,4 +1,4 @@
-"""MFRC: a row an annotation, with its text → the same, under the package's names.
+"""MFRC: one row per annotation, with its text → the same, under the package's names.
 
 Layout: `text, subreddit, bucket, annotator, annotation, confidence`, as CSV or Parquet. Labels stay as published.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moral_entropy.corpora.annotations import COLUMNS, pick_columns, tidy
+from moral_entropy.corpora.annotations import COLUMNS, pick_columns, tidy_annotations
 from moral_entropy.votes.source import open_source
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def read_mfrc(path: str | Path) -> pl.DataFrame:
     Returns
     -------
     pl.DataFrame
-        A row an annotation: text, source_id (always null), domain (the bucket), annotator, cell.
+        One row per annotation: text, source_id (always null), domain (the bucket), annotator, cell.
 
     Examples
     --------
@@ -42,4 +42,4 @@ def read_mfrc(path: str | Path) -> pl.DataFrame:
     import polars as pl
 
     frame = pick_columns(open_source(path), PUBLISHED, "final_mfrc_data.csv")
-    return tidy(frame.with_columns(source_id=pl.lit(None, dtype=pl.String)).select(COLUMNS))
+    return tidy_annotations(frame.with_columns(source_id=pl.lit(None, dtype=pl.String)).select(COLUMNS))

@@ -1,4 +1,4 @@
-"""MFTC: a JSON list of subcorpora with their tweets → a row an annotation.
+"""MFTC: a JSON list of subcorpora with their tweets → annotations.
 
 Layout: `[{Corpus, Tweets: [{tweet_id, tweet_text?, annotations: [{annotator, annotation}]}]}]`. Labels stay as
 published.
@@ -35,7 +35,7 @@ def read_mftc(path: str | Path) -> pl.DataFrame:
     Returns
     -------
     pl.DataFrame
-        A row an annotation: text (null where there is none), source_id (the tweet's), domain (the subcorpus),
+        One row per annotation: text (null where there is none), source_id (the tweet's), domain (the subcorpus),
         annotator, cell.
 
     Examples

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from moral_entropy.corpora.voters import draw_voters
+from moral_entropy.corpora.assignments import assign_evenly
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.votes.table import UNKNOWN, Floats, Votes, ballot_from_codes
@@ -308,7 +308,7 @@ def _draw_block(world: _World, block: int) -> _Block:
     rng = np.random.default_rng([world.seed, 1, block])
     truth_i = _draw_labels(rng, world.prevalence_k[None], np.zeros(n_items, dtype=np.int64))
     votes_i = _draw_counts(rng, world, n_items)
-    annotator_v = draw_voters(rng, votes_i, world.n_annotators)
+    annotator_v = assign_evenly(rng, votes_i, world.n_annotators)
     n_labels = len(world.prevalence_k)
     row_v = annotator_v.astype(np.int64) * n_labels + np.repeat(truth_i, votes_i)
     label_v = _draw_labels(rng, world.confusion_akv.reshape(-1, n_labels), row_v)

@@ -1,4 +1,4 @@
-"""Summary: what was found in a corpus beside what its authors and the paper count.
+"""What was found in a corpus, compared with what its authors and the paper count.
 
 Takes a `Corpus`, returns lines of text and the figures in them; prints nothing.
 """
@@ -6,12 +6,10 @@ Takes a `Corpus`, returns lines of text and the figures in them; prints nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from moral_entropy.corpora.build import Corpus
-from moral_entropy.corpora.facts import published
-from moral_entropy.corpora.twins import CorpusFacts, corpus_facts
+from moral_entropy.corpora.corpus import Corpus
+from moral_entropy.corpora.facts import CorpusFacts, DomainFacts, corpus_facts, published_files
 
 if TYPE_CHECKING:
     import polars as pl
@@ -20,29 +18,7 @@ TOTAL = "(all)"
 NO_DOMAIN = "(none)"
 
 
-@dataclass(frozen=True)
-class DomainLine:
-    """A line of the paper's table "Corpora".
-
-    Parameters
-    ----------
-    domain
-        Its name; "(all)" for the corpus.
-    any_rule
-        Share of the texts that at least one annotator flagged, a foundation each, in alphabetical order.
-    votes_per_item
-        Annotations per text.
-    items
-        How many texts.
-    """
-
-    domain: str
-    any_rule: Sequence[float]
-    votes_per_item: float
-    items: int
-
-
-def found_lines(corpus: Corpus) -> list[DomainLine]:
+def found_lines(corpus: Corpus) -> list[DomainFacts]:
     """Compute the table from the votes, domains in the order of the paper and the whole corpus last.
 
     Parameters
@@ -65,13 +41,13 @@ def found_lines(corpus: Corpus) -> list[DomainLine]:
     return [*lines, _line(TOTAL, per_item, facts.foundations)]
 
 
-def _line(name: str, per_item: pl.DataFrame, foundations: Sequence[str]) -> DomainLine:
+def _line(name: str, per_item: pl.DataFrame, foundations: Sequence[str]) -> DomainFacts:
     shares = per_item.select(foundations).mean().row(0)
-    return DomainLine(name, shares, int(per_item["votes"].sum()) / per_item.height, per_item.height)
+    return DomainFacts(name, per_item.height, int(per_item["votes"].sum()) / per_item.height, shares)
 
 
-def paper_lines(name: str) -> dict[str, DomainLine]:
-    """Give the paper's table by domain; its line for the whole corpus is the mean over texts of the others.
+def paper_lines(name: str) -> dict[str, DomainFacts]:
+    """Return the paper's table by domain; its line for the whole corpus is the mean over the texts of all domains.
 
     Parameters
     ----------
@@ -86,23 +62,21 @@ def paper_lines(name: str) -> dict[str, DomainLine]:
     33858
     """
     facts = corpus_facts(name)
-    lines = {d.name: DomainLine(d.name, d.any_rule, d.votes_per_item, d.items) for d in facts.domains}
-    return {**lines, TOTAL: _pooled(facts)}
+    return {domain.name: domain for domain in (*facts.domains, _pooled(facts))}
 
 
-def _pooled(facts: CorpusFacts) -> DomainLine:
+def _pooled(facts: CorpusFacts) -> DomainFacts:
     items = sum(domain.items for domain in facts.domains)
     any_rule = [
         sum(domain.items * domain.any_rule[f] for domain in facts.domains) / items
         for f in range(len(facts.foundations))
     ]
-    return DomainLine(
-        TOTAL, any_rule, sum(domain.items * domain.votes_per_item for domain in facts.domains) / items, items
-    )
+    votes_per_item = sum(domain.items * domain.votes_per_item for domain in facts.domains) / items
+    return DomainFacts(TOTAL, items, votes_per_item, any_rule)
 
 
 def summary_lines(corpus: Corpus) -> list[str]:
-    """Say what was found, what was expected, and how the table compares with the paper's.
+    """Return the lines to print: what was found, what was expected, and both tables.
 
     Parameters
     ----------
@@ -113,7 +87,7 @@ def summary_lines(corpus: Corpus) -> list[str]:
 
 
 def _count_lines(corpus: Corpus) -> list[str]:
-    expected = published(corpus.name)
+    expected = published_files(corpus.name)
     texts = expected.texts_by_domain if corpus.by_domain else expected.texts
     counts = {
         "annotations": (corpus.rows, expected.rows),
@@ -135,13 +109,13 @@ def _table_lines(corpus: Corpus) -> list[str]:
     paper = paper_lines(corpus.name)
     lines = [f"{'domain':20}" + "".join(f"{name + '%':>7}" for name in short) + f"{'#Ann.':>8}{'N':>9}"]
     for line in found_lines(corpus):
-        lines.append(_spell(line, line.domain))
-        if line.domain in paper:
-            lines.append(_spell(paper[line.domain], "  in the paper"))
+        lines.append(_spell(line, line.name))
+        if line.name in paper:
+            lines.append(_spell(paper[line.name], "  in the paper"))
     legend = ", ".join(f"{name[:2].capitalize()} {name}" for name in facts.foundations)
     return [*lines, f"{legend}: texts that anyone flagged; #Ann.: annotations per text; N: texts"]
 
 
-def _spell(line: DomainLine, name: str) -> str:
+def _spell(line: DomainFacts, name: str) -> str:
     shares = "".join(f"{100 * share:>7.1f}" for share in line.any_rule)
     return f"{name:20}{shares}{line.votes_per_item:>8.2f}{line.items:>9,}"

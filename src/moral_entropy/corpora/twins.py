@@ -6,20 +6,17 @@ file. The facts it follows, and where they are from, are in `data/corpora.toml`.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from moral_entropy.corpora.assignments import assign_by_weight
+from moral_entropy.corpora.facts import CorpusFacts, DomainFacts, corpus_facts
 from moral_entropy.corpora.twin_texts import write_texts
-from moral_entropy.corpora.voters import draw_uneven_voters
 from moral_entropy.errors import UsageError
 from moral_entropy.votes.table import Floats
 
@@ -33,33 +30,6 @@ CONTRAST = 2.0
 """Logits between the true prevalences of two domains, for a logit between their any-rule prevalences.
 
 The any rule counts false positives wherever they are, so it shows about half of the contrast in the truth."""
-
-
-@dataclass(frozen=True)
-class DomainFacts:
-    """A domain of a corpus; see `data/corpora.toml`."""
-
-    name: str
-    items: int
-    votes_per_item: float
-    any_rule: Sequence[float]
-    team: Sequence[int] | None = None
-
-
-@dataclass(frozen=True)
-class CorpusFacts:
-    """A corpus; see `data/corpora.toml`. Sequences follow `foundations`."""
-
-    full_name: str
-    foundations: Sequence[str]
-    annotators: int
-    fewest_votes: int
-    most_votes: int
-    uneven: float
-    sensitivity: Sequence[float]
-    specificity: Sequence[float]
-    prevalence: Sequence[float]
-    domains: Sequence[DomainFacts]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,45 +53,6 @@ class TwinWorld:
     sensitivity_af: Floats
     specificity_af: Floats
     weight_a: Floats
-
-
-@cache
-def _read_facts() -> dict[str, CorpusFacts]:
-    source = files("moral_entropy.corpora") / "data" / "corpora.toml"
-    tables: dict[str, Any] = tomllib.loads(source.read_text(encoding="utf-8"))
-    foundations = tables.pop("foundations")
-    return {
-        name: CorpusFacts(
-            foundations=foundations, **{**table, "domains": [DomainFacts(**domain) for domain in table["domains"]]}
-        )
-        for name, table in tables.items()
-    }
-
-
-def corpus_facts(name: str) -> CorpusFacts:
-    """Give what is known of a corpus.
-
-    Parameters
-    ----------
-    name
-        "mftc", "mfrc" or "emfd", in any case.
-
-    Examples
-    --------
-    >>> corpus_facts("mftc").annotators
-    23
-    >>> corpus_facts("mtfc")
-    Traceback (most recent call last):
-    ...
-    moral_entropy.errors.UsageError: there is no twin of 'mtfc'; did you mean 'mftc'? Choose from mftc, mfrc, emfd.
-    """
-    known = _read_facts()
-    if name.lower() not in known:
-        close = get_close_matches(name.lower(), known, n=1)
-        meant = f"; did you mean {close[0]!r}?" if close else "."
-        msg = f"there is no twin of {name!r}{meant} Choose from {', '.join(known)}."
-        raise UsageError(msg)
-    return known[name.lower()]
 
 
 def twin(name: str, *, seed: int = 0, scale: float = 1.0) -> pl.DataFrame:
@@ -261,7 +192,7 @@ def _draw_domain(world: TwinWorld, d: int, rng: np.random.Generator) -> _DomainD
     truth_if = (rng.random((domain.items, len(facts.foundations))) < world.prevalence_df[d]).astype(np.int8)
     team_a = np.asarray(domain.team if domain.team is not None else range(facts.annotators))
     votes_i = _draw_counts(rng, domain, facts.fewest_votes, min(facts.most_votes, len(team_a)))
-    annotator_v = team_a[draw_uneven_voters(rng, votes_i, world.weight_a[team_a])]
+    annotator_v = team_a[assign_by_weight(rng, votes_i, world.weight_a[team_a])]
     truth_vf = np.repeat(truth_if, votes_i, axis=0)
     chance_vf = np.where(truth_vf == 1, world.sensitivity_af[annotator_v], 1 - world.specificity_af[annotator_v])
     label_vf = (rng.random(chance_vf.shape) < chance_vf).astype(np.int8)

@@ -110,7 +110,7 @@ def is_table_of_votes(path: str | Path) -> bool:
 def _published_file(name: str, inputs: Inputs, gold: str | Path | None) -> Votes:
     import hashlib
 
-    from moral_entropy.corpora.build import read_corpus
+    from moral_entropy.corpora.corpus import read_corpus
     from moral_entropy.votes.files import hash_into
     from moral_entropy.votes.read import read_votes
 

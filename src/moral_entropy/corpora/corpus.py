@@ -1,4 +1,4 @@
-"""Build: the published files of a corpus → a long table of votes, and what became of every annotation.
+"""The published files of a corpus → a long table of votes, and what became of every annotation.
 
 The table has the columns of the simulated twins, so that `audit` reads it without options.
 """
@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from moral_entropy.corpora.cells import map_cells
-from moral_entropy.corpora.facts import Published, published
-from moral_entropy.corpora.items import name_items, settle_repeats, tidy_domains
-from moral_entropy.corpora.twins import CorpusFacts, corpus_facts
+from moral_entropy.corpora.annotations import add_foundations, add_items, settle_repeats, tidy_domains
+from moral_entropy.corpora.facts import CorpusFacts, PublishedFiles, corpus_facts, published_files
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.votes.options import OnRepeat
 from moral_entropy.votes.source import ReadingLog
@@ -33,17 +31,17 @@ class Corpus:
     name
         "mftc", "mfrc" or "emfd".
     votes
-        A row a vote: item, annotator, question (the foundation), label (0 or 1), domain, text. Sorted.
+        One row per vote: item, annotator, question (the foundation), label (0 or 1), domain, text. Sorted.
     rows
         Annotations in the files.
     annotations
-        Those that became votes: item, annotator, domain, and a 0/1 column a foundation (null: no vote).
+        Those that became votes: item, annotator, domain, and one 0/1 column per foundation (null: no vote).
     by_domain
         Whether a text that occurs in two domains is two items.
     dropped
         Annotations left out, by reason.
     notes
-        Remarks, one sentence each.
+        Notes, one sentence each.
     """
 
     name: str
@@ -110,14 +108,14 @@ def read_corpus(
     >>> corpus.votes.filter(label=1)["question"].to_list()
     ['care', 'sanctity']
     """
-    known, facts, name = published(name), corpus_facts(name), name.lower()
+    known, facts, name = published_files(name), corpus_facts(name), name.lower()
     listed = [paths] if isinstance(paths, (str, Path)) else list(paths)
     on_repeat = on_repeat or known.on_repeat
     _check(name, listed, on_repeat, emfd_votes, themes, theme_map)
     log = ReadingLog()
     frame = _read_files(name, listed, themes, theme_map)
     annotations = _answers(frame, name, known, facts, log, ignore_unknown)
-    annotations = name_items(tidy_domains(annotations, _domains(facts)), name, log, by_domain=by_domain)
+    annotations = add_items(tidy_domains(annotations, _domains(facts)), name, log, by_domain=by_domain)
     if emfd_votes == "assigned":
         annotations = _only_assigned(annotations, facts.foundations)
     also = facts.foundations if emfd_votes == "assigned" else ()
@@ -159,7 +157,7 @@ def _check(
     theme_map: str | Path | None,
 ) -> None:
     rules = [
-        (not paths, f"no file of {name} is named. Expected: {published(name).files}."),
+        (not paths, f"no file of {name} is named. Expected: {published_files(name).files}."),
         (on_repeat not in get_args(OnRepeat), f"on_repeat is {on_repeat!r}: choose {', '.join(get_args(OnRepeat))}."),
         (emfd_votes not in get_args(EmfdVotes), f"emfd_votes is {emfd_votes!r}: choose all or assigned."),
         (name != "emfd" and emfd_votes != "all", f"emfd_votes (--emfd-votes) is for eMFD, not for {name}."),
@@ -179,10 +177,9 @@ def _read_files(
 ) -> pl.DataFrame:
     import polars as pl
 
-    from moral_entropy.corpora.emfd import read_emfd
+    from moral_entropy.corpora.emfd import load_theme_map, read_emfd, read_themes
     from moral_entropy.corpora.mfrc import read_mfrc
     from moral_entropy.corpora.mftc import read_mftc
-    from moral_entropy.corpora.themes import load_theme_map, read_themes
 
     if name == "emfd":
         domains = None if themes is None else read_themes(themes, load_theme_map(theme_map))
@@ -192,7 +189,7 @@ def _read_files(
 
 
 def _answers(
-    frame: pl.DataFrame, name: str, known: Published, facts: CorpusFacts, log: ReadingLog, ignore_unknown: bool
+    frame: pl.DataFrame, name: str, known: PublishedFiles, facts: CorpusFacts, log: ReadingLog, ignore_unknown: bool
 ) -> pl.DataFrame:
     """Leave out what is no annotation, and read the labels of the others."""
     import polars as pl
@@ -206,7 +203,9 @@ def _answers(
         kept = frame.filter(~is_missing)
         log.drop(reason, frame.height - kept.height)
         frame = kept
-    frame = map_cells(frame, facts.foundations, known.foundation_of(), log, corpus=name, ignore_unknown=ignore_unknown)
+    frame = add_foundations(
+        frame, facts.foundations, known.foundation_of(), log, corpus=name, ignore_unknown=ignore_unknown
+    )
     if not frame.height:
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in log.dropped.items()) or "no annotation at all"
         msg = f"no annotation is left of {name}: {reasons}. Is it the published file? Expected: {known.files}."

@@ -1,7 +1,7 @@
-"""Who votes on which item, in simulated votes.
+"""Assign annotators to items, for simulated votes.
 
-In: how many votes each item gets. Out: different annotators for each of them, all alike (`draw_voters`) or some
-busier than others (`draw_uneven_voters`). Knows nothing of labels.
+In: how many votes each item gets. Out: different annotators for each item, all equally likely (`assign_evenly`) or in
+proportion to how busy they are (`assign_by_weight`). Knows nothing of labels.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from moral_entropy.votes.table import Floats
 
 FEW_VOTES = 32
-"""Up to here the voters of an item are drawn one after the other, beyond by ranking random numbers."""
+"""Up to so many votes per item annotators are drawn one after the other, beyond by ranking random numbers."""
 
 CELLS_AT_ONCE = 4_000_000
 
 
-def draw_voters(rng: np.random.Generator, votes_i: NDArray[np.int64], n_annotators: int) -> NDArray[np.int32]:
-    """Draw who votes on each item: different annotators, every set of them as likely as any other.
+def assign_evenly(rng: np.random.Generator, votes_i: NDArray[np.int64], n_annotators: int) -> NDArray[np.int32]:
+    """Draw the annotators of each item: all different, every set of them as likely as any other.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def draw_voters(rng: np.random.Generator, votes_i: NDArray[np.int64], n_annotato
 
     Examples
     --------
-    >>> draw_voters(np.random.default_rng(0), np.array([3, 3]), 3).tolist()
+    >>> assign_evenly(np.random.default_rng(0), np.array([3, 3]), 3).tolist()
     [0, 1, 2, 0, 1, 2]
     """
     draw = _draw_one_by_one if votes_i.max(initial=0) <= FEW_VOTES else _draw_by_rank
@@ -73,8 +73,8 @@ def _draw_by_rank(rng: np.random.Generator, votes_i: NDArray[np.int64], n_annota
     return np.concatenate(parts)
 
 
-def draw_uneven_voters(rng: np.random.Generator, votes_i: NDArray[np.int64], weight_a: Floats) -> NDArray[np.int32]:
-    """Draw who votes on each item, one after the other, in proportion to how busy the annotators are.
+def assign_by_weight(rng: np.random.Generator, votes_i: NDArray[np.int64], weight_a: Floats) -> NDArray[np.int32]:
+    """Draw the annotators of each item one after the other, in proportion to how busy they are.
 
     Parameters
     ----------
@@ -92,8 +92,8 @@ def draw_uneven_voters(rng: np.random.Generator, votes_i: NDArray[np.int64], wei
 
     Examples
     --------
-    >>> voter_v = draw_uneven_voters(np.random.default_rng(0), np.ones(1000, dtype=int), np.array([9.0, 1.0]))
-    >>> np.bincount(voter_v).tolist()
+    >>> annotator_v = assign_by_weight(np.random.default_rng(0), np.ones(1000, dtype=int), np.array([9.0, 1.0]))
+    >>> np.bincount(annotator_v).tolist()
     [904, 96]
     """
     n_annotators = len(weight_a)
@@ -103,7 +103,7 @@ def draw_uneven_voters(rng: np.random.Generator, votes_i: NDArray[np.int64], wei
         open_i = np.flatnonzero(votes_i > t)
         while len(open_i):
             drawn_i = np.searchsorted(below_a, rng.random(len(open_i)), side="right")
-            # Whoever voted on the item already is drawn again; nobody's turn is lost.
+            # Where the annotator has already voted on the item, another one is drawn.
             fresh_i = (chosen_it[open_i] != drawn_i[:, None]).all(axis=1)
             chosen_it[open_i[fresh_i], t] = drawn_i[fresh_i]
             open_i = open_i[~fresh_i]
