@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from moral_entropy.corpora.fetch import Wanted, fetch_file, has_hash
+from moral_entropy.corpora.fetch import Download, fetch_file, has_hash
 from moral_entropy.errors import UsageError, VotesError
 
 FILE = random.Random(6).randbytes(300_000)
@@ -141,7 +141,7 @@ def server(monkeypatch):
 def fetch(server, tmp_path):
     def fetch_it(*manners, sha256=SHA256, **options):
         server.manners = list(manners)
-        wanted = Wanted(server.url, sha256, **{"timeout": 0.3, "tries": 3, "pause": 0.0, **options})
+        wanted = Download(server.url, sha256, **{"timeout": 0.3, "tries": 3, "pause": 0.0, **options})
         return fetch_file(wanted, tmp_path / "corpus.csv")
 
     return fetch_it
@@ -242,14 +242,14 @@ def test_redirections_stay_on_the_web(fetch, tmp_path):
 def test_nobody_answers(server, tmp_path):
     server.server_close()
     with pytest.raises(VotesError, match="broke off 2 times"):
-        fetch_file(Wanted(server.url, SHA256, tries=2, pause=0.0), tmp_path / "x")
+        fetch_file(Download(server.url, SHA256, tries=2, pause=0.0), tmp_path / "x")
     assert left(tmp_path) == []
 
 
 def test_a_folder_that_is_not_there(tmp_path, server):
     for path in (tmp_path / "nowhere" / "x", tmp_path):
         with pytest.raises(VotesError, match="cannot write"):
-            fetch_file(Wanted(server.url, SHA256), path)
+            fetch_file(Download(server.url, SHA256), path)
     assert server.asked == []
 
 
@@ -267,10 +267,10 @@ def test_a_folder_that_is_not_there(tmp_path, server):
 )
 def test_what_cannot_be_fetched_or_checked_is_misuse(url, sha256, max_size):
     with pytest.raises(UsageError):
-        Wanted(url, sha256, max_size=max_size)
+        Download(url, sha256, max_size=max_size)
 
 
 def test_how_far_it_is(server, tmp_path):
     shares = []
-    fetch_file(Wanted(server.url, SHA256), tmp_path / "x", advance=shares.append)
+    fetch_file(Download(server.url, SHA256), tmp_path / "x", advance=shares.append)
     assert shares == sorted(shares) and shares[-1] == 1.0

@@ -10,7 +10,7 @@ import pytest
 
 from moral_entropy.corpora.facts import corpus_facts
 from moral_entropy.corpora.twin_texts import read_phrases
-from moral_entropy.corpora.twins import twin, twin_world, write_twin
+from moral_entropy.corpora.twins import twin, twin_parameters, write_twin
 from moral_entropy.errors import FileError, UsageError
 
 NAMES = ("mftc", "mfrc", "emfd")
@@ -90,33 +90,33 @@ def test_emfd_workloads_are_uneven(twins):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_votes_follow_the_annotators_they_were_drawn_from(twins, name):
-    world = twin_world(name)
+    parameters = twin_parameters(name)
     cells = twins[name].group_by("annotator", "question", "gold").agg(pl.len(), pl.col("label").sum())
     for annotator, question, gold, n, flagged in cells.iter_rows():
         a, f = int(annotator[1:]), FOUNDATIONS.index(question)
-        chance = world.sensitivity_af[a, f] if gold else 1 - world.specificity_af[a, f]
+        chance = parameters.sensitivity_af[a, f] if gold else 1 - parameters.specificity_af[a, f]
         # Six standard errors and a vote or two, since most of eMFD's cells are far too small to be normal.
         assert abs(flagged - n * chance) < 6 * np.sqrt(n * chance * (1 - chance)) + 2
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_annotators_spread_around_the_published_means(name):
-    world, facts = twin_world(name), corpus_facts(name)
+    parameters, facts = twin_parameters(name), corpus_facts(name)
     for drawn_af, mean_f, votes in (
-        (world.sensitivity_af, facts.sensitivity, 30),
-        (world.specificity_af, facts.specificity, 60),
+        (parameters.sensitivity_af, facts.sensitivity, 30),
+        (parameters.specificity_af, facts.specificity, 60),
     ):
         mean = np.array(mean_f)
         error = np.sqrt(mean * (1 - mean) / (votes + 1) / facts.annotators)
         assert (np.abs(drawn_af.mean(axis=0) - mean) < 4 * error).all()
-    assert (world.sensitivity_af + world.specificity_af > 1).mean() > 0.97
+    assert (parameters.sensitivity_af + parameters.specificity_af > 1).mean() > 0.97
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_mean_prevalence_is_the_published_one(twins, name):
     facts = corpus_facts(name)
     share_d = np.array([domain.items for domain in facts.domains]) / TOTALS[name][0]
-    assert np.allclose(share_d @ twin_world(name).prevalence_df, facts.prevalence, atol=1e-9)
+    assert np.allclose(share_d @ twin_parameters(name).prevalence_df, facts.prevalence, atol=1e-9)
     gold = twins[name].unique(["item", "question"]).group_by("question").agg(pl.col("gold").mean()).sort("question")
     assert np.allclose(gold["gold"], facts.prevalence, atol=5 * np.sqrt(0.25 / TOTALS[name][0]))
 

@@ -106,5 +106,5 @@ def test_bad_counts(cell):
 def test_counts_do_not_belong_in_a_long_table():
     long = pl.DataFrame({"item": [1, 1], "annotator": [1, 2], "label": [0, 1], "n": [2, 3]})
     assert read_votes(long).n_votes == 2
-    with pytest.raises(UsageError, match="one vote a row"):
+    with pytest.raises(UsageError, match="one vote per row"):
         read_votes(long, count="n")

@@ -85,7 +85,7 @@ def test_a_label_map_merges_and_drops_labels_in_sets(spelt, write):
 
 def test_lists_of_labels_need_no_separator(spelt):
     lists = SETS.with_columns(annotation=pl.Series([["care", "x,y"], ["x,y"], ["care"], [], None]))
-    with pytest.raises(VotesError, match=r"'annotation' holds several labels a cell.*--multilabel"):
+    with pytest.raises(VotesError, match=r"'annotation' holds several labels per cell.*--multilabel"):
         read_votes(lists)
     votes = read_votes(lists, multilabel=",")
     assert votes.questions == ("care", "x,y")

@@ -112,10 +112,10 @@ def _check(files: list[Path], out: Path | None, fetching: FetchFlags) -> None:
 
 
 def _fetch(name: str, flags: FetchFlags, out: Path, *, force: bool) -> None:
-    from moral_entropy.corpora.fetch import Wanted, fetch_file, has_hash
+    from moral_entropy.corpora.fetch import Download, fetch_file, has_hash
     from moral_entropy.progress import bar
 
-    wanted = Wanted(flags.fetch or "", flags.sha256 or "", max_size=_bytes("--max-size", flags.max_size))
+    wanted = Download(flags.fetch or "", flags.sha256 or "", max_size=_bytes("--max-size", flags.max_size))
     if has_hash(out, wanted.sha256):
         typer.echo(f"{out}: is there already, with that SHA-256")
         return

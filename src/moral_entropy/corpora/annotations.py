@@ -41,8 +41,8 @@ def annotation_table(rows: Iterable[tuple[Any, ...]]) -> pl.DataFrame:
     import polars as pl
 
     columns = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
-    spelt = [[None if value is None else str(value) for value in column] for column in columns]
-    frame = pl.DataFrame(dict(zip(COLUMNS, spelt, strict=True)), schema=dict.fromkeys(COLUMNS, pl.String))
+    texts = [[None if value is None else str(value) for value in column] for column in columns]
+    frame = pl.DataFrame(dict(zip(COLUMNS, texts, strict=True)), schema=dict.fromkeys(COLUMNS, pl.String))
     return tidy_annotations(frame)
 
 
@@ -56,7 +56,7 @@ def tidy_annotations(frame: pl.DataFrame) -> pl.DataFrame:
     """
     import polars as pl
 
-    # A file that went through Windows must not give other items.
+    # A file that was saved on Windows must have the same items.
     text = pl.col("text").str.replace_all("\r\n", "\n", literal=True)
     blank = text.str.strip_chars() == ""
     trimmed = pl.col(COLUMNS[1:]).str.strip_chars()
@@ -86,15 +86,15 @@ def pick_columns(source: Source, columns: Mapping[str, str], file: str) -> pl.Da
     """
     import polars as pl
 
-    spelt = {name.strip().casefold(): name for name in source.columns}
-    missing = [name for name in columns.values() if name not in spelt]
+    actual = {name.strip().casefold(): name for name in source.columns}
+    missing = [name for name in columns.values() if name not in actual]
     if missing:
         msg = (
             f"{source.name} has no column {missing[0]!r}. Found: {shown(source.columns)}. "
             f"Is it {file}, as published and with its header?"
         )
         raise VotesError(msg)
-    return pl.DataFrame([source.column(spelt[name]).cast(pl.String).alias(role) for role, name in columns.items()])
+    return pl.DataFrame([source.column(actual[name]).cast(pl.String).alias(role) for role, name in columns.items()])
 
 
 def plain_id(name: str) -> pl.Expr:

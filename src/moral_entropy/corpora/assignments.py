@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from moral_entropy.votes.table import Floats
 
 FEW_VOTES = 32
-"""Up to so many votes per item annotators are drawn one after the other, beyond by ranking random numbers."""
+"""Up to this many votes per item annotators are drawn one after the other, beyond by ranking random numbers."""
 
 CELLS_AT_ONCE = 4_000_000
 

@@ -66,8 +66,8 @@ def read_corpus(
 ) -> Corpus:
     r"""Read the published files of a moral corpus.
 
-    Items are the distinct texts; one that has none (MFTC) is named by its tweet. Whoever labelled a text votes on all
-    five foundations: yes for those they named, no for the others.
+    Items are the distinct texts; an item without text (MFTC) is named by its tweet. An annotator of a text votes
+    on all five foundations: yes for those they named, no for the others.
 
     Parameters
     ----------

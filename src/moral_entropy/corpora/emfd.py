@@ -131,7 +131,7 @@ def domain_of(codes: Sequence[str], theme_map: ThemeMap) -> str:
 
 
 def read_themes(path: str | Path, theme_map: ThemeMap) -> pl.DataFrame:
-    r"""Read the themes of documents, and give each its domain.
+    r"""Read the themes of documents, and return the domain of each.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def read_themes(path: str | Path, theme_map: ThemeMap) -> pl.DataFrame:
     Returns
     -------
     pl.DataFrame
-        Columns document and domain, a row a document.
+        Columns document and domain, one row per document.
 
     Examples
     --------
@@ -157,8 +157,8 @@ def read_themes(path: str | Path, theme_map: ThemeMap) -> pl.DataFrame:
     import polars as pl
 
     source = open_source(path)
-    spelt = [name.strip().casefold() for name in source.columns]
-    column = next((name for name in THEME_COLUMNS if name in spelt), None)
+    names = [name.strip().casefold() for name in source.columns]
+    column = next((name for name in THEME_COLUMNS if name in names), None)
     if column is None:
         msg = f"{source.name} has no column 'themes'. Found: {shown(source.columns)}. It needs document_id and themes."
         raise VotesError(msg)

@@ -1,7 +1,6 @@
-"""Fetch: a file somewhere on the web → the same file here, or nothing.
+"""Download a file, and check its SHA-256.
 
-Only http and https, only up to a size, only if its SHA-256 is the one that was asked for. What arrives is written
-beside the file as `.part`, from which a later try goes on.
+Only http and https, and only up to a size. What arrives is written to `<name>.part`, from which a later try resumes.
 """
 
 from __future__ import annotations
@@ -24,19 +23,19 @@ from moral_entropy.progress import Advance, ignore
 MAX_SIZE = 2_000_000_000
 BLOCK = 1 << 16
 SLOWEST = 1_000
-"""Fewer bytes than these within the timeout are a stall, even if some arrive."""
+"""Fewer bytes than this within the timeout count as a broken connection."""
 
 PASSING = (408, 425, 429, 500, 502, 503, 504)
-"""Answers of a server that may be better the next time."""
+"""HTTP status codes after which another try may succeed."""
 
 
 class _Broken(Exception):
-    """The connection ended early; what has arrived is good to go on from."""
+    """The connection ended early; another try can resume from what has arrived."""
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What to fetch, and what to put up with.
+class Download:
+    """What to download, and its limits.
 
     Parameters
     ----------
@@ -49,7 +48,7 @@ class Wanted:
     timeout
         Seconds without news from the server before giving up on a try.
     tries
-        How often to try; each goes on where the last one ended.
+        How often to try; each try resumes where the last one ended.
     pause
         Seconds between two tries.
     """
@@ -75,17 +74,17 @@ class Wanted:
             raise UsageError(msg)
 
 
-def fetch_file(wanted: Wanted, path: str | Path, *, advance: Advance = ignore) -> int:
-    """Download a file, check it, and put it in place; a file that is not as promised leaves nothing behind.
+def fetch_file(download: Download, path: str | Path, *, advance: Advance = ignore) -> int:
+    """Download a file, check it, and put it in place; a file with another SHA-256 is deleted.
 
     Parameters
     ----------
-    wanted
+    download
         What to fetch.
     path
         Where it shall be in the end; its folder must exist. `path` + `.part` holds what has arrived so far.
     advance
-        Told the share that has arrived, if the server says how much there is.
+        Called with the share that has arrived, if the server says how much there is.
 
     Returns
     -------
@@ -105,12 +104,12 @@ def fetch_file(wanted: Wanted, path: str | Path, *, advance: Advance = ignore) -
         raise VotesError(msg)
     try:
         resumed = _size(part) > 0
-        _download(wanted, part, advance)
-        if _sha256(part) != wanted.sha256.lower() and resumed:
+        _download_with_retries(download, part, advance)
+        if _sha256(part) != download.sha256.lower() and resumed:
             # What was there before may have been the start of another file.
             part.unlink()
-            _download(wanted, part, advance)
-        _check_hash(wanted, part)
+            _download_with_retries(download, part, advance)
+        _check_hash(download, part)
         size = _size(part)
         part.replace(path)
     except OSError as error:
@@ -120,14 +119,14 @@ def fetch_file(wanted: Wanted, path: str | Path, *, advance: Advance = ignore) -
 
 
 def has_hash(path: str | Path, sha256: str) -> bool:
-    """Say whether a file is there and is the one.
+    """Return whether a file exists and has the given SHA-256.
 
     Parameters
     ----------
     path
         The file.
     sha256
-        What it should be.
+        In hexadecimal digits.
 
     Examples
     --------
@@ -137,38 +136,38 @@ def has_hash(path: str | Path, sha256: str) -> bool:
     return Path(path).is_file() and _sha256(Path(path)) == sha256.lower()
 
 
-def _download(wanted: Wanted, part: Path, advance: Advance) -> None:
-    for number in range(1, wanted.tries + 1):
+def _download_with_retries(download: Download, part: Path, advance: Advance) -> None:
+    for number in range(1, download.tries + 1):
         try:
-            _try_once(wanted, part, advance)
+            _try_once(download, part, advance)
             return
         except _Broken as error:
-            if number == wanted.tries:
+            if number == download.tries:
                 msg = (
-                    f"{wanted.url} broke off {wanted.tries} times, the last time since {error}. "
+                    f"{download.url} broke off {download.tries} times, the last time since {error}. "
                     f"{_size(part):,} bytes are in {part.name}; run it again to go on from there."
                 )
                 raise VotesError(msg) from error
-        time.sleep(wanted.pause)
+        time.sleep(download.pause)
 
 
-def _try_once(wanted: Wanted, part: Path, advance: Advance) -> None:
+def _try_once(download: Download, part: Path, advance: Advance) -> None:
     have = _size(part)
-    if have > wanted.max_size:
+    if have > download.max_size:
         part.unlink()
         have = 0
-    response = _open(wanted, have)
+    response = _open(download, have)
     if response is None:
         # The server has nothing beyond what is here: either this is all, or it is of another file.
         return
     with response:
         have = _start_of(response, part, have)
         length = _length(response)
-        _check_size(wanted, part, have + (length or 0))
+        _check_size(download, part, have + (length or 0))
         with part.open("ab" if have else "wb") as file:
-            arrived = _copy(wanted, response, file.write, have, length, advance)
-    if arrived > wanted.max_size:
-        _check_size(wanted, part, arrived)
+            arrived = _copy(download, response, file.write, have, length, advance)
+    if arrived > download.max_size:
+        _check_size(download, part, arrived)
     if length is not None and arrived < have + length:
         msg = f"only {arrived:,} of {have + length:,} bytes came"
         raise _Broken(msg)
@@ -190,36 +189,36 @@ def _opener() -> urllib.request.OpenerDirector:
     return opener
 
 
-def _open(wanted: Wanted, have: int) -> Any:
+def _open(download: Download, have: int) -> Any:
     """Ask for the file from byte `have` on; `None` if there is nothing from there on."""
     headers = {"User-Agent": "moral-entropy", "Accept-Encoding": "identity"}
     if have:
         headers["Range"] = f"bytes={have}-"
     try:
-        return _opener().open(urllib.request.Request(wanted.url, headers=headers), timeout=wanted.timeout)
+        return _opener().open(urllib.request.Request(download.url, headers=headers), timeout=download.timeout)
     except urllib.error.HTTPError as error:
         with error:
-            return _answer(wanted, error, have)
+            return _answer(download, error, have)
     except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
         reason = getattr(error, "reason", error)
         if isinstance(reason, (OSError, http.client.HTTPException)) and not _is_final(reason):
             raise _Broken(_reason(reason)) from error
-        msg = f"{wanted.url} cannot be reached: {_reason(reason)}. Check the address and the connection."
+        msg = f"{download.url} cannot be reached: {_reason(reason)}. Check the address and the connection."
         raise VotesError(msg) from error
 
 
-def _answer(wanted: Wanted, error: urllib.error.HTTPError, have: int) -> None:
+def _answer(download: Download, error: urllib.error.HTTPError, have: int) -> None:
     if error.code == 416 and have:
         return
     if error.code in PASSING:
         msg = f"the server answered {error.code} {error.reason}"
         raise _Broken(msg)
-    msg = f"{wanted.url} answered {error.code} {error.reason}. Check the address; does it need a login?"
+    msg = f"{download.url} answered {error.code} {error.reason}. Check the address; does it need a login?"
     raise VotesError(msg)
 
 
 def _is_final(reason: BaseException) -> bool:
-    """Tell what no second try mends: bad addresses, names that do not exist, certificates that do not fit."""
+    """Return whether another try is useless: a bad address, an unknown host, a certificate that does not fit."""
     import socket
     import ssl
 
@@ -233,7 +232,7 @@ def _reason(error: object) -> str:
 
 
 def _start_of(response: Any, part: Path, have: int) -> int:
-    """Give the byte the answer starts at: 0 if the server sends the whole file, whatever was asked."""
+    """Return the byte that the answer starts at: 0 if the server sends the whole file, whatever was asked."""
     if response.status != 206:
         return 0
     sent = response.headers.get("Content-Range", "")
@@ -251,22 +250,22 @@ def _length(response: Any) -> int | None:
     return int(said) if said.isdecimal() else None
 
 
-def _check_size(wanted: Wanted, part: Path, size: int) -> None:
-    if size > wanted.max_size:
+def _check_size(download: Download, part: Path, size: int) -> None:
+    if size > download.max_size:
         part.unlink(missing_ok=True)
         msg = (
-            f"{wanted.url} has {size:,} bytes or more, and {wanted.max_size:,} is the most allowed. "
+            f"{download.url} has {size:,} bytes or more, and {download.max_size:,} is the most allowed. "
             "Allow more with max_size (CLI: --max-size 5GB)."
         )
         raise VotesError(msg)
 
 
 def _copy(
-    wanted: Wanted, response: Any, write: Callable[[bytes], Any], have: int, length: int | None, advance: Advance
+    download: Download, response: Any, write: Callable[[bytes], Any], have: int, length: int | None, advance: Advance
 ) -> int:
-    """Write what arrives until it ends or is too much; give how many bytes there are now."""
+    """Write what arrives until it ends or is too much; return how many bytes there are now."""
     arrived, since, mark = have, time.monotonic(), have
-    while arrived <= wanted.max_size:
+    while arrived <= download.max_size:
         try:
             block = response.read1(BLOCK)
         except (TimeoutError, ConnectionError, http.client.HTTPException) as error:
@@ -277,22 +276,22 @@ def _copy(
         arrived += len(block)
         if length:
             advance(min(1.0, arrived / (have + length)))
-        if time.monotonic() - since > wanted.timeout:
+        if time.monotonic() - since > download.timeout:
             if arrived - mark < SLOWEST:
-                msg = f"only {arrived - mark:,} bytes came in {wanted.timeout:g} s"
+                msg = f"only {arrived - mark:,} bytes came in {download.timeout:g} s"
                 raise _Broken(msg)
             since, mark = time.monotonic(), arrived
     return arrived
 
 
-def _check_hash(wanted: Wanted, part: Path) -> None:
+def _check_hash(download: Download, part: Path) -> None:
     found = _sha256(part)
-    if found != wanted.sha256.lower():
+    if found != download.sha256.lower():
         size = _size(part)
         part.unlink(missing_ok=True)
         msg = (
-            f"{wanted.url} is not the file that was asked for: its {size:,} bytes have the SHA-256 {found}, "
-            f"not {wanted.sha256.lower()}. Nothing was kept. Check both with the publisher's page."
+            f"{download.url} is not the file that was asked for: its {size:,} bytes have the SHA-256 {found}, "
+            f"not {download.sha256.lower()}. Nothing was kept. Check both with the publisher's page."
         )
         raise VotesError(msg)
 

@@ -1,4 +1,4 @@
-"""MFRC: one row per annotation, with its text → the same, under the package's names.
+"""MFRC: one row per annotation, with its text → annotations.
 
 Layout: `text, subreddit, bucket, annotator, annotation, confidence`, as CSV or Parquet. Labels stay as published.
 """

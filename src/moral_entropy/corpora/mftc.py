@@ -111,7 +111,7 @@ def _field(record: Any, key: str, kinds: tuple[type, ...], where: str) -> Any:
 def _text(text: Any) -> str | None:
     if not isinstance(text, str) or " ".join(text.split()).casefold() in ("", NO_TEXT):
         return None
-    # Half of an emoji, left by whoever cut the tweet short, is no UTF-8.
+    # Half of an emoji, left where a tweet was cut off, is no UTF-8.
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

@@ -52,7 +52,7 @@ class SimulatedVotes:
 
 
 @dataclass(frozen=True, eq=False)
-class _World:
+class _Parameters:
     # Everything that decides the votes, so that memory and file draw the same ones.
     n_items: int
     n_annotators: int
@@ -92,7 +92,7 @@ def simulate_votes(
     Parameters
     ----------
     n_items, n_annotators
-        How many of each. Whoever draws no vote at all is left out of the result.
+        How many of each. Annotators who draw no vote are left out of the result.
     votes_per_item
         Votes on every item, by as many different annotators. A whole number is met by every item; any other is
         a mean, and items get one vote or more.
@@ -116,8 +116,10 @@ def simulate_votes(
     """
     import polars as pl
 
-    world = _make_world(n_items, n_annotators, votes_per_item, n_labels, seed, prevalence_k, confusion_akv, accuracy)
-    blocks = [_draw_block(world, block) for block in range(world.n_blocks)]
+    parameters = _make_parameters(
+        n_items, n_annotators, votes_per_item, n_labels, seed, prevalence_k, confusion_akv, accuracy
+    )
+    blocks = [_draw_block(parameters, block) for block in range(parameters.n_blocks)]
     truth_i = np.concatenate([block.truth_i for block in blocks])
     voter_a, annotator_v = np.unique(np.concatenate([block.annotator_v for block in blocks]), return_inverse=True)
     ballot = ballot_from_codes(
@@ -135,7 +137,7 @@ def simulate_votes(
         domains=(),
         domain_i=np.full(n_items, UNKNOWN, dtype=np.int32),
     )
-    return SimulatedVotes(votes, truth_i, world.prevalence_k, world.confusion_akv[voter_a])
+    return SimulatedVotes(votes, truth_i, parameters.prevalence_k, parameters.confusion_akv[voter_a])
 
 
 def write_simulated(
@@ -149,9 +151,9 @@ def write_simulated(
     chunk_items: int = 1_000_000,
     advance: Advance = ignore,
 ) -> int:
-    """Write the votes of `simulate_votes` to a Parquet file without ever holding them all.
+    """Write the votes of `simulate_votes` to a Parquet file without holding all of them in memory.
 
-    Columns: item (int64), annotator (int32), label and gold (int8); a row a vote, sorted.
+    Columns: item (int64), annotator (int32), label and gold (int8); one row per vote, sorted.
 
     Parameters
     ----------
@@ -162,7 +164,7 @@ def write_simulated(
     chunk_items
         Items in memory at a time, rounded to blocks of 65,536. Changes no vote.
     advance
-        Told the share done.
+        Called with the share that is done.
 
     Returns
     -------
@@ -183,12 +185,12 @@ def write_simulated(
     if chunk_items < 1:
         msg = f"chunk_items is {chunk_items}. Hold at least one item at a time."
         raise UsageError(msg)
-    world = _make_world(n_items, n_annotators, votes_per_item, n_labels, seed)
+    parameters = _make_parameters(n_items, n_annotators, votes_per_item, n_labels, seed)
     n_votes = 0
 
     def frames(*_asked: object) -> Iterator[pl.DataFrame]:
         nonlocal n_votes
-        for frame in _frames(world, chunk_items, advance):
+        for frame in _frames(parameters, chunk_items, advance):
             n_votes += frame.height
             yield frame
 
@@ -198,12 +200,12 @@ def write_simulated(
     return n_votes
 
 
-def _frames(world: _World, chunk_items: int, advance: Advance) -> Iterator[pl.DataFrame]:
+def _frames(parameters: _Parameters, chunk_items: int, advance: Advance) -> Iterator[pl.DataFrame]:
     blocks_at_once = max(1, chunk_items // BLOCK_ITEMS)
-    for first in range(0, world.n_blocks, blocks_at_once):
-        last = min(first + blocks_at_once, world.n_blocks)
-        yield _frame([_draw_block(world, block) for block in range(first, last)])
-        advance(last / world.n_blocks)
+    for first in range(0, parameters.n_blocks, blocks_at_once):
+        last = min(first + blocks_at_once, parameters.n_blocks)
+        yield _frame([_draw_block(parameters, block) for block in range(first, last)])
+        advance(last / parameters.n_blocks)
 
 
 def _frame(blocks: list[_Block]) -> pl.DataFrame:
@@ -224,7 +226,7 @@ def _schema() -> pl.Schema:
     return pl.Schema({"item": pl.Int64(), "annotator": pl.Int32(), "label": pl.Int8(), "gold": pl.Int8()})
 
 
-def _make_world(
+def _make_parameters(
     n_items: int,
     n_annotators: int,
     votes_per_item: float,
@@ -233,13 +235,13 @@ def _make_world(
     prevalence_k: ArrayLike | None = None,
     confusion_akv: ArrayLike | None = None,
     accuracy: tuple[float, float] = (0.6, 0.9),
-) -> _World:
+) -> _Parameters:
     _check_sizes(n_items, n_annotators, votes_per_item, n_labels, seed)
     # Both are drawn even where given, so that naming one does not move the other.
     rng = np.random.default_rng([seed, 0])
     drawn_k = rng.dirichlet(np.full(n_labels, 10.0))
     drawn_akv = _draw_confusion(rng, n_annotators, n_labels, accuracy)
-    return _World(
+    return _Parameters(
         n_items,
         n_annotators,
         votes_per_item,
@@ -302,22 +304,22 @@ def _checked(name: str, given: ArrayLike | None, drawn: Floats) -> Floats:
     return values
 
 
-def _draw_block(world: _World, block: int) -> _Block:
+def _draw_block(parameters: _Parameters, block: int) -> _Block:
     first = block * BLOCK_ITEMS
-    n_items = min(BLOCK_ITEMS, world.n_items - first)
-    rng = np.random.default_rng([world.seed, 1, block])
-    truth_i = _draw_labels(rng, world.prevalence_k[None], np.zeros(n_items, dtype=np.int64))
-    votes_i = _draw_counts(rng, world, n_items)
-    annotator_v = assign_evenly(rng, votes_i, world.n_annotators)
-    n_labels = len(world.prevalence_k)
+    n_items = min(BLOCK_ITEMS, parameters.n_items - first)
+    rng = np.random.default_rng([parameters.seed, 1, block])
+    truth_i = _draw_labels(rng, parameters.prevalence_k[None], np.zeros(n_items, dtype=np.int64))
+    votes_i = _draw_counts(rng, parameters, n_items)
+    annotator_v = assign_evenly(rng, votes_i, parameters.n_annotators)
+    n_labels = len(parameters.prevalence_k)
     row_v = annotator_v.astype(np.int64) * n_labels + np.repeat(truth_i, votes_i)
-    label_v = _draw_labels(rng, world.confusion_akv.reshape(-1, n_labels), row_v)
+    label_v = _draw_labels(rng, parameters.confusion_akv.reshape(-1, n_labels), row_v)
     item_v = np.repeat(np.arange(first, first + n_items), votes_i)
     return _Block(item_v, annotator_v, label_v, truth_i, votes_i)
 
 
 def _draw_labels(rng: np.random.Generator, chance_rk: Floats, row_v: NDArray[np.int64]) -> NDArray[np.int8]:
-    # A column at a time: the label is how many steps of the cumulative chance lie below one uniform number.
+    # One column at a time: the label is how many steps of the cumulative chance lie below one uniform number.
     below_rk = chance_rk.cumsum(axis=1)[:, :-1]
     uniform_v = rng.random(len(row_v))
     label_v = np.zeros(len(row_v), dtype=np.int8)
@@ -326,8 +328,8 @@ def _draw_labels(rng: np.random.Generator, chance_rk: Floats, row_v: NDArray[np.
     return label_v
 
 
-def _draw_counts(rng: np.random.Generator, world: _World, n_items: int) -> NDArray[np.int64]:
-    if float(world.votes_per_item).is_integer():
-        return np.full(n_items, int(world.votes_per_item))
-    others = world.n_annotators - 1
-    return 1 + rng.binomial(others, (world.votes_per_item - 1) / others, size=n_items)
+def _draw_counts(rng: np.random.Generator, parameters: _Parameters, n_items: int) -> NDArray[np.int64]:
+    if float(parameters.votes_per_item).is_integer():
+        return np.full(n_items, int(parameters.votes_per_item))
+    others = parameters.n_annotators - 1
+    return 1 + rng.binomial(others, (parameters.votes_per_item - 1) / others, size=n_items)

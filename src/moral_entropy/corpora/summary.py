@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 
 from moral_entropy.corpora.corpus import Corpus
 from moral_entropy.corpora.facts import CorpusFacts, DomainFacts, corpus_facts, published_files
+from moral_entropy.names import ALL, NO_DOMAIN
 
 if TYPE_CHECKING:
     import polars as pl
-
-TOTAL = "(all)"
-NO_DOMAIN = "(none)"
 
 
 def found_lines(corpus: Corpus) -> list[DomainFacts]:
@@ -38,7 +36,7 @@ def found_lines(corpus: Corpus) -> list[DomainFacts]:
     found = per_item["domain"].unique().to_list()
     names = [name for name in order if name in found] + sorted(name for name in found if name not in order)
     lines = [_line(name, per_item.filter(domain=name), facts.foundations) for name in names if name != NO_DOMAIN]
-    return [*lines, _line(TOTAL, per_item, facts.foundations)]
+    return [*lines, _line(ALL, per_item, facts.foundations)]
 
 
 def _line(name: str, per_item: pl.DataFrame, foundations: Sequence[str]) -> DomainFacts:
@@ -72,7 +70,7 @@ def _pooled(facts: CorpusFacts) -> DomainFacts:
         for f in range(len(facts.foundations))
     ]
     votes_per_item = sum(domain.items * domain.votes_per_item for domain in facts.domains) / items
-    return DomainFacts(TOTAL, items, votes_per_item, any_rule)
+    return DomainFacts(ALL, items, votes_per_item, any_rule)
 
 
 def summary_lines(corpus: Corpus) -> list[str]:

@@ -1,6 +1,6 @@
 """Short synthetic texts for the twins.
 
-In: the domain and the true foundations of every item. Out: one distinct text each, neutral filler of the domain
+In: the domain and the true foundations of every item. Out: one distinct text per item, neutral filler of the domain
 with cue words of the foundations. Knows nothing of votes.
 """
 

@@ -27,13 +27,13 @@ SENSITIVITY_VOTES, SPECIFICITY_VOTES = 30.0, 60.0
 """How closely annotators follow the published means: pseudo-votes of their Beta distributions."""
 
 CONTRAST = 2.0
-"""Logits between the true prevalences of two domains, for a logit between their any-rule prevalences.
+"""Difference of the true prevalences of two domains, in logits, per logit between their any-rule prevalences.
 
 The any rule counts false positives wherever they are, so it shows about half of the contrast in the truth."""
 
 
 @dataclass(frozen=True, eq=False)
-class TwinWorld:
+class TwinParameters:
     """What a twin is drawn from. Axes: **d** domain, **a** annotator, **f** foundation.
 
     Parameters
@@ -58,8 +58,8 @@ class TwinWorld:
 def twin(name: str, *, seed: int = 0, scale: float = 1.0) -> pl.DataFrame:
     """Simulate a corpus: its domains, teams, votes per item and prevalences, with texts and the truth.
 
-    A row a vote. Columns: item, annotator, question (the foundation), label (0 or 1), domain, text, gold (0 or 1).
-    Whoever votes on an item votes on all five foundations. Given the domain, the five true labels of an item are
+    One row per vote. Columns: item, annotator, question (the foundation), label (0 or 1), domain, text, gold (0 or 1).
+    Every annotator of an item votes on all five foundations. Given the domain, the five true labels of an item are
     independent of each other, and given the truth so are the votes: real ones are not quite.
 
     Parameters
@@ -78,9 +78,11 @@ def twin(name: str, *, seed: int = 0, scale: float = 1.0) -> pl.DataFrame:
     >>> frame["item"].n_unique(), frame["annotator"].n_unique(), frame.height
     (180, 6, 2695)
     """
-    world = twin_world(name, seed=seed, scale=scale)
-    parts = [_draw_domain(world, d, np.random.default_rng([seed, 1, d])) for d in range(len(world.facts.domains))]
-    return _long_table(name.lower(), world.facts, parts)
+    parameters = twin_parameters(name, seed=seed, scale=scale)
+    parts = [
+        _draw_domain(parameters, d, np.random.default_rng([seed, 1, d])) for d in range(len(parameters.facts.domains))
+    ]
+    return _long_table(name.lower(), parameters.facts, parts)
 
 
 def write_twin(name: str, path: str | Path, *, seed: int = 0, scale: float = 1.0) -> int:
@@ -112,20 +114,20 @@ def write_twin(name: str, path: str | Path, *, seed: int = 0, scale: float = 1.0
     return frame.height
 
 
-def twin_world(name: str, *, seed: int = 0, scale: float = 1.0) -> TwinWorld:
-    """Draw the annotators of a twin, and place its prevalences.
+def twin_parameters(name: str, *, seed: int = 0, scale: float = 1.0) -> TwinParameters:
+    """Draw the annotators of a twin, and choose its prevalences.
 
     Parameters
     ----------
     name, seed, scale
-        As in `twin`, which draws its votes from this world.
+        As in `twin`, which draws its votes from these parameters.
 
     Examples
     --------
     #MeToo is where the paper finds most authority.
 
-    >>> world = twin_world("mftc")
-    >>> world.facts.domains[world.prevalence_df[:, 0].argmax()].name
+    >>> parameters = twin_parameters("mftc")
+    >>> parameters.facts.domains[parameters.prevalence_df[:, 0].argmax()].name
     'MeToo'
     """
     facts = _scaled(corpus_facts(name), scale)
@@ -133,7 +135,7 @@ def twin_world(name: str, *, seed: int = 0, scale: float = 1.0) -> TwinWorld:
         msg = f"the seed is {seed}: choose 0 or more."
         raise UsageError(msg)
     rng = np.random.default_rng([seed, 0])
-    return TwinWorld(
+    return TwinParameters(
         facts,
         prevalence_df=_place_prevalence(facts),
         sensitivity_af=_draw_around(rng, facts.sensitivity, SENSITIVITY_VOTES, facts.annotators),
@@ -187,14 +189,16 @@ class _DomainDraw:
     label_vf: NDArray[np.int8]
 
 
-def _draw_domain(world: TwinWorld, d: int, rng: np.random.Generator) -> _DomainDraw:
-    facts, domain = world.facts, world.facts.domains[d]
-    truth_if = (rng.random((domain.items, len(facts.foundations))) < world.prevalence_df[d]).astype(np.int8)
+def _draw_domain(parameters: TwinParameters, d: int, rng: np.random.Generator) -> _DomainDraw:
+    facts, domain = parameters.facts, parameters.facts.domains[d]
+    truth_if = (rng.random((domain.items, len(facts.foundations))) < parameters.prevalence_df[d]).astype(np.int8)
     team_a = np.asarray(domain.team if domain.team is not None else range(facts.annotators))
     votes_i = _draw_counts(rng, domain, facts.fewest_votes, min(facts.most_votes, len(team_a)))
-    annotator_v = team_a[assign_by_weight(rng, votes_i, world.weight_a[team_a])]
+    annotator_v = team_a[assign_by_weight(rng, votes_i, parameters.weight_a[team_a])]
     truth_vf = np.repeat(truth_if, votes_i, axis=0)
-    chance_vf = np.where(truth_vf == 1, world.sensitivity_af[annotator_v], 1 - world.specificity_af[annotator_v])
+    chance_vf = np.where(
+        truth_vf == 1, parameters.sensitivity_af[annotator_v], 1 - parameters.specificity_af[annotator_v]
+    )
     label_vf = (rng.random(chance_vf.shape) < chance_vf).astype(np.int8)
     texts = write_texts(rng, domain.name, truth_if, facts.foundations)
     return _DomainDraw(texts, truth_if, votes_i, annotator_v, label_vf)

@@ -124,10 +124,10 @@ def named_column(asked: str, names: Sequence[str], source: str, role: str) -> st
 
 def guess_column(role: str, names: Iterable[str]) -> str | None:
     """Return the column with the likeliest common name for a role, if any has one."""
-    spelt: dict[str, str] = {}
+    plain: dict[str, str] = {}
     for name in names:
-        spelt.setdefault(re.sub(r"[\s_.\-]", "", name).casefold(), name)
-    return next((spelt[common] for common in COMMON_NAMES[role] if common in spelt), None)
+        plain.setdefault(re.sub(r"[\s_.\-]", "", name).casefold(), name)
+    return next((plain[common] for common in COMMON_NAMES[role] if common in plain), None)
 
 
 def missing_column(role: str, names: Sequence[str], source: str, *, also: str = "") -> VotesError:
@@ -245,9 +245,10 @@ def _check_long(source: Source, roles: ColumnRoles, options: Options) -> None:
             raise missing_column(role, source.columns, source.name, also=_OTHER_WAYS if role == "annotator" else "")
     if options.count and not options.anonymous:
         msg = (
-            "a long table has one vote a row. count= is for the wide layout, or goes with anonymous=True (--anonymous)."
+            "a long table has one vote per row. count= is for the wide layout, or goes with anonymous=True "
+            "(--anonymous)."
         )
         raise UsageError(msg)
 
 
-_OTHER_WAYS = ' Votes without annotators: anonymous=True (CLI: --anonymous). A column an annotator: layout="wide".'
+_OTHER_WAYS = ' Votes without annotators: anonymous=True (CLI: --anonymous). One column per annotator: layout="wide".'

@@ -1,7 +1,6 @@
-"""Files: bytes on disk → `Source`.
+"""Files on disk → `Source`: CSV, TSV, Parquet, JSON Lines and JSON arrays of records, each also gzipped.
 
-CSV and its kin, Parquet, JSON Lines and JSON arrays of records, each also gzipped. The extension says what a
-file is; its first bytes correct it. Knows nothing of what a column means.
+The extension says what a file is; its first bytes correct it. Knows nothing of what a column means.
 """
 
 from __future__ import annotations
@@ -245,7 +244,7 @@ def header_of(data: bytes, path: Path) -> tuple[list[str], str]:
     try:
         rows = {delimiter: next(csv.reader([line], delimiter=delimiter), []) for delimiter in DELIMITERS}
     except csv.Error as error:
-        msg = f"the first line of {path.name} is no header: {error}. Save it as CSV (UTF-8), a row a line."
+        msg = f"the first line of {path.name} is no header: {error}. Save it as CSV (UTF-8), one row per line."
         raise VotesError(msg) from error
     best = max(DELIMITERS, key=lambda delimiter: (len(rows[delimiter]), delimiter == promised))
     return rows[best], best
@@ -310,7 +309,7 @@ def _too_deep(name: str) -> str:
 
 
 def json_lines(data: bytes, name: str) -> list[Any]:
-    """Parse JSON Lines: one record a line."""
+    """Parse JSON Lines: one record per line."""
     records = []
     for number, line in enumerate(io.BytesIO(data), 1):
         if not line.strip():
@@ -318,7 +317,7 @@ def json_lines(data: bytes, name: str) -> list[Any]:
         try:
             records.append(json.loads(line))
         except json.JSONDecodeError as error:
-            msg = f"line {number:,} of {name} is no JSON: {error.msg}. JSON Lines have one record a line."
+            msg = f"line {number:,} of {name} is no JSON: {error.msg}. JSON Lines have one record per line."
             raise VotesError(msg) from error
         except RecursionError as error:
             raise VotesError(_too_deep(name)) from error

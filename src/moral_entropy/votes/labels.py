@@ -220,17 +220,17 @@ def choose_positive(labels: Sequence[str], asked: str | None) -> tuple[int, bool
 
 def match_label(name: object, labels: Sequence[str]) -> int | None:
     """Return the index of a label: spelt exactly so, else ignoring case if only one fits."""
-    spelt = canonical_label(name)
-    if spelt is None:
+    wanted = canonical_label(name)
+    if wanted is None:
         return None
-    if spelt in labels:
-        return list(labels).index(spelt)
-    close = [k for k, label in enumerate(labels) if label.casefold() == spelt.casefold()]
+    if wanted in labels:
+        return list(labels).index(wanted)
+    close = [k for k, label in enumerate(labels) if label.casefold() == wanted.casefold()]
     return close[0] if len(close) == 1 else None
 
 
 def check_few(n_labels: int, column: str, n_rows: int) -> None:
-    """Refuse a column with so many distinct values that it can hardly hold labels."""
+    """Refuse a column with more than a thousand distinct values, which can hardly be labels."""
     if n_labels > MOST_LABELS:
         msg = (
             f"the label column {column!r} has {n_labels:,} different values in {n_rows:,} rows: it does not look "

@@ -113,7 +113,7 @@ def _label_column(
 def _single_labels(source: Source, name: str) -> Coded:
     column = source.column(name)
     if column.dtype.is_nested():
-        msg = f'column {name!r} holds several labels a cell. Read them with multilabel="," (CLI: --multilabel ",").'
+        msg = f'column {name!r} holds several labels per cell. Read them with multilabel="," (CLI: --multilabel ",").'
         raise VotesError(msg)
     labels = code_labels(column)
     check_few(len(labels.values), name, source.rows)

@@ -1,6 +1,6 @@
 """Read votes: files and dataframes → `Votes`.
 
-The one door through which a user's columns come in; behind it there are only codes.
+The only place that knows a user's columns; all other stages see integer codes.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def read_source(source: Source, options: Options, advance: Advance = ignore) -> 
     read_layout = {"long": read_long, "wide": read_wide, "counts": read_counts}[roles.layout]
     rows, annotators, questions = read_layout(source, roles, options, log)
     if source.tool and len(questions) > 1 and roles.layout != "wide":
-        # Nobody chose these questions one by one: one on which all agree is no reason to refuse the others.
+        # The user did not choose these questions: one on which all votes agree is no reason to refuse the others.
         questions = tuple(replace(votes, optional=True) for votes in questions)
     check_any_votes(questions, log, source.name)
     advance(0.5)

@@ -23,7 +23,7 @@ Ints = NDArray[np.integer[Any]]
 Floats = NDArray[np.float64]
 
 UNKNOWN = -1
-"""Code of a label nobody gave: an item without gold, without a published label, without a domain."""
+"""Code of what is missing: the gold label, the published label or the domain of an item without one."""
 
 MAX_CODE = np.iinfo(np.int32).max
 
@@ -214,7 +214,7 @@ def ballot_from_codes(
 
 
 def _in_order(item_v: Ints, code_v: Ints) -> bool:
-    """Say whether votes lie in the order of items and, on an item, of codes; looks at a cacheful at a time."""
+    """Return whether votes are sorted by item and code; looks at blocks that fit the cache."""
     for at in range(0, len(code_v), BLOCK):
         item, code = item_v[at : at + BLOCK + 1], code_v[at : at + BLOCK + 1]
         rises, stays = item[1:] > item[:-1], item[1:] == item[:-1]
@@ -224,14 +224,14 @@ def _in_order(item_v: Ints, code_v: Ints) -> bool:
 
 
 def _starts(item_v: Ints, n_items: int) -> NDArray[np.int64]:
-    """Give where each item's votes start, of votes in order."""
+    """Return where each item's votes start, of sorted votes."""
     # Needles of the votes' own type: anything else would copy all votes.
     first_i = np.searchsorted(item_v, np.arange(n_items).astype(item_v.dtype))
     return np.append(first_i, len(item_v)).astype(np.int64)
 
 
 def _sorted(item_v: Ints, code_v: Ints, n_items: int, n_codes: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Sort votes by item and code, as one 64-bit key a vote; give where each item's start, and the codes."""
+    """Sort votes by item and code, as one 64-bit key per vote; return where each item's votes start, and the codes."""
     key_v = item_v.astype(np.int64)
     key_v *= n_codes
     key_v += code_v
@@ -267,7 +267,7 @@ class Reading:
     dropped
         Rows (or votes) left out, by reason.
     notes
-        Remarks for the user, one sentence each.
+        Notes for the user, one sentence each.
     """
 
     source: str = ""
@@ -327,7 +327,7 @@ class Votes:
         return sum(ballot.n_votes for ballot in self.ballots)
 
     def ballot(self, question: str) -> Ballot:
-        """Give the votes on one question."""
+        """Return the votes on one question."""
         found = [ballot for ballot in self.ballots if ballot.question == question]
         if len(found) != 1:
             msg = f"{len(found)} ballots are called {question!r}. Questions: {', '.join(self.questions)}."

@@ -1,4 +1,4 @@
-"""Values: what a cell says, whatever its type, as a small integer.
+"""Cells of any type as small integers.
 
 Takes a column, returns its distinct values in canonical form, sorted, and one code per row. Never makes a
 Python object per row: cells are reduced to their distinct values first, and only those are looked at.
@@ -122,7 +122,7 @@ def recode(code_r: Ints, new_of: Sequence[int] | Ints) -> Ints:
 
 
 def count_codes(code_v: Ints, n_codes: int) -> Ints:
-    """Count how often each code occurs, empty rows aside, without a copy of the whole array.
+    """Count how often each code occurs, without empty rows and without a copy of the whole array.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def count_codes(code_v: Ints, n_codes: int) -> Ints:
 
 
 def canonical_labels(values: Iterable[Any]) -> list[str | None]:
-    """Give each value its one spelling; `None` for an empty cell.
+    """Spell each value as a label, such that equal labels are spelt alike; `None` for an empty cell.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def canonical_labels(values: Iterable[Any]) -> list[str | None]:
 
 
 def canonical_label(value: Any) -> str | None:
-    """Give one value its spelling; `None` for an empty cell."""
+    """Spell one value as a label; `None` for an empty cell."""
     if value is None or value != value:
         return None
     if isinstance(value, (bool, np.bool_)):
@@ -191,7 +191,7 @@ def sort_labels(labels: Iterable[str]) -> list[str]:
 def series_of(name: str, values: list[Any]) -> pl.Series:
     """Make a column of Python objects; of mixed types, each is spelt as a label.
 
-    Whole numbers beside floats stay apart: from 2**53 on, where two of them can be the same float, all become text.
+    Whole numbers in a column with floats stay apart: from 2**53 on, where two can be the same float, all become text.
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ def _refuse_rounded(found: pl.Series) -> None:
 
 
 def distinct_cells(column: pl.Series) -> tuple[pl.Series, Ints]:
-    """Give the distinct cells of a column, and for each row which it is."""
+    """Return the distinct cells of a column, and for each row the position of its cell among them."""
     import polars as pl
 
     if column.dtype == pl.Boolean:
@@ -325,7 +325,7 @@ def _distinct_integers(column: pl.Series) -> tuple[pl.Series, Ints]:
     if span > max(2 * len(column), 1 << 16):
         found = present.unique().sort().cast(pl.Int64)
         return found, _positions(column, found.to_numpy())
-    # A narrow range needs no sorting: tick off what occurs, and number the ticks.
+    # A narrow range needs no sorting: mark what occurs, and number the marks.
     seen = np.zeros(span, dtype=np.bool_)
     for _, cells, _ in _blocks(column, low):
         seen[cells - low] = True
@@ -351,7 +351,7 @@ def _positions(column: pl.Series, found: Any) -> Ints:
 
 
 def _blocks(column: pl.Series, fill: Any) -> Iterator[tuple[int, Any, Any]]:
-    """Walk down a column of numbers: where the block starts, its cells, positions in it of those that are empty."""
+    """Iterate over blocks of a column of numbers: first row, cells, positions in the block of empty cells."""
     import polars as pl
 
     wide = pl.Float64 if column.dtype.is_float() else pl.Int64

@@ -1,4 +1,4 @@
-"""Exports of annotation tools, a module each: is this file one (`detect`), and what are its votes (`to_table`).
+"""Exports of annotation tools, one module per tool: `detect` recognises a file, `to_table` reads its votes.
 
-`exports.open_export` asks them all. Behind it an export is a long table like any other.
+`exports.open_export` tries all of them and returns a long table like any other.
 """

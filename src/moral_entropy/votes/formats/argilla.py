@@ -38,7 +38,7 @@ Response = tuple[str, Any, Any, str]
 
 
 def detect(path: Path) -> bool:
-    """Say whether a file is an Argilla export."""
+    """Return whether a file is an Argilla export."""
     seen = peek(path)
     if seen.kind == "parquet":
         return is_flat(seen.names)
@@ -48,7 +48,7 @@ def detect(path: Path) -> bool:
 
 
 def is_flat(names: Iterable[str]) -> bool:
-    """Say whether a table has Argilla's columns of responses and who gave them.
+    """Return whether a table has Argilla's columns of responses and their users.
 
     Examples
     --------
@@ -96,7 +96,8 @@ def table_of(rows: Iterable[Record], name: str, log: ReadingLog) -> pl.DataFrame
             elif (label := _label(value)) is None:
                 log.drop("response that is no label", 1)
             else:
-                _remark(status, log)
+                if not status:
+                    log.note(NO_STATUS)
                 votes.add_vote(item, user, question, label)
     return votes.to_table(
         "Only submitted responses are votes. Export records that somebody has submitted.", free_text=True
@@ -104,7 +105,7 @@ def table_of(rows: Iterable[Record], name: str, log: ReadingLog) -> pl.DataFrame
 
 
 def _fields(row: Record) -> dict[str, Any]:
-    """Give what is known of the item: fields and metadata, or, in a flat row, whatever is no response."""
+    """Return the facts about the item: fields and metadata or, in a flat row, whatever is no response."""
     nested = mapping(row.get("fields")) | mapping(row.get("metadata"))
     flat = {name: value for name, value in row.items() if ".responses" not in name and ".suggestion" not in name}
     return scalars({name: value for name, value in flat.items() if name not in OWN}) | scalars(nested)
@@ -148,13 +149,8 @@ def _status(status: Any) -> str:
     return "" if status is None else str(status).casefold()
 
 
-def _remark(status: str, log: ReadingLog) -> None:
-    if not status:
-        log.note(NO_STATUS)
-
-
 def _label(value: Any) -> Any:
-    """Give a label, a rating or a list of labels; None for spans, rankings and nothing."""
+    """Return a label, a rating or a list of labels; None for spans, rankings and no value."""
     if isinstance(value, list):
         return value if all(isinstance(part, (str, int, float)) for part in value) else None
     return None if isinstance(value, dict) else value

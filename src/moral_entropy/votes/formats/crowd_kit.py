@@ -1,6 +1,6 @@
 """crowd-kit: a table of task, worker and label.
 
-The columns already say it all, so the table is handed on as it is.
+The columns already say which is which, so the table is returned as it is.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ COLUMNS = ("task", "worker", "label")
 
 
 def detect(path: Path) -> bool:
-    """Say whether a file is a table as crowd-kit reads and writes them."""
+    """Return whether a file is a table as crowd-kit reads and writes them."""
     return set(COLUMNS) <= set(peek(path).names)
 
 
 def to_table(path: Path, log: ReadingLog) -> pl.DataFrame | pl.LazyFrame:
-    """Read the table; a Parquet file a column at a time.
+    """Read the table; a Parquet file one column at a time.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Doccano: a zip with one `<user>.jsonl` for each annotator.
 
-The zip is read in memory, never unpacked, and never beyond what memory can be expected to hold. The export of a
-project with shared annotation has lost who annotated, and is refused.
+The zip is read in memory, up to a fixed size, and never unpacked. The export of a project with shared annotation does
+not say who annotated, and is refused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST_MEMBERS, MOST_BYTES = 10_000, 1 << 30
 
 
 def detect(path: Path) -> bool:
-    """Say whether a file is a doccano export, be it one without annotators."""
+    """Return whether a file is a doccano export, with annotators or without."""
     seen = peek(path)
     if seen.kind == "zip":
         # An Excel workbook is a zip too.
@@ -80,7 +80,7 @@ def _labels(record: Record, where: str) -> list[Any]:
 
 
 def _records(path: Path) -> Iterator[tuple[str, Record]]:
-    """Give every user's records, user by user."""
+    """Iterate over the users and their records, user by user."""
     try:
         with zipfile.ZipFile(path) as archive:
             for user, member in _users(archive, path.name).items():

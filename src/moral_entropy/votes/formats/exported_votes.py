@@ -123,7 +123,7 @@ class ExportedVotes:
     name, tool
         Of the file, and of the tool that wrote it.
     log
-        Where counts and remarks go.
+        Where counts and notes go.
     """
 
     name: str

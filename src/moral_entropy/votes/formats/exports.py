@@ -183,8 +183,8 @@ def _split_questions(frame: pl.DataFrame, options: Options, log: ReadingLog) -> 
     log.drop("question left out by the label map", frame.height - single.height - sum(map(len, votes_on.values())))
     parts = [part for votes in votes_on.values() for part in _yes_no(votes, label_map)]
     chosen = {label for votes in votes_on.values() for label in _labels(votes)}
-    spelt = set(single.get_column("label").drop_nulls().to_list())
-    return pl.concat([single, *parts]), _unused(label_map, chosen - spelt, options)
+    unsplit = set(single.get_column("label").drop_nulls().to_list())
+    return pl.concat([single, *parts]), _unused(label_map, chosen - unsplit, options)
 
 
 def _yes_no(votes: pl.DataFrame, label_map: LabelMap) -> Iterator[pl.DataFrame]:

@@ -1,7 +1,7 @@
 """Hugging Face datasets: a folder written by `save_to_disk`, or one of Parquet files.
 
-Arrow streams are read whole, Parquet a column at a time. Classes get their names; the splits are joined, with a column
-`split`. What the columns mean is left to the reader of tables, save for exports of Argilla.
+Arrow streams are read whole, Parquet one column at a time. Classes get their names; the splits are joined, with a
+column `split`. What the columns mean is left to the reader of tables, except for exports of Argilla.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ UNSPLIT = ""
 
 
 def detect(path: Path) -> bool:
-    """Say whether a folder is a saved dataset, or one of Parquet files."""
+    """Return whether a folder is a saved dataset, or one of Parquet files."""
     if not path.is_dir():
         return False
     return (path / SPLITS).is_file() or _is_saved(path) or bool(_parquet_files(path))
@@ -105,7 +105,7 @@ def _read_saved(folder: Path) -> pl.LazyFrame:
 
 
 def _inside(folder: Path, name: str) -> Path:
-    """Give a file or folder right inside another, and refuse a name that leads elsewhere."""
+    """Return a file or folder directly inside another, and refuse a name that leads elsewhere."""
     if Path(name).name != name or name in ("", ".", ".."):
         msg = f"{folder.name} names {name!r} as one of its files, which lies elsewhere. Save the dataset anew."
         raise VotesError(msg)
@@ -154,7 +154,7 @@ def _split_of(file: Path, root: Path) -> str:
 
 
 def _parquet_features(file: Path) -> Mapping[str, Any]:
-    """Give the features that the library writes into the metadata of its Parquet files, if there are any."""
+    """Return the features that the library writes into the metadata of its Parquet files, if there are any."""
     import polars as pl
 
     try:
@@ -165,7 +165,7 @@ def _parquet_features(file: Path) -> Mapping[str, Any]:
 
 
 def _with_class_names(frame: pl.LazyFrame, features: Mapping[str, Any]) -> pl.LazyFrame:
-    """Spell classes by their names; -1, which stands for no label, becomes null."""
+    """Replace class numbers by class names; -1, which stands for no label, becomes null."""
     import polars as pl
 
     schema = frame.collect_schema()

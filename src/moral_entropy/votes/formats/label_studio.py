@@ -1,6 +1,6 @@
-"""Label Studio: the JSON export, a task with its annotations each.
+"""Label Studio: the JSON export, a list of tasks with their annotations.
 
-A task is an item, who completed an annotation its annotator, a control tag a question. Skipped (cancelled)
+A task is an item, `completed_by` the annotator, and a control tag a question. Skipped (cancelled)
 annotations, regions and anything but choices and ratings are left out; predictions and drafts are no votes.
 """
 
@@ -32,7 +32,7 @@ REGION = frozenset({"start", "end", "x", "y", "points", "format", "startOffset"}
 
 
 def detect(path: Path) -> bool:
-    """Say whether a file is a Label Studio export."""
+    """Return whether a file is a Label Studio export."""
     seen = peek(path)
     by_somebody = seen.has("annotations", "completed_by") or seen.has("annotations", "was_cancelled")
     return seen.kind == "json" and (by_somebody or (("annotations",) in seen.lists and seen.has("data")))

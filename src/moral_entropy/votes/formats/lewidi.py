@@ -1,7 +1,8 @@
 """LeWiDi: the files of the shared tasks on learning with disagreements.
 
-One JSON object, an item a key: `annotations` and `annotators` side by side, separated by commas, or, in the third
-edition, `annotations` by annotator. `soft_label` is a summary and ignored; `hard_label` can be named as published.
+One JSON object with one key per item: `annotations` and `annotators` in the same order, separated by commas, or, in
+the third edition, `annotations` by annotator. `soft_label` is a summary and ignored; `hard_label` can be named as
+published.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ ABOUT_VOTES = frozenset({"annotations", "annotators", "text", "number of annotat
 
 
 def detect(path: Path) -> bool:
-    """Say whether a file is one of LeWiDi."""
+    """Return whether a file is one of LeWiDi."""
     seen = peek(path)
     items = {key[0] for key in seen.keys if len(key) == 2 and key[1] == "annotations"}
     return any(seen.has(item, "annotators") or seen.has(item, "soft_label") for item in items)
@@ -72,7 +73,7 @@ def _listed(cell: Any) -> list[str]:
 
 
 def _split(label: Any) -> Any:
-    """Part labels such as `neutral,contradiction`; leave all others alone."""
+    """Split labels such as `neutral,contradiction`; other values stay as they are."""
     return [part.strip() for part in label.split(",")] if isinstance(label, str) and "," in label else label
 
 

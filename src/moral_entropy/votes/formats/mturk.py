@@ -1,4 +1,4 @@
-"""MTurk: the results of a batch, an assignment a row.
+"""MTurk: the results of a batch, one row per assignment.
 
 A HIT is an item, a worker an annotator, and what follows `Answer.` a question: `Answer.tone` holds a label (or
 several, separated by |), `Answer.tone.sad` whether a box was ticked, `Answer.tone.label` the label of a classifier,
@@ -28,7 +28,7 @@ SEPARATOR = "|"
 
 
 def detect(path: Path) -> bool:
-    """Say whether a file holds the results of an MTurk batch."""
+    """Return whether a file holds the results of an MTurk batch."""
     names = peek(path).names
     return {"HITId", "WorkerId"} <= set(names) and any(name.startswith(ANSWER) for name in names)
 

@@ -1,4 +1,4 @@
-"""Peek: what a file or folder is, from its first bytes.
+"""What a file or folder is, from its first bytes.
 
 Takes a path, returns what kind of thing lies there and the names in it: columns of a table, keys of JSON, members
 of a zip. Reads a quarter of a megabyte at most, and never fails: what cannot be read has no names.
@@ -57,12 +57,12 @@ class Peek:
     lists: frozenset[KeyPath] = frozenset()
 
     def has(self, *path: str) -> bool:
-        """Say whether there is such a key, given with the keys around it."""
+        """Return whether there is such a key, named with the keys around it."""
         return path in self.keys
 
 
 def peek(path: Path) -> Peek:
-    """Look at a path.
+    """Return what lies at a path: its kind and the names in it.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def peek(path: Path) -> Peek:
     if path.is_dir():
         return Peek("folder")
     if is_stream(path):
-        # Its first bytes would be gone for whoever reads it then.
+        # A stream can be read once: its first bytes would be missing when its votes are read.
         return Peek("nothing")
     return _peek_file(path, facts.st_size, facts.st_mtime_ns)
 

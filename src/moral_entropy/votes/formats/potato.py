@@ -1,7 +1,7 @@
-"""Potato: a folder for each user with `annotated_instances.jsonl` or `user_state.json`, or one table of them all.
+"""Potato: one folder per user with `annotated_instances.jsonl` or `user_state.json`, or one table of them all.
 
-A schema is a question. Its answers are by label, with a value for each that was chosen; in the table there is a
-column `schema:::label` for each. Free text, sliders and spans are left out.
+A schema is a question. Its answers are by label, with a value for each label that was chosen; a table has one column
+`schema:::label` for each. Free text, sliders and spans are left out.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Answers = Iterable[tuple[str, str, Any]]
 
 
 def detect(path: Path) -> bool:
-    """Say whether a folder or file is Potato's output."""
+    """Return whether a folder or file is Potato's output."""
     seen = peek(path)
     if seen.kind == "folder":
         return bool(data_files(path))
@@ -80,7 +80,7 @@ def data_files(folder: Path) -> list[Path]:
 
 
 def _instances(path: Path) -> Iterator[tuple[Any, Any, Any, Answers]]:
-    """Give user, item, text and answers of everything annotated."""
+    """Iterate over user, item, text and answers of everything annotated."""
     if path.is_dir():
         for file in data_files(path):
             yield from _instances(file)
@@ -131,7 +131,7 @@ def _of_state(answers: Any) -> Iterator[tuple[str, str, Any]]:
 
 
 def _chosen(answers: Answers, log: ReadingLog) -> dict[str, list[str]]:
-    """Give the labels chosen in every schema that was answered."""
+    """Return the labels chosen in every schema that was answered."""
     chosen: dict[str, list[str]] = {}
     for schema, label, value in answers:
         if value in NOT_CHOSEN:

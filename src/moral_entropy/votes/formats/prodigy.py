@@ -1,4 +1,4 @@
-"""Prodigy: what `db-out` writes, an annotated task a line.
+"""Prodigy: what `db-out` writes, one annotated task per line.
 
 A task that shows one label and asks accept or reject is a yes/no question named like the label; one with options is
 a choice among them. Ignored tasks, and those about parts of a text or image, are left out.
@@ -34,7 +34,7 @@ PARTS = ("spans", "relations", "arcs", "audio_spans")
 
 
 def detect(path: Path) -> bool:
-    """Say whether a file is a Prodigy export."""
+    """Return whether a file is a Prodigy export."""
     seen = peek(path)
     return (seen.has("_input_hash") or seen.has("_task_hash")) and seen.has("answer")
 
