@@ -10,8 +10,8 @@ import pytest
 from report_support import make_run
 
 from moral_entropy.report.cautions import cautions
+from moral_entropy.report.item_sums import item_sums
 from moral_entropy.report.run import open_run
-from moral_entropy.report.sums import item_sums
 from moral_entropy.report.verdict import give_verdict, headlines
 from moral_entropy.runs.tables import read_table
 

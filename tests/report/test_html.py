@@ -12,8 +12,7 @@ import pytest
 from report_support import HOSTILE, make_run, page_of, rows_of, vote_frame
 
 from moral_entropy.cli.main import main
-from moral_entropy.report.bundle import vega_bundle
-from moral_entropy.report.html import write_report
+from moral_entropy.report.html import vega_bundle, write_report
 from moral_entropy.report.run import open_run
 from moral_entropy.runs.tables import read_table
 
@@ -78,13 +77,18 @@ def test_without_draws_or_domains_or_gold_there_is_a_report(tmp_path):
 
 
 def test_what_charts_leave_out_is_said(plain_run, monkeypatch):
-    from moral_entropy.report import cells, data
+    from moral_entropy.report import data, item_sums, tables
 
     assert page_of(plain_run).data()["caps"] == []
-    monkeypatch.setattr(data, "MAX_DOMAINS", 1)
-    monkeypatch.setattr(data, "MAX_TARGETS", 1)
-    monkeypatch.setattr(data, "MAX_VOTES", 3)
-    monkeypatch.setattr(cells, "MAX_CELLS", 5)
+    for module, name, value in (
+        (data, "MAX_DOMAINS", 1),
+        (tables, "MAX_DOMAINS", 1),
+        (data, "MAX_TARGETS", 1),
+        (tables, "MAX_TARGETS", 1),
+        (data, "MAX_VOTES", 3),
+        (item_sums, "MAX_CELLS", 5),
+    ):
+        monkeypatch.setattr(module, name, value)
     said = " ".join(data.report_data(open_run(plain_run))["caps"])
     for words in ("1 largest of 2 domains", "first 1 of 2 questions", "pools the domains", "3 stands for more"):
         assert words in said

@@ -11,8 +11,8 @@ from report_support import HOSTILE, Page
 
 from moral_entropy.report.cautions import cautions
 from moral_entropy.report.html import render
+from moral_entropy.report.item_sums import item_sums
 from moral_entropy.report.run import open_run
-from moral_entropy.report.sums import item_sums
 from moral_entropy.report.validation import MOST_ROWS, findings_in, validation_section
 from moral_entropy.report.verdict import give_verdict
 from moral_entropy.runs.tables import SCHEMAS

@@ -19,8 +19,8 @@ from moral_entropy.markup import markdown_table, markdown_text
 from moral_entropy.names import ALL
 from moral_entropy.report.cautions import cautions
 from moral_entropy.report.data import shown_title
+from moral_entropy.report.item_sums import item_sums
 from moral_entropy.report.run import Run, open_run
-from moral_entropy.report.sums import item_sums
 from moral_entropy.report.verdict import give_verdict
 from moral_entropy.runs.notes import yardstick_notes
 

@@ -10,18 +10,22 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
+from moral_entropy.cache import cache_folder
+from moral_entropy.errors import FileError
 from moral_entropy.files import check_free, write_text
-from moral_entropy.report.bundle import vega_bundle
 from moral_entropy.report.chart_specs import chart_specs
-from moral_entropy.report.data import ITEMS, palettes, report_data
-from moral_entropy.report.pack import script_json
+from moral_entropy.report.data import ITEMS, report_data, script_json
 from moral_entropy.report.run import Run, open_run
+from moral_entropy.report.tables import palettes
 
 REPORT = "report.html"
 TEMPLATES = Path(__file__).parent / "templates"
+SNIPPET = "window.vegaEmbed = vegaEmbed;"
 
 
 def write_report(path: str | Path, out: str | Path | None = None, *, items: int = ITEMS, force: bool = False) -> Path:
@@ -48,7 +52,7 @@ def write_report(path: str | Path, out: str | Path | None = None, *, items: int 
 
 
 def render(run: Run, *, items: int = ITEMS) -> str:
-    """Give the HTML of a run's report.
+    """Return the HTML of a run's report.
 
     Parameters
     ----------
@@ -77,7 +81,7 @@ def render(run: Run, *, items: int = ITEMS) -> str:
 
 
 def content_policy(scripts: Sequence[str]) -> str:
-    """Let these scripts run and nothing be loaded.
+    """Return a content security policy that lets these scripts run and nothing be loaded.
 
     Examples
     --------
@@ -88,6 +92,29 @@ def content_policy(scripts: Sequence[str]) -> str:
     allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
     rest = "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
     return f"default-src 'none'; script-src {allowed}; {rest}"
+
+
+def vega_bundle() -> str:
+    """Return Vega, Vega-Lite and Vega-Embed as one script that needs nothing else.
+
+    vl-convert makes it from the copies it carries, without a network, in seconds. It is kept in the user's cache
+    folder under vl-convert's version; where nothing can be kept it is made each time.
+    """
+    with suppress(OSError, UnicodeDecodeError):
+        return _kept_bundle().read_text(encoding="utf-8")
+    # Late: needed the first time only.
+    import vl_convert
+
+    # The snippet that vl-convert would take by default; its type stub wants one named.
+    script = vl_convert.javascript_bundle(SNIPPET).replace("</script", "<\\/script")
+    with suppress(OSError, FileError):
+        _kept_bundle().parent.mkdir(parents=True, exist_ok=True)
+        write_text(_kept_bundle(), script)
+    return script
+
+
+def _kept_bundle() -> Path:
+    return cache_folder() / f"vega-{version('vl-convert-python')}.js"
 
 
 @cache

@@ -6,7 +6,7 @@ import pytest
 from report_support import page_of, rows_of
 
 from moral_entropy.report.run import open_run
-from moral_entropy.report.switching import switching_rows
+from moral_entropy.report.tables import switching_rows
 from moral_entropy.runs.tables import read_table
 
 

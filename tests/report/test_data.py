@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_support import rows_of
 
-from moral_entropy.report.pack import packed, script_json
+from moral_entropy.report.data import packed, script_json
 
 TEXTS = st.text(st.characters(codec="utf-8"))
 CELLS = st.fixed_dictionaries(
