@@ -117,7 +117,7 @@ def _heat(across: str, *, facet: bool) -> Any:
 
 
 def _explorer() -> Any:
-    """Rates of all thresholds, the chosen one marked."""
+    """Draw the rates of all thresholds, the chosen one marked."""
     names = ["false positive rate", "false negative rate", "false discovery rate"]
     scale = alt.Scale(domain=names, range=["#0072B2", "#D55E00", "#009E73"])
     base = alt.Chart(alt.NamedData("explorer")).encode(
@@ -140,7 +140,7 @@ def _explorer() -> Any:
 
 
 def _entropy() -> Any:
-    """Mean entropy by question and domain, split into its parts."""
+    """Draw the mean entropy by question and domain, split into its parts."""
     scale = alt.Scale(domain=["aleatoric", "epistemic"], range=[ALEATORIC, EPISTEMIC])
     return (
         alt.Chart(alt.NamedData("entropy"))
@@ -160,11 +160,11 @@ def _entropy() -> Any:
 
 
 def _by_votes() -> Any:
-    """Mean entropy by number of votes."""
+    """Draw the mean entropy by number of votes."""
     base = alt.Chart(alt.NamedData("by_votes")).encode(
         x=alt.X(
             "votes:Q",
-            title="votes an item has",
+            title="votes per item",
             scale=alt.Scale(zero=False, nice=False),
             axis=alt.Axis(tickMinStep=1, grid=False),
         ),
@@ -181,7 +181,7 @@ def _by_votes() -> Any:
 
 
 def _reliability() -> Any:
-    """What share of items is positive in gold, by p."""
+    """Draw the share of items that are positive in gold, by p; the dashed line is where p is right."""
     base = alt.Chart(alt.NamedData("reliability")).encode(
         x=alt.X("p:Q", title="p of the consensus", scale=alt.Scale(domain=[0, 1])),
         y=alt.Y("gold:Q", title="share positive in gold", scale=alt.Scale(domain=[0, 1])),
@@ -198,7 +198,7 @@ def _reliability() -> Any:
 
 
 def _annotators() -> Any:
-    """Sensitivity against 1 − specificity with ellipses; the dashed line is chance."""
+    """Draw sensitivity against 1 − specificity with ellipses; the dashed line is chance."""
     unit = alt.Scale(domain=[0, 1])
     role = alt.Color("role:N", title=None, scale=_roles(), legend=_legend())
     ellipses = (
@@ -223,7 +223,7 @@ def _annotators() -> Any:
 
 
 def _annotators_many() -> Any:
-    """With more than two labels: how often an annotator is right, by votes given."""
+    """Draw how often an annotator is right, by votes given; for questions with more than two labels."""
     base = alt.Chart(alt.NamedData("people")).encode(
         x=alt.X("n_votes:Q", title="votes given", scale=alt.Scale(type="log")),
         color=alt.Color("role:N", title=None, scale=_roles(), legend=_legend()),

@@ -7,7 +7,7 @@ import math
 import polars as pl
 import pytest
 
-from moral_entropy.compare.grades import take_grades
+from moral_entropy.compare.grades import grade_changes
 from moral_entropy.runs.tables import AUDIT
 
 
@@ -34,7 +34,7 @@ B = audit(
 
 
 def test_only_what_both_have_and_only_the_rates():
-    found = take_grades(A, B)
+    found = grade_changes(A, B)
     assert found.select("rule", "metric").rows() == [
         ("any", "fpr"),
         ("any", "fnr"),
@@ -45,34 +45,34 @@ def test_only_what_both_have_and_only_the_rates():
 
 
 def test_intervals_are_squared_and_added():
-    row = take_grades(A, B).row(0, named=True)
+    row = grade_changes(A, B).row(0, named=True)
     assert row["change"] == pytest.approx(-0.10)
     assert row["low"] == pytest.approx(-0.10 - math.hypot(0.20 - 0.18, 0.36 - 0.30))
     assert row["high"] == pytest.approx(-0.10 + math.hypot(0.21 - 0.20, 0.30 - 0.25))
 
 
 def test_two_certain_figures_differ_for_certain():
-    assert take_grades(A, B).row(1, named=True)["low"] == 0.0
+    assert grade_changes(A, B).row(1, named=True)["low"] == 0.0
 
 
 def test_a_figure_outside_its_interval_adds_nothing_on_that_side():
-    row = take_grades(A, B).row(2, named=True)
+    row = grade_changes(A, B).row(2, named=True)
     # 0.50 lies below 0.52–0.60: upwards b reaches 0.05 and a, downwards, nothing.
     assert row["high"] == pytest.approx(-0.10 + 0.05)
     assert row["low"] == pytest.approx(-0.10 - math.hypot(0.10, 0.10))
 
 
 def test_no_figure_no_change():
-    row = take_grades(A, B).row(3, named=True)
+    row = grade_changes(A, B).row(3, named=True)
     assert (row["change"], row["low"], row["high"]) == (None, None, None)
 
 
 def test_one_audit_read_twice_changes_nothing_for_certain():
-    same, apart = take_grades(A, A, same_input=True), take_grades(A, A)
+    same, apart = grade_changes(A, A, same_input=True), grade_changes(A, A)
     assert same.filter(pl.col("change").is_not_null()).select("change", "low", "high").unique().rows() == [(0.0,) * 3]
     assert apart.row(0, named=True)["low"] < 0 < apart.row(0, named=True)["high"]
 
 
 def test_the_same_file_does_not_hide_a_change():
-    one, other = take_grades(A, B, same_input=True), take_grades(A, B)
+    one, other = grade_changes(A, B, same_input=True), grade_changes(A, B)
     assert one.equals(other)

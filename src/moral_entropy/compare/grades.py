@@ -1,9 +1,9 @@
 """Two audits → how the grades of every rule changed.
 
 Takes the frames of `audit.parquet`. They hold no draws, so an interval of a difference is put together from the two
-intervals as if the audits were independent (the square-and-add rule of Zou and Donner, 2008). Runs that share items or
-votes err together, and then it is wider than need be, not narrower. Only where both audits are of the same file and
-agree to the last digit are they known to be one audit, and the change to be 0.
+intervals as if the audits were independent (the square-and-add rule of Zou and Donner, 2008). Where the runs share
+items or votes, their errors are alike and the interval is wider than need be, not narrower. Two audits of the same file
+that agree to the last digit are one audit, and the change is 0.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ GRADES = pl.Schema(
 )
 
 
-def take_grades(audit_a: pl.DataFrame, audit_b: pl.DataFrame, *, same_input: bool = False) -> pl.DataFrame:
-    """Give the change of every grade that both audits have.
+def grade_changes(audit_a: pl.DataFrame, audit_b: pl.DataFrame, *, same_input: bool = False) -> pl.DataFrame:
+    """Compute the change of every grade that both audits have.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def take_grades(audit_a: pl.DataFrame, audit_b: pl.DataFrame, *, same_input: boo
     --------
     >>> row = dict.fromkeys(GROUP, "(all)") | {"metric": "fpr", "rule": "any", "value": 0.3, "low": 0.26, "high": 0.33}
     >>> a, b = pl.DataFrame([row | {"n": 90}]), pl.DataFrame([row | {"n": 80, "value": 0.2, "low": 0.17, "high": 0.23}])
-    >>> take_grades(a, b).select(pl.col("change", "low", "high").round(3)).row(0)
+    >>> grade_changes(a, b).select(pl.col("change", "low", "high").round(3)).row(0)
     (-0.1, -0.142, -0.05)
     """
     sides = [_renamed(audit, side) for audit, side in ((audit_a, "_a"), (audit_b, "_b"))]
@@ -59,7 +59,7 @@ def _renamed(audit: pl.DataFrame, side: str) -> pl.DataFrame:
 
 
 def _reach(side: str, end: str) -> pl.Expr:
-    """How far a figure's interval reaches; a figure outside of it reaches nowhere on that side."""
+    """Return how far a figure's interval reaches from it: 0 where the figure is outside of the interval."""
     distance = pl.col(f"high_{side}") - pl.col(f"value_{side}")
     if end == "low":
         distance = pl.col(f"value_{side}") - pl.col(f"low_{side}")

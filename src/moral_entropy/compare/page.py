@@ -46,7 +46,7 @@ Cell = Callable[[dict[str, Any]], str]
 
 
 def comparison_page(comparison: Comparison, *, top: int = 100) -> str:
-    """Give the page.
+    """Return the page.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def comparison_page(comparison: Comparison, *, top: int = 100) -> str:
     """
     parts = [
         "<h1>Two runs side by side</h1>",
-        f"<p>a: <b>{escape(comparison.a)}</b><br>b: <b>{escape(comparison.b)}</b><br>Every change is b less a.</p>",
+        f"<p>a: <b>{escape(comparison.a)}</b><br>b: <b>{escape(comparison.b)}</b><br>Every change is b minus a.</p>",
         _settings(comparison),
         _notes(comparison),
         *_tables(comparison, top),
@@ -150,7 +150,7 @@ def _table(
     caption: str = "",
     clear: Callable[[dict[str, Any]], bool] | None = None,
 ) -> str:
-    """Give a table of the first rows; `clear` says which of them to shade."""
+    """Return a table of the first rows; `clear` says which of them to shade."""
     if not rows:
         return "<p>none</p>"
     if len(rows) > MOST_ROWS:
@@ -165,7 +165,7 @@ AGREEMENT_COLUMNS = ("labels equal, %", "kappa", "correlation of p", "mean move"
 
 
 def agreement_rows(agreement: pl.DataFrame, *, by_domain: bool = True) -> list[dict[str, Any]]:
-    """Give a row a question and domain, the four figures of agreement as text.
+    """Return one row per question and domain, the four figures of agreement as text.
 
     Parameters
     ----------
@@ -178,10 +178,10 @@ def agreement_rows(agreement: pl.DataFrame, *, by_domain: bool = True) -> list[d
     chosen = agreement if by_domain else agreement.filter(domain=ALL)
     for (question, domain), figures in chosen.group_by("question", "domain", maintain_order=True):
         by_metric = {row["metric"]: row for row in figures.to_dicts()}
-        told = {"question": question, "domain": domain, "n": figures["n"][0]}
+        named = {"question": question, "domain": domain, "n": figures["n"][0]}
         cells = (
             share(by_metric["agreement"]),
             *(figure(by_metric[name]) for name in ("kappa", "correlation", "moved")),
         )
-        rows.append({**told, **dict(zip(AGREEMENT_COLUMNS, cells, strict=True))})
+        rows.append({**named, **dict(zip(AGREEMENT_COLUMNS, cells, strict=True))})
     return rows

@@ -1,7 +1,7 @@
 """Two run folders → the items they share, question by question.
 
-Items are the same if question and id are. Run a is the one to start from, run b the one to arrive at. Reads tables
-and manifests; compares nothing but names.
+Items are the same if question and id are. Run a is the one before, run b the one after. Reads tables and manifests;
+compares nothing but names.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class QuestionPair:
     labels
         Of two labels the negative one first.
     frame
-        A row an item, sorted by id: `item_key`, and the columns of `items.parquet` twice, with `_a` and `_b`.
+        One row per item, sorted by id: `item_key`, and the columns of `items.parquet` twice, with `_a` and `_b`.
     a_ik, b_ik
         Probability of every label in either run.
     only_a, only_b
@@ -177,7 +177,7 @@ def _join(a: RunTables, b: RunTables, question: str) -> QuestionPair:
 
 
 def _carried(run: RunTables, question: str, labels: tuple[str, ...]) -> pl.DataFrame:
-    """Give the items of one question, with the probabilities of all labels as a list `p_k`."""
+    """Return the items of one question, with the probabilities of all labels as a list `p_k`."""
     items = run.items.filter(question=question).select(KEY, *CARRIED)
     if len(labels) == 2:
         return items.with_columns(pl.concat_list(1.0 - pl.col("p"), "p").alias("p_k"))

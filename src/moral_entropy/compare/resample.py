@@ -1,6 +1,6 @@
 """Sums over shared items, as they are and with items resampled, both runs together.
 
-Takes columns by question, gives their sums by domain, as they are and in every replicate. An item that a replicate
+Takes columns by question; returns their sums by domain, as they are and in every replicate. An item that a replicate
 draws twice counts twice in both runs and under every question: that is what makes the differences paired. Knows
 nothing of what the columns mean.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from moral_entropy.votes.table import Floats, Ints
 
 BLOCK_ITEMS = 8_192
-"""Items resampled with one seed, so that a replicate never has to be held whole. Another number, other replicates."""
+"""Items resampled with one seed, so that no replicate is in memory as a whole. Another number, other replicates."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class Columns:
 
 
 Sums = Mapping[str, Floats]
-"""By name of a column, its sums: a row a domain and a last one for all, a first column as is, then the replicates."""
+"""Sums by name of the column: one row per domain, the last for all; first items as they are, then the replicates."""
 
 
 def resampled_sums(
@@ -87,7 +87,7 @@ def resampled_sums(
 
 
 def _times(count_j: Floats, replicates: int, seed: int, block: int) -> Floats:
-    """How often each item is drawn, relative to how many it stands for; the first row draws all of them once."""
+    """Draw how often each item counts, relative to how many it stands for; in the first row each counts once."""
     rng = np.random.default_rng([seed, block])
     drawn_sj = rng.poisson(count_j, size=(replicates, len(count_j))) / count_j
     return np.concatenate([np.ones((1, len(count_j))), drawn_sj])

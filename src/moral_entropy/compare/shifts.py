@@ -1,4 +1,4 @@
-"""Shared items of two runs → how prevalence and entropy changed, and how far labels and p agree.
+"""Shared items of two runs → how prevalence and entropy changed, and how well labels and p agree.
 
 Every figure by question and domain, and pooled over questions, with an interval over resampled items. It says how much
 the figure depends on which items were sampled; how sure each fit is of its items is another matter (`p_low`, `p_high`).
@@ -47,18 +47,18 @@ class Figures:
 
     @classmethod
     def over(cls, value_ds: Floats, mass: float) -> Figures:
-        """Take the figure from the first column and its interval from the others, a column a replicate."""
+        """Take the figure from the first column and its interval from the others, one column per replicate."""
         return cls(value_ds[:, 0], *central_interval(value_ds[:, 1:], mass))
 
     def at(self, d: int, name: str = "value") -> dict[str, float]:
-        """Give the figure of one domain under a name, and its interval."""
+        """Return the figure of one domain under a name, and its interval."""
         return {name: float(self.value_d[d]), "low": float(self.low_d[d]), "high": float(self.high_d[d])}
 
 
-def take_shifts(
+def shifts_and_agreement(
     pairs: Sequence[QuestionPair], *, replicates: int, seed: int, mass: float
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Give the tables of changes and of agreement.
+    """Compute the tables of changes and of agreement.
 
     Parameters
     ----------
@@ -89,13 +89,13 @@ def _frame(rows: Sequence[dict[str, Any]], schema: pl.Schema) -> pl.DataFrame:
 
 
 def _domains(pairs: Sequence[QuestionPair]) -> list[str]:
-    """Name the domains of run a, sorted; items without one are of the last."""
+    """Return the domains of run a, sorted; items without one are in the last."""
     found = pl.concat([pair.frame["domain_a"] for pair in pairs]).unique()
     return list(dict.fromkeys([*found.drop_nulls().sort().to_list(), *([NO_DOMAIN] if found.null_count() else [])]))
 
 
 def _columns(pair: QuestionPair, keys: pl.Series, domains: Sequence[str]) -> Columns:
-    """Lay out what has to be added up, every row as often as it counts."""
+    """Collect the columns to add up, every row as often as it counts."""
     frame, made = pair.frame, {"count": np.ones(pair.frame.height)}
     for k in _targets(pair.labels):
         made |= _two_sided(f"p:{k}", pair.a_ik[:, k], pair.b_ik[:, k])
@@ -112,24 +112,24 @@ def _columns(pair: QuestionPair, keys: pl.Series, domains: Sequence[str]) -> Col
 
 
 def _targets(labels: Sequence[str]) -> list[int]:
-    """Index the labels whose prevalence is told: the positive one of two, every one of more."""
+    """Return the labels whose prevalence is shown, as indices: the positive one of two, all of more."""
     return [1] if len(labels) == 2 else list(range(len(labels)))
 
 
 def _two_sided(name: str, a_i: Floats, b_i: Floats) -> dict[str, Floats]:
-    # The difference is taken item by item, so that equal runs differ by exactly nothing.
+    # The difference is taken item by item, so that equal runs differ by exactly 0.
     return {f"a:{name}": a_i, f"b:{name}": b_i, f"change:{name}": b_i - a_i}
 
 
 def _codes(names: pl.Series, known: Sequence[str] | pl.Series) -> Ints:
-    """Give the place of each name among those known, all of which are different."""
+    """Return the index of each name among those known, which are all different."""
     places = pl.DataFrame({"name": known}, schema={"name": pl.String}).with_row_index("place")
     found = names.alias("name").to_frame().join(places, on="name", how="left", maintain_order="left")
     return np.asarray(found["place"].cast(pl.Int64).to_numpy())
 
 
 def _moments(pair: QuestionPair) -> dict[str, Floats]:
-    """What a correlation needs, about the middle of p; and how far each item's distribution moved."""
+    """Return what a correlation needs, with p centred, and how far each item's distribution moved."""
     targets, middle = _targets(pair.labels), 1.0 / len(pair.labels)
     a_ik, b_ik = pair.a_ik[:, targets] - middle, pair.b_ik[:, targets] - middle
     products = {"a": a_ik, "b": b_ik, "aa": a_ik * a_ik, "bb": b_ik * b_ik, "ab": a_ik * b_ik}
@@ -141,12 +141,12 @@ def _moments(pair: QuestionPair) -> dict[str, Floats]:
 
 
 def moved(pair: QuestionPair) -> Floats:
-    """Give the total variation between each item's distributions: with two labels the change of p, unsigned."""
+    """Compute the total variation between each item's distributions; with two labels the absolute change of p."""
     return np.asarray(np.abs(pair.b_ik - pair.a_ik).sum(axis=1) / 2.0)
 
 
 def _pooled(pairs: Sequence[QuestionPair], sums_q: Sequence[Sums]) -> Sums:
-    """Add questions up; figures of single labels only where all questions have two."""
+    """Add up the questions; figures of single labels only where all questions have two."""
     alike = all(len(pair.labels) == 2 for pair in pairs)
     names = [name for name in sums_q[0] if alike or ":" not in name or name.partition(":")[2] in PARTS]
     return {name: np.sum([sums[name] for sums in sums_q], axis=0) for name in names}
@@ -160,13 +160,13 @@ def _ratio(over: Floats, under: Floats) -> Floats:
 def _shift_rows(
     question: str, labels: Sequence[str], sums: Sums, domains: Sequence[str], mass: float
 ) -> Iterator[dict[str, Any]]:
-    told = [(f"p:{k}", "prevalence", labels[k]) for k in _targets(labels)] + [(part, part, ALL) for part in PARTS]
-    told = [one for one in told if f"a:{one[0]}" in sums]
+    shown = [(f"p:{k}", "prevalence", labels[k]) for k in _targets(labels)] + [(part, part, ALL) for part in PARTS]
+    shown = [one for one in shown if f"a:{one[0]}" in sums]
     n_ds = sums["count"]
-    sides = {name: [_ratio(sums[f"{side}:{name}"], n_ds)[:, 0] for side in "ab"] for name, _, _ in told}
-    changes = {name: Figures.over(_ratio(sums[f"change:{name}"], n_ds), mass) for name, _, _ in told}
+    sides = {name: [_ratio(sums[f"{side}:{name}"], n_ds)[:, 0] for side in "ab"] for name, _, _ in shown}
+    changes = {name: Figures.over(_ratio(sums[f"change:{name}"], n_ds), mass) for name, _, _ in shown}
     for d, domain in _filled(sums, domains):
-        for name, metric, label in told:
+        for name, metric, label in shown:
             a, b = (float(value_d[d]) for value_d in sides[name])
             row = {"question": question, "domain": domain, "label": label, "metric": metric, "a": a, "b": b}
             yield {**row, **changes[name].at(d, "change"), "n": round(n_ds[d, 0])}
@@ -190,7 +190,7 @@ def _agreement_rows(
 
 
 def _filled(sums: Sums, domains: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Give the domains that have items, all of them together first; one domain that all items lack is none."""
+    """Return the domains that have items, all together first; only all together where no item has a domain."""
     last = len(domains) - 1
     yield last, ALL
     if list(domains) != [NO_DOMAIN, ALL]:
@@ -198,7 +198,7 @@ def _filled(sums: Sums, domains: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def _kappa(sums: Sums, n_labels: int) -> Floats:
-    """Cohen's kappa of the labels; none where chance alone would agree always."""
+    """Compute Cohen's kappa of the labels; none where chance alone would always agree."""
     if "said_a:0" not in sums:
         return np.full_like(sums["count"], np.nan)
     n_ds = sums["count"]
@@ -210,11 +210,11 @@ def _kappa(sums: Sums, n_labels: int) -> Floats:
 
 
 def _correlation(sums: Sums) -> Floats:
-    """Pearson's correlation of p, with more than two labels over all of them; none where p does not vary."""
+    """Compute Pearson's correlation of p, with more than two labels over all of them; none where p does not vary."""
     n_ds = sums["entries"]
     mean = {name: _ratio(sums[f"moment_{name}"], n_ds) for name in ("a", "b", "aa", "bb", "ab")}
     spread = {x + y: mean[x + y] - mean[x] * mean[y] for x, y in ("aa", "bb", "ab")}
-    # Below this a variance is what rounding left of none.
+    # Below this a variance is rounding.
     varies_ds = np.minimum(spread["aa"], spread["bb"]) > 1e-15
     with np.errstate(invalid="ignore", divide="ignore"):
         value_ds = spread["ab"] / np.sqrt(spread["aa"] * spread["bb"])

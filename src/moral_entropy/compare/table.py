@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from moral_entropy.compare.grades import GRADES, rules_of, take_grades
+from moral_entropy.compare.grades import GRADES, grade_changes, rules_of
 from moral_entropy.compare.pair import KEY, QuestionPair, RunPair, RunTables, differing_settings, read_pair
-from moral_entropy.compare.shifts import moved, take_shifts
+from moral_entropy.compare.shifts import moved, shifts_and_agreement
 from moral_entropy.errors import UsageError
 from moral_entropy.runs.tables import read_table
 
 REPLICATES = 400
-"""Resamplings of the items behind intervals of changes, unless told otherwise."""
+"""How often items are resampled for the intervals of changes, unless told otherwise."""
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What two runs say differently. Every change is b less a.
+    """What two runs say differently. Every change is b minus a.
 
     Parameters
     ----------
@@ -35,9 +35,9 @@ class Comparison:
     notes
         What to know before reading the figures.
     overlap
-        A row a question: question, shared, only_a, only_b.
+        One row per question: question, shared, only_a, only_b.
     items
-        A row a shared item, those that moved most first: question, item, domain, label and p with its interval in
+        One row per shared item, those that moved most first: question, item, domain, label and p with its interval in
         either run, change (of p; null with more than two labels), moved (total variation), label_changed, apart
         (whether the intervals do not meet), votes and entropy in either run.
     shifts
@@ -46,7 +46,7 @@ class Comparison:
         Agreement and kappa of the labels, correlation of p, mean of `moved`: question, domain, metric, value, low,
         high, n.
     grades
-        Changes of the rules' grades, see `take_grades`.
+        Changes of the rules' grades, see `grade_changes`.
     interval
         Mass of the intervals over resampled items.
     replicates, seed
@@ -67,15 +67,15 @@ class Comparison:
     seed: int
 
     def tables(self) -> dict[str, pl.DataFrame]:
-        """Give the tables by name, as they are written."""
+        """Return the tables by name, as they are written."""
         return {name: getattr(self, name) for name in ("overlap", "items", "shifts", "agreement", "grades")}
 
 
 def compare_runs(run_a: str | Path, run_b: str | Path, *, replicates: int = REPLICATES, seed: int = 0) -> Comparison:
-    """Lay two runs side by side.
+    """Compare two runs.
 
     Items are matched by question and id. Changes of means over items have the interval of a paired bootstrap over the
-    shared items; changes of grades are between the audits of all items of either run, see `take_grades`.
+    shared items; changes of grades are between the audits of all items of either run, see `grade_changes`.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def compare_runs(run_a: str | Path, run_b: str | Path, *, replicates: int = REPL
         raise UsageError(msg)
     pair = read_pair(run_a, run_b)
     mass = float(pair.a.manifest.get("interval", 0.9))
-    shifts, agreement = take_shifts(pair.questions, replicates=replicates, seed=seed, mass=mass)
+    shifts, agreement = shifts_and_agreement(pair.questions, replicates=replicates, seed=seed, mass=mass)
     grades, more_notes = _grades(pair)
     return Comparison(
         a=pair.a.path,
@@ -139,7 +139,7 @@ def _grades(pair: RunPair) -> tuple[pl.DataFrame, list[str]]:
     if any(one.only_a or one.only_b for one in pair.questions):
         notes.append("grades are of all items of either run, not of the shared ones alone")
     hashes = [run.manifest.get("input", {}).get("sha256") for run in (pair.a, pair.b)]
-    return take_grades(audit_a, audit_b, same_input=bool(hashes[0]) and hashes[0] == hashes[1]), notes
+    return grade_changes(audit_a, audit_b, same_input=bool(hashes[0]) and hashes[0] == hashes[1]), notes
 
 
 def _overlap(pair: RunPair) -> pl.DataFrame:
@@ -148,7 +148,7 @@ def _overlap(pair: RunPair) -> pl.DataFrame:
 
 
 def _items(pair: RunPair) -> pl.DataFrame:
-    """Give the shared items, those that moved most first."""
+    """Return the shared items, those that moved most first."""
     frame = pl.concat([_items_of(one) for one in pair.questions])
     same_ids = _item_type(pair.a) == _item_type(pair.b)
     kind = _item_type(pair.a) if same_ids else pl.String()

@@ -9,7 +9,7 @@ from moral_entropy.markup import NOTHING
 
 
 def percent(value: float | None) -> str:
-    """Give a share in percent.
+    """Write a share in percent.
 
     Examples
     --------
@@ -20,7 +20,7 @@ def percent(value: float | None) -> str:
 
 
 def number(value: float | None, *, sign: bool = False) -> str:
-    """Give a number to three places, without the 0 before the point.
+    """Write a number to three places, without the 0 before the point.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def _spread(value: str, low: str, high: str, between: str = ", ") -> str:
 
 
 def share(row: dict[str, Any]) -> str:
-    """Give a share in percent with its interval.
+    """Write a share in percent with its interval.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def share(row: dict[str, Any]) -> str:
 
 
 def figure(row: dict[str, Any]) -> str:
-    """Give a figure with its interval."""
+    """Write a figure with its interval."""
     return _between(number, row)
 
 
@@ -64,7 +64,7 @@ def _between(as_text: Callable[[float | None], str], row: dict[str, Any]) -> str
 
 
 def change(row: dict[str, Any]) -> str:
-    """Give a change with its sign and interval.
+    """Write a change with its sign and interval.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def change(row: dict[str, Any]) -> str:
 
 
 def change_in_percent(row: dict[str, Any]) -> str:
-    """Give a change of a share, in percentage points, with its sign and interval.
+    """Write a change of a share, in percentage points, with its sign and interval.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def change_in_percent(row: dict[str, Any]) -> str:
 
 
 def chance(row: dict[str, Any], side: str) -> str:
-    """Give an item's label and p in one run, with its interval."""
+    """Write an item's label and p in one run, with its interval."""
     p, low, high = (row[f"{name}_{side}"] for name in ("p", "p_low", "p_high"))
     between = "" if low is None or high is None else f" ({low:.2f}–{high:.2f})"
     return f"{row[f'label_{side}']}, {p:.2f}{between}"

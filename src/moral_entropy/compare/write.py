@@ -34,7 +34,7 @@ def check_out(out: str | Path) -> None:
 
 
 def write_comparison(comparison: Comparison, out: str | Path) -> Path:
-    """Write the tables, the facts and the page; give the folder.
+    """Write the tables, the facts and the page; return the folder.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def write_comparison(comparison: Comparison, out: str | Path) -> Path:
 
 
 def comparison_facts(comparison: Comparison) -> dict[str, Any]:
-    """Give what was compared and how, apart from the tables, as JSON can hold it."""
+    """Return what was compared and how, apart from the tables, as JSON can hold it."""
     return {
         "version": __version__,
         "a": comparison.a,
@@ -68,7 +68,7 @@ def comparison_facts(comparison: Comparison) -> dict[str, Any]:
 
 
 def as_json(comparison: Comparison, *, top: int) -> str:
-    """Give everything as one JSON object, of the items only those that moved most."""
+    """Return everything as one JSON object, of the items only those that moved most."""
     tables = comparison.tables() | {"items": comparison.items.head(top)}
     rows = {name: json_rows(frame.to_dicts()) for name, frame in tables.items()}
     return json.dumps({**comparison_facts(comparison), **rows}, indent=2, ensure_ascii=False, allow_nan=False)

@@ -15,7 +15,7 @@ import polars as pl
 
 from moral_entropy import __version__
 from moral_entropy.files import write_text
-from moral_entropy.markup import markdown_table, markdown_text
+from moral_entropy.markup import NOTHING, markdown_table, markdown_text
 from moral_entropy.names import ALL
 from moral_entropy.report.cautions import cautions
 from moral_entropy.report.data import shown_title
@@ -45,7 +45,7 @@ FIELDS = {
 
 
 def write_card(path: str | Path) -> list[Path]:
-    """Write the dataset card and its Croissant into a run folder and give their paths."""
+    """Write the dataset card and its Croissant into a run folder and return their paths."""
     run = open_run(path)
     card, croissant = run.path / CARD, run.path / CROISSANT
     write_text(card, dataset_card(run))
@@ -54,7 +54,7 @@ def write_card(path: str | Path) -> list[Path]:
 
 
 def dataset_card(run: Run, *, data_file: str | None = None) -> str:
-    """Give the card of a run.
+    """Return the card of a run.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def dataset_card(run: Run, *, data_file: str | None = None) -> str:
 
 
 def croissant_facts(run: Run) -> dict[str, Any]:
-    """Give the card as Croissant: one Parquet file, its columns, and how the labels came about."""
+    """Return the card as Croissant: one Parquet file, its columns, and how the labels came about."""
     fields = [
         {"@type": "cr:Field", "@id": f"items/{name}", "name": name, "description": meaning, "dataType": kind,
          "source": {"fileObject": {"@id": "items.parquet"}, "extract": {"column": name}}}
@@ -136,7 +136,7 @@ def _protocol(run: Run) -> str:
     priors = m["priors"]
     return (
         f"{m['votes']:,} votes by {m['annotators']:,} annotators on {m['items']:,} items were pooled with a Bayesian "
-        "Dawid–Skene model: one true label an item, a confusion matrix an annotator, Dirichlet priors on both "
+        "Dawid–Skene model: one true label per item, a confusion matrix per annotator, Dirichlet priors on both "
         f"(prevalence {json.dumps(priors['prevalence'])}, confusion rows {priors['diagonal']:g} on the diagonal and "
         f"{priors['off_diagonal']:g} off it). p is the posterior probability averaged over {m['draws']:,} draws around "
         f"the mode (seed {m['seed']}). Made by moral-entropy {m['version']} from an input with SHA-256 "
@@ -158,21 +158,20 @@ def _entropy(run: Run) -> pl.DataFrame:
 
 
 def _rates(run: Run) -> pl.DataFrame:
-    rows = run.frame("audit").filter(pl.col("metric").is_in(RATES), domain=ALL, reference="consensus", label=ALL)
-    rows = rows.filter(pl.col("question") == ALL)
-    cells = [
-        {"rule": row["rule"], "metric": row["metric"], "shown": _percent(row["value"], row["low"], row["high"])}
+    rows = run.frame("audit").filter(
+        pl.col("metric").is_in(RATES), domain=ALL, reference="consensus", label=ALL, question=ALL
+    )
+    shown = {
+        (row["rule"], row["metric"]): _percent(row["value"], row["low"], row["high"])
         for row in rows.iter_rows(named=True)
-    ]
-    frame = pl.DataFrame(cells, schema={"rule": pl.String, "metric": pl.String, "shown": pl.String})
-    order = frame["rule"].unique(maintain_order=True).to_list()
-    lookup = {(row["rule"], row["metric"]): row["shown"] for row in cells}
-    return pl.DataFrame([{"rule": rule, **{m.upper(): lookup.get((rule, m), "–") for m in RATES}} for rule in order])
+    }
+    rules = rows["rule"].unique(maintain_order=True)
+    return pl.DataFrame([{"rule": rule, **{m.upper(): shown.get((rule, m), NOTHING) for m in RATES}} for rule in rules])
 
 
 def _percent(value: float | None, low: float | None, high: float | None) -> str:
     if value is None:
-        return "–"
+        return NOTHING
     return f"{value:.1%}" + (f" ({low:.1%} – {high:.1%})" if low is not None and high is not None else "")
 
 

@@ -1,7 +1,7 @@
 """Run folder → files for others: items with votes, p, entropies and soft labels.
 
-`hf` is a folder that Hugging Face `datasets` loads, `csv` and `jsonl` a file, `lewidi` the layout of the shared tasks
-on learning with disagreements. Rows are made lazily, so that a million of them fit.
+`hf` is a folder that Hugging Face `datasets` loads, `csv` and `jsonl` are one file, `lewidi` is the layout of the
+shared tasks on learning with disagreements. Rows are made lazily, so that a million of them fit in memory.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FACTS = ("question", "item", "domain", "n_votes", "n_positive", "p", "p_low", "p
 
 
 def export_run(path: str | Path, out: str | Path, *, to: Layout, force: bool = False) -> list[Path]:
-    """Write the items of a run in a layout others read, and give the files' paths.
+    """Write the items of a run in a layout that other programs read, and return the files' paths.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def export_run(path: str | Path, out: str | Path, *, to: Layout, force: bool = F
 
 
 def export_rows(run: Run, *, only: str | None = None) -> pl.LazyFrame:
-    """Give a row for every question and item.
+    """Return one row per question and item.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def _write_lewidi(run: Run, target: Path) -> list[Path]:
 def _lewidi_entry(row: dict[str, Any]) -> dict[str, Any]:
     commas = [text for text in (*row["annotations"], *row["annotators"]) if "," in text]
     if commas:
-        msg = f"LeWiDi's layout parts names at commas, and {commas[0]!r} has one. Export as jsonl, or rename it."
+        msg = f"LeWiDi's layout splits names at commas, and {commas[0]!r} has one. Export as jsonl, or rename it."
         raise UsageError(msg)
     return {
         "text": row.get("text"),

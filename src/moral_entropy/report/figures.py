@@ -28,7 +28,7 @@ Rows = list[dict[str, Any]]
 
 
 def write_figures(path: str | Path, folder: str | Path, *, formats: Sequence[str] = ("png",)) -> list[Path]:
-    """Write the charts of a run's report as files and give their paths.
+    """Write the charts of a run's report as files and return their paths.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def write_figures(path: str | Path, folder: str | Path, *, formats: Sequence[str
 
 
 def figure_specs(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Give every figure by name, as a Vega-Lite specification that holds its data."""
+    """Return every figure by name, as a Vega-Lite specification that holds its data."""
     domains = shown_domains(run)
     specs = chart_specs(*palettes(run), domains=bool(domains))
     rates = _hard_rates(run, domains).with_columns(pl.col("metric").replace(RATE_NAMES))
@@ -128,7 +128,7 @@ def _annotator_specs(run: Run, specs: dict[str, Any]) -> Iterator[tuple[str, dic
 
 
 def _ellipse(row: dict[str, Any]) -> Rows:
-    """Points around an annotator: half axes are half the intervals."""
+    """Return points around an annotator; half axes are half the intervals."""
     if row["specificity_low"] is None or row["sensitivity_low"] is None:
         return []
     half_x = (row["specificity_high"] - row["specificity_low"]) / 2

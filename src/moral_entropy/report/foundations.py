@@ -61,7 +61,7 @@ OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "
 
 
 def foundation_of(question: str) -> str | None:
-    """Tell which foundation a question is about, by its name.
+    """Return the foundation that a question is about, by its name; None for any other.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def foundation_of(question: str) -> str | None:
 
 
 def colours_of(names: Sequence[str]) -> list[str]:
-    """Give every name a colour: its foundation's, or the next of Okabe and Ito's.
+    """Return a colour per name: its foundation's, or the next of Okabe and Ito's.
 
     Examples
     --------
@@ -87,6 +87,6 @@ def colours_of(names: Sequence[str]) -> list[str]:
 
 
 def definitions_of(names: Sequence[str]) -> dict[str, str]:
-    """Say what the foundations among some questions are about."""
+    """Return what the questions that are foundations are about, by name."""
     found = {name: foundation_of(name) for name in names}
     return {name: FOUNDATIONS[foundation].meaning for name, foundation in found.items() if foundation}

@@ -1,7 +1,7 @@
 """The items shown one by one: which, with what text, which votes, and how each vote pushes.
 
-A page cannot hold a million items. It holds those someone would look for: outliers, the most doubtful, those on which
-votes and consensus part, and every n-th of the rest, so that ordinary items are there to compare with.
+A page cannot hold a million items. It holds those a reader would look for: outliers, the most doubtful, those on which
+votes and consensus differ, and every n-th of the rest, so that there are ordinary items to compare with.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class ShownItems:
     Parameters
     ----------
     items
-        A row an item and question, ids as texts.
+        One row per item and question, ids as texts.
     votes
         row (of `items`), annotator, label.
     texts
         item, text (cut), length (before the cut).
     pushes
-        Those of annotators that voted here, and the prior's.
+        Those of the annotators who voted here, and the prior's.
     reasons
         row (of `items`), ranking, rank, reason.
     cut
@@ -70,7 +70,7 @@ def shown_items(run: Run, cap: int) -> ShownItems:
     run
         The run.
     cap
-        Rows at most, a row being an item and question.
+        Rows at most; a row is an item and question.
     """
     outliers = _item_outliers(run)
     quota = max(cap // max(len(run.questions), 1), 1)
@@ -100,14 +100,14 @@ def _choose(run: Run, question: str, quota: int, outliers: pl.DataFrame) -> pl.D
     asked = run.scan("items").filter(pl.col("question") == question)
     n_items = asked.select(pl.len()).collect().item()
     if n_items > quota:
-        # How far the votes lie from p, in share: what any rule on votes must get wrong.
-        parted = (pl.col("n_positive") / pl.col("n_votes") - pl.col("p")).abs().fill_nan(0)
+        # How far the share of positive votes is from p: what any rule on votes must get wrong.
+        differing = (pl.col("n_positive") / pl.col("n_votes") - pl.col("p")).abs().fill_nan(0)
         ranked = outliers.filter(pl.col("question") == question).sort("rank", "item", maintain_order=True)
         names = ranked["item"].unique(maintain_order=True).head(int(quota * SHARE_OUTLIERS)).implode()
         numbered = asked.with_row_index("at")
         first = _collected(numbered.filter(pl.col("item").cast(pl.String).is_in(names)).select("at"))["at"].sort()
         doubtful = _most(asked, pl.col("entropy"), int(quota * SHARE_DOUBTFUL))
-        conflicts = _most(asked, parted, int(quota * SHARE_CONFLICTS))
+        conflicts = _most(asked, differing, int(quota * SHARE_CONFLICTS))
         ordinary = pl.arange(0, n_items, max(n_items // quota, 1), dtype=pl.UInt32, eager=True)
         at = pl.concat([first, doubtful, conflicts, ordinary]).unique(maintain_order=True).head(quota)
         asked = numbered.filter(pl.col("at").is_in(at.implode())).sort("at").drop("at")
@@ -115,7 +115,7 @@ def _choose(run: Run, question: str, quota: int, outliers: pl.DataFrame) -> pl.D
 
 
 def _most(asked: pl.LazyFrame, by: pl.Expr, n: int) -> pl.Series:
-    # One column at a time, and a stable sort: of equals the same ones each time.
+    # One column at a time, and a stable sort: among equals always the same ones.
     score = asked.select(score=by).collect()
     order = pl.arg_sort_by("score", descending=True, maintain_order=True)
     return score.select(order).to_series().head(n).cast(pl.UInt32)

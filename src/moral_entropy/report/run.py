@@ -36,7 +36,7 @@ class Question:
 
     @property
     def targets(self) -> tuple[tuple[str, str], ...]:
-        """What is graded: (name shown, label taken as positive); the question itself, or each label of more than two.
+        """What rules are graded on: (name shown, label taken as positive); one per label where there are more than two.
 
         Examples
         --------

@@ -37,7 +37,7 @@ MEANINGS = {
 
 
 def validation_section(run: Run) -> dict[str, Any]:
-    """Give the section's texts.
+    """Return the section's texts.
 
     Returns
     -------

@@ -507,7 +507,7 @@ const plainVotes = () => state.list.flatMap((r) => (votesOf.get(r.row) || [])
 function startItems() {
   $("items-note").textContent = items.length < D.items_total
     ? `${whole(items.length)} of ${whole(D.items_total)} items × questions are in this page: outliers, the most doubtful, `
-      + "those on which votes and consensus part, and a sample of the rest. All are in items.parquet."
+      + "those on which votes and consensus differ, and a sample of the rest. All are in items.parquet."
     : `All ${whole(D.items_total)} items × questions of the run.`;
   const rankings = distinct(rows(D.reasons).map((r) => r.ranking));
   options($("item-question"), [[ALL, "all"], ...D.questions.map((q) => [q.name, q.name])]);
