@@ -116,6 +116,20 @@ def test_force_replaces_an_earlier_export_and_no_other_dataset(plain_run, tmp_pa
     assert (data.parent / "test.parquet").read_bytes() == b"mine"
 
 
+def test_an_export_that_fails_leaves_the_earlier_one(plain_run, tmp_path, monkeypatch):
+    files = export_run(plain_run, tmp_path / "dataset", to="hf")
+    before = [file.read_bytes() for file in files]
+
+    def fail(*_arguments, **_options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("moral_entropy.report.export.dataset_card", fail)
+    with pytest.raises(OSError, match="No space"):
+        export_run(plain_run, tmp_path / "dataset", to="hf", force=True)
+    assert [file.read_bytes() for file in files] == before
+    assert [path.name for path in tmp_path.iterdir()] == ["dataset"]
+
+
 def test_the_card_states_entropy_and_rates(plain_run):
     card = dataset_card(open_run(plain_run))
     entropy = read_table(plain_run, "entropy").filter(question="care", domain="(all)")["total"].item()

@@ -7,8 +7,6 @@ shared tasks on learning with disagreements. Rows are made lazily, so that a mil
 from __future__ import annotations
 
 import json
-import secrets
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +18,7 @@ from moral_entropy.files import check_free, whole_file, write_text
 from moral_entropy.report.card import CROISSANT, croissant_facts, dataset_card
 from moral_entropy.report.figures import slug
 from moral_entropy.report.run import Question, Run, open_run
+from moral_entropy.runs.folder import whole_folder
 
 Layout = Literal["hf", "csv", "jsonl", "lewidi"]
 
@@ -123,17 +122,11 @@ def _write_jsonl(run: Run, target: Path) -> list[Path]:
 
 
 def _write_hf(run: Run, target: Path) -> list[Path]:
-    _check_earlier_export(target)
-    partial = target.with_name(f".{target.name}.partial-{secrets.token_hex(3)}")
-    try:
-        (partial / DATA_FILE).parent.mkdir(parents=True)
+    with whole_folder(target, _check_earlier_export) as partial:
+        (partial / DATA_FILE).parent.mkdir()
         export_rows(run).sink_parquet(partial / DATA_FILE, compression="zstd")
         write_text(partial / "README.md", dataset_card(run, data_file=DATA_FILE))
         write_text(partial / CROISSANT, json.dumps(_croissant(run), indent=2, ensure_ascii=False) + "\n")
-        shutil.rmtree(target, ignore_errors=True)
-        partial.rename(target)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return [target / DATA_FILE, target / "README.md", target / CROISSANT]
 
 

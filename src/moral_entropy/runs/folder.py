@@ -13,12 +13,13 @@ import re
 import secrets
 import shutil
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from moral_entropy.errors import RunFolderError
+from moral_entropy.files import flush
 
 MANIFEST = "manifest.json"
 """The file that makes a folder a run folder."""
@@ -63,16 +64,32 @@ def writing(path: str | Path, *, force: bool = False, inputs: Iterable[Any] = ()
     ...     sorted(path.name for path in Path(home).iterdir())
     ['run']
     """
-    target, read = Path(path).resolve(), list(_paths(inputs))
+    read = list(_paths(inputs))
+    with whole_folder(path, lambda target: _check_free(target, force=force, inputs=read)) as folder:
+        yield folder
+
+
+@contextmanager
+def whole_folder(path: str | Path, check: Callable[[Path], None]) -> Iterator[Path]:
+    """Open a hidden folder to write to, which becomes `path` when the block ends well, in place of what is there.
+
+    Parameters
+    ----------
+    path
+        Where the folder shall be. Folders above it are made when they are missing.
+    check
+        Called with the resolved path before and after the block; raises if what is there must not be replaced.
+    """
+    target = Path(path).resolve()
     _sweep(target)
-    _check_free(target, force=force, inputs=read)
+    check(target)
     partial = _sibling(target, "partial")
     try:
         # Within the block: a signal that comes as soon as the folder is there must clear it away too.
         _make(partial)
         yield partial
         _sync(partial)
-        _check_free(target, force=force, inputs=read)
+        check(target)
         _put_in_place(partial, target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -164,7 +181,7 @@ def _make(partial: Path) -> None:
 
 
 def _put_in_place(partial: Path, target: Path) -> None:
-    if not is_run_folder(target):
+    if not target.is_dir() or not any(target.iterdir()):
         partial.rename(target)
         return
     # Two renames; if the process dies between them, the next run puts the old folder back.
@@ -175,13 +192,8 @@ def _put_in_place(partial: Path, target: Path) -> None:
 
 
 def _sync(folder: Path) -> None:
-    # Renaming is atomic, but not ordered against the files' contents unless those are on the disk first.
-    for path in [*folder.iterdir(), folder]:
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    for path in [*folder.rglob("*"), folder]:
+        flush(path)
 
 
 def _sibling(target: Path, state: str) -> Path:
