@@ -40,6 +40,7 @@ def test_every_chart_is_drawn_with_a_mark_for_every_figure(run, open_report):
 
 
 def dashed_lines(report, chart):
+    report.page.locator(f"#chart-{chart} svg.marks").wait_for()
     return report.page.locator(f"#chart-{chart} svg .mark-line path[stroke-dasharray]").count()
 
 

@@ -8,8 +8,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from moral_entropy.markup import NOTHING
 from moral_entropy.reproduce.beside import VERDICTS
-from moral_entropy.reproduce.pages import NOTHING, sum_up
+from moral_entropy.reproduce.pages import sum_up
 from moral_entropy.reproduce.published import CORPORA, spell
 
 if TYPE_CHECKING:
