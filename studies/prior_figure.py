@@ -12,6 +12,7 @@ import altair as alt
 import polars as pl
 
 from moral_entropy.consensus.options import POOLING
+from moral_entropy.ties import DECIMALS
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73")
 """Of the poolings."""
@@ -29,7 +30,8 @@ def prior_sentence(grid: pl.DataFrame) -> str:
     """
     ranges = grid.filter(pl.col("value").is_finite()).group_by("question", "figure", "subject", maintain_order=True)
     ends = ranges.agg(low=pl.col("value").min(), high=pl.col("value").max())
-    widest = ends.filter(figure="prevalence").sort(pl.col("high") - pl.col("low"), descending=True).row(0, named=True)
+    reach = (pl.col("high") - pl.col("low")).round(DECIMALS)
+    widest = ends.filter(figure="prevalence").sort(reach, descending=True, maintain_order=True).row(0, named=True)
     question, n = widest["question"], grid["prior"].n_unique()
     said = (
         f"Under {n} priors the prevalence of {widest['subject']!r} in {question} is anywhere from {widest['low']:.1%} "

@@ -31,6 +31,7 @@ SOURCES = (
     "consensus/kernels.py",
     "consensus/temper_kernels.py",
     "consensus/vector_math.py",
+    "ties.py",
     "validate/draw_kernels.py",
 )
 """Every file with kernels, or with what goes into them: functions, constants, how they are compiled."""

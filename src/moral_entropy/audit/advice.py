@@ -18,6 +18,7 @@ from moral_entropy.audit.cells import Cells, Membership
 from moral_entropy.audit.groups import ALL, Names
 from moral_entropy.audit.sums import CellSums
 from moral_entropy.errors import UsageError
+from moral_entropy.ties import TIE
 from moral_entropy.votes.table import Floats, Ints
 
 if TYPE_CHECKING:
@@ -27,6 +28,12 @@ _SCHEMA: dict[str, type] = {
     **dict.fromkeys(("question", "label", "rule"), str),
     **dict.fromkeys(("cost", "cost_of_p", "excess", "cost_of_majority"), float),
 }
+
+SHOWN = 0.00005
+"""Least cost that is not 0.0000 in print."""
+
+NEXT_TO_NOTHING = 0.001
+"""Cost of p below which a loss is not told as a percentage of it: 0.0550 is no 597,448% of anything."""
 
 MAX_SHARES = 200
 """Shares tried at most; of more distinct ones, evenly spaced ones."""
@@ -101,7 +108,9 @@ def advise(cells: Cells, sums: CellSums, of_p_c: Floats, names: Names, costs: Co
         least = of_p_c[cell_c].sum() / n
         majority = _cost(sums, cell_c, cells.chosen_c[cell_c] >= cells.rest_c[cell_c], costs) / n
         row = {"question": question, "label": label, "rule": best[1], "cost": best[0] / n, "cost_of_p": least}
-        rows.append({**row, "excess": best[0] / n - least, "cost_of_majority": majority, "n": round(n)})
+        # No threshold is cheaper than p itself; rounding can leave about -1e-17.
+        excess = max(best[0] / n - least, 0.0)
+        rows.append({**row, "excess": excess, "cost_of_majority": majority, "n": round(n)})
     frame = pl.DataFrame(rows, schema={**_SCHEMA, "n": int}, orient="row")
     return Advice(frame, _in_words(rows, costs))
 
@@ -133,11 +142,12 @@ def _cost(sums: CellSums, cell_c: Ints, yes_c: NDArray[np.bool_], costs: Costs) 
 
 
 def _best(cells: Cells, sums: CellSums, cell_c: Ints, costs: Costs) -> tuple[float, str]:
-    # Of equals the first wins: k-vote before share, low before high. A hair's breadth is rounding, no difference.
+    # Of equals the first wins: k-vote before share, low before high.
     best = (np.inf, "")
+    tie = TIE * float(sums.weight_cs[cell_c, 0].sum()) * max(costs.false_positive, costs.false_negative)
     for name, yes_c in _thresholds(cells.rest_c[cell_c], cells.chosen_c[cell_c]):
         cost = _cost(sums, cell_c, yes_c, costs)
-        if cost < best[0] - 1e-9:
+        if cost < best[0] - tie:
             best = (cost, name)
     return best
 
@@ -157,11 +167,20 @@ def _in_words(rows: Sequence[dict[str, object]], costs: Costs) -> str:
     if not rows:
         return "No item has a vote, so there is nothing to advise."
     pooled = rows[-1]
-    cost, of_p, majority = (float(str(pooled[name])) for name in ("cost", "cost_of_p", "cost_of_majority"))
+    names = ("cost", "cost_of_p", "excess", "cost_of_majority")
+    cost, of_p, excess, majority = (float(str(pooled[name])) for name in names)
     prices = f"{costs.false_positive:g} for a wrong yes, {costs.false_negative:g} for a wrong no"
-    more = f", {(cost - of_p) / of_p:.0%} more" if of_p > 0 else ""
-    return (
+    said = (
         f"Of all thresholds on the number or share of votes, {pooled['rule']} comes closest to the consensus: it is "
-        f"expected to cost {cost:.4f} an item ({prices}; majority {majority:.4f}). Deciding by p itself costs "
-        f"{of_p:.4f}, so the rule still loses {cost - of_p:.4f} an item{more}."
+        f"expected to cost {cost:.4f} per item ({prices}; majority {majority:.4f}). Deciding by p itself costs "
+        f"{of_p:.4f}, so the rule "
     )
+    return said + _loss(excess, of_p)
+
+
+def _loss(excess: float, of_p: float) -> str:
+    """Say what a rule loses beside p: in per cent too, unless p itself costs next to nothing."""
+    if excess < SHOWN:
+        return "loses nothing."
+    more = f", {excess / of_p:.0%} more" if of_p >= NEXT_TO_NOTHING else ""
+    return f"still loses {excess:.4f} per item{more}."

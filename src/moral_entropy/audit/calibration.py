@@ -17,6 +17,7 @@ from moral_entropy.audit.cells import Cells, Membership, join_cells, number_rows
 from moral_entropy.audit.grade import BINS, mass_bins, width_bins
 from moral_entropy.audit.rules import Rule
 from moral_entropy.consensus.result import Consensus, QuestionFit
+from moral_entropy.ties import tie_key
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def _groups(votes: Votes, fit: QuestionFit, merged: bool) -> tuple[Ints, Ints, F
     elif n_known > MANY_ITEMS:
         columns += [ballot.votes_i, *map(_fine_odds, p_it.T)]
     else:
-        columns += [ballot.votes_i, *(np.unique(p_i, return_inverse=True)[1] for p_i in p_it.T)]
+        columns += [ballot.votes_i, *(np.unique(tie_key(p_i), return_inverse=True)[1] for p_i in p_it.T)]
     # Items without gold carry no weight; one group a domain does for them.
     group_i, first_g = number_rows([np.where(known_i, column, 0) for column in columns])
     n_g = np.bincount(group_i)
@@ -148,12 +149,13 @@ def reliability(consensus: Consensus, *, mass: float = 0.9) -> pl.DataFrame:
 
 
 def _points(fit: QuestionFit, known_i: NDArray[np.bool_], target: int, mass: float) -> list[dict[str, object]]:
-    order_i = np.argsort(fit.summary.mean_ik[known_i, target], kind="stable")
+    key_i = tie_key(fit.summary.mean_ik[known_i, target])
+    order_i = np.argsort(key_i, kind="stable")
     p_i = fit.summary.mean_ik[known_i, target][order_i]
     gold_i = (fit.ballot.gold_i[known_i] == target)[order_i]
     count_i = fit.ballot.count_i[known_i][order_i]
     # In order already: a level begins wherever p rises.
-    level_i = np.cumsum(np.diff(p_i, prepend=p_i[:1]) > 0)
+    level_i = np.cumsum(np.diff(key_i[order_i], prepend=key_i[order_i[:1]]) > 0)
     mass_l = mass_bins(np.bincount(level_i, weights=count_i).astype(float)) if len(p_i) else np.empty(0, dtype=np.int64)
     points: list[dict[str, object]] = []
     for bins, bin_i in (("width", width_bins(p_i)), ("mass", mass_l[level_i])):

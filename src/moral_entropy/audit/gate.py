@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from moral_entropy.audit.groups import ALL
 from moral_entropy.errors import UsageError
+from moral_entropy.ties import TIE, tie_key
 
 if TYPE_CHECKING:
     import polars as pl
@@ -49,7 +50,7 @@ class Limit:
     def __str__(self) -> str:
         """Say it in one line."""
         sign, verdict = ("<=" if self.kind == "max" else ">="), ("holds" if self.held else "FALLS SHORT")
-        value = "no value" if self.value is None else f"{self.value:.4g}"
+        value = "no value" if self.value is None else f"{tie_key(self.value):.4g}"
         return f"{verdict}: {self.figure} {sign} {self.limit:g} (is {value}, n = {self.n:,})"
 
 
@@ -90,7 +91,7 @@ def _check(frame: pl.DataFrame, figures: dict[str, dict[str, Any]], spec: str, k
         raise UsageError(_unknown(frame, name))
     row = figures[name]
     value = row["value"]
-    held = value is not None and (value <= limit if kind == "max" else value >= limit)
+    held = value is not None and (value <= limit + TIE if kind == "max" else value >= limit - TIE)
     return Limit(name, kind, limit, value, row["low"], row["high"], row["n"], held)
 
 

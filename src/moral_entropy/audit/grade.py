@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from moral_entropy.audit.bregman import BRIER, KL, ZERO_ONE, Generator, share_of, split
 from moral_entropy.audit.sums import CellSums, product
+from moral_entropy.ties import TIE, tie_key
 from moral_entropy.votes.table import Floats, Ints
 
 BINS = 15
@@ -95,12 +96,13 @@ def levels_of_one(score_c: Floats, decision_c: Floats, votes_c: Ints, sums: Cell
     smoothing
         Pseudo-votes either way.
     """
-    order_c = np.lexsort((decision_c, score_c))
-    pair_c2 = np.column_stack([score_c, decision_c])[order_c]
+    key_c = tie_key(score_c)
+    order_c = np.lexsort((decision_c, key_c))
+    pair_c2 = np.column_stack([key_c, decision_c])[order_c]
     fresh_c = np.ones(len(order_c), dtype=bool)
     fresh_c[1:] = (pair_c2[1:] != pair_c2[:-1]).any(axis=1)
     start_l = np.flatnonzero(fresh_c)
-    score_rl, decision_rl = pair_c2[start_l].T.copy()[:, None]
+    score_rl, decision_rl = score_c[order_c[start_l]][None], decision_c[order_c[start_l]][None]
     smoothed_rc = smooth(score_c[None], votes_c, smoothing)
     return Levels(score_rl, decision_rl, sums.runs(order_c, start_l), smoothed_rc, sums)
 
@@ -270,7 +272,7 @@ def _summed_gaps(gap_ls: Floats, bin_l: Ints) -> Floats:
 
 def width_bins(score_l: Floats) -> Ints:
     """Give each score its bin of equal width; a score on an edge belongs to the lower bin."""
-    return np.searchsorted(np.linspace(0.0, 1.0, BINS + 1)[1:-1], score_l)
+    return np.searchsorted(np.linspace(0.0, 1.0, BINS + 1)[1:-1], score_l - TIE)
 
 
 def mass_bins(weight_l: Floats) -> Ints:

@@ -25,6 +25,7 @@ from moral_entropy.consensus.vector_math import (
     exp_near_zero,
     log1p_of,
 )
+from moral_entropy.ties import TIE
 
 kernel = compiled()
 vector_kernel = compiled(fastmath={"contract", "nsz"}, error_model="numpy")
@@ -87,7 +88,7 @@ def _values(x_s, size_s, whole_s, bits_s, power_s, value_ts):
         doubt_s[s] = e / (1.0 + e)
         entropy_s[s] = log1p_of(e / (2.0 + e)) + size_s[s] * (e / (1.0 + e))
     for s in range(n_draws):
-        yes = 1.0 if x_s[s] >= 0.0 else 0.0
+        yes = 1.0 if x_s[s] >= -TIE else 0.0
         p_s[s] = yes + (1.0 - 2.0 * yes) * doubt_s[s]
         value_ts[0, s] = yes
         value_ts[2, s] = p_s[s] * p_s[s]
@@ -152,7 +153,7 @@ def _probabilities(p_ks, best_s):
     for s in range(n_draws):
         best_s[s] = 0
         for k in range(1, n_labels):
-            if p_ks[k, s] > p_ks[best_s[s], s]:
+            if p_ks[k, s] > p_ks[best_s[s], s] + TIE:
                 best_s[s] = k
         top = p_ks[best_s[s], s]
         total = 0.0

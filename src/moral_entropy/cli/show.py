@@ -163,4 +163,4 @@ def _cells(line: FitLine) -> tuple[str, ...]:
 
 
 def _nats(value: float) -> str:
-    return NOTHING if value != value else f"{value:.3f}"
+    return NOTHING if value != value else f"{value:z.3f}"

@@ -71,6 +71,6 @@ def _percent(row: dict[str, Any] | None) -> str:
         return NOTHING
     value, low, high = row["value"], row["low"], row["high"]
     if low is None or high is None:
-        return f"{value:.1%}".rstrip("%")
+        return f"{value:z.1%}".rstrip("%")
     mark = OUTSIDE if not low - 5e-4 <= value <= high + 5e-4 else ""
-    return f"{100 * value:.1f}{mark} ({100 * low:.0f}–{100 * high:.0f})"
+    return f"{100 * value:z.1f}{mark} ({100 * low:z.0f}–{100 * high:z.0f})"

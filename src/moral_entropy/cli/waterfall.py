@@ -97,8 +97,8 @@ def _name(step: Step, marks: Marks) -> str:
 
 
 def _figures(step: Step) -> str:
-    bounds = "" if step.low is None or step.high is None else f"[{step.low:+.2f}, {step.high:+.2f}]"
-    return f"{step.push:>+6.2f}  {bounds:^16}  {step.total:>+6.2f}"
+    bounds = "" if step.low is None or step.high is None else f"[{step.low:+z.2f}, {step.high:+z.2f}]"
+    return f"{step.push:>+z6.2f}  {bounds:^16}  {step.total:>+z6.2f}"
 
 
 def _bars(steps: tuple[Step, ...], width: int, marks: Marks) -> list[str]:
@@ -127,9 +127,9 @@ def _outcome(told: Explanation, towards: str, against: str) -> list[str]:
             f"the label of this item was given as evidence: p({towards}) = {told.p_map:.0f} whatever the votes say"
         ]
     elif told.of_several:
-        lines = [f"at the mode p({towards}) = {told.p_map:.3f}: log-odds {total:+.2f} against {against}"]
+        lines = [f"at the mode p({towards}) = {told.p_map:.3f}: log-odds {total:+z.2f} against {against}"]
     else:
-        lines = [f"at the mode p({towards}) = 1 / (1 + exp({-total:.2f})) = {told.p_map:.3f}"]
+        lines = [f"at the mode p({towards}) = 1 / (1 + exp({-total:z.2f})) = {told.p_map:.3f}"]
     bounds = "" if told.p_low is None else f" [{told.p_low:.3f}, {told.p_high:.3f}]"
     lines.append(
         f"over the draws p({towards}) = {told.p:.3f}{bounds}; consensus {label}, entropy {told.entropy:.3f} nats"

@@ -31,6 +31,7 @@ from moral_entropy.consensus.temper import tempered
 from moral_entropy.consensus.warn import warn_about_fit
 from moral_entropy.errors import UsageError
 from moral_entropy.progress import Progress, silent
+from moral_entropy.ties import settle_halves
 from moral_entropy.votes.table import Ballot, Floats, Votes
 
 if TYPE_CHECKING:
@@ -226,7 +227,7 @@ def fit_of_part(part: Part, b: int, found: Found, settings: FitOptions) -> Quest
     """Give what the fit of a ballot says of one part's items."""
     ballot, patterns, power = part.votes.ballots[b], part.patterns[b], found.power
     at, drawn = (tempered(for_all(one, ballot), power) for one in (found.at, found.drawn))
-    posterior_ik = patterns.spread(likelihood_of(patterns).posterior_rk(at))
+    posterior_ik = patterns.spread(settle_halves(likelihood_of(patterns).posterior_rk(at)))
     single = replace(settings, threads=1)
     summary = summary_of(patterns, drawn, posterior_ik, ballot, single, silent)
     return found.of_items(ballot, patterns, posterior_ik, summary)

@@ -26,6 +26,7 @@ from moral_entropy.outliers.items import TOP, TOP_IN_DOMAIN, score_items
 from moral_entropy.outliers.ranking import Rows
 from moral_entropy.outliers.table import Outliers, add_annotators, add_items, by_question, summary_frame
 from moral_entropy.runs.tables import AGREEMENT, OUTLIERS
+from moral_entropy.ties import tie_key
 from moral_entropy.votes.table import UNKNOWN, Floats
 
 if TYPE_CHECKING:
@@ -113,7 +114,8 @@ def merge_rankings(
         pl.col("ranking").replace_strict(order, return_dtype=pl.Int64).alias("_ranking"),
     ]
     ranked = pl.concat(several).with_columns(keys)
-    ranked = ranked.sort("question", "_domain", "_ranking", -pl.col("score"), maintain_order=True)
+    ranked = ranked.with_columns(_score=-tie_key(ranked["score"].to_numpy()))
+    ranked = ranked.sort("question", "_domain", "_ranking", "_score", maintain_order=True)
     group = ("question", "domain", "ranking")
     ranked = ranked.with_columns(rank=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over(group))
     most = pl.when(pl.col("domain") == EVERYWHERE).then(TOP).otherwise(TOP_IN_DOMAIN)

@@ -17,6 +17,7 @@ from moral_entropy.compare.pair import KEY, QuestionPair, RunPair, RunTables, di
 from moral_entropy.compare.shifts import moved, shifts_and_agreement
 from moral_entropy.errors import UsageError
 from moral_entropy.runs.tables import read_table
+from moral_entropy.ties import DECIMALS
 
 REPLICATES = 400
 """How often items are resampled for the intervals of changes, unless told otherwise."""
@@ -153,7 +154,7 @@ def _items(pair: RunPair) -> pl.DataFrame:
     same_ids = _item_type(pair.a) == _item_type(pair.b)
     kind = _item_type(pair.a) if same_ids else pl.String()
     frame = frame.with_columns(pl.col("item").cast(kind))
-    return frame.sort("moved", "question", "item", descending=[True, False, False])
+    return frame.sort(pl.col("moved").round(DECIMALS), "question", "item", descending=[True, False, False])
 
 
 def _item_type(run: RunTables) -> pl.DataType:

@@ -11,6 +11,7 @@ import numpy as np
 
 from moral_entropy.compiled import compiled
 from moral_entropy.consensus.vector_math import mean_and_entropy, vector_kernel
+from moral_entropy.ties import TIE
 
 kernel = compiled()
 
@@ -60,7 +61,7 @@ def general_summaries(
         best = 0
         for k in range(n_other + 1):
             mean_rk[r, k] = p_ks[k].mean()
-            if mean_rk[r, k] > mean_rk[r, best]:
+            if mean_rk[r, k] > mean_rk[r, best] + TIE:
                 best = k
         low_r[r], high_r[r] = interval(p_ks[best], tail, cut, some_s)
 

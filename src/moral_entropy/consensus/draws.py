@@ -14,6 +14,7 @@ from moral_entropy.consensus.model import over_blocks
 from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.consensus.result import DrawSummary
 from moral_entropy.progress import Advance, ignore
+from moral_entropy.ties import settle_halves
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
 BLOCK_ROWS = 4_096
@@ -73,6 +74,7 @@ def summarise(
         mean_rk[:, 0] = 1.0 - mean_rk[:, 1]
         if positive == 0:
             low_r, high_r = 1.0 - high_r, 1.0 - low_r
+    settle_halves(mean_rk)
     return DrawSummary(
         mean_ik=patterns.spread(mean_rk),
         low_i=patterns.spread(low_r),

@@ -26,6 +26,7 @@ from moral_entropy.consensus.result import Climb, Consensus, DrawSummary, Questi
 from moral_entropy.consensus.temper import tempered
 from moral_entropy.consensus.warn import warn_about_fit
 from moral_entropy.progress import Progress
+from moral_entropy.ties import settle_halves
 from moral_entropy.votes.table import Ballot, Floats, Votes
 
 
@@ -178,7 +179,7 @@ def fit_ballot(votes: Votes, ballot: Ballot, priors: Priors, settings: FitOption
     exponent = choose_exponent(ground.simplex, at, ballot, settings.temper)
     at, drawn = for_all(at, ballot), for_all(drawn, ballot)
     whole = LogPosterior(patterns, ground.alpha_k, ground.beta_akv, settings.threads)
-    posterior_ik = patterns.spread(whole.posterior_rk(tempered(at, exponent.value)))
+    posterior_ik = patterns.spread(settle_halves(whole.posterior_rk(tempered(at, exponent.value))))
     # Before the draws are turned from logs into probabilities, as both at once can be large.
     summary = summary_of(patterns, tempered(drawn, exponent.value), posterior_ik, ballot, settings, advance)
     result = QuestionFit(

@@ -25,6 +25,9 @@ KRYLOV = 128
 KRYLOV_VOTES = 5e8
 """Votes times directions that are spent on it at most."""
 
+FLAT = 1e-9
+"""Share of the complete-data information below which a direction is flat: rounding decides whether it has any."""
+
 LEAST_INFORMATION = 1e-3
 """Share of the complete-data information granted to directions the votes leave flat."""
 
@@ -116,11 +119,15 @@ def dense_gaussian(log_posterior: LogPosterior, at: Parameters) -> DenseGaussian
     scale_p = 1.0 / np.sqrt(_complete_diagonal(log_posterior, at))
     try:
         lower_pp = cholesky(curvature_pp, lower=True, check_finite=False)
+        smallest = _smallest_share(lower_pp, scale_p)
     except np.linalg.LinAlgError:
-        value_q, vector_pq = eigh(curvature_pp * np.outer(scale_p, scale_p))
-        root_pq = scale_p[:, None] * vector_pq / np.sqrt(value_q.clip(min=LEAST_INFORMATION))
-        return DenseGaussian(root_pq, positive_definite=False, smallest=float(value_q[0]))
-    return DenseGaussian(lower_pp, positive_definite=True, smallest=_smallest_share(lower_pp, scale_p))
+        smallest = 0.0
+    if smallest > FLAT:
+        return DenseGaussian(lower_pp, positive_definite=True, smallest=smallest)
+    value_q, vector_pq = eigh(curvature_pp * np.outer(scale_p, scale_p))
+    # The symmetric root: which sign an eigenvector has, and which of several that tie, depends on the processor.
+    root_pp = scale_p[:, None] * (vector_pq / np.sqrt(value_q.clip(min=LEAST_INFORMATION))) @ vector_pq.T
+    return DenseGaussian(root_pp, positive_definite=False, smallest=float(value_q[0]))
 
 
 def _complete_diagonal(log_posterior: LogPosterior, at: Parameters) -> Floats:
@@ -160,13 +167,22 @@ def escape_direction(log_posterior: LogPosterior, at: Parameters) -> Floats | No
     """Give the direction in which a stationary point is a minimum, or None at a maximum."""
     curvature_pp = information(log_posterior, at)
     scale_p = 1.0 / np.sqrt(_complete_diagonal(log_posterior, at))
-    value_q, vector_pq = eigh(curvature_pp * np.outer(scale_p, scale_p), subset_by_index=(0, 0))
+    value_q, vector_pq = eigh(curvature_pp * np.outer(scale_p, scale_p))
     if value_q[0] >= -1e-9:
         return None
-    direction_p = scale_p * vector_pq[:, 0]
-    # A fixed sign, so that the same votes always leave a saddle on the same side.
-    sign = np.sign(direction_p[np.abs(direction_p).argmax()])
+    direction_p = scale_p * _one_of(vector_pq[:, value_q < value_q[0] + 1e-6])
+    # A fixed sign, so that the same votes always leave a saddle on the same side: that of the first that is largest.
+    size_p = np.abs(direction_p)
+    sign = np.sign(direction_p[(size_p >= size_p.max() * (1.0 - 1e-6)).argmax()])
     return np.asarray(direction_p * sign)
+
+
+def _one_of(tied_pq: Floats) -> Floats:
+    """Choose one of the directions that bend equally, whichever basis of them LAPACK has returned."""
+    if tied_pq.shape[1] == 1:
+        return tied_pq[:, 0]
+    mixed_p: Floats = tied_pq @ (tied_pq.T @ (1.0 / np.arange(1.0, len(tied_pq) + 1.0)))
+    return mixed_p / np.linalg.norm(mixed_p)
 
 
 @dataclass(frozen=True, eq=False)

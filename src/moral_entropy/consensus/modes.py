@@ -17,6 +17,7 @@ from moral_entropy.consensus.coordinates import pack, unpack
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.options import MAX_PASSES, TOLERANCE
 from moral_entropy.consensus.starts import starts
+from moral_entropy.ties import highest
 
 ROUGH = 0.05
 """Tolerance of the first climbs, in standard errors."""
@@ -164,7 +165,7 @@ def _difference(scout: LogPosterior, one: Summit, other: Summit) -> tuple[float,
     one_rk, other_rk = scout.posterior_rk(one.at), scout.posterior_rk(other.at)
     weight_r = scout.patterns.weight_r
     mean = np.average(np.abs(one_rk - other_rk).max(axis=1), weights=weight_r)
-    return float(mean), float(np.average(one_rk.argmax(axis=1) != other_rk.argmax(axis=1), weights=weight_r))
+    return float(mean), float(np.average(highest(one_rk) != highest(other_rk), weights=weight_r))
 
 
 def _rival(scout: LogPosterior, contenders: Mapping[str, Summit], best: str) -> Rival | None:
@@ -172,7 +173,8 @@ def _rival(scout: LogPosterior, contenders: Mapping[str, Summit], best: str) -> 
     for name, summit in contenders.items():
         mean, changed = _difference(scout, top, summit)
         if name != best and mean > APART:
-            distance = top.log_posterior - summit.log_posterior
+            # Heights of contenders are known to about 1e-6: less than that is no distance.
+            distance = round(top.log_posterior - summit.log_posterior, 3) + 0.0
             rivals.append(Rival(name, distance, changed, tuple(summit.at.prevalence_k.tolist())))
     return min(rivals, key=lambda rival: rival.distance, default=None)
 

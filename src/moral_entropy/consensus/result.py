@@ -18,6 +18,7 @@ from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.consensus.pooling_rows import CommonRows
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.temper import Exponent
+from moral_entropy.ties import highest
 from moral_entropy.votes.table import Ballot, Floats, Ints, Votes
 
 
@@ -183,7 +184,7 @@ class QuestionFit:
         if self.ballot.n_labels == 2:
             positive = self.ballot.positive
             return np.where(mean_ik[:, positive] >= 0.5, positive, 1 - positive).astype(np.int16)
-        return np.asarray(mean_ik.argmax(axis=1), dtype=np.int16)
+        return highest(mean_ik).astype(np.int16)
 
     def posterior_draws(self, items: slice | Ints = slice(None)) -> Floats:
         """Give the label probabilities of some items in every draw: `posterior_sik`.

@@ -37,7 +37,7 @@ def warn_about_fit(fit: QuestionFit, votes: Votes, rival: Rival | None) -> None:
     if not fit.curvature.positive_definite:
         _say(
             CurvatureWarning,
-            f"{name}: the mode is flat in some direction (share of information left {fit.curvature.smallest:.2g}), "
+            f"{name}: the mode is flat in some direction (share of information left {fit.curvature.smallest:z.4f}), "
             "so intervals along it are a guess. More votes per annotator, or firmer priors, would settle it.",
         )
     if rival is not None and rival.distance < CLOSE and rival.changed >= NOTICEABLE:

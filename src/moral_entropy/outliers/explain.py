@@ -19,6 +19,7 @@ from moral_entropy.errors import RunFolderError
 from moral_entropy.outliers.lookup import check_question, find_item
 from moral_entropy.runs.manifest import read_manifest
 from moral_entropy.runs.tables import read_table
+from moral_entropy.ties import DECIMALS
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ def _explain(
         steps = _binary_steps(pushes, votes)
     else:
         shares = read_table(run, "posterior", where=here & (pl.col("item") == row["item"])).sort(
-            "p", descending=True, maintain_order=True
+            pl.col("p").round(DECIMALS), descending=True, maintain_order=True
         )
         towards = row["label"]
         against = shares.filter(pl.col("class") != towards)["class"][0]

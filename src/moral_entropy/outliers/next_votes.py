@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import entr
 
 from moral_entropy.consensus.model import over_blocks
+from moral_entropy.ties import highest, tie_key
 from moral_entropy.votes.table import Floats, Ints
 
 MOST_INFORMATIVE = 50
@@ -120,7 +121,7 @@ def choose_votes(
             gain_im = information_gain(p_ik[chunk], confusion_mkv)
             if not repeats:
                 gain_im[_voted(start_i, code_v, n_labels, column_a, chunk)] = -1.0
-            best_i = gain_im.argmax(axis=1)
+            best_i = highest(gain_im)
             gain_i[chunk] = gain_im[np.arange(len(best_i)), best_i]
             chosen_i[chunk] = np.where(gain_i[chunk] >= 0, asked_m[best_i], NOBODY)
 
@@ -134,7 +135,7 @@ def most_informative(confusion_akv: Floats, allowed_a: NDArray[np.bool_] | None 
     n_annotators, n_labels, _ = confusion_akv.shape
     at_even_a = information_gain(np.full((1, n_labels), 1.0 / n_labels), confusion_akv)[0]
     candidates = np.arange(n_annotators) if allowed_a is None else np.flatnonzero(allowed_a)
-    order = np.argsort(-at_even_a[candidates], kind="stable")
+    order = np.argsort(-tie_key(at_even_a[candidates]), kind="stable")
     return np.sort(candidates[order[:MOST_INFORMATIVE]])
 
 

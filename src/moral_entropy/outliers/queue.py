@@ -81,7 +81,8 @@ def next_votes(
     fits = [_recall(run, fit) for fit in manifest["questions"] if question in (None, fit["question"])]
     _check_annotators(fits, annotators)
     pieces = [_queue(fitted, n, annotators, repeats=bool(manifest["anonymous"])) for fitted in fits]
-    queue = pl.concat(pieces).sort("expected_gain", descending=True, maintain_order=True).head(n)
+    queue = pl.concat(pieces)
+    queue = queue[first(queue["expected_gain"].to_numpy(), n)]
     queue = queue.with_columns(rank=pl.int_range(1, pl.len() + 1)).select(QUEUE.names())
     if (Path(run) / "texts.parquet").is_file():
         texts = read_table(run, "texts", where=pl.col("item").is_in(queue["item"].to_list()))

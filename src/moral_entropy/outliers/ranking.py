@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from moral_entropy.ties import TIE, tie_key
 from moral_entropy.votes.table import Floats
 
 ITEM, ANNOTATOR, WORD = "item", "annotator", "word"
@@ -59,17 +60,16 @@ class Rows:
 
 
 def first(score_i: Floats, n: int) -> NDArray[np.int64]:
-    """Give the positions of the `n` highest scores, highest first; of equal ones the earlier first, NaN never.
+    """Return the positions of the `n` highest scores, highest first; of equal ones the earlier first, NaN never.
 
     Examples
     --------
-    >>> first(np.array([0.2, 0.7, np.nan, 0.7]), 2).tolist()
+    >>> first(np.array([0.2, 0.3, np.nan, 0.1 + 0.2]), 2).tolist()
     [1, 3]
     """
     at_i = np.flatnonzero(~np.isnan(score_i)) if n > 0 else np.empty(0, dtype=np.int64)
     if len(at_i) > n:
         # A full sort of a million scores for the first hundred would be a waste.
         least = np.partition(score_i[at_i], len(at_i) - n)[len(at_i) - n]
-        above_i, equal_i = at_i[score_i[at_i] > least], at_i[score_i[at_i] == least]
-        at_i = np.sort(np.concatenate([above_i, equal_i[: n - len(above_i)]]))
-    return at_i[np.argsort(-score_i[at_i], kind="stable")]
+        at_i = at_i[score_i[at_i] >= least - TIE]
+    return at_i[np.argsort(-tie_key(score_i[at_i]), kind="stable")[: max(n, 0)]]

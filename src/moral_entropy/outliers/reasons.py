@@ -131,4 +131,4 @@ def _annotator_reason(row: dict[str, Any], ranking: str) -> str:
 
 def _with_interval(row: dict[str, Any], name: str) -> str:
     low, high = row[f"{name}_low"], row[f"{name}_high"]
-    return f"{row[name]:.2f}" + ("" if low is None else f" [{low:.2f}, {high:.2f}]")
+    return f"{row[name]:z.2f}" + ("" if low is None else f" [{low:z.2f}, {high:z.2f}]")

@@ -22,6 +22,7 @@ from moral_entropy.outliers.reasons import annotator_reasons, item_reasons
 from moral_entropy.outliers.words import Corpus, word_reasons
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.runs.tables import AGREEMENT, ANNOTATOR_SUMMARY, OUTLIERS, with_ids
+from moral_entropy.ties import DECIMALS
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
 
 MOST_ANNOTATORS = 5_000
@@ -158,7 +159,8 @@ def add_annotators(rows: Rows, question: str, summary: pl.DataFrame) -> None:
         ("youden", "youden", False),
     )
     for ranking, column, descending in rankings:
-        known = summary.drop_nulls(column).sort(few, column, descending=[False, descending], maintain_order=True)
+        key = pl.col(column).round(DECIMALS)
+        known = summary.drop_nulls(column).sort(few, key, descending=[False, descending], maintain_order=True)
         known = known.head(MOST_ANNOTATORS)
         names = known["annotator"].cast(pl.String).to_list()
         reasons = annotator_reasons(known, ranking)

@@ -15,6 +15,7 @@ import numpy as np
 
 from moral_entropy.entropy.parts import EVERYWHERE
 from moral_entropy.outliers.ranking import first
+from moral_entropy.ties import TIE, tie_key
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def marking_words(all_words: pl.DataFrame, high_texts: pl.Series, n_items: int) 
     high_w, all_w = joined["high"].to_numpy(), joined["n"].to_numpy()
     log_odds_w, z_w = log_odds(high_w, all_w - high_w, min(PRIOR_WORDS, float(high_w.sum())))
     listed_w = np.flatnonzero((z_w >= SIGNIFICANT) & (high_w >= FEWEST))
-    order_w = listed_w[np.argsort(-z_w[listed_w], kind="stable")][:WORDS]
+    order_w = listed_w[np.argsort(-tie_key(z_w[listed_w]), kind="stable")][:WORDS]
     found = (joined["word"].gather(order_w), z_w[order_w], log_odds_w[order_w], high_w[order_w], all_w[order_w])
     n_high = len(high_texts)
     return [
@@ -171,7 +172,7 @@ def _highest(entropy_i: Floats) -> Ints:
     top_n = first(entropy_i, n_high(len(entropy_i)))
     if not len(top_n):
         return top_n
-    tied_n = np.flatnonzero(entropy_i >= entropy_i[top_n[-1]])
+    tied_n = np.flatnonzero(entropy_i >= entropy_i[top_n[-1]] - TIE)
     return tied_n if len(tied_n) <= len(entropy_i) // 4 else top_n
 
 
@@ -179,7 +180,7 @@ def word_reasons(words: Iterable[Word]) -> list[str]:
     """Say why each word is listed."""
     return [
         f"in {word.high:,} of the {word.n_high:,} items of highest entropy and {word.rest:,} of the {word.n_rest:,} "
-        f"others; log-odds {word.log_odds:+.2f}, z = {word.z:.1f}"
+        f"others; log-odds {word.log_odds:+z.2f}, z = {word.z:.1f}"
         for word in words
     ]
 

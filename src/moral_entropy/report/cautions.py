@@ -131,7 +131,9 @@ def _thin(run: Run, sums: pl.DataFrame) -> Iterator[Caution]:
 
 
 def _against(sums: pl.DataFrame) -> Iterator[Caution]:
-    rows = sums.filter(pl.col("against") > NOTICEABLE * pl.col("items")).sort("against", descending=True)
+    rows = sums.filter(pl.col("against") > NOTICEABLE * pl.col("items")).sort(
+        "against", descending=True, maintain_order=True
+    )
     if rows.is_empty():
         return
     worst = rows.row(0, named=True)
@@ -165,7 +167,8 @@ def _below_chance(run: Run) -> Iterator[Caution]:
 
 def _dominant(run: Run) -> Iterator[Caution]:
     votes = run.scan("annotators").select("question", "part", "annotator", "n_votes").unique().collect()
-    by_one = votes.group_by("annotator").agg(pl.col("n_votes").sum()).sort("n_votes", descending=True)
+    by_one = votes.group_by("annotator").agg(pl.col("n_votes").sum())
+    by_one = by_one.sort("n_votes", "annotator", descending=[True, False])
     total = by_one["n_votes"].sum()
     if run.manifest["anonymous"] or by_one.height < 3 or not total:
         return

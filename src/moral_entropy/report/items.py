@@ -12,6 +12,7 @@ import polars as pl
 
 from moral_entropy.names import ALL
 from moral_entropy.report.run import Run
+from moral_entropy.ties import DECIMALS
 
 MAX_VOTES = 60_000
 """Votes in the page at most; items beyond them are left out."""
@@ -111,12 +112,13 @@ def _choose(run: Run, question: str, quota: int, outliers: pl.DataFrame) -> pl.D
         ordinary = pl.arange(0, n_items, max(n_items // quota, 1), dtype=pl.UInt32, eager=True)
         at = pl.concat([first, doubtful, conflicts, ordinary]).unique(maintain_order=True).head(quota)
         asked = numbered.filter(pl.col("at").is_in(at.implode())).sort("at").drop("at")
-    return _collected(asked.select(COLUMNS)).sort("entropy", descending=True, maintain_order=True)
+    found = _collected(asked.select(COLUMNS))
+    return found.sort(pl.col("entropy").round(DECIMALS), descending=True, maintain_order=True)
 
 
 def _most(asked: pl.LazyFrame, by: pl.Expr, n: int) -> pl.Series:
     # One column at a time, and a stable sort: among equals always the same ones.
-    score = asked.select(score=by).collect()
+    score = asked.select(score=by.round(DECIMALS)).collect()
     order = pl.arg_sort_by("score", descending=True, maintain_order=True)
     return score.select(order).to_series().head(n).cast(pl.UInt32)
 

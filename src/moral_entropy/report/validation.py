@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from moral_entropy.report.run import Run
+from moral_entropy.ties import tie_key
 from moral_entropy.validate.finding import RANK, Finding
 from moral_entropy.validate.verdict import SIDES, about, is_thorough, titled, verdict, worst_level
 
@@ -113,9 +114,10 @@ def _number(value: float) -> str:
 
     Examples
     --------
-    >>> _number(0.12345), _number(12_345.0), _number(float("nan"))
-    ('0.123', '12,345', '–')
+    >>> _number(0.12345), _number(12_345.0), _number(-1e-17), _number(float("nan"))
+    ('0.123', '12,345', '0', '–')
     """
     if not math.isfinite(value):
         return "–"
+    value = tie_key(value)
     return f"{value:,.0f}" if value == round(value) or abs(value) >= 1_000 else f"{value:.3g}"

@@ -12,6 +12,7 @@ import polars as pl
 
 from moral_entropy.report.cautions import Caution
 from moral_entropy.report.run import Run
+from moral_entropy.ties import DECIMALS
 
 Status = Literal["ready", "care", "stop"]
 ALL = "(all)"
@@ -173,21 +174,22 @@ def _own_error(run: Run, sums: pl.DataFrame) -> Headline | None:
 
 
 def _agreement(run: Run) -> Headline | None:
-    rows = run.frame("agreement").filter(domain=ALL, statistic="krippendorff_alpha").drop_nulls("value").sort("value")
+    rows = run.frame("agreement").filter(domain=ALL, statistic="krippendorff_alpha").drop_nulls("value")
+    rows = rows.sort(pl.col("value").round(DECIMALS), maintain_order=True)
     if rows.is_empty():
         return None
     row = rows.row(0, named=True)
     name = "agreement, Krippendorff's α" + (", lowest question" if rows.height > 1 else "")
     note = f"{row['question']}: 1 is perfect, 0 is what chance gives"
-    low, high = (f"{row[bound]:.2f}" if row[bound] is not None else "" for bound in ("low", "high"))
-    return Headline(name, f"{row['value']:.2f}", low, high, note)
+    low, high = (f"{row[bound]:z.2f}" if row[bound] is not None else "" for bound in ("low", "high"))
+    return Headline(name, f"{row['value']:z.2f}", low, high, note)
 
 
 def _share(name: str, value: float, low: float | None, high: float | None, note: str) -> Headline:
-    low_text, high_text = ("" if bound is None else f"{bound:.1%}" for bound in (low, high))
+    low_text, high_text = ("" if bound is None else f"{bound:z.1%}" for bound in (low, high))
     if low is not None and high is not None and not low - 5e-4 <= value <= high + 5e-4:
         note += "; outside its range, as on thin votes the label of the mean p is not the one most draws give"
-    return Headline(name, f"{value:.1%}", low_text, high_text, note)
+    return Headline(name, f"{value:z.1%}", low_text, high_text, note)
 
 
 def _mean(sums: pl.DataFrame, figure: pl.Series) -> float:

@@ -160,7 +160,7 @@ def show(metric: str, value: float | None) -> str:
     """
     if value is None:
         return "–"
-    return f"{100 * value:.1f}%" if metric == "accuracy" else f"{value:.{3 if metric == 'auc' else 4}f}"
+    return f"{100 * value:z.1f}%" if metric == "accuracy" else f"{value:z.{3 if metric == 'auc' else 4}f}"
 
 
 def show_gap(metric: str, value: float | None, low: float | None = None, high: float | None = None) -> str:

@@ -91,7 +91,7 @@ def _leave_out(
         tried.append((left.scatter, a, rest, there, left))
     if not tried:
         return None
-    scatter, a, rest, there, left = min(tried, key=lambda one: one[0])
+    scatter, a, rest, there, left = min(tried, key=lambda one: round(one[0], 6))
     if scatter > SETTLES * pairs.scatter:
         return None
     mine = _pairs_of(log_posterior, rest, there, a, least_items)

@@ -15,6 +15,7 @@ from scipy.stats import norm
 from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.progress import Advance, ignore
+from moral_entropy.ties import TIE
 from moral_entropy.validate.copies import Unravelled, unravel
 from moral_entropy.validate.density import log_posterior_of
 from moral_entropy.validate.finding import Finding
@@ -100,10 +101,10 @@ def _examine(consensus: Consensus, fit: QuestionFit, least_items: float) -> Iter
 def _pooled(fit: QuestionFit, together: Together, interval: float) -> Finding:
     half = float(norm.ppf(0.5 + interval / 2)) * together.error
     doubted = abs(together.excess) >= max(NOTICEABLE, SURELY * together.error)
-    side = "more" if together.excess > 0 else "less"
+    side = "less" if together.excess < -TIE else "more"
     text = (
         f"two votes on an item agree in {together.agreement:.1%} of the cases, {abs(together.excess):.1%} {side} than "
-        f"independence given the label allows: errors correlate with {together.correlation:.2f}"
+        f"independence given the label allows: errors correlate with {together.correlation:z.2f}"
     )
     worth = _worth(fit, together.correlation)
     text += f", so that {worth[0]:.1f} votes are worth about {worth[1]:.1f} independent ones." if doubted else "."
@@ -150,8 +151,8 @@ def _pair(fit: QuestionFit, pairs: Pairs, p: int, name: str) -> Finding:
     excess, agreement, z = float(pairs.excess_p[p]), float(pairs.agreement_p[p]), float(pairs.z_p[p])
     half = 1.645 * float(pairs.error_p[p])
     text = (
-        f"{name} agree on {agreement:.1%} of {pairs.items_p[p]:,.0f} shared items, where {agreement - excess:.1%} was "
-        f"to be expected (z = {z:.1f})"
+        f"{name} agree on {agreement:.1%} of {pairs.items_p[p]:,.0f} shared items, where {agreement - excess:z.1%} was "
+        f"to be expected (z = {z:z.1f})"
     )
     copies = excess >= COPIES and agreement >= ALIKE
     text += ": one may copy the other; count them as one." if copies else "."

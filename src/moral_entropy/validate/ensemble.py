@@ -19,6 +19,7 @@ from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.consensus.temper import tempered
 from moral_entropy.consensus.warn import NOTICEABLE
 from moral_entropy.progress import Advance, ignore
+from moral_entropy.ties import highest
 from moral_entropy.validate.density import ground_of, mode_of
 from moral_entropy.validate.finding import Finding
 from moral_entropy.validate.summits import PROBE, REPORTED, FoundMode, find_modes
@@ -216,7 +217,7 @@ def _spread(fit: QuestionFit, kind: str, members: Iterator[Member]) -> Spread:
     """Add up the members one by one, so that no array of members × rows is held."""
     weight_r: Floats = np.bincount(fit.patterns.row_i, fit.ballot.count_i, fit.patterns.n_rows).astype(np.float64)
     reported_rk = ground_of(fit).simplex.posterior_rk(tempered(mode_of(fit), fit.exponent.value))
-    label_r = reported_rk.argmax(axis=1)
+    label_r = highest(reported_rk)
     shown_r = np.full_like(label_r, fit.ballot.positive) if fit.ballot.n_labels == 2 else label_r
     rows = np.arange(len(label_r))
     sum_r, square_r, prevalence_mk, entropy_m, changed_m = np.zeros(len(rows)), np.zeros(len(rows)), [], [], []
@@ -227,7 +228,7 @@ def _spread(fit: QuestionFit, kind: str, members: Iterator[Member]) -> Spread:
         sum_r, square_r = sum_r + step_r, square_r + step_r**2
         prevalence_mk.append(at.prevalence_k)
         entropy_m.append(np.average(entr(posterior_rk).sum(axis=1), weights=weight_r))
-        changed_m.append(np.average(posterior_rk.argmax(axis=1) != label_r, weights=weight_r))
+        changed_m.append(np.average(highest(posterior_rk) != label_r, weights=weight_r))
     n = len(prevalence_mk)
     return Spread(
         kind=kind,

@@ -253,4 +253,4 @@ def _judged(rival: str, mean: float, low: float, high: float) -> tuple[Level, st
     better = f"left-out votes are predicted {mean:.3f} nats a vote better by the consensus than by {what[rival]}"
     if low > 0.0:
         return "good", better
-    return "info", f"left-out votes do not tell the consensus from {what[rival]} ({mean:+.3f} nats a vote)"
+    return "info", f"left-out votes do not tell the consensus from {what[rival]} ({mean:+z.3f} nats a vote)"

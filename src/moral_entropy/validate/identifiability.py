@@ -115,7 +115,7 @@ def _below_chance(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
         youden_s = youden(fit.confusion_sakv[:, a])
         low, high = central_interval(youden_s[None], consensus.interval)
         words = (
-            f"annotator {name} has a Youden index of {youden_s.mean():.2f} ({low[0]:.2f} to {high[0]:.2f}) on "
+            f"annotator {name} has a Youden index of {youden_s.mean():z.2f} ({low[0]:z.2f} to {high[0]:z.2f}) on "
             f"{votes_a[a]:,} votes: below 0 with a probability of {below_a[a]:.3f}."
         )
         yield finding_of(
@@ -132,7 +132,7 @@ def _unanimous_against(fit: QuestionFit, found: Overruled) -> Iterator[Finding]:
         text = (
             f"{n:,.0f} items ({share:.2%}; first: {found.first}) have votes for one label alone and a consensus of "
             f"another. On {by_votes:,.0f} of them the votes themselves are read the other way round, since those "
-            f"annotators are fitted below chance; on {n - by_votes:,.0f} the prevalence outweighs the votes."
+            f"annotators are fitted below chance; on {n - by_votes:z,.0f} the prevalence outweighs the votes."
         )
     yield finding_of(fit, SIDE, "unanimous_against", n, n=round(n_voted), level=level, text=text)
 
@@ -184,7 +184,7 @@ def _switch_text(consensus: Consensus, fit: QuestionFit, switch: Switch) -> str:
     who = f"the team of {switch.team_a.sum():,} ({_team(consensus, fit, switch)})"
     if switch.changed is None:
         return (
-            f"of the teams tried, {who} is the easiest to read the other way round, and {switch.cost:,.0f} nats speak "
+            f"of the teams tried, {who} is the easiest to read the other way round, and {switch.cost:z,.0f} nats speak "
             "against that."
         )
     changed = f"{switch.changed:,.0f} items would change label"
@@ -194,9 +194,9 @@ def _switch_text(consensus: Consensus, fit: QuestionFit, switch: Switch) -> str:
             "higher: the fit sits on a switched mode."
         )
     return (
-        f"{who} could be read the other way round ({one} for {other}): {changed}, at a cost of {switch.cost:.1f} nats. "
-        f"Of these the votes give {switch.votes:.1f}, too few to tell; the rest is the prior, which takes annotators "
-        "to be better than chance. Have some of the team's items voted on by others."
+        f"{who} could be read the other way round ({one} for {other}): {changed}, at a cost of {switch.cost:z.1f} "
+        f"nats. Of these the votes give {switch.votes:z.1f}, too few to tell; the rest is the prior, which takes "
+        "annotators to be better than chance. Have some of the team's items voted on by others."
     )
 
 
@@ -208,6 +208,6 @@ def _switch_all_text(fit: QuestionFit, switch: Switch) -> str:
             "sits on a switched mode."
         )
     return (
-        f"reading every vote the other way round ({one} for {other}) costs {switch.cost:.1f} nats, all of them the "
+        f"reading every vote the other way round ({one} for {other}) costs {switch.cost:z.1f} nats, all of them the "
         "prior's: that annotators are better than chance is an assumption, which no vote can test."
     )

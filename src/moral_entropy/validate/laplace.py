@@ -22,6 +22,7 @@ from moral_entropy.consensus.result import Consensus, DrawSummary, QuestionFit
 from moral_entropy.consensus.temper import tempered
 from moral_entropy.entropy.parts import EVERYWHERE
 from moral_entropy.progress import Advance, ignore
+from moral_entropy.ties import highest
 from moral_entropy.validate.density import ground_of, mode_of
 from moral_entropy.validate.finding import Finding, Level
 from moral_entropy.validate.mixing import ENOUGH, MIXED
@@ -136,7 +137,7 @@ def _coverage(fit: QuestionFit, samples: Samples, told: DrawSummary) -> Floats:
     item_r = np.zeros(patterns.n_rows, dtype=np.int64)
     item_r[patterns.row_i] = np.arange(len(patterns.row_i))
     low_r, high_r = told.low_i[item_r], told.high_i[item_r]
-    label_r = told.mean_ik[item_r].argmax(axis=1)
+    label_r = highest(told.mean_ik[item_r])
     covered_r = np.empty(patterns.n_rows)
     for rows, value_rks in row_values(patterns, samples.drawn, fit.exponent.value):
         if patterns.n_labels == 2:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.stats import false_discovery_control, pearson3
 
+from moral_entropy.ties import tie_key
 from moral_entropy.validate.residuals import Residuals
 from moral_entropy.votes.table import Floats, Ints
 
@@ -198,7 +199,7 @@ def dependent_pairs(pairs: Pairs) -> Ints:
         return told_p
     adjusted: Floats = false_discovery_control(pairs.chance_p[told_p], method="bh")
     sure_p = told_p[(adjusted <= FALSE_SHARE) & (np.abs(pairs.excess_p[told_p]) >= NOTICEABLE)]
-    return sure_p[np.argsort(-np.abs(pairs.z_p[sure_p]), kind="stable")]
+    return sure_p[np.argsort(-tie_key(np.abs(pairs.z_p[sure_p])), kind="stable")]
 
 
 def pool_pairs(residuals: Residuals, *, fitted: bool = True) -> Together | None:

@@ -199,7 +199,7 @@ def _examine(behind: Behind, draws: int) -> Finding:
 
 
 def _text(fit: QuestionFit, found: Reweighted, draws: int, n_parameters: int, *, doubted: bool) -> str:
-    shown = f"Pareto-k of the Laplace draws is {found.k:.2f}"
+    shown = f"Pareto-k of the Laplace draws is {found.k:z.2f}"
     if found.k <= USABLE:
         positive = fit.ballot.positive
         share_s = fit.prevalence_sk[:draws, positive]

@@ -38,7 +38,7 @@ LEAST_EXPECTED = 5.0
 STATISTICS = {
     "agreement": "two votes on an item agree in {:.1%} of the cases, of votes drawn from the fit in {:.1%} to {:.1%}",
     "unanimous": "{:.1%} of the items with several votes are unanimous, with votes drawn from the fit {:.1%} to {:.1%}",
-    "fleiss_kappa": "Fleiss' kappa is {:.3f}, of votes drawn from the fit {:.3f} to {:.3f}",
+    "fleiss_kappa": "Fleiss' kappa is {:z.3f}, of votes drawn from the fit {:z.3f} to {:z.3f}",
 }
 """What is compared, in words that take the figure and its interval."""
 

@@ -23,6 +23,7 @@ from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.entropy.parts import EVERYWHERE, decompose_entropy
 from moral_entropy.errors import FitError, MoralEntropyWarning
 from moral_entropy.progress import Advance, ignore
+from moral_entropy.ties import DECIMALS
 from moral_entropy.validate.finding import Finding
 from moral_entropy.validate.words import finding_of, level_of
 from moral_entropy.votes.table import Votes
@@ -298,7 +299,7 @@ def _range_text(one: QuestionFit, some: pl.DataFrame, label: str) -> tuple[bool,
 
     by_rows = some.filter(pl.col("prevalence_prior") == REPORTED)
     by_rows = by_rows if len(by_rows) else some
-    ends = by_rows.sort("value").select("prior", "value").rows()
+    ends = by_rows.sort(pl.col("value").round(DECIMALS), maintain_order=True).select("prior", "value").rows()
     (least, low), (most, high) = ends[0], ends[-1]
     reported = float(one.share_k[one.ballot.labels.index(label)])
     text = (

@@ -21,6 +21,7 @@ from moral_entropy.consensus.modes import APART, LEVEL, NEAR, ROUGH, ROUGH_NEWTO
 from moral_entropy.consensus.starts import paper_start, starts
 from moral_entropy.consensus.youden import youden
 from moral_entropy.progress import Advance, ignore
+from moral_entropy.ties import highest
 from moral_entropy.validate.links import find_groups, shared_items
 from moral_entropy.validate.teams import candidate_teams
 from moral_entropy.votes.table import Floats
@@ -37,6 +38,9 @@ worse than chance."""
 
 MOST_PAIRS = 6
 """Pairs of labels that are switched, for everybody and for each team, as a start."""
+
+HEIGHT_DECIMALS = 3
+"""Decimals of a height in nats that a climb to `LEVEL` settles."""
 
 INFORMED = 0.05
 """Youden index from which an annotator tells labels apart at all."""
@@ -176,8 +180,8 @@ def _described(log_posterior: LogPosterior, summits: list[Parameters], names: li
         found.append(
             FoundMode(
                 starts=tuple(starts_there),
-                distance=top - log_posterior.expect(at).log_posterior,
-                changed=float(np.average(top_rk.argmax(axis=1) != there_rk.argmax(axis=1), weights=weight_r)),
+                distance=round(top - log_posterior.expect(at).log_posterior, HEIGHT_DECIMALS) + 0.0,
+                changed=float(np.average(highest(top_rk) != highest(there_rk), weights=weight_r)),
                 traded=_traded(top_rk, there_rk, weight_r),
                 switched_a=told & (np.sign(here_a) != np.sign(there_a)),
                 at=at,

@@ -21,8 +21,9 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from moral_entropy.consensus.climb import climb
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import CLOSE, LEVEL
+from moral_entropy.ties import highest, tie_key
 from moral_entropy.validate.links import Groups, evenly
-from moral_entropy.votes.table import Floats, Ints
+from moral_entropy.votes.table import Floats
 
 SPLITS = 6
 """Weakest links that are cut, one after the other, to find teams."""
@@ -136,8 +137,13 @@ def cheapest_switches(board: Switchboard, at: Parameters, teams: Sequence[Team])
     found = []
     for team_a in teams:
         tried = [switch for pair in _pairs(at, team_a) if (switch := _try(board, at, team_a, pair))]
-        found += sorted(tried, key=lambda switch: switch.cost)[:1]
-    return sorted(_distinct(found), key=lambda switch: switch.cost)
+        found += sorted(tried, key=_height)[:1]
+    return sorted(_distinct(found), key=_height)
+
+
+def _height(switch: Switch) -> float:
+    # Costs are read off climbs that end within about 1e-6 of the top.
+    return round(switch.cost, 3)
 
 
 def _distinct(switches: Sequence[Switch]) -> list[Switch]:
@@ -218,7 +224,7 @@ def _pairs(at: Parameters, team_a: Team) -> list[tuple[int, int]]:
     """Give the pairs of labels that the team confuses most."""
     confusion_kv = at.confusion_akv[team_a].sum(axis=0)
     pairs = list(combinations(range(len(at.log_prevalence_k)), 2))
-    return sorted(pairs, key=lambda pair: -confusion_kv[pair] - confusion_kv[pair[::-1]])[:MOST_PAIRS]
+    return sorted(pairs, key=lambda pair: -tie_key(confusion_kv[pair] + confusion_kv[pair[::-1]]))[:MOST_PAIRS]
 
 
 def _try(board: Switchboard, at: Parameters, team_a: Team, pair: tuple[int, int]) -> Switch | None:
@@ -242,7 +248,7 @@ def _try(board: Switchboard, at: Parameters, team_a: Team, pair: tuple[int, int]
 
 def items_of(log_posterior: LogPosterior, at: Parameters, pair: tuple[int, int]) -> float:
     """Count the items whose likeliest label is one of two."""
-    label_r = log_posterior.posterior_rk(at).argmax(axis=1)
+    label_r = highest(log_posterior.posterior_rk(at))
     return float(log_posterior.patterns.weight_r[np.isin(label_r, pair)].sum())
 
 
@@ -293,6 +299,6 @@ def _hopeless(top: float, heights: list[float]) -> bool:
 
 def changed_items(log_posterior: LogPosterior, one: Parameters, other: Parameters) -> float:
     """Count the items whose likeliest label differs between two sets of parameters."""
-    label_r: Ints = log_posterior.posterior_rk(one).argmax(axis=1)
+    label_r = highest(log_posterior.posterior_rk(one))
     weight_r: Floats = log_posterior.patterns.weight_r
-    return float(weight_r[label_r != log_posterior.posterior_rk(other).argmax(axis=1)].sum())
+    return float(weight_r[label_r != highest(log_posterior.posterior_rk(other))].sum())

@@ -30,8 +30,10 @@ function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-const percent = (value, digits = 1) => (value == null ? "–" : `${(100 * value).toFixed(digits)}%`);
-const fixed = (value, digits = 3) => (value == null ? "–" : value.toFixed(digits));
+// What rounds to nothing has no sign.
+const rounded = (value, digits) => value.toFixed(digits).replace(/^-(?=[0.]+$)/, "");
+const percent = (value, digits = 1) => (value == null ? "–" : `${rounded(100 * value, digits)}%`);
+const fixed = (value, digits = 3) => (value == null ? "–" : rounded(value, digits));
 const whole = (value) => (value == null ? "–" : Math.round(value).toLocaleString("en"));
 const range = (low, high, show) => (low == null || high == null ? "" : `${show(low)} – ${show(high)}`);
 const distinct = (values) => [...new Set(values)];

@@ -1,0 +1,171 @@
+"""What another processor would round differently decides nothing: no order, no label, no word.
+
+Votes with every kind of tie are audited twice, the second time with noise in the last bits of every probability, as
+sums in another order have it. Tables must agree: words and orders exactly, figures to 1e-9.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import warnings
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+from support import votes_of
+
+from moral_entropy.audit.advice import Costs, _loss
+from moral_entropy.audit.gate import check_limits
+from moral_entropy.consensus import draws, laplace
+from moral_entropy.consensus import fit as fitting
+from moral_entropy.consensus.fit import fit
+from moral_entropy.outliers.ranking import first
+from moral_entropy.pipeline.audit import run_audit
+from moral_entropy.pipeline.options import AuditOptions, FitOptions
+from moral_entropy.runs.manifest import read_manifest
+from moral_entropy.ties import highest, settle_halves, tie_key
+
+NOISE = 1e-14
+
+
+def tied_votes(labels="01", annotators="abc", times=3):
+    """Every pattern of votes equally often: annotators, labels and most items are as good as each other."""
+    rows = []
+    for n, pattern in enumerate(itertools.product(labels, repeat=len(annotators))):
+        for copy in range(times):
+            item, text = f"i{n:02}.{copy}", f"word{n % 3} word{n % 3 + 3} {'rare' * (n % 5 == 0)}"
+            rows += [
+                {"item": item, "annotator": a, "label": label, "text": text, "gold": pattern[copy % len(annotators)]}
+                for a, label in zip(annotators, pattern, strict=True)
+            ]
+    return pl.DataFrame(rows)
+
+
+def rounded_otherwise(seed):
+    """Add noise in the last bits of probabilities, then treat them as the library does."""
+    rng = np.random.default_rng(seed)
+
+    def noisy(p_rk):
+        p_rk *= 1.0 + NOISE * rng.standard_normal(p_rk.shape)
+        return settle_halves(p_rk)
+
+    return noisy
+
+
+def tables(folder):
+    return {file.stem: pl.read_parquet(file) for file in sorted(folder.glob("*.parquet"))}
+
+
+CASES = {
+    "two labels": (tied_votes(), FitOptions(draws=0)),
+    "two labels, draws": (tied_votes(), FitOptions(draws=40)),
+    "one matrix for all": (tied_votes(annotators="abcd"), FitOptions(draws=0, pooling="full")),
+    "three labels": (tied_votes("xyz"), FitOptions(draws=0)),
+    "three labels, draws": (tied_votes("xyz", times=1), FitOptions(draws=40)),
+}
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("case", CASES)
+def test_the_last_bits_decide_nothing(case, seed, tmp_path, monkeypatch):
+    votes, options = CASES[case]
+    run_audit(votes, tmp_path / "one", AuditOptions(fit=options, report=False))
+    for module in (draws, fitting):
+        monkeypatch.setattr(module, "settle_halves", rounded_otherwise(seed))
+    run_audit(votes, tmp_path / "two", AuditOptions(fit=options, report=False))
+    one, two = tables(tmp_path / "one"), tables(tmp_path / "two")
+    assert one.keys() == two.keys()
+    for name, table in one.items():
+        assert_frame_equal(table, two[name], rel_tol=0.0, abs_tol=1e-9)
+    facts = [read_manifest(tmp_path / name) for name in ("one", "two")]
+    assert facts[0]["advice"] == facts[1]["advice"]
+    assert facts[0]["warnings"] == facts[1]["warnings"]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_nothing_is_said_to_be_less_than_nothing(case, tmp_path):
+    votes, options = CASES[case]
+    run_audit(votes, tmp_path / "run", AuditOptions(fit=options))
+    texts = [read_manifest(tmp_path / "run")["advice"], *read_manifest(tmp_path / "run")["warnings"]]
+    for table in tables(tmp_path / "run").values():
+        texts += [text for column in table.get_columns() if column.dtype == pl.String for text in column.unique()]
+    assert [text for text in texts if text and re.search(r"-0(\.0+)?(?![.\d])", text)] == []
+
+
+@given(
+    score=st.lists(st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.1 + 0.2, 0.7, np.nan]), min_size=1, max_size=30),
+    n=st.integers(0, 12),
+    seed=st.integers(0, 99),
+)
+def test_the_first_of_a_ranking_are_the_same_with_noise(score, n, seed):
+    score_i = np.array(score)
+    noisy_i = score_i + NOISE * np.random.default_rng(seed).standard_normal(len(score_i))
+    assert first(noisy_i, n).tolist() == first(score_i, n).tolist()
+
+
+@given(
+    score=st.lists(st.sampled_from([0.1, 0.2, 0.3, 0.1 + 0.2, 1 / 3]), min_size=6, max_size=6),
+    seed=st.integers(0, 99),
+)
+def test_the_highest_column_is_the_same_with_noise(score, seed):
+    score_ik = np.array(score).reshape(2, 3)
+    noisy_ik = score_ik + NOISE * np.random.default_rng(seed).standard_normal((2, 3))
+    assert highest(noisy_ik).tolist() == highest(score_ik).tolist()
+    assert tie_key(noisy_ik).tolist() == tie_key(score_ik).tolist()
+
+
+def test_a_saddle_is_left_on_the_same_side_whichever_basis_the_library_returns(monkeypatch):
+    # Two pairs who always disagree: two directions bend equally, and LAPACK may return any two that span them.
+    rows = [(i, a, (i + a) % 2) for i in range(8) for a in (0, 1)]
+    rows += [(i, a, (i // 2 + a) % 2) for i in range(8, 16) for a in (2, 3)]
+    votes = votes_of(rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        one = fit(votes, draws=30).fits[0]
+        eigh = laplace.eigh
+        monkeypatch.setattr(laplace, "eigh", lambda matrix: turned(*eigh(matrix)))
+        other = fit(votes, draws=30).fits[0]
+    np.testing.assert_allclose(other.posterior_ik, one.posterior_ik, atol=1e-9)
+    np.testing.assert_allclose(other.summary.mean_ik, one.summary.mean_ik, atol=1e-9)
+
+
+def turned(value_q, vector_pq):
+    """Turn the first two eigenvectors if they tie, and change the sign of all."""
+    vector_pq = -vector_pq
+    if len(value_q) > 1 and abs(value_q[1] - value_q[0]) < 1e-9:
+        turn = np.array([[0.6, -0.8], [0.8, 0.6]])
+        vector_pq[:, :2] = vector_pq[:, :2] @ turn
+    return value_q, vector_pq
+
+
+def test_a_flat_direction_is_drawn_along_alike_whatever_sign_its_eigenvector_has(monkeypatch):
+    flat = np.diag([1.0, 1.0, 0.0])
+    monkeypatch.setattr(laplace, "information", lambda *_: flat)
+    monkeypatch.setattr(laplace, "_complete_diagonal", lambda *_: np.ones(3))
+    normal_ps = np.random.default_rng(0).standard_normal((3, 5))
+    one = laplace.dense_gaussian(None, None)
+    assert not one.positive_definite
+    eigh = laplace.eigh
+    monkeypatch.setattr(laplace, "eigh", lambda matrix: turned(*eigh(matrix)))
+    other = laplace.dense_gaussian(None, None)
+    np.testing.assert_allclose(other.step(normal_ps), one.step(normal_ps), atol=1e-12)
+    assert np.isclose(one.step(normal_ps)[2, 0] / normal_ps[2, 0], laplace.LEAST_INFORMATION**-0.5)
+
+
+def test_a_loss_beside_next_to_nothing_is_no_percentage():
+    assert _loss(0.055, 9.2e-06) == "still loses 0.0550 per item."
+    assert _loss(0.0217, 0.0998) == "still loses 0.0217 per item, 22% more."
+    assert _loss(1e-17, 0.2495) == _loss(0.0, 0.0) == "loses nothing."
+    assert Costs().of_p(np.array([0.25])).tolist() == [0.25]
+
+
+def test_a_limit_is_reached_but_not_passed_by_rounding():
+    row = {"question": "(all)", "domain": "(all)", "label": "(all)", "rule": "any", "reference": "consensus"}
+    frame = pl.DataFrame([{**row, "metric": "fdr", "value": 0.1 + 0.2, "low": None, "high": None, "n": 10}])
+    (most,) = check_limits(frame, maxima=["any.fdr=0.3"])
+    (least,) = check_limits(frame.with_columns(value=0.3 - 1e-16), minima=["any.fdr=0.3"])
+    assert most.held and least.held and "is 0.3," in str(most)
