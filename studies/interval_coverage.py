@@ -28,6 +28,7 @@ from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.corpora.simulate import SimulatedVotes, simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
+from moral_entropy.names import ALL
 from moral_entropy.votes.table import Floats
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "coverage.md"
@@ -200,7 +201,7 @@ def outcomes(setting: Setting, seed: int) -> list[Outcome]:
         fitted = {"priors": priors, "pooling": setting.pooling, "draws": DRAWS, "seed": seed, "interval": INTERVAL}
         consensus = fit(simulated.votes, **fitted, threads=1)
         table = audit_rules(simulated.votes, consensus, rules=RULES, reference="consensus", threads=1)
-    pooled = table.frame.filter(question="(all)", domain="(all)", label="(all)")
+    pooled = table.frame.filter(question=ALL, domain=ALL, label=ALL)
     found = {(row["rule"], row["metric"]): row for row in pooled.iter_rows(named=True)}
     truth = true_rates(simulated)
     return [

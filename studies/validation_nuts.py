@@ -25,8 +25,8 @@ from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.options import COORDINATES
 from moral_entropy.consensus.result import QuestionFit
 from moral_entropy.corpora.twins import write_twin
-from moral_entropy.entropy.parts import EVERYWHERE
 from moral_entropy.errors import MoralEntropyWarning
+from moral_entropy.names import ALL
 from moral_entropy.pipeline.options import PriorOptions
 from moral_entropy.pipeline.priors import priors_for
 from moral_entropy.validate.laplace import Agreement, compare
@@ -87,7 +87,7 @@ class Row:
 
     def whole(self, coordinates: str) -> Agreement:
         """Give the agreement over all items."""
-        return next(a for a in self.agreements if (a.coordinates, a.domain) == (coordinates, EVERYWHERE))
+        return next(a for a in self.agreements if (a.coordinates, a.domain) == (coordinates, ALL))
 
 
 def twin_votes(name: str, scale: float = 1.0) -> Votes:
@@ -246,7 +246,7 @@ def domain_lines(cells: pl.DataFrame) -> str:
     """Sum the domains up: where each Gaussian's epistemic part is closest and farthest."""
     lines = []
     for coordinates in COORDINATES:
-        apart = cells.filter((pl.col("coordinates") == coordinates) & (pl.col("domain") != EVERYWHERE))
+        apart = cells.filter((pl.col("coordinates") == coordinates) & (pl.col("domain") != ALL))
         ratio = apart["epistemic_ratio"].to_numpy()
         if not len(ratio):
             continue

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moral_entropy.audit.cells import Cells, Membership
-from moral_entropy.audit.groups import ALL, Names
+from moral_entropy.audit.groups import Names
 from moral_entropy.audit.sums import CellSums
 from moral_entropy.errors import UsageError
+from moral_entropy.names import ALL
 from moral_entropy.ties import TIE
 from moral_entropy.votes.table import Floats, Ints
 

@@ -19,8 +19,6 @@ from moral_entropy.audit.rules import Rule
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
 
-NO_DOMAIN = "(none)"
-
 
 @dataclass(frozen=True, eq=False)
 class Cells:

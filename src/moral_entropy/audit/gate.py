@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from moral_entropy.audit.groups import ALL
 from moral_entropy.errors import UsageError
+from moral_entropy.names import ALL
 from moral_entropy.ties import TIE, tie_key
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 
 from moral_entropy.audit.bregman import share_of
-from moral_entropy.audit.cells import NO_DOMAIN, Cells
+from moral_entropy.audit.cells import Cells
 from moral_entropy.audit.grade import (
     METRICS,
     Grades,
@@ -33,9 +33,8 @@ from moral_entropy.audit.grade import (
 from moral_entropy.audit.intervals import central_interval
 from moral_entropy.audit.rules import Rule
 from moral_entropy.audit.sums import CellSums
+from moral_entropy.names import ALL, MEAN, MULTICLASS, NO_DOMAIN
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
-
-ALL, MEAN, MULTICLASS = "(all)", "(mean)", "(multiclass)"
 
 ROUGH = ("_reliability", "_resolution", "ece", "ece_mass")
 """Metrics that grow with noise: their intervals over resampled items are moved to the figure."""

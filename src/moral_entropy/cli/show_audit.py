@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from moral_entropy.audit.groups import ALL
+from moral_entropy.names import ALL
 
 if TYPE_CHECKING:
     import polars as pl

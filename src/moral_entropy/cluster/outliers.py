@@ -18,7 +18,7 @@ from moral_entropy.cluster.crew import Crew
 from moral_entropy.cluster.judged import Judged
 from moral_entropy.cluster.kinds import COUNTS, DOMAIN, Kinds
 from moral_entropy.consensus.result import Consensus
-from moral_entropy.entropy.parts import EVERYWHERE
+from moral_entropy.names import ALL
 from moral_entropy.outliers.agreement import measure_agreement
 from moral_entropy.outliers.annotators import describe_annotators
 from moral_entropy.outliers.disagreement import disagreement, votes_against_others
@@ -107,7 +107,7 @@ def merge_rankings(
     named
         The rankings of every part and question, in order; some may lack a few.
     """
-    place = {EVERYWHERE: 0} | {domain: at + 1 for at, domain in enumerate(domains)}
+    place = {ALL: 0} | {domain: at + 1 for at, domain in enumerate(domains)}
     order = {name: at for at, name in enumerate(in_one_order(named))}
     keys = [
         pl.col("domain").replace_strict(place, return_dtype=pl.Int64).alias("_domain"),
@@ -118,7 +118,7 @@ def merge_rankings(
     ranked = ranked.sort("question", "_domain", "_ranking", "_score", maintain_order=True)
     group = ("question", "domain", "ranking")
     ranked = ranked.with_columns(rank=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over(group))
-    most = pl.when(pl.col("domain") == EVERYWHERE).then(TOP).otherwise(TOP_IN_DOMAIN)
+    most = pl.when(pl.col("domain") == ALL).then(TOP).otherwise(TOP_IN_DOMAIN)
     return ranked.filter(pl.col("rank") <= most).select(OUTLIERS.names())
 
 
@@ -155,7 +155,7 @@ def _agreement(consensus: Consensus, question: str, kinds: Sequence[Kinds]) -> l
     found: list[tuple[object, ...]] = []
     for code in (UNKNOWN, *np.setdiff1d(domain_n, [UNKNOWN]).tolist()):
         inside = np.ones(len(domain_n), dtype=bool) if code == UNKNOWN else domain_n == code
-        domain = EVERYWHERE if code == UNKNOWN else consensus.votes.domains[code]
+        domain = ALL if code == UNKNOWN else consensus.votes.domains[code]
         counts_nk, weight = fact_nf[inside, COUNTS], weight_n[inside]
         figures = measure_agreement(counts_nk, weight, interval=consensus.interval, seed=consensus.seed)
         found += [(question, domain, *vars(figure).values()) for figure in figures]

@@ -16,7 +16,7 @@ import polars as pl
 from moral_entropy.cluster.crew import Crew
 from moral_entropy.cluster.judged import items_frame, posterior_frame, texts_frame, votes_frame
 from moral_entropy.consensus.result import Consensus
-from moral_entropy.entropy.parts import EVERYWHERE
+from moral_entropy.names import ALL
 from moral_entropy.pipeline.annotators import annotator_frames
 from moral_entropy.pipeline.frames import has_posterior_table
 from moral_entropy.pipeline.vote_frames import push_frames
@@ -132,7 +132,7 @@ def write_entropy(folder: Path, consensus: Consensus, sums: Sequence[Floats]) ->
     for question in consensus.votes.questions:
         of_fits = [sum_df for fit, sum_df in zip(consensus.fits, sums, strict=True) if fit.question == question]
         sum_df = np.sum(of_fits, axis=0)
-        rows.append(_means(question, EVERYWHERE, sum_df.sum(axis=0)))
+        rows.append(_means(question, ALL, sum_df.sum(axis=0)))
         for domain, sum_f in zip(consensus.votes.domains, sum_df[:-1], strict=True):
             if sum_f[0]:
                 rows.append(_means(question, domain, sum_f))

@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 from scipy.special import entr
 
 from moral_entropy.consensus.result import Consensus, QuestionFit
+from moral_entropy.names import ALL
 from moral_entropy.votes.table import UNKNOWN, Floats
-
-EVERYWHERE = "(all)"
-"""The domain that holds all items."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +100,7 @@ def entropy_by_domain(consensus: Consensus, parts: EntropyParts | None = None) -
     rows = []
     for question in votes.questions:
         asked_i = question_i == question
-        rows.append(_mean(question, EVERYWHERE, parts, weight_i, asked_i))
+        rows.append(_mean(question, ALL, parts, weight_i, asked_i))
         for code in np.unique(domain_i[asked_i]):
             if code != UNKNOWN:
                 inside_i = asked_i & (domain_i == code)

@@ -13,7 +13,8 @@ import numpy as np
 
 from moral_entropy.audit.rules import RULES, Rule
 from moral_entropy.consensus.result import QuestionFit
-from moral_entropy.entropy.parts import EVERYWHERE, EntropyParts
+from moral_entropy.entropy.parts import EntropyParts
+from moral_entropy.names import ALL
 from moral_entropy.outliers.next_votes import NOBODY, choose_votes
 from moral_entropy.outliers.ranking import first
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
@@ -123,7 +124,7 @@ def score_items(votes: Votes, fits: Sequence[QuestionFit], parts: EntropyParts) 
 def rank_items(scores: ItemScores, domains: Sequence[str]) -> Iterator[Ranked]:
     """Rank the items of a question by each score: all together, then by domain."""
     for ranking, score_i in scores.score_ri.items():
-        yield Ranked(EVERYWHERE, ranking, first(score_i, TOP))
+        yield Ranked(ALL, ranking, first(score_i, TOP))
     order_i = np.argsort(scores.domain_i, kind="stable")
     codes, starts = np.unique(scores.domain_i[order_i], return_index=True)
     for code, inside in zip(codes, np.split(order_i, starts[1:]), strict=True):

@@ -13,7 +13,8 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.consensus.result import Consensus, QuestionFit
-from moral_entropy.entropy.parts import EVERYWHERE, EntropyParts, decompose_entropy
+from moral_entropy.entropy.parts import EntropyParts, decompose_entropy
+from moral_entropy.names import ALL
 from moral_entropy.outliers.agreement import measure_agreement
 from moral_entropy.outliers.annotators import AnnotatorFigures, describe_annotators
 from moral_entropy.outliers.items import ItemScores, rank_items, score_items
@@ -118,7 +119,7 @@ def _add_words(rows: Rows, corpus: Corpus, scores: ItemScores) -> None:
 def _agreement_rows(consensus: Consensus, scores: ItemScores, weight_i: Floats) -> list[tuple[object, ...]]:
     found: list[tuple[object, ...]] = []
     domain_codes = np.setdiff1d(scores.domain_i, [UNKNOWN]).tolist()
-    names = {UNKNOWN: EVERYWHERE} | {code: consensus.votes.domains[code] for code in domain_codes}
+    names = {UNKNOWN: ALL} | {code: consensus.votes.domains[code] for code in domain_codes}
     for code, domain in names.items():
         inside: slice | Ints = slice(None) if code == UNKNOWN else np.flatnonzero(scores.domain_i == code)
         figures = measure_agreement(
@@ -164,4 +165,4 @@ def add_annotators(rows: Rows, question: str, summary: pl.DataFrame) -> None:
         known = known.head(MOST_ANNOTATORS)
         names = known["annotator"].cast(pl.String).to_list()
         reasons = annotator_reasons(known, ranking)
-        rows.add((ANNOTATOR, question, EVERYWHERE), ranking, names, known[column].to_list(), reasons)
+        rows.add((ANNOTATOR, question, ALL), ranking, names, known[column].to_list(), reasons)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from moral_entropy.entropy.parts import EVERYWHERE
+from moral_entropy.names import ALL
 from moral_entropy.outliers.ranking import first
 from moral_entropy.ties import TIE, tie_key
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
@@ -212,7 +212,7 @@ class Corpus:
             self._counted[key] = count_words(texts.gather(item_i), domain_i)
         counted = self._counted[key]
         everywhere = counted.group_by("word").agg(pl.col("n").sum()).sort("word")
-        places = [(EVERYWHERE, everywhere, np.arange(len(item_i)))]
+        places = [(ALL, everywhere, np.arange(len(item_i)))]
         for code in np.setdiff1d(domain_i, [UNKNOWN]).tolist():
             inside = counted.filter(group=code).select("word", "n")
             places.append((self.votes.domains[code], inside, np.flatnonzero(domain_i == code)))

@@ -20,7 +20,7 @@ from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.options import COORDINATES
 from moral_entropy.consensus.result import Consensus, DrawSummary, QuestionFit
 from moral_entropy.consensus.temper import tempered
-from moral_entropy.entropy.parts import EVERYWHERE
+from moral_entropy.names import ALL
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.ties import highest
 from moral_entropy.validate.density import ground_of, mode_of
@@ -155,7 +155,7 @@ def _coverage(fit: QuestionFit, samples: Samples, told: DrawSummary) -> Floats:
 
 def _domains(votes: Votes, fit: QuestionFit) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     domain_i = votes.domain_i[fit.ballot.item_i]
-    yield EVERYWHERE, np.ones(fit.ballot.n_items, dtype=bool)
+    yield ALL, np.ones(fit.ballot.n_items, dtype=bool)
     for code in np.unique(domain_i[domain_i != UNKNOWN]):
         yield votes.domains[code], domain_i == code
 
@@ -296,7 +296,7 @@ def _ess_findings(fit: QuestionFit, samples: Samples, n: int, given: str) -> Ite
 
 
 def _agreement_findings(fit: QuestionFit, found: Agreement, interval: float) -> list[Finding]:
-    everywhere = found.domain == EVERYWHERE
+    everywhere = found.domain == ALL
     figures = {
         "epistemic_ratio": found.epistemic_ratio,
         "aleatoric_ratio": found.aleatoric_ratio,

@@ -20,8 +20,9 @@ from moral_entropy.consensus.fit import refit
 from moral_entropy.consensus.options import POOLING, FitOptions
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Consensus, QuestionFit
-from moral_entropy.entropy.parts import EVERYWHERE, decompose_entropy
+from moral_entropy.entropy.parts import decompose_entropy
 from moral_entropy.errors import FitError, MoralEntropyWarning
+from moral_entropy.names import ALL
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.ties import DECIMALS
 from moral_entropy.validate.finding import Finding
@@ -219,8 +220,8 @@ def _rates(consensus: Consensus, rules: Sequence[str], seed: int) -> pl.DataFram
     of_two = pl.col("question").is_in(two)
     wanted = graded.filter(
         pl.col("metric").is_in(["fpr", "fnr"]),
-        pl.col("domain") == EVERYWHERE,
-        pl.col("label") != EVERYWHERE,
+        pl.col("domain") == ALL,
+        pl.col("label") != ALL,
         pl.col("question").is_in(list(consensus.votes.questions)),
     )
     # Of more than two labels a rule is graded on each.

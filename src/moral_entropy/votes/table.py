@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moral_entropy.errors import VotesError
+from moral_entropy.names import NO_DOMAIN
 
 if TYPE_CHECKING:
     import polars as pl
@@ -348,6 +349,6 @@ class Votes:
         for ballot in self.ballots:
             part_of = part_i[ballot.item_i]
             for part in np.unique(part_of):
-                name = "(none)" if part == UNKNOWN else names[part]
+                name = NO_DOMAIN if part == UNKNOWN else names[part]
                 ballots.append(ballot.take(np.flatnonzero(part_of == part), part=name))
         return replace(self, ballots=tuple(ballots))
