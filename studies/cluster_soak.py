@@ -30,8 +30,7 @@ import polars as pl
 from page import put
 
 import moral_entropy
-from moral_entropy.cluster.audit import run_cluster_audit
-from moral_entropy.cluster.crew import Crew, connected
+from moral_entropy.cluster.workers import DaskWorkers, connected
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.errors import ClusterError
 from moral_entropy.pipeline.audit import run_audit
@@ -230,7 +229,7 @@ def soak(home: Path, *, minutes: float, n_workers: int, every: float, seed: int)
     rounds: list[Round] = []
     with (
         running(home / "processes", n_workers, lifetime=60 * minutes + 600) as processes,
-        connected(processes.address) as crew,
+        connected(processes.address) as workers,
     ):
         deadline = time.monotonic() + 60 * minutes
         fate = Fate(processes, every, np.random.default_rng(seed))
@@ -238,7 +237,7 @@ def soak(home: Path, *, minutes: float, n_workers: int, every: float, seed: int)
         try:
             while time.monotonic() < deadline:
                 name = list(TABLES)[len(rounds) % len(TABLES)]
-                rounds.append(_one_round(crew, fate, name, *sources[name], home / f"round-{len(rounds)}"))
+                rounds.append(_one_round(workers, fate, name, *sources[name], home / f"round-{len(rounds)}"))
                 print(f"  {rounds[-1]}", file=sys.stderr, flush=True)
         finally:
             # Before the processes end, lest it starts one that nobody would end.
@@ -260,11 +259,11 @@ def _prepared(home: Path, name: str) -> tuple[str, Path]:
     return source, folder / "one"
 
 
-def _one_round(crew: Crew, fate: Fate, name: str, source: str, one: Path, out: Path) -> Round:
+def _one_round(workers: DaskWorkers, fate: Fate, name: str, source: str, one: Path, out: Path) -> Round:
     began, kills = time.monotonic(), fate.kills
     gap, error = np.nan, ""
     try:
-        run_cluster_audit(source, out, crew, OPTIONS, part_rows=5_000)
+        run_audit(source, out, OPTIONS, workers=workers, part_rows=5_000)
         gap = largest_gap(one, out)
     except ClusterError as gave_up:
         error = str(gave_up)

@@ -14,7 +14,8 @@ import moral_entropy as me
 from moral_entropy.cli.commands import SENTENCES, load_command
 from moral_entropy.cli.main import main
 from moral_entropy.runs.manifest import read_manifest
-from moral_entropy.runs.tables import SCHEMAS, read_table
+from moral_entropy.runs.tables import read_table
+from moral_entropy.schemas import SCHEMAS
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from moral_entropy.audit.rules import Rule
     from moral_entropy.audit.table import AuditTable, audit_rules
+    from moral_entropy.consensus.entropy import EntropyParts, decompose_entropy
     from moral_entropy.consensus.fit import fit
     from moral_entropy.consensus.priors import Priors
     from moral_entropy.consensus.result import Consensus
     from moral_entropy.corpora.simulate import simulate_votes
-    from moral_entropy.entropy.parts import EntropyParts, decompose_entropy
     from moral_entropy.errors import MoralEntropyError
     from moral_entropy.votes.read import read_votes
     from moral_entropy.votes.table import Ballot, Votes
@@ -49,13 +49,13 @@ _HOME = {
     "AuditTable": "moral_entropy.audit.table",
     "Ballot": "moral_entropy.votes.table",
     "Consensus": "moral_entropy.consensus.result",
-    "EntropyParts": "moral_entropy.entropy.parts",
+    "EntropyParts": "moral_entropy.consensus.entropy",
     "MoralEntropyError": "moral_entropy.errors",
     "Priors": "moral_entropy.consensus.priors",
     "Rule": "moral_entropy.audit.rules",
     "Votes": "moral_entropy.votes.table",
     "audit_rules": "moral_entropy.audit.table",
-    "decompose_entropy": "moral_entropy.entropy.parts",
+    "decompose_entropy": "moral_entropy.consensus.entropy",
     "fit": "moral_entropy.consensus.fit",
     "read_votes": "moral_entropy.votes.read",
     "simulate_votes": "moral_entropy.corpora.simulate",

@@ -1,7 +1,6 @@
 """Progress bars that are silent when nobody watches.
 
-`steps` wraps any loop; the bar appears only on a terminal and only after a moment, on standard error, so
-that output piped elsewhere stays clean.
+A bar appears only on a terminal, on standard error, so that output piped elsewhere stays clean.
 """
 
 from __future__ import annotations
@@ -24,6 +23,16 @@ def ignore(_share: float) -> None:
 
 def silent(_stage: str, _share: float) -> None:
     """Take the progress of a stage and say nothing."""
+
+
+def share_of_progress(progress: Progress | None, n: int, of: int) -> Progress:
+    """Return the progress of the n-th of several runs of a stage, as a share of all of them."""
+
+    def advance(stage: str, share: float) -> None:
+        if progress is not None:
+            progress(stage, (n + share) / of)
+
+    return advance
 
 
 @contextmanager

@@ -13,10 +13,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import entr
 
 from moral_entropy.audit import sums as sums_module
-from moral_entropy.audit.cells import number_rows, sort_into_cells
+from moral_entropy.audit.cells import sort_into_cells
 from moral_entropy.audit.rules import PLURALITY, RULES
 from moral_entropy.audit.sums import TILE, posterior_sums
 from moral_entropy.consensus.fit import fit
+from moral_entropy.consensus.item_classes import number_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")
 
@@ -32,7 +33,7 @@ SETTINGS = {
 def audited(use_gold=False, draws=TILE + 6, **settings):
     votes = rich_votes(11, **settings)
     consensus = fit(votes, draws=draws, use_gold=use_gold)
-    return votes, consensus, *sort_into_cells(votes, consensus, (*RULES.values(), PLURALITY))
+    return votes, consensus, *sort_into_cells(consensus, (*RULES.values(), PLURALITY))
 
 
 @pytest.mark.parametrize("use_gold", [False, True], ids=["free", "clamped"])
@@ -123,7 +124,7 @@ def test_numbering_survives_columns_too_wide_for_one_key():
 def test_parts_of_a_question_fall_into_its_cells():
     votes = rich_votes(12, questions=("care",))
     parted = votes.split(votes.domain_i, votes.domains)
-    cells, members = sort_into_cells(parted, fit(parted, draws=0), tuple(RULES.values()))
+    cells, members = sort_into_cells(fit(parted, draws=0), tuple(RULES.values()))
     assert len(members) == 4
     assert set(cells.question_c.tolist()) == {0}
     assert_allclose(posterior_sums(cells, members).weight_cs.sum(), replace(votes).n_items)

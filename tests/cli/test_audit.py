@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from moral_entropy.runs.manifest import read_manifest
-from moral_entropy.runs.tables import SCHEMAS, read_table
+from moral_entropy.runs.tables import read_table
+from moral_entropy.schemas import SCHEMAS
 
 AUDITS = ["audit.parquet", *(f"audit_{what}.parquet" for what in ("advice", "any_by_votes", "reliability", "rules"))]
 OTHERS = (

@@ -7,7 +7,8 @@ import json
 import polars as pl
 import pytest
 
-from moral_entropy.runs.tables import VALIDATION, read_table
+from moral_entropy.runs.tables import read_table
+from moral_entropy.schemas import VALIDATION
 from moral_entropy.validate.sides import CHEAP, SIDES
 
 

@@ -11,13 +11,14 @@ pytest.importorskip("distributed", reason="the cluster extra is not installed")
 def processes(tmp_path_factory):
     from cluster.processes import running
 
-    with running(tmp_path_factory.mktemp("cluster")) as started:
+    # Tests side by side on a busy machine take minutes; processes end by themselves even if nobody ends them.
+    with running(tmp_path_factory.mktemp("cluster"), lifetime=1_800.0) as started:
         yield started
 
 
 @pytest.fixture(scope="session")
-def crew(processes):
-    from moral_entropy.cluster.crew import connected
+def workers(processes):
+    from moral_entropy.cluster.workers import connected
 
-    with connected(processes.address) as crew:
-        yield crew
+    with connected(processes.address) as workers:
+        yield workers

@@ -1,22 +1,20 @@
-"""A crew that does all work at once and here: what is added up and in which order, without any processes."""
+"""Workers that do all work at once and here: what is added up and in which order, without any processes."""
 
 from __future__ import annotations
 
 import pickle
 
-from moral_entropy.cluster.crew import Crew
+from moral_entropy.workers import Workers
 
 
-class Here(Crew):
+class Here(Workers):
     """Does what it is asked; everything goes through pickle, as it would between processes."""
 
     n_threads = 2
-
-    def __init__(self):
-        super().__init__(client=None)
+    threads_per_task = 1
 
     def ask(self, work, *given):
         return pickle.loads(pickle.dumps(work(*given)))
 
-    def fetch(self, future):
-        return future
+    def fetch(self, result):
+        return result

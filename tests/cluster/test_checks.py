@@ -13,44 +13,36 @@ from numpy.testing import assert_allclose, assert_array_equal
 from polars.testing import assert_frame_equal
 from support import log_posterior_of, random_parameters, random_rows, vote_rows, votes_of
 
-from moral_entropy.cluster.checks import behind_parts
-from moral_entropy.cluster.exponent import learn_from_votes
-from moral_entropy.cluster.fit import checked_settings, fit_parts, send_found
-from moral_entropy.cluster.grade import condense
-from moral_entropy.cluster.judged import judge_part
-from moral_entropy.cluster.kinds import add_kinds, kinds_of_part, votes_of_kinds
-from moral_entropy.cluster.parts import cut_votes, make_part
-from moral_entropy.cluster.rows import agree_on_rows
-from moral_entropy.consensus.fit import fit
+from moral_entropy.cluster.parts import send_votes
+from moral_entropy.consensus.exponent import learn_from_votes
+from moral_entropy.consensus.fit import fit, fit_parts
+from moral_entropy.consensus.fitted import local_fit
+from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.priors import Priors
-from moral_entropy.consensus.result import Consensus
 from moral_entropy.consensus.temper import heldout_exponent
 from moral_entropy.corpora.simulate import simulate_votes
-from moral_entropy.validate.behind import Behind
+from moral_entropy.validate.behind import Behind, votes_behind
 from moral_entropy.validate.finding import findings_frame
 from moral_entropy.validate.sides import examine_cheaply
 
 pytestmark = pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")
 
 
-def spread_behind(votes, n_parts, **options):
-    """A consensus on kinds of items, and the votes behind it in several parts."""
-    crew, priors, chosen = Here(), Priors(), checked_settings(**options)
-    parts = agree_on_rows(crew, [make_part(cut, chosen.use_gold) for cut in cut_votes(votes, n_parts)])
-    found = fit_parts(crew, parts, votes, priors, chosen)
-    kinds = [add_kinds(several) for several in zip(*(kinds_of_part(part) for part in parts), strict=True)]
-    on_kinds = votes_of_kinds(votes, kinds, [ballot.votes_a for ballot in votes.ballots])
-    consensus = condense(Consensus(on_kinds, (), priors, chosen), found)
-    sent = [send_found(crew, one) for one in found]
-    judged = [judge_part(part, priors, chosen, *sent) for part in parts]
-    return consensus, behind_parts(crew, parts, judged, consensus, sent)
+def fitted_in(votes, n_parts, **options):
+    """Votes in several parts, fitted."""
+    chosen = FitOptions(**options)
+    parts = send_votes(votes, Here(), use_gold=chosen.use_gold, n_parts=n_parts)
+    return fit_parts(parts, Priors(), chosen)
+
+
+def fitted_here(votes, **options):
+    return local_fit(fit(votes, **options))
 
 
 def assert_same_findings(votes, n_parts, **options):
     """Give the findings, after holding those of parts against those of one machine."""
-    expected = findings_frame(examine_cheaply(fit(votes, **options), seed=3))
-    consensus, behind = spread_behind(votes, n_parts, **options)
-    found = findings_frame(examine_cheaply(consensus, seed=3, behind=behind))
+    expected = findings_frame(examine_cheaply(fitted_here(votes, **options), seed=3))
+    found = findings_frame(examine_cheaply(fitted_in(votes, n_parts, **options), seed=3))
     assert_frame_equal(found, expected, check_exact=False, rel_tol=1e-8, abs_tol=1e-8)
     return found
 
@@ -66,8 +58,7 @@ def test_findings_are_those_of_one_machine(n_parts, n_labels):
 
 def test_identical_items_in_several_parts():
     votes = simulate_votes(n_items=3_000, n_annotators=4, votes_per_item=3, seed=1).votes
-    consensus, behind = spread_behind(votes, 5, draws=0)
-    assert behind(consensus.fits[0]).n_votes < votes.n_votes / 10
+    assert Behind(fitted_in(votes, 5, draws=0), 0).n_votes < votes.n_votes / 10
     assert_same_findings(votes, 5, draws=120)
 
 
@@ -89,8 +80,7 @@ def two_teams():
 def test_teams_groups_and_votes_that_are_overruled(monkeypatch, n_parts, many):
     if many:
         # Then rows stay with the workers, and are sampled before switches are tried on all of them.
-        for module in ("moral_entropy.validate.teams", "moral_entropy.cluster.checks"):
-            monkeypatch.setattr(f"{module}.SAMPLE_PAIRS", 60)
+        monkeypatch.setattr("moral_entropy.validate.behind.SAMPLE_PAIRS", 60)
     found = assert_same_findings(two_teams(), n_parts, draws=120)
     assert found.filter(figure="groups")["value"].to_list() == [2.0]
     assert found.filter(figure="below_chance")["value"].to_list() == [1.0]
@@ -120,16 +110,13 @@ def test_however_it_was_fitted(options):
 
 
 def test_samples_of_many_votes_are_those_of_one_machine(monkeypatch):
-    for module in ("moral_entropy.validate.links", "moral_entropy.cluster.checks"):
-        monkeypatch.setattr(f"{module}.PAIRS_OF_VOTES", 2_000)
-    for module in ("moral_entropy.validate.teams", "moral_entropy.cluster.checks"):
-        monkeypatch.setattr(f"{module}.SAMPLE_PAIRS", 1_500)
+    monkeypatch.setattr("moral_entropy.validate.behind.PAIRS_OF_VOTES", 2_000)
+    monkeypatch.setattr("moral_entropy.validate.behind.SAMPLE_PAIRS", 1_500)
     monkeypatch.setattr("moral_entropy.validate.pareto.MOST_VOTES", 1e4)
     votes = simulate_votes(n_items=900, n_annotators=20, votes_per_item=4, seed=2).votes
     found = assert_same_findings(votes, 4, draws=120)
     assert "too much for a cheap check" in found.filter(figure="pareto_k")["text"].item()
-    consensus, behind = spread_behind(votes, 4, draws=0)
-    spread, whole = behind(consensus.fits[0]), Behind(fit(votes, draws=0).fits[0])
+    spread, whole = Behind(fitted_in(votes, 4, draws=0), 0), Behind(fitted_here(votes, draws=0), 0)
     assert_array_equal(spread.shared_items().toarray(), whole.shared_items().toarray())
     assert spread.shared_items().sum() < len(votes.ballots[0].code_v)
     some, all_rows = spread.switchboard().small.patterns, whole.switchboard().small.patterns
@@ -142,25 +129,24 @@ def test_samples_of_many_votes_are_those_of_one_machine(monkeypatch):
 def test_links_of_any_votes(rows, n_parts):
     names = sorted({a for _, a, _ in rows[0]})
     votes = votes_of([(i, names.index(a), k) for i, a, k in rows[0]], rows[1])
-    consensus, behind = spread_behind(votes, n_parts, draws=0)
-    spread, whole = behind(consensus.fits[0]), Behind(fit(votes, draws=0).fits[0])
+    spread, whole = Behind(fitted_in(votes, n_parts, draws=0), 0), Behind(fitted_here(votes, draws=0), 0)
     found, expected = spread.groups(), whole.groups()
     for name in ("group_a", "items_g", "annotators_g", "votes_g"):
         assert_array_equal(getattr(found, name), getattr(expected, name))
     assert_array_equal(spread.shared_items().toarray(), whole.shared_items().toarray())
-    assert spread.overruled(consensus.votes) == whole.overruled(votes)
+    assert spread.overruled() == whole.overruled()
     assert_allclose(spread.density.votes_c, whole.density.votes_c)
 
 
 @pytest.mark.parametrize("most_votes", [200, 10**6])
 def test_the_exponent_is_learnt_from_the_rows_of_one_machine(monkeypatch, most_votes):
-    monkeypatch.setattr("moral_entropy.cluster.exponent.MOST_VOTES", most_votes)
+    monkeypatch.setattr("moral_entropy.consensus.exponent.MOST_VOTES", most_votes)
     rng = np.random.default_rng(6)
     votes = votes_of(random_rows(rng, 400, 9, 2, share=0.3), n_items=400)
     at = random_parameters(rng, 9, 2)
-    consensus, behind = spread_behind(votes, 5, draws=0)
+    parts = send_votes(votes, Here(), n_parts=5)
     expected = heldout_exponent(log_posterior_of(votes), at, most_votes=most_votes)
-    found = learn_from_votes(behind(consensus.fits[0]).spread, at)
+    found = learn_from_votes(parts, 0, log_posterior_of(votes), at)
     assert found.n == expected.n
     assert_allclose([found.value, found.gain, found.surplus], [expected.value, expected.gain, expected.surplus])
     assert (found.n < 300) == (most_votes == 200)
@@ -173,7 +159,6 @@ def test_questions_with_the_same_voters_share_their_links():
     turned = replace(first, question="turned", code_v=first.code_v ^ 1)
     votes = replace(one, ballots=(first, turned, replace(other, question="other")))
     assert_same_findings(votes, 3, draws=120)
-    consensus, behind = spread_behind(votes, 3, draws=0)
-    spread, as_turned, apart = map(behind, consensus.fits)
+    spread, as_turned, apart = map(votes_behind(fitted_in(votes, 3, draws=0)), range(3))
     assert as_turned.same_voters(spread)
     assert not apart.same_voters(spread)

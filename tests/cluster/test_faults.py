@@ -10,20 +10,19 @@ import pytest
 from cluster.processes import running
 from cluster.tables import assert_same_tables, vote_table, write_parts
 
-from moral_entropy.cluster.audit import run_cluster_audit
-from moral_entropy.cluster.checks import one_link
-from moral_entropy.cluster.crew import Crew, connected
+from moral_entropy.cluster.workers import DaskWorkers, connected
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.errors import ClusterError, MissingExtraError
 from moral_entropy.pipeline.audit import run_audit
 from moral_entropy.pipeline.options import AuditOptions
+from moral_entropy.validate.behind import one_link
 
 OPTIONS = AuditOptions(fit=FitOptions(draws=30), report=False)
 
 
 @dataclass(frozen=True, eq=False)
-class Fated(Crew):
-    """A crew to which something happens once a sum, links, or a table have been asked for so often."""
+class Fated(DaskWorkers):
+    """Workers to whom something happens once a sum, links, or a table have been asked for so often."""
 
     happens: Any = None
     sums: int | None = None
@@ -64,33 +63,33 @@ def source(tmp_path_factory):
     [{"sums": 3}, {"links": 1}, {"rows": 2}],
     ids=["in mid-fit", "while the posterior is checked", "while files are written"],
 )
-def test_a_killed_worker_changes_nothing(tmp_path, crew, processes, source, fate):
+def test_a_killed_worker_changes_nothing(tmp_path, workers, processes, source, fate):
     path, one = source
-    fated = Fated(crew.client, happens=processes.kill_worker, **fate)
+    fated = Fated(workers.client, happens=processes.kill_worker, **fate)
     processes.add_worker()
     n_workers = len(processes.workers)
-    run_cluster_audit(path, tmp_path / "many", fated, OPTIONS, part_rows=900)
+    run_audit(path, tmp_path / "many", OPTIONS, workers=fated, part_rows=900)
     assert len(processes.workers) == n_workers - 1
     assert_same_tables(one, tmp_path / "many", atol=1e-8)
 
 
 def test_a_cluster_that_is_gone_is_an_error_and_leaves_nothing_behind(tmp_path, source, monkeypatch):
-    monkeypatch.setattr("moral_entropy.cluster.crew.CONNECT", 4.0)
+    monkeypatch.setattr("moral_entropy.cluster.workers.CONNECT", 4.0)
     path, _ = source
     (tmp_path / "processes").mkdir()
-    with running(tmp_path / "processes", n_workers=1) as processes, connected(processes.address) as crew:
-        deserted = Fated(crew.client, patience=1.0, happens=processes.kill_worker, sums=2)
+    with running(tmp_path / "processes", n_workers=1) as processes, connected(processes.address) as workers:
+        deserted = Fated(workers.client, patience=1.0, happens=processes.kill_worker, sums=2)
         with pytest.raises(ClusterError, match="no worker"):
-            run_cluster_audit(path, tmp_path / "run" / "many", deserted, OPTIONS, part_rows=900)
+            run_audit(path, tmp_path / "run" / "many", OPTIONS, workers=deserted, part_rows=900)
         processes.add_worker()
-        headless = Fated(crew.client, happens=processes.kill_scheduler, sums=2)
+        headless = Fated(workers.client, happens=processes.kill_scheduler, sums=2)
         with pytest.raises(ClusterError, match=r"scheduler at tcp://.* is gone .* Nothing was written"):
-            run_cluster_audit(path, tmp_path / "run" / "many", headless, OPTIONS, part_rows=900)
+            run_audit(path, tmp_path / "run" / "many", OPTIONS, workers=headless, part_rows=900)
     assert list((tmp_path / "run").iterdir()) == []
 
 
 def test_an_address_where_nobody_answers_is_an_error(monkeypatch):
-    monkeypatch.setattr("moral_entropy.cluster.crew.CONNECT", 0.5)
+    monkeypatch.setattr("moral_entropy.cluster.workers.CONNECT", 0.5)
     with pytest.raises(ClusterError, match="no Dask scheduler answers"), connected("tcp://127.0.0.1:9"):
         pass
 

@@ -8,7 +8,6 @@ from cluster.here import Here
 from cluster.tables import vote_table, write_parts
 from cluster.test_audit import assert_same_manifest, audit_both, options_of
 
-from moral_entropy.cluster.audit import run_cluster_audit
 from moral_entropy.errors import VotesError
 from moral_entropy.pipeline.audit import run_audit
 from moral_entropy.votes.options import Options
@@ -38,11 +37,11 @@ def test_gold_is_that_of_one_machine(tmp_path, fit_by):
     assert "gold" in pl.read_parquet(tmp_path / "many" / "audit.parquet")["reference"].to_list()
 
 
-def test_workers_get_the_gold_of_their_items(tmp_path, crew):
+def test_workers_get_the_gold_of_their_items(tmp_path, workers):
     frame, gold = votes_and_gold(2)
     gold.write_csv(tmp_path / "gold.csv")
     options = options_of(read=Options(gold_file=tmp_path / "gold.csv"))
-    assert_same_manifest(*audit_both(tmp_path, frame, options, crew=crew))
+    assert_same_manifest(*audit_both(tmp_path, frame, options, workers=workers))
 
 
 def test_ids_that_are_numbers_here_and_text_there(tmp_path):
@@ -86,6 +85,6 @@ def test_what_is_wrong_is_said_in_the_same_words(tmp_path, change, words):
     with pytest.raises(VotesError, match=words) as one:
         run_audit(source, tmp_path / "one", options)
     with pytest.raises(VotesError) as many:
-        run_cluster_audit(source, tmp_path / "many", Here(), options, part_rows=500)
+        run_audit(source, tmp_path / "many", options, workers=Here(), part_rows=500)
     assert str(many.value) == str(one.value)
     assert not (tmp_path / "many").exists()

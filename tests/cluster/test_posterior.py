@@ -10,34 +10,24 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from support import log_posterior_of, plain_log_posterior, random_parameters, random_rows, vote_rows, votes_of
 
-from moral_entropy.cluster.parts import cut_votes, make_part
-from moral_entropy.cluster.posterior import SpreadLogPosterior, no_rows, size_of
-from moral_entropy.cluster.rows import agree_on_rows
+from moral_entropy.cluster.parts import send_votes
 from moral_entropy.consensus import laplace
 from moral_entropy.consensus.patterns import collapse
 from moral_entropy.consensus.priors import Priors
 
 
-def spread(votes, n_parts, *, use_gold=False):
+def in_parts(votes, n_parts, *, use_gold=False):
     """The log posterior of the first ballot, its items in several parts."""
-    crew, priors, ballot = Here(), Priors(), votes.ballots[0]
-    parts = agree_on_rows(crew, [make_part(cut, use_gold) for cut in cut_votes(votes, n_parts)])
-    return SpreadLogPosterior(
-        no_rows(ballot),
-        priors.alpha_k(ballot) - 1,
-        priors.beta_akv(ballot, votes) - 1,
-        crew=crew,
-        parts=parts,
-        b=0,
-        sizes=[size_of(part, 0) for part in parts],
-    )
+    priors, ballot = Priors(), votes.ballots[0]
+    parts = send_votes(votes, Here(), use_gold=use_gold, n_parts=n_parts)
+    return parts.log_posterior(0, priors.alpha_k(ballot) - 1, priors.beta_akv(ballot, votes) - 1)
 
 
 @given(rows=vote_rows(), n_parts=st.integers(1, 9), seed=st.integers(0, 99))
 def test_passes_over_parts_add_up_to_the_pass_over_all(rows, n_parts, seed):
     votes = votes_of(*rows)
     at = random_parameters(np.random.default_rng(seed), votes.ballots[0].n_annotators, rows[1])
-    one, many = log_posterior_of(votes).expect(at), spread(votes, n_parts).expect(at)
+    one, many = log_posterior_of(votes).expect(at), in_parts(votes, n_parts).expect(at)
     assert_allclose(many.votes_akv, one.votes_akv, atol=1e-12)
     assert_allclose(many.items_k, one.items_k, atol=1e-12)
     assert_allclose(many.log_posterior, plain_log_posterior(votes, at, Priors()), rtol=1e-12)
@@ -50,7 +40,7 @@ def test_curvature_of_parts_adds_up(n_labels, n_parts):
     gold_i = np.where(np.arange(60) % 7 == 0, rng.integers(n_labels, size=60), -1)
     votes = votes_of(random_rows(rng, 60, 5, n_labels), n_labels, gold_i=gold_i)
     at = random_parameters(rng, 5, n_labels)
-    one, many = log_posterior_of(votes, use_gold=True), spread(votes, n_parts, use_gold=True)
+    one, many = log_posterior_of(votes, use_gold=True), in_parts(votes, n_parts, use_gold=True)
     assert_allclose(laplace.information(many, at), laplace.information(one, at), atol=1e-11)
     whole, cut = laplace.krylov_gaussian(one, at), laplace.krylov_gaussian(many, at)
     normal_ps = rng.standard_normal((one.n_parameters, 3))
@@ -60,7 +50,7 @@ def test_curvature_of_parts_adds_up(n_labels, n_parts):
 def test_scout_has_the_rows_that_one_machine_would_choose():
     rng = np.random.default_rng(6)
     votes = votes_of(random_rows(rng, 300, 12, 2, share=0.3))
-    one, many = log_posterior_of(votes), spread(votes, 5)
+    one, many = log_posterior_of(votes), in_parts(votes, 5)
     for most_votes in (10**6, 400):
         expected, found = one.scout(most_votes).patterns, many.scout(most_votes).patterns
         assert_array_equal(found.start_r, expected.start_r)
@@ -80,8 +70,8 @@ def test_rows_of_parts_are_those_of_one_machine(rows, n_parts, use_gold):
     expected = collapse(votes.ballots[0], use_gold=use_gold)
     kinds = {(*row, clamp) for row, clamp in votes_by_item(votes.ballots[0], use_gold=use_gold)}
     assert not expected.collapsed or expected.n_rows == len(kinds)
-    many = spread(votes, n_parts, use_gold=use_gold)
-    found = many.fetch_rows()
+    many = in_parts(votes, n_parts, use_gold=use_gold)
+    found = many.parts.fetch_rows(0)
     for name in ("start_r", "code_v", "weight_r", "clamp_r"):
         assert_array_equal(getattr(found.patterns, name), getattr(expected, name))
     assert_array_equal(found.count_r, np.bincount(expected.row_i, minlength=expected.n_rows))
@@ -94,7 +84,7 @@ def test_identical_items_of_different_parts_are_one_row(monkeypatch, per_heap):
     rows = [(item, annotator, (item * annotator) % 3 % 2) for item in range(200) for annotator in range(item % 4)]
     votes = votes_of(rows, n_items=200)
     expected = collapse(votes.ballots[0])
-    found = spread(votes, 4).fetch_rows(np.array([0, 2, 3]))
+    found = in_parts(votes, 4).parts.fetch_rows(0, np.array([0, 2, 3]))
     assert expected.collapsed
     assert_array_equal(found.patterns.code_v, expected.take(np.array([0, 2, 3])).code_v)
     assert_array_equal(found.patterns.weight_r, expected.weight_r[[0, 2, 3]])

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import polars as pl
 
-from moral_entropy.runs.tables import AUDIT, ITEMS, POSTERIOR, with_ids
+from moral_entropy.schemas import AUDIT, ITEMS, POSTERIOR, with_ids
 
 
 def entropy_of(p_k):

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from moral_entropy.compare.grades import grade_changes
-from moral_entropy.runs.tables import AUDIT
+from moral_entropy.schemas import AUDIT
 
 
 def audit(*rows):

@@ -15,7 +15,7 @@ from moral_entropy.consensus.coordinates import pack
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.model import LogPosterior
 from moral_entropy.consensus.nested import _Surface, rows_of
-from moral_entropy.consensus.patterns import collapse
+from moral_entropy.consensus.patterns import collapse, pool_fully
 from moral_entropy.consensus.pooling import learn_rows
 from moral_entropy.consensus.pooling_rows import TYPICAL_VOTES, best_row, row_score
 from moral_entropy.corpora.simulate import simulate_votes
@@ -53,13 +53,18 @@ def beta_binomial_rows(n_annotators=40, n_votes=200, mean=0.8, concentration=25.
     return votes_of(rows, gold_i=np.array(gold)), right_ak
 
 
+def learnt(patterns, row_kv):
+    """Learn common rows with a flat prevalence and nothing known of any annotator."""
+    plain = LogPosterior(patterns, np.ones(2), np.zeros((patterns.n_annotators, 2, 2)))
+    shared = LogPosterior(pool_fully(patterns), np.ones(2), row_kv[None])
+    return learn_rows(plain, shared, row_kv, tolerance=1e-7, max_passes=500)
+
+
 def test_common_rows_are_the_likeliest_where_all_labels_are_known():
     votes, _ = beta_binomial_rows()
     ballot = votes.ballots[0]
     row_kv = np.array([[1.8, 1.2], [1.2, 1.8]])
-    found = learn_rows(
-        collapse(ballot, use_gold=True), np.ones(2), row_kv, np.zeros((40, 2, 2)), tolerance=1e-7, max_passes=500
-    ).rows
+    found = learnt(collapse(ballot, use_gold=True), row_kv).rows
     annotator_v, label_v = np.divmod(ballot.code_v, 2)
     for k in (0, 1):
         counts_av = np.array(
@@ -129,7 +134,7 @@ def integrated(votes, outer_q, row_kv, alpha_k):
 def test_the_marginal_of_the_outer_parameters_is_an_integral():
     votes = votes_of(random_rows(np.random.default_rng(5), 60, 2, 2, share=1.0))
     row_kv, alpha_k = np.array([[1.8, 1.2], [1.2, 1.8]]), np.array([2.0, 2.0])
-    surface = _Surface(collapse(votes.ballots[0]), alpha_k, row_kv, np.zeros((2, 2, 2)), 1)
+    surface = _Surface(LogPosterior(collapse(votes.ballots[0]), alpha_k, np.zeros((2, 2, 2)), 1), row_kv)
     base_q = np.array([0.1, -1.3, 3.2, 1.2, 3.2])
     here = surface.settle(base_q, None)
     for q in range(5):
@@ -140,14 +145,7 @@ def test_the_marginal_of_the_outer_parameters_is_an_integral():
 
 def test_draws_have_the_curvature_and_follow_the_outer_parameters():
     votes = small_votes(4, n_items=300, n_annotators=5)
-    fitted = learn_rows(
-        collapse(votes.ballots[0]),
-        np.ones(2),
-        np.array([[1.8, 1.2], [1.2, 1.8]]),
-        np.zeros((5, 2, 2)),
-        tolerance=1e-7,
-        max_passes=500,
-    ).nested
+    fitted = learnt(collapse(votes.ballots[0]), np.array([[1.8, 1.2], [1.2, 1.8]])).nested
     assert fitted is not None
     drawn = fitted.draw(np.random.default_rng(0), 20_000)
     x_sp = np.column_stack(

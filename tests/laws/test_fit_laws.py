@@ -9,10 +9,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from support import log_posterior_of, random_rows, vote_rows, votes_of
 
 from moral_entropy.consensus.climb import climb
+from moral_entropy.consensus.entropy import decompose_entropy
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.starts import paper_start
-from moral_entropy.entropy.parts import decompose_entropy
 
 FIRM = Priors(prevalence=2.0, diagonal=4.0, off_diagonal=1.5)
 quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)

@@ -10,6 +10,7 @@ from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.youden import youden
 from moral_entropy.outliers import annotators as module
 from moral_entropy.outliers.annotators import describe_annotators
+from moral_entropy.outliers.disagreement import disagreement_with_others
 from moral_entropy.validate.identifiability import examine_identifiability
 
 
@@ -33,13 +34,14 @@ def described(votes, draws=200, **options):
 def test_planted_roles_are_found(positive):
     sensitivity_a = [0.85, 0.85, 0.85, 0.85, 0.2, 0.97, 0.5, 0.5]
     specificity_a = [0.85, 0.85, 0.85, 0.85, 0.3, 0.55, 0.98, 0.5]
-    figures = described(team(sensitivity_a, specificity_a, positive=positive, seed=1))
+    votes = team(sensitivity_a, specificity_a, positive=positive, seed=1)
+    figures = described(votes)
     expected = ["", "", "", "", "below chance", "over-flagger", "under-flagger", "near chance"]
     assert figures.role_a.tolist() == expected
     assert figures.below_chance_a[4] > 0.99 > 0.01 > figures.below_chance_a[0]
     np.testing.assert_allclose(figures.sensitivity.value_a, sensitivity_a, atol=0.1)
     np.testing.assert_allclose(figures.specificity.value_a, specificity_a, atol=0.1)
-    assert figures.disagreement_others_a.argmax() == 4
+    assert disagreement_with_others(votes.ballots[0]).argmax() == 4
 
 
 def test_honest_annotators_are_left_alone():

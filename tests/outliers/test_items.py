@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import random_rows, votes_of
 
+from moral_entropy.consensus.entropy import decompose_entropy
 from moral_entropy.consensus.fit import fit
-from moral_entropy.entropy.parts import decompose_entropy
 from moral_entropy.outliers import items as module
 from moral_entropy.outliers.items import ONE_MORE_VOTE, rank_items, score_items
 from moral_entropy.outliers.next_votes import information_gain

@@ -10,11 +10,13 @@ import pytest
 from support import random_rows, votes_of
 
 from moral_entropy.consensus.fit import fit
+from moral_entropy.consensus.fitted import local_fit
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.outliers.table import find_outliers
 from moral_entropy.pipeline.audit import run_audit
 from moral_entropy.pipeline.options import AuditOptions
-from moral_entropy.runs.tables import SCHEMAS, read_table
+from moral_entropy.runs.tables import read_table
+from moral_entropy.schemas import SCHEMAS
 from moral_entropy.votes.options import Options
 
 NEW = ("votes", "texts", "pushes", "annotator_summary", "agreement", "outliers")
@@ -121,6 +123,6 @@ def test_parts_without_draws_without_texts(tmp_path):
 
 def test_tiny_corpora_are_no_trouble():
     votes = votes_of(random_rows(np.random.default_rng(0), 2, 2, 2, share=1.0))
-    found = find_outliers(fit(votes, draws=5))
+    found = find_outliers(local_fit(fit(votes, draws=5)))
     assert set(found.frame["kind"]) == {"item", "annotator"}
     assert set(found.annotators["role"]) == {"few votes"}

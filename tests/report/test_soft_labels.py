@@ -12,7 +12,8 @@ from moral_entropy.pipeline.train_study import add_to_run
 from moral_entropy.report.html import write_report
 from moral_entropy.report.run import open_run
 from moral_entropy.report.soft_labels import soft_labels
-from moral_entropy.runs.tables import SCHEMAS, read_table
+from moral_entropy.runs.tables import read_table
+from moral_entropy.schemas import SCHEMAS
 from moral_entropy.train.compare import compare_targets
 
 

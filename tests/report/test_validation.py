@@ -15,7 +15,7 @@ from moral_entropy.report.item_sums import item_sums
 from moral_entropy.report.run import open_run
 from moral_entropy.report.validation import MOST_ROWS, findings_in, validation_section
 from moral_entropy.report.verdict import give_verdict
-from moral_entropy.runs.tables import SCHEMAS
+from moral_entropy.schemas import SCHEMAS
 from moral_entropy.validate.finding import Finding, findings_frame
 from moral_entropy.validate.verdict import NOT_EXAMINED
 

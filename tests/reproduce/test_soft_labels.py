@@ -8,7 +8,7 @@ from moral_entropy.reproduce.beside import Basis, lay_beside
 from moral_entropy.reproduce.figures import as_frame
 from moral_entropy.reproduce.published import read_published
 from moral_entropy.reproduce.soft_labels import soft_label_figures
-from moral_entropy.runs.tables import SOFT_LABELS
+from moral_entropy.schemas import SOFT_LABELS
 
 
 @pytest.fixture

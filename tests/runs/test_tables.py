@@ -10,7 +10,8 @@ from polars.testing import assert_frame_equal
 
 from moral_entropy.errors import RunFolderError
 from moral_entropy.runs import tables
-from moral_entropy.runs.tables import ENTROPY, POSTERIOR, SCHEMAS, read_table, with_ids, write_table
+from moral_entropy.runs.tables import read_table, write_table
+from moral_entropy.schemas import ENTROPY, POSTERIOR, SCHEMAS, with_ids
 
 
 def rows(n, start=0):

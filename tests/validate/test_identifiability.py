@@ -18,9 +18,10 @@ from moral_entropy.consensus.patterns import collapse
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
+from moral_entropy.validate.behind import votes_of_fit
 from moral_entropy.validate.identifiability import examine_identifiability
 from moral_entropy.validate.links import find_groups, same_voters, shared_items
-from moral_entropy.validate.teams import candidate_teams, cheapest_switches, switchboard, switched
+from moral_entropy.validate.teams import Switchboard, candidate_teams, cheapest_switches, switched
 
 
 def fitted(votes, **options):
@@ -164,7 +165,8 @@ def test_the_cost_of_a_switch_is_the_difference_of_two_modes():
     home = Parameters(np.log(one.prevalence_k), np.log(one.confusion_akv))
     log_posterior = LogPosterior(one.patterns, priors.alpha_k(ballot) - 1, priors.beta_akv(ballot) - 1)
     team_a = np.arange(8) >= 4
-    [switch] = cheapest_switches(switchboard(log_posterior), home, [team_a])
+    board = Switchboard(log_posterior, log_posterior, votes_of_fit(one).parts, 0)
+    [switch] = cheapest_switches(board, home, [team_a])
     there, _ = plain_em(votes, switched(home, team_a, (0, 1)), priors)
     expected = plain_log_posterior(votes, home, priors) - plain_log_posterior(votes, there, priors)
     assert switch.changed is not None

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from support import votes_of
 
+from moral_entropy.consensus.entropy import decompose_entropy
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.options import FitOptions
-from moral_entropy.entropy.parts import decompose_entropy
 from moral_entropy.validate import copies, ensemble, heldout, summits
 from moral_entropy.validate.priors import REPORTED, prior_grid, star_of
 from moral_entropy.validate.sides import examine

@@ -18,7 +18,7 @@ from moral_entropy.consensus.priors import Priors
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import FitError, MoralEntropyWarning
 from moral_entropy.validate import pareto
-from moral_entropy.validate.density import log_posteriors
+from moral_entropy.validate.density import log_heights, log_over_label0
 from moral_entropy.validate.pareto import examine_pareto, fit_tail, reweight, smooth
 
 
@@ -75,7 +75,9 @@ def test_densities_are_the_log_posteriors_own(n_labels):
         np.array([at.log_prevalence_k for at in places]), np.array([at.log_confusion_akv for at in places])
     )
     np.testing.assert_allclose(
-        log_posteriors(density, drawn), [density.expect(at).log_posterior for at in places], rtol=1e-12
+        log_heights(density, drawn, log_over_label0(density.patterns, drawn)),
+        [density.expect(at).log_posterior for at in places],
+        rtol=1e-12,
     )
 
 

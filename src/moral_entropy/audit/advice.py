@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from moral_entropy.audit.cells import Cells, Membership
+from moral_entropy.audit.cells import Cells
+from moral_entropy.audit.costs import Costs
 from moral_entropy.audit.groups import Names
 from moral_entropy.audit.sums import CellSums
-from moral_entropy.errors import UsageError
 from moral_entropy.names import ALL
 from moral_entropy.ties import TIE
 from moral_entropy.votes.table import Floats, Ints
@@ -38,34 +38,6 @@ NEXT_TO_NOTHING = 0.001
 
 MAX_SHARES = 200
 """Shares tried at most; of more distinct ones, evenly spaced ones."""
-
-
-@dataclass(frozen=True)
-class Costs:
-    """What a wrong yes and a wrong no cost.
-
-    Examples
-    --------
-    >>> Costs(false_positive=-1)
-    Traceback (most recent call last):
-    ...
-    moral_entropy.errors.UsageError: a false positive costs -1. Costs are 0 or more, and not both 0.
-    """
-
-    false_positive: float = 1.0
-    false_negative: float = 1.0
-
-    def __post_init__(self) -> None:
-        """Refuse what is no cost."""
-        named = {"a false positive": self.false_positive, "a false negative": self.false_negative}
-        for name, cost in named.items():
-            if not 0 <= cost < np.inf or self.false_positive + self.false_negative == 0:
-                msg = f"{name} costs {cost:g}. Costs are 0 or more, and not both 0."
-                raise UsageError(msg)
-
-    def of_p(self, p_i: Floats) -> Floats:
-        """Cost of an item decided by its p: the cheaper of yes and no."""
-        return np.minimum(self.false_positive * (1.0 - p_i), self.false_negative * p_i)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,16 +96,6 @@ def _groups(cells: Cells, voted_c: Ints, names: Names) -> Iterator[tuple[str, st
                 yield question, label, cell_c
     if len(voted_c):
         yield ALL, ALL, voted_c
-
-
-def cost_of_p(members: Sequence[Membership], n_cells: int, costs: Costs) -> Floats:
-    """Add up by cell what deciding every item by its p is expected to cost."""
-    of_p_c = np.zeros(n_cells)
-    for member in members:
-        for t, target in enumerate(member.targets):
-            cost_i = member.fit.ballot.count_i * costs.of_p(member.fit.summary.mean_ik[:, target])
-            of_p_c += np.bincount(member.cell_gt[member.group_i, t], weights=cost_i, minlength=n_cells)
-    return of_p_c
 
 
 def _cost(sums: CellSums, cell_c: Ints, yes_c: NDArray[np.bool_], costs: Costs) -> float:

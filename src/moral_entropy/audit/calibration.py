@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, logit
 
-from moral_entropy.audit.cells import Cells, Membership, join_cells, number_rows, questions_of, targets_of
+from moral_entropy.audit.cells import Cells, Membership, join_cells, questions_of, targets_of
 from moral_entropy.audit.grade import BINS, mass_bins, width_bins
 from moral_entropy.audit.rules import Rule
+from moral_entropy.consensus.fitted import FittedParts, PartFit, on_classes
+from moral_entropy.consensus.item_classes import ItemClasses, facts_of, number_rows, votes_of_classes
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.ties import tie_key
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
@@ -39,6 +41,39 @@ MANY_ITEMS = 500_000
 """Beyond so many, items whose log odds agree to 1e-4 are one group with their mean p: figures move by under 1e-8."""
 
 
+def gold_consensus(fitted: FittedParts) -> Consensus:
+    """Fetch the items with gold from all parts, and return the consensus on them."""
+    classes, mean_bik, clamps = [], [], []
+    for of_ballot in zip(*fitted.fetch_each(gold_of_part), strict=True):
+        fact_nf, weight_n, mean_nk, clamp_n = map(np.concatenate, zip(*of_ballot, strict=True))
+        classes.append(ItemClasses(fact_nf, weight_n))
+        mean_bik.append(mean_nk)
+        clamps.append(clamp_n)
+    whole = fitted.class_consensus
+    votes = votes_of_classes(whole.votes, classes, [ballot.votes_a for ballot in whole.votes.ballots])
+    known = on_classes(votes, whole.fits, whole.priors, whole.options, mean_bik)
+    fits = (
+        replace(fit, patterns=replace(fit.patterns, clamp_r=clamp_r))
+        for fit, clamp_r in zip(known.fits, clamps, strict=True)
+    )
+    return replace(known, fits=tuple(fits))
+
+
+def gold_of_part(one: PartFit) -> list[tuple[Ints, Floats, Floats, Ints]]:
+    """Return, by ballot, facts, weight, p and clamp of one part's items with gold.
+
+    One item without gold, if there is one, is among them: figures by domain count it as a domain's only group.
+    """
+    found = []
+    for fit in one.consensus.fits:
+        gold_i = fit.ballot.gold_i
+        some = np.concatenate([np.flatnonzero(gold_i != UNKNOWN), np.flatnonzero(gold_i == UNKNOWN)[:1]])
+        fact_nf = np.column_stack([fact_i[some] for fact_i in facts_of(one.consensus.votes, fit.ballot)])
+        clamp_n = fit.patterns.clamp_r[fit.patterns.row_i[some]]
+        found.append((fact_nf, fit.ballot.count_i[some], fit.summary.mean_ik[some], clamp_n))
+    return found
+
+
 def unseen_gold(fit: QuestionFit) -> QuestionFit:
     """Leave out the gold of items whose gold was evidence in the fit."""
     clamped_i = fit.patterns.clamp_r[fit.patterns.row_i] != UNKNOWN
@@ -48,19 +83,17 @@ def unseen_gold(fit: QuestionFit) -> QuestionFit:
     return replace(fit, ballot=ballot)
 
 
-def consensus_cells(votes: Votes, consensus: Consensus, *, merged: bool = False) -> tuple[Cells, list[Membership]]:
+def consensus_cells(consensus: Consensus, *, merged: bool = False) -> tuple[Cells, list[Membership]]:
     """Sort items with gold into cells of equal consensus probability.
 
     Parameters
     ----------
-    votes
-        Where domains come from.
     consensus
         The fits, with gold in their ballots.
     merged
         Put neighbouring probabilities in bins where there are more than a few items: enough for an interval.
     """
-    questions = questions_of(consensus)
+    votes, questions = consensus.votes, questions_of(consensus)
     pieces: list[Cells] = []
     members: list[Membership] = []
     n_cells = 0

@@ -7,7 +7,7 @@ of every rule comes from those sums.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moral_entropy.audit.rules import Rule
+from moral_entropy.consensus.item_classes import number_rows
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
 
@@ -88,13 +89,11 @@ def questions_of(consensus: Consensus) -> tuple[str, ...]:
     return tuple(dict.fromkeys(fit.question for fit in consensus.fits))
 
 
-def sort_into_cells(votes: Votes, consensus: Consensus, rules: Sequence[Rule]) -> tuple[Cells, list[Membership]]:
-    """Sort the items of every fit into cells.
+def sort_into_cells(consensus: Consensus, rules: Sequence[Rule]) -> tuple[Cells, list[Membership]]:
+    """Sort the items, or the item classes, of every fit into cells.
 
     Parameters
     ----------
-    votes
-        Where domains come from.
     consensus
         The fits.
     rules
@@ -105,7 +104,7 @@ def sort_into_cells(votes: Votes, consensus: Consensus, rules: Sequence[Rule]) -
     members: list[Membership] = []
     n_cells = 0
     for fit in consensus.fits:
-        asked = _Asked(votes, fit.ballot, tuple(rules), questions.index(fit.question))
+        asked = _Asked(consensus.votes, fit.ballot, tuple(rules), questions.index(fit.question))
         group_i, first_g = asked.groups()
         cell_gt = np.empty((len(first_g), len(asked.targets)), dtype=np.int64)
         for t, target in enumerate(asked.targets):
@@ -188,38 +187,3 @@ def join_cells(pieces: Sequence[Cells]) -> Cells:
 
 def _numbered_scores(score_i: Floats) -> Ints:
     return np.unique(score_i, return_inverse=True)[1]
-
-
-def number_rows(columns: Iterable[Ints]) -> tuple[Ints, Ints]:
-    """Give each distinct row of some columns of small whole numbers a number; and each number its first row.
-
-    Examples
-    --------
-    >>> number_rows([np.array([0, 1, 0]), np.array([2, 2, 2])])
-    (array([0, 1, 0]), array([0, 1]))
-    """
-    key_i: NDArray[np.int64] | None = None
-    size = 1
-    for column_i in columns:
-        n = int(column_i.max(initial=0)) + 1
-        if key_i is None:
-            key_i, size = column_i.astype(np.int64), n
-            continue
-        if size > np.iinfo(np.int64).max // n:
-            distinct, key_i = np.unique(key_i, return_inverse=True)
-            size = len(distinct)
-        key_i = key_i * n + column_i
-        size *= n
-    if key_i is not None and size <= max(4 * len(key_i), 1 << 16):
-        return _tick_off(key_i, size)
-    _, first_g, group_i = np.unique(key_i, return_index=True, return_inverse=True)  # type: ignore[call-overload]
-    return group_i, first_g
-
-
-def _tick_off(key_i: NDArray[np.int64], size: int) -> tuple[Ints, Ints]:
-    """Number the keys that occur, without sorting them: a place for every key there can be."""
-    first_k = np.full(size, -1)
-    # The last one written stays: backwards, that is the first.
-    first_k[key_i[::-1]] = np.arange(len(key_i))[::-1]
-    seen_k = first_k >= 0
-    return (np.cumsum(seen_k) - 1)[key_i], first_k[seen_k]

@@ -13,8 +13,11 @@ from dataclasses import dataclass, fields
 import numpy as np
 from scipy.special import entr
 
-from moral_entropy.audit.cells import Cells, Membership
+from moral_entropy.audit.cells import Cells, Membership, targets_of
+from moral_entropy.audit.costs import Costs
 from moral_entropy.consensus.draws import log_ratios
+from moral_entropy.consensus.fitted import PartFit
+from moral_entropy.consensus.item_classes import place_of
 from moral_entropy.consensus.model import over_blocks
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.votes.table import Floats, Ints
@@ -26,7 +29,7 @@ UNITS_AT_ONCE = 65_536
 """Units whose resampled weights are held at a time."""
 
 MAX_NUMBERS = 150_000_000
-"""Cells × draws × sums held at most; with more cells than that allows, only every so-manieth draw is used."""
+"""Cells × draws × sums held at most; with more cells than that allows, only every n-th draw is used."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +115,61 @@ def posterior_sums(
             _add_draws(member, sum_tcs[:, :, 1:], bool(bootstrap), (seed, n), threads)
         advance((n + 1) / len(members))
     return CellSums(sum_tcs[5], *sum_tcs[:5])
+
+
+@dataclass(frozen=True, eq=False)
+class Sorting:
+    """The cell of every item class, for parts to look up. Axes: **b** ballot, **n** class, **g** group, **t** label.
+
+    Parameters
+    ----------
+    cells
+        The cells.
+    fact_bnf
+        By ballot, the facts of every class; None where every item was sorted on its own.
+    group_bn, cell_bgt
+        By ballot, the group of every class (or item), and the cells of every group.
+    """
+
+    cells: Cells
+    fact_bnf: Sequence[Ints] | None
+    group_bn: Sequence[Ints]
+    cell_bgt: Sequence[Ints]
+
+    def members(self, one: PartFit) -> list[Membership]:
+        """Find the cells of one part's items."""
+        return [
+            Membership(fit, targets_of(fit.ballot), self._groups(one, b), self.cell_bgt[b])
+            for b, fit in enumerate(one.consensus.fits)
+        ]
+
+    def _groups(self, one: PartFit, b: int) -> Ints:
+        if self.fact_bnf is None:
+            return self.group_bn[b]
+        own, class_i = one.part.classes[b]
+        return np.asarray(self.group_bn[b][place_of(own.fact_nf, self.fact_bnf[b])][class_i])
+
+
+def sums_of_part(
+    one: PartFit, sorting: Sorting, costs: Costs, bootstrap: int, seed: int, advance: Advance
+) -> tuple[Floats, ...]:
+    """Add up by cell what the posterior says of one part's items, and what deciding by p costs."""
+    members = sorting.members(one)
+    sums = posterior_sums(
+        sorting.cells, members, bootstrap=bootstrap, seed=seed, threads=one.part.threads, advance=advance
+    )
+    columns = (getattr(sums, column.name) for column in fields(CellSums))
+    return (*columns, cost_of_p(members, sorting.cells.n_cells, costs))
+
+
+def cost_of_p(members: Sequence[Membership], n_cells: int, costs: Costs) -> Floats:
+    """Add up by cell what deciding every item by its p is expected to cost."""
+    of_p_c = np.zeros(n_cells)
+    for member in members:
+        for t, target in enumerate(member.targets):
+            cost_i = member.fit.ballot.count_i * costs.of_p(member.fit.summary.mean_ik[:, target])
+            of_p_c += np.bincount(member.cell_gt[member.group_i, t], weights=cost_i, minlength=n_cells)
+    return of_p_c
 
 
 def _columns(cells: Cells, members: Sequence[Membership], bootstrap: int) -> int:

@@ -12,24 +12,26 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from moral_entropy.audit.advice import Advice, Costs, advise, cost_of_p
-from moral_entropy.audit.calibration import CONSENSUS, consensus_cells, reliability
-from moral_entropy.audit.cells import Cells, questions_of, sort_into_cells
+from moral_entropy.audit.advice import Advice, advise
+from moral_entropy.audit.calibration import CONSENSUS, consensus_cells, gold_consensus, reliability
+from moral_entropy.audit.cells import Cells, Membership, questions_of, sort_into_cells
+from moral_entropy.audit.costs import Costs
 from moral_entropy.audit.groups import Grading, Names, Rows
+from moral_entropy.audit.options import GradeOptions
 from moral_entropy.audit.rules import PLURALITY, PUBLISHED, RULES, Rule, Score, as_rules
-from moral_entropy.audit.sums import CellSums, gold_sums, posterior_sums
+from moral_entropy.audit.sums import CellSums, Sorting, gold_sums, sums_of_part
 from moral_entropy.audit.votes_dependence import any_rule_by_votes
+from moral_entropy.consensus.fitted import FittedParts, local_fit
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.progress import Advance, ignore
-from moral_entropy.votes.table import UNKNOWN, Ballot, Votes
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Votes
 
 if TYPE_CHECKING:
     import polars as pl
 
 REPLICATES = 200
 """Resamplings of the items behind intervals against gold, unless `bootstrap` says otherwise."""
-
 Reference = Literal["auto", "consensus", "gold", "both"]
 
 
@@ -121,32 +123,82 @@ def audit_rules(
     >>> bool(figures["value"][0] > figures["value"][1])
     True
     """
-    consensus = _with_ballots(votes, consensus)
-    names = names_of(votes, consensus)
-    asked = as_rules(default_rules(votes) if rules is None else rules)
-    check_options(votes, asked, reference, smoothing, bootstrap)
-    priced = Costs(*costs)
-    cells, members = sort_into_cells(votes, consensus, asked)
-    sums = posterior_sums(cells, members, bootstrap=bootstrap, seed=seed, threads=threads, advance=advance)
-    graded = Grading("consensus", asked, cells, sums, names, smoothing, consensus.interval, resampled=bootstrap > 0)
-    rows = []
-    if reference != "gold":
-        rows.append(graded.rows())
-    if reference in ("gold", "both") or (reference == "auto" and has_gold(votes)):
-        replicates = bootstrap or REPLICATES
-        gold = gold_sums(cells, members, replicates=replicates, seed=seed)
-        against_gold = replace(graded, reference="gold", sums=gold, resampled=True)
-        rows.append(against_gold.rows())
-        rows.append(grade_consensus(votes, consensus, against_gold, replicates, seed))
+    options = GradeOptions(None if rules is None else tuple(rules), costs, smoothing, bootstrap)
+    fitted = local_fit(_with_ballots(votes, replace(consensus, options=replace(consensus.options, threads=threads))))
+    return grade_parts(fitted, options, reference=reference, seed=seed, advance=advance)
+
+
+def grade_parts(
+    fitted: FittedParts,
+    options: GradeOptions,
+    *,
+    reference: Reference = "auto",
+    seed: int = 0,
+    advance: Advance = ignore,
+) -> AuditTable:
+    """Grade consensus rules on votes in parts: see `audit_rules`."""
+    parts, consensus = fitted.parts, fitted.consensus
+    asked = as_rules(default_rules(parts.class_votes) if options.rules is None else options.rules)
+    check_options(parts.class_votes, asked, reference, options)
+    by_item = any(rule.looks_at_all_items for rule in asked) or bool(options.bootstrap)
+    if by_item and not parts.whole:
+        what = "--bootstrap resamples items one by one" if options.bootstrap else "a rule of one's own sees all items"
+        msg = f"{what}, which needs one machine. Leave it out with --cluster."
+        raise UsageError(msg)
+    sorted_items = consensus if by_item else fitted.class_consensus
+    cells, members = sort_into_cells(sorted_items, asked)
+    sums, of_p_c = _sums(fitted, cells, members, options, seed, advance, by_item=by_item)
+    graded = Grading(
+        "consensus",
+        asked,
+        cells,
+        sums,
+        names_of(consensus),
+        options.smoothing,
+        consensus.interval,
+        resampled=options.bootstrap > 0,
+    )
+    rows = [] if reference == "gold" else [graded.rows()]
+    known = gold_consensus(fitted) if has_gold(parts.class_votes) else None
+    if known is not None and reference != "consensus":
+        rows += _grade_gold(graded, members, known, options.bootstrap or REPLICATES, seed)
     return AuditTable(
         frame=as_frame(Rows.joined(rows)),
-        rules=rule_frame(asked, cells, sums, names),
-        any_by_votes=any_rule_by_votes(cells, sums, members, names, mass=consensus.interval),
-        reliability=reliability(consensus, mass=consensus.interval),
-        advice=advise(cells, sums, cost_of_p(members, cells.n_cells, priced), names, priced),
+        rules=rule_frame(asked, cells, sums, graded.names),
+        any_by_votes=any_rule_by_votes(fitted, cells, sums, graded.names, mass=consensus.interval),
+        reliability=reliability(known or fitted.class_consensus, mass=consensus.interval),
+        advice=advise(cells, sums, of_p_c, graded.names, Costs(*options.costs)),
         interval=consensus.interval,
-        bootstrap=bootstrap,
+        bootstrap=options.bootstrap,
     )
+
+
+def _sums(
+    fitted: FittedParts,
+    cells: Cells,
+    members: Sequence[Membership],
+    options: GradeOptions,
+    seed: int,
+    advance: Advance,
+    *,
+    by_item: bool,
+) -> tuple[CellSums, Floats]:
+    """Add up what the posterior says of the items of each cell, over all parts."""
+    facts = None if by_item else [one.fact_nf for one in fitted.parts.classes]
+    sorting = Sorting(cells, facts, [one.group_i for one in members], [one.cell_gt for one in members])
+    sent = fitted.parts.workers.send(sorting)
+    told = advance if fitted.parts.whole else ignore
+    *columns, of_p_c = fitted.total(sums_of_part, sent, Costs(*options.costs), options.bootstrap, seed, told)
+    return CellSums(*columns), of_p_c
+
+
+def _grade_gold(
+    graded: Grading, members: Sequence[Membership], known: Consensus, replicates: int, seed: int
+) -> list[Rows]:
+    """Grade the rules, and the consensus itself, against gold."""
+    gold = gold_sums(graded.cells, members, replicates=replicates, seed=seed)
+    against_gold = replace(graded, reference="gold", sums=gold, resampled=True)
+    return [against_gold.rows(), grade_consensus(known, against_gold, replicates, seed)]
 
 
 def _with_ballots(votes: Votes, consensus: Consensus) -> Consensus:
@@ -162,7 +214,8 @@ def _with_ballots(votes: Votes, consensus: Consensus) -> Consensus:
         raise UsageError(msg)
     for ballot in ballots:
         _check_codes(votes, ballot)
-    return replace(consensus, fits=tuple(replace(fit, ballot=b) for fit, b in zip(fits, ballots, strict=True)))
+    fits = tuple(replace(fit, ballot=ballot) for fit, ballot in zip(fits, ballots, strict=True))
+    return replace(consensus, votes=votes, fits=fits)
 
 
 def _same_votes(one: Ballot, other: Ballot) -> bool:
@@ -185,11 +238,11 @@ def _check_codes(votes: Votes, ballot: Ballot) -> None:
             raise VotesError(msg)
 
 
-def names_of(votes: Votes, consensus: Consensus) -> Names:
+def names_of(consensus: Consensus) -> Names:
     """Name the questions, domains and labels of a consensus."""
     questions = questions_of(consensus)
     labels = {fit.question: fit.ballot.labels for fit in consensus.fits}
-    return Names(questions, votes.domains, tuple(labels[question] for question in questions))
+    return Names(questions, consensus.votes.domains, tuple(labels[question] for question in questions))
 
 
 def has_gold(votes: Votes) -> bool:
@@ -211,8 +264,10 @@ def default_rules(votes: Votes) -> Sequence[Rule]:
     return rules
 
 
-def check_options(votes: Votes, rules: Sequence[Rule], reference: str, smoothing: float, bootstrap: int) -> None:
+def check_options(votes: Votes, rules: Sequence[Rule], reference: str, options: GradeOptions) -> None:
     """Refuse options that make no sense for these votes."""
+    smoothing, bootstrap = options.smoothing, options.bootstrap
+    n_items = round(max((ballot.count_i.sum() for ballot in votes.ballots), default=0))
     choices = ("auto", "consensus", "gold", "both")
     msg = ""
     if not rules:
@@ -220,9 +275,9 @@ def check_options(votes: Votes, rules: Sequence[Rule], reference: str, smoothing
     elif reference not in choices:
         msg = f"the reference is {reference!r}; choose one of {', '.join(choices)}."
     elif reference in ("gold", "both") and not has_gold(votes):
-        msg = f"none of {votes.n_items:,} items has a gold label. Name their column (CLI: --gold COLUMN)."
+        msg = f"none of {n_items:,} items has a gold label. Name their column (CLI: --gold COLUMN)."
     elif PUBLISHED in rules and not _has_published(votes):
-        msg = f"none of {votes.n_items:,} items has a published label. Name their column (CLI: --published COLUMN)."
+        msg = f"none of {n_items:,} items has a published label. Name their column (CLI: --published COLUMN)."
     elif not 0 <= smoothing < np.inf:
         msg = f"smoothing is {smoothing:g}; it is a number of pseudo-votes, 0 or more."
     elif bootstrap < 0:
@@ -231,11 +286,11 @@ def check_options(votes: Votes, rules: Sequence[Rule], reference: str, smoothing
         raise UsageError(msg)
 
 
-def grade_consensus(votes: Votes, consensus: Consensus, grading: Grading, replicates: int, seed: int) -> Rows:
+def grade_consensus(consensus: Consensus, grading: Grading, replicates: int, seed: int) -> Rows:
     """Grade the consensus itself: figures from every item's own p, how far they may be off from merged ones."""
     made = []
     for merged in (False, True):
-        cells, members = consensus_cells(votes, consensus, merged=merged)
+        cells, members = consensus_cells(consensus, merged=merged)
         sums = gold_sums(cells, members, replicates=replicates if merged else 0, seed=seed)
         made.append(replace(grading, rules=(CONSENSUS,), cells=cells, sums=sums).rows())
     exact, rough = made

@@ -7,7 +7,7 @@ fits and the cells' sums; gives what the fitted specificities predict beside wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from moral_entropy.audit.bregman import share_of
-from moral_entropy.audit.cells import Cells, Membership
+from moral_entropy.audit.cells import Cells, targets_of
 from moral_entropy.audit.groups import Names
 from moral_entropy.audit.intervals import central_interval
 from moral_entropy.audit.sums import CellSums
+from moral_entropy.consensus.fitted import FittedParts, PartFit
+from moral_entropy.consensus.parts import Part
+from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.consensus.result import QuestionFit
 from moral_entropy.votes.table import Floats, Ints
 
@@ -36,28 +39,20 @@ CURVE_VOTES = 10
 
 
 def any_rule_by_votes(
-    cells: Cells,
-    sums: CellSums,
-    members: Sequence[Membership],
-    names: Names,
-    *,
-    mass: float = 0.9,
-    silence: Callable[[QuestionFit, int], Silence] | None = None,
+    fitted: FittedParts, cells: Cells, sums: CellSums, names: Names, *, mass: float = 0.9
 ) -> pl.DataFrame:
-    """Give the any rule's false-positive rate by number of votes, predicted and observed.
+    """Return the any rule's false-positive rate by number of votes, predicted and observed.
 
     Parameters
     ----------
+    fitted
+        The votes and their fits.
     cells, sums
         Of the consensus.
-    members
-        The fits behind them.
     names
         Of the questions and labels.
     mass
         Of the intervals.
-    silence
-        Gives the chances of silence of a fit and a label, where its votes are not at hand.
 
     Returns
     -------
@@ -69,15 +64,16 @@ def any_rule_by_votes(
     import polars as pl
 
     rows: list[dict[str, object]] = []
+    rows_pb = fitted.parts.fetch_each(rows_by_votes)
     for q, question in enumerate(names.questions):
-        some = [member for member in members if member.fit.question == question]
-        for t, target in enumerate(some[0].targets):
+        asked = [b for b, fit in enumerate(fitted.consensus.fits) if fit.question == question]
+        for target in targets_of(fitted.consensus.fits[asked[0]].ballot):
             cell_c = np.flatnonzero((cells.question_c == q) & (cells.label_c == target) & (cells.votes_c > 0))
-            fits = [(silence or Silence)(member.fit, target) for member in some]
+            fits = [_silence(fitted, b, target, rows_pb) for b in asked]
             for votes in _vote_counts(cells.votes_c[cell_c]):
                 figures = _predicted(fits, votes) | _observed(cells, sums, cell_c, votes)
                 n = sums.weight_cs[cell_c[cells.votes_c[cell_c] == votes], 0].sum()
-                row = {"question": question, "label": names.labels[q][some[0].targets[t]], "votes": votes}
+                row = {"question": question, "label": names.labels[q][target], "votes": votes}
                 rows.append({**row, "n": round(n), **_with_intervals(figures, mass)})
     columns = ("curve", "predicted", "expected_fpr", "fpr")
     numbers = {f"{name}{end}": pl.Float64 for name in columns for end in ("", "_low", "_high")}
@@ -123,12 +119,59 @@ def _mean_first(value_s: Floats) -> Floats:
     return np.concatenate([[value_s.mean()], value_s])
 
 
+Heard = Mapping[int, tuple[Floats, float, float]]
+"""By number of votes: summed chances of silence in every draw over some items, how many those are, and all of them."""
+
+
+def _silence(fitted: FittedParts, b: int, target: int, rows_pb: Sequence[Sequence[Mapping[int, int]]]) -> Silence:
+    """Add up the chances of silence by number of votes; of very many rows, evenly spaced ones."""
+    rows_pv = [rows_b[b] for rows_b in rows_pb]
+    total_v = {v: sum(rows_v.get(v, 0) for rows_v in rows_pv) for v in sorted(set().union(*rows_pv))}
+    step_v = {v: -(-n // MAX_ROWS) for v, n in total_v.items()}
+    before_v = dict.fromkeys(total_v, 0)
+    asked = []
+    for one, rows_v in zip(fitted.handles, rows_pv, strict=True):
+        first_v = {v: -before_v[v] % step_v[v] for v in rows_v}
+        asked.append(fitted.parts.workers.ask(silence_of_part, one, b, target, first_v, step_v))
+        before_v |= {v: before_v[v] + n for v, n in rows_v.items()}
+    heard: dict[int, tuple[Floats, float, float]] = {}
+    for of_part in fitted.parts.workers.fetch_all(asked):
+        for v, (sum_s, of_some, of_all) in of_part.items():
+            so_far = heard.get(v, (np.zeros_like(sum_s), 0.0, 0.0))
+            heard[v] = (so_far[0] + sum_s, so_far[1] + of_some, so_far[2] + of_all)
+    return Silence(fitted.consensus.fits[b], target, heard)
+
+
+def rows_by_votes(part: Part) -> list[dict[int, int]]:
+    """Count the rows of each ballot of one part by their number of votes."""
+    found = []
+    for b in range(len(part.patterns)):
+        rows = part.rows(b)
+        n_v = np.bincount(np.diff(rows.start_r)[rows.weight_r > 0])
+        found.append({v: int(n_v[v]) for v in np.flatnonzero(n_v).tolist() if v})
+    return found
+
+
+def silence_of_part(one: PartFit, b: int, target: int, first_v: Mapping[int, int], step_v: Mapping[int, int]) -> Heard:
+    """Add up one part's chances of silence over some rows."""
+    silence, rows = Silence(one.consensus.fits[b], target, {}), one.part.rows(b)
+    votes_r = np.where(rows.weight_r > 0, np.diff(rows.start_r), 0)
+    heard = {}
+    for votes, first in first_v.items():
+        row_r = np.flatnonzero(votes_r == votes)
+        some_r = row_r[first :: step_v[votes]]
+        sum_s = silence.of_rows(rows, some_r, votes) @ rows.weight_r[some_r]
+        heard[votes] = (sum_s, float(rows.weight_r[some_r].sum()), float(rows.weight_r[row_r].sum()))
+    return heard
+
+
 @dataclass(frozen=True, eq=False)
 class Silence:
     """Chances that nobody votes for a label the item does not have. Axes: **s** draw, **a** annotator, true **k**."""
 
     fit: QuestionFit
     target: int
+    heard: Heard
 
     @property
     def n_items(self) -> float:
@@ -170,26 +213,15 @@ class Silence:
 
     def by_voters(self, votes: int) -> tuple[Floats, float] | None:
         """Mean chance of silence from those who voted on the items with that many votes, and how many there are."""
-        weight_r, row_r = self.fit.patterns.weight_r, self.rows_with(votes)
-        if not len(row_r):
+        if votes not in self.heard:
             return None
-        some_r = row_r[:: -(-len(row_r) // MAX_ROWS)]
-        mean_s = np.average(self.of_rows(some_r, votes), axis=1, weights=weight_r[some_r])
-        return mean_s, float(weight_r[row_r].sum())
+        sum_s, of_some, of_all = self.heard[votes]
+        return sum_s / of_some, of_all
 
-    def rows_with(self, votes: int) -> Ints:
-        """Find the rows of that many votes."""
-        patterns = self.fit.patterns
-        return np.flatnonzero((np.diff(patterns.start_r) == votes) & (patterns.weight_r > 0))
-
-    def of_rows(self, row_r: Ints, votes: int) -> Floats:
+    def of_rows(self, rows: Patterns, row_r: Ints, votes: int) -> Floats:
         """Chance of silence from those who voted on some rows of that many votes: `silent_sr`."""
         product_skr = np.ones((*self.among_sk.shape, len(row_r)))
-        for voter_r in self._voters(row_r, votes):
+        for v in range(votes):
+            voter_r = rows.code_v[rows.start_r[row_r] + v] // rows.n_labels
             product_skr *= self.silent_ska[:, :, voter_r]
         return np.asarray(np.einsum("sk,skr->sr", self.among_sk, product_skr))
-
-    def _voters(self, row_r: Ints, votes: int) -> Iterator[Ints]:
-        patterns = self.fit.patterns
-        for v in range(votes):
-            yield patterns.code_v[patterns.start_r[row_r] + v] // patterns.n_labels

@@ -11,8 +11,9 @@ from moral_entropy.cli.parse import names, number_or_name, number_or_names, numb
 from moral_entropy.errors import UsageError
 
 if TYPE_CHECKING:
+    from moral_entropy.audit.options import GradeOptions
     from moral_entropy.consensus.options import FitOptions
-    from moral_entropy.pipeline.options import GradeOptions, PriorOptions
+    from moral_entropy.pipeline.options import PriorOptions
     from moral_entropy.votes.options import Options
 
 COLUMNS, LAYOUT, PRIORS, FIT = "Columns (guessed when not named)", "Layout of the votes", "Priors", "Fit"
@@ -186,7 +187,7 @@ class GradeFlags:
 
     def options(self) -> GradeOptions:
         """Give the options that these flags mean."""
-        from moral_entropy.pipeline.options import GradeOptions
+        from moral_entropy.audit.options import GradeOptions
 
         return GradeOptions(
             rules=names("--rules", self.rules) or None,

@@ -32,22 +32,21 @@ def audit_on_cluster(
     part_rows
         Rows a part, about.
     """
-    from moral_entropy.cli.show import Bars, print_finished, print_warnings
-    from moral_entropy.cluster.audit import run_cluster_audit
-    from moral_entropy.cluster.crew import connected
-    from moral_entropy.cluster.files import ROWS_AT_ONCE
+    from moral_entropy.cli.show import Bars, print_run, print_warnings
+    from moral_entropy.cluster.workers import connected
+    from moral_entropy.pipeline.audit import run_audit
 
-    with connected(address) as crew, Bars(hidden=quiet) as progress:
-        run = run_cluster_audit(
+    with connected(address) as workers, Bars(hidden=quiet) as progress:
+        run = run_audit(
             source,
             out,
-            crew,
             options,
             force=force,
             command=command,
             progress=progress,
-            part_rows=part_rows or ROWS_AT_ONCE,
+            workers=workers,
+            part_rows=part_rows,
         )
     if not quiet:
-        print_finished(run.path, run.manifest, run.lines, run.audit)
+        print_run(run)
     print_warnings(run.manifest["warnings"])

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +17,11 @@ from rich.table import Table
 
 from moral_entropy.cli.show_audit import audit_lines
 from moral_entropy.compiled import telling
-from moral_entropy.pipeline.audit import AuditRun
-from moral_entropy.pipeline.summary import FitLine, fit_lines
 from moral_entropy.runs.notes import yardstick_notes
+from moral_entropy.runs.run import Run
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
-
-    from moral_entropy.audit.table import AuditTable
 
 NOTHING = "–"
 REPORT = "report.html"
@@ -69,29 +65,25 @@ class Bars:
         self._progress.update(self._tasks[stage], completed=share)
 
 
-def print_run(run: AuditRun) -> None:
+def print_run(run: Run) -> None:
     """Print what was read, a line per fit, and where the files are."""
-    print_finished(run.path, run.manifest, fit_lines(run.consensus, run.parts), run.audit)
-
-
-def print_finished(run: Path, manifest: dict[str, Any], lines: Sequence[FitLine], audit: AuditTable) -> None:
-    """Print the same from what a run leaves behind, wherever it ran."""
-    console = Console(highlight=False)
+    console, manifest = Console(highlight=False), run.manifest
     for line in reading_lines(manifest):
         console.print(escape(line), soft_wrap=True)
     console.print()
-    console.print(_table(lines))
+    console.print(_table(manifest["questions"]))
     console.print("entropy in nats (0.693 is a coin toss); uncertain: above half of its most", soft_wrap=True)
     for note in yardstick_notes(manifest):
         console.print(escape(note), soft_wrap=True)
     console.print()
-    for part in audit_lines(audit):
+    for part in audit_lines(run):
         console.print(escape(part) if isinstance(part, str) else part, soft_wrap=isinstance(part, str))
     console.print()
-    files = sorted(path.name for path in run.iterdir())
-    seconds = sum(manifest["seconds"].values())
-    open_first = f"open {run / REPORT}; " if REPORT in files else ""
-    console.print(escape(f"{open_first}{len(files)} files in {run}  ({seconds:.1f} s)"), soft_wrap=True)
+    if run.path is not None:
+        files = sorted(path.name for path in run.path.iterdir())
+        seconds = sum(manifest["seconds"].values())
+        open_first = f"open {run.path / REPORT}; " if REPORT in files else ""
+        console.print(escape(f"{open_first}{len(files)} files in {run.path}  ({seconds:.1f} s)"), soft_wrap=True)
 
 
 def print_warnings(messages: Sequence[str]) -> None:
@@ -137,30 +129,31 @@ def _many(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
-def _table(lines: Sequence[FitLine]) -> Table:
+def _table(fits: Sequence[dict[str, Any]]) -> Table:
     # One space between columns: with a short question the table fits in 80.
     table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="bold")
     table.add_column("question", overflow="fold")
     for name in ("items", "label", "share", "entropy", "aleatoric", "epistemic", "uncertain", "converged"):
         table.add_column(name, justify="right", overflow="fold")
-    for line in lines:
-        table.add_row(*map(escape, _cells(line)))
+    for fit in fits:
+        table.add_row(*map(escape, _cells(fit)))
     return table
 
 
-def _cells(line: FitLine) -> tuple[str, ...]:
+def _cells(fit: dict[str, Any]) -> tuple[str, ...]:
+    # The positive label of two, the commonest of more.
+    shares: dict[str, float] = fit["prevalence"]
+    label = fit["positive"] or max(shares, key=shares.__getitem__)
     return (
-        f"{line.question} / {line.part}" if line.part else line.question,
-        f"{line.n_items:,.0f}",
-        line.label,
-        f"{line.prevalence:.1%}",
-        _nats(line.entropy),
-        _nats(line.aleatoric),
-        _nats(line.epistemic),
-        f"{line.uncertain:.1%}",
-        "yes" if line.converged else "NO",
+        f"{fit['question']} / {fit['part']}" if fit["part"] else fit["question"],
+        f"{fit['items_counted']:,.0f}",
+        label,
+        f"{shares[label]:.1%}",
+        *(_nats(fit[name]) for name in ("entropy", "aleatoric", "epistemic")),
+        f"{fit['uncertain']:.1%}",
+        "yes" if fit["converged"] else "NO",
     )
 
 
-def _nats(value: float) -> str:
-    return NOTHING if value != value else f"{value:z.3f}"
+def _nats(value: float | None) -> str:
+    return NOTHING if value is None or value != value else f"{value:z.3f}"

@@ -14,23 +14,21 @@ from moral_entropy.names import ALL
 if TYPE_CHECKING:
     import polars as pl
 
-    from moral_entropy.audit.table import AuditTable
+    from moral_entropy.runs.run import Run
 
 METRICS = ("fpr", "fnr", "fdr", "for")
 NOTHING = "–"
 OUTSIDE = "*"
 
 
-def audit_lines(audit: AuditTable) -> list[str | Table]:
-    """Give a table per reference, a note where one is due, and the advice."""
+def audit_lines(run: Run) -> list[str | Table]:
+    """Return a table per reference, a note where one is due, and the advice."""
     lines: list[str | Table] = []
-    outside = False
+    rules, outside = run.rules, False
     for reference, what in (("consensus", "the consensus"), ("gold", "gold labels")):
-        pooled = audit.frame.filter(question=ALL, domain=ALL, label=ALL, reference=reference)
+        pooled = rules.filter(question=ALL, domain=ALL, label=ALL, reference=reference)
         if not pooled.is_empty():
-            lines.append(
-                f"rules against {what}, all questions and domains pooled, % (and {audit.interval:.0%} interval)"
-            )
+            lines.append(f"rules against {what}, all questions and domains pooled, % (and {run.interval:.0%} interval)")
             table, marked = _table(pooled)
             outside |= marked
             lines += [table, ""]
@@ -38,16 +36,16 @@ def audit_lines(audit: AuditTable) -> list[str | Table]:
         lines.append(
             f"{OUTSIDE} outside its interval: on thin votes the label of the mean p is not the one most draws give"
         )
-    lines += _silent_rules(audit)
+    lines += _silent_rules(run)
     lines.append("fpr: of the true no, called yes; fnr: of the true yes, called no; fdr: of the rule's yes, truly no;")
     lines.append("for: of the rule's no, truly yes\n")
-    lines.append(audit.advice.text)
+    lines.append(run.manifest["advice"])
     return lines
 
 
-def _silent_rules(audit: AuditTable) -> list[str]:
+def _silent_rules(run: Run) -> list[str]:
     """Say which rules give no answer, and on how many items (questions added up)."""
-    counts = audit.rules.select("rule", "abstained").group_by("rule", maintain_order=True).sum()
+    counts = run.table("audit_rules").select("rule", "abstained").group_by("rule", maintain_order=True).sum()
     said = [f"{rule} {count:,}" for rule, count in counts.iter_rows() if count]
     return [f"no answer on items without votes or labels: {', '.join(said)}"] if said else []
 

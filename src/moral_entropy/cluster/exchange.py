@@ -8,16 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from moral_entropy.cluster.crew import Crew
 from moral_entropy.cluster.files import Table, load_slice
-
-if TYPE_CHECKING:
-    from distributed import Future
+from moral_entropy.workers import Workers
 
 SAMPLED = 1_024
 """Items looked at in each slice to find where to cut."""
@@ -38,12 +35,12 @@ def range_of(frame: pl.DataFrame, item: str) -> Range:
     return Range(items.first(), items.last(), items.gather_every(max(1, len(items) // SAMPLED)))
 
 
-def exchange(crew: Crew, table: Table, loaded: Sequence[Future[Any]], n_parts: int) -> list[Future[Any]]:
+def exchange(workers: Workers, table: Table, loaded: Sequence[Any], n_parts: int) -> list[Any]:
     """Bring the rows of every item together, whichever slices they are in.
 
     Parameters
     ----------
-    crew
+    workers
         The workers.
     table
         What the slices are of.
@@ -54,19 +51,19 @@ def exchange(crew: Crew, table: Table, loaded: Sequence[Future[Any]], n_parts: i
 
     Returns
     -------
-    list[Future]
+    list
         The rows of each part, in the order of their items.
     """
-    ranges: list[Range] = crew.fetch_all(crew.each(range_of, loaded, table.item))
+    ranges: list[Range] = workers.fetch_all(workers.each(range_of, loaded, table.item))
     if (order := in_order(ranges)) is not None and len(loaded) >= n_parts:
         return [loaded[at] for at in order]
     edges = choose_edges([one.some for one in ranges], n_parts)
-    pieces = crew.each(cut_rows, loaded, table.item, edges)
-    return [crew.ask(join_pieces, *crew.each(pick, pieces, p)) for p in range(len(edges) + 1)]
+    pieces = workers.each(cut_rows, loaded, table.item, edges)
+    return [workers.ask(join_pieces, *workers.each(pick, pieces, p)) for p in range(len(edges) + 1)]
 
 
 def in_order(ranges: Sequence[Range]) -> list[int] | None:
-    """Give the order in which slices follow each other without sharing an item, or None if they do share."""
+    """Return the order in which slices follow each other without sharing an item, or None if they do share."""
     if any(one.low is None for one in ranges):
         return None
     order = sorted(range(len(ranges)), key=lambda at: ranges[at].low)
@@ -104,6 +101,6 @@ def join_pieces(*pieces: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(pieces, how="vertical_relaxed")
 
 
-def load_slices(crew: Crew, table: Table) -> list[Future[Any]]:
+def load_slices(workers: Workers, table: Table) -> list[Any]:
     """Have every slice read."""
-    return [crew.ask(load_slice, one, table.columns, table.item) for one in table.slices]
+    return [workers.ask(load_slice, one, table.columns, table.item) for one in table.slices]

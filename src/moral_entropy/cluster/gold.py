@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
 
-from moral_entropy.cluster.crew import Crew
 from moral_entropy.votes.columns import ColumnRoles
 from moral_entropy.votes.items import ItemLabels, gold_columns, read_item_labels
 from moral_entropy.votes.options import Options
@@ -22,9 +21,7 @@ from moral_entropy.votes.question_votes import Rows
 from moral_entropy.votes.source import ReadingLog, from_polars, open_source
 from moral_entropy.votes.table import UNKNOWN, Ints, Reading, Votes
 from moral_entropy.votes.values import code_ids
-
-if TYPE_CHECKING:
-    from distributed import Future
+from moral_entropy.workers import Workers
 
 NO_ROWS = np.zeros(0, dtype=np.int32)
 
@@ -50,13 +47,13 @@ class Met:
 
 
 def join_gold(
-    crew: Crew, parts: Sequence[Future[Any]], template: Votes, found: ColumnRoles, options: Options
-) -> tuple[list[Future[Any]], ReadingLog]:
-    """Give every part its items' gold labels; and the remarks on the file.
+    workers: Workers, parts: Sequence[Any], template: Votes, found: ColumnRoles, options: Options
+) -> tuple[list[Any], ReadingLog]:
+    """Return every part with its items' gold labels; and the remarks on the file.
 
     Parameters
     ----------
-    crew, parts
+    workers, parts
         The workers, and the votes of each part as they were read.
     template
         Questions and labels of the whole.
@@ -65,8 +62,8 @@ def join_gold(
     options
         What the user asked for, among it the file.
     """
-    tally, sent = ReadingLog(), crew.send(_ids(found, options))
-    met_p: list[Met] = crew.fetch_all(crew.each(met_of_part, parts, sent))
+    tally, sent = ReadingLog(), workers.send(_ids(found, options))
+    met_p: list[Met] = workers.fetch_all(workers.each(met_of_part, parts, sent))
     known = _read(met_p, template, found, options, tally)
     gold_m = [_gold(known, met_p, template, question, tally) for question in template.questions]
     by_question = dict(zip(template.questions, gold_m, strict=True))
@@ -77,7 +74,7 @@ def join_gold(
             by_question[ballot.question][first + item_n]
             for ballot, item_n in zip(template.ballots, met.item_bn, strict=True)
         ]
-        joined.append(crew.ask(with_gold, part, met.row_bn, labels))
+        joined.append(workers.ask(with_gold, part, met.row_bn, labels))
     return joined, tally
 
 

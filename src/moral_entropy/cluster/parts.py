@@ -1,134 +1,130 @@
-"""Parts: some items with all that was said of them, as a worker holds them.
-
-A part is `Votes` of its own. Its items are its own; questions, labels, domains and annotators, and how many votes each
-annotator gave, are those of the whole, so that what is worked out on a part can be added up.
-"""
+"""Votes in parts on a cluster: consecutive items each, rows of identical items agreed between them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from moral_entropy.consensus.model import LogPosterior
-from moral_entropy.consensus.patterns import Patterns, collapse
-from moral_entropy.consensus.pooling import pool_fully
+from moral_entropy.cluster.posterior import PartedLogPosterior, Size, size_of
+from moral_entropy.cluster.rows import agree_on_rows
+from moral_entropy.consensus.item_classes import PartialBallot, partial_ballot, votes_of_classes
+from moral_entropy.consensus.parts import Part, Parts, Rows, join_rows, make_part, pooled_part
+from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.votes.table import Ballot, Floats, Ints, Votes
+from moral_entropy.workers import Workers
+
+VOTES_PER_PART = 400_000
+"""Votes that travel to a worker as one part: few enough bytes for one task."""
 
 
 @dataclass(frozen=True, eq=False)
-class Share(Ballot):
-    """The votes on one question of some of its items; `votes_a` are the annotators' votes on all of them."""
+class ClusterParts(Parts):
+    """Votes that lie with the workers of a cluster; `votes` has one item per class."""
 
-    votes_a: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    @property
+    def class_votes(self) -> Votes:
+        """Votes with one item per class."""
+        return self.votes
+
+    def pooled(self) -> ClusterParts:
+        """Return the same votes as if one annotator had cast them all."""
+        return replace(self, handles=self.each(pooled_part))
+
+    def log_posterior(
+        self,
+        b: int,
+        pseudo_k: Floats,
+        pseudo_akv: Floats,
+        *,
+        threads: int | None = None,
+        better_than_chance: bool = False,
+    ) -> PartedLogPosterior:
+        """Return the log posterior of a ballot, whose passes are made by the workers."""
+        nothing = _no_rows(len(pseudo_akv), len(pseudo_k))
+        own = (nothing, pseudo_k, pseudo_akv, threads, better_than_chance)
+        return PartedLogPosterior(*own, parts=self, b=b, sizes=self.sizes(b))
+
+    @cache  # noqa: B019 (parts live as long as their run)
+    def sizes(self, b: int) -> list[Size]:
+        """Measure a ballot in every part."""
+        return self.fetch_each(size_of, b)
+
+    def rows_by_part(self, b: int) -> list[int]:
+        """Count the rows of a ballot in every part."""
+        return [size.n_rows for size in self.sizes(b)]
+
+    def fetch_rows(self, b: int, wanted: Ints | None = None) -> Rows:
+        """Fetch some rows of a ballot by number, or all."""
+        edges = np.cumsum([0, *self.rows_by_part(b)]).tolist()
+        asked = [
+            self.workers.ask(rows_of_part, part, b, None if wanted is None else _between(wanted, first, last))
+            for part, first, last in zip(self.handles, edges[:-1], edges[1:], strict=True)
+        ]
+        return join_rows(self.workers.fetch_all(asked))
 
 
-def share_of(ballot: Ballot, rows: slice, votes_a: Ints, *, first_item: int = 0) -> Share:
-    """Take consecutive items of a ballot, with all its annotators.
+def rows_of_part(part: Part, b: int, wanted: Ints | None) -> Rows:
+    """Return some of one part's rows, or all."""
+    rows = part.counted_rows(b)
+    return rows if wanted is None else rows.take(wanted)
 
-    Parameters
-    ----------
-    ballot
-        The votes.
-    rows
-        Which items, by position.
-    votes_a
-        How many votes each annotator gave in all.
-    first_item
-        Where the part's own list of items begins in `Votes.items`.
 
-    Examples
-    --------
-    >>> from moral_entropy.corpora.simulate import simulate_votes
-    >>> ballot = simulate_votes(n_items=10, n_annotators=4, votes_per_item=2).votes.ballots[0]
-    >>> share = share_of(ballot, slice(3, 5), ballot.votes_a, first_item=3)
-    >>> share.item_i.tolist(), share.n_votes, int(share.votes_a.sum())
-    ([0, 1], 4, 20)
-    """
-    start_i = ballot.start_i[rows.start : rows.stop + 1]
-    same = {one.name: getattr(ballot, one.name) for one in fields(Ballot)}
-    return Share(
-        **same
-        | {
-            "item_i": (ballot.item_i[rows] - first_item).astype(np.int32),
-            "start_i": start_i - start_i[0],
-            "code_v": ballot.code_v[start_i[0] : start_i[-1]],
-            "count_i": ballot.count_i[rows],
-            "gold_i": ballot.gold_i[rows],
-            "published_i": ballot.published_i[rows],
-        },
-        votes_a=np.asarray(votes_a, dtype=np.int64),
+def _between(wanted: Ints, first: int, last: int) -> Ints:
+    at, until = np.searchsorted(wanted, [first, last])
+    return np.asarray(wanted[at:until] - first)
+
+
+def _no_rows(n_annotators: int, n_labels: int) -> Patterns:
+    """Return patterns without any rows."""
+    nothing = np.zeros(0)
+    return Patterns(
+        n_annotators=n_annotators,
+        n_labels=n_labels,
+        start_r=np.zeros(1, dtype=np.int64),
+        code_v=nothing.astype(np.int32),
+        weight_r=nothing,
+        clamp_r=nothing.astype(np.int16),
+        row_i=nothing.astype(np.int64),
     )
 
 
-@dataclass(frozen=True, eq=False)
-class OwnRows:
-    """The rows of identical items that a part answers for in the fit, in order. Axis: **r** row.
-
-    Items that several parts have in common are a row of the first of them, for all: the rows of all parts, one below
-    the other, are those of one machine.
-
-    Parameters
-    ----------
-    patterns
-        The votes of each row; `row_i` says nothing.
-    count_r
-        How many items the row stands for, with or without votes.
-    """
-
-    patterns: Patterns
-    count_r: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """What a worker holds.
+def send_votes(votes: Votes, workers: Workers, *, use_gold: bool = False, n_parts: int | None = None) -> ClusterParts:
+    """Send votes at hand to the workers of a cluster.
 
     Parameters
     ----------
     votes
-        Some items and the votes on them; every ballot is a `Share`.
-    patterns
-        By ballot, the same votes with identical items collapsed.
-    own
-        By ballot, the rows the part answers for in the fit.
+        What was voted.
+    workers
+        Who shall hold the parts.
+    use_gold
+        Clamp items of known label to it, as evidence.
+    n_parts
+        Parts to cut the items into; by default as many as tasks can run at once, and more of very many votes.
     """
-
-    votes: Votes
-    patterns: tuple[Patterns, ...]
-    own: tuple[OwnRows, ...]
-
-    @cached_property
-    def likelihoods(self) -> tuple[LogPosterior, ...]:
-        """By ballot, the log posterior of its own rows without a prior."""
-        return tuple(likelihood_of(one.patterns) for one in self.own)
+    wanted = n_parts or max(workers.n_threads, -(-votes.n_votes // VOTES_PER_PART))
+    made = [workers.ask(make_part, cut, use_gold, workers.threads_per_task) for cut in cut_votes(votes, wanted)]
+    return cluster_parts(workers, agree_on_rows(workers, made), votes, [ballot.votes_a for ballot in votes.ballots])
 
 
-def likelihood_of(patterns: Patterns) -> LogPosterior:
-    """Give a log posterior without a prior; it has one thread, as Dask runs several tasks."""
-    n_labels = patterns.n_labels
-    return LogPosterior(patterns, np.zeros(n_labels), np.zeros((patterns.n_annotators, n_labels, n_labels)), threads=1)
+def cluster_parts(workers: Workers, handles: Sequence[Any], template: Votes, votes_ba: Sequence[Ints]) -> ClusterParts:
+    """Take parts that lie with workers; learn the classes of their items.
 
-
-def make_part(votes: Votes, use_gold: bool) -> Part:
-    """Collapse the identical items of some votes, as if nobody else had any."""
-    patterns = tuple(collapse(ballot, use_gold=use_gold) for ballot in votes.ballots)
-    own = (OwnRows(one, items_by_row(one, ballot)) for one, ballot in zip(patterns, votes.ballots, strict=True))
-    return Part(votes, patterns, tuple(own))
-
-
-def pool_part(part: Part) -> Part:
-    """Give the same votes as if one annotator had cast them all."""
-    own = (replace(one, patterns=pool_fully(one.patterns)) for one in part.own)
-    return replace(part, patterns=tuple(map(pool_fully, part.patterns)), own=tuple(own))
-
-
-def items_by_row(patterns: Patterns, ballot: Ballot) -> Floats:
-    """Count the items of every row, those without votes too: `count_r`."""
-    return np.bincount(patterns.row_i, weights=ballot.count_i, minlength=patterns.n_rows).astype(np.float64)
+    Parameters
+    ----------
+    workers, handles
+        The workers, and the parts as they know them.
+    template
+        Questions, labels, annotators and domains.
+    votes_ba
+        By ballot, how many votes each annotator gave; those without any are left out.
+    """
+    parts = ClusterParts(workers, handles, template)
+    return replace(parts, votes=votes_of_classes(template, parts.classes, votes_ba))
 
 
 def cut_votes(votes: Votes, n_parts: int) -> Iterator[Votes]:
@@ -152,15 +148,50 @@ def cut_votes(votes: Votes, n_parts: int) -> Iterator[Votes]:
 
 
 def _items_between(votes: Votes, first: int, last: int) -> Votes:
-    shares = []
+    ballots = []
     for ballot in votes.ballots:
         at, until = np.searchsorted(ballot.item_i, [first, last]).tolist()
-        shares.append(share_of(ballot, slice(at, until), ballot.votes_a, first_item=first))
+        ballots.append(some_items(ballot, slice(at, until), ballot.votes_a, first_item=first))
     return replace(
         votes,
         items=votes.items.slice(first, last - first),
-        ballots=tuple(shares),
+        ballots=tuple(ballots),
         domain_i=votes.domain_i[first:last],
         texts=None if votes.texts is None else votes.texts.slice(first, last - first),
-        extra={name: values.slice(first, last - first) for name, values in votes.extra.items()},
+        extra={},
+    )
+
+
+def some_items(ballot: Ballot, rows: slice, votes_a: Ints, *, first_item: int = 0) -> PartialBallot:
+    """Take consecutive items of a ballot, with all its annotators.
+
+    Parameters
+    ----------
+    ballot
+        The votes.
+    rows
+        Which items, by position.
+    votes_a
+        How many votes each annotator gave in all.
+    first_item
+        Where the part's own list of items begins in `Votes.items`.
+
+    Examples
+    --------
+    >>> from moral_entropy.corpora.simulate import simulate_votes
+    >>> ballot = simulate_votes(n_items=10, n_annotators=4, votes_per_item=2).votes.ballots[0]
+    >>> some = some_items(ballot, slice(3, 5), ballot.votes_a, first_item=3)
+    >>> some.item_i.tolist(), some.n_votes, int(some.votes_a.sum())
+    ([0, 1], 4, 20)
+    """
+    start_i = ballot.start_i[rows.start : rows.stop + 1]
+    return partial_ballot(
+        ballot,
+        votes_a,
+        item_i=(ballot.item_i[rows] - first_item).astype(np.int32),
+        start_i=start_i - start_i[0],
+        code_v=ballot.code_v[start_i[0] : start_i[-1]],
+        count_i=ballot.count_i[rows],
+        gold_i=ballot.gold_i[rows],
+        published_i=ballot.published_i[rows],
     )

@@ -9,57 +9,54 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from moral_entropy.cluster.crew import Crew
 from moral_entropy.cluster.exchange import pick
-from moral_entropy.cluster.parts import OwnRows, Part, items_by_row
 from moral_entropy.consensus.kernels import hash_rows
+from moral_entropy.consensus.parts import Part, Rows, items_by_row
 from moral_entropy.consensus.patterns import SAMPLE, WORTHWHILE, Patterns, as_rows
 from moral_entropy.votes.table import Ints
-
-if TYPE_CHECKING:
-    from distributed import Future
+from moral_entropy.workers import Workers
 
 ROWS_AT_ONCE = 4_000_000
 """Rows whose fingerprints are compared in one task, about."""
 
 
-def agree_on_rows(crew: Crew, parts: Sequence[Future[Any]]) -> list[Future[Any]]:
-    """Give the parts again, each with the rows it answers for.
+def agree_on_rows(workers: Workers, parts: Sequence[Any]) -> list[Any]:
+    """Return the parts again, each with the rows it answers for.
 
     Parameters
     ----------
-    crew, parts
+    workers, parts
         The workers, and parts in the order of their items.
     """
-    sizes_pb = crew.fetch_all(crew.each(sizes_of_part, parts))
-    own_bp = [_agree(crew, parts, b, sizes_p) for b, sizes_p in enumerate(zip(*sizes_pb, strict=True))]
-    return [crew.ask(with_rows, part, *own_b) for part, own_b in zip(parts, zip(*own_bp, strict=True), strict=True)]
+    sizes_pb = workers.fetch_all(workers.each(sizes_of_part, parts))
+    own_bp = [_agree(workers, parts, b, sizes_p) for b, sizes_p in enumerate(zip(*sizes_pb, strict=True))]
+    return [workers.ask(with_rows, part, *own_b) for part, own_b in zip(parts, zip(*own_bp, strict=True), strict=True)]
 
 
-def _agree(crew: Crew, parts: Sequence[Future[Any]], b: int, sizes_p: Sequence[tuple[int, int]]) -> list[Future[Any]]:
+def _agree(workers: Workers, parts: Sequence[Any], b: int, sizes_p: Sequence[tuple[int, int]]) -> list[Any]:
     items_p, rows_p = zip(*sizes_p, strict=True)
-    if not _pays(crew, parts, b, items_p):
-        return crew.each(rows_of_items, parts, b)
+    if not _pays(workers, parts, b, items_p):
+        return workers.each(rows_of_items, parts, b)
     n_heaps = max(1, -(-sum(rows_p) // ROWS_AT_ONCE))
-    heaps = crew.each(fingerprints, parts, b, n_heaps)
-    met = [crew.ask(meet, *crew.each(pick, heaps, h)) for h in range(n_heaps)]
-    return [crew.ask(own_rows, part, b, *crew.each(pick, met, p)) for p, part in enumerate(parts)]
+    heaps = workers.each(fingerprints, parts, b, n_heaps)
+    met = [workers.ask(meet, *workers.each(pick, heaps, h)) for h in range(n_heaps)]
+    return [workers.ask(own_rows, part, b, *workers.each(pick, met, p)) for p, part in enumerate(parts)]
 
 
-def _pays(crew: Crew, parts: Sequence[Future[Any]], b: int, items_p: Sequence[int]) -> bool:
+def _pays(workers: Workers, parts: Sequence[Any], b: int, items_p: Sequence[int]) -> bool:
     """Tell from the first items, as one machine does, whether collapsing pays."""
     before_p = np.cumsum([0, *items_p[:-1]]).tolist()
     asked = [
-        crew.ask(first_fingerprints, part, b, SAMPLE - before)
+        workers.ask(first_fingerprints, part, b, SAMPLE - before)
         for part, before in zip(parts, before_p, strict=True)
         if before < SAMPLE
     ]
-    print_i = np.concatenate(crew.fetch_all(asked))
+    print_i = np.concatenate(workers.fetch_all(asked))
     return bool(len(print_i)) and len(np.unique(print_i)) / len(print_i) <= WORTHWHILE
 
 
@@ -69,7 +66,7 @@ def sizes_of_part(part: Part) -> list[tuple[int, int]]:
 
 
 def first_fingerprints(part: Part, b: int, most: int) -> Ints:
-    """Give the fingerprints of the first items of one part."""
+    """Return the fingerprints of the first items of one part."""
     patterns = part.patterns[b]
     return _hashed(patterns, 0)[patterns.row_i[:most]]
 
@@ -80,15 +77,15 @@ def _hashed(patterns: Patterns, salt: int) -> np.ndarray[Any, np.dtype[np.uint64
     return hash_r
 
 
-def rows_of_items(part: Part, b: int) -> OwnRows:
+def rows_of_items(part: Part, b: int) -> Rows:
     """Make every item of one part a row."""
     ballot, patterns = part.votes.ballots[b], part.patterns[b]
     rows = as_rows(ballot, patterns.clamp_r[patterns.row_i]) if patterns.collapsed else patterns
-    return OwnRows(rows, np.asarray(ballot.count_i, dtype=np.float64))
+    return Rows(rows, np.asarray(ballot.count_i, dtype=np.float64))
 
 
 def fingerprints(part: Part, b: int, n_heaps: int) -> list[pl.DataFrame]:
-    """Give the fingerprints of one part's rows, with their items, sorted into heaps."""
+    """Return the fingerprints of one part's rows, with their items, sorted into heaps."""
     patterns = part.patterns[b]
     one_r, other_r = _hashed(patterns, 0), _hashed(patterns, 1)
     columns = {
@@ -103,7 +100,7 @@ def fingerprints(part: Part, b: int, n_heaps: int) -> list[pl.DataFrame]:
 
 
 def meet(*pieces: pl.DataFrame) -> list[pl.DataFrame]:
-    """Give each row of a heap to the first part that has it, with the items of all; by part."""
+    """Return each row of a heap to the first part that has it, with the items of all; by part."""
     together = pl.concat([piece.with_columns(part=pl.lit(p)) for p, piece in enumerate(pieces)])
     first = together.group_by("one", "other", maintain_order=True).agg(
         pl.col("part", "row").first(), pl.col("weight", "count").sum()
@@ -112,13 +109,13 @@ def meet(*pieces: pl.DataFrame) -> list[pl.DataFrame]:
     return [by_part.get((p,), first.clear()).select("row", "weight", "count") for p in range(len(pieces))]
 
 
-def own_rows(part: Part, b: int, *pieces: pl.DataFrame) -> OwnRows:
+def own_rows(part: Part, b: int, *pieces: pl.DataFrame) -> Rows:
     """Take the rows that one part answers for."""
     mine = pl.concat(pieces).sort("row")
     rows = part.patterns[b].take(mine["row"].to_numpy())
-    return OwnRows(replace(rows, weight_r=mine["weight"].to_numpy()), mine["count"].to_numpy())
+    return Rows(replace(rows, weight_r=mine["weight"].to_numpy()), mine["count"].to_numpy())
 
 
-def with_rows(part: Part, *own: OwnRows) -> Part:
+def with_rows(part: Part, *own: Rows) -> Part:
     """Tell a part which rows it answers for."""
-    return replace(part, own=own)
+    return replace(part, agreed=own)

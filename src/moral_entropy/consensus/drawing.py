@@ -9,7 +9,7 @@ import numpy as np
 
 from moral_entropy.consensus import laplace
 from moral_entropy.consensus.coordinates import pack, unpack
-from moral_entropy.consensus.ground import Ground
+from moral_entropy.consensus.densities import Densities
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import mode_in_log_ratios
 from moral_entropy.consensus.options import FitOptions
@@ -24,7 +24,7 @@ EDGE = 1e-6
 
 
 def draw(
-    ground: Ground, at: Parameters, ballot: Ballot, settings: FitOptions
+    ground: Densities, at: Parameters, ballot: Ballot, settings: FitOptions
 ) -> tuple[Curvature, Parameters, Floats | None]:
     """Draw parameters from the Gaussian at the mode, with the log density of each draw where that is all they are.
 
@@ -79,7 +79,7 @@ def _draw_around(
     return Parameters(log_sk, log_sakv), length_s
 
 
-def _centre(ground: Ground, at: Parameters, settings: FitOptions) -> tuple[str, LogPosterior, Parameters]:
+def _centre(ground: Densities, at: Parameters, settings: FitOptions) -> tuple[str, LogPosterior, Parameters]:
     """Choose where the Gaussian sits, and the density whose curvature it has."""
     if ground.rows is not None:
         return "logit-mode", ground.log_ratio, at

@@ -1,33 +1,29 @@
 """Votes → Consensus: find the mode, look at its curvature, draw from it.
 
-The one function most users call. Each ballot is fitted on its own.
+`fit` is the one function most users call; `fit_parts` is the same for votes in parts. Each ballot is fitted on its own.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import import_module
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from moral_entropy.consensus.climb import Summit
+from moral_entropy.consensus.densities import Densities
 from moral_entropy.consensus.drawing import draw
-from moral_entropy.consensus.draws import summarise
 from moral_entropy.consensus.exponent import choose_exponent
-from moral_entropy.consensus.ground import Ground
-from moral_entropy.consensus.model import LogPosterior, Parameters
+from moral_entropy.consensus.fitted import FittedParts, fitted_parts
+from moral_entropy.consensus.model import LogPosterior
 from moral_entropy.consensus.modes import Mode, find_mode
 from moral_entropy.consensus.options import MAX_PASSES, TOLERANCE, FitOptions
-from moral_entropy.consensus.patterns import Patterns, collapse
-from moral_entropy.consensus.pooling import learn_rows, pool_fully, pooled_prior
+from moral_entropy.consensus.parts import Parts, local_parts
+from moral_entropy.consensus.pooling import learn_rows, pooled_prior
 from moral_entropy.consensus.priors import Priors
-from moral_entropy.consensus.result import Climb, Consensus, DrawSummary, QuestionFit
-from moral_entropy.consensus.temper import tempered
+from moral_entropy.consensus.result import Climb, Consensus, ParameterFit
 from moral_entropy.consensus.warn import warn_about_fit
-from moral_entropy.progress import Progress
-from moral_entropy.ties import settle_halves
-from moral_entropy.votes.table import Ballot, Floats, Votes
+from moral_entropy.progress import Progress, share_of_progress, silent
+from moral_entropy.votes.table import Votes
 
 
 def fit(
@@ -48,7 +44,6 @@ def fit(
     max_passes: int = MAX_PASSES,
     tolerance: float = TOLERANCE,
     progress: Progress | None = None,
-    client: Any = None,
 ) -> Consensus:
     """Fit the Bayesian consensus to votes: its mode, and draws from the Laplace approximation there.
 
@@ -88,8 +83,6 @@ def fit(
         When to give up, and when to be content: see `climb`.
     progress
         Called with the name of a stage and the share of it done.
-    client
-        A Dask client, if its workers shall pass over the votes: the same answer, up to rounding.
 
     Examples
     --------
@@ -113,18 +106,8 @@ def fit(
         max_passes=max_passes,
         tolerance=tolerance,
     )
-    priors = priors or Priors()
-    if client is not None:
-        # A layer above: loaded only when asked for, as Dask is an extra.
-        on_cluster = import_module("moral_entropy.cluster.fit")
-        return cast(
-            "Consensus", on_cluster.fit_votes(votes, client, priors=priors, progress=progress, **vars(settings))
-        )
-    fits = []
-    for n, ballot in enumerate(votes.ballots):
-        advance = share_of_progress(progress, n, len(votes.ballots))
-        fits.append(fit_ballot(votes, ballot, priors, settings, advance))
-    return Consensus(votes, tuple(fits), priors, settings)
+    parts = local_parts(votes, use_gold=settings.use_gold, threads=settings.threads)
+    return fit_parts(parts, priors or Priors(), settings, progress).consensus
 
 
 def refit(
@@ -160,137 +143,104 @@ def refit(
     return fit(votes or consensus.votes, priors=priors or consensus.priors, progress=progress, **options)
 
 
-def share_of_progress(progress: Progress | None, n: int, of: int) -> Progress:
-    """Give the progress of the nth of several fits, as a share of all of them."""
+def fit_parts(parts: Parts, priors: Priors, options: FitOptions, progress: Progress | None = None) -> FittedParts:
+    """Fit the consensus to votes in parts: the search and the draws here, every pass over the votes with the workers.
 
-    def advance(stage: str, share: float) -> None:
-        if progress is not None:
-            progress(stage, (n + share) / of)
+    Parameters
+    ----------
+    parts
+        What was voted.
+    priors, options
+        As in `fit`.
+    progress
+        Called with the name of a stage and the share of it done.
+    """
+    where, n_ballots = parts.pooled() if options.pooling == "full" else parts, len(parts.votes.ballots)
+    found = [
+        find_parameters(where, b, priors, options, share_of_progress(progress, b, n_ballots)) for b in range(n_ballots)
+    ]
+    fitted = fitted_parts(parts, found, priors, options, progress or silent)
+    for fit in fitted.consensus.fits:
+        warn_about_fit(fit, parts.votes, fit.rival)
+    return fitted
 
-    return advance
 
-
-def fit_ballot(votes: Votes, ballot: Ballot, priors: Priors, settings: FitOptions, advance: Progress) -> QuestionFit:
-    """Fit one ballot of some votes."""
-    patterns = collapse(ballot, use_gold=settings.use_gold)
-    ground, mode = _locate(votes, ballot, patterns, priors, settings, advance)
+def find_parameters(parts: Parts, b: int, priors: Priors, options: FitOptions, advance: Progress) -> ParameterFit:
+    """Find the mode of one ballot, and draw around it."""
+    ballot = parts.votes.ballots[b]
+    densities, mode = _locate(parts, b, priors, options, advance)
     at = mode.summit.at
-    curvature, drawn, log_density_s = draw(ground, at, ballot, settings)
-    exponent = choose_exponent(ground.simplex, at, ballot, settings.temper)
-    at, drawn = for_all(at, ballot), for_all(drawn, ballot)
-    whole = LogPosterior(patterns, ground.alpha_k, ground.beta_akv, settings.threads)
-    posterior_ik = patterns.spread(settle_halves(whole.posterior_rk(tempered(at, exponent.value))))
-    # Before the draws are turned from logs into probabilities, as both at once can be large.
-    summary = summary_of(patterns, tempered(drawn, exponent.value), posterior_ik, ballot, settings, advance)
-    result = QuestionFit(
-        ballot=ballot,
-        patterns=patterns,
+    curvature, drawn, log_density_s = draw(densities, at, ballot, options)
+    log_sakv = drawn.log_confusion_akv
+    return ParameterFit(
         prevalence_k=at.prevalence_k,
         confusion_akv=at.confusion_akv,
-        posterior_ik=posterior_ik,
-        climb=as_climb(mode, settings.solver),
+        climb=_climb_of(mode, options.solver),
         curvature=curvature,
+        rival=mode.rival,
         prevalence_sk=drawn.prevalence_k,
-        confusion_sakv=drawn.confusion_akv,
-        summary=summary,
-        alpha_k=ground.alpha_k,
-        beta_akv=np.broadcast_to(ground.beta_akv, at.confusion_akv.shape),
-        exponent=exponent,
-        common=ground.rows,
-        options=settings,
+        # In place: logs and probabilities at once can be large.
+        confusion_sakv=np.exp(log_sakv, out=log_sakv if log_sakv.flags.writeable else None),
+        alpha_k=densities.alpha_k,
+        beta_akv=np.broadcast_to(densities.beta_akv, at.confusion_akv.shape),
+        exponent=choose_exponent(parts, b, densities.simplex, at, options.temper),
+        options=options,
+        common=densities.rows,
         log_density_s=log_density_s,
     )
-    warn_about_fit(result, votes, mode.rival)
-    return result
 
 
-def _locate(
-    votes: Votes, ballot: Ballot, patterns: Patterns, priors: Priors, settings: FitOptions, advance: Progress
-) -> tuple[Ground, Mode]:
+def _locate(parts: Parts, b: int, priors: Priors, options: FitOptions, advance: Progress) -> tuple[Densities, Mode]:
     """Find the mode, annotators pooled as asked."""
-    alpha_k, beta_akv = priors.alpha_k(ballot), priors.beta_akv(ballot, votes)
-    if settings.pooling == "partial":
-        row_kv = priors.row_kv(ballot)
+    ballot = parts.votes.ballots[b]
+    alpha_k, beta_akv, row_kv = priors.alpha_k(ballot), priors.beta_akv(ballot, parts.votes), priors.row_kv(ballot)
+    if options.pooling == "partial":
+        known_akv = beta_akv - row_kv
         pooled = learn_rows(
-            patterns,
-            alpha_k,
+            parts.log_posterior(b, alpha_k, known_akv, threads=options.threads),
+            parts.pooled().log_posterior(b, alpha_k, row_kv[None] + known_akv.sum(axis=0), threads=options.threads),
             row_kv,
-            beta_akv - row_kv,
-            threads=settings.threads,
-            tolerance=settings.tolerance,
-            max_passes=settings.max_passes,
+            tolerance=options.tolerance,
+            max_passes=options.max_passes,
             watch=lambda share: advance("climbing", share),
         )
-        return Ground(pooled.density, pooled.density, pooled.rows, pooled.nested), pooled.mode
-    if settings.pooling == "full":
-        patterns, beta_akv = pool_fully(patterns), pooled_prior(priors.row_kv(ballot), beta_akv)
-    chance = settings.better_than_chance
-    simplex = LogPosterior(patterns, alpha_k - 1.0, beta_akv - 1.0, settings.threads, better_than_chance=chance)
+        return Densities(pooled.density, pooled.density, pooled.rows, pooled.nested), pooled.mode
+    if options.pooling == "full":
+        beta_akv = pooled_prior(row_kv, beta_akv)
+    chance = options.better_than_chance
+    simplex = parts.log_posterior(b, alpha_k - 1.0, beta_akv - 1.0, threads=options.threads, better_than_chance=chance)
     log_ratio = replace(simplex, pseudo_k=alpha_k, pseudo_akv=beta_akv)
-    return Ground(simplex, log_ratio), find_best_mode(simplex, settings, advance)
+    return Densities(simplex, log_ratio), _find_best_mode(simplex, options, advance)
 
 
-def for_all(at: Parameters, ballot: Ballot) -> Parameters:
-    """Give every annotator the matrix, where one was fitted for all."""
-    *lead, n_fitted, n_true, n_voted = at.log_confusion_akv.shape
-    if n_fitted == ballot.n_annotators:
-        return at
-    shape = (*lead, ballot.n_annotators, n_true, n_voted)
-    return Parameters(at.log_prevalence_k, np.broadcast_to(at.log_confusion_akv, shape))
-
-
-def find_best_mode(simplex: LogPosterior, settings: FitOptions, advance: Progress) -> Mode:
+def _find_best_mode(simplex: LogPosterior, options: FitOptions, advance: Progress) -> Mode:
     """Find the mode with the solver asked for."""
-    if settings.solver == "adam":
+    if options.solver == "adam":
         from moral_entropy.consensus.adam import climb_with_adam
 
         summit = climb_with_adam(
             simplex,
-            device=settings.device,
-            seed=settings.seed,
+            device=options.device,
+            seed=options.seed,
             watch=lambda share: advance("climbing", share),
         )
         return Mode(summit, summit.passes, {"adam": summit.log_posterior}, None)
     # From a gradient of about a thousand standard errors down to the tolerance is the whole way, in logs.
-    decades = np.log10(1e3 / settings.tolerance)
+    decades = np.log10(1e3 / options.tolerance)
 
     def watch(steepness: float) -> None:
         advance("climbing", float(np.clip(np.log10(1e3 / max(steepness, 1e-300)) / decades, 0.0, 1.0)))
 
-    return find_mode(simplex, tolerance=settings.tolerance, max_passes=settings.max_passes, watch=watch)
+    return find_mode(simplex, tolerance=options.tolerance, max_passes=options.max_passes, watch=watch)
 
 
-def as_climb(mode: Mode, solver: str) -> Climb:
+def _climb_of(mode: Mode, solver: str) -> Climb:
     """Say how the search for the mode ended."""
-    summit: Summit = mode.summit
     return Climb(
         solver=solver,
-        log_posterior=summit.log_posterior,
-        gradient_norm=summit.gradient_norm,
+        log_posterior=mode.summit.log_posterior,
+        gradient_norm=mode.summit.gradient_norm,
         passes=mode.passes,
-        converged=summit.converged,
+        converged=mode.summit.converged,
         modes=dict(mode.log_posteriors),
-    )
-
-
-def summary_of(
-    patterns: Patterns,
-    drawn: Parameters,
-    posterior_ik: Floats,
-    ballot: Ballot,
-    settings: FitOptions,
-    advance: Progress,
-) -> DrawSummary:
-    """Sum up every item over the draws; with none, the mode stands for the mean."""
-    if settings.draws == 0:
-        unknown_i = np.full(ballot.n_items, np.nan)
-        return DrawSummary(posterior_ik, unknown_i, unknown_i, unknown_i)
-    return summarise(
-        patterns,
-        drawn.prevalence_k,
-        drawn.confusion_akv,
-        positive=ballot.positive,
-        interval=settings.interval,
-        threads=settings.threads,
-        advance=lambda share: advance("drawing", share),
     )

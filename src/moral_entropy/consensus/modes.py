@@ -16,6 +16,7 @@ from moral_entropy.consensus.climb import Summit, climb
 from moral_entropy.consensus.coordinates import pack, unpack
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.options import MAX_PASSES, TOLERANCE
+from moral_entropy.consensus.result import Rival
 from moral_entropy.consensus.starts import starts
 from moral_entropy.ties import highest
 
@@ -42,28 +43,6 @@ APART = 0.002
 
 LEVEL = 1e-3
 """Tolerance to which contenders for the best mode are climbed before they are compared."""
-
-
-@dataclass(frozen=True)
-class Rival:
-    """The highest mode that is not the best one.
-
-    Parameters
-    ----------
-    start
-        The start that leads to it.
-    distance
-        How many nats lower it is.
-    changed
-        Share of items whose consensus label would be another.
-    prevalence_k
-        The prevalence there.
-    """
-
-    start: str
-    distance: float
-    changed: float
-    prevalence_k: tuple[float, ...]
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,6 @@ from scipy.special import gammaln
 from moral_entropy.consensus import laplace
 from moral_entropy.consensus.coordinates import pack, unpack
 from moral_entropy.consensus.model import LogPosterior, Parameters
-from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.consensus.pooling_rows import TYPICAL_VOTES, CommonRows, row_score
 from moral_entropy.votes.table import Floats
 
@@ -124,33 +123,23 @@ def rows_of(outer_q: Floats) -> CommonRows:
 
 
 def nested_mode(
-    patterns: Patterns,
-    alpha_k: Floats,
-    row_kv: Floats,
-    known_akv: Floats,
-    start: Parameters,
-    *,
-    threads: int | None = None,
-    watch: Callable[[float], None] | None = None,
+    plain: LogPosterior, row_kv: Floats, start: Parameters, *, watch: Callable[[float], None] | None = None
 ) -> NestedMode:
     """Find the outer parameters of the highest marginal posterior.
 
     Parameters
     ----------
-    patterns
-        The votes; two labels.
-    alpha_k, row_kv
-        Priors of the prevalence and of the common rows.
-    known_akv
-        Votes known from elsewhere, by annotator.
+    plain
+        The log posterior of the votes on two labels, with the prior of the prevalence; votes known from elsewhere, by
+        annotator, are its only other pseudo-votes.
+    row_kv
+        Prior of the common rows.
     start
         One matrix for all annotators, to begin from.
-    threads
-        At most this many threads.
     watch
         Told the share done.
     """
-    surface = _Surface(patterns, alpha_k, row_kv, known_akv, threads)
+    surface = _Surface(plain, row_kv)
     ratio = start.log_prevalence_k[1] - start.log_prevalence_k[0]
     rows = start.log_confusion_akv[0, :, 1] - start.log_confusion_akv[0, :, 0]
     outer_q = np.array([ratio, rows[0], np.log(TYPICAL_VOTES), rows[1], np.log(TYPICAL_VOTES)])
@@ -200,12 +189,9 @@ class _Bend:
 class _Surface:
     """The log marginal posterior of the outer parameters."""
 
-    def __init__(
-        self, patterns: Patterns, alpha_k: Floats, row_kv: Floats, known_akv: Floats, threads: int | None
-    ) -> None:
-        self.plain = LogPosterior(patterns, alpha_k, known_akv, threads)
-        self.row_kv, self.known_akv = row_kv, known_akv
-        self.heard_a = self.plain.votes_c.reshape(len(known_akv), -1).sum(axis=1) > 0
+    def __init__(self, plain: LogPosterior, row_kv: Floats) -> None:
+        self.plain, self.row_kv, self.known_akv = plain, row_kv, plain.pseudo_akv
+        self.heard_a = plain.votes_c.reshape(len(self.known_akv), -1).sum(axis=1) > 0
         self.passes = 0
 
     def settle(self, outer_q: Floats, near: Settled | None) -> Settled:

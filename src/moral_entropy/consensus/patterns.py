@@ -7,7 +7,7 @@ pay, every item stays a row of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -136,6 +136,23 @@ def as_rows(ballot: Ballot, clamp_i: NDArray[np.int16]) -> Patterns:
         clamp_r=clamp_i,
         row_i=np.arange(ballot.n_items, dtype=dtype),
     )
+
+
+def pool_fully(patterns: Patterns) -> Patterns:
+    """Return the same votes as if one annotator had cast them all.
+
+    Examples
+    --------
+    >>> from moral_entropy.corpora.simulate import simulate_votes
+    >>> votes = simulate_votes(n_items=20, n_annotators=4, votes_per_item=3).votes
+    >>> pooled = pool_fully(collapse(votes.ballots[0]))
+    >>> pooled.n_annotators, bool(pooled.code_v.max() < 2)
+    (1, True)
+    """
+    label_v = (patterns.code_v % patterns.n_labels).astype(np.int64)
+    row_v = np.repeat(np.arange(patterns.n_rows), np.diff(patterns.start_r))
+    order_v = np.lexsort((label_v, row_v))
+    return replace(patterns, code_v=label_v[order_v].astype(patterns.code_v.dtype), n_annotators=1)
 
 
 def _distinct_share(ballot: Ballot, clamp_i: NDArray[np.int16]) -> float:

@@ -19,7 +19,6 @@ from moral_entropy.consensus.climb import Summit
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import Mode, find_mode
 from moral_entropy.consensus.nested import NestedMode, nested_mode
-from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.consensus.pooling_rows import TYPICAL_VOTES, CommonRows, best_row
 from moral_entropy.votes.table import Floats
 
@@ -40,36 +39,16 @@ class Pooled:
     nested: NestedMode | None
 
 
-def pool_fully(patterns: Patterns) -> Patterns:
-    """Give the same votes as if one annotator had cast them all.
-
-    Examples
-    --------
-    >>> from moral_entropy.consensus.patterns import collapse
-    >>> from moral_entropy.corpora.simulate import simulate_votes
-    >>> votes = simulate_votes(n_items=20, n_annotators=4, votes_per_item=3).votes
-    >>> pooled = pool_fully(collapse(votes.ballots[0]))
-    >>> pooled.n_annotators, bool(pooled.code_v.max() < 2)
-    (1, True)
-    """
-    label_v = (patterns.code_v % patterns.n_labels).astype(np.int64)
-    row_v = np.repeat(np.arange(patterns.n_rows), np.diff(patterns.start_r))
-    order_v = np.lexsort((label_v, row_v))
-    return replace(patterns, code_v=label_v[order_v].astype(patterns.code_v.dtype), n_annotators=1)
-
-
 def pooled_prior(row_kv: Floats, beta_akv: Floats) -> Floats:
     """Give the prior of the one matrix: votes known of single annotators are known of the one they are merged into."""
     return np.asarray(row_kv[None] + (beta_akv - row_kv).sum(axis=0))
 
 
 def learn_rows(
-    patterns: Patterns,
-    alpha_k: Floats,
+    plain: LogPosterior,
+    shared: LogPosterior,
     row_kv: Floats,
-    known_akv: Floats,
     *,
-    threads: int | None = None,
     tolerance: float,
     max_passes: int,
     watch: Callable[[float], None] | None = None,
@@ -78,27 +57,23 @@ def learn_rows(
 
     Parameters
     ----------
-    patterns
-        The votes.
-    alpha_k
-        Prior of the prevalence.
+    plain
+        The log posterior with the prior of the prevalence; votes known from elsewhere are its only pseudo-votes.
+    shared
+        The same as if one annotator had cast all votes, with the prior of a typical annotator.
     row_kv
         Dirichlet prior of the common rows: what is believed of a typical annotator.
-    known_akv
-        Votes known from elsewhere, by annotator; they count as votes.
-    threads, tolerance, max_passes
+    tolerance, max_passes
         As in `find_mode`.
     watch
         Told the share done.
     """
-    shared = LogPosterior(pool_fully(patterns), alpha_k, row_kv[None] + known_akv.sum(axis=0), threads)
     start = find_mode(shared, tolerance=1e-3, max_passes=max_passes).summit.at
-    plain = LogPosterior(patterns, alpha_k, known_akv, threads)
-    if patterns.n_labels == 2 and plain.n_parameters <= laplace.DENSE:
-        nested = nested_mode(patterns, alpha_k, row_kv, known_akv, start, threads=threads, watch=watch)
+    if plain.patterns.n_labels == 2 and plain.n_parameters <= laplace.DENSE:
+        nested = nested_mode(plain, row_kv, start, watch=watch)
         return Pooled(nested.rows, nested.settled.density, _nested_end(nested), nested)
     rows = _variational_rows(plain, row_kv, start, watch)
-    density = replace(plain, pseudo_akv=rows.beta_kv + known_akv)
+    density = replace(plain, pseudo_akv=rows.beta_kv + plain.pseudo_akv)
     return Pooled(rows, density, find_mode(density, tolerance=tolerance, max_passes=max_passes), None)
 
 

@@ -7,8 +7,9 @@ how the climb ended, the curvature, the posterior draws, and every item's probab
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,28 @@ class Climb:
     passes: int
     converged: bool
     modes: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Rival:
+    """The highest mode that is not the best one.
+
+    Parameters
+    ----------
+    start
+        The start that leads to it.
+    distance
+        How many nats lower it is.
+    changed
+        Share of items whose consensus label would be another.
+    prevalence_k
+        The prevalence there.
+    """
+
+    start: str
+    distance: float
+    changed: float
+    prevalence_k: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -94,26 +117,20 @@ class DrawSummary:
     expected_entropy_i: Floats
 
 
-@dataclass(frozen=True, eq=False)
-class QuestionFit:
-    """The consensus on one ballot. Axes: **i** item, **a** annotator, true **k**, **v**oted, **s** draw.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ParameterFit:
+    """What a fit says of the parameters of one ballot. Axes: **a** annotator, true **k**, **v**oted, **s** draw.
 
     Parameters
     ----------
-    ballot
-        The votes that were fitted.
-    patterns
-        The same votes with identical items collapsed.
     prevalence_k, confusion_akv
         Parameters at the mode.
-    posterior_ik
-        Label probabilities at the mode (`p_map`).
     climb, curvature
         How the mode was found, and what it looks like.
+    rival
+        The highest mode that is not the best one, if it came close.
     prevalence_sk, confusion_sakv
         Posterior draws of the parameters.
-    summary
-        Every item's probabilities over those draws.
     alpha_k, beta_akv
         The Dirichlet priors of prevalence and confusion; with partial pooling, those learnt from the votes.
     exponent
@@ -127,16 +144,13 @@ class QuestionFit:
         that: bounded by chance, or with doubt about common rows.
     """
 
-    ballot: Ballot
-    patterns: Patterns
     prevalence_k: Floats
     confusion_akv: Floats
-    posterior_ik: Floats
     climb: Climb
     curvature: Curvature
+    rival: Rival | None = None
     prevalence_sk: Floats
     confusion_sakv: Floats
-    summary: DrawSummary
     alpha_k: Floats
     beta_akv: Floats
     exponent: Exponent
@@ -155,11 +169,6 @@ class QuestionFit:
         return _powered(self.confusion_sakv, self.exponent.value)
 
     @property
-    def question(self) -> str:
-        """Name of the question."""
-        return self.ballot.question
-
-    @property
     def pooling(self) -> str:
         """How annotators were pooled: "none", "partial" or "full"."""
         return self.options.pooling
@@ -176,6 +185,48 @@ class QuestionFit:
     def n_draws(self) -> int:
         """How many posterior draws there are."""
         return len(self.prevalence_sk)
+
+    def for_annotators(self, n_annotators: int) -> ParameterFit:
+        """Give every annotator the matrix, where one was fitted for all."""
+        if len(self.confusion_akv) == n_annotators:
+            return self
+        matrices: dict[str, Any] = {}
+        for name in ("confusion_akv", "confusion_sakv", "beta_akv"):
+            *lead, _, n_true, n_voted = (one := getattr(self, name)).shape
+            matrices[name] = np.broadcast_to(one, (*lead, n_annotators, n_true, n_voted))
+        return replace(self, **matrices)
+
+    def on_items(self, ballot: Ballot, patterns: Patterns, posterior_ik: Floats, summary: DrawSummary) -> QuestionFit:
+        """Complete it with what follows for some items."""
+        parameters: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(ParameterFit)}
+        return QuestionFit(**parameters, ballot=ballot, patterns=patterns, posterior_ik=posterior_ik, summary=summary)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class QuestionFit(ParameterFit):
+    """The consensus on one ballot: its parameters, and its items. Further axis: **i** item.
+
+    Parameters
+    ----------
+    ballot
+        The votes that were fitted.
+    patterns
+        The same votes with identical items collapsed.
+    posterior_ik
+        Label probabilities at the mode (`p_map`).
+    summary
+        Every item's probabilities over the draws.
+    """
+
+    ballot: Ballot
+    patterns: Patterns
+    posterior_ik: Floats
+    summary: DrawSummary
+
+    @property
+    def question(self) -> str:
+        """Name of the question."""
+        return self.ballot.question
 
     @cached_property
     def label_i(self) -> NDArray[np.int16]:

@@ -6,8 +6,8 @@ import warnings
 
 import numpy as np
 
-from moral_entropy.consensus.modes import CLOSE, Rival
-from moral_entropy.consensus.result import QuestionFit
+from moral_entropy.consensus.modes import CLOSE
+from moral_entropy.consensus.result import QuestionFit, Rival
 from moral_entropy.errors import ConvergenceWarning, CurvatureWarning, IdentifiabilityWarning, ThinDataWarning
 from moral_entropy.votes.table import Ballot, Votes
 

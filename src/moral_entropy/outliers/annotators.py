@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from moral_entropy.audit.intervals import central_interval
 from moral_entropy.consensus.result import QuestionFit
 from moral_entropy.consensus.youden import FEW_VOTES, surely_below_chance, youden
-from moral_entropy.outliers.disagreement import disagreement, disagreement_with_others
 from moral_entropy.votes.table import Floats
 
 NEAR_CHANCE = 0.2
@@ -40,8 +39,6 @@ class AnnotatorFigures:
 
     Parameters
     ----------
-    disagreement_a, disagreement_others_a
-        Share of votes against the majority: own vote included (the paper's), and left out.
     sensitivity, specificity
         Of two labels; of more, the mean of the diagonal, and nothing (NaN).
     youden
@@ -55,8 +52,6 @@ class AnnotatorFigures:
         "few votes", "below chance", "likely below chance", "near chance", "over-flagger", "under-flagger", or nothing.
     """
 
-    disagreement_a: Floats
-    disagreement_others_a: Floats
     sensitivity: Figure
     specificity: Figure
     youden: Figure
@@ -65,7 +60,7 @@ class AnnotatorFigures:
     role_a: NDArray[np.str_]
 
 
-def describe_annotators(fit: QuestionFit, *, interval: float = 0.9, anonymous: bool = False) -> AnnotatorFigures:
+def describe_annotators(fit: QuestionFit, *, interval: float = 0.9) -> AnnotatorFigures:
     """Compute every annotator's figures and role.
 
     Parameters
@@ -74,8 +69,6 @@ def describe_annotators(fit: QuestionFit, *, interval: float = 0.9, anonymous: b
         The fit of one question.
     interval
         Mass of the intervals.
-    anonymous
-        Whether votes came without annotators.
 
     Examples
     --------
@@ -99,8 +92,6 @@ def describe_annotators(fit: QuestionFit, *, interval: float = 0.9, anonymous: b
         below_a[chunk] = (draws_fsa[2] < 0).mean(axis=0)
     sensitivity, specificity, index, lean = (Figure(*rows) for rows in zip(value_fa, low_fa, high_fa, strict=True))
     return AnnotatorFigures(
-        disagreement_a=disagreement(ballot),
-        disagreement_others_a=disagreement_with_others(ballot, anonymous=anonymous),
         sensitivity=sensitivity,
         specificity=specificity,
         youden=index,

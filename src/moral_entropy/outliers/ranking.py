@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
+from moral_entropy.schemas import OUTLIERS
 from moral_entropy.ties import TIE, tie_key
 from moral_entropy.votes.table import Floats
 
@@ -57,6 +59,10 @@ class Rows:
         self.reason += reasons
         self.ranking += [ranking] * n_rows
         self.rank += range(1, n_rows + 1)
+
+    def frame(self) -> pl.DataFrame:
+        """Return them as the table outliers."""
+        return pl.DataFrame({one.name: getattr(self, one.name) for one in fields(self)}, schema=OUTLIERS)
 
 
 def first(score_i: Floats, n: int) -> NDArray[np.int64]:

@@ -1,30 +1,37 @@
 """Outliers of a whole consensus, as tables: items, annotators and words worth a look; roles; agreement.
 
-`find_outliers` takes a `Consensus` and its entropies and gives an `Outliers`, whose frames are the tables
-outliers, annotator_summary and agreement of a run folder.
+`find_outliers` takes fitted parts and returns `Outliers`, whose frames are the tables outliers, annotator_summary and
+agreement of a run folder. Each part's first items are ranked among those of all parts; annotators are described from
+the parameters and from sums over parts. Words need all texts in one place: they are ranked on one machine only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
+from moral_entropy.audit.bregman import share_of
+from moral_entropy.consensus.entropy import EntropyParts, stacked
+from moral_entropy.consensus.fitted import FittedParts, PartFit
+from moral_entropy.consensus.item_classes import COUNTS, DOMAIN, ItemClasses
 from moral_entropy.consensus.result import Consensus, QuestionFit
-from moral_entropy.entropy.parts import EntropyParts, decompose_entropy
 from moral_entropy.names import ALL
 from moral_entropy.outliers.agreement import measure_agreement
 from moral_entropy.outliers.annotators import AnnotatorFigures, describe_annotators
-from moral_entropy.outliers.items import ItemScores, rank_items, score_items
+from moral_entropy.outliers.disagreement import disagreement, votes_against_others
+from moral_entropy.outliers.items import TOP, TOP_IN_DOMAIN, ItemScores, rank_items, score_items
 from moral_entropy.outliers.ranking import ANNOTATOR, ITEM, WORD, Rows
 from moral_entropy.outliers.reasons import annotator_reasons, item_reasons
 from moral_entropy.outliers.words import Corpus, word_reasons
 from moral_entropy.progress import Advance, ignore
-from moral_entropy.runs.tables import AGREEMENT, ANNOTATOR_SUMMARY, OUTLIERS, with_ids
-from moral_entropy.ties import DECIMALS
-from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
+from moral_entropy.schemas import AGREEMENT, ANNOTATOR_SUMMARY, OUTLIERS, with_ids
+from moral_entropy.ties import DECIMALS, tie_key
+from moral_entropy.votes.table import UNKNOWN, Floats, Votes
+
+WORDS_RANKING = "high entropy"
 
 MOST_ANNOTATORS = 5_000
 """Annotators a ranking keeps; all are in the summary."""
@@ -42,63 +49,146 @@ class Outliers:
         Every annotator's figures and role.
     agreement
         Agreement by question and domain.
+    disagreement_ba
+        By ballot, each annotator's share of votes against the majority.
     """
 
     frame: pl.DataFrame
     annotators: pl.DataFrame
     agreement: pl.DataFrame
+    disagreement_ba: tuple[Floats, ...]
 
 
-def find_outliers(consensus: Consensus, parts: EntropyParts | None = None, *, advance: Advance = ignore) -> Outliers:
+def find_outliers(fitted: FittedParts, *, advance: Advance = ignore) -> Outliers:
     """Find the items, annotators and words that are worth a look.
 
     Parameters
     ----------
-    consensus
-        The fits. Its seed is that of the resampling, its interval the mass of every interval.
-    parts
-        Their entropies, if they are at hand already.
+    fitted
+        The votes and their fits. Items are resampled with the seed of the fit; intervals have its mass.
     advance
         Told the share done.
 
     Examples
     --------
     >>> import moral_entropy as me
+    >>> from moral_entropy.consensus.fitted import local_fit
     >>> votes = me.simulate_votes(n_items=60, n_annotators=4, votes_per_item=3, seed=1).votes
-    >>> found = find_outliers(me.fit(votes, draws=50))
+    >>> found = find_outliers(local_fit(me.fit(votes, draws=50)))
     >>> found.frame.filter(kind="item", ranking="entropy", rank=1)["reason"].item()
     'entropy 0.69... of at most 0.693 nats; ... of 3 votes 1; p = ...'
     """
-    parts = parts or decompose_entropy(consensus)
-    votes, rows, agreement, summaries = consensus.votes, Rows(), [], []
-    corpus = Corpus(votes)
-    questions = list(by_question(consensus, parts))
+    parts, consensus = fitted.parts, fitted.consensus
+    ranked = fitted.fetch_each(rank_items_of_part, advance if parts.whole else ignore, parts.whole)
+    items = merge_rankings(
+        [frame for frame, _ in ranked], consensus.votes.domains, [names for _, rankings in ranked for names in rankings]
+    )
+    counted = fitted.total(count_disagreements)
+    frames, summaries, agreement = [], [], []
+    for question in consensus.votes.questions:
+        asked = [b for b, fit in enumerate(consensus.fits) if fit.question == question]
+        summary = pl.concat([_summary(consensus, b, counted[b]) for b in asked])
+        rows = Rows()
+        add_annotators(rows, question, summary)
+        frames += [items.filter(question=question), rows.frame()]
+        summaries.append(summary)
+        agreement += _agreement_rows(consensus, question, [parts.classes[b] for b in asked])
+    return Outliers(
+        frame=pl.concat(frames),
+        annotators=pl.concat(summaries),
+        agreement=pl.DataFrame(agreement, schema=AGREEMENT, orient="row").fill_nan(None),
+        disagreement_ba=tuple(share_a for share_a, *_ in counted),
+    )
+
+
+def rank_items_of_part(one: PartFit, advance: Advance, words: bool) -> tuple[pl.DataFrame, list[list[str]]]:
+    """Rank the items of one part, and its words if they are wanted; name the rankings of each question, in order."""
+    votes, rows, rankings = one.consensus.votes, Rows(), []
+    corpus = Corpus(votes if words else replace(votes, texts=None))
+    questions = list(by_question(one))
     for done, (fits, some) in enumerate(questions):
         scores = score_items(votes, fits, some)
         add_items(rows, votes, scores)
         _add_words(rows, corpus, scores)
-        agreement += _agreement_rows(consensus, scores, np.concatenate([fit.ballot.count_i for fit in fits]))
-        described = [describe_annotators(f, interval=consensus.interval, anonymous=votes.anonymous) for f in fits]
-        summary = pl.concat([summary_frame(votes, *pair) for pair in zip(fits, described, strict=True)])
-        add_annotators(rows, fits[0].question, summary)
-        summaries.append(summary)
+        rankings.append([*scores.score_ri, WORDS_RANKING])
         advance((done + 1) / len(questions))
-    return Outliers(
-        frame=pl.DataFrame({field.name: getattr(rows, field.name) for field in fields(rows)}, schema=OUTLIERS),
-        annotators=pl.concat(summaries),
-        agreement=pl.DataFrame(agreement, schema=AGREEMENT, orient="row").fill_nan(None),
-    )
+    return rows.frame(), rankings
 
 
-def by_question(consensus: Consensus, parts: EntropyParts) -> Iterator[tuple[list[QuestionFit], EntropyParts]]:
-    """Give the fits of each question, and the entropies of their items."""
-    ends = np.cumsum([0, *(fit.ballot.n_items for fit in consensus.fits)])
-    for question in dict.fromkeys(fit.question for fit in consensus.fits):
-        at = [f for f, fit in enumerate(consensus.fits) if fit.question == question]
-        # Parts of a question are neighbours: a slice takes no memory, however many items there are.
-        rows = slice(ends[at[0]], ends[at[-1] + 1])
-        some = EntropyParts(parts.total_i[rows], parts.aleatoric_i[rows], parts.epistemic_i[rows])
-        yield [consensus.fits[f] for f in at], some
+def merge_rankings(
+    several: Sequence[pl.DataFrame], domains: Sequence[str], named: Sequence[Sequence[str]]
+) -> pl.DataFrame:
+    """Rank the items of all parts by their scores; of equal ones those of earlier parts come first.
+
+    Parameters
+    ----------
+    several
+        The rankings of each part, in the order of the parts.
+    domains
+        In the order of the whole.
+    named
+        The rankings of every part and question, in order; some may lack a few.
+    """
+    if len(several) == 1:
+        return several[0]
+    place = {ALL: 0} | {domain: at + 1 for at, domain in enumerate(domains)}
+    order = {name: at for at, name in enumerate(in_one_order(named))}
+    keys = [
+        pl.col("domain").replace_strict(place, return_dtype=pl.Int64).alias("_domain"),
+        pl.col("ranking").replace_strict(order, return_dtype=pl.Int64).alias("_ranking"),
+    ]
+    ranked = pl.concat(several).with_columns(keys)
+    ranked = ranked.with_columns(_score=-tie_key(ranked["score"].to_numpy()))
+    ranked = ranked.sort("question", "_domain", "_ranking", "_score", maintain_order=True)
+    group = ("question", "domain", "ranking")
+    ranked = ranked.with_columns(rank=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over(group))
+    most = pl.when(pl.col("domain") == ALL).then(TOP).otherwise(TOP_IN_DOMAIN)
+    return ranked.filter(pl.col("rank") <= most).select(OUTLIERS.names())
+
+
+def in_one_order(named: Sequence[Sequence[str]]) -> list[str]:
+    """Put names together so that each list's order is kept.
+
+    Examples
+    --------
+    >>> in_one_order([["entropy", "one more vote"], ["entropy", "conflict:any", "one more vote"]])
+    ['entropy', 'conflict:any', 'one more vote']
+    """
+    together: list[str] = []
+    for names in sorted(named, key=len, reverse=True):
+        at = 0
+        for name in names:
+            if name not in together:
+                together.insert(at, name)
+            at = together.index(name) + 1
+    return together
+
+
+Disagreement = tuple[Floats, Floats, Floats]
+"""By annotator: share of votes against the majority; votes against the majority of the others, of so many."""
+
+
+def count_disagreements(one: PartFit) -> tuple[Disagreement, ...]:
+    """Count the votes of one part that differ from majorities, by ballot."""
+    anonymous = one.consensus.votes.anonymous
+    # Each is a share of all votes of an annotator, some of which lie in other parts: shares of parts add up.
+    return tuple((disagreement(b), *votes_against_others(b, anonymous=anonymous)) for b in one.consensus.votes.ballots)
+
+
+def _summary(consensus: Consensus, b: int, counted: Disagreement) -> pl.DataFrame:
+    share_a, differing_a, heard_a = counted
+    fit, votes = consensus.fits[b], consensus.votes
+    figures = describe_annotators(fit, interval=consensus.interval)
+    against = {"disagreement": share_a, "disagreement_others": share_of(differing_a, heard_a)}
+    return summary_frame(votes, fit, figures, against)
+
+
+def by_question(one: PartFit) -> Iterator[tuple[list[QuestionFit], EntropyParts]]:
+    """Yield the fits of each question, and the entropies of their items one below the other."""
+    fits = one.consensus.fits
+    for question in dict.fromkeys(fit.question for fit in fits):
+        asked = [b for b, fit in enumerate(fits) if fit.question == question]
+        yield [fits[b] for b in asked], stacked([one.entropies[b] for b in asked])
 
 
 def add_items(rows: Rows, votes: Votes, scores: ItemScores) -> None:
@@ -113,24 +203,28 @@ def add_items(rows: Rows, votes: Votes, scores: ItemScores) -> None:
 def _add_words(rows: Rows, corpus: Corpus, scores: ItemScores) -> None:
     for domain, words in corpus.marking(scores.item_i, scores.domain_i, scores.score_ri["entropy"]):
         names, z = [word.word for word in words], [word.z for word in words]
-        rows.add((WORD, scores.question, domain), "high entropy", names, z, word_reasons(words))
+        rows.add((WORD, scores.question, domain), WORDS_RANKING, names, z, word_reasons(words))
 
 
-def _agreement_rows(consensus: Consensus, scores: ItemScores, weight_i: Floats) -> list[tuple[object, ...]]:
+def _agreement_rows(consensus: Consensus, question: str, classes: Sequence[ItemClasses]) -> list[tuple[object, ...]]:
+    """Measure how far annotators agree on a question, over all domains and in each."""
+    fact_nf = np.concatenate([one.fact_nf for one in classes])
+    weight_n = np.concatenate([one.weight_n for one in classes])
+    domain_n = fact_nf[:, DOMAIN]
     found: list[tuple[object, ...]] = []
-    domain_codes = np.setdiff1d(scores.domain_i, [UNKNOWN]).tolist()
-    names = {UNKNOWN: ALL} | {code: consensus.votes.domains[code] for code in domain_codes}
-    for code, domain in names.items():
-        inside: slice | Ints = slice(None) if code == UNKNOWN else np.flatnonzero(scores.domain_i == code)
-        figures = measure_agreement(
-            scores.counts_ik[inside], weight_i[inside], interval=consensus.interval, seed=consensus.seed
-        )
-        found += [(scores.question, domain, *vars(figure).values()) for figure in figures]
+    for code in (UNKNOWN, *np.setdiff1d(domain_n, [UNKNOWN]).tolist()):
+        inside = np.ones(len(domain_n), dtype=bool) if code == UNKNOWN else domain_n == code
+        domain = ALL if code == UNKNOWN else consensus.votes.domains[code]
+        counts_nk, weight = fact_nf[inside, COUNTS], weight_n[inside]
+        figures = measure_agreement(counts_nk, weight, interval=consensus.interval, seed=consensus.seed)
+        found += [(question, domain, *vars(figure).values()) for figure in figures]
     return found
 
 
-def summary_frame(votes: Votes, fit: QuestionFit, figures: AnnotatorFigures) -> pl.DataFrame:
-    """Give the annotators of a fit with their figures and roles, as rows of annotator_summary."""
+def summary_frame(
+    votes: Votes, fit: QuestionFit, figures: AnnotatorFigures, against: Mapping[str, Floats]
+) -> pl.DataFrame:
+    """Return the annotators of a fit with figures, votes against others, and roles: rows of annotator_summary."""
     ballot = fit.ballot
     bounds = {
         f"{name}{end}": getattr(getattr(figures, name), f"{kind}_a")
@@ -142,8 +236,7 @@ def summary_frame(votes: Votes, fit: QuestionFit, figures: AnnotatorFigures) -> 
         "part": pl.repeat(ballot.part, ballot.n_annotators, eager=True),
         "annotator": votes.annotators.gather(ballot.annotator_a),
         "n_votes": ballot.votes_a,
-        "disagreement": figures.disagreement_a,
-        "disagreement_others": figures.disagreement_others_a,
+        **against,
         **bounds,
         "below_chance": figures.below_chance_a,
         "role": pl.Series(figures.role_a.tolist(), dtype=pl.String),

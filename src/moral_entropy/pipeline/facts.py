@@ -1,6 +1,6 @@
 """What the manifest says: what was read, what was asked, how each fit ended.
 
-Takes results, gives plain values. Only the seconds differ between two runs of the same input.
+Takes results, returns plain values. Only the seconds differ between two runs of the same input.
 """
 
 from __future__ import annotations
@@ -14,29 +14,35 @@ from typing import Any
 import numpy as np
 
 from moral_entropy import __version__
+from moral_entropy.consensus.fitted import FittedParts
 from moral_entropy.consensus.model import available_cores
+from moral_entropy.consensus.parts import Part
 from moral_entropy.consensus.priors import Priors
-from moral_entropy.consensus.result import Consensus, QuestionFit
+from moral_entropy.consensus.result import QuestionFit
 from moral_entropy.pipeline.options import AuditOptions
-from moral_entropy.votes.table import Votes
+from moral_entropy.runs.item_tables import ALEATORIC, EPISTEMIC, ITEMS_COUNTED, TOTAL, UNCERTAIN
+from moral_entropy.votes.table import Floats, Ints, Votes
 
 LIBRARIES = ("numpy", "scipy", "polars", "numba")
 
 
 def manifest_facts(
-    consensus: Consensus,
+    fitted: FittedParts,
+    sums: Sequence[Floats],
     options: AuditOptions,
     *,
     command: str,
     warnings: Sequence[str],
     seconds: Mapping[str, float],
 ) -> dict[str, Any]:
-    """Give the manifest of a run.
+    """Return the manifest of a run.
 
     Parameters
     ----------
-    consensus
-        The fits, and the votes they were made from.
+    fitted
+        The votes and their fits.
+    sums
+        Entropies by domain: see `entropy_sums`.
     options
         What was asked for.
     command
@@ -46,11 +52,13 @@ def manifest_facts(
     seconds
         Time by stage.
     """
+    consensus, counts = fitted.consensus, fitted.parts.total(count_part)
+    fits = zip(consensus.fits, sums, counts[1:], strict=True)
     return {
         "version": __version__,
         "command": command,
-        **reading_facts(consensus.votes),
-        "questions": [_fit_facts(fit) for fit in consensus.fits],
+        **reading_facts(consensus.votes, counts),
+        "questions": [_fit_facts(fit, sum_df.sum(axis=0), counts_b.tolist()) for fit, sum_df, counts_b in fits],
         "converged": consensus.converged,
         "fit_by": options.fit_by,
         "priors": _prior_facts(consensus.priors),
@@ -61,9 +69,9 @@ def manifest_facts(
     }
 
 
-def reading_facts(votes: Votes) -> dict[str, Any]:
-    """Give what was read and what was left out."""
-    reading = votes.reading
+def reading_facts(votes: Votes, counts: Ints) -> dict[str, Any]:
+    """Return what was read and what was left out."""
+    reading, (items, without_votes, _) = votes.reading, counts[0].tolist()
     return {
         "input": {"source": reading.source, "sha256": reading.sha256},
         "columns": dict(reading.columns),
@@ -71,35 +79,42 @@ def reading_facts(votes: Votes) -> dict[str, Any]:
         "rows": reading.rows,
         "dropped": dict(reading.dropped),
         "notes": list(reading.notes),
-        "items": votes.n_items,
-        "items_without_votes": int((votes_per_item(votes) == 0).sum()),
+        "items": items,
+        "items_without_votes": without_votes,
         "annotators": len(votes.annotators),
         "anonymous": votes.anonymous,
-        "votes": votes.n_votes,
+        "votes": int(counts[1:, 2].sum()),
         "domains": list(votes.domains),
     }
 
 
-def votes_per_item(votes: Votes) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Count the votes on each item, over all questions: `votes_i`."""
+def count_part(part: Part) -> Ints:
+    """Count items, items without votes, and votes of one part: over all questions, then ballot by ballot."""
+    return count_votes(part.votes)
+
+
+def count_votes(votes: Votes) -> Ints:
+    """Count items, items without votes, and votes: over all questions, then ballot by ballot."""
     votes_i = np.zeros(votes.n_items, dtype=np.int64)
     for ballot in votes.ballots:
         votes_i[ballot.item_i] += ballot.votes_i
-    return votes_i
+    by_ballot = [(ballot.n_items, int((ballot.votes_i == 0).sum()), ballot.n_votes) for ballot in votes.ballots]
+    return np.array([(votes.n_items, int((votes_i == 0).sum()), votes.n_votes), *by_ballot])
 
 
-def _fit_facts(fit: QuestionFit) -> dict[str, Any]:
-    ballot = fit.ballot
+def _fit_facts(fit: QuestionFit, sum_f: Floats, counts: Sequence[int]) -> dict[str, Any]:
+    ballot, weight = fit.ballot, sum_f[ITEMS_COUNTED]
+    means = {"entropy": TOTAL, "aleatoric": ALEATORIC, "epistemic": EPISTEMIC, "uncertain": UNCERTAIN}
     return {
         "question": ballot.question,
         "part": ballot.part,
         "labels": list(ballot.labels),
         "positive": ballot.labels[ballot.positive] if ballot.n_labels == 2 else None,
-        "items": ballot.n_items,
-        "items_without_votes": int((ballot.votes_i == 0).sum()),
+        **dict(zip(("items", "items_without_votes", "votes"), counts, strict=True)),
+        "items_counted": float(weight),
         "annotators": ballot.n_annotators,
-        "votes": ballot.n_votes,
         "prevalence": dict(zip(ballot.labels, fit.share_k.tolist(), strict=True)),
+        **{name: float(sum_f[column] / weight) for name, column in means.items()},
         **asdict(fit.climb),
         "curvature": asdict(fit.curvature),
         "exponent": asdict(fit.exponent),
@@ -108,7 +123,7 @@ def _fit_facts(fit: QuestionFit) -> dict[str, Any]:
 
 
 def _common_facts(fit: QuestionFit) -> dict[str, Any] | None:
-    """Give the rows annotators were found to have in common, where they were partially pooled."""
+    """Return the rows annotators were found to have in common, where they were partially pooled."""
     if fit.common is None:
         return None
     return {"rows": fit.common.mean_kv.tolist(), "concentration": fit.common.concentration_k.tolist()}

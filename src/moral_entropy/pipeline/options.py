@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from moral_entropy.audit.options import GradeOptions
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.votes.options import Options
 
@@ -29,28 +30,6 @@ class PriorOptions:
     confusion: tuple[float, float] | None = None
     annotators: str | Path | None = None
     preset: str | None = None
-
-
-@dataclass(frozen=True)
-class GradeOptions:
-    """How to grade consensus rules: the keywords of `audit_rules`, by the same names.
-
-    Parameters
-    ----------
-    rules
-        Names of the rules; all that make sense when not given.
-    costs
-        Of a false positive and of a false negative, for the advice.
-    smoothing
-        Pseudo-votes either way in the smoothed cross-entropy.
-    bootstrap
-        Resamplings of the items; 0 for intervals from the posterior draws alone.
-    """
-
-    rules: tuple[str, ...] | None = None
-    costs: tuple[float, float] = (1.0, 1.0)
-    smoothing: float = 0.5
-    bootstrap: int = 0
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from moral_entropy.files import whole_file
 from moral_entropy.pipeline.reload import reload_consensus
 from moral_entropy.progress import Progress, silent
 from moral_entropy.report.html import write_report
-from moral_entropy.runs.tables import VALIDATION, checked_folder
+from moral_entropy.runs.tables import checked_folder
+from moral_entropy.schemas import VALIDATION
 from moral_entropy.validate.finding import Finding, findings_frame
 from moral_entropy.validate.sides import SIDES, check_sides, examine
 from moral_entropy.validate.verdict import verdict

@@ -13,7 +13,8 @@ from typing import Any
 import polars as pl
 
 from moral_entropy.runs.manifest import read_manifest
-from moral_entropy.runs.tables import SCHEMAS, checked_folder, read_table
+from moral_entropy.runs.tables import checked_folder, read_table
+from moral_entropy.schemas import SCHEMAS
 
 
 @dataclass(frozen=True)

@@ -7,20 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from moral_entropy.audit.rules import rule_named
+from moral_entropy.consensus.fitted import local_fit
 from moral_entropy.consensus.result import Consensus
-from moral_entropy.entropy.parts import entropy_by_domain
 from moral_entropy.names import ALL, MEAN
 from moral_entropy.reproduce.published import LARGEST
 from moral_entropy.reproduce.together import gather_annotations
+from moral_entropy.runs.item_tables import entropy_frame, entropy_sums
 from moral_entropy.votes.table import Ints, Votes
-
-if TYPE_CHECKING:
-    import polars as pl
 
 EQUAL = 0.005
 """Two rates nearer than this look the same in the paper's figures."""
@@ -44,8 +42,6 @@ class Figure:
 
 def as_frame(figures: Sequence[Figure]) -> pl.DataFrame:
     """Lay figures out as a table."""
-    import polars as pl
-
     names = ("corpus", "domain", "foundation", "rule", "reference", "metric")
     schema = {**dict.fromkeys(names, pl.String), **dict.fromkeys(("value", "low", "high"), pl.Float64), "n": pl.Int64}
     return pl.DataFrame([asdict(figure) for figure in figures], schema=schema)
@@ -107,12 +103,13 @@ def entropy_figures(found: Mapping[str, Consensus]) -> list[Figure]:
     """
     figures: list[Figure] = []
     for name, consensus in found.items():
-        rows = entropy_by_domain(consensus)
-        for row in rows:
+        means = entropy_frame(consensus, local_fit(consensus).total(entropy_sums))
+        for row in means.iter_rows(named=True):
             for metric in ("total", "aleatoric", "epistemic"):
-                value = float(getattr(row, metric))
-                figures.append(Figure(name, row.domain, row.question, "", "", metric, value, n=row.n_items))
-        share_x = np.array([row.epistemic / row.total for row in rows if row.domain != ALL])
+                where = (row["domain"], row["question"], "", "", metric)
+                figures.append(Figure(name, *where, row[metric], n=row["n_items"]))
+        by_domain = means.filter(pl.col("domain") != ALL)
+        share_x = (by_domain["epistemic"] / by_domain["total"]).to_numpy()
         if len(share_x):
             summaries = {MEAN: share_x.mean(), LARGEST: share_x.max()}
             figures += [
@@ -160,8 +157,6 @@ def counted_figures(rules: pl.DataFrame) -> list[Figure]:
     rules
         From `grade_rules`.
     """
-    import polars as pl
-
     figures = []
     graded = rules.filter(reference="consensus").filter(~pl.col("domain").is_in([ALL, MEAN]))
     for corpus in graded["corpus"].unique(maintain_order=True):

@@ -105,7 +105,7 @@ def _put_together(found: Mapping[str, Consensus], rules: tuple[Rule, ...]) -> Co
     pieces: list[Cells] = []
     members: list[Membership] = []
     for name, consensus in found.items():
-        cells, own = sort_into_cells(consensus.votes, consensus, rules)
+        cells, own = sort_into_cells(consensus, rules)
         offset = sum(piece.n_cells for piece in pieces)
         members += [replace(member, cell_gt=member.cell_gt + offset) for member in own]
         number_q = np.array([questions.index(question) for question in questions_of(consensus)])

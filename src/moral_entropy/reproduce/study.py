@@ -15,7 +15,7 @@ from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.names import ALL, MEAN
 from moral_entropy.pipeline.audit import Stopwatch
-from moral_entropy.pipeline.facts import reading_facts
+from moral_entropy.pipeline.facts import count_votes, reading_facts
 from moral_entropy.pipeline.options import PriorOptions
 from moral_entropy.pipeline.priors import priors_for
 from moral_entropy.pipeline.warned import collected, messages
@@ -221,7 +221,7 @@ def _manifest(fits: Fits, inputs: Inputs, options: StudyOptions, command: str, w
     return {
         "version": __version__,
         "command": command,
-        "corpora": {name: reading_facts(votes) for name, votes in fits.votes.items()},
+        "corpora": {name: reading_facts(votes, count_votes(votes)) for name, votes in fits.votes.items()},
         "twins": {"scale": inputs.scale, "seed": inputs.seed} if inputs.twins else None,
         "converged": {name: consensus.converged for name, consensus in fits.foundations.items()},
         "priors": asdict(PRIORS),

@@ -152,7 +152,7 @@ def _is_ours(manifest: Path) -> bool:
 def _of_a_run(path: Path) -> bool:
     """Tell whether a file has the name of one that a command writes, or of what a killed command left of it."""
     # Late: the tables' module needs this one.
-    from moral_entropy.runs.tables import SCHEMAS
+    from moral_entropy.schemas import SCHEMAS
 
     names = (*OTHER_FILES, *(f"{table}.parquet" for table in SCHEMAS))
     left = re.fullmatch(r"\.(.+?)(\.partial-\d+-[0-9a-f]{6}|\.\d+\.part|-[0-9a-f]{6}(\.parquet))", path.name)

@@ -19,8 +19,8 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.audit.rules import rule_named
+from moral_entropy.consensus.entropy import decompose_entropy
 from moral_entropy.consensus.result import Consensus, QuestionFit
-from moral_entropy.entropy.parts import decompose_entropy
 from moral_entropy.errors import RuleError, TrainError
 from moral_entropy.train.head import Block, Head
 from moral_entropy.votes.table import Floats, Ints

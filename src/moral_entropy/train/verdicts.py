@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from moral_entropy.runs.tables import SOFT_LABELS
+from moral_entropy.schemas import SOFT_LABELS
 from moral_entropy.train.references import REFERENCES
 from moral_entropy.train.scores import METRICS
 from moral_entropy.train.study_tables import CONSTANT, MEAN

@@ -1,100 +1,189 @@
-"""The votes behind a fit, as far as the cheap examinations ask for them.
-
-Here they are at hand. Where they lie in parts with others, another `Behind` gives the same from sums over parts.
-"""
+"""All that the cheap checks ask of the votes of a fit, in one class; wherever the votes lie."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import polars as pl
 from scipy.sparse import csr_array
 
-from moral_entropy.consensus.model import LogPosterior, Parameters
-from moral_entropy.consensus.patterns import Patterns
-from moral_entropy.consensus.result import QuestionFit
-from moral_entropy.consensus.temper import Exponent, heldout_exponent
-from moral_entropy.validate.density import drawn_of, ground_of, log_posterior_of, log_posteriors, mode_of
-from moral_entropy.validate.links import Groups, find_groups, same_voters, shared_items
+from moral_entropy.consensus.exponent import learn_from_votes
+from moral_entropy.consensus.fitted import FittedParts, PartFit, local_fit
+from moral_entropy.consensus.model import LogPosterior
+from moral_entropy.consensus.parts import Part, Parts
+from moral_entropy.consensus.patterns import Patterns, pool_fully
+from moral_entropy.consensus.priors import Priors
+from moral_entropy.consensus.result import Consensus, QuestionFit
+from moral_entropy.consensus.temper import Exponent
+from moral_entropy.validate.density import drawn_of, log_heights, log_over_label0, mode_of
+from moral_entropy.validate.links import (
+    PAIRS_OF_VOTES,
+    Groups,
+    Link,
+    by_size,
+    join_links,
+    neighbours,
+    pairs_of_votes,
+    same_voters,
+    shared_in,
+    sizes_of_groups,
+    spacing,
+)
 from moral_entropy.validate.overruled import Overruled, overruled
-from moral_entropy.validate.teams import Switchboard, switchboard
+from moral_entropy.validate.teams import SAMPLE_PAIRS, Switchboard
 from moral_entropy.votes.table import Floats, Ints, Votes
 
 
 @dataclass(frozen=True, eq=False)
 class Behind:
-    """The votes behind one fit.
+    """The votes of one fit.
+
+    Parameters
+    ----------
+    fitted
+        The votes in parts, and their fits.
+    b
+        Which of them.
 
     Examples
     --------
     >>> from moral_entropy.consensus.fit import fit
     >>> from moral_entropy.corpora.simulate import simulate_votes
     >>> one = fit(simulate_votes(n_items=50, n_annotators=4, votes_per_item=3).votes, draws=9).fits[0]
-    >>> rows, count_r = Behind(one).sample(10, seed=0)
-    >>> rows.n_rows, len(count_r), len(Behind(one).log_likelihoods(5))
+    >>> rows, count_r = votes_of_fit(one).sample(10, seed=0)
+    >>> rows.n_rows, len(count_r), len(votes_of_fit(one).log_likelihoods(5))
     (10, 10, 5)
     """
 
-    fit: QuestionFit
+    fitted: FittedParts
+    b: int
+
+    @property
+    def fit(self) -> QuestionFit:
+        """The fit."""
+        return self.fitted.consensus.fits[self.b]
+
+    @property
+    def parts(self) -> Parts:
+        """The parts that hold the votes."""
+        return self.fitted.parts
+
+    @cached_property
+    def whole(self) -> LogPosterior:
+        """The density whose mode was looked for, with a row of its own for every annotator, and without any bound."""
+        less = 0.0 if self.fit.common is not None else 1.0
+        return self.parts.log_posterior(self.b, self.fit.alpha_k - less, self.fit.beta_akv - less)
+
+    @cached_property
+    def shared(self) -> tuple[Parts, LogPosterior]:
+        """The same with one matrix where it was fitted for all, and the parts it is of."""
+        if self.fit.pooling != "full":
+            return self.parts, self.whole
+        parts = self.parts.pooled()
+        pseudo_akv = np.ascontiguousarray(self.whole.pseudo_akv[:1])
+        return parts, parts.log_posterior(self.b, self.whole.pseudo_k, pseudo_akv)
 
     @cached_property
     def density(self) -> LogPosterior:
-        """The density that was climbed, with a row of its own for every annotator."""
-        return log_posterior_of(self.fit)
+        """The same density; where few votes lie in parts, on rows that were fetched, as they are needed often."""
+        if self.parts.whole or spacing(self._pairs, SAMPLE_PAIRS) > 1:
+            return self.whole
+        return self._on(self.parts.fetch_rows(self.b).patterns)
+
+    def _on(self, rows: Patterns) -> LogPosterior:
+        return LogPosterior(rows, self.whole.pseudo_k, self.whole.pseudo_akv)
 
     @property
     def n_votes(self) -> int:
         """Votes that a pass walks over: those of identical items once."""
-        return len(self.fit.patterns.code_v)
+        return self.whole.n_votes
 
-    def log_posteriors(self, draws: int, threads: int | None = None) -> Floats:
-        """Give the log posterior in log ratios at the first draws: `log_s`."""
-        return log_posteriors(ground_of(self.fit, threads).log_ratio, drawn_of(self.fit, draws))
+    def log_posteriors(self, draws: int) -> Floats:
+        """Compute the log posterior in log ratios at the first draws: `log_s`."""
+        return self._heights(draws, 1.0)
 
     def log_likelihoods(self, draws: int) -> Floats:
-        """Give the log likelihood of the votes at the first draws: `log_s`."""
-        fit = self.fit
-        n_labels, n_annotators = fit.ballot.n_labels, fit.ballot.n_annotators
-        likelihood = LogPosterior(fit.patterns, np.zeros(n_labels), np.zeros((n_annotators, n_labels, n_labels)))
-        drawn = zip(fit.prevalence_sk[:draws], fit.confusion_sakv[:draws], strict=True)
-        return np.array([likelihood.expect(Parameters(np.log(k), np.log(akv))).log_posterior for k, akv in drawn])
+        """Compute the log likelihood of the votes at the first draws: `log_s`."""
+        return self._heights(draws, 0.0)
+
+    def _heights(self, draws: int, prior: float) -> Floats:
+        """Compute the log likelihood and, if it counts, the log prior in log ratios."""
+        alpha_k, beta_akv = self.fit.alpha_k, self.fit.beta_akv[: len(self.shared[1].pseudo_akv)]
+        density = replace(self.shared[1], pseudo_k=prior * alpha_k, pseudo_akv=prior * beta_akv)
+        over_label0_s = self.fitted.total(over_label0_of_part, self.b, draws)
+        return log_heights(density, drawn_of(self.fit, draws), over_label0_s)
 
     def sample(self, most: int, seed: int) -> tuple[Patterns, Floats]:
-        """Give some rows drawn at random, or all if they are few, and how many items each stands for."""
-        patterns = self.fit.patterns
-        chosen_r = sampled_rows(patterns.n_rows, most, seed)
-        count_r: Floats = np.bincount(patterns.row_i, self.fit.ballot.count_i, patterns.n_rows).astype(np.float64)
-        return patterns.take(chosen_r), count_r[chosen_r]
+        """Draw some rows at random, or return all if they are few, and how many items each stands for."""
+        rows = self.parts.fetch_rows(self.b, sampled_rows(sum(self.parts.rows_by_part(self.b)), most, seed))
+        return rows.patterns, rows.count_r
 
     def heldout_exponent(self) -> Exponent:
         """Learn the exponent from the votes, each left out in turn."""
-        return heldout_exponent(ground_of(self.fit).simplex, mode_of(self.fit))
+        parts, density = self.shared
+        return learn_from_votes(parts, self.b, density, mode_of(self.fit))
 
-    def overruled(self, votes: Votes) -> Overruled:
+    def overruled(self) -> Overruled:
         """Count the items whose votes the consensus overrules."""
-        return overruled(votes, self.fit)
+        by_part: list[Overruled] = self.fitted.fetch_each(overruled_of_part, self.b)
+        first = next((one.first for one in by_part if one.first is not None), None)
+        n, n_voted, by_votes = (sum(getattr(one, name) for one in by_part) for name in ("n", "n_voted", "by_votes"))
+        return Overruled(n, n_voted, by_votes, first)
 
     def same_voters(self, other: Behind) -> bool:
-        """Whether the same people voted on the same items as behind another fit."""
-        return same_voters(other.fit.ballot, self.fit.ballot)
+        """Tell whether the same people voted on the same items as in another fit."""
+        return all(self.parts.fetch_each(same_voters_in_part, self.b, other.b))
 
     def groups(self) -> Groups:
         """Find the groups of annotators and items that no vote links."""
-        return find_groups(self.fit.patterns)
+        workers = self.parts.workers
+        link = workers.joined(one_link, self.parts.each(link_of_part, self.b))
+        found_a = join_links(self.fit.ballot.n_annotators, [link])
+        return by_size(found_a, *self.parts.total(sizes_in_part, self.b, workers.send(found_a)))
 
     def shared_items(self) -> csr_array:
-        """Count the items every two annotators share."""
-        return shared_items(self.fit.patterns)
+        """Count the items every two annotators share, of evenly spaced rows where they have very many votes."""
+        step = max(1, spacing(self._pairs, PAIRS_OF_VOTES))
+        before_p = np.cumsum([0, *self.parts.rows_by_part(self.b)[:-1]]).tolist()
+        asked = [
+            self.parts.workers.ask(shared_in_part, part, self.b, -before % step, step)
+            for part, before in zip(self.parts.handles, before_p, strict=True)
+        ]
+        return csr_array(self.parts.workers.joined(added, asked))
 
     def switchboard(self) -> Switchboard:
-        """Give the density for trying switches on."""
-        return switchboard(self.density)
+        """Return the densities on which label switches are tried."""
+        step = spacing(self._pairs, SAMPLE_PAIRS)
+        if step <= 1:
+            return Switchboard(self.density, self.density, self.parts, self.b)
+        some = np.arange(0, sum(self.parts.rows_by_part(self.b)), step)
+        return Switchboard(self.whole, self._on(self.parts.fetch_rows(self.b, some).patterns), self.parts, self.b)
+
+    @cached_property
+    def _pairs(self) -> float:
+        return float(self.parts.total(pairs_in_part, self.b))
 
 
-BehindFit = Callable[[QuestionFit], Behind]
-"""Gives the votes behind a fit."""
+BehindFit = Callable[[int], Behind]
+"""Returns the votes of the n-th fit."""
+
+
+def votes_behind(fitted: FittedParts) -> BehindFit:
+    """Return access to the votes of each fit, by its number."""
+    held = [Behind(fitted, b) for b in range(len(fitted.consensus.fits))]
+    return held.__getitem__
+
+
+def votes_of_fit(fit: QuestionFit) -> Behind:
+    """Return access to the votes of a fit on this machine."""
+    ballot = replace(fit.ballot, item_i=np.arange(fit.ballot.n_items), annotator_a=np.arange(fit.ballot.n_annotators))
+    items, annotators = pl.Series(fit.ballot.item_i), pl.Series(fit.ballot.annotator_a)
+    votes = Votes(items, annotators, (ballot,), (), np.full(ballot.n_items, -1, dtype=np.int32))
+    return Behind(local_fit(Consensus(votes, (fit,), Priors(), fit.options)), 0)
 
 
 def sampled_rows(n_rows: int, most: int, seed: int) -> Ints:
@@ -102,3 +191,58 @@ def sampled_rows(n_rows: int, most: int, seed: int) -> Ints:
     if n_rows <= most:
         return np.arange(n_rows)
     return np.sort(np.random.default_rng(seed).choice(n_rows, most, replace=False))
+
+
+def over_label0_of_part(one: PartFit, b: int, draws: int) -> Floats:
+    """Add up one part's log likelihoods at the first draws, relative to label 0."""
+    fit, rows = one.consensus.fits[b], one.part.rows(b)
+    return log_over_label0(pool_fully(rows) if fit.pooling == "full" else rows, drawn_of(fit, draws), one.part.threads)
+
+
+def overruled_of_part(one: PartFit, b: int) -> Overruled:
+    """Count one part's items whose votes the consensus overrules."""
+    return overruled(one.consensus.votes, one.consensus.fits[b])
+
+
+def same_voters_in_part(part: Part, b: int, other: int) -> bool:
+    """Tell whether the same people voted on one part's items in two ballots."""
+    return same_voters(part.ballot(other), part.ballot(b))
+
+
+def link_of_part(part: Part, b: int) -> Link:
+    """Link each annotator to one of the group they belong to within a part."""
+    return _to_first(join_links(part.rows(b).n_annotators, list(neighbours(part.rows(b)))))
+
+
+def one_link(*links: Link) -> Link:
+    """Link each annotator to one of the group that several links make together."""
+    return _to_first(join_links(len(links[0][0]), links))
+
+
+def _to_first(found_a: Ints) -> Link:
+    _, one_g = np.unique(found_a, return_index=True)
+    return np.arange(len(found_a)), one_g[found_a]
+
+
+def sizes_in_part(part: Part, b: int, found_a: Ints) -> tuple[Floats, Floats]:
+    """Count one part's items and votes by group."""
+    return sizes_of_groups(part.rows(b), found_a)
+
+
+def pairs_in_part(part: Part, b: int) -> float:
+    """Count one part's pairs of votes."""
+    return pairs_of_votes(part.rows(b))
+
+
+def shared_in_part(part: Part, b: int, first: int, step: int) -> csr_array:
+    """Count the items that annotators share in evenly spaced rows of one part."""
+    rows = part.rows(b)
+    return shared_in(rows.take(np.arange(first, rows.n_rows, step)) if step > 1 else rows)
+
+
+def added(*several: Any) -> Any:
+    """Add up sparse counts."""
+    total, *others = several
+    for other in others:
+        total = total + other
+    return total

@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from moral_entropy.consensus.densities import Densities
 from moral_entropy.consensus.draws import log_ratios
-from moral_entropy.consensus.ground import Ground
 from moral_entropy.consensus.model import LogPosterior, Parameters, over_blocks
-from moral_entropy.consensus.patterns import Patterns
-from moral_entropy.consensus.pooling import pool_fully
+from moral_entropy.consensus.patterns import Patterns, pool_fully
 from moral_entropy.consensus.result import QuestionFit
 from moral_entropy.validate import draw_kernels as kernels
 from moral_entropy.votes.table import Floats
@@ -18,7 +17,7 @@ from moral_entropy.votes.table import Floats
 BLOCK_ROWS = 2_048
 
 
-def ground_of(fit: QuestionFit, threads: int | None = None) -> Ground:
+def ground_of(fit: QuestionFit, threads: int | None = None) -> Densities:
     """Give the log posterior of a fit in both coordinates; with common rows, given those that were learnt.
 
     Examples
@@ -35,8 +34,8 @@ def ground_of(fit: QuestionFit, threads: int | None = None) -> Ground:
     chance = fit.options.better_than_chance
     log_ratio = LogPosterior(patterns, fit.alpha_k, np.ascontiguousarray(beta_akv), threads, better_than_chance=chance)
     if fit.common is not None:
-        return Ground(log_ratio, log_ratio)
-    return Ground(replace(log_ratio, pseudo_k=fit.alpha_k - 1.0, pseudo_akv=log_ratio.pseudo_akv - 1.0), log_ratio)
+        return Densities(log_ratio, log_ratio)
+    return Densities(replace(log_ratio, pseudo_k=fit.alpha_k - 1.0, pseudo_akv=log_ratio.pseudo_akv - 1.0), log_ratio)
 
 
 def mode_of(fit: QuestionFit) -> Parameters:
@@ -55,12 +54,6 @@ def drawn_of(fit: QuestionFit, draws: int) -> Parameters:
     """Give the first draws of a fit, one matrix where it was fitted for all."""
     confusion_sakv = fit.confusion_sakv[:draws, :1] if fit.pooling == "full" else fit.confusion_sakv[:draws]
     return Parameters(np.log(fit.prevalence_sk[:draws]), np.log(confusion_sakv))
-
-
-def log_posteriors(log_posterior: LogPosterior, drawn: Parameters) -> Floats:
-    """Give the log posterior at many draws, in one pass over the votes: `log_s`."""
-    over_label0_s = log_over_label0(log_posterior.patterns, drawn, log_posterior.threads)
-    return log_heights(log_posterior, drawn, over_label0_s)
 
 
 def log_over_label0(patterns: Patterns, drawn: Parameters, threads: int | None = None) -> Floats:

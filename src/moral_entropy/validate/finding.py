@@ -11,7 +11,7 @@ from typing import Literal
 
 import polars as pl
 
-from moral_entropy.runs.tables import VALIDATION
+from moral_entropy.schemas import VALIDATION
 
 Level = Literal["info", "good", "doubt", "bad"]
 

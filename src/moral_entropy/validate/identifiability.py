@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from moral_entropy.audit.intervals import central_interval
+from moral_entropy.consensus.fitted import local_fit
 from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.modes import CLOSE
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.consensus.warn import NOTICEABLE
 from moral_entropy.consensus.youden import SURE, below_chance, surely_below_chance, youden
 from moral_entropy.progress import Advance, ignore
-from moral_entropy.validate.behind import Behind, BehindFit
+from moral_entropy.validate.behind import Behind, BehindFit, votes_behind
 from moral_entropy.validate.finding import Finding, Level
 from moral_entropy.validate.links import Groups
 from moral_entropy.validate.overruled import Overruled
@@ -44,7 +45,7 @@ NAMED = 20
 
 
 def examine_identifiability(
-    consensus: Consensus, *, seed: int = 0, behind: BehindFit = Behind, advance: Advance = ignore
+    consensus: Consensus, *, seed: int = 0, behind: BehindFit | None = None, advance: Advance = ignore
 ) -> list[Finding]:
     """Say what the votes cannot tell.
 
@@ -70,9 +71,10 @@ def examine_identifiability(
     False
     """
     found: list[Finding] = []
+    behind = behind or votes_behind(local_fit(consensus))
     before: tuple[Behind, Groups, list[Team]] | None = None
-    for n, fit in enumerate(consensus.fits):
-        votes = behind(fit)
+    for n in range(len(consensus.fits)):
+        votes = behind(n)
         if before is None or not votes.same_voters(before[0]):
             groups = votes.groups()
             before = votes, groups, candidate_teams(votes.shared_items(), groups)
@@ -88,7 +90,7 @@ def _examine(consensus: Consensus, behind: Behind, groups: Groups, teams: Sequen
     log_posterior = behind.density
     at = Parameters(np.log(fit.prevalence_k), np.log(fit.confusion_akv))
     yield from _below_chance(consensus, fit)
-    yield from _unanimous_against(fit, behind.overruled(consensus.votes))
+    yield from _unanimous_against(fit, behind.overruled())
     yield from _groups(consensus, fit, groups)
     expected = log_posterior.expect(at)
     # One matrix for all leaves no team that could switch; a fit at the bound of chance is no mode to compare with.

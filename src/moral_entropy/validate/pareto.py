@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
+from moral_entropy.consensus.fitted import local_fit
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.errors import FitError
 from moral_entropy.progress import Advance, ignore
-from moral_entropy.validate.behind import Behind, BehindFit
+from moral_entropy.validate.behind import Behind, BehindFit, votes_behind, votes_of_fit
 from moral_entropy.validate.density import ground_of
 from moral_entropy.validate.finding import Finding, Level
 from moral_entropy.validate.words import finding_of
@@ -71,9 +72,7 @@ class Reweighted:
         return np.asarray(np.tensordot(np.exp(self.log_weight_s), value_s, axes=1))
 
 
-def reweight(
-    fit: QuestionFit, draws: int = DRAWS, threads: int | None = None, *, behind: Behind | None = None
-) -> Reweighted:
+def reweight(fit: QuestionFit, draws: int = DRAWS, *, behind: Behind | None = None) -> Reweighted:
     """Hold the first draws of a fit against the posterior density.
 
     Parameters
@@ -82,15 +81,13 @@ def reweight(
         A fit whose draws are those of a Gaussian: `log_density_s` is there.
     draws
         Look at no more than these.
-    threads
-        At most this many threads.
     behind
         The votes, where they are not at hand.
     """
     if fit.log_density_s is None:
         msg = f"{fit.ballot.name}: the draws are not those of a Gaussian alone, so they have no importance ratios."
         raise FitError(msg)
-    log_density_s = (behind or Behind(fit)).log_posteriors(draws, threads)
+    log_density_s = (behind or votes_of_fit(fit)).log_posteriors(draws)
     return smooth(log_density_s - fit.log_density_s[:draws])
 
 
@@ -152,7 +149,12 @@ def _quantile(share_t: Floats, k: float, scale: float) -> Floats:
 
 
 def examine_pareto(
-    consensus: Consensus, *, seed: int = 0, draws: int = DRAWS, behind: BehindFit = Behind, advance: Advance = ignore
+    consensus: Consensus,
+    *,
+    seed: int = 0,
+    draws: int = DRAWS,
+    behind: BehindFit | None = None,
+    advance: Advance = ignore,
 ) -> list[Finding]:
     """Hold every fit's Laplace draws against its posterior.
 
@@ -177,9 +179,9 @@ def examine_pareto(
     >>> [finding.level for finding in examine_pareto(fit(votes))]
     ['good']
     """
-    findings = []
-    for n, fit in enumerate(consensus.fits):
-        findings.append(_examine(behind(fit), draws))
+    findings, behind = [], behind or votes_behind(local_fit(consensus))
+    for n in range(len(consensus.fits)):
+        findings.append(_examine(behind(n), draws))
         advance((n + 1) / len(consensus.fits))
     return findings
 

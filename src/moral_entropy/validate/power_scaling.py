@@ -19,9 +19,10 @@ from scipy.sparse import csr_array
 from scipy.special import entr, expit, logit, softmax
 
 from moral_entropy.consensus.draws import log_ratios
+from moral_entropy.consensus.fitted import local_fit
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.progress import Advance, ignore
-from moral_entropy.validate.behind import Behind, BehindFit
+from moral_entropy.validate.behind import Behind, BehindFit, votes_behind, votes_of_fit
 from moral_entropy.validate.finding import Finding, Level
 from moral_entropy.validate.words import finding_of
 from moral_entropy.votes.table import UNKNOWN, Floats
@@ -87,7 +88,7 @@ def examine_power_scaling(
     *,
     seed: int = 0,
     likelihood_draws: int = LIKELIHOOD_DRAWS,
-    behind: BehindFit = Behind,
+    behind: BehindFit | None = None,
     advance: Advance = ignore,
 ) -> list[Finding]:
     """Say of every question how far its answer leans on the prior; "doubt" where it is the prior's.
@@ -114,9 +115,10 @@ def examine_power_scaling(
     ['good']
     """
     findings: list[Finding] = []
+    behind = behind or votes_behind(local_fit(consensus))
     for n, fit in enumerate(consensus.fits):
         if fit.n_draws:
-            scaling = scale_powers(fit, likelihood_draws=likelihood_draws, seed=seed, behind=behind(fit))
+            scaling = scale_powers(fit, likelihood_draws=likelihood_draws, seed=seed, behind=behind(n))
             findings += _findings(fit, scaling)
         advance((n + 1) / len(consensus.fits))
     return findings
@@ -139,7 +141,7 @@ def scale_powers(
     behind
         The votes, where they are not at hand.
     """
-    behind = behind or Behind(fit)
+    behind = behind or votes_of_fit(fit)
     figures = _figures(behind, seed)
     log_prior_s, share_k = _prior_density(fit)
     log_likelihood_s = behind.log_likelihoods(likelihood_draws)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
+from moral_entropy.consensus.fitted import FittedParts
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import MissingExtraError, UsageError
 from moral_entropy.progress import Advance, ignore
-from moral_entropy.validate.behind import Behind, BehindFit
+from moral_entropy.validate.behind import votes_behind
 from moral_entropy.validate.finding import Finding
 
 SIDES: dict[str, tuple[str, ...]] = {
@@ -89,24 +90,20 @@ def examine(
     return findings
 
 
-def examine_cheaply(
-    consensus: Consensus, *, seed: int = 0, behind: BehindFit = Behind, advance: Advance = ignore
-) -> list[Finding]:
+def examine_cheaply(fitted: FittedParts, *, seed: int = 0, advance: Advance = ignore) -> list[Finding]:
     """Examine from the sides that cost next to nothing: what every audit does.
 
     Parameters
     ----------
-    consensus
-        The fits.
+    fitted
+        The votes and their fits.
     seed
         Of whatever is random.
-    behind
-        Gives the votes behind a fit, where they are not at hand.
     advance
         Told the share done.
     """
     findings: list[Finding] = []
     for n, side in enumerate(CHEAP):
-        findings += examine(consensus, side, seed=seed, behind=behind)
+        findings += examine(fitted.consensus, side, seed=seed, behind=votes_behind(fitted))
         advance((n + 1) / len(CHEAP))
     return findings

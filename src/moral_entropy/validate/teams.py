@@ -21,9 +21,10 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from moral_entropy.consensus.climb import climb
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import CLOSE, LEVEL
+from moral_entropy.consensus.parts import Part, Parts
 from moral_entropy.ties import highest, tie_key
-from moral_entropy.validate.links import Groups, evenly
-from moral_entropy.votes.table import Floats
+from moral_entropy.validate.links import Groups
+from moral_entropy.votes.table import Ints
 
 SPLITS = 6
 """Weakest links that are cut, one after the other, to find teams."""
@@ -101,25 +102,23 @@ class Switchboard:
         The log posterior of the fit.
     small
         The same of some evenly spaced rows, if there are many: enough to tell what is out of the question.
+    parts, b
+        The votes, and which ballot.
     """
 
     whole: LogPosterior
     small: LogPosterior
+    parts: Parts
+    b: int
 
     def changed_items(self, one: Parameters, other: Parameters) -> float:
         """Count the items whose likeliest label differs between two sets of parameters."""
-        return changed_items(self.whole, one, other)
+        send = self.parts.workers.send
+        return float(self.parts.total(changed_items, self.b, send(one), send(other)))
 
     def items_of(self, at: Parameters, pair: tuple[int, int]) -> float:
         """Count the items whose likeliest label is one of two."""
-        return items_of(self.whole, at, pair)
-
-
-def switchboard(log_posterior: LogPosterior) -> Switchboard:
-    """Try switches on votes at hand."""
-    some = evenly(log_posterior.patterns, SAMPLE_PAIRS)
-    small = LogPosterior(some, log_posterior.pseudo_k, log_posterior.pseudo_akv, log_posterior.threads)
-    return Switchboard(log_posterior, small)
+        return float(self.parts.total(items_of, self.b, self.parts.workers.send(at), pair))
 
 
 def cheapest_switches(board: Switchboard, at: Parameters, teams: Sequence[Team]) -> list[Switch]:
@@ -246,10 +245,10 @@ def _try(board: Switchboard, at: Parameters, team_a: Team, pair: tuple[int, int]
     return Switch(team_a, pair, cost, prior, changed) if changed > 0 else None
 
 
-def items_of(log_posterior: LogPosterior, at: Parameters, pair: tuple[int, int]) -> float:
-    """Count the items whose likeliest label is one of two."""
-    label_r = highest(log_posterior.posterior_rk(at))
-    return float(log_posterior.patterns.weight_r[np.isin(label_r, pair)].sum())
+def items_of(part: Part, b: int, at: Parameters, pair: tuple[int, int]) -> float:
+    """Count one part's items whose likeliest label is one of two."""
+    label_r = highest(part.likelihoods[b].posterior_rk(at))
+    return float(part.rows(b).weight_r[np.isin(label_r, pair)].sum())
 
 
 def _log_prior(log_posterior: LogPosterior, at: Parameters) -> float:
@@ -297,8 +296,8 @@ def _hopeless(top: float, heights: list[float]) -> bool:
     return top - heights[-1] - 2.0 * last * shrink / (1.0 - shrink) > DEAR
 
 
-def changed_items(log_posterior: LogPosterior, one: Parameters, other: Parameters) -> float:
-    """Count the items whose likeliest label differs between two sets of parameters."""
-    label_r = highest(log_posterior.posterior_rk(one))
-    weight_r: Floats = log_posterior.patterns.weight_r
-    return float(weight_r[label_r != highest(log_posterior.posterior_rk(other))].sum())
+def changed_items(part: Part, b: int, one: Parameters, other: Parameters) -> float:
+    """Count one part's items whose likeliest label differs between two sets of parameters."""
+    label_r: Ints = highest(part.likelihoods[b].posterior_rk(one))
+    other_r: Ints = highest(part.likelihoods[b].posterior_rk(other))
+    return float(part.rows(b).weight_r[label_r != other_r].sum())

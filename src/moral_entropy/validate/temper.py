@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from moral_entropy.consensus.fitted import local_fit
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.consensus.temper import Exponent
 from moral_entropy.progress import Advance, ignore
-from moral_entropy.validate.behind import Behind, BehindFit
+from moral_entropy.validate.behind import Behind, BehindFit, votes_behind, votes_of_fit
 from moral_entropy.validate.finding import Finding, Level
 from moral_entropy.validate.words import finding_of
 
 
 def examine_temper(
-    consensus: Consensus, *, seed: int = 0, behind: BehindFit = Behind, advance: Advance = ignore
+    consensus: Consensus, *, seed: int = 0, behind: BehindFit | None = None, advance: Advance = ignore
 ) -> list[Finding]:
     """Learn the exponent of every fit from its own votes.
 
@@ -31,9 +32,9 @@ def examine_temper(
     advance
         Told the share done.
     """
-    findings = []
+    findings, behind = [], behind or votes_behind(local_fit(consensus))
     for n, fit in enumerate(consensus.fits):
-        findings.append(_finding(fit, exponent_of(fit, behind(fit))))
+        findings.append(_finding(fit, exponent_of(fit, behind(n))))
         advance((n + 1) / len(consensus.fits))
     return findings
 
@@ -42,7 +43,7 @@ def exponent_of(fit: QuestionFit, behind: Behind | None = None) -> Exponent:
     """Learn the exponent from the votes of one fit."""
     if fit.exponent.n and fit.exponent.value != 1.0:
         return fit.exponent
-    return (behind or Behind(fit)).heldout_exponent()
+    return (behind or votes_of_fit(fit)).heldout_exponent()
 
 
 def _finding(fit: QuestionFit, exponent: Exponent) -> Finding:

@@ -352,3 +352,13 @@ class Votes:
                 name = NO_DOMAIN if part == UNKNOWN else names[part]
                 ballots.append(ballot.take(np.flatnonzero(part_of == part), part=name))
         return replace(self, ballots=tuple(ballots))
+
+    def split_by(self, column: str) -> Votes:
+        """Cut every ballot in parts that are fitted on their own, one for every value of a column that was kept."""
+        import polars as pl
+
+        values = self.extra[column].cast(pl.String)
+        names = tuple(values.drop_nulls().unique().sort().to_list())
+        code_of = {name: code for code, name in enumerate(names)}
+        part_i = values.replace_strict(code_of, default=UNKNOWN, return_dtype=pl.Int32).to_numpy()
+        return self.split(np.asarray(part_i), names)

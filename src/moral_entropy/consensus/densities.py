@@ -1,4 +1,4 @@
-"""Ground: the densities a mode was found in, and what the draws around it need of them."""
+"""Densities: the log posterior in which a mode was found, in both coordinates, and what draws around it need."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moral_entropy.votes.table import Floats
 
 
 @dataclass(frozen=True, eq=False)
-class Ground:
+class Densities:
     """The log posterior of one ballot, in both coordinates.
 
     Parameters

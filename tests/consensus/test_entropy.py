@@ -4,8 +4,10 @@ import numpy as np
 from numpy.testing import assert_allclose
 from support import random_rows, votes_of
 
+from moral_entropy.consensus.entropy import decompose_entropy
 from moral_entropy.consensus.fit import fit
-from moral_entropy.entropy.parts import decompose_entropy, entropy_by_domain
+from moral_entropy.consensus.fitted import local_fit
+from moral_entropy.runs.item_tables import entropy_frame, entropy_sums
 
 
 def test_draws_that_agree_leave_no_epistemic_part():
@@ -24,7 +26,8 @@ def test_means_by_domain_equal_loops_and_weigh_counted_items():
     object.__setattr__(votes, "domain_i", domain_i)
     consensus = fit(votes, draws=50)
     parts = decompose_entropy(consensus)
-    rows = {row.domain: row for row in entropy_by_domain(consensus, parts)}
+    frame = entropy_frame(consensus, local_fit(consensus).total(entropy_sums))
+    rows = {row["domain"]: row for row in frame.iter_rows(named=True)}
     assert set(rows) == {"(all)", "a", "b"}
     for name, code in (("a", 0), ("b", 1)):
         total = weight = 0.0
@@ -32,9 +35,9 @@ def test_means_by_domain_equal_loops_and_weigh_counted_items():
             if domain_i[i] == code:
                 total += count_i[i] * parts.epistemic_i[i]
                 weight += count_i[i]
-        assert_allclose(rows[name].epistemic, total / weight)
-        assert rows[name].n_items == weight
-    assert_allclose(rows["(all)"].total, (count_i * parts.total_i).sum() / count_i.sum())
+        assert_allclose(rows[name]["epistemic"], total / weight)
+        assert rows[name]["n_items"] == weight
+    assert_allclose(rows["(all)"]["total"], (count_i * parts.total_i).sum() / count_i.sum())
 
 
 def test_without_draws_only_the_total_is_known():

@@ -1,8 +1,8 @@
-"""Specimens: real rows that between them show every value there is, so that each part is read as the whole would be.
+"""Parts are read alike: every part is read together with rows that show all values there are.
 
-Labels, annotators, questions and domains are what the reader finds in a table. A part alone may lack some; with the
-specimens of the whole beneath its rows, under items of their own that are taken out again, it lacks none. Items never
-leave their part.
+Which labels, annotators, questions and domains there are, one part alone cannot tell. So rows that show every
+combination of values (the vocabulary) are gathered from all slices, read beneath the rows of every part, and taken out
+again.
 """
 
 from __future__ import annotations
@@ -11,22 +11,19 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from moral_entropy.cluster.crew import Crew
 from moral_entropy.cluster.files import Table
-from moral_entropy.cluster.parts import Part, make_part, share_of
-from moral_entropy.pipeline.audit import split_by
+from moral_entropy.cluster.parts import some_items
+from moral_entropy.consensus.parts import Part, make_part
 from moral_entropy.votes.options import Options
 from moral_entropy.votes.read import read_source
 from moral_entropy.votes.source import from_polars
 from moral_entropy.votes.table import Ballot, Ints, Reading, Votes
-
-if TYPE_CHECKING:
-    from distributed import Future
+from moral_entropy.workers import FAN_IN, Workers
 
 LAST = "\U0010ffff"
 """Sorts after every id of text."""
@@ -45,7 +42,7 @@ class Reader:
     item, text
         Columns of the items, and of their texts if there are any.
     kinds
-        Sets of columns; every combination of their values that occurs must be among the specimens.
+        Sets of columns; every combination of their values that occurs must be in the vocabulary.
     options
         How to read, as on one machine.
     fit_by
@@ -62,7 +59,7 @@ class Reader:
     def read(self, frame: pl.DataFrame) -> Votes:
         """Read rows as votes, cut into parts that are fitted on their own if asked for."""
         votes = read_source(from_polars(frame, self.name), self.options)
-        return votes if self.fit_by is None else split_by(votes, self.fit_by)
+        return votes if self.fit_by is None else votes.split_by(self.fit_by)
 
 
 def reader_for(table: Table, options: Options, fit_by: str | None) -> Reader:
@@ -81,7 +78,7 @@ def reader_for(table: Table, options: Options, fit_by: str | None) -> Reader:
     return Reader(table.name, table.item, None if text == table.item else text, named, options, fit_by)
 
 
-def find_specimens(frame: pl.DataFrame, reader: Reader) -> pl.DataFrame:
+def find_vocabulary(frame: pl.DataFrame, reader: Reader) -> pl.DataFrame:
     """Keep rows that show every combination of values; of their items only whether they have one, and no texts."""
     bare = frame.drop(reader.text, strict=False) if reader.text else frame
     if bare.schema[reader.item] != pl.Boolean:
@@ -91,43 +88,44 @@ def find_specimens(frame: pl.DataFrame, reader: Reader) -> pl.DataFrame:
     return pl.concat(shown).unique(maintain_order=True)
 
 
-def join_specimens(reader: Reader, *several: pl.DataFrame) -> pl.DataFrame:
-    """Put the specimens of several parts together, each kind once."""
-    return find_specimens(pl.concat(several, how="vertical_relaxed"), reader)
+def join_vocabularies(reader: Reader, *several: pl.DataFrame) -> pl.DataFrame:
+    """Put the vocabularies of several parts together, each combination once."""
+    return find_vocabulary(pl.concat(several, how="vertical_relaxed"), reader)
 
 
-def gather_specimens(crew: Crew, rows: Sequence[Future[Any]], reader: Reader) -> pl.DataFrame:
-    """Find the specimens of all rows."""
-    level = crew.each(find_specimens, rows, reader)
+def gather_vocabulary(workers: Workers, rows: Sequence[Any], reader: Reader) -> pl.DataFrame:
+    """Find the vocabulary of all rows."""
+    level = workers.each(find_vocabulary, rows, reader)
     while len(level) > 1:
-        level = [crew.ask(join_specimens, reader, *level[at : at + 8]) for at in range(0, len(level), 8)]
-    specimens: pl.DataFrame = crew.fetch(level[0])
-    return specimens
+        some = [level[at : at + FAN_IN] for at in range(0, len(level), FAN_IN)]
+        level = [workers.ask(join_vocabularies, reader, *several) for several in some]
+    vocabulary: pl.DataFrame = workers.fetch(level[0])
+    return vocabulary
 
 
-def read_template(specimens: pl.DataFrame, reader: Reader) -> Votes:
-    """Read the specimens alone: questions, labels, annotators and domains of the whole, on items that are none."""
-    return reader.read(_under(specimens, reader, pl.Series(range(_n_items(specimens, reader)), dtype=pl.Int64)))
+def read_template(vocabulary: pl.DataFrame, reader: Reader) -> Votes:
+    """Read the vocabulary alone: questions, labels, annotators and domains of the whole, on items that are none."""
+    return reader.read(_under(vocabulary, reader, pl.Series(range(_n_items(vocabulary, reader)), dtype=pl.Int64)))
 
 
-def _n_items(specimens: pl.DataFrame, reader: Reader) -> int:
-    return int(specimens[reader.item].sum())
+def _n_items(vocabulary: pl.DataFrame, reader: Reader) -> int:
+    return int(vocabulary[reader.item].sum())
 
 
-def _under(specimens: pl.DataFrame, reader: Reader, items: pl.Series) -> pl.DataFrame:
-    """Give specimens items of their own, one each where they had one, and no text."""
-    has_r = specimens[reader.item]
+def _under(vocabulary: pl.DataFrame, reader: Reader, items: pl.Series) -> pl.DataFrame:
+    """Give vocabulary items of their own, one each where they had one, and no text."""
+    has_r = vocabulary[reader.item]
     place = pl.Series(np.cumsum(has_r.to_numpy()) - 1, dtype=pl.Int64).set(~has_r, None)
     columns = [items.gather(place).alias(reader.item)]
     if reader.text:
         columns.append(pl.repeat(None, len(has_r), dtype=pl.String, eager=True).alias(reader.text))
-    return specimens.with_columns(columns)
+    return vocabulary.with_columns(columns)
 
 
-def read_part(frame: pl.DataFrame, specimens: pl.DataFrame, reader: Reader) -> Votes:
-    """Read the rows of one part, with the specimens beneath them and taken out again."""
-    n_added = _n_items(specimens, reader)
-    beneath = _under(specimens, reader, _items_after(frame.get_column(reader.item), n_added))
+def read_part(frame: pl.DataFrame, vocabulary: pl.DataFrame, reader: Reader) -> Votes:
+    """Read the rows of one part, with the vocabulary beneath them and taken out again."""
+    n_added = _n_items(vocabulary, reader)
+    beneath = _under(vocabulary, reader, _items_after(frame.get_column(reader.item), n_added))
     votes = reader.read(pl.concat([frame, beneath.select(frame.columns)], how="vertical_relaxed"))
     n_items = votes.n_items - n_added
     return replace(
@@ -149,79 +147,29 @@ def _items_after(items: pl.Series, n: int) -> pl.Series:
 
 def _without_last(ballot: Ballot, n_items: int) -> Ballot:
     rows = slice(0, int(np.searchsorted(ballot.item_i, n_items)))
-    share = share_of(ballot, rows, np.zeros(0, dtype=np.int64))
+    share = some_items(ballot, rows, np.zeros(0, dtype=np.int64))
     weight_v = np.repeat(share.count_i, share.votes_i)
     own_a = np.bincount(share.code_v // share.n_labels, weights=weight_v, minlength=share.n_annotators)
     return replace(share, votes_a=own_a.astype(np.int64))
 
 
-@dataclass(frozen=True, eq=False)
-class Tallied:
-    """What was read of one part, or of all of them.
-
-    Parameters
-    ----------
-    n_items, n_voiceless
-        Items, and how many of them have no vote on any question.
-    reading
-        Rows, what was left out of them, and remarks.
-    items_b, voiceless_b, votes_b
-        By ballot: items, items without votes, votes.
-    votes_ba
-        By ballot, the votes of each annotator.
-    """
-
-    n_items: int
-    n_voiceless: int
-    reading: Reading
-    items_b: tuple[int, ...]
-    voiceless_b: tuple[int, ...]
-    votes_b: tuple[int, ...]
-    votes_ba: tuple[Ints, ...]
+def tally_part(votes: Votes) -> tuple[Reading, tuple[Ints, ...]]:
+    """Say how one part was read; count, by ballot, the votes of each annotator."""
+    return votes.reading, tuple(ballot.votes_a for ballot in votes.ballots)
 
 
-def tally_part(votes: Votes) -> Tallied:
-    """Count what was read of one part."""
-    from moral_entropy.pipeline.facts import votes_per_item
-
-    return Tallied(
-        n_items=votes.n_items,
-        n_voiceless=int((votes_per_item(votes) == 0).sum()),
-        reading=votes.reading,
-        items_b=tuple(ballot.n_items for ballot in votes.ballots),
-        voiceless_b=tuple(int((ballot.votes_i == 0).sum()) for ballot in votes.ballots),
-        votes_b=tuple(ballot.n_votes for ballot in votes.ballots),
-        votes_ba=tuple(ballot.votes_a for ballot in votes.ballots),
-    )
-
-
-def add_tallies(tallies: Sequence[Tallied], template: Reading, sha256: str) -> Tallied:
-    """Add up what was read; what the specimens added to each part is taken off."""
+def add_readings(readings: Sequence[Reading], template: Reading, sha256: str) -> Reading:
+    """Add up how parts were read; what the vocabulary added to each part is taken off."""
     dropped: Counter[str] = Counter()
-    for tally in tallies:
-        dropped.update(tally.reading.dropped)
+    for reading in readings:
+        dropped.update(reading.dropped)
         dropped.subtract(template.dropped)
-    rows = sum(tally.reading.rows - template.rows for tally in tallies)
-    reading = replace(
+    return replace(
         template,
         sha256=sha256,
-        rows=rows,
+        rows=sum(reading.rows - template.rows for reading in readings),
         dropped={reason: n for reason, n in sorted(dropped.items()) if n},
-        notes=add_notes([tally.reading.notes for tally in tallies], template.notes),
-    )
-
-    def sums(name: str) -> tuple[int, ...]:
-        return tuple(map(sum, zip(*(getattr(tally, name) for tally in tallies), strict=True)))
-
-    votes_ba = tuple(np.sum(several, axis=0) for several in zip(*(tally.votes_ba for tally in tallies), strict=True))
-    return Tallied(
-        n_items=sum(tally.n_items for tally in tallies),
-        n_voiceless=sum(tally.n_voiceless for tally in tallies),
-        reading=reading,
-        items_b=sums("items_b"),
-        voiceless_b=sums("voiceless_b"),
-        votes_b=sums("votes_b"),
-        votes_ba=votes_ba,
+        notes=add_notes([reading.notes for reading in readings], template.notes),
     )
 
 
@@ -244,17 +192,17 @@ def add_notes(several: Sequence[Sequence[str]], template: Sequence[str]) -> tupl
     return (*template, *(f"{n:,}{text}" if n else text for text, n in counts.items()))
 
 
-def finish_part(votes: Votes, votes_ba: Sequence[Ints], use_gold: bool) -> Part:
+def finish_part(votes: Votes, votes_ba: Sequence[Ints], use_gold: bool, threads: int | None) -> Part:
     """Tell a part how many votes each annotator gave in all, and collapse its identical items."""
     ballots = tuple(_known_to(ballot, votes_a) for ballot, votes_a in zip(votes.ballots, votes_ba, strict=True))
-    return make_part(replace(votes, ballots=ballots), use_gold)
+    return make_part(replace(votes, ballots=ballots), use_gold, threads)
 
 
 def _known_to(ballot: Ballot, votes_a: Ints) -> Ballot:
-    share = share_of(ballot, slice(0, ballot.n_items), votes_a)
+    share = some_items(ballot, slice(0, ballot.n_items), votes_a)
     if votes_a.all():
         return share
-    # An annotator may be known to the specimens alone: the item of the vote belongs to another part of the question.
+    # An annotator may be known to the vocabulary alone: the item of the vote belongs to another part of the question.
     kept_a = np.flatnonzero(votes_a)
     place_a = np.cumsum(votes_a > 0) - 1
     code_v = place_a[share.code_v // share.n_labels] * share.n_labels + share.code_v % share.n_labels

@@ -1,7 +1,6 @@
-"""Crew: the workers of a Dask cluster, what they are asked, and what happens when they are gone.
+"""Workers of a Dask cluster: how they are reached, what they are asked, and what happens when they are gone.
 
-Work is plain functions of a part; results are kept where they are made, added up in a fixed order, or fetched. Every
-task can be done again from what it was given, so that the loss of a worker changes no digit.
+Every task can be done again from what it was given, so that the loss of a worker changes no digit.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -18,15 +17,13 @@ import numpy as np
 
 from moral_entropy import __version__
 from moral_entropy.errors import ClusterError, MissingExtraError, MoralEntropyError
+from moral_entropy.workers import Workers, same_value
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
 LOCAL = "local"
 """The address that stands for a cluster on this machine."""
-
-FAN_IN = 8
-"""Sums added up in one task."""
 
 BYTES_AT_ONCE = 4_000_000
 """Bytes that travel in one task at most; Dask warns of more than 10 million."""
@@ -41,7 +38,7 @@ POLL = 2.0
 
 
 @contextmanager
-def connected(address: str) -> Iterator[Crew]:
+def connected(address: str) -> Iterator[DaskWorkers]:
     """Connect to a scheduler, or start workers on this machine; let go of them at the end.
 
     Parameters
@@ -52,9 +49,9 @@ def connected(address: str) -> Iterator[Crew]:
     _need_dask()
     _hush()
     with _local_scheduler() if address == LOCAL else _same(address) as where, _client(where) as client:
-        crew = Crew(client)
-        crew.greet()
-        yield crew
+        workers = DaskWorkers(client)
+        workers.greet()
+        yield workers
 
 
 def _need_dask() -> None:
@@ -114,8 +111,8 @@ def worker_version() -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Crew:
-    """The workers, by way of a client.
+class DaskWorkers(Workers):
+    """Do work with the workers of a Dask cluster, by way of a client.
 
     Parameters
     ----------
@@ -139,6 +136,11 @@ class Crew:
             object.__setattr__(self, "address", str(scheduler.address))
 
     @property
+    def threads_per_task(self) -> int:
+        """One: Dask runs several tasks side by side."""
+        return 1
+
+    @property
     def n_threads(self) -> int:
         """Tasks the workers can do at once."""
         return max(1, int(sum(self.client.nthreads().values())))
@@ -154,28 +156,17 @@ class Crew:
         """Have one thing done, some time, somewhere; what is given may be the result of another task."""
         return self.client.submit(work, *given, key=f"{work.__name__}-{uuid4().hex}", pure=False)
 
-    def each(self, work: Callable[..., Any], parts: Sequence[Future[Any]], *given: Any) -> list[Future[Any]]:
-        """Have the same done with every part."""
-        return [self.ask(work, part, *given) for part in parts]
-
-    def send(self, value: Any) -> Any:
-        """Make something large known to all workers: sent once, kept until it is let go, and never lost."""
+    def send(self, value: Any) -> Future[Any]:
+        """Make something large known to all workers: sent once, its large arrays in pieces, and never lost."""
         if isinstance(value, np.ndarray) and value.nbytes > BYTES_AT_ONCE:
             rows = max(1, int(len(value) * BYTES_AT_ONCE / value.nbytes))
-            blocks = [self.ask(_same_value, value[at : at + rows]) for at in range(0, len(value), rows)]
-            return self.ask(_joined, *blocks)
-        return self.ask(_same_value, value)
-
-    def total(self, addends: Sequence[Future[Any]]) -> Any:
-        """Add up results, which may be arrays or tuples of them, on the workers and in a fixed order."""
-        return self.joined(_added, addends)
-
-    def joined(self, join: Callable[..., Any], results: Sequence[Future[Any]]) -> Any:
-        """Put results together, a few at a time, on the workers and in a fixed order; a single one is left as it is."""
-        level = list(results)
-        while len(level) > 1:
-            level = [self.ask(join, *level[at : at + FAN_IN]) for at in range(0, len(level), FAN_IN)]
-        return self.fetch(level[0])
+            pieces = [self.ask(same_value, value[at : at + rows]) for at in range(0, len(value), rows)]
+            return self.ask(_joined, *pieces)
+        large = _large_fields(value)
+        if large:
+            without = replace(value, **{name: array[:0] for name, array in large.items()})
+            return self.ask(_with_fields, without, list(large), *map(self.send, large.values()))
+        return self.ask(same_value, value)
 
     def fetch(self, future: Future[Any]) -> Any:
         """Wait for a result, for as long as there is anybody who could give it."""
@@ -191,18 +182,6 @@ class Crew:
                 raise
             except Exception as error:
                 raise self._explained(error) from error
-
-    def fetch_all(self, futures: Sequence[Future[Any]]) -> list[Any]:
-        """Wait for several results."""
-        return [self.fetch(future) for future in futures]
-
-    def in_order(self, work: Callable[..., Any], parts: Sequence[Future[Any]], *given: Any) -> Iterator[Any]:
-        """Give the results part by part, a few being made ahead: never are all of them held here."""
-        ahead = 2 * self.n_threads
-        asked = self.each(work, parts[:ahead], *given)
-        for at in range(len(parts)):
-            yield self.fetch(asked.pop(0))
-            asked += self.each(work, parts[at + ahead : at + ahead + 1], *given)
 
     def _deserted(self) -> bool:
         if self.client.status != "running":
@@ -242,18 +221,15 @@ class Crew:
         return error
 
 
-def _same_value(value: Any) -> Any:
-    return value
+def _joined(*pieces: Any) -> Any:
+    return np.concatenate(pieces)
 
 
-def _joined(*blocks: Any) -> Any:
-    return np.concatenate(blocks)
+def _large_fields(value: Any) -> dict[str, Any]:
+    """Name the fields of a dataclass that hold large arrays."""
+    held = {one.name: getattr(value, one.name) for one in fields(value)} if is_dataclass(value) else {}
+    return {name: one for name, one in held.items() if isinstance(one, np.ndarray) and one.nbytes > BYTES_AT_ONCE}
 
 
-def _added(first: Any, *others: Any) -> Any:
-    if isinstance(first, tuple):
-        return tuple(_added(*members) for members in zip(first, *others, strict=True))
-    total = np.array(first)
-    for other in others:
-        total += other
-    return total
+def _with_fields(value: Any, names: Sequence[str], *arrays: Any) -> Any:
+    return replace(value, **dict(zip(names, arrays, strict=True)))

@@ -11,11 +11,11 @@ from numpy.testing import assert_array_equal
 
 from moral_entropy.cluster.exchange import exchange
 from moral_entropy.cluster.files import Table
-from moral_entropy.cluster.specimens import (
+from moral_entropy.cluster.vocabulary import (
     add_notes,
-    add_tallies,
+    add_readings,
     finish_part,
-    gather_specimens,
+    gather_vocabulary,
     read_part,
     read_template,
     reader_for,
@@ -26,6 +26,7 @@ from moral_entropy.votes.columns import find_columns
 from moral_entropy.votes.options import Options
 from moral_entropy.votes.read import read_source
 from moral_entropy.votes.source import from_polars
+from moral_entropy.workers import added
 
 COLUMNS = ("item", "annotator", "label", "question", "domain", "gold")
 
@@ -53,17 +54,18 @@ def tables(draw):
 
 
 def read_in_parts(frame, options, n_parts):
-    """Read a table as workers would; give template, total tally and parts."""
-    crew = Here()
+    """Read a table as workers would; give template, how all was read, and parts."""
+    workers = Here()
     table = Table("a table", (), (), find_columns(frame.columns, options, "a table"), tuple(frame.columns))
     reader = reader_for(table, options, None)
     slices = [frame[n::3] for n in range(3)]
-    specimens = gather_specimens(crew, slices, reader)
-    template = read_template(specimens, reader)
-    rows = exchange(crew, table, slices, n_parts)
-    read = [read_part(part, specimens, reader) for part in rows]
-    tally = add_tallies([tally_part(votes) for votes in read], template.reading, "")
-    return template, tally, [finish_part(votes, tally.votes_ba, False) for votes in read]
+    vocabulary = gather_vocabulary(workers, slices, reader)
+    template = read_template(vocabulary, reader)
+    rows = exchange(workers, table, slices, n_parts)
+    read = [read_part(part, vocabulary, reader) for part in rows]
+    readings, votes_pba = zip(*map(tally_part, read), strict=True)
+    reading, votes_ba = add_readings(readings, template.reading, ""), added(*votes_pba)
+    return template, reading, [finish_part(votes, votes_ba, False, 1) for votes in read]
 
 
 @given(frame=tables(), n_parts=st.integers(1, 5))
@@ -73,13 +75,13 @@ def test_parts_together_are_the_whole(frame, n_parts):
         whole = read_source(from_polars(frame, "a table"), options)
     except VotesError:
         return
-    template, tally, parts = read_in_parts(frame, options, n_parts)
+    template, reading, parts = read_in_parts(frame, options, n_parts)
     assert template.annotators.to_list() == whole.annotators.to_list()
     assert template.domains == whole.domains
     assert [item for part in parts for item in part.votes.items] == whole.items.to_list()
-    assert (tally.n_items, tally.reading.rows) == (whole.n_items, frame.height)
-    assert tally.reading.dropped == whole.reading.dropped
-    assert sorted(tally.reading.notes) == sorted(whole.reading.notes)
+    assert reading.rows == frame.height
+    assert reading.dropped == whole.reading.dropped
+    assert sorted(reading.notes) == sorted(whole.reading.notes)
     assert_array_equal(np.concatenate([part.votes.domain_i for part in parts]), whole.domain_i)
     for b, ballot in enumerate(whole.ballots):
         shares = [part.votes.ballots[b] for part in parts]

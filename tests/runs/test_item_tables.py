@@ -11,14 +11,16 @@ import polars as pl
 import pytest
 
 from moral_entropy.consensus.fit import fit
+from moral_entropy.consensus.fitted import local_fit
+from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.corpora.simulate import simulate_votes
-from moral_entropy.entropy.parts import decompose_entropy
 from moral_entropy.outliers.disagreement import disagreement
-from moral_entropy.pipeline.annotators import annotator_frames
-from moral_entropy.pipeline.frames import entropy_frame, item_frames, posterior_frames
-from moral_entropy.pipeline.summary import fit_lines
-from moral_entropy.runs.tables import ANNOTATORS, ENTROPY, ITEMS, POSTERIOR, with_ids
+from moral_entropy.outliers.table import find_outliers
+from moral_entropy.pipeline.audit import run_audit
+from moral_entropy.pipeline.options import AuditOptions
+from moral_entropy.runs import annotator_tables, item_tables
+from moral_entropy.schemas import ANNOTATORS, ENTROPY, ITEMS, POSTERIOR, with_ids
 from moral_entropy.votes.table import Votes, ballot_from_codes
 
 
@@ -47,8 +49,22 @@ def uneven():
     return Votes(pl.Series(list("abcd")), pl.Series(list("wxyz")), (ballot,), (), np.full(4, -1, dtype=np.int32))
 
 
-def frame_of(frames):
-    return pl.concat(list(frames))
+def item_frame(consensus):
+    fitted = local_fit(consensus)
+    return pl.concat([frame for b in range(len(consensus.fits)) for frame in fitted.stream(item_tables.item_frames, b)])
+
+
+def posterior_frame(consensus):
+    return pl.concat(local_fit(consensus).stream(item_tables.posterior_frames, 0))
+
+
+def annotator_frame(consensus):
+    against = find_outliers(local_fit(consensus)).disagreement_ba
+    return pl.concat(annotator_tables.annotator_frames(consensus, against))
+
+
+def entropy_frame(consensus):
+    return item_tables.entropy_frame(consensus, local_fit(consensus).total(item_tables.entropy_sums))
 
 
 @pytest.fixture(scope="module", params=[2, 4])
@@ -57,7 +73,7 @@ def consensus(request):
 
 
 def test_items_have_the_columns_of_the_contract(consensus):
-    frame = frame_of(item_frames(consensus, decompose_entropy(consensus)))
+    frame = item_frame(consensus)
     assert frame.schema == with_ids(ITEMS, item=pl.Int64())
     assert frame.height == 120
     assert frame["domain"].to_list()[:4] == [None, "BLM", "Sandy", None]
@@ -69,7 +85,7 @@ def test_items_have_the_columns_of_the_contract(consensus):
 def test_votes_are_counted_and_p_is_that_of_its_label(consensus):
     [only] = consensus.fits
     ballot = only.ballot
-    rows = frame_of(item_frames(consensus, decompose_entropy(consensus))).rows(named=True)
+    rows = item_frame(consensus).rows(named=True)
     for i, row in enumerate(rows):
         codes = ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]]
         voted = [ballot.labels[code % ballot.n_labels] for code in codes]
@@ -86,37 +102,35 @@ def test_votes_are_counted_and_p_is_that_of_its_label(consensus):
 
 def test_the_posterior_table_has_all_labels_of_questions_with_more_than_two(consensus):
     [only] = consensus.fits
-    frames = list(posterior_frames(consensus))
+    run = run_audit(consensus.votes, options=AuditOptions(fit=consensus.options))
+    assert run.has("posterior") == (only.ballot.n_labels > 2)
     if only.ballot.n_labels == 2:
-        assert frames == []
         return
-    frame = frame_of(frames)
+    frame = posterior_frame(consensus)
+    assert run.table("posterior").equals(frame)
     assert frame.schema == with_ids(POSTERIOR, item=pl.Int64())
     sums = frame.group_by("item").agg(pl.col("p").sum(), pl.col("p_map").sum(), pl.len())
     assert sums["len"].unique().to_list() == [4]
     np.testing.assert_allclose(sums.select("p", "p_map").to_numpy(), 1.0, rtol=1e-12)
-    items = frame_of(item_frames(consensus, decompose_entropy(consensus)))
+    items = item_frame(consensus)
     likeliest = frame.sort("p", descending=True).group_by("item").first().sort("item")
     assert likeliest["class"].to_list() == items["label"].to_list()
     assert likeliest["p"].to_list() == items["p"].to_list()
 
 
 def test_chunks_do_not_change_rows(consensus, monkeypatch):
-    parts = decompose_entropy(consensus)
-    whole = [frame_of(item_frames(consensus, parts)), *posterior_frames(consensus)]
-    whole += [frame_of(annotator_frames(consensus))]
-    monkeypatch.setattr("moral_entropy.pipeline.frames.ROWS_PER_GROUP", 17)
+    def frames():
+        return [item_frame(consensus), posterior_frame(consensus), annotator_frame(consensus)]
+
+    whole = frames()
+    monkeypatch.setattr("moral_entropy.runs.item_tables.ROWS_PER_GROUP", 17)
     monkeypatch.setattr("moral_entropy.outliers.disagreement.ITEMS_AT_ONCE", 17)
-    monkeypatch.setattr("moral_entropy.pipeline.annotators.ANNOTATORS_AT_ONCE", 4)
-    posterior = list(posterior_frames(consensus))
-    cut = [frame_of(item_frames(consensus, parts))]
-    cut += [frame_of(posterior)] if posterior else []
-    cut += [frame_of(annotator_frames(consensus))]
-    assert len(cut) == len(whole) and all(a.equals(b) for a, b in zip(cut, whole, strict=True))
+    monkeypatch.setattr("moral_entropy.runs.annotator_tables.ANNOTATORS_AT_ONCE", 4)
+    assert all(cut.equals(all_rows) for cut, all_rows in zip(frames(), whole, strict=True))
 
 
 def test_annotators_have_their_confusion_with_intervals_around_it(consensus):
-    frame = frame_of(annotator_frames(consensus))
+    frame = annotator_frame(consensus)
     [only] = consensus.fits
     n_labels = only.ballot.n_labels
     assert frame.schema == with_ids(ANNOTATORS, annotator=pl.Int64())
@@ -132,29 +146,32 @@ def test_annotators_have_their_confusion_with_intervals_around_it(consensus):
 
 def test_without_draws_there_is_no_split_and_no_interval():
     consensus = fit(simulated(), draws=0)
-    items = frame_of(item_frames(consensus, decompose_entropy(consensus)))
+    items = item_frame(consensus)
     assert items["p"].equals(items["p_map"], check_names=False)
     for column in ("p_low", "p_high", "aleatoric", "epistemic"):
         assert items[column].null_count() == items.height
     expected = [-sum(q * math.log(q) for q in (p, 1 - p) if q > 0) for p in items["p_map"]]
     np.testing.assert_allclose(items["entropy"].to_numpy(), expected, atol=1e-12)
-    assert frame_of(annotator_frames(consensus))["low"].null_count() == 24
-    means = entropy_frame(consensus, decompose_entropy(consensus))
+    assert annotator_frame(consensus)["low"].null_count() == 24
+    means = entropy_frame(consensus)
     assert means.schema == ENTROPY and means["epistemic"].null_count() == means.height
 
 
 @pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")
 def test_items_without_a_vote_keep_the_prevalence_and_counts_stay():
     consensus = fit(uneven(), draws=40, priors=Priors(prevalence=5))
-    items = frame_of(item_frames(consensus, decompose_entropy(consensus)))
+    items = item_frame(consensus)
     assert items["item"].to_list() == list("abcd")
     assert items["n_votes"].to_list() == [0, 1, 2, 4]
     assert items["n_positive"].to_list() == [0, 1, 1, 1]
     assert items["count"].to_list() == [1, 2, 3, 1]
     assert items["p_map"][0] == pytest.approx(consensus.fits[0].prevalence_k[0], rel=1e-12)
-    [line] = fit_lines(consensus, decompose_entropy(consensus))
-    assert (line.label, line.n_items) == ("ja", 7)
-    assert line.entropy == pytest.approx(sum(items["entropy"] * items["count"]) / 7, rel=1e-12)
+    [facts] = run_audit(uneven(), options=AuditOptions(fit=FitOptions(draws=40))).manifest["questions"]
+    assert (facts["positive"], facts["items_counted"], facts["items"], facts["items_without_votes"]) == ("ja", 7, 4, 1)
+    again = item_frame(fit(uneven(), draws=40))
+    assert facts["entropy"] == pytest.approx(sum(again["entropy"] * again["count"]) / 7, rel=1e-12)
+    uncertain = again["entropy"] > math.log(2) / 2
+    assert facts["uncertain"] == pytest.approx(sum(uncertain * again["count"]) / 7, rel=1e-12)
 
 
 def test_disagreement_is_with_the_majority_and_a_tie_is_positive():
@@ -179,9 +196,8 @@ def test_disagreement_by_a_loop_over_votes():
 
 
 def test_means_by_domain_are_those_of_the_items(consensus):
-    parts = decompose_entropy(consensus)
-    items = frame_of(item_frames(consensus, parts))
-    for _, domain, n_items, total, aleatoric, epistemic in entropy_frame(consensus, parts).iter_rows():
+    items = item_frame(consensus)
+    for _, domain, n_items, total, aleatoric, epistemic in entropy_frame(consensus).iter_rows():
         inside = items if domain == "(all)" else items.filter(pl.col("domain") == domain)
         assert n_items == inside.height
         means = [inside[name].mean() for name in ("entropy", "aleatoric", "epistemic")]

@@ -1,0 +1,121 @@
+"""Files of votes → parts on a cluster.
+
+Parquet with one row per vote is read by the workers; everything else is read on this machine and sent to them.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from moral_entropy.cluster.exchange import exchange, load_slices
+from moral_entropy.cluster.files import ROWS_AT_ONCE, hash_files, open_table
+from moral_entropy.cluster.gold import join_gold, remarked
+from moral_entropy.cluster.parts import ClusterParts, cluster_parts, send_votes
+from moral_entropy.cluster.rows import agree_on_rows
+from moral_entropy.cluster.vocabulary import (
+    add_readings,
+    finish_part,
+    gather_vocabulary,
+    read_part,
+    read_template,
+    reader_for,
+    tally_part,
+)
+from moral_entropy.errors import UsageError
+from moral_entropy.votes.options import Options
+from moral_entropy.votes.read import read_votes
+from moral_entropy.votes.table import Votes
+from moral_entropy.workers import Workers, added
+
+LEFT_OUT = "on a cluster the words of texts are not ranked."
+
+
+def read_on_cluster(
+    workers: Workers,
+    source: Any,
+    options: Options,
+    *,
+    fit_by: str | None = None,
+    use_gold: bool = False,
+    part_rows: int | None = None,
+) -> ClusterParts:
+    """Read votes into parts that lie with the workers of a cluster.
+
+    Parameters
+    ----------
+    workers
+        The workers.
+    source
+        Path or glob of Parquet files that every worker can read, or a list of them; or whatever `read_votes` takes,
+        which is then read on this machine and sent to the workers.
+    options
+        How to read.
+    fit_by
+        Column whose values are fitted on their own.
+    use_gold
+        Clamp items of known label to it, as evidence.
+    part_rows
+        Rows per part, about.
+    """
+    part_rows = part_rows or ROWS_AT_ONCE
+    if _is_read_by_workers(source, options):
+        return _read_by_workers(workers, source, options, fit_by, use_gold, part_rows)
+    wanted = options if fit_by is None else replace(options, keep=(fit_by,))
+    votes = read_votes(source, **vars(wanted))
+    votes = _remarked(votes if fit_by is None else votes.split_by(fit_by))
+    return send_votes(votes, workers, use_gold=use_gold, n_parts=max(workers.n_threads, -(-votes.n_votes // part_rows)))
+
+
+def _is_read_by_workers(source: Any, options: Options) -> bool:
+    """Tell whether the workers can read a source: Parquet files with one row per vote."""
+    paths = [source] if isinstance(source, str | Path) else source
+    is_parquet = isinstance(paths, Sequence) and all(str(path).endswith((".parquet", ".pq")) for path in paths)
+    return is_parquet and options.format in ("auto", "long") and options.layout != "wide"
+
+
+def _read_by_workers(
+    workers: Workers, source: Any, options: Options, fit_by: str | None, use_gold: bool, part_rows: int
+) -> ClusterParts:
+    """Have the workers read all votes, by item; learn here what they have in common."""
+    read, gold_file = _portable(options, fit_by), options.gold_file
+    table = open_table(source, read, part_rows)
+    digest = workers.ask(hash_files, table.paths)
+    reader = reader_for(table, read, fit_by)
+    loaded = load_slices(workers, table)
+    vocabulary = gather_vocabulary(workers, loaded, reader)
+    template = read_template(vocabulary, reader)
+    rows = exchange(workers, table, loaded, max(workers.n_threads, -(-table.rows // part_rows)))
+    sent = workers.send(vocabulary)
+    parts = [workers.ask(read_part, one, sent, reader) for one in rows]
+    readings, votes_pba = zip(*workers.fetch_all(workers.each(tally_part, parts)), strict=True)
+    reading, votes_ba = add_readings(readings, template.reading, workers.fetch(digest)), added(*votes_pba)
+    if gold_file is not None:
+        parts, remarks = join_gold(workers, parts, template, table.found, options)
+        reading = remarked(reading, gold_file, remarks)
+    made = workers.each(finish_part, parts, workers.send(votes_ba), use_gold, workers.threads_per_task)
+    template = _remarked(replace(template, reading=reading))
+    return cluster_parts(workers, agree_on_rows(workers, made), template, votes_ba)
+
+
+def _remarked(votes: Votes) -> Votes:
+    return replace(votes, reading=replace(votes.reading, notes=(*votes.reading.notes, LEFT_OUT)))
+
+
+def _portable(options: Options, fit_by: str | None) -> Options:
+    """Read files of options here, as workers may not have them; a file of gold is joined to the votes later."""
+    if options.gold_file is not None:
+        options = replace(options, gold_file=None, gold="")
+    if isinstance(options.labels, str | Path) and Path(options.labels).is_file():
+        options = replace(options, labels=tomllib.loads(Path(options.labels).read_text(encoding="utf-8")))
+    return options if fit_by is None else replace(options, keep=(fit_by,))
+
+
+def check_solver(solver: str) -> None:
+    """Refuse the one solver that needs all votes in one place."""
+    if solver == "adam":
+        msg = "solver='adam' needs one machine. Leave it out, or fit without a cluster."
+        raise UsageError(msg)

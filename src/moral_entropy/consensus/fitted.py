@@ -1,0 +1,158 @@
+"""Fitted parts: votes in parts together with what the fit says of their items.
+
+`fit_parts` returns them; grading, outliers, checks and tables are computed from them, on one machine as on a cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from moral_entropy.consensus.draws import summarise
+from moral_entropy.consensus.entropy import EntropyParts, decompose_entropy
+from moral_entropy.consensus.model import Parameters
+from moral_entropy.consensus.options import FitOptions
+from moral_entropy.consensus.parts import LocalParts, Part, Parts, likelihood_of
+from moral_entropy.consensus.patterns import as_rows
+from moral_entropy.consensus.priors import Priors
+from moral_entropy.consensus.result import Consensus, DrawSummary, ParameterFit, QuestionFit
+from moral_entropy.progress import Progress, share_of_progress, silent
+from moral_entropy.ties import settle_halves
+from moral_entropy.votes.table import UNKNOWN, Floats, Votes
+
+
+@dataclass(frozen=True, eq=False)
+class PartFit:
+    """One part, and what the fit says of its items.
+
+    Parameters
+    ----------
+    part
+        The part.
+    consensus
+        On its items.
+    """
+
+    part: Part
+    consensus: Consensus
+
+    @cached_property
+    def entropies(self) -> tuple[EntropyParts, ...]:
+        """By ballot, the entropies of its items."""
+        return tuple(map(decompose_entropy, self.consensus.fits))
+
+
+def fit_of_part(part: Part, b: int, found: ParameterFit, advance: Progress = silent) -> QuestionFit:
+    """Compute what the parameters of a ballot say of one part's items."""
+    ballot, patterns = part.ballot(b), part.patterns[b]
+    found = found.for_annotators(ballot.n_annotators)
+    at = Parameters(np.log(found.prevalence_k), np.log(found.evidence_akv))
+    posterior_ik = patterns.spread(settle_halves(likelihood_of(patterns, part.threads).posterior_rk(at)))
+    if found.n_draws:
+        summary = summarise(
+            patterns,
+            found.prevalence_sk,
+            found.evidence_sakv,
+            positive=ballot.positive,
+            interval=found.options.interval,
+            threads=part.threads,
+            advance=lambda share: advance("drawing", share),
+        )
+    else:
+        summary = without_draws(posterior_ik)
+    return found.on_items(ballot, patterns, posterior_ik, summary)
+
+
+def without_draws(posterior_ik: Floats) -> DrawSummary:
+    """Let the mode stand for the mean, and leave intervals and expected entropies unknown."""
+    unknown_i = np.full(len(posterior_ik), np.nan)
+    return DrawSummary(posterior_ik, unknown_i, unknown_i, unknown_i)
+
+
+def fit_part(part: Part, priors: Priors, options: FitOptions, progress: Progress, *found: ParameterFit) -> PartFit:
+    """Compute what the parameters of all ballots say of one part's items."""
+    fits = tuple(fit_of_part(part, b, one, share_of_progress(progress, b, len(found))) for b, one in enumerate(found))
+    return PartFit(part, Consensus(part.votes, fits, priors, options))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedParts:
+    """Votes in parts, fitted.
+
+    Parameters
+    ----------
+    parts
+        The votes.
+    handles
+        A `PartFit` per part, as the workers know them.
+    consensus
+        On `parts.votes`: on all items on one machine; on a cluster on item classes, without their probabilities.
+    """
+
+    parts: Parts
+    handles: Sequence[Any]
+    consensus: Consensus
+
+    @cached_property
+    def class_consensus(self) -> Consensus:
+        """The consensus on item classes, without their probabilities."""
+        consensus = self.consensus
+        if not self.parts.whole:
+            return consensus
+        return on_classes(self.parts.class_votes, consensus.fits, consensus.priors, consensus.options)
+
+    def each(self, work: Callable[..., Any], *given: Any) -> list[Any]:
+        """Have something done with every fitted part; return the results as the workers know them."""
+        return self.parts.workers.each(work, self.handles, *given)
+
+    def fetch_each(self, work: Callable[..., Any], *given: Any) -> list[Any]:
+        """Have something done with every fitted part; return the values, in the order of the parts."""
+        return self.parts.workers.fetch_all(self.each(work, *given))
+
+    def total(self, work: Callable[..., Any], *given: Any) -> Any:
+        """Have something computed on every fitted part, and return the sum."""
+        return self.parts.workers.total(self.each(work, *given))
+
+    def stream(self, work: Callable[..., Iterable[Any]], *given: Any) -> Iterator[Any]:
+        """Yield, part by part, what `work` makes of it one by one."""
+        return self.parts.workers.stream(work, self.handles, *given)
+
+
+def fitted_parts(
+    parts: Parts, found: Sequence[ParameterFit], priors: Priors, options: FitOptions, progress: Progress = silent
+) -> FittedParts:
+    """Complete what was found of the parameters with what follows for the items of every part."""
+    sent = [parts.workers.send(one) for one in found]
+    # Only this process can show progress.
+    handles = parts.each(fit_part, priors, options, progress if parts.whole else silent, *sent)
+    if parts.whole:
+        return FittedParts(parts, handles, handles[0].consensus)
+    return FittedParts(parts, handles, on_classes(parts.votes, found, priors, options))
+
+
+def local_fit(consensus: Consensus) -> FittedParts:
+    """Take a consensus on this machine as the one fitted part."""
+    patterns = tuple(fit.patterns for fit in consensus.fits)
+    part = Part(consensus.votes, patterns, threads=consensus.options.threads)
+    parts = LocalParts(votes=consensus.votes, handles=[part])
+    return FittedParts(parts, [PartFit(part, consensus)], consensus)
+
+
+def on_classes(
+    class_votes: Votes,
+    found: Sequence[ParameterFit],
+    priors: Priors,
+    options: FitOptions,
+    mean_bik: Sequence[Floats] | None = None,
+) -> Consensus:
+    """Return a consensus on item classes, with parameters found on all items; with probabilities where given."""
+    fits = []
+    for b, (ballot, one) in enumerate(zip(class_votes.ballots, found, strict=True)):
+        mean_ik = np.full((ballot.n_items, ballot.n_labels), np.nan) if mean_bik is None else mean_bik[b]
+        rows = as_rows(ballot, np.full(ballot.n_items, UNKNOWN, dtype=np.int16))
+        fits.append(one.for_annotators(ballot.n_annotators).on_items(ballot, rows, mean_ik, without_draws(mean_ik)))
+    return Consensus(class_votes, tuple(fits), priors, options)

@@ -1,0 +1,257 @@
+"""Parts: the only way in which a stage touches votes, wherever they lie.
+
+A part is some items with all their votes. On one machine there is one part, `LocalParts`; on a cluster there are many
+(`cluster.parts`). Questions, labels, domains and annotators, and how many votes each annotator gave, are those of the
+whole, so that what is computed on parts can be added up.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from moral_entropy.consensus.item_classes import ItemClasses, add_classes, classify, facts_of, votes_of_classes
+from moral_entropy.consensus.model import LogPosterior
+from moral_entropy.consensus.patterns import Patterns, collapse, pool_fully
+from moral_entropy.votes.table import Ballot, Floats, Ints, Votes
+from moral_entropy.workers import Here, Workers
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of identical items. Axis: **r** row.
+
+    Parameters
+    ----------
+    patterns
+        The votes of each row; `row_i` says nothing.
+    count_r
+        How many items the row stands for, with or without votes.
+    """
+
+    patterns: Patterns
+    count_r: Floats
+
+    def take(self, wanted: Ints) -> Rows:
+        """Keep only some rows."""
+        return Rows(self.patterns.take(wanted), self.count_r[wanted])
+
+
+def join_rows(several: Sequence[Rows]) -> Rows:
+    """Put the rows of several parts one below the other."""
+    if len(several) == 1:
+        return several[0]
+    rows = [one.patterns for one in several]
+    start_r = np.concatenate([[0], *(np.diff(one.start_r) for one in rows)]).cumsum()
+    columns = {name: np.concatenate([getattr(one, name) for one in rows]) for name in ("code_v", "weight_r", "clamp_r")}
+    numbers_r = np.arange(len(start_r) - 1)
+    patterns = Patterns(rows[0].n_annotators, rows[0].n_labels, start_r, **columns, row_i=numbers_r)
+    return Rows(patterns, np.concatenate([one.count_r for one in several]))
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some items with their votes.
+
+    Parameters
+    ----------
+    votes
+        The items, and the votes on them.
+    patterns
+        By ballot, the same votes with identical items collapsed.
+    agreed
+        By ballot, the rows this part answers for where several parts have agreed on them: items that parts have in
+        common are a row of the first of them. Empty where the part is the only one.
+    threads
+        Threads that work on this part may use; all cores by default.
+    """
+
+    votes: Votes
+    patterns: tuple[Patterns, ...]
+    agreed: tuple[Rows, ...] = ()
+    threads: int | None = None
+
+    def rows(self, b: int) -> Patterns:
+        """Return the rows of a ballot that this part answers for."""
+        return self.agreed[b].patterns if self.agreed else self.patterns[b]
+
+    def counted_rows(self, b: int) -> Rows:
+        """Return the same with how many items each stands for."""
+        return self.agreed[b] if self.agreed else Rows(self.patterns[b], items_by_row(self.patterns[b], self.ballot(b)))
+
+    def ballot(self, b: int) -> Ballot:
+        """Return one of the ballots."""
+        return self.votes.ballots[b]
+
+    @cached_property
+    def likelihoods(self) -> tuple[LogPosterior, ...]:
+        """By ballot, the log posterior of its rows without a prior."""
+        return tuple(likelihood_of(self.rows(b), self.threads) for b in range(len(self.patterns)))
+
+    @cached_property
+    def classes(self) -> tuple[tuple[ItemClasses, Ints], ...]:
+        """By ballot, the classes of its items, and the class of each item."""
+        return tuple(classify(facts_of(self.votes, ballot), ballot.count_i) for ballot in self.votes.ballots)
+
+
+def likelihood_of(patterns: Patterns, threads: int | None) -> LogPosterior:
+    """Return a log posterior without a prior."""
+    n_labels = patterns.n_labels
+    return LogPosterior(patterns, np.zeros(n_labels), np.zeros((patterns.n_annotators, n_labels, n_labels)), threads)
+
+
+def items_by_row(patterns: Patterns, ballot: Ballot) -> Floats:
+    """Count the items of every row, those without votes too: `count_r`."""
+    return np.bincount(patterns.row_i, weights=ballot.count_i, minlength=patterns.n_rows).astype(np.float64)
+
+
+def pooled_part(part: Part) -> Part:
+    """Return the same votes as if one annotator had cast them all."""
+    agreed = (replace(one, patterns=pool_fully(one.patterns)) for one in part.agreed)
+    return replace(part, patterns=tuple(map(pool_fully, part.patterns)), agreed=tuple(agreed))
+
+
+def classes_of_part(part: Part) -> list[ItemClasses]:
+    """Return the item classes of every ballot of one part."""
+    return [classes for classes, _ in part.classes]
+
+
+@dataclass(frozen=True, eq=False)
+class Parts(ABC):
+    """Votes in one or several parts.
+
+    Parameters
+    ----------
+    workers
+        Who does the work on them.
+    handles
+        The parts, as the workers know them.
+    votes
+        What is known of the votes here: all of them on one machine, one item per class on a cluster.
+    """
+
+    workers: Workers
+    handles: Sequence[Any]
+    votes: Votes
+
+    whole: ClassVar[bool] = False
+    """Whether `votes` are all votes."""
+
+    def each(self, work: Callable[..., Any], *given: Any) -> list[Any]:
+        """Have something done with every part; return the results as the workers know them."""
+        return self.workers.each(work, self.handles, *given)
+
+    def fetch_each(self, work: Callable[..., Any], *given: Any) -> list[Any]:
+        """Have something done with every part; return the values, in the order of the parts."""
+        return self.workers.fetch_all(self.each(work, *given))
+
+    def total(self, work: Callable[..., Any], *given: Any) -> Any:
+        """Have something computed on every part, and return the sum."""
+        return self.workers.total(self.each(work, *given))
+
+    def stream(self, work: Callable[..., Iterable[Any]], *given: Any) -> Iterator[Any]:
+        """Yield, part by part, what `work` makes of it one by one."""
+        return self.workers.stream(work, self.handles, *given)
+
+    @cached_property
+    def classes(self) -> tuple[ItemClasses, ...]:
+        """By ballot, the classes of all items."""
+        return tuple(add_classes(several) for several in zip(*self.fetch_each(classes_of_part), strict=True))
+
+    @property
+    @abstractmethod
+    def class_votes(self) -> Votes:
+        """Votes with one item per class: see `votes_of_classes`."""
+
+    @abstractmethod
+    def pooled(self) -> Parts:
+        """Return the same votes as if one annotator had cast them all."""
+
+    @abstractmethod
+    def log_posterior(
+        self,
+        b: int,
+        pseudo_k: Floats,
+        pseudo_akv: Floats,
+        *,
+        threads: int | None = None,
+        better_than_chance: bool = False,
+    ) -> LogPosterior:
+        """Return the log posterior of a ballot: see `LogPosterior`."""
+
+    @abstractmethod
+    def fetch_rows(self, b: int, wanted: Ints | None = None) -> Rows:
+        """Fetch some rows of a ballot by number, or all; they are numbered as on one machine."""
+
+    @abstractmethod
+    def rows_by_part(self, b: int) -> list[int]:
+        """Count the rows of a ballot in every part."""
+
+
+@dataclass(frozen=True, eq=False)
+class LocalParts(Parts):
+    """Votes on this machine: one part.
+
+    Examples
+    --------
+    >>> from moral_entropy.corpora.simulate import simulate_votes
+    >>> parts = local_parts(simulate_votes(n_items=50, n_annotators=4, votes_per_item=3).votes)
+    >>> parts.rows_by_part(0), parts.classes[0].weight_n.sum()
+    ([50], np.float64(50.0))
+    """
+
+    workers: Workers = field(default_factory=Here)
+    handles: Sequence[Part] = field(kw_only=True)
+    votes: Votes = field(kw_only=True)
+
+    whole: ClassVar[bool] = True
+
+    @property
+    def part(self) -> Part:
+        """The only part."""
+        return self.handles[0]
+
+    @cached_property
+    def class_votes(self) -> Votes:
+        """Votes with one item per class."""
+        return votes_of_classes(self.votes, self.classes, [ballot.votes_a for ballot in self.votes.ballots])
+
+    def pooled(self) -> LocalParts:
+        """Return the same votes as if one annotator had cast them all."""
+        return replace(self, handles=[pooled_part(self.part)])
+
+    def log_posterior(
+        self,
+        b: int,
+        pseudo_k: Floats,
+        pseudo_akv: Floats,
+        *,
+        threads: int | None = None,
+        better_than_chance: bool = False,
+    ) -> LogPosterior:
+        """Return the log posterior of a ballot."""
+        return LogPosterior(self.part.patterns[b], pseudo_k, pseudo_akv, threads, better_than_chance)
+
+    def fetch_rows(self, b: int, wanted: Ints | None = None) -> Rows:
+        """Return some rows of a ballot by number, or all."""
+        rows = self.part.counted_rows(b)
+        return rows if wanted is None else rows.take(wanted)
+
+    def rows_by_part(self, b: int) -> list[int]:
+        """Count the rows of a ballot."""
+        return [self.part.patterns[b].n_rows]
+
+
+def local_parts(votes: Votes, *, use_gold: bool = False, threads: int | None = None) -> LocalParts:
+    """Hold votes as the one part of this machine."""
+    return LocalParts(votes=votes, handles=[make_part(votes, use_gold, threads)])
+
+
+def make_part(votes: Votes, use_gold: bool, threads: int | None = None) -> Part:
+    """Collapse the identical items of some votes, as if there were no others."""
+    return Part(votes, tuple(collapse(ballot, use_gold=use_gold) for ballot in votes.ballots), threads=threads)

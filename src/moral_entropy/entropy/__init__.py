@@ -1,1 +1,0 @@
-"""Consensus → entropy parts per item and per domain."""

@@ -1,0 +1,166 @@
+"""Fitted parts → rows of the tables about items and votes, a chunk at a time, and mean entropies by domain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from moral_entropy.consensus.entropy import EntropyParts
+from moral_entropy.consensus.fitted import PartFit
+from moral_entropy.consensus.result import Consensus, QuestionFit
+from moral_entropy.names import ALL
+from moral_entropy.runs.tables import ROWS_PER_GROUP
+from moral_entropy.schemas import ENTROPY, ITEMS, POSTERIOR, TEXTS, VOTES, with_ids
+from moral_entropy.ties import TIE
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
+
+ITEMS_SUMMED, ITEMS_COUNTED, TOTAL, ALEATORIC, EPISTEMIC, UNCERTAIN = range(6)
+"""Columns of `sum_df`: see `entropy_sums`."""
+
+
+def item_frames(one: PartFit, b: int) -> Iterator[pl.DataFrame]:
+    """Yield one row per item of a ballot of one part."""
+    for chunk in one.consensus.fits[b].chunks(ROWS_PER_GROUP):
+        yield _item_frame(one.consensus.votes, one.consensus.fits[b], chunk, one.entropies[b])
+
+
+def posterior_frames(one: PartFit, b: int) -> Iterator[pl.DataFrame]:
+    """Yield one row per item and label of a ballot of one part."""
+    fit, items = one.consensus.fits[b], one.consensus.votes.items
+    ballot, schema = fit.ballot, with_ids(POSTERIOR, item=items.dtype)
+    for chunk in fit.chunks(ROWS_PER_GROUP // ballot.n_labels):
+        n_items = chunk.stop - chunk.start
+        columns = {
+            "question": pl.repeat(ballot.question, n_items * ballot.n_labels, eager=True),
+            "item": items.gather(np.repeat(ballot.item_i[chunk], ballot.n_labels)),
+            "class": pl.Series(list(ballot.labels) * n_items),
+            "p_map": fit.posterior_ik[chunk].ravel(),
+            "p": fit.summary.mean_ik[chunk].ravel(),
+        }
+        yield pl.DataFrame(columns, schema=schema)
+
+
+def vote_frames(one: PartFit, b: int) -> Iterator[pl.DataFrame]:
+    """Yield one row per vote of a ballot of one part."""
+    votes, ballot = one.consensus.votes, one.consensus.votes.ballots[b]
+    schema = with_ids(VOTES, item=votes.items.dtype, annotator=votes.annotators.dtype)
+    labels = pl.Series(ballot.labels, dtype=pl.String)
+    for start in range(0, ballot.n_votes, ROWS_PER_GROUP):
+        at_v = np.arange(start, min(start + ROWS_PER_GROUP, ballot.n_votes))
+        code_v = ballot.code_v[at_v]
+        item_v = np.searchsorted(ballot.start_i, at_v, side="right") - 1
+        columns = {
+            "question": pl.repeat(ballot.question, len(at_v), eager=True),
+            "item": votes.items.gather(ballot.item_i[item_v]),
+            "annotator": votes.annotators.gather(ballot.annotator_a[code_v // ballot.n_labels]),
+            "label": labels.gather(code_v % ballot.n_labels),
+        }
+        yield pl.DataFrame(columns, schema=schema)
+
+
+def text_frames(one: PartFit) -> Iterator[pl.DataFrame]:
+    """Yield one row per item of one part with its text; none where there are no texts."""
+    votes = one.consensus.votes
+    schema = with_ids(TEXTS, item=votes.items.dtype)
+    if votes.texts is None:
+        return
+    for start in range(0, votes.n_items, ROWS_PER_GROUP):
+        columns = {"item": votes.items.slice(start, ROWS_PER_GROUP), "text": votes.texts.slice(start, ROWS_PER_GROUP)}
+        yield pl.DataFrame(columns, schema=schema)
+
+
+def counts_of(ballot: Ballot, chunk: slice) -> NDArray[np.int64]:
+    """Count the votes of some items by label, without counting those of all items: `counts_ik`."""
+    n_items, n_labels = chunk.stop - chunk.start, ballot.n_labels
+    first, last = ballot.start_i[chunk.start], ballot.start_i[chunk.stop]
+    key_v = np.repeat(np.arange(n_items) * n_labels, ballot.votes_i[chunk])
+    key_v += ballot.code_v[first:last] % n_labels
+    return np.bincount(key_v, minlength=n_items * n_labels).reshape(n_items, n_labels)
+
+
+def _item_frame(votes: Votes, fit: QuestionFit, chunk: slice, entropy: EntropyParts) -> pl.DataFrame:
+    ballot, label_i = fit.ballot, fit.label_i[chunk]
+    item_i = ballot.item_i[chunk]
+    row_i = np.arange(len(item_i))
+    # p is about the positive label of two, and about the consensus label of more.
+    about_i = np.full(len(item_i), ballot.positive) if ballot.n_labels == 2 else label_i
+    columns = {
+        "question": pl.repeat(ballot.question, len(item_i), eager=True),
+        "item": votes.items.gather(item_i),
+        "domain": domain_names(votes, item_i),
+        "n_votes": ballot.votes_i[chunk].astype(np.int32),
+        "n_positive": counts_of(ballot, chunk)[row_i, about_i].astype(np.int32),
+        "p_map": fit.posterior_ik[chunk][row_i, about_i],
+        "p": fit.summary.mean_ik[chunk][row_i, about_i],
+        "p_low": _or_null(fit.summary.low_i[chunk]),
+        "p_high": _or_null(fit.summary.high_i[chunk]),
+        "label": pl.Series(ballot.labels, dtype=pl.String).gather(label_i),
+        "entropy": entropy.total_i[chunk],
+        "aleatoric": _or_null(entropy.aleatoric_i[chunk]),
+        "epistemic": _or_null(entropy.epistemic_i[chunk]),
+        "count": ballot.count_i[chunk],
+        "part": pl.repeat(ballot.part, len(item_i), eager=True),
+        "gold": _label_names(ballot, ballot.gold_i[chunk]),
+        "published": _label_names(ballot, ballot.published_i[chunk]),
+    }
+    return pl.DataFrame(columns, schema=with_ids(ITEMS, item=votes.items.dtype))
+
+
+def domain_names(votes: Votes, item_i: Ints) -> pl.Series:
+    """Return the domains of some items by name, null where an item has none."""
+    names = pl.Series([*votes.domains, None], dtype=pl.String)
+    # The code of no domain is -1: the last entry, which is null.
+    return names.gather(votes.domain_i[item_i] % len(names))
+
+
+def _label_names(ballot: Ballot, label_i: Ints) -> pl.Series:
+    """Return labels by name, null where an item has none."""
+    if (label_i == UNKNOWN).all():
+        return pl.repeat(None, len(label_i), dtype=pl.String, eager=True)
+    names = pl.Series([*ballot.labels, None], dtype=pl.String)
+    # The code of no label is -1: the last entry, which is null.
+    return names.gather(label_i.astype(np.int64) % len(names))
+
+
+def _or_null(values_i: Floats) -> pl.Series:
+    return pl.Series(values_i).fill_nan(None)
+
+
+def entropy_sums(one: PartFit) -> tuple[Floats, ...]:
+    """Add up the entropies of every fit by domain: `sum_df`, the last row for items of no domain.
+
+    Columns: rows, items, total, aleatoric and epistemic entropy, and items whose label is uncertain: those with more
+    than half of the entropy there can be.
+    """
+    sums, n_places = [], len(one.consensus.votes.domains) + 1
+    for fit, entropy in zip(one.consensus.fits, one.entropies, strict=True):
+        place_i = one.consensus.votes.domain_i[fit.ballot.item_i] % n_places
+        uncertain_i = entropy.total_i > np.log(fit.ballot.n_labels) / 2 + TIE
+        values = (1.0, entropy.total_i, entropy.aleatoric_i, entropy.epistemic_i, uncertain_i)
+        columns = [np.bincount(place_i, minlength=n_places)]
+        columns += [np.bincount(place_i, weights=fit.ballot.count_i * value, minlength=n_places) for value in values]
+        sums.append(np.column_stack(columns).astype(np.float64))
+    return tuple(sums)
+
+
+def entropy_frame(consensus: Consensus, sums: Sequence[Floats]) -> pl.DataFrame:
+    """Return mean entropies by question and domain, from sums over all parts: one row each, all domains first."""
+    rows = []
+    for question in consensus.votes.questions:
+        of_fits = [sum_df for fit, sum_df in zip(consensus.fits, sums, strict=True) if fit.question == question]
+        sum_df = np.sum(of_fits, axis=0)
+        rows.append(_means(question, ALL, sum_df.sum(axis=0)))
+        for domain, sum_f in zip(consensus.votes.domains, sum_df[:-1], strict=True):
+            if sum_f[ITEMS_SUMMED]:
+                rows.append(_means(question, domain, sum_f))
+    return pl.DataFrame(rows, schema=ENTROPY).with_columns(pl.col(pl.Float64).fill_nan(None))
+
+
+def _means(question: str, domain: str, sum_f: Floats) -> dict[str, object]:
+    weight = sum_f[ITEMS_COUNTED]
+    means = {"total": TOTAL, "aleatoric": ALEATORIC, "epistemic": EPISTEMIC}
+    named = {"question": question, "domain": domain, "n_items": round(weight)}
+    return named | {name: float(sum_f[column] / weight) for name, column in means.items()}

@@ -1,0 +1,224 @@
+"""Run: the result of an audit, as named tables; the same in memory and on disk.
+
+`runs.make` builds a run from fitted votes, `read_run` opens a folder, `Run.save` writes one. Report, check, explain,
+next, compare, export and training take a `Run`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from moral_entropy.consensus.result import Consensus
+from moral_entropy.runs.folder import writing
+from moral_entropy.runs.manifest import read_manifest, write_manifest
+from moral_entropy.runs.tables import checked_folder, read_table, write_table
+from moral_entropy.schemas import SCHEMAS
+
+Frames = Callable[[], Iterable[pl.DataFrame]]
+"""Makes the rows of a table, in chunks."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that is made when it is asked for: its columns, and its rows in chunks."""
+
+    schema: pl.Schema
+    frames: Frames
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question of a run.
+
+    Parameters
+    ----------
+    name
+        What it is called.
+    labels
+        The labels a vote can take.
+    positive
+        The positive label of two; None for more.
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    positive: str | None
+
+    @property
+    def targets(self) -> tuple[tuple[str, str], ...]:
+        """What is graded: (name shown, label taken as positive); the question itself, or each label of more than two.
+
+        Examples
+        --------
+        >>> Question("tone", ("anger", "joy", "none"), None).targets[0]
+        ('tone: anger', 'anger')
+        """
+        if self.positive is not None:
+            return ((self.name, self.positive),)
+        return tuple((target_name(self.name, label), label) for label in self.labels)
+
+
+def target_name(question: str, label: str) -> str:
+    """Name one label of a question that has more than two."""
+    return f"{question}: {label}"
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """The result of an audit.
+
+    Parameters
+    ----------
+    manifest
+        What went into the run and how it went: plain values, as in `manifest.json`.
+    made
+        Tables that are still to be made, by name; empty for a run on disk.
+    path
+        The run folder; None for a run in memory.
+    consensus
+        The fits, where the run was made here and its votes lie on this machine.
+
+    Examples
+    --------
+    >>> import moral_entropy as me
+    >>> run = me.audit(me.simulate_votes(n_items=50, n_annotators=5, votes_per_item=3, seed=1).votes, draws=50)
+    >>> run.items.columns[:4], run.items.height
+    (['question', 'item', 'domain', 'n_votes'], 50)
+    """
+
+    manifest: dict[str, Any]
+    made: Mapping[str, Table] = field(default_factory=dict)
+    path: Path | None = None
+    consensus: Consensus | None = None
+
+    def has(self, name: str) -> bool:
+        """Tell whether the run has a table."""
+        return name in self.made if self.path is None else (self.path / f"{name}.parquet").is_file()
+
+    def table(self, name: str, *, where: pl.Expr | None = None) -> pl.DataFrame:
+        """Return a table, or some of its rows; without rows if the run has none."""
+        if not self.has(name):
+            return pl.DataFrame(schema=SCHEMAS[name])
+        if self.path is not None:
+            return read_table(self.path, name, where=where)
+        frame = self._kept(name)
+        return frame if where is None else frame.filter(where)
+
+    def scan(self, name: str) -> pl.LazyFrame:
+        """Scan a table, so that only the columns asked for are read."""
+        if self.path is None or not self.has(name):
+            return self.table(name).lazy()
+        return pl.scan_parquet(self.path / f"{name}.parquet")
+
+    def _kept(self, name: str) -> pl.DataFrame:
+        if name not in self._frames:
+            table = self.made[name]
+            self._frames[name] = pl.concat([pl.DataFrame(schema=table.schema), *table.frames()])
+        return self._frames[name]
+
+    def _chunks(self, name: str) -> Iterable[pl.DataFrame]:
+        return [self._frames[name]] if name in self._frames else self.made[name].frames()
+
+    @cached_property
+    def _frames(self) -> dict[str, pl.DataFrame]:
+        return {}
+
+    @property
+    def items(self) -> pl.DataFrame:
+        """One row per question and item: votes, p with its interval, label, entropies."""
+        return self.table("items")
+
+    @property
+    def annotators(self) -> pl.DataFrame:
+        """One row per question and annotator: votes, disagreement, sensitivity, specificity, role."""
+        return self.table("annotator_summary")
+
+    @property
+    def rules(self) -> pl.DataFrame:
+        """One row per figure of the audit of consensus rules, with its interval."""
+        return self.table("audit")
+
+    @property
+    def entropy(self) -> pl.DataFrame:
+        """Mean entropies by question and domain."""
+        return self.table("entropy")
+
+    @property
+    def findings(self) -> pl.DataFrame:
+        """What raises doubt: one row per finding, with what it means and what to do."""
+        return self.table("validation")
+
+    @cached_property
+    def questions(self) -> tuple[Question, ...]:
+        """The questions, each once, in the order of the fits."""
+        found: dict[str, Question] = {}
+        for fit in self.manifest["questions"]:
+            found.setdefault(fit["question"], Question(fit["question"], tuple(fit["labels"]), fit["positive"]))
+        return tuple(found.values())
+
+    @property
+    def interval(self) -> float:
+        """Mass of every interval."""
+        return float(self.manifest["interval"])
+
+    def save(self, path: str | Path, *, force: bool = False) -> Run:
+        """Write the run folder, whole or not at all, and return the run on disk.
+
+        Parameters
+        ----------
+        path
+            Where the folder shall be.
+        force
+            Replace an earlier run there.
+        """
+        with writing(path, force=force) as folder:
+            self.write_to(folder)
+        return replace(self, made={}, path=Path(path))
+
+    def write_to(self, folder: Path, advance: Callable[[float], None] | None = None) -> None:
+        """Write manifest and tables into a folder that exists."""
+        for n, (name, table) in enumerate(self.made.items()):
+            write_table(folder / f"{name}.parquet", table.schema, partial(self._chunks, name))
+            if advance is not None:
+                advance((n + 1) / len(self.made))
+        write_manifest(folder, self.manifest)
+
+    def __repr__(self) -> str:
+        """Say in one line what the run is about."""
+        facts = self.manifest
+        asked = ", ".join(question.name for question in self.questions)
+        where = "in memory" if self.path is None else f"in {self.path}"
+        return f"Run({facts['votes']:,} votes on {facts['items']:,} items; {asked}; {where})"
+
+
+def open_run(path: str | Path) -> Run:
+    """Open a run folder.
+
+    Examples
+    --------
+    >>> open_run("nowhere")
+    Traceback (most recent call last):
+    ...
+    moral_entropy.errors.RunFolderError: nowhere is no run folder: there is no such folder. ...
+    """
+    folder = checked_folder(path)
+    return Run(read_manifest(folder), path=folder)
+
+
+def rows_in_groups(frames: Iterable[pl.DataFrame], schema: pl.Schema, size: int) -> Iterator[pl.DataFrame]:
+    """Cut frames anew, so that where parts begin leaves no trace in a file."""
+    held = pl.DataFrame(schema=schema)
+    for frame in frames:
+        if frame.height:
+            held = pl.concat([held, frame])
+        while held.height >= size:
+            yield held.head(size).rechunk()
+            held = held.slice(size)
+    if held.height:
+        yield held.rechunk()

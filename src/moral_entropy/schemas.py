@@ -1,0 +1,184 @@
+"""The columns of every table of a run; `docs/run-folder.md` says what each means."""
+
+from __future__ import annotations
+
+import polars as pl
+
+ITEMS = pl.Schema(
+    {
+        "question": pl.String(),
+        "item": pl.String(),
+        "domain": pl.String(),
+        "n_votes": pl.Int32(),
+        "n_positive": pl.Int32(),
+        "p_map": pl.Float64(),
+        "p": pl.Float64(),
+        "p_low": pl.Float64(),
+        "p_high": pl.Float64(),
+        "label": pl.String(),
+        "entropy": pl.Float64(),
+        "aleatoric": pl.Float64(),
+        "epistemic": pl.Float64(),
+        "count": pl.Float64(),
+        "part": pl.String(),
+        "gold": pl.String(),
+        "published": pl.String(),
+    }
+)
+POSTERIOR = pl.Schema(
+    {
+        "question": pl.String(),
+        "item": pl.String(),
+        "class": pl.String(),
+        "p_map": pl.Float64(),
+        "p": pl.Float64(),
+    }
+)
+ANNOTATORS = pl.Schema(
+    {
+        "question": pl.String(),
+        "annotator": pl.String(),
+        "n_votes": pl.Int64(),
+        "disagreement": pl.Float64(),
+        "true": pl.String(),
+        "voted": pl.String(),
+        "probability": pl.Float64(),
+        "low": pl.Float64(),
+        "high": pl.Float64(),
+        "part": pl.String(),
+    }
+)
+ENTROPY = pl.Schema(
+    {
+        "question": pl.String(),
+        "domain": pl.String(),
+        "n_items": pl.Int64(),
+        "total": pl.Float64(),
+        "aleatoric": pl.Float64(),
+        "epistemic": pl.Float64(),
+    }
+)
+AUDIT = pl.Schema(
+    {
+        **dict.fromkeys(("question", "domain", "label", "rule", "reference", "metric"), pl.String()),
+        **dict.fromkeys(("value", "low", "high"), pl.Float64()),
+        "n": pl.Int64(),
+    }
+)
+AUDIT_RULES = pl.Schema(
+    {
+        **dict.fromkeys(("question", "label", "rule", "meaning"), pl.String()),
+        **dict.fromkeys(("items", "abstained", "tied"), pl.Int64()),
+    }
+)
+AUDIT_ANY_BY_VOTES = pl.Schema(
+    {
+        **dict.fromkeys(("question", "label"), pl.String()),
+        **dict.fromkeys(("votes", "n"), pl.Int64()),
+        **{
+            f"{figure}{bound}": pl.Float64()
+            for figure in ("curve", "predicted", "expected_fpr", "fpr")
+            for bound in ("", "_low", "_high")
+        },
+    }
+)
+AUDIT_RELIABILITY = pl.Schema(
+    {
+        **dict.fromkeys(("question", "part", "label", "bins"), pl.String()),
+        "bin": pl.Int64(),
+        **dict.fromkeys(("p", "gold", "low", "high"), pl.Float64()),
+        "n": pl.Int64(),
+    }
+)
+AUDIT_ADVICE = pl.Schema(
+    {
+        **dict.fromkeys(("question", "label", "rule"), pl.String()),
+        **dict.fromkeys(("cost", "cost_of_p", "excess", "cost_of_majority"), pl.Float64()),
+        "n": pl.Int64(),
+    }
+)
+VOTES = pl.Schema(dict.fromkeys(("question", "item", "annotator", "label"), pl.String()))
+TEXTS = pl.Schema(dict.fromkeys(("item", "text"), pl.String()))
+PUSHES = pl.Schema(
+    {
+        **dict.fromkeys(("question", "part", "annotator", "voted", "class"), pl.String()),
+        **dict.fromkeys(("push", "low", "high"), pl.Float64()),
+    }
+)
+ANNOTATOR_SUMMARY = pl.Schema(
+    {
+        **dict.fromkeys(("question", "part", "annotator"), pl.String()),
+        "n_votes": pl.Int64(),
+        **dict.fromkeys(("disagreement", "disagreement_others"), pl.Float64()),
+        **{
+            f"{figure}{bound}": pl.Float64()
+            for figure in ("sensitivity", "specificity", "youden")
+            for bound in ("", "_low", "_high")
+        },
+        "below_chance": pl.Float64(),
+        "role": pl.String(),
+    }
+)
+AGREEMENT = pl.Schema(
+    {
+        **dict.fromkeys(("question", "domain", "statistic"), pl.String()),
+        **dict.fromkeys(("value", "low", "high"), pl.Float64()),
+        "n": pl.Int64(),
+    }
+)
+OUTLIERS = pl.Schema(
+    {
+        **dict.fromkeys(("kind", "question", "domain", "name"), pl.String()),
+        "score": pl.Float64(),
+        **dict.fromkeys(("reason", "ranking"), pl.String()),
+        "rank": pl.Int32(),
+    }
+)
+VALIDATION = pl.Schema(
+    {
+        **dict.fromkeys(("side", "question", "part", "domain", "subject", "figure"), pl.String()),
+        **dict.fromkeys(("value", "low", "high"), pl.Float64()),
+        "n": pl.Int64(),
+        **dict.fromkeys(("level", "text"), pl.String()),
+    }
+)
+SOFT_LABELS = pl.Schema(
+    {
+        **dict.fromkeys(("split", "model", "target", "reference", "question", "metric"), pl.String()),
+        **dict.fromkeys(("value", "low", "high", "seed_sd"), pl.Float64()),
+        **dict.fromkeys(("difference", "difference_low", "difference_high"), pl.Float64()),
+        "better": pl.String(),
+        **dict.fromkeys(("n", "seeds"), pl.Int64()),
+    }
+)
+SCHEMAS = {
+    "items": ITEMS,
+    "posterior": POSTERIOR,
+    "annotators": ANNOTATORS,
+    "entropy": ENTROPY,
+    "audit": AUDIT,
+    "audit_rules": AUDIT_RULES,
+    "audit_any_by_votes": AUDIT_ANY_BY_VOTES,
+    "audit_reliability": AUDIT_RELIABILITY,
+    "audit_advice": AUDIT_ADVICE,
+    "votes": VOTES,
+    "texts": TEXTS,
+    "pushes": PUSHES,
+    "annotator_summary": ANNOTATOR_SUMMARY,
+    "agreement": AGREEMENT,
+    "outliers": OUTLIERS,
+    "validation": VALIDATION,
+    "soft_labels": SOFT_LABELS,
+}
+"""Columns by table. The ids (`item`, `annotator`) are integers where all ids of the input were."""
+
+
+def with_ids(schema: pl.Schema, **ids: pl.DataType) -> pl.Schema:
+    """Return a schema whose id columns have the type of the ids that were read.
+
+    Examples
+    --------
+    >>> with_ids(POSTERIOR, item=pl.Int64())["item"]
+    Int64
+    """
+    return pl.Schema({name: ids.get(name, dtype) for name, dtype in schema.items()})
