@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from moral_entropy.cli.waterfall import ASCII, BLOCKS, marks_for_output, shown, waterfall_lines
-from moral_entropy.outliers.explain import Explanation, Step, explain_item
+from moral_entropy.runs.explain import Explanation, Step, explain_item
 from moral_entropy.runs.tables import read_table
 
 

@@ -8,7 +8,7 @@ import json
 import polars as pl
 import pytest
 
-from moral_entropy.outliers.queue import FORMULA, next_votes, without_formulas
+from moral_entropy.runs.next_items import FORMULA, next_votes, without_formulas
 from moral_entropy.runs.tables import read_table
 
 

@@ -22,7 +22,7 @@ def explain(
 
     Example: moral-entropy explain run/ t012 --question care
     """
-    from moral_entropy.outliers.explain import explain_item
+    from moral_entropy.runs.explain import explain_item
 
     told = explain_item(run, item, question=question)
     if json:

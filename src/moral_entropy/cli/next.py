@@ -42,7 +42,7 @@ def next_items(
     if out is not None and out.exists() and not force:
         msg = f"{out} exists. Choose another file with -o, or replace it with --force."
         raise UsageError(msg)
-    from moral_entropy.outliers.queue import next_votes, without_formulas
+    from moral_entropy.runs.next_items import next_votes, without_formulas
 
     queue = next_votes(run, number, question=question, annotators=asked)
     if out is not None:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from moral_entropy.outliers.explain import Explanation, Step
+    from moral_entropy.runs.explain import Explanation, Step
 
 LONGEST_TEXT, LONGEST_NAME = 400, 24
 NARROWEST, WIDEST = 60, 120

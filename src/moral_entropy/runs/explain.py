@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from moral_entropy.errors import RunFolderError
-from moral_entropy.outliers.lookup import check_question, find_item
+from moral_entropy.runs.lookup import check_question, find_item
 from moral_entropy.runs.manifest import read_manifest
 from moral_entropy.runs.tables import read_table
 from moral_entropy.ties import DECIMALS

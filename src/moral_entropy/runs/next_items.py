@@ -14,9 +14,9 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.errors import RunFolderError
-from moral_entropy.outliers.lookup import check_question, suggestion
 from moral_entropy.outliers.next_votes import NOBODY, choose_votes
 from moral_entropy.outliers.ranking import first
+from moral_entropy.runs.lookup import check_question, suggestion
 from moral_entropy.runs.manifest import read_manifest
 from moral_entropy.runs.tables import read_table
 from moral_entropy.votes.table import Floats, Ints
