@@ -8,6 +8,7 @@ import math
 import numpy as np
 import polars as pl
 
+from moral_entropy.runs.run import SCHEMA
 from moral_entropy.schemas import AUDIT, ITEMS, POSTERIOR, with_ids
 
 
@@ -57,7 +58,7 @@ def write_run(folder, items, labels, *, audit=(), **facts):
         {"question": question, "part": "", "labels": sorted(names), "positive": names[-1] if len(names) == 2 else None}
         for question, names in labels.items()
     ]
-    manifest = {"questions": questions, "interval": 0.9, "converged": True, "seed": 0, **facts}
+    manifest = {"schema": SCHEMA, "questions": questions, "interval": 0.9, "converged": True, "seed": 0, **facts}
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return folder
 

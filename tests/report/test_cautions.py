@@ -11,8 +11,8 @@ from report_support import make_run
 
 from moral_entropy.report.cautions import cautions
 from moral_entropy.report.item_sums import item_sums
-from moral_entropy.report.run import open_run
 from moral_entropy.report.verdict import give_verdict, headlines
+from moral_entropy.runs.run import read_run
 from moral_entropy.runs.tables import read_table
 
 
@@ -29,7 +29,7 @@ def changed(plain_run, tmp_path):
         (path / "manifest.json").write_text(json.dumps(facts))
         for name, change in tables.items():
             change(read_table(path, name)).write_parquet(path / f"{name}.parquet")
-        return open_run(path)
+        return read_run(path)
 
     return changed
 
@@ -63,11 +63,11 @@ def test_votes_overruled_are_counted(changed, plain_run):
     )
     assert before > 2
     assert f"on {before} items of care" in titles(run)
-    assert "overruled" not in titles(open_run(plain_run))
+    assert "overruled" not in titles(read_run(plain_run))
 
 
 def test_annotators_below_chance_are_named(changed, plain_run):
-    assert "worse than chance" not in titles(open_run(plain_run))
+    assert "worse than chance" not in titles(read_run(plain_run))
     run = changed(
         annotator_summary=lambda rows: rows.with_columns(
             below_chance=pl.when(pl.col("annotator") == "c").then(0.99).otherwise(0.01)
@@ -98,7 +98,7 @@ def test_worse_comes_first_and_other_warnings_are_kept_once(changed):
 
 
 def test_headlines_are_the_audits_figures(plain_run):
-    run = open_run(plain_run)
+    run = read_run(plain_run)
     shown = {headline.name: headline for headline in headlines(run, item_sums(run))}
     pooled = read_table(plain_run, "audit").filter(question="(all)", domain="(all)", label="(all)")
     wanted = pooled.filter(rule="any", metric="fdr", reference="consensus").row(0, named=True)
@@ -111,7 +111,7 @@ def test_headlines_are_the_audits_figures(plain_run):
 
 
 def test_with_several_labels_differing_is_about_the_label_itself(many_run):
-    run = open_run(many_run)
+    run = read_run(many_run)
     figure = next(h for h in headlines(run, item_sums(run)) if h.name == "plurality differs from the consensus")
     rows = read_table(many_run, "audit").filter(rule="plurality", metric="disagreement", label="(multiclass)")
     wanted = rows.filter(reference="consensus", domain="(all)", question="tone")["value"].item()
@@ -125,7 +125,7 @@ def test_a_consensus_that_gold_contradicts_cannot_ship(tmp_path):
         for i in range(240)
         for a in range(5)
     ]
-    run = open_run(make_run(pl.DataFrame(rows), tmp_path / "run"))
+    run = read_run(make_run(pl.DataFrame(rows), tmp_path / "run"))
     found = cautions(run, item_sums(run))
     titles = [caution.title for caution in found if caution.severity == "high"]
     assert any("against the gold labels" in title for title in titles)
@@ -144,5 +144,5 @@ def test_a_consensus_behind_the_plain_vote_is_said(changed):
 
 
 def test_a_consensus_that_gold_bears_out_is_left_alone(plain_run):
-    run = open_run(plain_run)
+    run = read_run(plain_run)
     assert not [one for one in cautions(run, item_sums(run)) if "gold" in one.title]

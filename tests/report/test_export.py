@@ -14,7 +14,7 @@ import moral_entropy as me
 from moral_entropy.errors import UsageError
 from moral_entropy.report.card import croissant_facts, dataset_card, write_card
 from moral_entropy.report.export import export_run
-from moral_entropy.report.run import open_run
+from moral_entropy.runs.run import read_run
 from moral_entropy.runs.tables import read_table
 
 
@@ -131,7 +131,7 @@ def test_an_export_that_fails_leaves_the_earlier_one(plain_run, tmp_path, monkey
 
 
 def test_the_card_states_entropy_and_rates(plain_run):
-    card = dataset_card(open_run(plain_run))
+    card = dataset_card(read_run(plain_run))
     entropy = read_table(plain_run, "entropy").filter(question="care", domain="(all)")["total"].item()
     rate = read_table(plain_run, "audit").filter(
         question="(all)", domain="(all)", label="(all)", rule="any", metric="fdr", reference="consensus"
@@ -150,6 +150,6 @@ def test_hostile_names_are_inert_in_the_card(hostile_run):
 
 
 def test_croissant_describes_columns_that_are_there(plain_run):
-    [records] = croissant_facts(open_run(plain_run))["recordSet"]
+    [records] = croissant_facts(read_run(plain_run))["recordSet"]
     named = [field["source"]["extract"]["column"] for field in records["field"]]
     assert set(named) <= set(pl.read_parquet_schema(plain_run / "items.parquet"))

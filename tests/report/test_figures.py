@@ -8,7 +8,7 @@ import pytest
 
 from moral_entropy.errors import UsageError
 from moral_entropy.report.figures import figure_specs, write_figures
-from moral_entropy.report.run import open_run
+from moral_entropy.runs.run import read_run
 from moral_entropy.runs.tables import read_table
 
 FIRST_BYTES = {"png": b"\x89PNG", "svg": b"<svg", "pdf": b"%PDF"}
@@ -17,7 +17,7 @@ FIRST_BYTES = {"png": b"\x89PNG", "svg": b"<svg", "pdf": b"%PDF"}
 @pytest.mark.parametrize("kind", ["many", "hostile"])
 def test_every_figure_is_drawn_in_every_format(kind, request, tmp_path, monkeypatch):
     run = request.getfixturevalue(f"{kind}_run")
-    specs = dict(figure_specs(open_run(run)))
+    specs = dict(figure_specs(read_run(run)))
     # One of each chart is enough, and drawing is slow.
     kept = {name.split("-")[0]: (name, spec) for name, spec in reversed(specs.items())}
     monkeypatch.setattr("moral_entropy.report.figures.figure_specs", lambda _run: iter(kept.values()))
@@ -30,7 +30,7 @@ def test_every_figure_is_drawn_in_every_format(kind, request, tmp_path, monkeypa
 
 
 def test_figures_hold_the_audits_numbers(plain_run):
-    specs = dict(figure_specs(open_run(plain_run)))
+    specs = dict(figure_specs(read_run(plain_run)))
     rows = specs["rules"]["datasets"]["rules"]
     audit = read_table(plain_run, "audit").filter(domain="(all)", reference="consensus", metric="fnr", rule="two-vote")
     for question, value in audit.filter(question="care").select("question", "value").iter_rows():
@@ -44,7 +44,7 @@ def test_figures_hold_the_audits_numbers(plain_run):
 
 @pytest.mark.parametrize("name", ["annotators-care", "reliability"])
 def test_chance_and_the_right_p_are_dashed_diagonals(name, plain_run, tmp_path, monkeypatch):
-    spec = dict(figure_specs(open_run(plain_run)))[name]
+    spec = dict(figure_specs(read_run(plain_run)))[name]
     monkeypatch.setattr("moral_entropy.report.figures.figure_specs", lambda _run: iter([(name, spec)]))
     [file] = write_figures(plain_run, tmp_path, formats=("svg",))
     dashed = re.findall(r'<path[^>]* d="([^"]*)"[^>]*stroke-dasharray="4,4"', file.read_text(encoding="utf-8"))

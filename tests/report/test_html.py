@@ -13,7 +13,7 @@ from report_support import HOSTILE, make_run, page_of, rows_of, vote_frame
 
 from moral_entropy.cli.main import main
 from moral_entropy.report.html import vega_bundle, write_report
-from moral_entropy.report.run import open_run
+from moral_entropy.runs.run import read_run
 from moral_entropy.runs.tables import read_table
 
 
@@ -89,7 +89,7 @@ def test_what_charts_leave_out_is_said(plain_run, monkeypatch):
         (item_sums, "MAX_CELLS", 5),
     ):
         monkeypatch.setattr(module, name, value)
-    said = " ".join(data.report_data(open_run(plain_run))["caps"])
+    said = " ".join(data.report_data(read_run(plain_run))["caps"])
     for words in ("1 largest of 2 domains", "first 1 of 2 questions", "pools the domains", "3 stands for more"):
         assert words in said
 

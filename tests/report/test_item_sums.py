@@ -10,7 +10,7 @@ import pytest
 
 from moral_entropy.report import item_sums as module
 from moral_entropy.report.item_sums import vote_cells
-from moral_entropy.report.run import open_run
+from moral_entropy.runs.run import read_run
 from moral_entropy.runs.tables import read_table
 
 
@@ -39,7 +39,7 @@ RULES = {
 @pytest.mark.parametrize("kind", ["plain", "many"])
 def test_every_figure_of_the_audit_can_be_counted_from_cells(kind, rule, request):
     path = request.getfixturevalue(f"{kind}_run")
-    cells = vote_cells(open_run(path))
+    cells = vote_cells(read_run(path))
     audit = read_table(path, "audit").filter(reference="consensus", rule=rule)
     audit = audit.filter(~pl.col("question").is_in(["(mean)"]), pl.col("label") != "(multiclass)")
     seen = 0
@@ -58,7 +58,7 @@ def test_every_figure_of_the_audit_can_be_counted_from_cells(kind, rule, request
 
 
 def test_cells_count_what_was_voted(plain_run):
-    cells = vote_cells(open_run(plain_run))
+    cells = vote_cells(read_run(plain_run))
     votes = read_table(plain_run, "votes")
     per_item = Counter()
     for question, item, label in votes.select("question", "item", "label").iter_rows():
@@ -72,8 +72,8 @@ def test_cells_count_what_was_voted(plain_run):
 
 
 def test_too_many_cells_pool_the_domains(plain_run, monkeypatch):
-    all_cells = vote_cells(open_run(plain_run))
+    all_cells = vote_cells(read_run(plain_run))
     monkeypatch.setattr(module, "MAX_CELLS", 5)
-    pooled = vote_cells(open_run(plain_run))
+    pooled = vote_cells(read_run(plain_run))
     assert pooled["domain"].unique().to_list() == ["(all)"]
     assert pooled["yes"].sum() == all_cells["yes"].sum() and pooled.height < all_cells.height

@@ -9,18 +9,18 @@ import pytest
 
 from moral_entropy.report import items as module
 from moral_entropy.report.items import shown_items
-from moral_entropy.report.run import open_run
+from moral_entropy.runs.run import read_run
 from moral_entropy.runs.tables import read_table
 
 
 def test_all_items_are_shown_when_they_fit(plain_run):
-    shown = shown_items(open_run(plain_run), 2_000)
+    shown = shown_items(read_run(plain_run), 2_000)
     assert shown.items.height == read_table(plain_run, "items").height
 
 
 @pytest.mark.parametrize("cap", [2, 40, 101])
 def test_the_cap_holds_and_the_most_doubtful_are_in(plain_run, cap):
-    shown = shown_items(open_run(plain_run), cap).items
+    shown = shown_items(read_run(plain_run), cap).items
     assert cap - 2 <= shown.height <= cap
     if cap >= 40:
         everything = read_table(plain_run, "items").filter(question="care")
@@ -29,14 +29,14 @@ def test_the_cap_holds_and_the_most_doubtful_are_in(plain_run, cap):
 
 
 def test_every_item_shown_has_all_its_votes(plain_run):
-    shown = shown_items(open_run(plain_run), 50)
+    shown = shown_items(read_run(plain_run), 50)
     counted = shown.votes.group_by("row").len()
     by_row = dict(counted.iter_rows())
     assert [by_row.get(row, 0) for row in range(shown.items.height)] == shown.items["n_votes"].to_list()
 
 
 def test_pushes_of_the_votes_add_up_to_p(plain_run):
-    shown = shown_items(open_run(plain_run), 30)
+    shown = shown_items(read_run(plain_run), 30)
     push = {
         (row["question"], row["annotator"], row["voted"]): row["push"] for row in shown.pushes.iter_rows(named=True)
     }
@@ -49,14 +49,14 @@ def test_pushes_of_the_votes_add_up_to_p(plain_run):
 
 def test_few_votes_fit_few_items(plain_run, monkeypatch):
     monkeypatch.setattr(module, "MAX_VOTES", 100)
-    shown = shown_items(open_run(plain_run), 2_000)
+    shown = shown_items(read_run(plain_run), 2_000)
     assert 0 < shown.votes.height <= 100
 
 
 def test_long_texts_are_cut_and_say_how_long_they_were(hostile_run, monkeypatch):
-    texts = shown_items(open_run(hostile_run), 500).texts
+    texts = shown_items(read_run(hostile_run), 500).texts
     longest = texts.filter(pl.col("length") == texts["length"].max())
     assert longest["length"][0] == 100_000 and longest["text"].str.len_chars().max() == 2_000
     monkeypatch.setattr(module, "TEXT_BUDGET", 60 * 300)
-    short = shown_items(open_run(hostile_run), 500)
+    short = shown_items(read_run(hostile_run), 500)
     assert short.cut == 300 and short.texts["text"].str.len_chars().max() == 300

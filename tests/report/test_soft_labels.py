@@ -7,11 +7,11 @@ import pytest
 from report_support import HOSTILE, Page, make_run, vote_frame
 from train.pupils import train_by_cue
 
-from moral_entropy.pipeline.reload import reload_consensus
 from moral_entropy.pipeline.train_study import add_to_run
 from moral_entropy.report.html import write_report
-from moral_entropy.report.run import open_run
 from moral_entropy.report.soft_labels import soft_labels
+from moral_entropy.runs.reload import reload_consensus
+from moral_entropy.runs.run import read_run
 from moral_entropy.runs.tables import read_table
 from moral_entropy.schemas import SCHEMAS
 from moral_entropy.train.compare import compare_targets
@@ -35,7 +35,7 @@ def html_of(run):
 
 
 def test_without_a_study_there_is_no_section(plain_run):
-    assert soft_labels(open_run(plain_run)) is None
+    assert soft_labels(read_run(plain_run)) is None
     assert "Do soft labels win?" not in html_of(plain_run)
 
 
@@ -56,7 +56,7 @@ def test_the_table_has_its_schema_and_is_the_study(studied, study):
 
 
 def test_every_score_shown_is_in_the_table(studied):
-    shown = soft_labels(open_run(studied))
+    shown = soft_labels(read_run(studied))
     table = read_table(studied, "soft_labels").filter(question="(mean)")
     assert {one["reference"] for one in shown["against"]} == set(table["reference"])
     for one in shown["against"]:
@@ -75,7 +75,7 @@ def test_the_sentences_follow_the_figures(studied):
     for winner, words in (("soft", "soft beats every other on"), ("any", "loses to any")):
         changed = table.with_columns(better=pl.when(gaps).then(pl.lit(winner)).otherwise(None))
         changed.write_parquet(studied / "soft_labels.parquet")
-        [gold] = [one for one in soft_labels(open_run(studied))["against"] if one["reference"] == "gold"]
+        [gold] = [one for one in soft_labels(read_run(studied))["against"] if one["reference"] == "gold"]
         said = " ".join(gold["sentences"])
         assert words in said or (winner == "any" and "loses to every other" in said)
 

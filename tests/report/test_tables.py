@@ -5,15 +5,15 @@ from collections import Counter, defaultdict
 import pytest
 from report_support import page_of, rows_of
 
-from moral_entropy.report.run import open_run
 from moral_entropy.report.tables import switching_rows
+from moral_entropy.runs.run import read_run
 from moral_entropy.runs.tables import read_table
 
 
 @pytest.mark.parametrize("name", ["plain_run", "many_run"])
 def test_counts_equal_a_loop(name, request):
     path = request.getfixturevalue(name)
-    run = open_run(path)
+    run = read_run(path)
     expected = Counter()
     for question in run.questions:
         top = read_table(path, "outliers").filter(

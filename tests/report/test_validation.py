@@ -12,9 +12,9 @@ from report_support import HOSTILE, Page
 from moral_entropy.report.cautions import cautions
 from moral_entropy.report.html import render
 from moral_entropy.report.item_sums import item_sums
-from moral_entropy.report.run import open_run
 from moral_entropy.report.validation import MOST_ROWS, findings_in, validation_section
 from moral_entropy.report.verdict import give_verdict
+from moral_entropy.runs.run import read_run
 from moral_entropy.schemas import SCHEMAS
 from moral_entropy.validate.finding import Finding, findings_frame
 from moral_entropy.validate.verdict import NOT_EXAMINED
@@ -33,7 +33,7 @@ def with_findings(plain_run, tmp_path):
         (path / "manifest.json").write_text(json.dumps(facts))
         if findings is not None:
             findings_frame(findings).write_parquet(path / "validation.parquet")
-        return open_run(path)
+        return read_run(path)
 
     return with_findings
 
@@ -70,7 +70,7 @@ def test_quick_and_missing_examinations_say_so(with_findings):
 
 
 def test_an_audit_fills_the_section_itself(plain_run):
-    sides = [side["title"] for side in validation_section(open_run(plain_run))["sides"]]
+    sides = [side["title"] for side in validation_section(read_run(plain_run))["sides"]]
     assert "What the votes can tell" in sides
 
 

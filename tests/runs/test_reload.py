@@ -10,8 +10,9 @@ from moral_entropy.consensus.options import FitOptions
 from moral_entropy.errors import RunFolderError
 from moral_entropy.pipeline.audit import run_audit
 from moral_entropy.pipeline.options import AuditOptions
-from moral_entropy.pipeline.reload import reload_consensus
-from moral_entropy.runs.reload import read_run_votes
+from moral_entropy.runs.manifest import read_manifest, write_manifest
+from moral_entropy.runs.reload import read_run_votes, reload_consensus
+from moral_entropy.runs.run import read_run
 from moral_entropy.votes.options import Options
 
 ARRAYS = ("item_i", "annotator_a", "start_i", "code_v", "count_i", "gold_i", "published_i")
@@ -78,9 +79,19 @@ def test_changes_are_obeyed(tmp_path):
     assert reload_consensus(tmp_path / "run", draws=20).fits[0].n_draws == 20
 
 
-def test_a_folder_of_an_earlier_version_is_refused(tmp_path):
+def test_a_folder_that_lacks_a_column_is_refused(tmp_path):
     run_audit(votes_frame(), tmp_path / "run", AuditOptions(fit=FitOptions(draws=0)))
     items = tmp_path / "run" / "items.parquet"
     pl.read_parquet(items).drop("gold").write_parquet(items)
-    with pytest.raises(RunFolderError, match=r"lacks the columns gold.*Run the audit again"):
+    with pytest.raises(RunFolderError, match=r"items.parquet lacks the column 'gold'.*Run the audit again"):
         read_run_votes(tmp_path / "run")
+
+
+@pytest.mark.parametrize("schema", [None, 1, 99])
+def test_a_folder_of_another_version_is_refused(tmp_path, schema):
+    run_audit(votes_frame(), tmp_path / "run", AuditOptions(fit=FitOptions(draws=0)))
+    manifest = read_manifest(tmp_path / "run")
+    del manifest["schema"]
+    write_manifest(tmp_path / "run", manifest | ({} if schema is None else {"schema": schema}))
+    with pytest.raises(RunFolderError, match=rf"schema {schema or 1}; this one reads 2.*Run the audit again"):
+        read_run(tmp_path / "run")

@@ -15,8 +15,7 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.errors import RunFolderError
-from moral_entropy.runs.manifest import read_manifest
-from moral_entropy.runs.tables import read_table
+from moral_entropy.runs.run import Run, as_run
 from moral_entropy.votes.table import Floats
 
 KEY = "item_key"
@@ -29,20 +28,27 @@ class RunTables:
 
     Parameters
     ----------
-    path
-        The run folder as the user named it.
-    manifest
-        Its manifest.
+    run
+        The run.
     items
         Its items, with their ids as text.
     labels
         By question; of two labels the negative one first.
     """
 
-    path: str
-    manifest: dict[str, Any]
+    run: Run
     items: pl.DataFrame
     labels: dict[str, tuple[str, ...]]
+
+    @property
+    def path(self) -> str:
+        """The run folder as the user named it."""
+        return self.run.where
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """Its manifest."""
+        return self.run.manifest
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,13 +98,13 @@ class RunPair:
     notes: tuple[str, ...]
 
 
-def read_pair(run_a: str | Path, run_b: str | Path) -> RunPair:
+def read_pair(run_a: Run | str | Path, run_b: Run | str | Path) -> RunPair:
     """Read two run folders and join their items.
 
     Parameters
     ----------
     run_a, run_b
-        The run folders.
+        The runs, or their folders.
 
     Examples
     --------
@@ -107,7 +113,7 @@ def read_pair(run_a: str | Path, run_b: str | Path) -> RunPair:
     ...
     moral_entropy.errors.RunFolderError: nowhere is no run folder: there is no such folder. ...
     """
-    a, b = _read(run_a), _read(run_b)
+    a, b = _read(as_run(run_a)), _read(as_run(run_b))
     shared = _shared_questions(a, b)
     _check_labels(a, b, shared)
     pairs = [_join(a, b, question) for question in shared]
@@ -117,18 +123,17 @@ def read_pair(run_a: str | Path, run_b: str | Path) -> RunPair:
     return RunPair(a, b, questions, tuple(_notes(a, b, pairs)))
 
 
-def _read(path: str | Path) -> RunTables:
-    manifest = read_manifest(path)
-    items = read_table(path, "items").with_columns(pl.col("item").cast(pl.String).alias(KEY))
+def _read(run: Run) -> RunTables:
+    items = run.items.with_columns(pl.col("item").cast(pl.String).alias(KEY))
     repeated = items.filter(pl.struct("question", KEY).is_duplicated())
     if not repeated.is_empty():
         msg = (
-            f"{repeated.height:,} rows of {path}/items.parquet repeat a question and item. First: "
+            f"{repeated.height:,} rows of {run.where}/items.parquet repeat a question and item. First: "
             f"{repeated['question'][0]}, {repeated[KEY][0]!r}. Run the audit again."
         )
         raise RunFolderError(msg)
-    labels = {fit["question"]: _ordered(fit["labels"], fit["positive"]) for fit in manifest["questions"]}
-    return RunTables(str(path), manifest, items, labels)
+    labels = {fit["question"]: _ordered(fit["labels"], fit["positive"]) for fit in run.manifest["questions"]}
+    return RunTables(run, items, labels)
 
 
 def _ordered(labels: Sequence[str], positive: str | None) -> tuple[str, ...]:
@@ -182,7 +187,7 @@ def _carried(run: RunTables, question: str, labels: tuple[str, ...]) -> pl.DataF
     if len(labels) == 2:
         return items.with_columns(pl.concat_list(1.0 - pl.col("p"), "p").alias("p_k"))
     place = {label: k for k, label in enumerate(labels)}
-    posterior = read_table(run.path, "posterior").filter(question=question)
+    posterior = run.run.table("posterior").filter(question=question)
     by_label = posterior.with_columns(pl.col("class").replace_strict(place).alias("k"), pl.col("item").cast(pl.String))
     listed = by_label.sort("item", "k").group_by("item", maintain_order=True).agg(pl.col("p").alias("p_k"))
     found = items.join(listed, left_on=KEY, right_on="item", how="left")

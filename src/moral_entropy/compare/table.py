@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from moral_entropy.compare.grades import GRADES, grade_changes, rules_of
+from moral_entropy.compare.grades import grade_changes, rules_of
 from moral_entropy.compare.pair import KEY, QuestionPair, RunPair, RunTables, differing_settings, read_pair
 from moral_entropy.compare.shifts import moved, shifts_and_agreement
 from moral_entropy.errors import UsageError
-from moral_entropy.runs.tables import read_table
+from moral_entropy.runs.run import Run
 from moral_entropy.ties import DECIMALS
 
 REPLICATES = 400
@@ -72,7 +72,9 @@ class Comparison:
         return {name: getattr(self, name) for name in ("overlap", "items", "shifts", "agreement", "grades")}
 
 
-def compare_runs(run_a: str | Path, run_b: str | Path, *, replicates: int = REPLICATES, seed: int = 0) -> Comparison:
+def compare_runs(
+    run_a: Run | str | Path, run_b: Run | str | Path, *, replicates: int = REPLICATES, seed: int = 0
+) -> Comparison:
     """Compare two runs.
 
     Items are matched by question and id. Changes of means over items have the interval of a paired bootstrap over the
@@ -128,10 +130,7 @@ def compare_runs(run_a: str | Path, run_b: str | Path, *, replicates: int = REPL
 
 
 def _grades(pair: RunPair) -> tuple[pl.DataFrame, list[str]]:
-    without = [run.path for run in (pair.a, pair.b) if not (Path(run.path) / "audit.parquet").is_file()]
-    if without:
-        return GRADES.to_frame(), [f"{without[0]} has no table 'audit': grades are not compared. Run its audit again"]
-    audit_a, audit_b = (read_table(run.path, "audit") for run in (pair.a, pair.b))
+    audit_a, audit_b = pair.a.run.rules, pair.b.run.rules
     notes = []
     for run, audit, other in ((pair.a, audit_a, audit_b), (pair.b, audit_b, audit_a)):
         alone = [rule for rule in rules_of(audit) if rule not in rules_of(other)]

@@ -21,6 +21,7 @@ from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import QuestionFit
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.runs.item_tables import ALEATORIC, EPISTEMIC, ITEMS_COUNTED, TOTAL, UNCERTAIN
+from moral_entropy.runs.run import SCHEMA
 from moral_entropy.votes.table import Floats, Ints, Votes
 
 LIBRARIES = ("numpy", "scipy", "polars", "numba")
@@ -55,6 +56,7 @@ def manifest_facts(
     consensus, counts = fitted.consensus, fitted.parts.total(count_part)
     fits = zip(consensus.fits, sums, counts[1:], strict=True)
     return {
+        "schema": SCHEMA,
         "version": __version__,
         "command": command,
         **reading_facts(consensus.votes, counts),

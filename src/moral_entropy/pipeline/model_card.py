@@ -14,7 +14,7 @@ import polars as pl
 
 from moral_entropy import __version__
 from moral_entropy.markup import markdown_text
-from moral_entropy.report.run import Run, open_run
+from moral_entropy.runs.run import Run, read_run
 from moral_entropy.train.classifier import TFIDF, Classifier
 from moral_entropy.train.targets import Targets
 
@@ -40,7 +40,7 @@ def model_card(run: str | Path, classifier: Classifier, train: Targets, facts: M
     facts
         As saved beside the model.
     """
-    return "\n".join(_lines(open_run(run), classifier, train, facts)) + "\n"
+    return "\n".join(_lines(read_run(run), classifier, train, facts)) + "\n"
 
 
 def _lines(run: Run, classifier: Classifier, train: Targets, facts: Mapping[str, Any]) -> Iterator[str]:
@@ -95,7 +95,7 @@ def _audit(run: Run) -> Iterator[str]:
     yield ""
     yield "| question | items | entropy | aleatoric | epistemic |"
     yield "| --- | --- | --- | --- | --- |"
-    for row in run.frame("entropy").filter(domain=ALL).iter_rows(named=True):
+    for row in run.table("entropy").filter(domain=ALL).iter_rows(named=True):
         figures = [_figure(row[name]) for name in ("total", "aleatoric", "epistemic")]
         yield f"| {markdown_text(row['question'])} | {row['n_items']:,} | {' | '.join(figures)} |"
     yield ""
@@ -107,7 +107,7 @@ def _audit(run: Run) -> Iterator[str]:
 
 
 def _rates(run: Run) -> Iterator[str]:
-    rows = run.frame("audit").filter(
+    rows = run.table("audit").filter(
         pl.col("metric").is_in(RATES), domain=ALL, reference="consensus", label=ALL, question=ALL
     )
     found = {(row["rule"], row["metric"]): row["value"] for row in rows.iter_rows(named=True)}

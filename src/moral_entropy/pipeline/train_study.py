@@ -18,11 +18,11 @@ from moral_entropy import __version__
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.pipeline.audit import Stopwatch
-from moral_entropy.pipeline.reload import reload_consensus
 from moral_entropy.progress import Progress, silent
 from moral_entropy.report.html import REPORT, write_report
 from moral_entropy.runs.folder import writing
 from moral_entropy.runs.manifest import read_manifest, write_manifest
+from moral_entropy.runs.reload import reload_consensus
 from moral_entropy.runs.tables import checked_folder
 from moral_entropy.train.compare import TARGETS, Study, compare_targets
 from moral_entropy.train.page import study_page

@@ -11,9 +11,9 @@ from typing import Any
 import polars as pl
 
 from moral_entropy.files import whole_file
-from moral_entropy.pipeline.reload import reload_consensus
 from moral_entropy.progress import Progress, silent
 from moral_entropy.report.html import write_report
+from moral_entropy.runs.reload import reload_consensus
 from moral_entropy.runs.tables import checked_folder
 from moral_entropy.schemas import VALIDATION
 from moral_entropy.validate.finding import Finding, findings_frame

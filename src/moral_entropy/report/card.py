@@ -20,9 +20,9 @@ from moral_entropy.names import ALL
 from moral_entropy.report.cautions import cautions
 from moral_entropy.report.data import shown_title
 from moral_entropy.report.item_sums import item_sums
-from moral_entropy.report.run import Run, open_run
 from moral_entropy.report.verdict import give_verdict
 from moral_entropy.runs.notes import yardstick_notes
+from moral_entropy.runs.run import Run, as_run
 
 CARD, CROISSANT = "dataset-card.md", "croissant.json"
 RATES = ("fpr", "fnr", "fdr")
@@ -44,10 +44,10 @@ FIELDS = {
 }
 
 
-def write_card(path: str | Path) -> list[Path]:
+def write_card(run: Run | str | Path) -> list[Path]:
     """Write the dataset card and its Croissant into a run folder and return their paths."""
-    run = open_run(path)
-    card, croissant = run.path / CARD, run.path / CROISSANT
+    run = as_run(run)
+    card, croissant = run.folder / CARD, run.folder / CROISSANT
     write_text(card, dataset_card(run))
     write_text(croissant, json.dumps(croissant_facts(run), indent=2, ensure_ascii=False) + "\n")
     return [card, croissant]
@@ -152,13 +152,13 @@ def _analysis(run: Run) -> list[str]:
 
 
 def _entropy(run: Run) -> pl.DataFrame:
-    rows = run.frame("entropy").filter(domain=ALL)
+    rows = run.table("entropy").filter(domain=ALL)
     shown = [pl.col(name).round(4) for name in ("total", "aleatoric", "epistemic")]
     return rows.select("question", pl.col("n_items").alias("items"), *shown)
 
 
 def _rates(run: Run) -> pl.DataFrame:
-    rows = run.frame("audit").filter(
+    rows = run.table("audit").filter(
         pl.col("metric").is_in(RATES), domain=ALL, reference="consensus", label=ALL, question=ALL
     )
     shown = {

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import polars as pl
 
-from moral_entropy.report.run import Run
 from moral_entropy.report.validation import MEANINGS, findings_in, unsaid_alarms
+from moral_entropy.runs.run import Run
 from moral_entropy.validate.finding import Finding
 from moral_entropy.validate.verdict import about, titled
 
@@ -149,7 +149,7 @@ def _against(sums: pl.DataFrame) -> Iterator[Caution]:
 
 
 def _below_chance(run: Run) -> Iterator[Caution]:
-    summary = run.frame("annotator_summary")
+    summary = run.table("annotator_summary")
     below = summary.filter(pl.col("below_chance") > SURELY_BELOW_CHANCE)
     if below.is_empty():
         return
@@ -197,7 +197,7 @@ def _calibration(run: Run) -> Iterator[Caution]:
 
 def _behind(run: Run) -> Iterator[Caution]:
     """The consensus against gold, beside the rules it would replace."""
-    wrong = run.frame("audit").filter(
+    wrong = run.table("audit").filter(
         reference="gold", metric="disagreement", question="(all)", domain="(all)", label="(all)"
     )
     shares = dict(wrong.select("rule", "value").drop_nulls().iter_rows())

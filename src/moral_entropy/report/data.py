@@ -18,7 +18,6 @@ from moral_entropy.report.cautions import cautions
 from moral_entropy.report.foundations import definitions_of
 from moral_entropy.report.item_sums import MAX_VOTES, entropy_by_votes, item_sums, vote_cells
 from moral_entropy.report.items import shown_items
-from moral_entropy.report.run import Run
 from moral_entropy.report.soft_labels import soft_labels
 from moral_entropy.report.tables import (
     MAX_DOMAINS,
@@ -38,6 +37,7 @@ from moral_entropy.report.tables import (
 from moral_entropy.report.validation import validation_section
 from moral_entropy.report.verdict import give_verdict, headlines, main_rule
 from moral_entropy.runs.notes import yardstick_notes
+from moral_entropy.runs.run import Run
 
 ITEMS = 2_000
 """Rows of the item explorer unless asked otherwise; a row is an item and question."""
@@ -122,7 +122,7 @@ def _explorer(run: Run, cap: int) -> dict[str, Any]:
 def caps(run: Run, cells: pl.DataFrame) -> list[str]:
     """Say what charts leave out, one sentence each; items and annotators say so where they are shown."""
     found = []
-    n_domains = run.frame("entropy").filter(pl.col("domain") != ALL)["domain"].n_unique()
+    n_domains = run.table("entropy").filter(pl.col("domain") != ALL)["domain"].n_unique()
     if n_domains > MAX_DOMAINS:
         found.append(f"Charts show the {MAX_DOMAINS} largest of {n_domains:,} domains.")
     n_targets = sum(len(question.targets) for question in run.questions)

@@ -17,8 +17,8 @@ from moral_entropy.errors import UsageError
 from moral_entropy.files import check_free, whole_file, write_text
 from moral_entropy.report.card import CROISSANT, croissant_facts, dataset_card
 from moral_entropy.report.figures import slug
-from moral_entropy.report.run import Question, Run, open_run
 from moral_entropy.runs.folder import whole_folder
+from moral_entropy.runs.run import Question, Run, as_run
 
 Layout = Literal["hf", "csv", "jsonl", "lewidi"]
 
@@ -27,13 +27,13 @@ FACTS = ("question", "item", "domain", "n_votes", "n_positive", "p", "p_low", "p
          "aleatoric", "epistemic", "count", "part")  # fmt: skip
 
 
-def export_run(path: str | Path, out: str | Path, *, to: Layout, force: bool = False) -> list[Path]:
+def export_run(run: Run | str | Path, out: str | Path, *, to: Layout, force: bool = False) -> list[Path]:
     """Write the items of a run in a layout that other programs read, and return the files' paths.
 
     Parameters
     ----------
-    path
-        The run folder.
+    run
+        The run, or its folder.
     out
         A folder for "hf", and for "lewidi" with several questions; else a file.
     to
@@ -41,7 +41,7 @@ def export_run(path: str | Path, out: str | Path, *, to: Layout, force: bool = F
     force
         Replace what is there.
     """
-    run, target = open_run(path), Path(out)
+    run, target = as_run(run), Path(out)
     check_free(target, force=force)
     return _WRITERS[to](run, target)
 

@@ -16,8 +16,8 @@ from moral_entropy.markup import json_rows
 from moral_entropy.names import ALL
 from moral_entropy.report.chart_specs import chart_specs
 from moral_entropy.report.item_sums import entropy_by_votes
-from moral_entropy.report.run import Run, open_run
 from moral_entropy.report.tables import audit_rates, entropy_rows, palettes, reliability_rows, shown_domains
+from moral_entropy.runs.run import Run, as_run
 
 FORMATS = ("png", "svg", "pdf")
 SOFT = ("share", "smoothed-share")
@@ -27,13 +27,13 @@ RATE_NAMES = {"fpr": "false positive rate", "fnr": "false negative rate", "fdr":
 Rows = list[dict[str, Any]]
 
 
-def write_figures(path: str | Path, folder: str | Path, *, formats: Sequence[str] = ("png",)) -> list[Path]:
+def write_figures(run: Run | str | Path, folder: str | Path, *, formats: Sequence[str] = ("png",)) -> list[Path]:
     """Write the charts of a run's report as files and return their paths.
 
     Parameters
     ----------
-    path
-        The run folder.
+    run
+        The run, or its folder.
     folder
         Where the figures go; made when it is missing, figures of the same name are replaced.
     formats
@@ -43,7 +43,7 @@ def write_figures(path: str | Path, folder: str | Path, *, formats: Sequence[str
     if unknown or not formats:
         msg = f"there is no format {unknown[0] if unknown else ''!r}. Formats: {', '.join(FORMATS)}."
         raise UsageError(msg)
-    run, target = open_run(path), Path(folder)
+    run, target = as_run(run), Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     written = []
     for name, spec in figure_specs(run):
@@ -114,7 +114,7 @@ def _entropy_parts(rows: pl.DataFrame) -> Rows:
 
 
 def _annotator_specs(run: Run, specs: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    summary = run.frame("annotator_summary").drop_nulls("sensitivity").with_columns(
+    summary = run.table("annotator_summary").drop_nulls("sensitivity").with_columns(
         pl.col("annotator").cast(pl.String),
         false_positive=1 - pl.col("specificity"),
         role=pl.when(pl.col("role") == "").then(pl.lit("ordinary")).otherwise("role"),

@@ -20,21 +20,23 @@ from moral_entropy.errors import FileError
 from moral_entropy.files import check_free, write_text
 from moral_entropy.report.chart_specs import chart_specs
 from moral_entropy.report.data import ITEMS, report_data, script_json
-from moral_entropy.report.run import Run, open_run
 from moral_entropy.report.tables import palettes
+from moral_entropy.runs.run import Run, as_run
 
 REPORT = "report.html"
 TEMPLATES = Path(__file__).parent / "templates"
 SNIPPET = "window.vegaEmbed = vegaEmbed;"
 
 
-def write_report(path: str | Path, out: str | Path | None = None, *, items: int = ITEMS, force: bool = False) -> Path:
+def write_report(
+    run: Run | str | Path, out: str | Path | None = None, *, items: int = ITEMS, force: bool = False
+) -> Path:
     """Write the report of a run folder and return its path.
 
     Parameters
     ----------
-    path
-        The run folder.
+    run
+        The run, or its folder.
     out
         The HTML file; `report.html` in the run folder if not given.
     items
@@ -42,10 +44,9 @@ def write_report(path: str | Path, out: str | Path | None = None, *, items: int 
     force
         Replace a file that is already at `out`. The `report.html` of the run itself is always replaced.
     """
-    run = open_run(path)
-    own = run.path / REPORT
-    target = own if out is None else Path(out)
-    if target.resolve() != own.resolve():
+    run = as_run(run)
+    target = run.folder / REPORT if out is None else Path(out)
+    if run.path is None or target.resolve() != (run.path / REPORT).resolve():
         check_free(target, force=force)
     write_text(target, render(run, items=items))
     return target

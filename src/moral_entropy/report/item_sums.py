@@ -10,7 +10,7 @@ import math
 import polars as pl
 
 from moral_entropy.names import ALL, NO_DOMAIN
-from moral_entropy.report.run import Question, Run, target_name
+from moral_entropy.runs.run import Question, Run, target_name
 
 MAX_VOTES = 40
 """Largest number of votes with a row of its own in the table by votes; more are pooled there."""

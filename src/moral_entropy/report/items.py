@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from moral_entropy.names import ALL
-from moral_entropy.report.run import Run
+from moral_entropy.runs.run import Run
 from moral_entropy.ties import DECIMALS
 
 MAX_VOTES = 60_000

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from moral_entropy.report.run import Run
+from moral_entropy.runs.run import Run
 from moral_entropy.train.references import FAVOURED, REFERENCES
 from moral_entropy.train.scores import METRICS
 from moral_entropy.train.study_tables import CONSTANT
@@ -43,7 +43,7 @@ class Against:
 
 def soft_labels(run: Run) -> dict[str, Any] | None:
     """Give what the section shows; nothing where the run has no study."""
-    table = run.frame("soft_labels")
+    table = run.table("soft_labels")
     if table.is_empty():
         return None
     rows, said = overall(table), answers(verdicts(table))

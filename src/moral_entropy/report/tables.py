@@ -14,7 +14,7 @@ from moral_entropy.names import ALL, MEAN, MULTICLASS
 from moral_entropy.outliers.switching import switching_table
 from moral_entropy.report.chart_specs import Palette
 from moral_entropy.report.foundations import colours_of
-from moral_entropy.report.run import Question, Run
+from moral_entropy.runs.run import Question, Run
 
 METRICS = ("fpr", "fnr", "fdr", "for", "disagreement")
 MAX_DOMAINS, MAX_TARGETS = 24, 40
@@ -54,14 +54,14 @@ def palettes(run: Run) -> tuple[Palette, Palette]:
 
 def shown_domains(run: Run) -> list[str]:
     """Name the domains with most items, in order; the others are in the pooled figures only."""
-    rows = run.frame("entropy").filter(pl.col("domain") != ALL)
+    rows = run.table("entropy").filter(pl.col("domain") != ALL)
     sizes = rows.group_by("domain").agg(pl.col("n_items").sum()).sort(["n_items", "domain"], descending=[True, False])
     return sorted(sizes.head(MAX_DOMAINS)["domain"].to_list())
 
 
 def audit_rates(run: Run, domains: Sequence[str]) -> pl.DataFrame:
     """Return the rates of the audit: target (or "(all)"), domain, rule, reference, metric, value, low, high, n."""
-    rows = run.frame("audit").filter(
+    rows = run.table("audit").filter(
         pl.col("metric").is_in(METRICS),
         pl.col("domain").is_in([ALL, *domains]),
         pl.col("question") != MEAN,
@@ -73,7 +73,7 @@ def audit_rates(run: Run, domains: Sequence[str]) -> pl.DataFrame:
 
 def reliability_rows(run: Run) -> pl.DataFrame:
     """Return the reliability diagram, bins of equal width: target, part, bin, p, gold, low, high, n."""
-    rows = run.frame("audit_reliability").filter(bins="width")
+    rows = run.table("audit_reliability").filter(bins="width")
     return rows.select(_target(run), "part", "bin", "p", "gold", "low", "high", "n")
 
 
@@ -85,26 +85,26 @@ def _target(run: Run, of_one_label: pl.Expr | None = None) -> pl.Expr:
 
 def rule_meanings(run: Run) -> pl.DataFrame:
     """Return what every audited rule does: rule, meaning."""
-    return run.frame("audit_rules").select("rule", "meaning").unique("rule", maintain_order=True)
+    return run.table("audit_rules").select("rule", "meaning").unique("rule", maintain_order=True)
 
 
 def entropy_rows(run: Run, domains: Sequence[str]) -> pl.DataFrame:
     """Return the entropies of the domains shown."""
-    return run.frame("entropy").filter(pl.col("domain").is_in([ALL, *domains]))
+    return run.table("entropy").filter(pl.col("domain").is_in([ALL, *domains]))
 
 
 def agreement_rows(run: Run, domains: Sequence[str]) -> pl.DataFrame:
     """Return the agreement between annotators in the domains shown."""
-    return run.frame("agreement").filter(pl.col("domain").is_in([ALL, *domains]))
+    return run.table("agreement").filter(pl.col("domain").is_in([ALL, *domains]))
 
 
 def annotator_rows(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the annotators with most votes: a row per question, part and annotator, and their confusion matrices."""
-    summary = run.frame("annotator_summary").with_columns(pl.col("annotator").cast(pl.String))
+    summary = run.table("annotator_summary").with_columns(pl.col("annotator").cast(pl.String))
     votes = summary.group_by("annotator").agg(pl.col("n_votes").sum())
     busiest = votes.sort(["n_votes", "annotator"], descending=[True, False]).head(MAX_ANNOTATORS)
     shown = pl.col("annotator").is_in(busiest["annotator"].implode())
-    confusion = run.frame("annotators").with_columns(pl.col("annotator").cast(pl.String)).filter(shown)
+    confusion = run.table("annotators").with_columns(pl.col("annotator").cast(pl.String)).filter(shown)
     return (
         summary.filter(shown).sort("question", "part", "n_votes", descending=[False, False, True]),
         confusion.select("question", "part", "annotator", "true", "voted", "probability", "low", "high"),
@@ -113,7 +113,7 @@ def annotator_rows(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 def word_rows(run: Run) -> pl.DataFrame:
     """Return the words that mark doubtful items: question, word (cut), score, reason, rank."""
-    rows = run.frame("outliers").filter(kind="word", domain=ALL).filter(pl.col("rank") <= MAX_WORDS)
+    rows = run.table("outliers").filter(kind="word", domain=ALL).filter(pl.col("rank") <= MAX_WORDS)
     return rows.select("question", pl.col("name").str.slice(0, 60).alias("word"), "score", "reason", "rank")
 
 
@@ -139,7 +139,7 @@ def switching_rows(run: Run, *, most: int = MAX_SWITCHERS) -> pl.DataFrame:
 
 
 def _switching_of(run: Run, question: Question, most: int) -> pl.DataFrame:
-    top = run.frame("outliers").filter(kind="item", ranking="entropy", domain=ALL, question=question.name)
+    top = run.table("outliers").filter(kind="item", ranking="entropy", domain=ALL, question=question.name)
     names = top["name"].unique(maintain_order=True)
     wanted = pl.col("item").cast(pl.String).is_in(names.implode())
     votes = run.scan("votes").filter(pl.col("question") == question.name, wanted).collect(engine="streaming")

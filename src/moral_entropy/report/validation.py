@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from moral_entropy.report.run import Run
+from moral_entropy.runs.run import Run
 from moral_entropy.ties import tie_key
 from moral_entropy.validate.finding import RANK, Finding
 from moral_entropy.validate.verdict import SIDES, about, is_thorough, titled, verdict, worst_level
@@ -61,7 +61,7 @@ def validation_section(run: Run) -> dict[str, Any]:
 
 def findings_in(run: Run) -> list[Finding]:
     """Read the findings of a run; none where it has no such table."""
-    return [Finding(**_without_nulls(row)) for row in run.frame("validation").iter_rows(named=True)]
+    return [Finding(**_without_nulls(row)) for row in run.table("validation").iter_rows(named=True)]
 
 
 def _without_nulls(row: dict[str, Any]) -> dict[str, Any]:

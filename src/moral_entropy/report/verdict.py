@@ -11,7 +11,7 @@ from typing import Any, Literal
 import polars as pl
 
 from moral_entropy.report.cautions import Caution
-from moral_entropy.report.run import Run
+from moral_entropy.runs.run import Run
 from moral_entropy.ties import DECIMALS
 
 Status = Literal["ready", "care", "stop"]
@@ -107,7 +107,7 @@ def headlines(run: Run, sums: pl.DataFrame) -> list[Headline]:
 
 def main_rule(run: Run) -> str:
     """Name the rule most readers would have used: published labels, plurality, majority, or the first audited."""
-    audited: list[str] = run.frame("audit_rules")["rule"].unique(maintain_order=True).to_list()
+    audited: list[str] = run.table("audit_rules")["rule"].unique(maintain_order=True).to_list()
     several = any(question.positive is None for question in run.questions)
     wanted = ["published", "plurality" if several else "majority", "majority", "any", *audited]
     return next(rule for rule in wanted if rule in audited or not audited)
@@ -119,7 +119,7 @@ def pooled_rate(run: Run, rule: str, metric: str, reference: str = "consensus") 
     Of a single question with more than two labels, `disagreement` is about the label itself: an item labelled wrong
     differs on two of its labels when each is graded against the rest.
     """
-    rows = run.frame("audit").filter(question=ALL, domain=ALL, label=ALL, rule=rule, metric=metric, reference=reference)
+    rows = run.table("audit").filter(question=ALL, domain=ALL, label=ALL, rule=rule, metric=metric, reference=reference)
     found = rows.drop_nulls("value")
     if found.is_empty():
         return None
@@ -139,7 +139,7 @@ def _facts(run: Run, doubtful: float) -> Iterator[str]:
         yield f"{rule.capitalize()} labels differ from the consensus on {differs['value']:.1%} of the items."
     if false and rule != "any":
         yield f"Of what a single vote flags, {false['value']:.0%} is more likely no than yes."
-    best = run.frame("audit_advice").filter(question=ALL)["rule"].to_list()
+    best = run.table("audit_advice").filter(question=ALL)["rule"].to_list()
     if best and best[0] != rule:
         yield f"Of all thresholds on votes, {best[0]} comes closest."
     if doubtful >= HARDLY:
@@ -174,7 +174,7 @@ def _own_error(run: Run, sums: pl.DataFrame) -> Headline | None:
 
 
 def _agreement(run: Run) -> Headline | None:
-    rows = run.frame("agreement").filter(domain=ALL, statistic="krippendorff_alpha").drop_nulls("value")
+    rows = run.table("agreement").filter(domain=ALL, statistic="krippendorff_alpha").drop_nulls("value")
     rows = rows.sort(pl.col("value").round(DECIMALS), maintain_order=True)
     if rows.is_empty():
         return None

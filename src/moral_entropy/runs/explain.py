@@ -17,8 +17,7 @@ import polars as pl
 
 from moral_entropy.errors import RunFolderError
 from moral_entropy.runs.lookup import check_question, find_item
-from moral_entropy.runs.manifest import read_manifest
-from moral_entropy.runs.tables import read_table
+from moral_entropy.runs.run import Run, as_run
 from moral_entropy.ties import DECIMALS
 
 
@@ -84,58 +83,49 @@ class Explanation:
     of_several: bool
 
 
-def explain_item(run: str | Path, item: str, *, question: str | None = None) -> list[Explanation]:
+def explain_item(run: Run | str | Path, item: str, *, question: str | None = None) -> list[Explanation]:
     """Explain the consensus on one item, question by question.
 
     Parameters
     ----------
     run
-        The run folder.
+        The run, or its folder.
     item
         The item's id.
     question
         Explain only this question.
     """
-    manifest = read_manifest(run)
-    where = find_item(run, item, check_question(manifest, question))
-    rows = read_table(run, "items", where=where)
-    votes = read_table(run, "votes", where=where)
-    texts = read_table(run, "texts", where=pl.col("item") == rows["item"][0]) if _has(run, "texts") else None
-    text = texts["text"][0] if texts is not None and texts.height else None
-    return [
-        _explain(run, manifest, row, votes.filter(question=row["question"]), text) for row in rows.iter_rows(named=True)
-    ]
+    run = as_run(run)
+    where = find_item(run, item, check_question(run, question))
+    rows, votes = run.table("items", where=where), run.table("votes", where=where)
+    texts = run.table("texts", where=pl.col("item") == rows["item"][0])
+    text = texts["text"][0] if texts.height else None
+    return [_explain(run, row, votes.filter(question=row["question"]), text) for row in rows.iter_rows(named=True)]
 
 
-def _has(run: str | Path, table: str) -> bool:
-    return (Path(run) / f"{table}.parquet").is_file()
-
-
-def _explain(
-    run: str | Path, manifest: dict[str, Any], row: dict[str, Any], votes: pl.DataFrame, text: str | None
-) -> Explanation:
+def _explain(run: Run, row: dict[str, Any], votes: pl.DataFrame, text: str | None) -> Explanation:
     question, part = row["question"], row["part"]
-    fitted = [fit for fit in manifest["questions"] if (fit["question"], fit["part"]) == (question, part)]
+    fitted = [fit for fit in run.manifest["questions"] if (fit["question"], fit["part"]) == (question, part)]
     if len(fitted) != 1:
-        msg = f"{run} has {len(fitted)} fits of {question!r} in its manifest. Run the audit again."
+        msg = f"{run.where} has {len(fitted)} fits of {question!r} in its manifest. Run the audit again."
         raise RunFolderError(msg)
     labels = fitted[0]["labels"]
     here = pl.col("question") == question
-    pushes = read_table(run, "pushes", where=here & (pl.col("part") == part))
+    pushes = run.table("pushes", where=here & (pl.col("part") == part))
     if len(labels) == 2:
         towards = fitted[0]["positive"]
         against = labels[1 - labels.index(towards)]
         steps = _binary_steps(pushes, votes)
     else:
-        shares = read_table(run, "posterior", where=here & (pl.col("item") == row["item"])).sort(
+        shares = run.table("posterior", where=here & (pl.col("item") == row["item"])).sort(
             pl.col("p").round(DECIMALS), descending=True, maintain_order=True
         )
         towards = row["label"]
         against = shares.filter(pl.col("class") != towards)["class"][0]
-        annotators = read_table(run, "annotators", where=here & (pl.col("part") == part))
+        annotators = run.table("annotators", where=here & (pl.col("part") == part))
         steps = _general_steps(pushes, annotators, votes, towards, against)
     facts = {name: row[name] for name in ("domain", "p_map", "p", "p_low", "p_high", "label", "entropy")}
-    clamped = bool(manifest.get("use_gold")) and row["p_map"] in (0.0, 1.0)
+    clamped = bool(run.manifest["use_gold"]) and row["p_map"] in (0.0, 1.0)
     return Explanation(
         question=question,
         part=part,

@@ -3,44 +3,42 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from moral_entropy.errors import RunFolderError
-from moral_entropy.runs.tables import read_table
+from moral_entropy.runs.run import Run
 
 COMPARED = 20_000
 """Ids that are compared with one that is unknown: those that begin as it does, as far as they go."""
 
 
-def check_question(manifest: dict[str, Any], question: str | None) -> str | None:
+def check_question(run: Run, question: str | None) -> str | None:
     """Give the question back if the run has it."""
-    known = list(dict.fromkeys(fit["question"] for fit in manifest["questions"]))
+    known = [one.name for one in run.questions]
     if question is None or question in known:
         return question
     msg = f"the run has no question {question!r}.{suggestion(question, known)} Questions: {', '.join(known)}."
     raise RunFolderError(msg)
 
 
-def find_item(run: str | Path, item: str, question: str | None) -> pl.Expr:
+def find_item(run: Run, item: str, question: str | None) -> pl.Expr:
     """Give the condition that picks one item, on one question or on all, from any table that has both columns.
 
     Parameters
     ----------
     run
-        The run folder.
+        The run.
     item
         The id, as typed.
     question
         One question, or None for all.
     """
-    ids = read_table(run, "items", where=None if question is None else pl.col("question") == question)["item"].unique()
+    ids = run.table("items", where=None if question is None else pl.col("question") == question)["item"].unique()
     wanted = _typed(item, ids.dtype)
     if wanted is None or not (ids == wanted).any():
         asked = "" if question is None else f" on {question!r}"
-        msg = f"there is no item {item!r}{asked} among {len(ids):,} in {run}.{_close_ids(item, ids)}"
+        msg = f"there is no item {item!r}{asked} among {len(ids):,} in {run.where}.{_close_ids(item, ids)}"
         raise RunFolderError(msg)
     found = pl.col("item") == wanted
     return found if question is None else found & (pl.col("question") == question)

@@ -17,8 +17,7 @@ from moral_entropy.errors import RunFolderError
 from moral_entropy.outliers.next_votes import NOBODY, choose_votes
 from moral_entropy.outliers.ranking import first
 from moral_entropy.runs.lookup import check_question, suggestion
-from moral_entropy.runs.manifest import read_manifest
-from moral_entropy.runs.tables import read_table
+from moral_entropy.runs.run import Run, as_run
 from moral_entropy.votes.table import Floats, Ints
 
 FORMULA = r"^[=+\-@\t\r]"
@@ -55,14 +54,14 @@ class _Fitted:
 
 
 def next_votes(
-    run: str | Path, n: int = 100, *, question: str | None = None, annotators: Sequence[str] = ()
+    run: Run | str | Path, n: int = 100, *, question: str | None = None, annotators: Sequence[str] = ()
 ) -> pl.DataFrame:
-    """Give the items whose labels one more vote would settle most, most first, and whose vote that would be.
+    """Return the items whose labels one more vote would settle most, most first, and whose vote that would be.
 
     Parameters
     ----------
     run
-        The run folder.
+        The run, or its folder.
     n
         How many items, over all questions.
     question
@@ -76,16 +75,16 @@ def next_votes(
         Columns of `QUEUE`, and text where the run has texts; annotator is null where all have voted, and the gain is
         then that of an average annotator.
     """
-    manifest = read_manifest(run)
-    check_question(manifest, question)
-    fits = [_recall(run, fit) for fit in manifest["questions"] if question in (None, fit["question"])]
+    run = as_run(run)
+    check_question(run, question)
+    fits = [_recall(run, fit) for fit in run.manifest["questions"] if question in (None, fit["question"])]
     _check_annotators(fits, annotators)
-    pieces = [_queue(fitted, n, annotators, repeats=bool(manifest["anonymous"])) for fitted in fits]
+    pieces = [_queue(fitted, n, annotators, repeats=bool(run.manifest["anonymous"])) for fitted in fits]
     queue = pl.concat(pieces)
     queue = queue[first(queue["expected_gain"].to_numpy(), n)]
     queue = queue.with_columns(rank=pl.int_range(1, pl.len() + 1)).select(QUEUE.names())
-    if (Path(run) / "texts.parquet").is_file():
-        texts = read_table(run, "texts", where=pl.col("item").is_in(queue["item"].to_list()))
+    if run.has("texts"):
+        texts = run.table("texts", where=pl.col("item").is_in(queue["item"].to_list()))
         queue = queue.join(texts, on="item", how="left", maintain_order="left")
     return queue
 
@@ -147,15 +146,15 @@ def _reasons(rows: pl.DataFrame) -> list[str]:
     ]
 
 
-def _recall(run: str | Path, fit: dict[str, Any]) -> _Fitted:
+def _recall(run: Run, fit: dict[str, Any]) -> _Fitted:
     """Read one fit back from the tables of its run folder."""
     labels: list[str] = fit["labels"]
     question = pl.col("question") == fit["question"]
     here = question & (pl.col("part") == fit["part"])
     columns = ("question", "item", "domain", "entropy", "p", "n_votes")
-    items = read_table(run, "items", where=here).select(columns)
-    cells = read_table(run, "annotators", where=here)
-    votes = read_table(run, "votes", where=question)
+    items = run.table("items", where=here).select(columns)
+    cells = run.table("annotators", where=here)
+    votes = run.table("votes", where=question)
     n_cells = len(labels) ** 2
     who = cells["annotator"].gather_every(n_cells)
     places = items.select("item").with_row_index("at")
@@ -176,14 +175,15 @@ def _recall(run: str | Path, fit: dict[str, Any]) -> _Fitted:
     )
 
 
-def _shares(run: str | Path, items: pl.DataFrame, labels: list[str], fit: dict[str, Any], question: pl.Expr) -> Floats:
+def _shares(run: Run, items: pl.DataFrame, labels: list[str], fit: dict[str, Any], question: pl.Expr) -> Floats:
     if len(labels) == 2:
         p_i = items["p"].to_numpy()
         share_ik = np.stack([1.0 - p_i, p_i], axis=1)
         return share_ik if fit["positive"] == labels[1] else share_ik[:, ::-1]
-    posterior = read_table(run, "posterior", where=question)
+    posterior = run.table("posterior", where=question)
     kept = posterior.join(items.select("item"), on="item", how="semi", maintain_order="left")
     if kept.height != items.height * len(labels):
-        msg = f"{run} has {kept.height:,} rows of {fit['question']!r} in posterior, not {items.height * len(labels):,}."
+        wanted = items.height * len(labels)
+        msg = f"{run.where} has {kept.height:,} rows of {fit['question']!r} in posterior, not {wanted:,}."
         raise RunFolderError(msg)
     return kept["p"].to_numpy().reshape(-1, len(labels))

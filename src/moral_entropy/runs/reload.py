@@ -1,11 +1,13 @@
-"""A run folder → the `Votes` it was made from.
+"""A run → the `Votes` it was made from, and the `Consensus` that was fitted to them.
 
-What validation and training need of an earlier run: the votes, and all that is known about the items. The file the
-user once read is not asked for again; the run folder has everything.
+What validation and training need of an earlier run. The file the user once read is not asked for again: the run has
+everything. The fit is made again with the same priors, seed and options, bit for bit.
 """
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,25 +15,26 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from moral_entropy.errors import RunFolderError
-from moral_entropy.runs.manifest import read_manifest
-from moral_entropy.runs.tables import checked_folder, read_table
+from moral_entropy.consensus.fit import fit
+from moral_entropy.consensus.options import FitOptions
+from moral_entropy.consensus.priors import Priors
+from moral_entropy.consensus.result import Consensus
+from moral_entropy.errors import MoralEntropyWarning
+from moral_entropy.runs.run import Run, as_run
 from moral_entropy.votes.table import UNKNOWN, Ballot, Reading, Votes, ballot_from_codes
 
 
-def read_run_votes(folder: str | Path) -> Votes:
-    """Give the votes of a run: the same as were fitted, ids, texts, domains, gold and all.
+def read_run_votes(run: Run | str | Path) -> Votes:
+    """Return the votes of a run: the same as were fitted, ids, texts, domains, gold and all.
 
     Parameters
     ----------
-    folder
-        A run folder, as `audit` wrote it.
+    run
+        The run, or its folder.
     """
-    path = checked_folder(folder)
-    manifest = read_manifest(path)
-    _refuse_old(path)
-    items, cast = read_table(path, "items"), read_table(path, "votes")
-    texts = read_table(path, "texts") if (path / "texts.parquet").is_file() else None
+    run = as_run(run)
+    manifest, items, cast = run.manifest, run.items, run.table("votes")
+    texts = run.table("texts") if run.has("texts") else None
     item_ids = (items["item"] if texts is None else texts["item"]).unique().sort()
     annotator_ids = cast["annotator"].unique().sort()
     by_item = items.unique("item", keep="first", maintain_order=True).select("item", "domain")
@@ -53,13 +56,36 @@ def read_run_votes(folder: str | Path) -> Votes:
     )
 
 
-def _refuse_old(path: Path) -> None:
-    lacking = [name for name in ("votes", "items") if not (path / f"{name}.parquet").is_file()]
-    columns = [] if lacking else pl.read_parquet_schema(path / "items.parquet")
-    if lacking or "gold" not in columns:
-        what = f"{lacking[0]}.parquet" if lacking else "the columns gold and published of items.parquet"
-        msg = f"{path} lacks {what}; an earlier version wrote it. Run the audit again."
-        raise RunFolderError(msg)
+def reload_consensus(run: Run | str | Path, **changes: Any) -> Consensus:
+    """Fit a run's votes again as the run did.
+
+    Parameters
+    ----------
+    run
+        The run, or its folder.
+    **changes
+        Keywords of `fit` that should differ from the run's.
+    """
+    run = as_run(run)
+    votes, manifest = read_run_votes(run), run.manifest
+    asked = {field.name: manifest[field.name] for field in fields(FitOptions) if manifest.get(field.name) is not None}
+    with warnings.catch_warnings():
+        # The run itself has said them already.
+        warnings.simplefilter("ignore", MoralEntropyWarning)
+        return fit(votes, **{"priors": priors_of(manifest), **asked, **changes})
+
+
+def priors_of(manifest: dict[str, Any]) -> Priors:
+    """Return the priors of a run, as its manifest has them."""
+    known = manifest["priors"]
+    prevalence = known["prevalence"]
+    return Priors(
+        prevalence=tuple(prevalence) if isinstance(prevalence, list) else prevalence,
+        diagonal=known["diagonal"],
+        off_diagonal=known["off_diagonal"],
+        annotators=known["annotators"],
+        by_question={name: tuple(alpha) for name, alpha in known["by_question"].items()},
+    )
 
 
 def _ballot(fact: dict[str, Any], known: dict[Any, pl.DataFrame], coded: dict[Any, pl.DataFrame]) -> Ballot:
@@ -92,12 +118,12 @@ def _ballot(fact: dict[str, Any], known: dict[Any, pl.DataFrame], coded: dict[An
 
 
 def _code(ids: pl.Series, known: pl.Series) -> pl.Series:
-    """Give each id's position among the sorted known ones."""
+    """Return each id's position among the sorted known ones."""
     return pl.Series(known.search_sorted(ids).cast(pl.Int64))
 
 
 def _label_codes(names: pl.Series, labels: tuple[str, ...]) -> NDArray[np.int16]:
-    """Give each name's position among the labels; `UNKNOWN` where there is none."""
+    """Return each name's position among the labels; `UNKNOWN` where there is none."""
     code_of = {label: code for code, label in enumerate(labels)}
     codes = names.replace_strict(code_of, default=UNKNOWN, return_dtype=pl.Int16) if len(names) else names
     return np.asarray(codes.to_numpy(), dtype=np.int16) if len(names) else np.empty(0, dtype=np.int16)

@@ -15,10 +15,17 @@ from typing import Any
 import polars as pl
 
 from moral_entropy.consensus.result import Consensus
+from moral_entropy.errors import RunFolderError, UsageError
 from moral_entropy.runs.folder import writing
 from moral_entropy.runs.manifest import read_manifest, write_manifest
 from moral_entropy.runs.tables import checked_folder, read_table, write_table
 from moral_entropy.schemas import SCHEMAS
+
+SCHEMA = 2
+"""Version of the run folder: it rises whenever a column changes its meaning or goes."""
+
+OPTIONAL = ("posterior", "texts", "soft_labels")
+"""Tables that not every run has."""
 
 Frames = Callable[[], Iterable[pl.DataFrame]]
 """Makes the rows of a table, in chunks."""
@@ -97,30 +104,47 @@ class Run:
     path: Path | None = None
     consensus: Consensus | None = None
 
+    @property
+    def folder(self) -> Path:
+        """The run folder; an error for a run in memory."""
+        if self.path is None:
+            msg = "this run is in memory and has no folder. Write one first: run.save('run/')."
+            raise UsageError(msg)
+        return self.path
+
+    @property
+    def where(self) -> str:
+        """What to call it in a sentence: its folder, or that it is in memory."""
+        return "the run in memory" if self.path is None else str(self.path)
+
     def has(self, name: str) -> bool:
         """Tell whether the run has a table."""
         return name in self.made if self.path is None else (self.path / f"{name}.parquet").is_file()
 
     def table(self, name: str, *, where: pl.Expr | None = None) -> pl.DataFrame:
-        """Return a table, or some of its rows; without rows if the run has none."""
-        if not self.has(name):
+        """Return a table, or some of its rows; one that not every run has is without rows where there is none.
+
+        Parameters
+        ----------
+        name
+            One of `SCHEMAS`, such as "items" or "audit".
+        where
+            Which rows; all by default.
+        """
+        if name in OPTIONAL and not self.has(name):
             return pl.DataFrame(schema=SCHEMAS[name])
         if self.path is not None:
             return read_table(self.path, name, where=where)
-        frame = self._kept(name)
-        return frame if where is None else frame.filter(where)
+        if name not in self._frames:
+            table = self.made[name]
+            self._frames[name] = pl.concat([pl.DataFrame(schema=table.schema), *table.frames()])
+        return self._frames[name] if where is None else self._frames[name].filter(where)
 
     def scan(self, name: str) -> pl.LazyFrame:
         """Scan a table, so that only the columns asked for are read."""
         if self.path is None or not self.has(name):
             return self.table(name).lazy()
         return pl.scan_parquet(self.path / f"{name}.parquet")
-
-    def _kept(self, name: str) -> pl.DataFrame:
-        if name not in self._frames:
-            table = self.made[name]
-            self._frames[name] = pl.concat([pl.DataFrame(schema=table.schema), *table.frames()])
-        return self._frames[name]
 
     def _chunks(self, name: str) -> Iterable[pl.DataFrame]:
         return [self._frames[name]] if name in self._frames else self.made[name].frames()
@@ -193,22 +217,31 @@ class Run:
         """Say in one line what the run is about."""
         facts = self.manifest
         asked = ", ".join(question.name for question in self.questions)
-        where = "in memory" if self.path is None else f"in {self.path}"
-        return f"Run({facts['votes']:,} votes on {facts['items']:,} items; {asked}; {where})"
+        return f"Run({facts['votes']:,} votes on {facts['items']:,} items; {asked}; {self.path or 'in memory'})"
 
 
-def open_run(path: str | Path) -> Run:
+def read_run(path: str | Path) -> Run:
     """Open a run folder.
 
     Examples
     --------
-    >>> open_run("nowhere")
+    >>> read_run("nowhere")
     Traceback (most recent call last):
     ...
     moral_entropy.errors.RunFolderError: nowhere is no run folder: there is no such folder. ...
     """
     folder = checked_folder(path)
-    return Run(read_manifest(folder), path=folder)
+    manifest = read_manifest(folder)
+    if manifest.get("schema") != SCHEMA:
+        by = f"moral-entropy {manifest.get('version', '?')}, schema {manifest.get('schema', 1)}"
+        msg = f"{folder} was written by another version ({by}; this one reads {SCHEMA}). Run the audit again."
+        raise RunFolderError(msg)
+    return Run(manifest, path=folder)
+
+
+def as_run(run: Run | str | Path) -> Run:
+    """Return a run, opened if a folder is named."""
+    return run if isinstance(run, Run) else read_run(run)
 
 
 def rows_in_groups(frames: Iterable[pl.DataFrame], schema: pl.Schema, size: int) -> Iterator[pl.DataFrame]:

@@ -12,6 +12,7 @@ import polars as pl
 
 from moral_entropy.errors import RunFolderError
 from moral_entropy.runs.folder import MANIFEST, is_run_folder
+from moral_entropy.schemas import SCHEMAS
 
 ROWS_PER_GROUP = 262_144
 
@@ -67,10 +68,15 @@ def read_table(path: str | Path, name: str, *, where: pl.Expr | None = None) -> 
         msg = f"{folder} has no table {name!r}. Found: {found}."
         raise RunFolderError(msg)
     try:
-        return pl.read_parquet(file) if where is None else pl.scan_parquet(file).filter(where).collect()
+        frame = pl.read_parquet(file) if where is None else pl.scan_parquet(file).filter(where).collect()
     except (pl.exceptions.PolarsError, OSError) as error:
         msg = f"{file} cannot be read: {str(error).splitlines()[0]}. Run the audit again."
         raise RunFolderError(msg) from error
+    lacking = [column for column in SCHEMAS[name] if column not in frame.columns]
+    if lacking:
+        msg = f"{file} lacks the column {lacking[0]!r}. Run the audit again."
+        raise RunFolderError(msg)
+    return frame
 
 
 def checked_folder(path: str | Path) -> Path:
