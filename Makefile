@@ -82,8 +82,9 @@ figures: $(TEST) demo/mftc.parquet ## the report of a twin as pictures, for the 
 	$(BIN)/moral-entropy audit demo/mftc.parquet -o demo/mftc --preset mft --quiet --force
 	$(BIN)/python tools/report_pictures.py demo/mftc docs/figures
 
-golden: $(TEST) ## rewrite the golden files; read the diff before committing it
+golden: $(TEST) ## rewrite the golden files and the tables of flags; read the diff before committing it
 	REWRITE_GOLDEN=1 $(BIN)/python -m pytest tests/golden -q
+	$(BIN)/python tools/flag_tables.py
 
 clean: ## remove what the other targets made, .venv too
 	rm -rf $(VENV) .venv-peers demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

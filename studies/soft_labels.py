@@ -26,9 +26,10 @@ import polars as pl
 from page import put
 
 import moral_entropy
+from moral_entropy.consensus.options import PriorOptions
 from moral_entropy.corpora.twins import twin
 from moral_entropy.pipeline.audit import run_audit
-from moral_entropy.pipeline.options import AuditOptions, PriorOptions
+from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.pipeline.train_study import run_study
 from moral_entropy.train.compare import Study
 from moral_entropy.train.page import markdown_table, study_page

@@ -22,12 +22,11 @@ from page import put
 
 import moral_entropy
 from moral_entropy.consensus.fit import fit
-from moral_entropy.consensus.options import COORDINATES
+from moral_entropy.consensus.options import COORDINATES, PriorOptions
 from moral_entropy.consensus.result import QuestionFit
 from moral_entropy.corpora.twins import write_twin
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.names import ALL
-from moral_entropy.pipeline.options import PriorOptions
 from moral_entropy.pipeline.priors import priors_for
 from moral_entropy.validate.laplace import Agreement, compare
 from moral_entropy.validate.nuts import CHAINS, DRAWS, TUNE, Samples, sample

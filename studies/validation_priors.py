@@ -22,12 +22,12 @@ from prior_figure import prior_chart, prior_sentence
 
 import moral_entropy
 from moral_entropy.consensus.fit import fit
+from moral_entropy.consensus.options import PriorOptions
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.corpora.twins import write_twin
 from moral_entropy.errors import MoralEntropyWarning
-from moral_entropy.pipeline.options import PriorOptions
 from moral_entropy.pipeline.priors import priors_for
 from moral_entropy.validate.ensemble import ensemble_of, switched_words
 from moral_entropy.validate.power_scaling import prior_decides, scale_powers

@@ -31,7 +31,7 @@ def audited():
         ({"reference": "truth"}, UsageError, "choose one of auto, consensus, gold, both"),
         ({"smoothing": -1}, UsageError, "pseudo-votes"),
         ({"bootstrap": -1}, UsageError, "resampled"),
-        ({"costs": (-1, 1)}, UsageError, "false positive costs -1"),
+        ({"cost_fp": -1}, UsageError, "false positive costs -1"),
     ],
 )
 def test_bad_options(audited, options, error, words):

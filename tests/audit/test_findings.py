@@ -33,7 +33,7 @@ def audited():
 @pytest.mark.parametrize("costs", [(1.0, 1.0), (5.0, 1.0), (1.0, 8.0), (0.0, 1.0)])
 def test_advice_is_the_cheapest_threshold_of_all(audited, costs):
     votes, consensus = audited
-    advice = audit_rules(votes, consensus, rules=["any"], costs=costs).advice
+    advice = audit_rules(votes, consensus, rules=["any"], cost_fp=costs[0], cost_fn=costs[1]).advice
     for fit_ in consensus.fits:
         ballot, p_i = fit_.ballot, fit_.summary.mean_ik[:, 1]
         voted_i = ballot.votes_i > 0
@@ -64,7 +64,7 @@ def test_advice_is_the_cheapest_threshold_of_all(audited, costs):
 
 
 def test_advice_speaks_in_two_sentences(audited):
-    advice = audit_rules(*audited, rules=["any"], costs=(2, 1)).advice
+    advice = audit_rules(*audited, rules=["any"], cost_fp=2).advice
     pooled = advice.frame.filter(question="(all)").row(0, named=True)
     assert advice.text.count(". ") == 1 and advice.text.endswith(".")
     for words in (pooled["rule"], f"{pooled['cost']:.4f}", f"{pooled['cost_of_p']:.4f}", "2 for a wrong yes"):

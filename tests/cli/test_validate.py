@@ -55,12 +55,16 @@ def test_the_verdict_alone(audited, run):
     [
         (("validate", "nowhere"), 1, "nowhere is no run folder"),
         (("validate", "run", "--sides", "left"), 2, "there is no side 'left'. Sides: laplace"),
-        (("audit", "votes.csv", "-o", "other", "--temper", "much"), 2, "--temper 'much' is neither"),
+        (
+            ("audit", "votes.csv", "-o", "other", "--temper", "much"),
+            2,
+            "--temper is 'much'; choose one of off, heldout, gold, or write a number.",
+        ),
         (("audit", "votes.csv", "-o", "other", "--temper", "gold"), 1, "no item has a gold label"),
-        (("audit", "votes.csv", "-o", "other", "--temper", "-1"), 1, "above 0 and at most 10"),
+        (("audit", "votes.csv", "-o", "other", "--temper", "-1"), 2, "above 0 and at most 10"),
         (
             ("audit", "votes.csv", "-o", "other", "--pooling", "partial", "--constrain", "better-than-chance"),
-            1,
+            2,
             "Use pooling='none' or 'full'",
         ),
     ],

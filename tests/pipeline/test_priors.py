@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from moral_entropy.consensus.options import PriorOptions
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import MoralEntropyWarning, PriorError, UsageError
-from moral_entropy.pipeline.options import PriorOptions
 from moral_entropy.pipeline.priors import check_priors, priors_for
 
 
@@ -51,16 +51,16 @@ def test_the_preset_knows_any_foundation(votes):
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        (PriorOptions(prevalence=(80, 20), preset="mft"), UsageError, "--preset mft sets the prevalence prior"),
-        (PriorOptions(preset="mtf"), UsageError, "no preset 'mtf'"),
-        (PriorOptions(prevalence=(0, 1)), PriorError, "prevalence prior is 0"),
-        (PriorOptions(prevalence=(-3,)), PriorError, "prevalence prior is -3"),
-        (PriorOptions(confusion=(1.8, -1)), PriorError, "off-diagonal of the confusion prior is -1"),
+        ({"prevalence": (80, 20), "preset": "mft"}, UsageError, "--preset mft sets the prevalence prior"),
+        ({"preset": "mtf"}, UsageError, "preset is 'mtf'; choose one of mft"),
+        ({"prevalence": (0, 1)}, PriorError, "prevalence prior is 0"),
+        ({"prevalence": (-3,)}, PriorError, "prevalence prior is -3"),
+        ({"confusion": (1.8, -1)}, PriorError, "off-diagonal of the confusion prior is -1"),
     ],
 )
 def test_what_can_be_no_prior_is_refused_before_reading(options, error, words):
     with pytest.raises(error, match=words):
-        check_priors(options)
+        check_priors(PriorOptions(**options))
 
 
 def test_known_annotators_add_their_votes(votes, tmp_path):

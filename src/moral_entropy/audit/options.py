@@ -5,24 +5,33 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from moral_entropy.options import StageOptions, option
+
+RULES = "Audit of consensus rules"
+
 
 @dataclass(frozen=True)
-class GradeOptions:
-    """How to grade consensus rules: the keywords of `audit_rules`, by the same names.
+class GradeOptions(StageOptions):
+    """How to grade consensus rules: the options of `audit_rules`, which explains them."""
 
-    Parameters
-    ----------
-    rules
-        Names of the rules; all that make sense when not given.
-    costs
-        Of a false positive and of a false negative, for the advice.
-    smoothing
-        Pseudo-votes either way in the smoothed cross-entropy.
-    bootstrap
-        Resamplings of the items; 0 for intervals from the posterior draws alone.
-    """
+    rules: tuple[Any, ...] | None = option(
+        None,
+        "Rules to grade, as any,majority,two-vote; in Python also rules and functions of vote counts. By default all "
+        "that make sense, with published labels where the data has them.",
+        panel=RULES,
+        everyday=True,
+    )
+    cost_fp: float = option(1.0, "Cost of a wrong yes, for the advice.", panel=RULES)
+    cost_fn: float = option(1.0, "Cost of a wrong no, for the advice.", panel=RULES)
+    smoothing: float = option(0.5, "Pseudo-votes for each side in the smoothed cross-entropy.", panel=RULES)
+    bootstrap: int = option(
+        0,
+        "Resample the items this many times, so that intervals against the consensus also hold which items were "
+        "sampled; 0: they hold the posterior draws alone. Against gold the items are resampled in any case.",
+        panel=RULES,
+    )
 
-    rules: tuple[Any, ...] | None = None
-    costs: tuple[float, float] = (1.0, 1.0)
-    smoothing: float = 0.5
-    bootstrap: int = 0
+    @property
+    def costs(self) -> tuple[float, float]:
+        """Costs of a wrong yes and of a wrong no."""
+        return self.cost_fp, self.cost_fn

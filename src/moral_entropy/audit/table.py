@@ -6,9 +6,9 @@ files.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -18,12 +18,13 @@ from moral_entropy.audit.cells import Cells, Membership, questions_of, sort_into
 from moral_entropy.audit.costs import Costs
 from moral_entropy.audit.groups import Grading, Names, Rows
 from moral_entropy.audit.options import GradeOptions
-from moral_entropy.audit.rules import PLURALITY, PUBLISHED, RULES, Rule, Score, as_rules
+from moral_entropy.audit.rules import PLURALITY, PUBLISHED, RULES, Rule, as_rules
 from moral_entropy.audit.sums import CellSums, Sorting, gold_sums, sums_of_part
 from moral_entropy.audit.votes_dependence import any_rule_by_votes
 from moral_entropy.consensus.fitted import FittedParts, local_fit
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.options import lists_options
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Votes
 
@@ -71,18 +72,17 @@ class AuditTable:
     bootstrap: int
 
 
+@lists_options(GradeOptions)
 def audit_rules(
     votes: Votes,
     consensus: Consensus,
+    options: GradeOptions | None = None,
     *,
-    rules: Iterable[str | Rule | Score] | None = None,
     reference: Reference = "auto",
-    costs: tuple[float, float] = (1.0, 1.0),
-    smoothing: float = 0.5,
-    bootstrap: int = 0,
     seed: int = 0,
     threads: int | None = None,
     advance: Advance = ignore,
+    **changes: Any,
 ) -> AuditTable:
     """Grade consensus rules against the Bayesian consensus, and against gold where there is any.
 
@@ -94,24 +94,18 @@ def audit_rules(
         What was voted, with gold and published labels if known.
     consensus
         The fit of these votes.
-    rules
-        Names, rules, or callables on vote counts. By default all of `RULES`, with published labels where the data
-        has them and plurality where a question has more than two labels.
+    options
+        All options as one object; keywords change some of them.
     reference
         "consensus", "gold", "both", or "auto" for gold where the data has it.
-    costs
-        Of a false positive and a false negative, for the advice.
-    smoothing
-        Pseudo-votes either way in the smoothed cross-entropy.
-    bootstrap
-        Resamplings of the items. 0: intervals against the consensus are those of the posterior draws. More: they
-        hold which items were sampled as well. Against gold the items are resampled in any case.
     seed
         Of the resampling.
     threads
-        At most this many threads; the result does not depend on it.
+        Use at most this many threads; the result does not depend on it.
     advance
-        Told the share done.
+        Called with the share done.
+    **changes
+        Options by name.
 
     Examples
     --------
@@ -123,7 +117,7 @@ def audit_rules(
     >>> bool(figures["value"][0] > figures["value"][1])
     True
     """
-    options = GradeOptions(None if rules is None else tuple(rules), costs, smoothing, bootstrap)
+    options = (options or GradeOptions()).changed(changes, "audit_rules")
     fitted = local_fit(_with_ballots(votes, replace(consensus, options=replace(consensus.options, threads=threads))))
     return grade_parts(fitted, options, reference=reference, seed=seed, advance=advance)
 

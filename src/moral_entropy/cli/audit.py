@@ -7,55 +7,44 @@ from typing import Annotated
 
 from typer import Argument, Context, Option
 
-from moral_entropy.cli.audit_flags import FitFlags, GradeFlags, PriorFlags, VoteFlags
-from moral_entropy.cli.flags import spread
+from moral_entropy.cli.flags import Quiet, SettingsFile
+from moral_entropy.pipeline.options import AuditOptions
 
-CLUSTER = "Cluster"
+PANEL = "Cluster"
 
 Source = Annotated[
     str, Argument(metavar="VOTES", help="CSV, TSV, Parquet, JSON or JSON Lines; also gzipped. - for a pipe.")
 ]
 Out = Annotated[str, Option("--out", "-o", metavar="RUN", help="The run folder to write.")]
 Force = Annotated[bool, Option("--force", help="Replace an earlier run folder.")]
-NoReport = Annotated[bool, Option("--no-report", help="Leave report.html out.")]
 Cluster = Annotated[
-    str | None, Option(metavar="ADDRESS", help="Dask scheduler, as tcp://host:8786, or local.", rich_help_panel=CLUSTER)
+    str | None,
+    Option(metavar="ADDRESS", help="Dask scheduler, as tcp://host:8786, or local.", rich_help_panel=PANEL, hidden=True),
 ]
 PartRows = Annotated[
-    int | None, Option(min=1, metavar="N", help="Rows a part on a cluster, about.", rich_help_panel=CLUSTER)
+    int | None, Option(min=1, metavar="N", help="Rows per part, about.", rich_help_panel=PANEL, hidden=True)
 ]
-Quiet = Annotated[bool, Option("--quiet", "-q", help="Print only warnings and errors.")]
-Debug = Annotated[bool, Option("--debug", help="Show the traceback of an error.")]
 
 
-@spread
 def audit(
     context: Context,
     source: Source,
     out: Out,
-    votes: VoteFlags,
-    priors: PriorFlags,
-    fit: FitFlags,
-    grade: GradeFlags,
+    options: AuditOptions,
+    settings: SettingsFile = None,
     cluster: Cluster = None,
     part_rows: PartRows = None,
-    no_report: NoReport = False,
     force: Force = False,
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Fit the consensus of the votes, split its entropy, grade every rule against it, and write a run folder.
 
     Example: moral-entropy audit votes.csv -o run/
     """
-    read_options, prior_options = votes.options(), priors.options()
-    fit_options, grade_options = fit.options(), grade.options()
     # Late, so that --help and misused flags are answered at once.
     from moral_entropy.cli.show import Bars, print_run, print_warnings
     from moral_entropy.pipeline.audit import run_audit
-    from moral_entropy.pipeline.options import AuditOptions
 
-    options = AuditOptions(read_options, prior_options, fit_options, grade_options, fit.fit_by, not no_report)
     command = shlex.join(["moral-entropy", *(context.obj or [])])
     if cluster is not None:
         from moral_entropy.cli.cluster import audit_on_cluster

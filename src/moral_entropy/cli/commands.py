@@ -43,9 +43,11 @@ def load_command(name: str) -> Any:
     >>> load_command("next").help.splitlines()[0] == SENTENCES["next"]
     True
     """
+    from moral_entropy.cli.flags import with_flags
+
     function = getattr(import_module(f"moral_entropy.cli.{name}"), FUNCTIONS.get(name, name))
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    alone.command(name)(function)
+    alone.command(name)(with_flags(function))
     return typer.main.get_command(alone)
 
 

@@ -52,7 +52,7 @@ class StudyFlags:
     ] = "paper"
     threads: Annotated[int | None, Option(min=1, help="At most this many.", rich_help_panel=FIT)] = None
     soft_labels: Annotated[
-        str | None, Option(metavar="RUN", help="Run folder of MFTC with a train --compare study.", rich_help_panel=FIT)
+        str | None, Option(metavar="RUN", help="Run folder of MFTC with a study of targets in it.", rich_help_panel=FIT)
     ] = None
 
 

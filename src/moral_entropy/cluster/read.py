@@ -65,7 +65,7 @@ def read_on_cluster(
     if _is_read_by_workers(source, options):
         return _read_by_workers(workers, source, options, fit_by, use_gold, part_rows)
     wanted = options if fit_by is None else replace(options, keep=(fit_by,))
-    votes = read_votes(source, **vars(wanted))
+    votes = read_votes(source, wanted)
     votes = _remarked(votes if fit_by is None else votes.split_by(fit_by))
     return send_votes(votes, workers, use_gold=use_gold, n_parts=max(workers.n_threads, -(-votes.n_votes // part_rows)))
 

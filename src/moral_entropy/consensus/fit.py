@@ -16,34 +16,25 @@ from moral_entropy.consensus.exponent import choose_exponent
 from moral_entropy.consensus.fitted import FittedParts, fitted_parts
 from moral_entropy.consensus.model import LogPosterior
 from moral_entropy.consensus.modes import Mode, find_mode
-from moral_entropy.consensus.options import MAX_PASSES, TOLERANCE, FitOptions
+from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.parts import Parts, local_parts
 from moral_entropy.consensus.pooling import learn_rows, pooled_prior
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Climb, Consensus, ParameterFit
 from moral_entropy.consensus.warn import warn_about_fit
+from moral_entropy.options import lists_options
 from moral_entropy.progress import Progress, share_of_progress, silent
 from moral_entropy.votes.table import Votes
 
 
+@lists_options(FitOptions)
 def fit(
     votes: Votes,
+    options: FitOptions | None = None,
     *,
     priors: Priors | None = None,
-    draws: int = 1_000,
-    seed: int = 0,
-    solver: str = "em",
-    device: str = "cpu",
-    coordinates: str = "jeffreys",
-    interval: float = 0.9,
-    use_gold: bool = False,
-    pooling: str = "none",
-    constrain: str = "none",
-    temper: str | float = "off",
-    threads: int | None = None,
-    max_passes: int = MAX_PASSES,
-    tolerance: float = TOLERANCE,
     progress: Progress | None = None,
+    **changes: Any,
 ) -> Consensus:
     """Fit the Bayesian consensus to votes: its mode, and draws from the Laplace approximation there.
 
@@ -51,38 +42,14 @@ def fit(
     ----------
     votes
         What was voted.
+    options
+        All options as one object; keywords change some of them.
     priors
         Flat prevalence and the paper's confusion rows (1.8 right, 1.2 wrong) by default.
-    draws
-        Posterior draws; 0 for the mode alone.
-    seed
-        Of the draws. The same votes and seed give the same bits.
-    solver
-        "em", or "adam" for the paper's climber, which needs PyTorch.
-    device
-        Where "adam" runs: "cpu", "cuda", …
-    coordinates
-        Of the Gaussian: "jeffreys" (log ratios, mode and curvature with half of the change of variables, closest to
-        NUTS), "paper" (none of it), "jacobian" (all of it, in the curvature alone), "logit-mode" (all of it, in both).
-        `docs/adr` says why.
-    interval
-        Mass of every central interval.
-    use_gold
-        Clamp items of known truth to it, as evidence.
-    pooling
-        "none": each annotator's rows on their own; "partial": rows vary around common ones learnt from the votes,
-        for thin data; "full": one matrix for all.
-    constrain
-        "better-than-chance" keeps every annotator's diagonal at chance or above.
-    temper
-        Power of each item's likelihood: "off" (1, the paper's model), "heldout" (learnt by predicting left-out
-        votes), "gold" (learnt from items of known label), or a number. Parameters are fitted without it.
-    threads
-        At most this many threads; the result does not depend on it.
-    max_passes, tolerance
-        When to give up, and when to be content: see `climb`.
     progress
         Called with the name of a stage and the share of it done.
+    **changes
+        Options by name.
 
     Examples
     --------
@@ -91,23 +58,9 @@ def fit(
     >>> consensus.converged
     True
     """
-    settings = FitOptions(
-        draws=draws,
-        seed=seed,
-        solver=solver,
-        device=device,
-        coordinates=coordinates,
-        interval=interval,
-        use_gold=use_gold,
-        pooling=pooling,
-        constrain=constrain,
-        temper=temper,
-        threads=threads,
-        max_passes=max_passes,
-        tolerance=tolerance,
-    )
-    parts = local_parts(votes, use_gold=settings.use_gold, threads=settings.threads)
-    return fit_parts(parts, priors or Priors(), settings, progress).consensus
+    options = (options or FitOptions()).changed(changes, "fit")
+    parts = local_parts(votes, use_gold=options.use_gold, threads=options.threads)
+    return fit_parts(parts, priors or Priors(), options, progress).consensus
 
 
 def refit(
@@ -139,8 +92,8 @@ def refit(
     >>> refit(first, draws=0).options.constrain
     'better-than-chance'
     """
-    options = {**vars(consensus.options), **changes}
-    return fit(votes or consensus.votes, priors=priors or consensus.priors, progress=progress, **options)
+    priors, votes = priors or consensus.priors, votes or consensus.votes
+    return fit(votes, consensus.options, priors=priors, progress=progress, **changes)
 
 
 def fit_parts(parts: Parts, priors: Priors, options: FitOptions, progress: Progress | None = None) -> FittedParts:

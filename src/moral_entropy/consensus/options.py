@@ -1,68 +1,146 @@
-"""Options of `fit`: how to fit, apart from the votes and the priors."""
+"""Options of the fit: what is believed before the first vote, and how to fit."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
 
-from moral_entropy.errors import FitError
+from moral_entropy.errors import FitError, UsageError
+from moral_entropy.options import StageOptions, option
 
-SOLVERS = ("em", "adam")
-COORDINATES = ("jeffreys", "paper", "jacobian", "logit-mode")
-CONSTRAINTS = ("none", "better-than-chance")
-POOLING = ("none", "partial", "full")
-TEMPERS = ("off", "heldout", "gold")
+Solver = Literal["em", "adam"]
+Coordinates = Literal["jeffreys", "paper", "jacobian", "logit-mode"]
+Pooling = Literal["none", "partial", "full"]
+Constraint = Literal["none", "better-than-chance"]
+Temper = Literal["off", "heldout", "gold"]
+
+COORDINATES: tuple[Coordinates, ...] = get_args(Coordinates)
+POOLING: tuple[Pooling, ...] = get_args(Pooling)
 
 MAX_PASSES = 5_000
 TOLERANCE = 1e-9
 """Largest derivative left, in units of the parameter's standard error with all labels known."""
 
+PRIORS, FIT = "Priors", "Fit"
+
 
 @dataclass(frozen=True)
-class FitOptions:
-    """The options of `fit`, which explains them."""
+class PriorOptions(StageOptions):
+    """What is believed before the first vote; `Priors` once the questions and their labels are known."""
 
-    draws: int = 1_000
-    seed: int = 0
-    solver: str = "em"
-    device: str = "cpu"
-    coordinates: str = "jeffreys"
-    interval: float = 0.9
-    use_gold: bool = False
-    pooling: str = "none"
-    constrain: str = "none"
-    temper: str | float = "off"
-    threads: int | None = None
-    max_passes: int = MAX_PASSES
-    tolerance: float = TOLERANCE
+    prevalence: tuple[float, ...] | None = option(
+        None,
+        "Dirichlet prior of the prevalence: one value for all labels, or one per label (of two: negative, positive), "
+        "as 80,20; flat when not given.",
+        flag="--prior-prevalence",
+        metavar="X[,Y,…]",
+        panel=PRIORS,
+    )
+    confusion: tuple[float, float] | None = option(
+        None,
+        "Dirichlet prior of every confusion row: of the right label and of each wrong one; 1.8,1.2 when not given.",
+        flag="--prior-confusion",
+        metavar="RIGHT,WRONG",
+        panel=PRIORS,
+    )
+    annotators: str | Path | None = option(
+        None,
+        "CSV file of what is known of annotators from elsewhere: annotator, true, voted, pseudo_votes.",
+        flag="--prior-annotators",
+        metavar="FILE",
+        panel=PRIORS,
+    )
+    preset: Literal["mft"] | None = option(
+        None,
+        'Prevalence priors of the paper: mft is 80,20, and 500,500 for a question called "any" or "any foundation".',
+        panel=PRIORS,
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse two priors of the prevalence."""
+        super().__post_init__()
+        if self.preset and self.prevalence:
+            msg = f"--preset {self.preset} sets the prevalence prior, and so does --prior-prevalence. Give one of them."
+            raise UsageError(msg)
+
+
+@dataclass(frozen=True)
+class FitOptions(StageOptions):
+    """How to fit: the options of `fit`, which explains them."""
+
+    error = FitError
+
+    draws: int = option(1_000, "Posterior draws; 0 finds the mode alone.", panel=FIT, everyday=True)
+    seed: int = option(
+        0, "Seed of everything random: same votes, same seed, same bytes.", panel=FIT, everyday=True, least=0
+    )
+    solver: Solver = option(
+        "em", "How to find the mode: em, or adam as the paper does, which needs PyTorch.", panel=FIT
+    )
+    device: str = option("cpu", "Where adam computes: cpu, cuda, …", panel=FIT)
+    coordinates: Coordinates = option(
+        "jeffreys",
+        "Coordinates of the Gaussian: log ratios, with mode and curvature after half of the change of variables "
+        "(jeffreys, closest to NUTS), none of it (paper), all of it in the curvature alone (jacobian), or all of it "
+        "(logit-mode). docs/adr says why.",
+        metavar="NAME",
+        panel=FIT,
+    )
+    interval: float = option(0.9, "Probability mass inside every interval.", panel=FIT)
+    use_gold: bool = option(
+        False, "Take known labels as evidence: their items have that label for certain.",
+        flag="--gold-as-evidence", panel=FIT,
+    )  # fmt: skip
+    pooling: Pooling = option(
+        "none",
+        "none: every annotator has their own confusion rows; partial: rows vary around common ones learnt from the "
+        "votes, for thin data; full: one matrix for all annotators.",
+        panel=FIT,
+    )
+    constrain: Constraint = option(
+        "none",
+        "better-than-chance keeps every annotator's probability to be right at chance or above; none does not.",
+        metavar="NAME",
+        panel=FIT,
+    )
+    temper: Temper | float = option(
+        "off",
+        "Power of each item's likelihood: off (1, the paper's model), heldout (learnt by predicting votes left out), "
+        "gold (learnt from items of known label), or a number. Parameters are fitted without it.",
+        metavar="NAME|X",
+        panel=FIT,
+    )
+    threads: int | None = option(
+        None, "Use at most this many threads; the result does not depend on it.", panel=FIT, least=1
+    )
+    max_passes: int = option(
+        MAX_PASSES, "Passes over the votes after which the search for the mode gives up.", panel=FIT, least=1
+    )
+    tolerance: float = option(
+        TOLERANCE, "Largest derivative left at the mode, in standard errors of the parameter.", panel=FIT
+    )
 
     def __post_init__(self) -> None:
         """Refuse what cannot be done."""
-        _one_of("solver", self.solver, SOLVERS)
-        _one_of("coordinates", self.coordinates, COORDINATES)
-        _one_of("pooling", self.pooling, POOLING)
-        _one_of("constrain", self.constrain, CONSTRAINTS)
+        super().__post_init__()
         if self.draws < 0 or self.draws == 1:
             msg = f"draws is {self.draws}; use 0 for the mode alone, or at least 2."
             raise FitError(msg)
         if not 0.0 < self.interval < 1.0:
             msg = f"interval is {self.interval:g}; it is the mass of a central interval, between 0 and 1."
             raise FitError(msg)
-        self._check_temper()
+        if isinstance(self.temper, float) and not 0.0 < self.temper <= 10.0:
+            msg = (
+                f"temper is {self.temper:g}; it is a power of the likelihood, above 0 and at most 10. The model's is 1."
+            )
+            raise FitError(msg)
         self._check_together()
 
     @property
     def better_than_chance(self) -> bool:
         """Whether every annotator's diagonal is kept at chance or above."""
         return self.constrain == "better-than-chance"
-
-    def _check_temper(self) -> None:
-        if isinstance(self.temper, str):
-            _one_of("temper", self.temper, TEMPERS)
-        elif not 0.0 < self.temper <= 10.0:
-            msg = (
-                f"temper is {self.temper:g}; it is a power of the likelihood, above 0 and at most 10. The model's is 1."
-            )
-            raise FitError(msg)
 
     def _check_together(self) -> None:
         if self.solver == "adam" and (self.pooling == "partial" or self.better_than_chance):
@@ -77,9 +155,3 @@ class FitOptions:
         if self.temper == "gold" and self.use_gold:
             msg = "use_gold takes gold labels as evidence, so they can no longer tell the exponent. Give one of them."
             raise FitError(msg)
-
-
-def _one_of(what: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        msg = f"{what} is {value!r}; choose one of {', '.join(choices)}."
-        raise FitError(msg)

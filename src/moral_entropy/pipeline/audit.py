@@ -170,6 +170,6 @@ def read_parts(
             workers, source, options.read, fit_by=options.fit_by, use_gold=use_gold, part_rows=part_rows
         )
     wanted = options.read if options.fit_by is None else replace(options.read, keep=(options.fit_by,))
-    votes = source if isinstance(source, Votes) else read_votes(source, **vars(wanted))
+    votes = source if isinstance(source, Votes) else read_votes(source, wanted)
     votes = votes if options.fit_by is None else votes.split_by(options.fit_by)
     return local_parts(votes, use_gold=options.fit.use_gold, threads=options.fit.threads)

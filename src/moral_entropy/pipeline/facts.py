@@ -19,6 +19,7 @@ from moral_entropy.consensus.model import available_cores
 from moral_entropy.consensus.parts import Part
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import QuestionFit
+from moral_entropy.options import as_plain
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.runs.item_tables import ALEATORIC, EPISTEMIC, ITEMS_COUNTED, TOTAL, UNCERTAIN
 from moral_entropy.runs.run import SCHEMA
@@ -65,6 +66,7 @@ def manifest_facts(
         "fit_by": options.fit_by,
         "priors": _prior_facts(consensus.priors),
         **_asked(options),
+        "options": as_plain(options),
         "warnings": list(warnings),
         "versions": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
         "seconds": {stage: round(spent, 3) for stage, spent in seconds.items()},

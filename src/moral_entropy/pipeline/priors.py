@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 
+from moral_entropy.consensus.options import PriorOptions
 from moral_entropy.consensus.priors import PAPER_DIAGONAL, PAPER_OFF_DIAGONAL, Priors
-from moral_entropy.errors import MoralEntropyWarning, PriorError, UsageError
-from moral_entropy.pipeline.options import PriorOptions
+from moral_entropy.errors import MoralEntropyWarning, PriorError
 from moral_entropy.votes.table import Floats, Votes
 
 ONE_FOUNDATION, ANY_FOUNDATION = (80.0, 20.0), (500.0, 500.0)
@@ -49,13 +49,7 @@ def priors_for(votes: Votes, options: PriorOptions) -> Priors:
 
 
 def check_priors(options: PriorOptions) -> None:
-    """Refuse options that contradict each other or can be no prior, before anything is read."""
-    if options.preset not in (None, "mft"):
-        msg = f"there is no preset {options.preset!r}. Presets: mft."
-        raise UsageError(msg)
-    if options.preset and options.prevalence:
-        msg = f"--preset {options.preset} sets the prevalence prior, and so does --prior-prevalence. Give one of them."
-        raise UsageError(msg)
+    """Refuse options that can be no prior, before anything is read."""
     diagonal, off_diagonal = options.confusion or (PAPER_DIAGONAL, PAPER_OFF_DIAGONAL)
     Priors(prevalence=_one_or_all(options.prevalence), diagonal=diagonal, off_diagonal=off_diagonal)
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from moral_entropy import __version__
 from moral_entropy.consensus.fit import fit
+from moral_entropy.consensus.options import PriorOptions
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.names import ALL, MEAN
 from moral_entropy.pipeline.audit import Stopwatch
 from moral_entropy.pipeline.facts import count_votes, reading_facts
-from moral_entropy.pipeline.options import PriorOptions
 from moral_entropy.pipeline.priors import priors_for
 from moral_entropy.pipeline.warned import collected, messages
 from moral_entropy.progress import Progress, silent

@@ -17,7 +17,7 @@ from moral_entropy.consensus import laplace
 from moral_entropy.consensus.drawing import draw
 from moral_entropy.consensus.draws import summarise
 from moral_entropy.consensus.model import Parameters
-from moral_entropy.consensus.options import COORDINATES
+from moral_entropy.consensus.options import COORDINATES, Coordinates
 from moral_entropy.consensus.result import Consensus, DrawSummary, QuestionFit
 from moral_entropy.consensus.temper import tempered
 from moral_entropy.names import ALL
@@ -91,7 +91,7 @@ def compare(
     votes: Votes,
     fit: QuestionFit,
     samples: Samples,
-    coordinates: str = "jeffreys",
+    coordinates: Coordinates = "jeffreys",
     *,
     draws: int = LAPLACE_DRAWS,
     seed: int = 0,

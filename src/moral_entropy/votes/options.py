@@ -1,16 +1,14 @@
-"""Options: what a user asked of `read_votes`, and which wishes contradict each other.
-
-Knows the options, not the data.
-"""
+"""Options of `read_votes`, and which of them contradict each other. Knows the options, not the data."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from moral_entropy.errors import UsageError
+from moral_entropy.options import StageOptions, option
 
 Layout = Literal["auto", "long", "wide"]
 Format = Literal[
@@ -20,44 +18,96 @@ Format = Literal[
 OnRepeat = Literal["error", "first", "last", "count"]
 
 
-@dataclass(frozen=True)
-class Options:
-    """The options of `read_votes`, which explains them."""
+COLUMNS, LAYOUT = "Columns (guessed when not named)", "Layout of the votes"
 
-    item: str | None = None
-    annotator: str | None = None
-    label: str | None = None
-    question: str | None = None
-    domain: str | None = None
-    text: str | None = None
-    gold: str | None = None
-    published: str | None = None
-    count: str | None = None
-    positive: str | None = None
-    layout: Layout = "auto"
-    multilabel: str | None = None
-    questions: tuple[str, ...] = ()
-    labels: str | Path | Mapping[str, str | bool] | None = None
-    on_repeat: OnRepeat = "error"
-    anonymous: bool = False
-    counts: tuple[str, ...] = ()
-    of: int | str | None = None
-    gold_file: str | Path | None = None
-    classes: int | Sequence[object] | None = None
-    keep: tuple[str, ...] = ()
-    format: Format = "auto"
+
+@dataclass(frozen=True)
+class ReadOptions(StageOptions):
+    """How to read votes: the options of `read_votes`, which explains them."""
+
+    item: str | None = option(None, "Column of the items: what was voted on.", panel=COLUMNS, everyday=True)
+    annotator: str | None = option(None, "Column of the annotators: who voted.", panel=COLUMNS, everyday=True)
+    label: str | None = option(None, "Column of the labels: the votes.", panel=COLUMNS, everyday=True)
+    question: str | None = option(None, "Column that says which question a vote answers.", panel=COLUMNS, everyday=True)
+    domain: str | None = option(
+        None, "Column of the items' domains: where they come from.", panel=COLUMNS, everyday=True
+    )
+    text: str | None = option(None, "Column of the items' texts.", panel=COLUMNS, everyday=True)
+    gold: str | None = option(None, "Column of the true labels, where they are known.", panel=COLUMNS, everyday=True)
+    published: str | None = option(None, "Column of labels that somebody has already published.", panel=COLUMNS)
+    count: str | None = option(
+        None,
+        "Column of how many items a row of the wide layout stands for, or how many anonymous votes a row of the long "
+        "one does.",
+        panel=COLUMNS,
+    )
+    format: Format = option(
+        "auto",
+        f"Tool that wrote the file, or the layout of a plain table: {', '.join(get_args(Format))}.",
+        metavar="TOOL",
+        panel=LAYOUT,
+        everyday=True,
+    )
+    layout: Layout = option(
+        "auto",
+        "long: one row per vote; wide: one row per item and one column per annotator; auto tells from the columns.",
+        panel=LAYOUT,
+    )
+    positive: str | None = option(
+        None,
+        "The positive label of two; by default 1, true, yes, positive, y or t, else the one that sorts last.",
+        metavar="LABEL",
+        panel=LAYOUT,
+    )
+    multilabel: str | None = option(
+        None,
+        "Separator of cells that name several labels, such as care,harm; every label becomes a yes/no question.",
+        metavar="SEPARATOR",
+        panel=LAYOUT,
+    )
+    questions: tuple[str, ...] = option((), "Columns of 0 and 1, each a question of its own.", panel=LAYOUT)
+    labels: str | Path | Mapping[str, str | bool] | None = option(
+        None,
+        'TOML file that merges and drops labels, with lines such as harm = "care" and nm = ""; in Python also a '
+        "mapping.",
+        metavar="FILE",
+        panel=LAYOUT,
+    )
+    on_repeat: OnRepeat = option(
+        "error",
+        "When an annotator voted twice on an item: error stops, first and last keep that vote, count keeps each as a "
+        "vote of its own.",
+        metavar="NAME",
+        panel=LAYOUT,
+    )
+    anonymous: bool = option(False, "Votes without annotators: all share one confusion matrix.", panel=LAYOUT)
+    counts: tuple[str, ...] = option((), "Columns, one per label, that hold how many chose it.", panel=LAYOUT)
+    of: int | str | None = option(
+        None,
+        "How many voted, a number or a column, when the columns of questions hold how many said yes.",
+        metavar="N|COLUMN",
+        panel=LAYOUT,
+    )
+    gold_file: str | Path | None = option(
+        None,
+        "File of true labels with the columns item, gold and, if there are several, question.",
+        metavar="FILE",
+        panel=LAYOUT,
+    )
+    classes: int | tuple[Any, ...] | None = option(
+        None, "All labels, or how many there are, when some may not occur.", metavar="N|A,B,…", panel=LAYOUT
+    )
+    keep: tuple[str, ...] = option((), "Further columns about items to carry along.", flag="")
 
     def __post_init__(self) -> None:
         """Refuse options that contradict each other."""
-        _one_of("layout", self.layout, get_args(Layout))
-        _one_of("format", self.format, get_args(Format))
-        _one_of("on_repeat", self.on_repeat, get_args(OnRepeat))
+        super().__post_init__()
         for problem, fix in self._contradictions():
             msg = f"{problem}. {fix}"
             raise UsageError(msg)
 
     def asked(self, role: str) -> str | None:
-        """Give the column named for a role; empty where the user wants none."""
+        """Return the column named for a role; empty where the user wants none."""
         name = getattr(self, role)
         return None if name is None else str(name)
 
@@ -92,14 +142,11 @@ class Options:
             ),
             (
                 self.classes is not None and bool(self.multilabel or self.questions),
-                "classes= is for questions with one label a vote",
+                "classes= is for questions with one label per vote",
                 "multilabel and questions make yes/no questions.",
             ),
         ]
         return [(problem, fix) for wrong, problem, fix in rules if wrong]
 
 
-def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        msg = f"{what} is {value!r}. It can be {', '.join(allowed)}."
-        raise UsageError(msg)
+Options = ReadOptions

@@ -5,12 +5,12 @@ The only place that knows a user's columns; all other stages see integer codes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from moral_entropy.options import lists_options
 from moral_entropy.progress import Advance, bar, ignore
 from moral_entropy.votes.ballots import build_ballots, check_any_votes
 from moral_entropy.votes.columns import ColumnRoles, choose_layout, find_columns
@@ -19,37 +19,13 @@ from moral_entropy.votes.files import on_disk
 from moral_entropy.votes.formats.exports import open_export
 from moral_entropy.votes.items import read_domains, read_extra, read_item_labels, read_texts
 from moral_entropy.votes.layouts import read_long, read_wide
-from moral_entropy.votes.options import Format, Layout, OnRepeat, Options
+from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.source import ReadingLog, Source, open_source
 from moral_entropy.votes.table import Reading, Votes
 
 
-def read_votes(
-    source: Any,
-    *,
-    item: str | None = None,
-    annotator: str | None = None,
-    label: str | None = None,
-    question: str | None = None,
-    domain: str | None = None,
-    text: str | None = None,
-    gold: str | None = None,
-    published: str | None = None,
-    count: str | None = None,
-    positive: object | None = None,
-    layout: Layout = "auto",
-    multilabel: str | None = None,
-    questions: Sequence[str] | None = None,
-    labels: str | Path | Mapping[str, str | bool] | None = None,
-    on_repeat: OnRepeat = "error",
-    anonymous: bool = False,
-    counts: Sequence[str] | None = None,
-    of: int | str | None = None,
-    gold_file: str | Path | None = None,
-    classes: int | Sequence[object] | None = None,
-    keep: Sequence[str] = (),
-    format: Format = "auto",
-) -> Votes:
+@lists_options(ReadOptions)
+def read_votes(source: Any, options: ReadOptions | None = None, **changes: Any) -> Votes:
     """Read votes from a file or a dataframe.
 
     Rows are votes (item, annotator, label), or items with a column per annotator. Columns that are not named
@@ -62,44 +38,10 @@ def read_votes(
         A path (CSV, TSV, Parquet, JSON Lines, a JSON array of records, or gzip of these), "-" for standard input, a
         pipe, a glob of Parquet parts, the export of an annotation tool, or a dataframe: polars, pandas, pyarrow, and
         whatever else narwhals knows.
-    item, annotator, label
-        Columns of the vote.
-    question
-        Column that says which question a row answers.
-    domain, text
-        Columns that describe the item.
-    gold, published
-        Columns with the true label, and with labels someone already shipped.
-    count
-        How many items a row of the wide layout stands for, or how many anonymous votes a long one does.
-    positive
-        The positive label; by default 1, true, yes, positive, y or t, else the one that sorts last.
-    layout
-        "long", "wide", or "auto" to tell from the columns.
-    multilabel
-        Separator of cells such as `care,harm`; every label becomes a yes/no question.
-    questions
-        0/1 columns, each a question of its own.
-    labels
-        Which labels to merge and to leave out: a TOML file with lines such as `harm = "care"` and `nm = ""`,
-        or a mapping.
-    on_repeat
-        What to do when an annotator voted twice on an item: "error", keep the "first" or the "last" vote,
-        or "count" each as a vote of its own.
-    anonymous
-        Votes without annotators: all share one confusion matrix.
-    counts
-        Columns, one per class, that hold how many chose it.
-    of
-        How many voted, a number or a column, when `questions` hold how many said yes.
-    gold_file
-        File with columns item, gold and, if there are several, question.
-    classes
-        All labels, or how many there are, when some may not occur.
-    keep
-        Further columns about items to carry along.
-    format
-        Which annotation tool wrote the file, "long" or "wide" for a table, or "auto" to tell from the file.
+    options
+        All options as one object; keywords change some of them.
+    **changes
+        Options by name.
 
     Returns
     -------
@@ -121,30 +63,20 @@ def read_votes(
     >>> votes.reading.columns
     {'item': 'text_id', 'annotator': 'rater', 'label': 'vote'}
     """
-    options = Options(
-        item=item, annotator=annotator, label=label, question=question, domain=domain, text=text, gold=gold,
-        published=published, count=count, positive=None if positive is None else str(positive), layout=layout,
-        multilabel=multilabel, questions=_listed(questions), labels=labels, on_repeat=on_repeat,
-        anonymous=anonymous, counts=_listed(counts), of=of, gold_file=gold_file, classes=classes,
-        keep=_listed(keep), format=format,
-    )  # fmt: skip
+    options = (options or ReadOptions()).changed(changes, "read_votes")
     with on_disk(source) as stored, bar("reading") as advance:
         opened, options = _open(stored, options)
         return read_source(opened, options, advance)
 
 
-def _listed(names: Sequence[str] | None) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names or ())
-
-
-def _open(source: Any, options: Options) -> tuple[Source, Options]:
+def _open(source: Any, options: ReadOptions) -> tuple[Source, ReadOptions]:
     """Open the export of an annotation tool, or else a table."""
     if (export := open_export(source, options)) is not None:
         return export
     return open_source(source), replace(options, layout=options.table_layout)
 
 
-def read_source(source: Source, options: Options, advance: Advance = ignore) -> Votes:
+def read_source(source: Source, options: ReadOptions, advance: Advance = ignore) -> Votes:
     """Read votes from an opened table, as `read_votes` does."""
     log = deepcopy(source.log)
     advance(0.1)
@@ -178,7 +110,7 @@ def read_source(source: Source, options: Options, advance: Advance = ignore) -> 
     )
 
 
-def _reading(source: Source, roles: ColumnRoles, options: Options, log: ReadingLog) -> Reading:
+def _reading(source: Source, roles: ColumnRoles, options: ReadOptions, log: ReadingLog) -> Reading:
     columns = dict(roles.column)
     several = {"annotators": roles.annotators, "questions": options.questions, "counts": options.counts}
     columns |= {role: ", ".join(names) for role, names in several.items() if names}
