@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes import read_votes
+from moral_entropy.votes.read import read_votes
 
 COUNTS = pl.DataFrame({"ID": [1, 2, 3], "text": ["x", "y", "z"], "Care": [0, 3, 4], "Purity": [1, 0, None]})
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes import read_votes
+from moral_entropy.votes.read import read_votes
 
 ROWS = [("q1", "ann", "yes"), ("q1", "bob", "no"), ("q2", "ann", "no"), ("ü 3", "bob", "yes")]
 FRAME = pl.DataFrame(ROWS, schema=["item", "annotator", "label"], orient="row")
@@ -131,7 +131,7 @@ def many_votes():
 def piped(content, how, folder):
     """Read votes from a stream in a process of its own: what a shell would do."""
     print_facts = (
-        "from moral_entropy.votes import read_votes; import sys, json; r = read_votes(sys.argv[1]).reading;"
+        "from moral_entropy.votes.read import read_votes; import sys, json; r = read_votes(sys.argv[1]).reading;"
         "print(json.dumps([r.source, r.rows, r.sha256, r.columns]))"
     )
     command = [sys.executable, "-c", print_facts, how]

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes import read_votes
+from moral_entropy.votes.read import read_votes
 
 VOTES = pl.DataFrame(
     {"item": [1, 1, 2, 2, 3], "annotator": list("ababa"), "label": ["Yes", "No", "Yes", "Yes", "No"]},

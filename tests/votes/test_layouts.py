@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from moral_entropy.errors import UsageError, VotesError
-from moral_entropy.votes import read_votes
+from moral_entropy.votes.read import read_votes
 
 WIDE = pl.DataFrame(
     {

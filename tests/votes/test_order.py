@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes import read_votes
+from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import ballot_from_codes
 
 cell = st.sampled_from(["x", "y", "10", "9", None])

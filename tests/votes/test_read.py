@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from moral_entropy.errors import UsageError, VotesError
-from moral_entropy.votes import read_votes
+from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import UNKNOWN
 
 

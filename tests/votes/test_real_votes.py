@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes import read_votes
+from moral_entropy.votes.read import read_votes
 
 # folder: votes, items, annotators, labels, items with gold, repeats
 STATED = {

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes import read_votes
+from moral_entropy.votes.read import read_votes
 
 U1, U2, U3 = (f"0000000{n}-aaaa-4bbb-8ccc-000000000000" for n in (1, 2, 3))
 FLAT = [

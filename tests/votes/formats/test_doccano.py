@@ -7,8 +7,8 @@ import zipfile
 import pytest
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes import read_votes
 from moral_entropy.votes.formats import doccano
+from moral_entropy.votes.read import read_votes
 
 
 def lines(*records):

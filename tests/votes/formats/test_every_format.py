@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from moral_entropy.cli.main import main
 from moral_entropy.errors import UsageError, VotesError
-from moral_entropy.votes import read_votes
 from moral_entropy.votes.formats.exports import FORMATS, detect_format
 from moral_entropy.votes.formats.peek import key_paths
+from moral_entropy.votes.read import read_votes
 
 
 def by_item(rows):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes import read_votes
+from moral_entropy.votes.read import read_votes
 
 
 def instance(item, **schemas):

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes import read_votes
+from moral_entropy.votes.read import read_votes
 
 ROWS = [("t1", "w1", "sad"), ("t1", "w2", "glad"), ("t2", "w1", "glad")]
 FRAME = pl.DataFrame(ROWS, schema=["task", "worker", "label"], orient="row")
