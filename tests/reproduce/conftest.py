@@ -8,7 +8,8 @@ import pytest
 
 from moral_entropy.consensus.fit import fit
 from moral_entropy.errors import MoralEntropyWarning
-from moral_entropy.reproduce.sources import Inputs, load_votes
+from moral_entropy.reproduce.options import Inputs
+from moral_entropy.reproduce.sources import load_votes
 
 SMALL = Inputs(twins=True, scale=0.02)
 

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 from support import load_script
 
-from moral_entropy.reproduce.sources import Inputs
-from moral_entropy.reproduce.study import StudyOptions, run_study
+from moral_entropy.reproduce.options import Inputs, ReproduceOptions
+from moral_entropy.reproduce.study import run_study
 
 ROOT = Path(__file__).parents[2]
 SECTIONS = ("run", "headline", "mftc", "mfrc", "emfd", "emfd-gold", "entropy")
@@ -29,7 +29,7 @@ def section(page, name):
 
 
 def test_the_tables_are_those_of_the_run(tool, tmp_path, monkeypatch):
-    study = run_study(Inputs(twins=True, scale=0.02), tmp_path / "out", StudyOptions(draws=20))
+    study = run_study(Inputs(twins=True, scale=0.02), tmp_path / "out", ReproduceOptions(draws=20))
     page = tmp_path / "audit.md"
     page.write_text((ROOT / "docs" / "audit.md").read_text(encoding="utf-8"), encoding="utf-8")
     monkeypatch.setattr(tool, "PAGE", page)

@@ -9,11 +9,12 @@ import pytest
 from corpora.layouts import emfd_csv, expected_votes, mfrc_csv, mftc_json, plan
 
 from moral_entropy.errors import RunFolderError, UsageError, VotesError
-from moral_entropy.reproduce.sources import Inputs, is_table_of_votes, load_votes
-from moral_entropy.reproduce.study import StudyOptions, run_study
+from moral_entropy.reproduce.options import Inputs, ReproduceOptions
+from moral_entropy.reproduce.sources import is_table_of_votes, load_votes
+from moral_entropy.reproduce.study import run_study
 
 FILES = ["comparison.html", "comparison.md", "comparison.parquet", "figures.parquet", "manifest.json"]
-QUICK = StudyOptions(draws=30)
+QUICK = ReproduceOptions(draws=30)
 
 
 @pytest.fixture(scope="module")
@@ -57,12 +58,12 @@ def test_same_seed_same_bytes(study, tmp_path):
 def test_it_appears_whole_or_not_at_all(tmp_path):
     (tmp_path / "votes.csv").write_text("item,annotator,question,label\n1,a,care,1\n1,b,care,0\n")
     with pytest.raises(VotesError, match=r"no votes on 4 of the five foundations\. First: 'authority'"):
-        run_study(Inputs({"mftc": tmp_path / "votes.csv"}), tmp_path / "out", QUICK)
+        run_study(Inputs(mftc=tmp_path / "votes.csv"), tmp_path / "out", QUICK)
     assert [path.name for path in tmp_path.iterdir()] == ["votes.csv"]
 
 
 def test_force(tmp_path):
-    inputs, out = Inputs({"mfrc": tmp_path / "mfrc.csv"}), tmp_path / "out"
+    inputs, out = Inputs(mfrc=tmp_path / "mfrc.csv"), tmp_path / "out"
     (tmp_path / "mfrc.csv").write_text(mfrc_csv(plan("mfrc")))
     run_study(inputs, out, QUICK)
     with pytest.raises(RunFolderError, match="--force"):
@@ -74,7 +75,7 @@ def test_force(tmp_path):
 def test_one_corpus_from_its_published_file(tmp_path, name, file, lay_out):
     planned = plan(name)
     (tmp_path / file).write_text(lay_out(planned))
-    study = run_study(Inputs({name: tmp_path / file}), tmp_path / "out", QUICK)
+    study = run_study(Inputs(**{name: tmp_path / file}), tmp_path / "out", QUICK)
     verdicts = dict(study.beside.group_by("corpus").agg(pl.col("verdict").unique().sort()).iter_rows())
     others = {"mftc": ["mfrc", "emfd"], "mfrc": ["mftc", "emfd"]}[name]
     assert all(verdicts[other] == ["not comparable"] for other in (*others, "(all)"))
@@ -94,7 +95,7 @@ def test_a_table_that_corpus_made_gives_the_same_votes(tmp_path):
     (tmp_path / "raw.csv").write_text(mfrc_csv(plan("mfrc")))
     write_corpus(read_corpus("mfrc", tmp_path / "raw.csv", by_domain=True), tmp_path / "votes.parquet")
     assert is_table_of_votes(tmp_path / "votes.parquet") and not is_table_of_votes(tmp_path / "raw.csv")
-    raw, made = (load_votes("mfrc", Inputs({"mfrc": tmp_path / file})) for file in ("raw.csv", "votes.parquet"))
+    raw, made = (load_votes("mfrc", Inputs(mfrc=tmp_path / file)) for file in ("raw.csv", "votes.parquet"))
     assert raw.items.equals(made.items) and raw.domains == made.domains
     for one, other in zip(raw.ballots, made.ballots, strict=True):
         assert one.code_v.tolist() == other.code_v.tolist()
@@ -116,7 +117,7 @@ def highlights(tmp_path):
 
 def test_emfd_has_no_question_of_any_foundation_and_gold_only_if_given(highlights):
     files = {"emfd": highlights / "highlights_raw.csv"}
-    study = run_study(Inputs(files), highlights / "out", QUICK)
+    study = run_study(Inputs(**files), highlights / "out", QUICK)
     gold = study.beside.filter(reference="gold")
     assert set(gold["note"]) == {"no gold labels"}
     assert "any foundation" not in set(study.figures["foundation"])
@@ -125,10 +126,10 @@ def test_emfd_has_no_question_of_any_foundation_and_gold_only_if_given(highlight
 
 def test_emfd_with_gold_and_themes(highlights):
     files = {"emfd": highlights / "highlights_raw.csv"}
-    items = load_votes("emfd", Inputs(files, themes=highlights / "themes.csv")).items.to_list()
+    items = load_votes("emfd", Inputs(**files, themes=highlights / "themes.csv")).items.to_list()
     rows = [(item, name, int(at % 5 == f)) for at, item in enumerate(items) for f, name in enumerate(FOUNDATIONS)]
     pl.DataFrame(rows, schema=["item", "question", "gold"], orient="row").write_csv(highlights / "gold.csv")
-    inputs = Inputs(files, gold=highlights / "gold.csv", themes=highlights / "themes.csv")
+    inputs = Inputs(**files, gold=highlights / "gold.csv", themes=highlights / "themes.csv")
     study = run_study(inputs, highlights / "out", QUICK)
     gold = study.beside.filter(reference="gold")
     assert gold["ours"].null_count() == 0 and set(gold["verdict"]) <= {"same", "differs"}
@@ -140,11 +141,10 @@ def test_emfd_with_gold_and_themes(highlights):
     ("given", "message"),
     [
         ({}, "name at least one corpus"),
-        ({"files": {"mftc": "x"}, "twins": True}, "no file is read"),
-        ({"files": {"mtfc": "x"}}, "there is no corpus 'mtfc'"),
-        ({"files": {"mftc": "x"}, "gold": "g"}, "--emfd FILE"),
+        ({"mftc": "x", "twins": True}, "no file is read"),
+        ({"mftc": "x", "gold": "g"}, "--emfd FILE"),
         ({"twins": True, "themes": "t"}, "--emfd FILE"),
-        ({"files": {"mftc": "x"}, "scale": 0.5}, "--twins"),
+        ({"mftc": "x", "scale": 0.5}, "--twins"),
     ],
 )
 def test_contradictions(given, message):
@@ -161,4 +161,4 @@ def test_more_than_two_labels_are_refused(tmp_path):
     ]
     (tmp_path / "votes.csv").write_text("item,annotator,question,label\n" + "\n".join(rows) + "\n")
     with pytest.raises(VotesError, match=r"5 of the five foundations .* First: 'authority' has 0, 1, 2"):
-        load_votes("mftc", Inputs({"mftc": tmp_path / "votes.csv"}))
+        load_votes("mftc", Inputs(mftc=tmp_path / "votes.csv"))

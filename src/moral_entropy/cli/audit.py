@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Annotated
 
 from typer import Argument, Context, Option
 
-from moral_entropy.cli.flags import Quiet, SettingsFile
+from moral_entropy.cli.flags import Quiet, SettingsFile, command_line
 from moral_entropy.pipeline.options import AuditOptions
 
 PANEL = "Cluster"
@@ -45,7 +44,7 @@ def audit(
     from moral_entropy.cli.show import Bars, print_run, print_warnings
     from moral_entropy.pipeline.audit import run_audit
 
-    command = shlex.join(["moral-entropy", *(context.obj or [])])
+    command = command_line(context)
     if cluster is not None:
         from moral_entropy.cli.cluster import audit_on_cluster
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
-Run = Annotated[str, Argument(metavar="RUN", help="A run folder, as audit wrote it.")]
+from moral_entropy.cli.flags import Json, Run
+
 Limits = list[str]
 Maxima = Annotated[Limits, Option("--max", metavar="FIGURE=N", help="The figure may be at most N; repeatable.")]
 Minima = Annotated[Limits, Option("--min", metavar="FIGURE=N", help="The figure must be at least N; repeatable.")]
-Json = Annotated[bool, Option("--json", help="Print a JSON list instead of lines.")]
-Debug = Annotated[bool, Option("--debug", help="Show the traceback of an error.")]
 
 FELL_SHORT = 1
 
 
-def check(run: Run, maximum: Maxima = [], minimum: Minima = [], json: Json = False, debug: Debug = False) -> None:  # noqa: B006
+def check(run: Run, maximum: Maxima = [], minimum: Minima = [], json: Json = False) -> None:  # noqa: B006
     """Check figures of an audit against limits; exit with 1 if any falls short.
 
     A figure is rule.metric, pooled; care/any.fdr is one question's, BLM:care/any.fdr one domain's of it.

@@ -8,14 +8,14 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
+from moral_entropy.cli.flags import Json
+
 RunA = Annotated[str, Argument(metavar="RUN_A", help="The run folder to start from.")]
 RunB = Annotated[str, Argument(metavar="RUN_B", help="The run folder to compare with it.")]
 Out = Annotated[Path | None, Option("--out", "-o", metavar="DIR", help="Write tables and a page to a new folder.")]
-Json = Annotated[bool, Option("--json", help="Print a JSON object instead of tables.")]
 Top = Annotated[int, Option(min=0, metavar="N", help="Show the N items that moved most.")]
-Replicates = Annotated[int, Option(min=2, metavar="N", help="Resamplings of the items behind intervals.")]
-Seed = Annotated[int, Option(min=0, help="Of the resampling.")]
-Debug = Annotated[bool, Option("--debug", help="Show the traceback of an error.")]
+Replicates = Annotated[int, Option(min=2, metavar="N", help="Resamplings of the items, for the intervals.")]
+Seed = Annotated[int, Option(min=0, metavar="N", help="Seed of the resampling.")]
 
 
 def compare(
@@ -26,7 +26,6 @@ def compare(
     top: Top = 10,
     replicates: Replicates = 400,
     seed: Seed = 0,
-    debug: Debug = False,
 ) -> None:
     """Compare two runs of the same items: what moved, and the change of prevalence, entropy and grades.
 

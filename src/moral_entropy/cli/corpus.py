@@ -10,70 +10,35 @@ from typing import Annotated, Literal
 import typer
 from typer import Argument, Option
 
-from moral_entropy.cli.flags import spread
+from moral_entropy.cli.flags import Force, refuse_existing
+from moral_entropy.corpora.options import CorpusOptions
 from moral_entropy.errors import UsageError
+from moral_entropy.options import StageOptions, option
 
-READING, FETCHING = "Reading the files", "Where they are"
+PANEL = "Where the files are"
 
 Name = Annotated[Literal["mftc", "mfrc", "emfd"], Argument(metavar="NAME", help="mftc, mfrc or emfd.")]
 Files = Annotated[list[Path] | None, Argument(metavar="FILE…", help="The files its authors publish.")]
 Out = Annotated[Path | None, Option("--out", "-o", metavar="FILE", help="The file to write.")]
-Force = Annotated[bool, Option("--force", help="Replace a file that is already there.")]
-Debug = Annotated[bool, Option("--debug", help="Show the traceback of an error.")]
 
 
 @dataclass(frozen=True)
-class CorpusFlags:
-    """How to read the published files."""
+class FetchOptions(StageOptions):
+    """Where the files are, and how to download one."""
 
-    on_repeat: Annotated[
-        Literal["error", "first", "last", "count"] | None,
-        Option(help="When someone labelled a text twice.", show_default="first", rich_help_panel=READING),
-    ] = None
-    by_domain: Annotated[
-        bool, Option("--by-domain", help="A text in two domains is two items.", rich_help_panel=READING)
-    ] = False
-    ignore_unknown: Annotated[
-        bool, Option("--ignore-unknown", help="Pass over labels it does not have.", rich_help_panel=READING)
-    ] = False
-    emfd_votes: Annotated[
-        Literal["all", "assigned"], Option(help="eMFD: no to the other four, or no vote.", rich_help_panel=READING)
-    ] = "all"
-    themes: Annotated[
-        Path | None, Option(metavar="FILE", help="eMFD: document_id and GDELT themes.", rich_help_panel=READING)
-    ] = None
-    theme_map: Annotated[
-        Path | None, Option(metavar="TOML", help="eMFD: which themes are of which domain.", rich_help_panel=READING)
-    ] = None
+    where: bool = option(False, "Say where the corpus is published.", panel=PANEL)
+    fetch: str | None = option(None, "Download a file of the corpus to -o.", metavar="URL", panel=PANEL)
+    sha256: str | None = option(None, "SHA-256 of the file to download.", metavar="HEX", panel=PANEL)
+    max_size: str = option("2GB", "Largest file to download, as 500MB or 5GB.", metavar="SIZE", panel=PANEL)
 
 
-@dataclass(frozen=True)
-class FetchFlags:
-    """Where the files are, and how to get one."""
-
-    where: Annotated[bool, Option("--where", help="Say where the corpus is published.", rich_help_panel=FETCHING)] = (
-        False
-    )
-    fetch: Annotated[
-        str | None, Option(metavar="URL", help="Download a file of it to -o.", rich_help_panel=FETCHING)
-    ] = None
-    sha256: Annotated[
-        str | None, Option("--sha256", metavar="HEX", help="Of the file to fetch.", rich_help_panel=FETCHING)
-    ] = None
-    max_size: Annotated[
-        str, Option(metavar="SIZE", help="Largest file to fetch: 500MB, 5GB.", rich_help_panel=FETCHING)
-    ] = "2GB"
-
-
-@spread
 def corpus(
     name: Name,
-    reading: CorpusFlags,
-    fetching: FetchFlags,
+    reading: CorpusOptions,
+    fetching: FetchOptions,
     files: Files = None,
     out: Out = None,
     force: Force = False,
-    debug: Debug = False,
 ) -> None:
     """Read the published files of a moral corpus into a table of votes.
 
@@ -90,7 +55,7 @@ def corpus(
         _convert(name, files or [], out or Path(), reading, force=force)
 
 
-def _check(files: list[Path], out: Path | None, fetching: FetchFlags) -> None:
+def _check(files: list[Path], out: Path | None, fetching: FetchOptions) -> None:
     alone = fetching.where or fetching.fetch is not None
     rules = [
         (fetching.where and fetching.fetch is not None, "--where and --fetch exclude each other. Choose one."),
@@ -111,7 +76,7 @@ def _check(files: list[Path], out: Path | None, fetching: FetchFlags) -> None:
             raise UsageError(msg)
 
 
-def _fetch(name: str, flags: FetchFlags, out: Path, *, force: bool) -> None:
+def _fetch(name: str, flags: FetchOptions, out: Path, *, force: bool) -> None:
     from moral_entropy.corpora.fetch import Download, fetch_file, has_hash
     from moral_entropy.progress import bar
 
@@ -119,32 +84,26 @@ def _fetch(name: str, flags: FetchFlags, out: Path, *, force: bool) -> None:
     if has_hash(out, wanted.sha256):
         typer.echo(f"{out}: is there already, with that SHA-256")
         return
-    _refuse_existing(out, force=force)
+    refuse_existing(out, force=force)
     with bar("fetching") as advance:
         n_bytes = fetch_file(wanted, out, advance=advance)
     typer.echo(f"{out}: {n_bytes:,} bytes, SHA-256 as asked; next: moral-entropy corpus {name} {out} -o votes.parquet")
 
 
-def _convert(name: str, files: list[Path], out: Path, flags: CorpusFlags, *, force: bool) -> None:
-    _refuse_existing(out, force=force)
+def _convert(name: str, files: list[Path], out: Path, options: CorpusOptions, *, force: bool) -> None:
+    refuse_existing(out, force=force)
     from moral_entropy.corpora.corpus import read_corpus, write_corpus
     from moral_entropy.corpora.summary import summary_lines
     from moral_entropy.progress import bar
 
     with bar("reading") as advance:
-        found = read_corpus(name, files, **vars(flags))
+        found = read_corpus(name, files, options)
         advance(0.8)
         n_votes = write_corpus(found, out)
     for line in summary_lines(found):
         typer.echo(line)
-    repeats = " --on-repeat count" if flags.on_repeat == "count" else ""
+    repeats = " --on-repeat count" if options.on_repeat == "count" else ""
     typer.echo(f"\n{out}: {n_votes:,} votes; next: moral-entropy audit {out} -o run/ --preset mft{repeats}")
-
-
-def _refuse_existing(out: Path, *, force: bool) -> None:
-    if out.exists() and not force:
-        msg = f"{out} exists. Choose another file with -o, or replace it with --force."
-        raise UsageError(msg)
 
 
 def _bytes(flag: str, given: str) -> int:

@@ -7,17 +7,14 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-Run = Annotated[str, Argument(metavar="RUN", help="A run folder, as audit wrote it.")]
+from moral_entropy.cli.flags import Json, Run
+
 Item = Annotated[str, Argument(metavar="ITEM", help="The id of an item.")]
-Question = Annotated[str | None, Option("--question", help="Only this question.")]
-Json = Annotated[bool, Option("--json", help="Print a JSON list instead of a waterfall.")]
+Question = Annotated[str | None, Option("--question", metavar="NAME", help="Only this question.")]
 Ascii = Annotated[bool, Option("--ascii", help="Draw with plain characters.")]
-Debug = Annotated[bool, Option("--debug", help="Show the traceback of an error.")]
 
 
-def explain(
-    run: Run, item: Item, question: Question = None, json: Json = False, ascii: Ascii = False, debug: Debug = False
-) -> None:
+def explain(run: Run, item: Item, question: Question = None, json: Json = False, ascii: Ascii = False) -> None:
     """Explain an item's p: the prior's log-odds, then what each vote adds to them.
 
     Example: moral-entropy explain run/ t012 --question care

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
-Run = Annotated[str, Argument(metavar="RUN", help="A run folder, as audit wrote it.")]
+from moral_entropy.cli.flags import Run
+
 To = Annotated[Literal["hf", "csv", "jsonl", "lewidi"], Option("--to", help="The layout.")]
 Out = Annotated[str, Option("--out", "-o", metavar="OUT", help="File to write; for hf, and lewidi, a folder.")]
 Force = Annotated[bool, Option("--force", help="Replace what is there.")]
-Debug = Annotated[bool, Option("--debug", help="Show the traceback of an error.")]
 
 
-def export(run: Run, to: To, out: Out, force: Force = False, debug: Debug = False) -> None:
+def export(run: Run, to: To, out: Out, force: Force = False) -> None:
     """Write the items of a run with votes, p, entropies and soft labels.
 
     Example: moral-entropy export run/ --to hf -o dataset/

@@ -7,9 +7,11 @@ command line shows one flag per option, with its help text, and `with_flags` put
 from __future__ import annotations
 
 import inspect
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
+from pathlib import Path
 from typing import Annotated, Any, cast, get_type_hints
 
 import typer
@@ -22,10 +24,23 @@ Run = Annotated[str, typer.Argument(metavar="RUN", help="A run folder, as audit 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings and errors.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace a file that is already there.")]
 SettingsFile = Annotated[
     str | None,
     typer.Option(metavar="FILE", help="Options from a TOML file, or from the manifest.json of an earlier run."),
 ]
+
+
+def command_line(context: typer.Context) -> str:
+    """Return what the user typed, as the manifest keeps it."""
+    return shlex.join(["moral-entropy", *(context.obj or [])])
+
+
+def refuse_existing(out: Path, *, force: bool) -> None:
+    """Refuse to write over a file, unless `--force` allows it."""
+    if out.exists() and not force:
+        msg = f"{out} exists. Choose another file with -o, or replace it with --force."
+        raise UsageError(msg)
 
 
 @dataclass(frozen=True)
@@ -40,11 +55,14 @@ class Flag:
         Field that holds the stage of the option, among those of a whole run; empty where the option is in no stage.
     hidden
         Whether only `--help-all` shows it.
+    undone
+        Whether a flag that is on or off has an opposite, which a settings file makes necessary.
     """
 
     option: Option
-    section: str
-    hidden: bool
+    section: str = ""
+    hidden: bool = False
+    undone: bool = False
 
     @property
     def name(self) -> str:
@@ -57,9 +75,10 @@ class Flag:
         about: dict[str, Any] = {"panel": one.panel, "hidden": self.hidden}
         default = f" Default: {one.shown_default}." if one.shown_default else ""
         if one.kind is bool:
-            opposite = f"--no-{one.flag.removeprefix('--')}"
             yield _parameter(self.name, bool, False, one.flag, help=one.help + default, **about)
-            yield _parameter(f"no_{self.name}", bool, False, opposite, help=f"The opposite of {one.flag}.", **about)
+            if self.undone:
+                flag, help = f"--no-{one.flag.removeprefix('--')}", f"The opposite of {one.flag}."
+                yield _parameter(f"no_{self.name}", bool, False, flag, help=help, **about)
         else:
             metavar, kind = metavar_of(one), cast("Any", str | None)
             yield _parameter(self.name, kind, None, one.flag, help=one.help + default, metavar=metavar, **about)
@@ -67,7 +86,7 @@ class Flag:
     def take(self, given: dict[str, Any]) -> Any:
         """Take what was typed for this flag out of what was given; None where nothing was."""
         if self.option.kind is bool:
-            yes, no = given.pop(self.name), given.pop(f"no_{self.name}")
+            yes, no = given.pop(self.name), given.pop(f"no_{self.name}", False)
             return yes or (False if no else None)
         text = given.pop(self.name)
         if text is None:
@@ -95,7 +114,7 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
     """
     hints = get_type_hints(command, include_extras=True)
     stages = {name: kind for name, kind in hints.items() if isinstance(kind, type) and issubclass(kind, StageOptions)}
-    flags = {name: flags_of(stage) for name, stage in stages.items()}
+    flags = {name: flags_of(stage, undone="settings" in hints) for name, stage in stages.items()}
 
     @wraps(command)
     def flat(**given: Any) -> None:
@@ -110,12 +129,16 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
     return flat
 
 
-def flags_of(stage: type[StageOptions]) -> list[Flag]:
+def flags_of(stage: type[StageOptions], *, undone: bool = False) -> list[Flag]:
     """Return the flags of a stage; of a whole run those of its stages first."""
     found = [(section, one) for section, kind in sections(stage).items() for one in options_in(kind)]
     found += [("", one) for one in options_in(stage)]
     some_are_everyday = any(one.everyday for _, one in found)
-    return [Flag(one, section, some_are_everyday and not one.everyday) for section, one in found if one.flag]
+    return [
+        Flag(one, section, hidden=some_are_everyday and not one.everyday, undone=undone)
+        for section, one in found
+        if one.flag
+    ]
 
 
 def _options(stage: type[StageOptions], flags: list[Flag], given: dict[str, Any], file: str | None) -> StageOptions:

@@ -6,22 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
+from moral_entropy.cli.flags import Force, Json, Run, refuse_existing
 from moral_entropy.cli.parse import names
-from moral_entropy.errors import UsageError
 
 if TYPE_CHECKING:
     import polars as pl
 
-Run = Annotated[str, Argument(metavar="RUN", help="A run folder, as audit wrote it.")]
-Number = Annotated[int, Option("--number", "-n", min=1, help="How many items.")]
+Number = Annotated[int, Option("--number", "-n", min=1, metavar="N", help="How many items.")]
 Out = Annotated[Path | None, Option("--out", "-o", metavar="FILE", help="Write a CSV file instead.")]
-Question = Annotated[str | None, Option("--question", help="Only this question.")]
+Question = Annotated[str | None, Option("--question", metavar="NAME", help="Only this question.")]
 Annotators = Annotated[str | None, Option("--annotators", metavar="A,B,…", help="Who can be asked; all if not given.")]
-Force = Annotated[bool, Option("--force", help="Replace the file if it is there.")]
-Json = Annotated[bool, Option("--json", help="Print a JSON list instead of a table.")]
-Debug = Annotated[bool, Option("--debug", help="Show the traceback of an error.")]
 
 
 def next_items(
@@ -32,16 +28,14 @@ def next_items(
     annotators: Annotators = None,
     force: Force = False,
     json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """List the items that one more vote would settle most, and whose vote that would be.
 
     Example: moral-entropy next run/ -n 100 -o queue.csv
     """
     asked = names("--annotators", annotators)
-    if out is not None and out.exists() and not force:
-        msg = f"{out} exists. Choose another file with -o, or replace it with --force."
-        raise UsageError(msg)
+    if out is not None:
+        refuse_existing(out, force=force)
     from moral_entropy.runs.next_items import next_votes, without_formulas
 
     queue = next_votes(run, number, question=question, annotators=asked)

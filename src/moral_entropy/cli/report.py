@@ -5,21 +5,19 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
+from moral_entropy.cli.flags import Force, Run
 from moral_entropy.cli.parse import names
 from moral_entropy.errors import UsageError
 
-Run = Annotated[str, Argument(metavar="RUN", help="A run folder, as audit wrote it.")]
 Out = Annotated[
     str | None, Option("--out", "-o", metavar="FILE", help="The HTML file; report.html in the run folder if not given.")
 ]
-Items = Annotated[int, Option(min=1, help="Rows of the item explorer at most.")]
+Items = Annotated[int, Option(min=1, metavar="N", help="Rows of the item explorer, at most.")]
 Figures = Annotated[str | None, Option(metavar="FOLDER", help="Write the charts as files for papers there.")]
-Formats = Annotated[str, Option("--format", metavar="A,B,…", help="Of the figures: png,svg,pdf.")]
+Formats = Annotated[str, Option("--format", metavar="A,B,…", help="Formats of the figures: png,svg,pdf.")]
 Card = Annotated[bool, Option("--card", help="Write a dataset card and Croissant into the run folder.")]
-Force = Annotated[bool, Option("--force", help="Replace a file that is already there.")]
-Debug = Annotated[bool, Option("--debug", help="Show the traceback of an error.")]
 
 
 def report(
@@ -30,7 +28,6 @@ def report(
     formats: Formats = "png",
     card: Card = False,
     force: Force = False,
-    debug: Debug = False,
 ) -> None:
     """Write the report of a run: one HTML file that works offline; on request figures and a dataset card.
 

@@ -8,18 +8,19 @@ from typing import Annotated, Literal
 import typer
 from typer import Option
 
+from moral_entropy.cli.flags import Force, refuse_existing
 from moral_entropy.errors import UsageError
 
 Like = Annotated[Literal["mftc", "mfrc", "emfd"] | None, Option(help="Make a twin of this moral corpus.")]
-Scale = Annotated[float | None, Option(help="Size of the twin; 1 is that of the corpus.", show_default="1")]
-Items = Annotated[int | None, Option(help="How many items, without --like.")]
-Annotators = Annotated[int | None, Option(help="How many annotators, without --like.", show_default="20")]
-VotesPerItem = Annotated[float | None, Option(help="Votes on an item, without --like.", show_default="3")]
-Classes = Annotated[int | None, Option(help="How many labels, without --like.", show_default="2")]
-Seed = Annotated[int, Option(min=0, help="Same seed, same votes.")]
+Scale = Annotated[
+    float | None, Option(metavar="X", help="Size of the twin; 1 is that of the corpus.", show_default="1")
+]
+Items = Annotated[int | None, Option(metavar="N", help="How many items, without --like.")]
+Annotators = Annotated[int | None, Option(metavar="N", help="How many annotators, without --like.", show_default="20")]
+VotesPerItem = Annotated[float | None, Option(metavar="X", help="Votes per item, without --like.", show_default="3")]
+Classes = Annotated[int | None, Option(metavar="N", help="How many labels, without --like.", show_default="2")]
+Seed = Annotated[int, Option(min=0, metavar="N", help="Same seed, same votes.")]
 Out = Annotated[Path, Option("--out", "-o", metavar="FILE", help="The Parquet file to write.")]
-Force = Annotated[bool, Option("--force", help="Replace a file that is already there.")]
-Debug = Annotated[bool, Option("--debug", help="Show the traceback of an error.")]
 
 
 def simulate(
@@ -32,7 +33,6 @@ def simulate(
     classes: Classes = None,
     seed: Seed = 0,
     force: Force = False,
-    debug: Debug = False,
 ) -> None:
     """Draw votes from a known truth, which is in the column gold.
 
@@ -40,9 +40,7 @@ def simulate(
     """
     sizes = {"--items": items, "--annotators": annotators, "--votes-per-item": votes_per_item, "--classes": classes}
     _check(like, scale, sizes)
-    if out.exists() and not force:
-        msg = f"{out} exists. Choose another file with -o, or replace it with --force."
-        raise UsageError(msg)
+    refuse_existing(out, force=force)
     from moral_entropy.progress import bar
 
     with bar("simulating") as advance:

@@ -8,18 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 from moral_entropy.corpora.annotations import add_foundations, add_items, settle_repeats, tidy_domains
 from moral_entropy.corpora.facts import CorpusFacts, PublishedFiles, corpus_facts, published_files
+from moral_entropy.corpora.options import CorpusOptions
 from moral_entropy.errors import UsageError, VotesError
-from moral_entropy.votes.options import OnRepeat
+from moral_entropy.options import lists_options
 from moral_entropy.votes.source import ReadingLog
 
 if TYPE_CHECKING:
     import polars as pl
-
-EmfdVotes = Literal["all", "assigned"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,16 +52,9 @@ class Corpus:
     notes: tuple[str, ...]
 
 
+@lists_options(CorpusOptions)
 def read_corpus(
-    name: str,
-    paths: str | Path | Sequence[str | Path],
-    *,
-    on_repeat: OnRepeat | None = None,
-    by_domain: bool = False,
-    ignore_unknown: bool = False,
-    emfd_votes: EmfdVotes = "all",
-    themes: str | Path | None = None,
-    theme_map: str | Path | None = None,
+    name: str, paths: str | Path | Sequence[str | Path], options: CorpusOptions | None = None, **changes: Any
 ) -> Corpus:
     r"""Read the published files of a moral corpus.
 
@@ -75,18 +67,10 @@ def read_corpus(
         "mftc", "mfrc" or "emfd".
     paths
         A file, or several that together are the corpus.
-    on_repeat
-        When an annotator labelled a text twice: "error", keep the "first" (the default) or the "last" in the order of
-        the files, or "count" each as a vote of its own.
-    by_domain
-        Whether a text that occurs in two domains is two items; else it belongs to the first domain by name.
-    ignore_unknown
-        Whether to pass over labels that the corpus does not have, rather than refuse the file.
-    emfd_votes
-        eMFD only. A coder looked for one foundation: "all" takes a highlight as a no for the other four, which is a
-        strong assumption; "assigned" lets it vote on that one alone, so that there are only yes votes.
-    themes, theme_map
-        eMFD only: a table of document_id and GDELT themes, and a TOML file that says which are of which domain.
+    options
+        All options as one object; keywords change some of them.
+    **changes
+        Options by name.
 
     Returns
     -------
@@ -108,22 +92,22 @@ def read_corpus(
     >>> corpus.votes.filter(label=1)["question"].to_list()
     ['care', 'sanctity']
     """
+    options = (options or CorpusOptions()).changed(changes, "read_corpus")
     known, facts, name = published_files(name), corpus_facts(name), name.lower()
     listed = [paths] if isinstance(paths, (str, Path)) else list(paths)
-    on_repeat = on_repeat or known.on_repeat
-    _check(name, listed, on_repeat, emfd_votes, themes, theme_map)
-    log = ReadingLog()
-    frame = _read_files(name, listed, themes, theme_map)
-    annotations = _answers(frame, name, known, facts, log, ignore_unknown)
-    annotations = add_items(tidy_domains(annotations, _domains(facts)), name, log, by_domain=by_domain)
-    if emfd_votes == "assigned":
+    _check(name, listed, options)
+    log, only_assigned = ReadingLog(), options.emfd_votes == "assigned"
+    frame = _read_files(name, listed, options.themes, options.theme_map)
+    annotations = _answers(frame, name, known, facts, log, options.ignore_unknown)
+    annotations = add_items(tidy_domains(annotations, _domains(facts)), name, log, by_domain=options.by_domain)
+    if only_assigned:
         annotations = _only_assigned(annotations, facts.foundations)
-    also = facts.foundations if emfd_votes == "assigned" else ()
-    annotations = settle_repeats(annotations, on_repeat, log, also=also)
+    also = facts.foundations if only_assigned else ()
+    annotations = settle_repeats(annotations, options.on_repeat or known.on_repeat, log, also=also)
     votes = _long_table(annotations, facts.foundations)
-    if emfd_votes == "assigned":
+    if only_assigned:
         log.note("every vote is a yes, so nothing can be fitted to these votes alone (see docs/corpora.md).")
-    return Corpus(name, votes, frame.height, annotations, by_domain, dict(log.dropped), tuple(log.notes))
+    return Corpus(name, votes, frame.height, annotations, options.by_domain, dict(log.dropped), tuple(log.notes))
 
 
 def write_corpus(corpus: Corpus, path: str | Path) -> int:
@@ -148,22 +132,14 @@ def write_corpus(corpus: Corpus, path: str | Path) -> int:
     return corpus.votes.height
 
 
-def _check(
-    name: str,
-    paths: Sequence[str | Path],
-    on_repeat: str,
-    emfd_votes: str,
-    themes: str | Path | None,
-    theme_map: str | Path | None,
-) -> None:
+def _check(name: str, paths: Sequence[str | Path], options: CorpusOptions) -> None:
+    themes, is_emfd = options.themes, name == "emfd"
     rules = [
         (not paths, f"no file of {name} is named. Expected: {published_files(name).files}."),
-        (on_repeat not in get_args(OnRepeat), f"on_repeat is {on_repeat!r}: choose {', '.join(get_args(OnRepeat))}."),
-        (emfd_votes not in get_args(EmfdVotes), f"emfd_votes is {emfd_votes!r}: choose all or assigned."),
-        (name != "emfd" and emfd_votes != "all", f"emfd_votes (--emfd-votes) is for eMFD, not for {name}."),
-        (name != "emfd" and themes is not None, f"themes (--themes) are for eMFD; {name} has domains of its own."),
+        (not is_emfd and options.emfd_votes != "all", f"emfd_votes (--emfd-votes) is for eMFD, not for {name}."),
+        (not is_emfd and themes is not None, f"themes (--themes) are for eMFD; {name} has domains of its own."),
         (
-            themes is None and theme_map is not None,
+            themes is None and options.theme_map is not None,
             "a theme map (--theme-map) needs the themes of the documents. Name them with themes (--themes).",
         ),
     ]

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -17,44 +16,9 @@ from moral_entropy.runs.reload import reload_consensus
 from moral_entropy.runs.tables import checked_folder
 from moral_entropy.schemas import VALIDATION
 from moral_entropy.validate.finding import Finding, findings_frame
+from moral_entropy.validate.options import ValidationOptions
 from moral_entropy.validate.sides import SIDES, check_sides, examine
 from moral_entropy.validate.verdict import verdict
-
-
-@dataclass(frozen=True)
-class ValidationOptions:
-    """What to examine, and how long.
-
-    Parameters
-    ----------
-    sides
-        Names of the sides; all when not given.
-    seed
-        Of whatever is random.
-    chains, tune, draws
-        Of NUTS.
-    members
-        Fits of the ensemble, of each kind.
-    folds
-        Of the held-out votes.
-    """
-
-    sides: tuple[str, ...] | None = None
-    seed: int = 0
-    chains: int = 4
-    tune: int | None = None
-    draws: int | None = None
-    members: int = 20
-    folds: int = 5
-
-    def of(self, side: str) -> dict[str, Any]:
-        """Give the keywords of one side's function."""
-        given: dict[str, dict[str, Any]] = {
-            "nuts": {"chains": self.chains, "tune": self.tune, "draws": self.draws},
-            "ensemble": {"members": self.members},
-            "heldout": {"folds": self.folds},
-        }
-        return {name: value for name, value in given.get(side, {}).items() if value is not None}
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,7 +79,8 @@ def grade_rules(
     Examples
     --------
     >>> from moral_entropy.consensus.fit import fit
-    >>> from moral_entropy.reproduce.sources import Inputs, load_votes
+    >>> from moral_entropy.reproduce.options import Inputs
+    >>> from moral_entropy.reproduce.sources import load_votes
     >>> votes = load_votes("mfrc", Inputs(twins=True, scale=0.02))
     >>> figures = grade_rules({"mfrc": fit(votes, draws=50)})
     >>> figures.filter(corpus="mfrc", domain="(mean)", foundation="(mean)", rule="any", metric="fnr").height

@@ -2,68 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
-from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.errors import VotesError
+from moral_entropy.reproduce.options import Inputs
 from moral_entropy.reproduce.published import CORPORA, foundations
 from moral_entropy.votes.table import Votes
 
 VOTE_COLUMNS = {"item", "annotator", "question", "label"}
 
 
-@dataclass(frozen=True)
-class Inputs:
-    """What the study is run on.
-
-    Parameters
-    ----------
-    files
-        A file for each corpus at hand, by its short name: the published one, or votes that `corpus` made of it.
-    gold
-        eMFD: file of known labels with the columns item, question and gold.
-    themes
-        eMFD: GDELT themes of the documents, from which its domains follow; for the published file only.
-    twins
-        Simulate all three corpora instead.
-    scale, seed
-        Size of the twins, and what their votes are drawn from.
-    """
-
-    files: Mapping[str, str | Path] = field(default_factory=dict)
-    gold: str | Path | None = None
-    themes: str | Path | None = None
-    twins: bool = False
-    scale: float = 1.0
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        """Refuse what contradicts itself."""
-        strangers = [name for name in self.files if name not in CORPORA]
-        rules = [
-            (bool(strangers), f"there is no corpus {''.join(strangers[:1])!r}. Corpora: {', '.join(CORPORA)}."),
-            (
-                not self.twins and not self.files,
-                "name at least one corpus (--mftc FILE, …), or simulate them: --twins.",
-            ),
-            (self.twins and bool(self.files), "twins are simulated, so no file is read. Give --twins, or files."),
-            (self.gold is not None and "emfd" not in self.files, "gold labels (--gold) are eMFD's. Add --emfd FILE."),
-            (self.themes is not None and "emfd" not in self.files, "themes (--themes) are eMFD's. Add --emfd FILE."),
-            (not self.twins and self.scale != 1, "scale (--scale) is the size of the twins. Add --twins."),
-        ]
-        for wrong, msg in rules:
-            if wrong:
-                raise UsageError(msg)
-
-    @property
-    def corpora(self) -> tuple[str, ...]:
-        """Short names of the corpora at hand, in the order of `CORPORA`."""
-        return tuple(name for name in CORPORA if self.twins or name in self.files)
+def corpora_in(inputs: Inputs) -> tuple[str, ...]:
+    """Return the short names of the corpora at hand, in the order of `CORPORA`."""
+    return tuple(name for name in CORPORA if inputs.twins or name in inputs.files)
 
 
-def load_votes(name: str, inputs: Inputs) -> Votes:
-    """Read or simulate one corpus: a yes/no question a foundation.
+def load_votes(name: str, inputs: Inputs, seed: int = 0) -> Votes:
+    """Read or simulate one corpus: one yes/no question per foundation.
 
     A published file is read as the paper counts: a text that occurs in two domains is two items.
 
@@ -73,6 +29,8 @@ def load_votes(name: str, inputs: Inputs) -> Votes:
         "mftc", "mfrc" or "emfd".
     inputs
         Where it is.
+    seed
+        Of a simulated twin.
 
     Examples
     --------
@@ -86,7 +44,7 @@ def load_votes(name: str, inputs: Inputs) -> Votes:
     if inputs.twins:
         from moral_entropy.corpora.twins import twin
 
-        votes = read_votes(twin(name, seed=inputs.seed, scale=inputs.scale), text="")
+        votes = read_votes(twin(name, seed=seed, scale=inputs.scale), text="")
         votes = replace(votes, reading=replace(votes.reading, source=f"the simulated twin of {CORPORA[name]}"))
     elif is_table_of_votes(inputs.files[name]):
         votes = read_votes(inputs.files[name], text="", gold_file=gold)

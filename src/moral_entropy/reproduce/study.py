@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.options import PriorOptions
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.names import ALL, MEAN
+from moral_entropy.options import as_plain
 from moral_entropy.pipeline.audit import Stopwatch
 from moral_entropy.pipeline.facts import count_votes, reading_facts
 from moral_entropy.pipeline.priors import priors_for
@@ -23,10 +24,11 @@ from moral_entropy.progress import Progress, silent
 from moral_entropy.reproduce.beside import Basis, lay_beside
 from moral_entropy.reproduce.figures import as_frame, corpora_figures, counted_figures, dissent_figures, entropy_figures
 from moral_entropy.reproduce.grading import grade_rules
+from moral_entropy.reproduce.options import Inputs, ReproduceOptions
 from moral_entropy.reproduce.pages import comparison_tables, to_html, to_markdown
 from moral_entropy.reproduce.published import CORPORA, read_published
 from moral_entropy.reproduce.soft_labels import soft_label_figures
-from moral_entropy.reproduce.sources import Inputs, load_votes
+from moral_entropy.reproduce.sources import corpora_in, load_votes
 from moral_entropy.reproduce.together import any_foundation
 from moral_entropy.runs.folder import writing
 from moral_entropy.runs.manifest import write_manifest
@@ -37,36 +39,6 @@ if TYPE_CHECKING:
 
 PRIORS = PriorOptions(preset="mft")
 """The paper's: 80,20 for a foundation, 500,500 for any foundation; confusion rows of 1.8 and 1.2."""
-
-
-@dataclass(frozen=True)
-class StudyOptions:
-    """How to fit.
-
-    Parameters
-    ----------
-    draws
-        Posterior draws.
-    seed
-        Of the draws.
-    coordinates
-        Of the Laplace approximation; "paper" is the one without the change of variables.
-    threads
-        At most this many.
-    soft_labels
-        Run folder of MFTC with a study of targets in it, for the paper's table of soft labels.
-    """
-
-    draws: int = 1_000
-    seed: int = 0
-    coordinates: str = "paper"
-    threads: int | None = None
-    soft_labels: str | None = None
-
-    @property
-    def of_fit(self) -> dict[str, Any]:
-        """Those that are keywords of `fit`."""
-        return {name: value for name, value in asdict(self).items() if name != "soft_labels"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +76,7 @@ class Fits:
 def run_study(
     inputs: Inputs,
     out: str | Path,
-    options: StudyOptions | None = None,
+    options: ReproduceOptions | None = None,
     *,
     force: bool = False,
     command: str = "",
@@ -130,18 +102,18 @@ def run_study(
     Examples
     --------
     >>> import tempfile
-    >>> study = run_study(Inputs(twins=True, scale=0.01), f"{tempfile.mkdtemp()}/out", StudyOptions(draws=20))
+    >>> study = run_study(Inputs(twins=True, scale=0.01), f"{tempfile.mkdtemp()}/out", ReproduceOptions(draws=20))
     >>> study.beside.filter(section="entropy").height
     150
     """
-    options, progress, watch = options or StudyOptions(), progress or silent, Stopwatch()
+    options, progress, watch = options or ReproduceOptions(), progress or silent, Stopwatch()
     files = (*inputs.files.values(), inputs.gold, inputs.themes, options.soft_labels)
     with writing(out, force=force, inputs=files) as folder:
         fits = _fit_all(inputs, options, progress, watch)
         with watch.timing("grade"):
             figures = _figures(fits, options, progress)
         with watch.timing("write"):
-            beside = lay_beside(read_published(), figures, Basis(inputs.corpora, inputs.twins, inputs.scale))
+            beside = lay_beside(read_published(), figures, Basis(corpora_in(inputs), inputs.twins, inputs.scale))
             tables = comparison_tables(beside, basis_lines(fits, inputs, options))
             beside.write_parquet(folder / "comparison.parquet", compression="zstd")
             figures.write_parquet(folder / "figures.parquet", compression="zstd")
@@ -152,12 +124,12 @@ def run_study(
     return Study(Path(out), beside, figures, manifest)
 
 
-def _fit_all(inputs: Inputs, options: StudyOptions, progress: Progress, watch: Stopwatch) -> Fits:
+def _fit_all(inputs: Inputs, options: ReproduceOptions, progress: Progress, watch: Stopwatch) -> Fits:
     fits = Fits()
-    for name in inputs.corpora:
+    for name in corpora_in(inputs):
         with watch.timing("read"):
             progress(f"read {name}", 0.0)
-            votes = load_votes(name, inputs)
+            votes = load_votes(name, inputs, options.seed)
             together = any_foundation(votes)
         fits.votes[name] = votes
         with watch.timing("fit"), collected() as caught:
@@ -168,14 +140,14 @@ def _fit_all(inputs: Inputs, options: StudyOptions, progress: Progress, watch: S
     return fits
 
 
-def _fit(name: str, votes: Votes, options: StudyOptions, progress: Progress) -> Consensus:
+def _fit(name: str, votes: Votes, options: ReproduceOptions, progress: Progress) -> Consensus:
     def advance(_stage: str, share: float) -> None:
         progress(f"fit {name}", share)
 
-    return fit(votes, priors=priors_for(votes, PRIORS), **options.of_fit, progress=advance)
+    return fit(votes, options.fit, priors=priors_for(votes, PRIORS), progress=advance)
 
 
-def _figures(fits: Fits, options: StudyOptions, progress: Progress) -> pl.DataFrame:
+def _figures(fits: Fits, options: ReproduceOptions, progress: Progress) -> pl.DataFrame:
     import polars as pl
 
     progress("grade", 0.0)
@@ -194,7 +166,7 @@ def _figures(fits: Fits, options: StudyOptions, progress: Progress) -> pl.DataFr
     return pl.concat([as_frame(others), *graded])
 
 
-def basis_lines(fits: Fits, inputs: Inputs, options: StudyOptions) -> list[str]:
+def basis_lines(fits: Fits, inputs: Inputs, options: ReproduceOptions) -> list[str]:
     """Say what our figures were computed from, a sentence each."""
     lines = []
     for name, votes in fits.votes.items():
@@ -217,15 +189,15 @@ def basis_lines(fits: Fits, inputs: Inputs, options: StudyOptions) -> list[str]:
     return lines
 
 
-def _manifest(fits: Fits, inputs: Inputs, options: StudyOptions, command: str, watch: Stopwatch) -> dict[str, Any]:
+def _manifest(fits: Fits, inputs: Inputs, options: ReproduceOptions, command: str, watch: Stopwatch) -> dict[str, Any]:
     return {
         "version": __version__,
         "command": command,
         "corpora": {name: reading_facts(votes, count_votes(votes)) for name, votes in fits.votes.items()},
-        "twins": {"scale": inputs.scale, "seed": inputs.seed} if inputs.twins else None,
+        "twins": {"scale": inputs.scale, "seed": options.seed} if inputs.twins else None,
         "converged": {name: consensus.converged for name, consensus in fits.foundations.items()},
-        "priors": asdict(PRIORS),
-        **asdict(options),
+        "priors": as_plain(PRIORS),
+        **as_plain(options),
         "warnings": fits.warnings,
         "versions": {name: version(name) for name in ("numpy", "scipy", "polars", "numba")},
         "seconds": {stage: round(spent, 3) for stage, spent in watch.seconds.items()},
