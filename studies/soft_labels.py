@@ -35,7 +35,7 @@ from moral_entropy.train.compare import Study
 from moral_entropy.train.page import markdown_table, study_page
 from moral_entropy.train.scores import area_under_roc
 from moral_entropy.train.settings import TrainSettings
-from moral_entropy.votes.options import Options
+from moral_entropy.votes.options import ReadOptions
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "soft-labels.md"
@@ -121,7 +121,7 @@ def audit_mfrc(data: Path, out: Path, texts: int) -> None:
     """Audit the Reddit comments: counts of three anonymous annotators."""
     source = pl.read_csv(data / "mfrc_counts" / "counts_with_text.csv")
     chosen = source.sample(texts, seed=0) if texts else source
-    read = Options(item="ID", text="text", anonymous=True, questions=FOUNDATIONS, of="3")
+    read = ReadOptions(item="ID", text="text", anonymous=True, questions=FOUNDATIONS, of="3")
     run_audit(chosen, out, AuditOptions(read=read, priors=PriorOptions(preset="mft"), report=False))
 
 

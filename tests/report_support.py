@@ -12,7 +12,7 @@ import polars as pl
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.pipeline.audit import run_audit
 from moral_entropy.pipeline.options import AuditOptions
-from moral_entropy.votes.options import Options
+from moral_entropy.votes.options import ReadOptions
 
 HOSTILE = [
     "<script>window.hacked = 1</script>",
@@ -69,7 +69,7 @@ def hostile_frame():
 
 def make_run(frame, path, *, report=True, draws=60, **read):
     """Audit a frame into a run folder and give its path."""
-    options = AuditOptions(read=Options(**read), fit=FitOptions(draws=draws, seed=1), report=report)
+    options = AuditOptions(read=ReadOptions(**read), fit=FitOptions(draws=draws, seed=1), report=report)
     return run_audit(frame, path, options).path
 
 

@@ -16,11 +16,11 @@ from moral_entropy.consensus.options import FitOptions, PriorOptions
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.pipeline.audit import run_audit
 from moral_entropy.pipeline.options import AuditOptions
-from moral_entropy.votes.options import Options
+from moral_entropy.votes.options import ReadOptions
 
 
 def options_of(*, read=None, fit=None, draws=40, **others):
-    return AuditOptions(read=read or Options(), fit=fit or FitOptions(draws=draws), report=False, **others)
+    return AuditOptions(read=read or ReadOptions(), fit=fit or FitOptions(draws=draws), report=False, **others)
 
 
 def audit_both(tmp_path, frame, options, *, workers=None, n_files=3, part_rows=900, without=()):
@@ -90,7 +90,7 @@ def test_texts_published_labels_and_sets_of_labels(tmp_path):
         shipped=pl.Series([sets[n % 4] for n in number_r]),
     )
     # Words are ranked where all texts are: here there are too few to rank any.
-    one, many = audit_both(tmp_path, frame, options_of(read=Options(multilabel=",", published="shipped")))
+    one, many = audit_both(tmp_path, frame, options_of(read=ReadOptions(multilabel=",", published="shipped")))
     assert_same_manifest(one, many)
     assert (tmp_path / "many" / "texts.parquet").is_file()
 
@@ -136,7 +136,7 @@ def test_one_matrix_for_all_tempered(tmp_path):
 def test_the_first_of_repeated_votes_is_the_first_in_the_files(tmp_path):
     frame = vote_table(200, 4, seed=8, questions=("care",))
     again = frame.sample(fraction=0.2, seed=8).with_columns(label=pl.lit("yes"))
-    options = options_of(read=Options(on_repeat="first"))
+    options = options_of(read=ReadOptions(on_repeat="first"))
     assert_same_manifest(*audit_both(tmp_path, pl.concat([frame, again]), options))
 
 

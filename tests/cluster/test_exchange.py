@@ -12,7 +12,7 @@ from moral_entropy.cluster.exchange import choose_edges, cut_rows, exchange, in_
 from moral_entropy.cluster.files import Table, load_slice, open_table
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.votes.columns import ColumnRoles
-from moral_entropy.votes.options import Options
+from moral_entropy.votes.options import ReadOptions
 
 TABLE = Table("votes", (), (), ColumnRoles({"item": "item"}, ()), ("item", "row"))
 
@@ -60,7 +60,7 @@ def test_items_are_spelt_alike_before_they_are_compared(tmp_path):
     pl.DataFrame({"item": [" b", "a ", "NA"], "annotator": [1, 1, 1], "label": [0, 1, 1]}).write_parquet(
         tmp_path / "votes.parquet"
     )
-    table = open_table(tmp_path / "votes.parquet", Options())
+    table = open_table(tmp_path / "votes.parquet", ReadOptions())
     loaded = load_slice(table.slices[0], table.columns, table.item)
     assert loaded["item"].to_list() == ["b", "a", None]
 
@@ -68,13 +68,13 @@ def test_items_are_spelt_alike_before_they_are_compared(tmp_path):
 def test_files_that_cannot_be_read_are_named(tmp_path):
     (tmp_path / "votes.csv").write_text("item,annotator,label\n1,2,3\n")
     with pytest.raises(VotesError, match=r"votes.csv is no Parquet file"):
-        open_table(tmp_path / "votes.csv", Options())
+        open_table(tmp_path / "votes.csv", ReadOptions())
     with pytest.raises(VotesError, match="no file matches"):
-        open_table(str(tmp_path / "*.parquet"), Options())
+        open_table(str(tmp_path / "*.parquet"), ReadOptions())
     pl.DataFrame({"item": [0.5], "annotator": [1], "label": [1]}).write_parquet(tmp_path / "half.parquet")
-    table = open_table(tmp_path / "half.parquet", Options())
+    table = open_table(tmp_path / "half.parquet", ReadOptions())
     with pytest.raises(VotesError, match="fractions"):
         load_slice(table.slices[0], table.columns, table.item)
     pl.DataFrame({"item": [1], "ann": ["yes"], "bob": ["no"]}).write_parquet(tmp_path / "wide.parquet")
     with pytest.raises(UsageError, match="neither annotator nor label"):
-        open_table(tmp_path / "wide.parquet", Options())
+        open_table(tmp_path / "wide.parquet", ReadOptions())

@@ -10,7 +10,7 @@ from cluster.test_audit import assert_same_manifest, audit_both, options_of
 
 from moral_entropy.errors import VotesError
 from moral_entropy.pipeline.audit import run_audit
-from moral_entropy.votes.options import Options
+from moral_entropy.votes.options import ReadOptions
 
 
 def votes_and_gold(seed, questions=("care", "harm"), **columns):
@@ -23,7 +23,7 @@ def votes_and_gold(seed, questions=("care", "harm"), **columns):
 
 def audit_with(tmp_path, frame, gold, **others):
     gold.write_csv(tmp_path / "gold.csv")
-    return audit_both(tmp_path, frame, options_of(read=Options(gold_file=tmp_path / "gold.csv"), **others))
+    return audit_both(tmp_path, frame, options_of(read=ReadOptions(gold_file=tmp_path / "gold.csv"), **others))
 
 
 @pytest.mark.parametrize("fit_by", [None, "wave"])
@@ -40,7 +40,7 @@ def test_gold_is_that_of_one_machine(tmp_path, fit_by):
 def test_workers_get_the_gold_of_their_items(tmp_path, workers):
     frame, gold = votes_and_gold(2)
     gold.write_csv(tmp_path / "gold.csv")
-    options = options_of(read=Options(gold_file=tmp_path / "gold.csv"))
+    options = options_of(read=ReadOptions(gold_file=tmp_path / "gold.csv"))
     assert_same_manifest(*audit_both(tmp_path, frame, options, workers=workers))
 
 
@@ -60,7 +60,7 @@ def test_sets_of_labels_and_another_case(tmp_path):
     )
     gold = gold.drop("question").with_columns(gold=pl.lit("Care"))
     gold.write_csv(tmp_path / "gold.csv")
-    options = options_of(read=Options(multilabel=",", gold_file=tmp_path / "gold.csv"))
+    options = options_of(read=ReadOptions(multilabel=",", gold_file=tmp_path / "gold.csv"))
     assert_same_manifest(*audit_both(tmp_path, frame, options))
 
 
@@ -81,7 +81,7 @@ def test_what_is_wrong_is_said_in_the_same_words(tmp_path, change, words):
     frame, gold = votes_and_gold(5)
     change(gold).write_csv(tmp_path / "gold.csv")
     source = write_parts(frame, tmp_path / "parts", 2)
-    options = options_of(read=Options(gold_file=tmp_path / "gold.csv"))
+    options = options_of(read=ReadOptions(gold_file=tmp_path / "gold.csv"))
     with pytest.raises(VotesError, match=words) as one:
         run_audit(source, tmp_path / "one", options)
     with pytest.raises(VotesError) as many:

@@ -23,7 +23,7 @@ from moral_entropy.cluster.vocabulary import (
 )
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.columns import find_columns
-from moral_entropy.votes.options import Options
+from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.read import read_source
 from moral_entropy.votes.source import from_polars
 from moral_entropy.workers import added
@@ -70,7 +70,7 @@ def read_in_parts(frame, options, n_parts):
 
 @given(frame=tables(), n_parts=st.integers(1, 5))
 def test_parts_together_are_the_whole(frame, n_parts):
-    options = Options(on_repeat="last")
+    options = ReadOptions(on_repeat="last")
     try:
         whole = read_source(from_polars(frame, "a table"), options)
     except VotesError:

@@ -17,7 +17,7 @@ from moral_entropy.pipeline.audit import run_audit
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.runs.tables import read_table
 from moral_entropy.schemas import SCHEMAS
-from moral_entropy.votes.options import Options
+from moral_entropy.votes.options import ReadOptions
 
 NEW = ("votes", "texts", "pushes", "annotator_summary", "agreement", "outliers")
 
@@ -108,7 +108,7 @@ def test_the_same_seed_gives_the_same_bytes(run, tmp_path):
 
 
 def test_parts_without_draws_without_texts(tmp_path):
-    options = AuditOptions(read=Options(text=None), fit=FitOptions(draws=0), fit_by="domain")
+    options = AuditOptions(read=ReadOptions(text=None), fit=FitOptions(draws=0), fit_by="domain")
     out = run_audit(frame().drop("text"), tmp_path / "run", options).path
     assert not (out / "texts.parquet").exists()
     summary = read_table(out, "annotator_summary")

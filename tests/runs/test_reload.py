@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from moral_entropy.pipeline.reload import reload_consensus
 
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.errors import RunFolderError
@@ -13,7 +14,7 @@ from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.runs.manifest import read_manifest, write_manifest
 from moral_entropy.runs.reload import read_run_votes, reload_consensus
 from moral_entropy.runs.run import read_run
-from moral_entropy.votes.options import Options
+from moral_entropy.votes.options import ReadOptions
 
 ARRAYS = ("item_i", "annotator_a", "start_i", "code_v", "count_i", "gold_i", "published_i")
 
@@ -36,12 +37,12 @@ def votes_frame(labels=("no", "yes")):
 
 
 CASES = {
-    "two labels": (votes_frame(), AuditOptions(read=Options(gold="gold", published="published"))),
-    "three labels": (votes_frame(("a", "b", "c")), AuditOptions(read=Options(gold="gold"))),
+    "two labels": (votes_frame(), AuditOptions(read=ReadOptions(gold="gold", published="published"))),
+    "three labels": (votes_frame(("a", "b", "c")), AuditOptions(read=ReadOptions(gold="gold"))),
     "fitted by part": (votes_frame(), AuditOptions(fit_by="domain", fit=FitOptions(seed=4, draws=50))),
     "anonymous": (
         votes_frame().drop("annotator"),
-        AuditOptions(read=Options(anonymous=True), fit=FitOptions(draws=50)),
+        AuditOptions(read=ReadOptions(anonymous=True), fit=FitOptions(draws=50)),
     ),
 }
 

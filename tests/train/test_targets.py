@@ -17,7 +17,7 @@ from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.train.head import Block
 from moral_entropy.train.run_targets import targets_from_run
 from moral_entropy.train.targets import Answers, check_classes, label_targets, mean_logits, targets_from_consensus
-from moral_entropy.votes.options import Options
+from moral_entropy.votes.options import ReadOptions
 
 COUNTS = np.array([[2, 1], [1, 1], [0, 3], [3, 0], [0, 0]])
 P = np.array([[0.7, 0.3], [0.5, 0.5], [0.1, 0.9], [1.0, 0.0], [0.8, 0.2]])
@@ -104,7 +104,7 @@ def fitted(frame, **more):
 
 def audited(folder, frame, **options):
     given = {"label": "care", "text": "text", "domain": "domain", "published": "shipped", **options}
-    asked = AuditOptions(Options(**given), fit=FitOptions(draws=50), report=False)
+    asked = AuditOptions(ReadOptions(**given), fit=FitOptions(draws=50), report=False)
     frame.write_csv(folder / "votes.csv")
     return run_audit(folder / "votes.csv", folder / "run", asked).path
 

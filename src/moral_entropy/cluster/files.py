@@ -17,7 +17,7 @@ import polars as pl
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.votes.columns import ColumnRoles, find_columns, missing_column
 from moral_entropy.votes.files import is_stream
-from moral_entropy.votes.options import Options
+from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.source import one_line
 from moral_entropy.votes.values import code_ids
 
@@ -69,7 +69,9 @@ class Table:
         return self.found.column["item"]
 
 
-def open_table(source: str | Path | Sequence[str | Path], options: Options, rows_at_once: int = ROWS_AT_ONCE) -> Table:
+def open_table(
+    source: str | Path | Sequence[str | Path], options: ReadOptions, rows_at_once: int = ROWS_AT_ONCE
+) -> Table:
     """Find the files of a table, and cut them into slices.
 
     Parameters
@@ -98,7 +100,7 @@ def open_table(source: str | Path | Sequence[str | Path], options: Options, rows
     return Table(name, tuple(paths), tuple(slices), found, _wanted(names, found, options))
 
 
-def _refuse(options: Options) -> None:
+def _refuse(options: ReadOptions) -> None:
     if options.format not in ("auto", "long") or options.layout == "wide":
         msg = f"a cluster reads a row a vote, not {options.format if options.layout != 'wide' else 'a row an item'}."
         raise UsageError(msg)
@@ -144,7 +146,7 @@ def _columns_and_rows(paths: Sequence[str]) -> tuple[list[str], list[int]]:
     return names, rows
 
 
-def _roles(names: Sequence[str], options: Options, name: str) -> ColumnRoles:
+def _roles(names: Sequence[str], options: ReadOptions, name: str) -> ColumnRoles:
     found = find_columns(names, options, name)
     if not (found.get("annotator") or found.get("label") or options.multilabel or options.questions or options.counts):
         msg = (
@@ -160,7 +162,7 @@ def _roles(names: Sequence[str], options: Options, name: str) -> ColumnRoles:
     return found
 
 
-def _wanted(names: Sequence[str], found: ColumnRoles, options: Options) -> tuple[str, ...]:
+def _wanted(names: Sequence[str], found: ColumnRoles, options: ReadOptions) -> tuple[str, ...]:
     asked = [*found.column.values(), *options.questions, *options.counts, *options.keep]
     if isinstance(options.of, str):
         asked.append(options.of)

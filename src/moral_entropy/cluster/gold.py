@@ -16,7 +16,7 @@ import polars as pl
 
 from moral_entropy.votes.columns import ColumnRoles
 from moral_entropy.votes.items import ItemLabels, gold_columns, read_item_labels
-from moral_entropy.votes.options import Options
+from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.question_votes import Rows
 from moral_entropy.votes.source import ReadingLog, from_polars, open_source
 from moral_entropy.votes.table import UNKNOWN, Ints, Reading, Votes
@@ -47,7 +47,7 @@ class Met:
 
 
 def join_gold(
-    workers: Workers, parts: Sequence[Any], template: Votes, found: ColumnRoles, options: Options
+    workers: Workers, parts: Sequence[Any], template: Votes, found: ColumnRoles, options: ReadOptions
 ) -> tuple[list[Any], ReadingLog]:
     """Return every part with its items' gold labels; and the remarks on the file.
 
@@ -78,7 +78,7 @@ def join_gold(
     return joined, tally
 
 
-def _ids(found: ColumnRoles, options: Options) -> pl.Series:
+def _ids(found: ColumnRoles, options: ReadOptions) -> pl.Series:
     source = open_source(options.gold_file)
     item, *_ = gold_columns(source, found, options)
     return code_ids(source.column(item), textual=source.textual).values
@@ -96,7 +96,9 @@ def met_of_part(votes: Votes, ids: pl.Series) -> Met:
     return Met(items.gather(at_m), items.first(), row_bn, item_bn)
 
 
-def _read(met_p: Sequence[Met], template: Votes, found: ColumnRoles, options: Options, tally: ReadingLog) -> ItemLabels:
+def _read(
+    met_p: Sequence[Met], template: Votes, found: ColumnRoles, options: ReadOptions, tally: ReadingLog
+) -> ItemLabels:
     """Read the file as if its items that occur were all the items there are."""
     items = pl.concat([met.items for met in met_p])
     if not len(items):

@@ -26,7 +26,7 @@ from moral_entropy.cluster.vocabulary import (
     tally_part,
 )
 from moral_entropy.errors import UsageError
-from moral_entropy.votes.options import Options
+from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Votes
 from moral_entropy.workers import Workers, added
@@ -37,7 +37,7 @@ LEFT_OUT = "on a cluster the words of texts are not ranked."
 def read_on_cluster(
     workers: Workers,
     source: Any,
-    options: Options,
+    options: ReadOptions,
     *,
     fit_by: str | None = None,
     use_gold: bool = False,
@@ -70,7 +70,7 @@ def read_on_cluster(
     return send_votes(votes, workers, use_gold=use_gold, n_parts=max(workers.n_threads, -(-votes.n_votes // part_rows)))
 
 
-def _is_read_by_workers(source: Any, options: Options) -> bool:
+def _is_read_by_workers(source: Any, options: ReadOptions) -> bool:
     """Tell whether the workers can read a source: Parquet files with one row per vote."""
     paths = [source] if isinstance(source, str | Path) else source
     is_parquet = isinstance(paths, Sequence) and all(str(path).endswith((".parquet", ".pq")) for path in paths)
@@ -78,7 +78,7 @@ def _is_read_by_workers(source: Any, options: Options) -> bool:
 
 
 def _read_by_workers(
-    workers: Workers, source: Any, options: Options, fit_by: str | None, use_gold: bool, part_rows: int
+    workers: Workers, source: Any, options: ReadOptions, fit_by: str | None, use_gold: bool, part_rows: int
 ) -> ClusterParts:
     """Have the workers read all votes, by item; learn here what they have in common."""
     read, gold_file = _portable(options, fit_by), options.gold_file
@@ -105,7 +105,7 @@ def _remarked(votes: Votes) -> Votes:
     return replace(votes, reading=replace(votes.reading, notes=(*votes.reading.notes, LEFT_OUT)))
 
 
-def _portable(options: Options, fit_by: str | None) -> Options:
+def _portable(options: ReadOptions, fit_by: str | None) -> ReadOptions:
     """Read files of options here, as workers may not have them; a file of gold is joined to the votes later."""
     if options.gold_file is not None:
         options = replace(options, gold_file=None, gold="")

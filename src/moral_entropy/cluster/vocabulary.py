@@ -19,7 +19,7 @@ import polars as pl
 from moral_entropy.cluster.files import Table
 from moral_entropy.cluster.parts import some_items
 from moral_entropy.consensus.parts import Part, make_part
-from moral_entropy.votes.options import Options
+from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.read import read_source
 from moral_entropy.votes.source import from_polars
 from moral_entropy.votes.table import Ballot, Ints, Reading, Votes
@@ -53,7 +53,7 @@ class Reader:
     item: str
     text: str | None
     kinds: tuple[tuple[str, ...], ...]
-    options: Options
+    options: ReadOptions
     fit_by: str | None
 
     def read(self, frame: pl.DataFrame) -> Votes:
@@ -62,7 +62,7 @@ class Reader:
         return votes if self.fit_by is None else votes.split_by(self.fit_by)
 
 
-def reader_for(table: Table, options: Options, fit_by: str | None) -> Reader:
+def reader_for(table: Table, options: ReadOptions, fit_by: str | None) -> Reader:
     """Say how the parts of a table are read, and which values must be known to all of them."""
     found = table.found
     asked = tuple(name for name in (found.get("question"), fit_by) if name)

@@ -16,7 +16,7 @@ from moral_entropy.errors import VotesError
 from moral_entropy.votes.columns import shown
 from moral_entropy.votes.items import ItemLabels
 from moral_entropy.votes.labels import choose_classes, choose_positive, match_label
-from moral_entropy.votes.options import Options
+from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.question_votes import QuestionVotes, Rows
 from moral_entropy.votes.source import ReadingLog
 from moral_entropy.votes.table import Ballot, Ints, ballot_from_codes
@@ -39,7 +39,7 @@ def build_ballots(
     annotators: pl.Series,
     questions: Sequence[QuestionVotes],
     item_labels: Mapping[str, ItemLabels | None],
-    options: Options,
+    options: ReadOptions,
     log: ReadingLog,
     source: str,
 ) -> tuple[pl.Series, tuple[Ballot, ...]]:
@@ -82,7 +82,9 @@ def build_ballots(
     return annotators, tuple(ballots)
 
 
-def _build(votes: QuestionVotes, rows: Rows, annotators: pl.Series, options: Options, log: ReadingLog) -> Ballot | None:
+def _build(
+    votes: QuestionVotes, rows: Rows, annotators: pl.Series, options: ReadOptions, log: ReadingLog
+) -> Ballot | None:
     n_k = count_codes(votes.label_v, len(votes.labels))
     found = [label for label, n in zip(votes.labels, n_k, strict=True) if n]
     labels = choose_classes(votes.question, found, [int(n) for n in n_k if n], options)
@@ -190,7 +192,7 @@ def _refuse_single(votes: QuestionVotes, found: Sequence[str], log: ReadingLog) 
     raise VotesError(msg)
 
 
-def _note_positive(ballots: Sequence[Ballot], options: Options, log: ReadingLog) -> None:
+def _note_positive(ballots: Sequence[Ballot], options: ReadOptions, log: ReadingLog) -> None:
     labels = sorted({label for ballot in ballots for label in ballot.labels})
     if options.positive is not None and match_label(options.positive, labels) is None:
         msg = f"positive is {options.positive!r}, which is no label. Labels: {shown(labels)}."

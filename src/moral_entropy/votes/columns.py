@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from moral_entropy.errors import UsageError, VotesError
-from moral_entropy.votes.options import Options
+from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.source import ReadingLog, Source
 from moral_entropy.votes.values import code_labels
 
@@ -75,7 +75,7 @@ class ColumnRoles:
         return replace(self, column=column, guessed=tuple(name for name in self.guessed if name != role))
 
 
-def find_columns(names: Sequence[str], options: Options, source: str) -> ColumnRoles:
+def find_columns(names: Sequence[str], options: ReadOptions, source: str) -> ColumnRoles:
     """Find the column of every role: the one the user named, else one with a common name.
 
     Parameters
@@ -89,7 +89,7 @@ def find_columns(names: Sequence[str], options: Options, source: str) -> ColumnR
 
     Examples
     --------
-    >>> roles = find_columns(["Text ID", "worker", "rating"], Options(), "votes.csv")
+    >>> roles = find_columns(["Text ID", "worker", "rating"], ReadOptions(), "votes.csv")
     >>> roles.column
     {'item': 'Text ID', 'annotator': 'worker', 'label': 'rating'}
     """
@@ -161,7 +161,7 @@ def shown(names: Sequence[str], most: int = 12) -> str:
     return f"{', '.join(map(str, names[:most]))}, … ({len(names):,} in all)"
 
 
-def _guessable(options: Options) -> list[str]:
+def _guessable(options: ReadOptions) -> list[str]:
     """Return the roles to guess: neither those the user switched off, nor those the layout has no use for."""
     idle = {role for role in COMMON_NAMES if options.asked(role) == ""}
     if options.anonymous or options.layout == "wide":
@@ -177,7 +177,7 @@ def _guessable(options: Options) -> list[str]:
     return [role for role in COMMON_NAMES if role not in idle]
 
 
-def choose_layout(source: Source, roles: ColumnRoles, options: Options, log: ReadingLog) -> ColumnRoles:
+def choose_layout(source: Source, roles: ColumnRoles, options: ReadOptions, log: ReadingLog) -> ColumnRoles:
     """Choose how the rows are laid out, and keep the roles that this layout uses.
 
     Parameters
@@ -205,13 +205,13 @@ def _texts_as_items(roles: ColumnRoles, log: ReadingLog) -> ColumnRoles:
     return ColumnRoles({"item": text, **roles.column}, ("item", *roles.guessed))
 
 
-def _looks_wide(roles: ColumnRoles, options: Options) -> bool:
+def _looks_wide(roles: ColumnRoles, options: ReadOptions) -> bool:
     if options.layout != "auto":
         return options.layout == "wide"
     return not (roles.get("annotator") or roles.get("label") or options.multilabel or options.questions)
 
 
-def _annotator_columns(source: Source, roles: ColumnRoles, options: Options, log: ReadingLog) -> list[str]:
+def _annotator_columns(source: Source, roles: ColumnRoles, options: ReadOptions, log: ReadingLog) -> list[str]:
     """Return the columns that hold votes: all without a role or, if the layout is guessed, those that look like it."""
     left = [name for name in source.columns if name not in {*roles.column.values(), *options.keep}]
     annotators = left if options.layout == "wide" else _look_like_annotators(source, left)
@@ -238,7 +238,7 @@ def _look_like_annotators(source: Source, names: Sequence[str]) -> list[str]:
     return [name for name in cells if shares(name)]
 
 
-def _check_long(source: Source, roles: ColumnRoles, options: Options) -> None:
+def _check_long(source: Source, roles: ColumnRoles, options: ReadOptions) -> None:
     needed = {"item": True, "annotator": not options.anonymous, "label": not options.questions}
     for role in needed:
         if needed[role] and roles.get(role) is None:

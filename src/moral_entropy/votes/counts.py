@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.columns import ColumnRoles, naming, shown
 from moral_entropy.votes.labels import NO_YES, load_label_map
-from moral_entropy.votes.options import Options
+from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.question_votes import (
     ANONYMOUS,
     QuestionVotes,
@@ -69,7 +69,7 @@ def _not_a_count(source: str, name: str, column: pl.Series, bad: pl.Series) -> s
 
 
 def read_counts(
-    source: Source, roles: ColumnRoles, options: Options, log: ReadingLog
+    source: Source, roles: ColumnRoles, options: ReadOptions, log: ReadingLog
 ) -> tuple[Rows, pl.Series, tuple[QuestionVotes, ...]]:
     """Read one row per item, with how many chose what.
 
@@ -90,7 +90,7 @@ def read_counts(
 
 
 def _read_classes(
-    source: Source, rows: Rows, row_r: Ints, options: Options, log: ReadingLog
+    source: Source, rows: Rows, row_r: Ints, options: ReadOptions, log: ReadingLog
 ) -> tuple[QuestionVotes, ...]:
     import polars as pl
 
@@ -107,7 +107,7 @@ def _read_classes(
 
 
 def _read_questions(
-    source: Source, rows: Rows, row_r: Ints, options: Options, log: ReadingLog
+    source: Source, rows: Rows, row_r: Ints, options: ReadOptions, log: ReadingLog
 ) -> tuple[QuestionVotes, ...]:
     names = sorted(set(options.questions))
     yes_rq = np.stack([read_numbers(source, name)[row_r] for name in names], axis=1)
@@ -130,7 +130,7 @@ def _read_questions(
     return tuple(votes)
 
 
-def _of(source: Source, options: Options) -> NDArray[np.int64]:
+def _of(source: Source, options: ReadOptions) -> NDArray[np.int64]:
     if isinstance(options.of, str) and options.of in source.columns:
         return read_numbers(source, options.of, required=True)
     if str(options.of).isdigit() and int(str(options.of)) > 0:
@@ -142,7 +142,7 @@ def _of(source: Source, options: Options) -> NDArray[np.int64]:
     raise VotesError(msg)
 
 
-def _one_row_per_item(rows: Rows, row_r: Ints, options: Options, log: ReadingLog) -> Ints:
+def _one_row_per_item(rows: Rows, row_r: Ints, options: ReadOptions, log: ReadingLog) -> Ints:
     """Refuse, choose between, or keep rows that count the same item again."""
     key_r = rows.item_r[row_r].astype(np.int64) * max(len(rows.questions), 1)
     if rows.question_r is not None:

@@ -21,7 +21,7 @@ from moral_entropy.votes.labels import (
     map_labels,
     match_label,
 )
-from moral_entropy.votes.options import Options
+from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.question_votes import Rows
 from moral_entropy.votes.source import ReadingLog, Source, open_source
 from moral_entropy.votes.table import BLOCK, UNKNOWN, Ballot, Ints
@@ -141,7 +141,7 @@ def read_item_labels(
     source: Source,
     roles: ColumnRoles,
     rows: Rows,
-    options: Options,
+    options: ReadOptions,
     questions: Sequence[str],
     log: ReadingLog,
 ) -> ItemLabels | None:
@@ -178,7 +178,7 @@ def read_item_labels(
     return _checked(ItemLabels(role, f"column {name!r}", rows, labels, bool(options.multilabel)), questions)
 
 
-def _read_labels(column: pl.Series, options: Options) -> Coded:
+def _read_labels(column: pl.Series, options: ReadOptions) -> Coded:
     label_map, unused = load_label_map(options.labels), ReadingLog()
     if options.multilabel:
         return code_label_sets(column, options.multilabel, label_map, unused)
@@ -189,7 +189,7 @@ def _read_gold_file(
     path: str | Path,
     roles: ColumnRoles,
     rows: Rows,
-    options: Options,
+    options: ReadOptions,
     questions: Sequence[str],
     log: ReadingLog,
 ) -> ItemLabels:
@@ -215,7 +215,7 @@ def _read_gold_file(
     return _checked(ItemLabels("gold", source.name, gold_rows, labels, sets), questions)
 
 
-def gold_columns(source: Source, roles: ColumnRoles, options: Options) -> tuple[str, str, str | None]:
+def gold_columns(source: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[str, str, str | None]:
     """Find the columns of a file of gold labels: item, gold and, if there is one, question."""
     names = list(source.columns)
     same = roles.get("item")
@@ -297,7 +297,7 @@ def read_texts(source: Source, roles: ColumnRoles, rows: Rows) -> pl.Series | No
     return every.join(texts, on="item", how="left", maintain_order="left").get_column("text")
 
 
-def read_extra(source: Source, options: Options, rows: Rows, log: ReadingLog) -> dict[str, pl.Series]:
+def read_extra(source: Source, options: ReadOptions, rows: Rows, log: ReadingLog) -> dict[str, pl.Series]:
     """Read the further columns that `keep` names, as labels; null where an item has none."""
     import polars as pl
 

@@ -15,7 +15,7 @@ import numpy as np
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.columns import shown
 from moral_entropy.votes.files import is_stream
-from moral_entropy.votes.options import Options
+from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.source import ReadingLog
 from moral_entropy.votes.table import UNKNOWN, Ints
 from moral_entropy.votes.values import Coded, canonical_label, count_codes, distinct_cells, recode, sort_labels
@@ -170,7 +170,7 @@ def _note_mapped_sets(cells: list[tuple[str, ...]], n_c: Ints, label_map: LabelM
         log.note(f"the label map left out {gone:,} mentions of a label; their votes still count as no to the others.")
 
 
-def choose_classes(question: str, found: Sequence[str], n_k: Sequence[int], options: Options) -> tuple[str, ...]:
+def choose_classes(question: str, found: Sequence[str], n_k: Sequence[int], options: ReadOptions) -> tuple[str, ...]:
     """Return the labels of a question: those that occur, or those the user listed.
 
     Parameters

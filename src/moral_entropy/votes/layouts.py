@@ -25,7 +25,7 @@ from moral_entropy.votes.labels import (
     map_labels,
     sets_with,
 )
-from moral_entropy.votes.options import Options
+from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.question_votes import (
     ANONYMOUS,
     QuestionVotes,
@@ -48,7 +48,7 @@ NO_VOTE = "."
 
 
 def read_long(
-    source: Source, roles: ColumnRoles, options: Options, log: ReadingLog
+    source: Source, roles: ColumnRoles, options: ReadOptions, log: ReadingLog
 ) -> tuple[Rows, pl.Series, tuple[QuestionVotes, ...]]:
     """Read one row per vote.
 
@@ -83,7 +83,7 @@ def _read_annotators(source: Source, roles: ColumnRoles, rows: Rows) -> Coded:
 
 
 def _label_column(
-    source: Source, roles: ColumnRoles, rows: Rows, annotator_r: Ints, options: Options, label_map: LabelMap,
+    source: Source, roles: ColumnRoles, rows: Rows, annotator_r: Ints, options: ReadOptions, label_map: LabelMap,
     log: ReadingLog,
 ) -> tuple[QuestionVotes, ...]:  # fmt: skip
     """Read votes for one label each or, where cells name several, a yes/no question for every label."""
@@ -121,7 +121,7 @@ def _single_labels(source: Source, name: str) -> Coded:
 
 
 def _question_columns(
-    source: Source, rows: Rows, annotator_r: Ints, options: Options, label_map: LabelMap, log: ReadingLog
+    source: Source, rows: Rows, annotator_r: Ints, options: ReadOptions, label_map: LabelMap, log: ReadingLog
 ) -> tuple[QuestionVotes, ...]:
     """Read a question from every column the user listed."""
     voted_r = complete_rows(rows, log, annotator=annotator_r)
@@ -152,7 +152,7 @@ def _check_yes_no(labels: pl.Series, name: str) -> None:
 
 
 def read_wide(
-    source: Source, roles: ColumnRoles, options: Options, log: ReadingLog
+    source: Source, roles: ColumnRoles, options: ReadOptions, log: ReadingLog
 ) -> tuple[Rows, pl.Series, tuple[QuestionVotes, ...]]:
     """Read one row per item, one column per annotator. Parameters and result are those of `read_long`."""
     import polars as pl

@@ -147,6 +147,3 @@ class ReadOptions(StageOptions):
             ),
         ]
         return [(problem, fix) for wrong, problem, fix in rules if wrong]
-
-
-Options = ReadOptions

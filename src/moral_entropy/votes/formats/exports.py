@@ -29,7 +29,7 @@ from moral_entropy.votes.formats import (
 from moral_entropy.votes.formats.exported_votes import ROLES
 from moral_entropy.votes.formats.peek import peek
 from moral_entropy.votes.labels import NO_YES, LabelMap, load_label_map, rename_label
-from moral_entropy.votes.options import Options
+from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.source import ReadingLog, Source, from_polars
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def detect_format(path: Path) -> str | None:
     return next((name for name, module in FORMATS.items() if module.detect(path)), None)
 
 
-def open_export(source: Any, options: Options) -> tuple[Source, Options] | None:
+def open_export(source: Any, options: ReadOptions) -> tuple[Source, ReadOptions] | None:
     """Open an export of an annotation tool; None if the source is a table, or is to be read as one.
 
     Parameters
@@ -97,7 +97,7 @@ def open_export(source: Any, options: Options) -> tuple[Source, Options] | None:
     return opened, options
 
 
-def _is_one_path(source: Any, options: Options) -> bool:
+def _is_one_path(source: Any, options: ReadOptions) -> bool:
     if isinstance(source, (str, Path)) and (options.format != "auto" or Path(source).exists()):
         return True
     if options.format != "auto":
@@ -106,7 +106,7 @@ def _is_one_path(source: Any, options: Options) -> bool:
     return False
 
 
-def _detected(path: Path, options: Options) -> str | None:
+def _detected(path: Path, options: ReadOptions) -> str | None:
     # A user who says which column of a table holds the votes, or how it is laid out, wants it read as a table.
     named = {options.label, *options.questions, *options.counts} - {None, ""}
     if options.layout != "auto" or (named and named <= set(peek(path).names)):
@@ -114,7 +114,7 @@ def _detected(path: Path, options: Options) -> str | None:
     return detect_format(path)
 
 
-def _check_annotators(frame: pl.DataFrame, name: str, options: Options) -> None:
+def _check_annotators(frame: pl.DataFrame, name: str, options: ReadOptions) -> None:
     if options.anonymous or options.annotator or frame.get_column("annotator").is_not_null().any():
         return
     msg = (
@@ -132,7 +132,7 @@ def _digest(path: Path, name: str) -> str:
     return digest.hexdigest()
 
 
-def split_choices(frame: pl.DataFrame, options: Options, log: ReadingLog) -> tuple[pl.DataFrame, Options]:
+def split_choices(frame: pl.DataFrame, options: ReadOptions, log: ReadingLog) -> tuple[pl.DataFrame, ReadOptions]:
     """Turn votes that choose several labels into a yes/no question for each label.
 
     With one question in the export this is left to the reader of tables, as for `multilabel`.
@@ -151,7 +151,7 @@ def split_choices(frame: pl.DataFrame, options: Options, log: ReadingLog) -> tup
     >>> import polars as pl
     >>> table = pl.DataFrame({"item": [1, 1], "annotator": ["a", "a"], "question": ["tone", "sure"],
     ...                       "label": [["sad", "cross"], ["yes"]]})
-    >>> split_choices(table, Options(), ReadingLog())[0].select("question", "label").rows()
+    >>> split_choices(table, ReadOptions(), ReadingLog())[0].select("question", "label").rows()
     [('sure', 'yes'), ('tone: cross', '1'), ('tone: sad', '1')]
     """
     import polars as pl
@@ -168,7 +168,7 @@ def split_choices(frame: pl.DataFrame, options: Options, log: ReadingLog) -> tup
     return _split_questions(frame, replace(options, multilabel=None), log)
 
 
-def _split_questions(frame: pl.DataFrame, options: Options, log: ReadingLog) -> tuple[pl.DataFrame, Options]:
+def _split_questions(frame: pl.DataFrame, options: ReadOptions, log: ReadingLog) -> tuple[pl.DataFrame, ReadOptions]:
     import polars as pl
 
     length = pl.col("label").list.len()
@@ -207,7 +207,7 @@ def _labels(votes: pl.DataFrame) -> list[str]:
     return [label for label in labels.to_list() if label]
 
 
-def _unused(label_map: LabelMap, used: set[str], options: Options) -> Options:
+def _unused(label_map: LabelMap, used: set[str], options: ReadOptions) -> ReadOptions:
     """Take the labels that are renamed already out of the label map with which the table is read."""
     folded = {label.casefold() for label in used}
     if not folded & {name.casefold() for name in label_map}:
