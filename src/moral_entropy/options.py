@@ -66,7 +66,9 @@ class Option:
         """The default as help texts show it; empty where there is none."""
         if self.kind is bool:
             return "yes" if self.default else ""
-        return "" if self.default in (None, ()) else str(self.default)
+        if isinstance(self.default, tuple):
+            return ",".join(map(str, self.default))
+        return "" if self.default is None else str(self.default)
 
 
 def option(

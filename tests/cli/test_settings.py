@@ -102,11 +102,12 @@ def test_a_flag_decides_over_the_settings(run, folder):
         ("[fit]\ndrawz = 5\n", "s.toml [fit] has 'drawz', which is no option there. Did you mean 'draws'?"),
         ("[fit]\ndraws = 1\n", "draws is 1; use 0 for the mode alone, or at least 2."),
         ("[fit\n", "s.toml is neither TOML nor a manifest"),
+        ("fit = 5\n", "s.toml has 'fit', which is no option there"),
     ],
 )
 def test_settings_that_cannot_be_are_misuse(run, folder, text, words):
     (folder / "s.toml").write_text(text)
-    code, _, err = run("audit", "votes.csv", "-o", "run", "--settings", "s.toml")
+    code, _, err = run("audit", "votes.csv", "-o", "run", "--settings", "s.toml", "--seed", 3)
     assert (code, (folder / "run").exists()) == (2, False)
     assert words in err
 

@@ -146,8 +146,9 @@ def _options(stage: type[StageOptions], flags: list[Flag], given: dict[str, Any]
     settings = read_settings(file)
     values = {name: dict(value) if isinstance(value, Mapping) else value for name, value in settings.items()}
     for flag in flags:
-        if (value := flag.take(given)) is not None:
-            place = values.setdefault(flag.section, {}) if flag.section else values
+        place = values.setdefault(flag.section, {}) if flag.section else values
+        # A section that is no table is refused below.
+        if (value := flag.take(given)) is not None and isinstance(place, dict):
             place[flag.option.name] = value
     try:
         return from_plain(stage, values, file or "the command line")
@@ -166,13 +167,11 @@ def _flat_parameters(
         else:
             parameters.append(own.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name]))
     if any(flag.hidden for several in flags.values() for flag in several):
-        parameters.append(_parameter("help_all", bool, False, "--help-all", help=HELP_ALL, callback=_show_all))
+        about: dict[str, Any] = {"help": "Show every option, and exit.", "callback": _show_all, "is_eager": True}
+        parameters.append(_parameter("help_all", bool, False, "--help-all", **about))
     if "debug" not in hints:
         parameters.append(inspect.Parameter("debug", inspect.Parameter.KEYWORD_ONLY, annotation=Debug, default=False))
     return parameters
-
-
-HELP_ALL = "Show every option, and exit."
 
 
 def _parameter(name: str, kind: Any, default: Any, flag: str, *, panel: str = "", **about: Any) -> inspect.Parameter:
