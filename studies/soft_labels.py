@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -28,19 +28,20 @@ from page import put
 import moral_entropy
 from moral_entropy.consensus.options import PriorOptions
 from moral_entropy.corpora.twins import twin
+from moral_entropy.markup import markdown_table
 from moral_entropy.pipeline.audit import run_audit
 from moral_entropy.pipeline.options import AuditOptions
-from moral_entropy.pipeline.train_study import run_study
-from moral_entropy.train.compare import Study
-from moral_entropy.train.page import markdown_table, study_page
-from moral_entropy.train.scores import area_under_roc
-from moral_entropy.train.settings import TrainSettings
+from moral_entropy.study.compare import Study
+from moral_entropy.study.options import StudyOptions
+from moral_entropy.study.page import study_page
+from moral_entropy.study.run import run_study
+from moral_entropy.study.scores import area_under_roc
 from moral_entropy.votes.options import ReadOptions
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "soft-labels.md"
 FOUNDATIONS = ("Authority", "Care", "Equality", "Loyalty", "Proportionality", "Purity")
-TARGETS = ("soft", "share", "any", "majority", "two-vote")
+TARGETS = StudyOptions().targets
 SCALE = 0.15
 """Size of MFTC's twin."""
 
@@ -55,24 +56,17 @@ class Setting:
         A word for files, and a line for the page.
     corpus
         "mfrc" or "mftc-twin".
-    models, seeds, split, held_out, settings
-        As `run_study` takes them.
+    options
+        Of the study.
     texts
         Only so many of the texts, drawn at random; all if 0.
-    targets
-        Kinds of target.
     """
 
     name: str
     title: str
     corpus: str
-    models: tuple[str, ...]
-    seeds: int
-    split: str = "items"
-    held_out: float = 0.25
-    settings: TrainSettings = field(default_factory=TrainSettings)
+    options: StudyOptions
     texts: int = 0
-    targets: tuple[str, ...] = TARGETS
 
     @property
     def run(self) -> str:
@@ -82,38 +76,44 @@ class Setting:
     @property
     def command(self) -> str:
         """What a user would type after the audit."""
-        asked = self.settings
+        asked = self.options
+        tuned = asked.head_only or asked.layers is not None
         flags = {
             "--head-only": asked.head_only or None,
             "--layers": asked.layers,
-            "--max-length": asked.max_length if asked.head_only or asked.layers else None,
-            "--epochs": asked.epochs if asked.head_only or asked.layers else None,
-            "--batch-size": asked.batch_size if asked.batch_size != TrainSettings().batch_size else None,
+            "--max-length": asked.max_length if tuned else None,
+            "--epochs": asked.epochs if tuned else None,
+            "--batch-size": asked.batch_size if asked.batch_size != StudyOptions().batch_size else None,
             "--learning-rate": asked.learning_rate,
-            "--split": self.split if self.split != "items" else None,
+            "--split": asked.split if asked.split != "items" else None,
         }
         said = " ".join(
             flag if value is True else f"{flag} {value}" for flag, value in flags.items() if value is not None
         )
-        start = f"moral-entropy train {self.run}/ --compare {','.join(self.targets)} --models {','.join(self.models)}"
-        return " ".join(filter(None, (start, f"--seeds {self.seeds}", said, f"-o {self.name}/")))
+        start = f"moral-entropy study {self.run}/ --targets {','.join(asked.targets)} --models {','.join(asked.models)}"
+        return " ".join(filter(None, (start, f"--seeds {asked.seeds}", said, f"-o {self.name}/")))
 
 
-HEAD = TrainSettings(head_only=True, max_length=64, epochs=20, batch_size=128, learning_rate=1e-2)
-LAYERS = TrainSettings(layers=2, max_length=64, epochs=2, learning_rate=1e-4)
+TFIDF = StudyOptions(models=("tfidf",), seeds=3)
+HEAD = StudyOptions(
+    models=("minilm",), seeds=5, head_only=True, max_length=64, epochs=20, batch_size=128, learning_rate=1e-2
+)
+LAYERS = StudyOptions(
+    targets=("soft", "share", "majority"), models=("minilm",), seeds=2, held_out=0, layers=2, max_length=64, epochs=2,
+    learning_rate=1e-4,
+)  # fmt: skip
 
 SETTINGS = (
-    Setting("mfrc-tfidf", "MFRC, tfidf", "mfrc", ("tfidf",), seeds=3),
-    Setting("mfrc-minilm-head", "MFRC, MiniLM, the head alone", "mfrc", ("minilm",), seeds=5, settings=HEAD),
-    Setting("twin", "MFTC's twin, tfidf and MiniLM's head", "mftc-twin", ("tfidf", "minilm"), seeds=3, settings=HEAD),
+    Setting("mfrc-tfidf", "MFRC, tfidf", "mfrc", TFIDF),
+    Setting("mfrc-minilm-head", "MFRC, MiniLM, the head alone", "mfrc", HEAD),
     Setting(
-        "twin-domains", "MFTC's twin, each domain tested by what was learnt on the others", "mftc-twin", ("tfidf",),
-        seeds=1, split="leave-domain-out", held_out=0,
+        "twin", "MFTC's twin, tfidf and MiniLM's head", "mftc-twin", replace(HEAD, models=("tfidf", "minilm"), seeds=3)
     ),
     Setting(
-        "mfrc-minilm-layers", "MFRC, 2,000 comments, MiniLM, the last two layers", "mfrc", ("minilm",),
-        seeds=2, held_out=0, settings=LAYERS, texts=2_000, targets=("soft", "share", "majority"),
+        "twin-domains", "MFTC's twin, each domain tested by what was learnt on the others", "mftc-twin",
+        replace(TFIDF, seeds=1, split="leave-domain-out", held_out=0),
     ),
+    Setting("mfrc-minilm-layers", "MFRC, 2,000 comments, MiniLM, the last two layers", "mfrc", LAYERS, texts=2_000),
 )  # fmt: skip
 
 
@@ -134,17 +134,14 @@ AUDITS: dict[str, Callable[[Path, Path, int], None]] = {"mfrc": audit_mfrc, "mft
 
 
 def make_study(setting: Setting, data: Path, work: Path) -> str:
-    """Run one study, unless it is there, and give its part of the page."""
+    """Run one study, unless it is there, and return its part of the page."""
     out, run = work / setting.name, work / f"run-{setting.name}"
     if not (out / "manifest.json").is_file():
         began = time.perf_counter()
         if not run.is_dir():
             AUDITS[setting.corpus](data, run, setting.texts)
         print(f"{setting.name}: audited in {time.perf_counter() - began:.0f} s", flush=True)
-        run_study(
-            run, out, kinds=setting.targets, models=setting.models, seeds=setting.seeds, split=setting.split,
-            settings=setting.settings, held_out=setting.held_out, command=setting.command,
-        )  # fmt: skip
+        run_study(run, out, setting.options, command=setting.command)
         print(f"{setting.name}: done after {time.perf_counter() - began:.0f} s", flush=True)
     return section(setting, out)
 
@@ -157,16 +154,16 @@ def load_study(out: Path, manifest: dict[str, Any]) -> Study:
 
 
 def section(setting: Setting, out: Path) -> str:
-    """Give a study's part of the page: the command, how long it took, and its own page one level down."""
+    """Write a study's part of the page: the command, how long it took, and its own page one level down."""
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     _, _, body = study_page(load_study(out, manifest), level=2).partition("\n\n")
     took = f"{sum(manifest['seconds'].values()) / 60:.1f} minutes"
-    without = "" if setting.held_out else " To save time no votes were held out here."
+    without = "" if setting.options.held_out else " To save time no votes were held out here."
     return f"## {setting.title}\n\n```\n{setting.command}\n```\n\nTook {took}.{without}\n\n{body.strip()}"
 
 
 def labels_section(run: Path) -> str:
-    """Hold the twin's labels themselves against the truth, before any classifier: ranking, and spread over domains."""
+    """Compare the twin's labels themselves with the truth, before any classifier: ranking, and spread over domains."""
     items = pl.read_parquet(run / "items.parquet").with_columns(
         share=pl.col("n_positive") / pl.col("n_votes"), truth=(pl.col("gold") == "1").cast(pl.Float64)
     )
@@ -182,7 +179,8 @@ def labels_section(run: Path) -> str:
         "Before any classifier: how well the vote share and the consensus p rank the twin's items against the truth, "
         "and the lowest and highest mean of a domain."
     )
-    return f"## MFTC's twin, the labels themselves\n\n{words}\n\n{markdown_table(header, rows, numbers=True)}"
+    table = markdown_table(header, rows, numbers=header[1:], is_markdown=True)
+    return f"## MFTC's twin, the labels themselves\n\n{words}\n\n{table}"
 
 
 def with_tables(page: str, text: str) -> str:

@@ -97,6 +97,7 @@ def test_every_command_and_flag_is_documented():
         "report",
         "reproduce",
         "simulate",
+        "study",
         "train",
         "validate",
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -69,6 +70,13 @@ def small_bert(folder, *, tokenizer=True, dropout=0.1):
     else:
         (folder / "vocab.txt").unlink()
     return folder
+
+
+def tune(model, train, validation, options, **more):
+    """Fine-tune the model in a folder."""
+    from moral_entropy.train.finetune import finetune
+
+    return finetune(train, validation, replace(options, model=model), **more)
 
 
 def needs_minilm():

@@ -21,6 +21,19 @@ def ignore(_share: float) -> None:
     """Take a share of progress and say nothing."""
 
 
+def part(advance: Advance, n: int, of: int) -> Advance:
+    """Return what the n-th of several equal parts reports its own progress to; parts are counted from 0.
+
+    Examples
+    --------
+    >>> shares = []
+    >>> part(shares.append, 1, 4)(0.5)
+    >>> shares
+    [0.375]
+    """
+    return lambda share: advance((n + share) / of)
+
+
 def silent(_stage: str, _share: float) -> None:
     """Take the progress of a stage and say nothing."""
 
@@ -37,7 +50,20 @@ def share_of_progress(progress: Progress | None, n: int, of: int) -> Progress:
 
 @contextmanager
 def bar(what: str, *, shown: bool | None = None) -> Iterator[Advance]:
-    """Show a bar named `what` while the block runs; yields the function that moves it.
+    """Show a bar while the block runs; yields the function that moves it. Parameters are those of `named_bar`.
+
+    Examples
+    --------
+    >>> with bar("reading", shown=False) as advance:
+    ...     advance(0.5)
+    """
+    with named_bar(what, shown=shown) as (advance, _):
+        yield advance
+
+
+@contextmanager
+def named_bar(what: str, *, shown: bool | None = None) -> Iterator[tuple[Advance, Callable[[str], None]]]:
+    """Show a bar while the block runs; yields a function that moves it and one that renames it.
 
     Parameters
     ----------
@@ -45,14 +71,9 @@ def bar(what: str, *, shown: bool | None = None) -> Iterator[Advance]:
         What is being done, in a word or two.
     shown
         Force the bar on or off; by default it follows whether standard error is a terminal.
-
-    Examples
-    --------
-    >>> with bar("reading", shown=False) as advance:
-    ...     advance(0.5)
     """
     if not (sys.stderr.isatty() if shown is None else shown):
-        yield ignore
+        yield ignore, lambda _name: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -64,4 +85,4 @@ def bar(what: str, *, shown: bool | None = None) -> Iterator[Advance]:
         def advance(share: float) -> None:
             progress.update(task, completed=share)
 
-        yield advance
+        yield advance, lambda name: progress.update(task, description=name)

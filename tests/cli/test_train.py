@@ -83,7 +83,7 @@ def test_a_folder_is_trained_and_resumed(run, audited, texts, tmp_path):
     code, out, err = run(*training, "--resume")
     assert code == 1 and "there is nothing to resume" in err
     code, out, err = run(*training)
-    assert code == 0 and "(nats a text)" in out, err
+    assert code == 0 and "(nats per text)" in out, err
     assert not list(Path().glob(".*.training")), "the checkpoint is cleared away"
     assert json.loads(Path("model/moral_entropy.json").read_text())["settings"]["epochs"] == 1
     code, out, err = run("predict", "model", "texts.csv", "-o", "out.csv", "--device", "cpu")
@@ -164,6 +164,7 @@ class TestWithoutPyTorch:
         (["--validation", "1"], 2, "is no share of the texts"),
         (["--model", "tfidf", "--resume"], 2, "nothing to resume"),
         (["--learning-rate", "0"], 2, "learning_rate is 0"),
+        (["--compare", "soft,any"], 2, "a command of its own: moral-entropy study"),
     ],
 )
 def test_what_is_refused(run, audited, arguments, code, said):

@@ -5,22 +5,23 @@ import shutil
 import polars as pl
 import pytest
 from report_support import HOSTILE, Page, make_run, vote_frame
-from train.pupils import train_by_cue
+from study_support import train_by_cue
 
-from moral_entropy.pipeline.train_study import add_to_run
 from moral_entropy.report.html import write_report
-from moral_entropy.report.soft_labels import soft_labels
+from moral_entropy.report.soft_labels import FAVOURED, REFERENCES, soft_labels
 from moral_entropy.runs.reload import reload_consensus
 from moral_entropy.runs.run import read_run
 from moral_entropy.runs.tables import read_table
 from moral_entropy.schemas import SCHEMAS
-from moral_entropy.train.compare import compare_targets
+from moral_entropy.study.compare import compare_targets
+from moral_entropy.study.options import StudyOptions
+from moral_entropy.study.run import add_to_run
 
 
 @pytest.fixture(scope="module")
 def study(plain_run):
     consensus = reload_consensus(plain_run)
-    return compare_targets(consensus, models=("tfidf",), seeds=2, replicates=50, train=train_by_cue)
+    return compare_targets(consensus, StudyOptions(models=("tfidf",), seeds=2, replicates=50), train=train_by_cue)
 
 
 @pytest.fixture
@@ -32,6 +33,10 @@ def studied(plain_run, study, tmp_path):
 
 def html_of(run):
     return (run / "report.html").read_text(encoding="utf-8")
+
+
+def test_every_reference_says_what_it_is_and_whom_it_favours():
+    assert list(REFERENCES) == list(FAVOURED)
 
 
 def test_without_a_study_there_is_no_section(plain_run):

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import polars as pl
 import pytest
 from sklearn.metrics import roc_auc_score
+from study_support import annotators, told_votes, train_by_cue
 from support import load_script
-from train.pupils import annotators, told_votes, train_by_cue
 
 from moral_entropy.consensus.fit import fit
-from moral_entropy.train.compare import compare_targets
-from moral_entropy.train.page import study_page
+from moral_entropy.study.compare import compare_targets
+from moral_entropy.study.options import StudyOptions
+from moral_entropy.study.page import study_page
 
 study = load_script("studies/soft_labels.py", "soft_labels_study")
 
@@ -24,25 +26,28 @@ def test_names_are_different():
 
 
 def test_a_command_names_what_differs_from_the_defaults():
-    setting = study.Setting("one", "One", "mfrc", ("minilm",), 2, "domains", settings=study.LAYERS, texts=30)
+    setting = study.Setting(
+        "one", "One", "mfrc", replace(study.LAYERS, targets=study.TARGETS, split="domains"), texts=30
+    )
     assert setting.command == (
-        "moral-entropy train mfrc-30/ --compare soft,share,any,majority,two-vote --models minilm --seeds 2 --layers 2 "
+        "moral-entropy study mfrc-30/ --targets soft,share,any,majority,two-vote --models minilm --seeds 2 --layers 2 "
         f"--max-length 64 --epochs {study.LAYERS.epochs} --learning-rate {study.LAYERS.learning_rate} --split domains "
         "-o one/"
     )
-    plain = study.Setting("one", "One", "mftc-twin", ("tfidf",), 3)
+    plain = study.Setting("one", "One", "mftc-twin", StudyOptions(models=("tfidf",), seeds=3))
     assert plain.command.endswith("--models tfidf --seeds 3 -o one/")
 
 
 def test_a_section_is_the_page_of_the_study_one_level_down(tmp_path):
     consensus = fit(told_votes(confusion_akv=annotators(*[(0.9, 0.8)] * 5), n_items=200), draws=20)
-    found = compare_targets(consensus, kinds=("soft", "any"), seeds=1, replicates=20, train=train_by_cue, held_out=0)
+    options = StudyOptions(targets=("soft", "any"), models=("tfidf",), seeds=1, replicates=20, held_out=0)
+    found = compare_targets(consensus, options, train=train_by_cue)
     for name, frame in (("", found.scores), ("_differences", found.differences), ("_curves", found.curves)):
         frame.write_parquet(tmp_path / f"study{name}.parquet")
     facts = {**found.facts, "notes": list(found.notes), "seconds": {"fit": 30.0, "train": 60.0}}
     (tmp_path / "manifest.json").write_text(json.dumps(facts))
     text = study.section(study.SETTINGS[0], tmp_path)
-    assert text.startswith(f"## {study.SETTINGS[0].title}\n\n```\nmoral-entropy train mfrc/")
+    assert text.startswith(f"## {study.SETTINGS[0].title}\n\n```\nmoral-entropy study mfrc/")
     body = study_page(found).partition("\n\n")[2].strip()
     assert text.partition("Took 1.5 minutes.\n\n")[2].replace("\n###", "\n##") == body
 

@@ -7,23 +7,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from train_support import CARE, TONE, needs_minilm, small_bert, targets_of_texts
+from train_support import CARE, TONE, needs_minilm, small_bert, targets_of_texts, tune
 
 from moral_entropy.errors import TrainError, UsageError
 from moral_entropy.train import features, loop
-from moral_entropy.train.batches import shuffled_batches, sorted_batches
 from moral_entropy.train.classifier import train_classifier
-from moral_entropy.train.encoder import load_encoder
+from moral_entropy.train.encoder import load_encoder, sorted_batches
 from moral_entropy.train.features import encode
-from moral_entropy.train.finetune import finetune
 from moral_entropy.train.head import Head
-from moral_entropy.train.minilm import SHA256, check_hash, minilm_folder
-from moral_entropy.train.settings import TrainSettings
+from moral_entropy.train.loop import shuffled_batches
+from moral_entropy.train.options import TrainOptions
+from moral_entropy.train.pretrained import SHA256, check_hash, minilm_folder
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("transformers", reason="Transformers is not installed")
 
-QUICK = TrainSettings(epochs=1, batch_size=16, learning_rate=1e-3, max_length=24, device="cpu")
+QUICK = TrainOptions(epochs=1, batch_size=16, learning_rate=1e-3, max_length=24, device="cpu")
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +54,7 @@ def test_an_epoch_holds_every_text_once_in_an_order_of_its_own():
 
 def test_it_learns_words_that_carry_the_answer(bert):
     train, validation = targets_of_texts(240, seed=1), targets_of_texts(60, seed=2)
-    model = finetune(bert, train, validation, replace(QUICK, epochs=10, learning_rate=3e-3, patience=0))
+    model = tune(bert, train, validation, replace(QUICK, epochs=10, learning_rate=3e-3, patience=0))
     tone_i = model.probabilities(validation.texts)[:, 1:].argmax(axis=1)
     assert (tone_i == validation.target_io[:, 1:].argmax(axis=1)).mean() > 0.9
     assert [point.step for point in model.curve[:4]] == [4, 8, 11, 15], "four points an epoch"
@@ -69,7 +68,7 @@ def test_the_loss_at_the_optimum_is_the_entropy_of_the_targets(tmp_path):
     bert = small_bert(tmp_path / "bert", dropout=0.0)
     targets = targets_of_texts(8, sure=0.8)
     settings = replace(QUICK, epochs=400, batch_size=8, learning_rate=5e-3, weight_decay=0.0)
-    model = finetune(str(bert), targets, None, settings)
+    model = tune(str(bert), targets, None, settings)
     entropy = targets.head.entropies(targets.target_io).sum() / 8
     reached = targets.head.loss(model.logits(targets.texts), targets.target_io, targets.weight_iq)
     assert entropy <= reached + 1e-6
@@ -78,7 +77,7 @@ def test_the_loss_at_the_optimum_is_the_entropy_of_the_targets(tmp_path):
 
 def test_the_same_seed_gives_the_same_bytes_and_another_does_not(bert):
     targets = targets_of_texts(48)
-    first, again, other = (finetune(bert, targets, None, replace(QUICK, seed=seed)) for seed in (3, 3, 4))
+    first, again, other = (tune(bert, targets, None, replace(QUICK, seed=seed)) for seed in (3, 3, 4))
     for name, value in weights(first).items():
         assert_array_equal(value, weights(again)[name])
     assert any((value != weights(other)[name]).any() for name, value in weights(first).items())
@@ -88,7 +87,7 @@ def test_training_leaves_the_random_numbers_of_others_alone(bert):
     torch.manual_seed(11)
     expected = torch.rand(3)
     torch.manual_seed(11)
-    finetune(bert, targets_of_texts(20), None, QUICK)
+    tune(bert, targets_of_texts(20), None, QUICK)
     assert torch.equal(torch.rand(3), expected)
 
 
@@ -107,7 +106,7 @@ def test_only_what_shall_learn_moves(bert, settings, learns):
         name: value.detach().clone().numpy()
         for name, value in load_encoder(bert, targets.head, seed=settings.seed).model.named_parameters()
     }
-    after = weights(finetune(bert, targets, None, settings))
+    after = weights(tune(bert, targets, None, settings))
     moved = {name for name, value in after.items() if (value != before[name]).any()}
     assert moved and all(any(part in name for part in learns) for name in moved)
     assert all(any(part in name for name in moved) for part in learns)
@@ -118,7 +117,7 @@ def test_the_best_epoch_is_kept_and_patience_stops(bert):
     # What holds in training is upside down in validation: the longer it learns, the worse.
     validation = replace(targets_of_texts(64, seed=2), target_io=1.0 - targets_of_texts(64, seed=2).target_io)
     settings = replace(QUICK, epochs=10, learning_rate=5e-3, patience=2)
-    model = finetune(bert, train, validation, settings)
+    model = tune(bert, train, validation, settings)
     ends = [point for point in model.curve if point.step % 4 == 0]
     best = min(point.validation_loss for point in ends)
     assert model.curve[-1].step < 40
@@ -129,7 +128,7 @@ def test_the_best_epoch_is_kept_and_patience_stops(bert):
 def test_permuting_questions_permutes_outputs(bert):
     one, other = (targets_of_texts(40, head=Head(blocks)) for blocks in ((CARE, TONE), (TONE, CARE)))
     settings = replace(QUICK, head_only=True, epochs=150, learning_rate=0.05, weight_decay=0.0)
-    first, second = (finetune(bert, targets, None, settings) for targets in (one, other))
+    first, second = (tune(bert, targets, None, settings) for targets in (one, other))
     # The starts differ, the optimum of a linear head does not.
     assert_allclose(second.probabilities(one.texts), first.probabilities(one.texts)[:, [1, 2, 3, 0]], atol=0.05)
 
@@ -175,15 +174,15 @@ class TestBadModels:
     def test_a_folder_without_tokenizer(self, tmp_path):
         folder = small_bert(tmp_path / "bare", tokenizer=False)
         with pytest.raises(TrainError, match="has no tokenizer"):
-            finetune(str(folder), targets_of_texts(20), None, QUICK)
+            tune(str(folder), targets_of_texts(20), None, QUICK)
 
     def test_a_folder_that_is_no_model(self, tmp_path):
         with pytest.raises(TrainError, match=r"is no model: it has no config\.json"):
-            finetune(str(tmp_path), targets_of_texts(20), None, QUICK)
+            tune(str(tmp_path), targets_of_texts(20), None, QUICK)
 
     def test_a_folder_that_is_not_there(self, tmp_path):
         with pytest.raises(TrainError, match="there is no model folder"):
-            finetune(str(tmp_path / "nowhere"), targets_of_texts(20), None, QUICK)
+            tune(str(tmp_path / "nowhere"), targets_of_texts(20), None, QUICK)
 
     def test_a_hub_name_without_network(self, monkeypatch):
         import huggingface_hub
@@ -193,21 +192,21 @@ class TestBadModels:
 
         monkeypatch.setattr(huggingface_hub.HfApi, "model_info", refuse)
         with pytest.raises(TrainError) as caught:
-            finetune("nobody/no-such-model", targets_of_texts(20), None, QUICK)
+            tune("nobody/no-such-model", targets_of_texts(20), None, QUICK)
         assert "the hub cannot be reached" in str(caught.value) and "\n" not in str(caught.value)
 
     def test_more_layers_than_there_are(self, bert):
         with pytest.raises(UsageError, match="--layers 3: the model has 2 layers"):
-            finetune(bert, targets_of_texts(20), None, replace(QUICK, layers=3))
+            tune(bert, targets_of_texts(20), None, replace(QUICK, layers=3))
 
     def test_a_device_that_is_not_there(self, bert):
         with pytest.raises(TrainError, match="no device 'nonsense'"):
-            finetune(bert, targets_of_texts(20), None, replace(QUICK, device="nonsense"))
+            tune(bert, targets_of_texts(20), None, replace(QUICK, device="nonsense"))
 
     def test_a_loss_that_explodes(self, bert, monkeypatch):
         monkeypatch.setattr(loop, "torch_loss", lambda _head, logits, *_: logits.sum() * float("nan"))
         with pytest.raises(TrainError, match=r"the loss is nan at step 1\. Lower the learning rate"):
-            finetune(bert, targets_of_texts(40), None, QUICK)
+            tune(bert, targets_of_texts(40), None, QUICK)
 
 
 @pytest.mark.parametrize(
@@ -215,12 +214,12 @@ class TestBadModels:
 )
 def test_settings_that_make_no_sense_are_refused(wrong):
     with pytest.raises(UsageError, match=f"{next(iter(wrong))} is"):
-        TrainSettings(**wrong)
+        TrainOptions(**wrong)
 
 
 def test_layers_and_head_only_exclude_each_other():
     with pytest.raises(UsageError, match="Choose one"):
-        TrainSettings(layers=2, head_only=True)
+        TrainOptions(layers=2, head_only=True)
 
 
 class TestMinilm:
@@ -231,13 +230,13 @@ class TestMinilm:
     def test_it_trains_on_a_few_hundred_texts(self):
         needs_minilm()
         train, test = targets_of_texts(200, seed=1), targets_of_texts(80, seed=2)
-        settings = TrainSettings(epochs=30, max_length=20, head_only=True, device="cpu", patience=0)
-        model = train_classifier("minilm", train, test, settings)
+        options = TrainOptions(model="minilm", epochs=30, max_length=20, head_only=True, device="cpu", patience=0)
+        model = train_classifier(train, test, options)
         assert ((model.probabilities(test.texts)[:, 0] > 0.5) == (test.target_io[:, 0] > 0.5)).mean() > 0.8
 
     def test_its_last_two_layers_learn(self):
         needs_minilm()
         train, test = targets_of_texts(96, seed=1), targets_of_texts(24, seed=2)
-        settings = TrainSettings(epochs=2, max_length=16, layers=2, device="cpu", learning_rate=3e-4)
-        curve = train_classifier("minilm", train, test, settings).curve
+        options = TrainOptions(model="minilm", epochs=2, max_length=16, layers=2, device="cpu", learning_rate=3e-4)
+        curve = train_classifier(train, test, options).curve
         assert curve[-1].validation_loss < curve[0].validation_loss

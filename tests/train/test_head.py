@@ -36,9 +36,10 @@ def test_probabilities_of_a_block_add_up_to_one():
 def test_the_loss_of_the_targets_themselves_is_their_entropy():
     head, _, target_io, weight_iq = random_head(np.random.default_rng(1))
     logits_io = np.log(target_io)
-    for o in head.singles:
+    singles = (0, 4)
+    for o in singles:
         logits_io[:, o] -= np.log1p(-target_io[:, o])
-    care, law = (entr(target_io[:, o]) + entr(1 - target_io[:, o]) for o in head.singles)
+    care, law = (entr(target_io[:, o]) + entr(1 - target_io[:, o]) for o in singles)
     entropy_iq = np.column_stack([care, entr(target_io[:, 1:4]).sum(axis=1), law])
     assert_allclose(head.loss(logits_io, target_io, weight_iq), (weight_iq * entropy_iq).sum() / len(logits_io))
     assert_allclose(head.entropies(target_io), entropy_iq)

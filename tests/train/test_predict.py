@@ -10,9 +10,8 @@ from scipy.stats import entropy
 from train_support import targets_of_texts
 
 from moral_entropy.errors import TrainError, VotesError
+from moral_entropy.train.classifier import save_classifier
 from moral_entropy.train.predict import predict, read_texts
-from moral_entropy.train.saving import save_classifier
-from moral_entropy.train.settings import TrainSettings
 from moral_entropy.train.tfidf import train_tfidf
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
@@ -20,7 +19,7 @@ pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
 @pytest.fixture(scope="module")
 def model():
-    return train_tfidf(targets_of_texts(120), None, TrainSettings())
+    return train_tfidf(targets_of_texts(120), None)
 
 
 def test_p_and_entropy_by_question_and_label(model):

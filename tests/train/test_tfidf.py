@@ -12,14 +12,13 @@ from train_support import CARE, TONE, targets_of_texts
 from moral_entropy.errors import TrainError
 from moral_entropy.train import tfidf
 from moral_entropy.train.head import Head
-from moral_entropy.train.settings import TrainSettings
 from moral_entropy.train.tfidf import load_tfidf, train_tfidf
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
 
 def trained(targets, validation=None, **options):
-    return train_tfidf(targets, validation, TrainSettings(), **options)
+    return train_tfidf(targets, validation, **options)
 
 
 def soft_targets(n_items, *, block, seed=0):

@@ -21,11 +21,12 @@ SENTENCES = {
     "explain": "Explain an item's p: the prior's log-odds, then what each vote adds to them.",
     "export": "Write the items of a run with votes, p, entropies and soft labels.",
     "next": "List the items that one more vote would settle most, and whose vote that would be.",
-    "predict": "Give p and its entropy for every text and question.",
+    "predict": "Predict p and its entropy for every text and question.",
     "report": "Write the report of a run: one HTML file that works offline; on request figures and a dataset card.",
     "reproduce": "Run the paper's study and lay every published figure beside ours.",
     "simulate": "Draw votes from a known truth, which is in the column gold.",
-    "train": "Train a classifier on the consensus of a run; with --compare, study which targets train the better one.",
+    "study": "Train the same models on several kinds of target and score them on the same unseen texts.",
+    "train": "Train a text classifier on the labels of a run.",
     "validate": "Examine a run's posterior: NUTS, ensembles, priors, held-out votes, dependence, "
     "identifiability, gold.",
 }

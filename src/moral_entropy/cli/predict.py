@@ -35,7 +35,7 @@ def predict(
     force: Force = False,
     debug: Debug = False,
 ) -> None:
-    """Give p and its entropy for every text and question.
+    """Predict p and its entropy for every text and question.
 
     Example: moral-entropy predict model/ texts.csv -o out.parquet
     """
@@ -47,9 +47,9 @@ def predict(
         raise UsageError(msg)
     from moral_entropy.files import whole_file
     from moral_entropy.progress import bar
+    from moral_entropy.train.classifier import load_classifier
     from moral_entropy.train.predict import predict as predict_texts
     from moral_entropy.train.predict import read_texts
-    from moral_entropy.train.saving import load_classifier
 
     classifier = load_classifier(model, device=device)
     ids, found = read_texts(texts, text=text, item=item)

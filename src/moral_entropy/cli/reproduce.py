@@ -27,7 +27,7 @@ def reproduce(
     """
     # Late, so that --help and misused flags answer at once.
     from moral_entropy.cli.show import Bars, print_warnings
-    from moral_entropy.cli.show_study import print_study
+    from moral_entropy.cli.show_reproduce import print_study
     from moral_entropy.reproduce.study import run_study
 
     with Bars(hidden=quiet) as progress:

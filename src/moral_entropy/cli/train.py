@@ -1,71 +1,76 @@
-"""`moral-entropy train`: a classifier of the labels of a run, or a study of which labels train the better one."""
+"""`moral-entropy train`: a text classifier of the labels of a run."""
 
 from __future__ import annotations
 
-import shlex
-from typing import Annotated
+import math
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import Argument, Context, Option
+from typer import Argument, Option
 
 from moral_entropy.cli.flags import spread
-from moral_entropy.cli.parse import names
-from moral_entropy.cli.train_flags import LabelFlags, StudyFlags, TrainFlags
+from moral_entropy.cli.train_flags import HyperparameterFlags, LabelFlags, TextFlags, TrainFlags
+from moral_entropy.errors import UsageError
+from moral_entropy.progress import named_bar
+from moral_entropy.train.options import TrainOptions
+
+if TYPE_CHECKING:
+    from moral_entropy.train.classifier import Point
+    from moral_entropy.train.run import TrainRun
 
 Run = Annotated[str, Argument(metavar="RUN", help="A run folder, as audit wrote it.")]
-Out = Annotated[str, Option("--out", "-o", metavar="FOLDER", help="The model's folder, or the study's.")]
+Out = Annotated[str, Option("--out", "-o", metavar="FOLDER", help="The model's folder.")]
+Compare = Annotated[str | None, Option(hidden=True)]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Print only errors.")]
 Debug = Annotated[bool, Option("--debug", help="Show the traceback of an error.")]
 
 
 @spread
 def train(
-    context: Context,
     run: Run,
     out: Out,
     labels: LabelFlags,
+    texts: TextFlags,
     training: TrainFlags,
-    study: StudyFlags,
+    hyperparameters: HyperparameterFlags,
+    compare: Compare = None,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Train a classifier on the consensus of a run; with --compare, study which targets train the better one.
+    """Train a text classifier on the labels of a run.
 
     Example: moral-entropy train run/ --labels soft --model minilm -o model/
     """
-    if study.compare is not None:
-        _study(context, run, out, labels, training, study, quiet=quiet)
-        return
-    options = training.options(labels)
-    from moral_entropy.cli.show_train import print_training, training_bar
-    from moral_entropy.pipeline.train import run_training
+    if compare is not None:
+        msg = f"comparing targets is a command of its own: moral-entropy study {run} --targets {compare} -o {out}"
+        raise UsageError(msg)
+    options = TrainOptions(**vars(labels), **vars(texts), **vars(training), **vars(hyperparameters))
+    from moral_entropy.train.run import run_training
 
-    with training_bar(hidden=quiet) as (advance, watch):
-        finished = run_training(run, out, options, advance=advance, watch=watch)
-    if not quiet:
-        print_training(finished)
-
-
-def _study(
-    context: Context, run: str, out: str, labels: LabelFlags, training: TrainFlags, study: StudyFlags, *, quiet: bool
-) -> None:
-    from moral_entropy.cli.show import Bars
-    from moral_entropy.pipeline.train_study import run_study
-
-    with Bars(hidden=quiet) as progress:
-        finished = run_study(
-            run,
-            out,
-            kinds=names("--compare", study.compare),
-            models=names("--models", study.models),
-            seeds=study.seeds,
-            split=study.split,
-            settings=training.settings(),
-            votes=labels.votes,
-            text=labels.text,
-            command=shlex.join(["moral-entropy", *(context.obj or [])]),
-            progress=progress,
+    with named_bar("training", shown=False if quiet else None) as (advance, rename):
+        finished = run_training(
+            run, out, options, advance=advance, watch=lambda point: rename(f"training, {_losses(point)}")
         )
     if not quiet:
-        typer.echo((finished.path / "study.md").read_text(encoding="utf-8"))
-        typer.echo(f"{finished.path}: tables and study.md; the report of {run} has a section on it")
+        _print_training(finished)
+
+
+def _losses(point: Point) -> str:
+    said = f"loss {point.train_loss:.3f}"
+    return said if math.isnan(point.validation_loss) else f"{said}, validation {point.validation_loss:.3f}"
+
+
+def _print_training(finished: TrainRun) -> None:
+    held = finished.validation.n_items if finished.validation is not None else 0
+    questions = len(finished.train.head.blocks)
+    typer.echo(
+        f"{finished.train.n_items:,} texts to learn from, {held:,} to validate; "
+        f"{questions} question{'s' * (questions > 1)}, targets: {finished.train.kind}"
+    )
+    for note in finished.train.notes:
+        typer.echo(note)
+    first, last = finished.classifier.curve[0], finished.classifier.curve[-1]
+    if first != last:
+        typer.echo(f"after {first.step:,} steps: {_losses(first)}")
+    typer.echo(f"after {last.step:,} steps: {_losses(last)} (nats per text)")
+    typer.echo(f"{finished.path}: the model; next: moral-entropy predict {finished.path} texts.csv -o out.parquet")

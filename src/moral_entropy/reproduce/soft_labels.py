@@ -18,23 +18,23 @@ MODELS = ("minilm", "tfidf")
 
 
 def soft_label_figures(run: str | Path) -> list[Figure]:
-    """Give the AUC of the soft-label model against the majority label, foundation by foundation.
+    """Return the AUC of the soft-label model against the majority label, foundation by foundation.
 
     Parameters
     ----------
     run
-        A run folder of MFTC in which `train --compare` left its study.
+        A run folder of MFTC in which `moral-entropy study` left its table.
 
     Returns
     -------
     list
-        A figure a foundation that the study asks about.
+        One figure per foundation that the study asks about.
     """
     rows = read_table(run, "soft_labels").filter(target="soft", reference="majority", metric="auc")
     present = [name for name in rows["model"].unique(maintain_order=True) if name != "constant"]
     if not present:
         msg = (
-            f"the study in {run} has no soft targets. Run: moral-entropy train {run} --compare soft,majority -o study/"
+            f"the study in {run} has no soft targets. Run: moral-entropy study {run} --targets soft,majority -o study/"
         )
         raise RunFolderError(msg)
     model = next((name for name in MODELS if name in present), present[0])

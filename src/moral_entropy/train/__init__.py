@@ -1,1 +1,1 @@
-"""Soft labels and what is trained on them: targets, classifiers, and the study of which targets win."""
+"""Classifiers trained on the labels of a run: targets, models, checkpoints, predictions."""

@@ -1,7 +1,7 @@
 """Checkpoints: the state of a training on disk, so that a killed one can go on.
 
-One file, replaced whole: a kill while it is written leaves the one before. It says what it belongs to, and is refused
-by a training with other texts, targets or settings.
+One file, replaced as a whole: a kill while it is written leaves the one before. It says what training it belongs to,
+and a training with other texts, targets or settings refuses it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,10 @@ from typing import Any
 import numpy as np
 
 from moral_entropy.errors import TrainError
-from moral_entropy.train.settings import TrainSettings
+from moral_entropy.train.options import TrainOptions
 from moral_entropy.train.targets import Targets
 
 FILE = "state.pt"
-EVERY = 50
-"""Steps between two checkpoints."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +33,13 @@ class Checkpoints:
     folder
         Made when the first checkpoint is written.
     every
-        Steps between two.
+        Steps between two checkpoints.
     resume
-        Whether to go on from the one that is there; it is an error if there is none.
+        Whether to go on from the checkpoint that is there; it is an error if there is none.
     """
 
     folder: Path
-    every: int = EVERY
+    every: int = 50
     resume: bool = False
 
     @property
@@ -50,7 +48,7 @@ class Checkpoints:
         return self.folder / FILE
 
     def write(self, state: Mapping[str, Any]) -> None:
-        """Replace the checkpoint; what was there stays until the new one is whole."""
+        """Replace the checkpoint; the old one stays until the new one is complete."""
         import torch
 
         aside = self.folder / f".{FILE}.part"
@@ -67,12 +65,12 @@ class Checkpoints:
             raise cannot_write(what, error) from error
 
     def read(self, belongs: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Give the state to go on from; None to begin at the beginning.
+        """Return the state to go on from; None to start at the beginning.
 
         Parameters
         ----------
         belongs
-            What the training is about, as `identity` says it.
+            The identity of the training.
         """
         import torch
 
@@ -94,11 +92,11 @@ class Checkpoints:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def identity(model: str, train: Targets, validation: Targets | None, settings: TrainSettings) -> dict[str, Any]:
-    """Say what a training is about: two of the same identity do the same steps."""
-    asked = {name: value for name, value in settings.facts().items() if name != "device"}
+def identity(train: Targets, validation: Targets | None, options: TrainOptions) -> dict[str, Any]:
+    """Return what decides a training: two of the same identity take the same steps."""
+    asked = {name: value for name, value in options.settings().items() if name != "device"}
     return {
-        "model": model,
+        "model": options.model,
         "targets": train.kind,
         **asked,
         "texts and targets": _digest(train),
@@ -107,7 +105,7 @@ def identity(model: str, train: Targets, validation: Targets | None, settings: T
 
 
 def cannot_write(what: str, error: BaseException) -> TrainError:
-    """Word the error of a write that the system refused."""
+    """Return the error for a write that the system refused."""
     full = getattr(error, "errno", None) == errno.ENOSPC or "os error 28" in str(error).lower()
     why = "no space is left on the disk" if full else (getattr(error, "strerror", None) or str(error).splitlines()[0])
     return TrainError(f"cannot write {what}: {why}. Make room, or write elsewhere with -o.")

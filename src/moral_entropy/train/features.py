@@ -1,4 +1,4 @@
-"""Features: what the final map of an encoder sees of each text, encoded once and kept on disk.
+"""Features: the input of an encoder's final layer for each text, computed once and kept on disk.
 
 Training only the head, on many targets or seeds, then costs seconds. A feature is stored under a hash of its text, in
 a folder named by the encoder's hash and the length of texts. Deleting the cache loses nothing but time.
@@ -19,35 +19,33 @@ from numpy.typing import NDArray
 from moral_entropy.cache import cache_folder
 from moral_entropy.errors import UsageError
 from moral_entropy.progress import Advance, ignore
-from moral_entropy.train.batches import sorted_batches
 from moral_entropy.train.encoder import Encoder, fingerprint
 
 Features = NDArray[np.float32]
-TEXTS_AT_ONCE = 64
-TEXTS_A_FILE = 4_096
+TEXTS_PER_FILE = 4_096
 
 
 def encode(encoder: Encoder, texts: Sequence[str], max_length: int, *, advance: Advance = ignore) -> Features:
-    """Give the features of every text: `feature_if`, from the cache where it has them.
+    """Return the features of every text: `feature_if`, from the cache where it has them.
 
     Parameters
     ----------
     encoder
-        What encodes; only its final map may have been trained.
+        Its final layer alone may have been trained.
     texts
         The texts.
     max_length
-        Tokens a text at most.
+        Tokens per text, at most.
     advance
-        Told the share done.
+        Called with the share done.
     """
     folder = cache_folder() / f"features-{fingerprint(encoder)[:32]}-{max_length}"
     keys = [_key(text) for text in texts]
     known = _read(folder, set(keys))
     fresh = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
     todo = list(fresh.items())
-    for start in range(0, len(todo), TEXTS_A_FILE):
-        some = todo[start : start + TEXTS_A_FILE]
+    for start in range(0, len(todo), TEXTS_PER_FILE):
+        some = todo[start : start + TEXTS_PER_FILE]
         share = lambda part, start=start, some=some: advance((start + part * len(some)) / len(todo))  # noqa: E731
         made = _encode_now(encoder, [text for _, text in some], max_length, share)
         known.update(zip((key for key, _ in some), made, strict=True))
@@ -57,29 +55,22 @@ def encode(encoder: Encoder, texts: Sequence[str], max_length: int, *, advance: 
 
 
 def _encode_now(encoder: Encoder, texts: Sequence[str], max_length: int, advance: Advance) -> Features:
-    import torch
-
     seen: list[Any] = []
     hook = encoder.final.register_forward_pre_hook(lambda _module, given: seen.append(given[0]))
-    ids = encoder.tokens(texts, max_length)
     feature_if = np.empty((len(texts), encoder.final.in_features), dtype=np.float32)
-    encoder.model.eval()
     try:
-        with torch.inference_mode():
-            for done, batch in enumerate(batches := sorted_batches([len(one) for one in ids], TEXTS_AT_ONCE)):
-                encoder.model(**encoder.padded([ids[i] for i in batch]))
-                feature_if[batch] = _one_a_text(seen.pop(), encoder.name).float().cpu().numpy()
-                advance((done + 1) / len(batches))
+        for batch, _ in encoder.logits(encoder.tokens(texts, max_length), advance):
+            feature = seen.pop()
+            if feature.ndim != 2:
+                msg = (
+                    f"the head of {encoder.name!r} looks at every token, so it cannot be trained alone. "
+                    "Leave --head-only out."
+                )
+                raise UsageError(msg)
+            feature_if[batch] = feature.float().cpu().numpy()
     finally:
         hook.remove()
     return feature_if
-
-
-def _one_a_text(seen: Any, name: str) -> Any:
-    if seen.ndim != 2:
-        msg = f"the head of {name!r} looks at every token, so it cannot be trained alone. Leave --head-only out."
-        raise UsageError(msg)
-    return seen
 
 
 def _key(text: str) -> str:

@@ -1,7 +1,7 @@
 """Head: what the outputs of a classifier mean, and the loss that trains them.
 
-One block of outputs a question: a question of two labels has one output, the chance of its positive label (sigmoid);
-one of K > 2 labels has K, which add up to 1 (softmax). NumPy only; `finetune` has the same loss for PyTorch.
+One block of outputs per question: a question of two labels has one output, the probability of its positive label
+(sigmoid); one of K > 2 labels has K, which add up to 1 (softmax). NumPy only; `loop` has the same loss for PyTorch.
 """
 
 from __future__ import annotations
@@ -99,11 +99,6 @@ class Head:
         ends = np.cumsum([block.width for block in self.blocks]).tolist()
         return tuple(slice(end - block.width, end) for block, end in zip(self.blocks, ends, strict=True))
 
-    @cached_property
-    def singles(self) -> tuple[int, ...]:
-        """The outputs that are the one output of a question of two labels."""
-        return tuple(columns.start for columns in self.columns if columns.stop - columns.start == 1)
-
     def probabilities(self, logits_io: Floats) -> Floats:
         """Turn logits into probabilities: sigmoid or softmax, block by block."""
         p_io = np.empty_like(logits_io, dtype=np.float64)
@@ -113,7 +108,7 @@ class Head:
         return p_io
 
     def losses(self, logits_io: Floats, target_io: Floats) -> Floats:
-        """Give the cross-entropy of each item and question, in nats: `loss_iq`."""
+        """Compute the cross-entropy of each item and question, in nats: `loss_iq`."""
         loss_iq = np.empty((len(logits_io), len(self.blocks)))
         for q, columns in enumerate(self.columns):
             logits, target = logits_io[:, columns], target_io[:, columns]
@@ -124,7 +119,7 @@ class Head:
         return loss_iq
 
     def loss(self, logits_io: Floats, target_io: Floats, weight_iq: Floats) -> float:
-        """Give the cross-entropy against the targets: summed over questions, averaged over items.
+        """Compute the cross-entropy against the targets: summed over questions, averaged over items.
 
         Parameters
         ----------
@@ -146,7 +141,7 @@ class Head:
         return float((weight_iq * self.losses(logits_io, target_io)).sum() / max(len(logits_io), 1))
 
     def entropies(self, p_io: Floats) -> Floats:
-        """Give the entropy of each item's answer to each question, in nats: `entropy_iq`."""
+        """Compute the entropy of each item's answer to each question, in nats: `entropy_iq`."""
         entropy_iq = np.empty((len(p_io), len(self.blocks)))
         for q, columns in enumerate(self.columns):
             p = p_io[:, columns]
@@ -154,7 +149,7 @@ class Head:
         return entropy_iq
 
     def facts(self) -> list[dict[str, Any]]:
-        """Give the head as plain values, for a JSON file."""
+        """Return the head as plain values, for a JSON file."""
         return [
             {"question": block.question, "labels": list(block.labels), "positive": block.positive}
             for block in self.blocks
@@ -162,7 +157,7 @@ class Head:
 
 
 def head_from_facts(facts: Sequence[Mapping[str, Any]]) -> Head:
-    """Make a head of what `Head.facts` gave.
+    """Make a head from what `Head.facts` returned.
 
     Examples
     --------

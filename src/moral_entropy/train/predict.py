@@ -1,4 +1,4 @@
-"""Prediction: a trained model and texts in, a probability and its entropy a question out."""
+"""Prediction: a trained model and texts in, a probability and its entropy per question out."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import polars as pl
 
 from moral_entropy.errors import TrainError
 from moral_entropy.progress import Advance, ignore
-from moral_entropy.train.classifier import Classifier
-from moral_entropy.train.saving import load_classifier
+from moral_entropy.train.classifier import Classifier, load_classifier
 from moral_entropy.votes.columns import guess_column, named_column, shown
 from moral_entropy.votes.files import on_disk, open_files
 from moral_entropy.votes.source import Source
@@ -26,7 +25,7 @@ def predict(
     device: str = "auto",
     advance: Advance = ignore,
 ) -> pl.DataFrame:
-    """Say what a trained model makes of texts.
+    """Predict the labels of texts with a trained model.
 
     Parameters
     ----------
@@ -39,13 +38,13 @@ def predict(
     device
         Where to compute.
     advance
-        Told the share done.
+        Called with the share done.
 
     Returns
     -------
     polars.DataFrame
-        item, question, label, p, entropy (nats, of the whole answer). A question of two labels has one row a text,
-        about its positive label; one of more has a row a label. `p` and `entropy` are null where the text is blank.
+        item, question, label, p, entropy (nats, of the whole answer). A question of two labels has one row per text,
+        about its positive label; one of more has one row per label. Both are null where the text is blank.
     """
     classifier = load_classifier(model, device=device) if isinstance(model, (str, Path)) else model
     ids = pl.Series("item", range(len(texts)), dtype=pl.Int64) if items is None else items.alias("item")

@@ -12,7 +12,8 @@ from moral_entropy.errors import TrainError
 from moral_entropy.runs.manifest import read_manifest
 from moral_entropy.runs.tables import read_table
 from moral_entropy.train.head import Block
-from moral_entropy.train.targets import Answers, Targets, Weight, check_kind, targets_of
+from moral_entropy.train.options import Weight
+from moral_entropy.train.targets import Answers, Targets, check_kind, targets_of
 from moral_entropy.votes.columns import guess_column, missing_column, named_column
 from moral_entropy.votes.source import open_source
 from moral_entropy.votes.table import UNKNOWN, Ints
@@ -119,7 +120,7 @@ def texts_from_file(
 
 
 def _in_order(items: pl.Series, ids: pl.Series, texts: pl.Series) -> list[str | None]:
-    """Give the texts in the order of `items`; of several for one item the first in the alphabet, as the reader does."""
+    """Sort texts as `items` are; of several for one item, take the first in the alphabet, as `read_votes` does."""
     lookup = pl.DataFrame({"item": ids.cast(pl.String), "text": texts}).drop_nulls()
     lookup = lookup.group_by("item").agg(pl.col("text").min())
     wanted = pl.DataFrame({"item": items.cast(pl.String)})

@@ -1,7 +1,7 @@
 """Items → those to train on, to stop by, and to test on; never the same text on two sides.
 
-A text's side is decided by a hash of the text itself and a seed, so that another item more, or another order, moves
-nobody else. Knows nothing of votes, targets or models.
+A text's side is decided by a hash of the text itself and a seed, so that further items, or another order, do not move
+the others. Knows nothing of votes or models.
 """
 
 from __future__ import annotations
@@ -15,19 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moral_entropy.errors import TrainError, UsageError
+from moral_entropy.train.targets import Targets
 from moral_entropy.votes.table import Floats, Ints
 
 KINDS = ("items", "domains", "leave-domain-out")
 TEST, VALIDATION = 0.2, 0.1
 """Share of the texts to test on, and to stop training by."""
 
-FEWEST = 40
+FEWEST_OF_DOMAIN = 40
 """A domain with fewer different texts is not split on its own."""
+
+FEWEST_TO_TRAIN = 10
+"""With fewer texts there is no training."""
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Three sides of some items, by position, ascending.
+    """Items to train on, to validate on and to test on, by position, ascending.
 
     Parameters
     ----------
@@ -44,7 +48,7 @@ class Split:
 
 
 def normal_text(text: str) -> str:
-    r"""Give a text as splits compare it: letters in one case, white space and Unicode forms evened out.
+    r"""Normalise a text, so that texts that differ in case, white space or Unicode form are the same.
 
     Examples
     --------
@@ -54,20 +58,20 @@ def normal_text(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
-def place_texts(texts: Sequence[str], *, seed: int, purpose: str) -> Floats:
-    """Give every text its place between 0 and 1: the same for the same text, seed and purpose.
+def hash_texts(texts: Sequence[str], *, seed: int, purpose: str) -> Floats:
+    """Hash every text to a number between 0 and 1: the same for the same text, seed and purpose.
 
     Examples
     --------
-    >>> first, second, other = place_texts(["One", "one ", "two"], seed=0, purpose="test").tolist()
+    >>> first, second, other = hash_texts(["One", "one ", "two"], seed=0, purpose="test").tolist()
     >>> first == second, first == other
     (True, False)
     """
     start = f"{seed}|{purpose}|"
-    return np.array([_place(start + normal_text(text)) for text in texts], dtype=float)
+    return np.array([_hash(start + normal_text(text)) for text in texts], dtype=float)
 
 
-def _place(key: str) -> float:
+def _hash(key: str) -> float:
     # Lone surrogates occur in scraped texts and have no UTF-8.
     digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2.0**64
@@ -117,8 +121,8 @@ def make_splits(
     if not 0.0 < test < 1.0 or not 0.0 <= validation < 1.0 - test:
         msg = f"shares of {test:g} to test and {validation:g} to validate leave nothing to train on."
         raise UsageError(msg)
-    in_test_i = place_texts(texts, seed=seed, purpose="test") < test
-    in_validation_i = place_texts(texts, seed=draw, purpose="validation") < validation / (1.0 - test)
+    in_test_i = hash_texts(texts, seed=seed, purpose="test") < test
+    in_validation_i = hash_texts(texts, seed=draw, purpose="validation") < validation / (1.0 - test)
     sides = _Sides(texts, np.array([name or "" for name in domains]), in_test_i, in_validation_i)
     splits, notes = sides.cut(kind)
     for split in splits:
@@ -126,9 +130,33 @@ def make_splits(
     return tuple(splits), tuple(notes)
 
 
+def split_validation(targets: Targets, share: float, *, seed: int) -> tuple[Targets, Targets | None]:
+    """Split off a share of the texts for validation; items of one text stay together.
+
+    Parameters
+    ----------
+    targets
+        All of them.
+    share
+        Of the texts that are split off; 0 for none.
+    seed
+        Decides which.
+    """
+    held_i = hash_texts(targets.texts, seed=seed, purpose="validation") < share
+    train = targets.take(np.flatnonzero(~held_i))
+    if train.n_items < FEWEST_TO_TRAIN:
+        msg = (
+            f"{train.n_items} texts are left to train on, and {FEWEST_TO_TRAIN} are the fewest. "
+            "Audit more items with a text."
+        )
+        raise TrainError(msg)
+    return train, targets.take(np.flatnonzero(held_i)) if held_i.any() else None
+
+
 @dataclass(frozen=True, eq=False)
 class _Sides:
-    # Where every item would go, were there no domains.
+    """The side of every item as it would be without domains."""
+
     texts: Sequence[str]
     domain_i: NDArray[np.str_]
     in_test_i: NDArray[np.bool_]
@@ -140,15 +168,18 @@ class _Sides:
         named = [str(name) for name in np.unique(self.domain_i) if name]
         _check_domains(kind, named)
         sizes = {name: len(self._texts_of(name)) for name in named}
-        few = [name for name in named if sizes[name] < FEWEST]
-        notes = [
-            f"{len(few)} of {len(named)} domains have fewer than {FEWEST} different texts and are not tested. "
-            f"First: {few[0]!r}, {sizes[few[0]]}."
-        ] if few else []  # fmt: skip
+        few = [name for name in named if sizes[name] < FEWEST_OF_DOMAIN]
         large = [name for name in named if name not in few]
         if not large:
-            msg = f"no domain has {FEWEST} different texts; the largest has {max(sizes.values())}. Split by items."
+            most = max(sizes.values())
+            msg = f"no domain has {FEWEST_OF_DOMAIN} different texts; the largest has {most}. Split by items."
             raise TrainError(msg)
+        notes = []
+        if few:
+            notes.append(
+                f"{len(few)} of {len(named)} domains have fewer than {FEWEST_OF_DOMAIN} different texts and are not "
+                f"tested. First: {few[0]!r}, {sizes[few[0]]}."
+            )
         if kind == "domains":
             return [self._within(name, self.domain_i == name) for name in large], notes
         return [self._without(name) for name in large], notes

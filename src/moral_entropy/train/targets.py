@@ -1,10 +1,10 @@
 """Targets: what a classifier is to learn about each text, from a consensus or from its votes by some rule.
 
-Takes a `Consensus`, gives `Targets`; `run_targets` does the same from a run folder. Touches no files.
+Takes a `Consensus`, returns `Targets`; `run_targets` does the same from a run folder. Touches no files.
 
 Kinds of target: `soft`, the consensus p; `hard`, 1[p ≥ ½] (the likeliest of more than two labels); `published`, labels
 that came with the data; `share`, the raw share of votes; `any`, `majority` (at least half), `two-vote`, and every other
-rule that `audit` knows by name. With more than two labels, a rule's yes to several labels is spread evenly over them,
+rule of the audit by its name. With more than two labels, a rule's yes to several labels is spread evenly over them,
 `majority` is the plurality, and an item on which a rule says yes to no label has no target. Neither has an item
 without votes, so that every kind but `published` learns from the same items.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import polars as pl
@@ -23,12 +23,12 @@ from moral_entropy.consensus.entropy import decompose_entropy
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.errors import RuleError, TrainError
 from moral_entropy.train.head import Block, Head
+from moral_entropy.train.options import Weight
 from moral_entropy.votes.table import Floats, Ints
 
 KINDS = ("soft", "share", "any", "majority", "two-vote", "hard", "published")
 """The kinds of target people ask for; further rules go by their names."""
 
-Weight = Literal["epistemic", "votes"]
 WEIGHTS: tuple[Weight, ...] = get_args(Weight)
 
 
@@ -41,9 +41,9 @@ class Targets:
     items
         Ids of the items.
     texts
-        A text an item; none is blank.
+        One text per item; none is blank.
     domains
-        Where each item comes from; empty where nobody said.
+        Where each item comes from; empty where it is not known.
     head
         What the outputs are.
     target_io
@@ -128,9 +128,9 @@ def targets_from_consensus(
     weight
         "epistemic": 1 − epistemic entropy / log K, so that an item on whose label the posterior draws contradict each
         other counts for nothing and one on which they agree counts fully; "votes": the number of votes. Both are
-        scaled to a mean of 1 a question. By default all weigh the same.
+        scaled to a mean of 1 per question. By default all have the same weight.
     texts
-        A text an item of `consensus.votes`; by default the texts read with the votes.
+        One text per item of `consensus.votes`; by default the texts read with the votes.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def targets_of(
 
 
 def label_targets(answers: Answers, kind: str) -> Floats:
-    """Give the target distribution over labels, item by item: `target_ik`; NaN where there is no target."""
+    """Compute each item's target distribution over labels: `target_ik`; NaN where there is no target."""
     n_items, n_labels = answers.counts_ik.shape
     # The code of no label is -1: the last row, which is no target.
     eye = np.vstack([np.eye(n_labels), np.full(n_labels, np.nan)])
@@ -204,9 +204,9 @@ def label_targets(answers: Answers, kind: str) -> Floats:
 
 
 def mean_logits(targets: Targets) -> Floats:
-    """Give the logits of the mean targets, a good place to start from: `logit_o`.
+    """Compute the logits of the mean targets, a good start for a training: `logit_o`.
 
-    Half a pseudo-target either way keeps them finite.
+    Half a pseudo-target for every answer keeps them finite.
     """
     logit_o = np.empty(targets.head.n_outputs)
     for q, columns in enumerate(targets.head.columns):
@@ -217,7 +217,7 @@ def mean_logits(targets: Targets) -> Floats:
 
 
 def check_kind(kind: str, weight: str | None = None) -> None:
-    """Refuse targets or weights that nobody knows.
+    """Refuse kinds of target or of weights that do not exist.
 
     Examples
     --------

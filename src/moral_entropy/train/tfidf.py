@@ -1,8 +1,8 @@
 """The baseline: TF-IDF of words and letters with scikit-learn, and logistic regression on soft targets.
 
-The cross-entropy against p is minimised as it stands, for all questions at once: one fit of the whole head, where
-scikit-learn's own logistic regression would need every text twice, "yes" of weight p and "no" of weight 1 − p, once a
-question. A test holds the two against each other. No PyTorch, no pickle: a saved model is JSON and plain arrays.
+The cross-entropy against p is minimised directly, for all questions at once. scikit-learn's own logistic regression
+would need every text twice per question, "yes" with weight p and "no" with weight 1 − p; a test compares the two. No
+PyTorch, no pickle: a saved model is JSON and plain arrays.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ import numpy as np
 
 from moral_entropy.errors import MissingExtraError, TrainError
 from moral_entropy.progress import Advance, ignore
+from moral_entropy.train.classifier import Point, Watch, ignore_point
 from moral_entropy.train.head import Head
-from moral_entropy.train.settings import Point, TrainSettings, Watch, look_away
 from moral_entropy.train.targets import Targets, mean_logits
 from moral_entropy.votes.table import Floats
 
 WORDS: dict[str, Any] = {"analyzer": "word", "ngram_range": (1, 2), "token_pattern": r"(?u)\b\w+\b"}
 LETTERS: dict[str, Any] = {"analyzer": "char_wb", "ngram_range": (3, 4)}
 MOST_FEATURES = 30_000
-"""Of words, and of letters: those in most texts."""
+"""At most so many n-grams of words, and of letters: the most frequent ones."""
 
 PENALTY = 1.0
-"""Half the squared length of the weights is added to the summed loss, so many times."""
+"""Of the ridge: this many times half the squared norm of the weights is added to the summed loss."""
 
 MOST_STEPS, USUAL_STEPS = 500, 100
 SLOPE = 1e-4
-"""The fit is done when no derivative of the mean loss is steeper."""
+"""The fit is done when every derivative of the mean loss is smaller."""
 
 TEXTS_AT_ONCE = 4_096
 ARRAYS, VOCABULARY = "weights.npz", "vocabulary.json"
@@ -49,12 +49,12 @@ class Vocabulary:
     idf_f: Floats
 
     def matrix(self, texts: Sequence[str]) -> Any:
-        """Give the texts as sparse rows: `x_if`."""
+        """Return the texts as sparse rows: `x_if`."""
         from scipy.sparse import hstack
 
         cut = len(self.words)
         parts = [(WORDS, self.words, self.idf_f[:cut]), (LETTERS, self.letters, self.idf_f[cut:])]
-        return hstack([_weighed(kind, names, idf_f, texts) for kind, names, idf_f in parts if names], format="csr")
+        return hstack([_weighted(kind, names, idf_f, texts) for kind, names, idf_f in parts if names], format="csr")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class Tfidf:
     curve: tuple[Point, ...] = field(default=())
 
     def logits(self, texts: Sequence[str], *, advance: Advance = ignore) -> Floats:
-        """Give the logit of every output for every text: `logits_io`."""
+        """Return the logit of every output for every text: `logits_io`."""
         logits_io = np.empty((len(texts), self.head.n_outputs))
         for start in range(0, len(texts), TEXTS_AT_ONCE):
             some = slice(start, start + TEXTS_AT_ONCE)
@@ -77,7 +77,7 @@ class Tfidf:
         return logits_io
 
     def probabilities(self, texts: Sequence[str], *, advance: Advance = ignore) -> Floats:
-        """Give the probability of every output for every text: `p_io`."""
+        """Return the probability of every output for every text: `p_io`."""
         return self.head.probabilities(self.logits(texts, advance=advance))
 
     def save(self, folder: Path) -> None:
@@ -105,29 +105,26 @@ def load_tfidf(folder: Path, head: Head) -> Tfidf:
 def train_tfidf(
     train: Targets,
     validation: Targets | None,
-    settings: TrainSettings,
     *,
     penalty: float = PENALTY,
     advance: Advance = ignore,
-    watch: Watch = look_away,
+    watch: Watch = ignore_point,
 ) -> Tfidf:
-    """Fit the baseline; the fit has one optimum, so that no seed matters.
+    """Fit the baseline; the loss has one optimum, so that no seed is needed.
 
     Parameters
     ----------
     train, validation
         What to learn, and what the last point of the curve is measured on.
-    settings
-        Heeded by other models; this one needs none.
     penalty
-        Pull of the weights towards 0.
+        Strength of the ridge penalty on the weights.
     advance, watch
-        Told the share done, and the losses at the end.
+        Called with the share done, and with the losses at the end.
     """
     import_sklearn()
     vocabulary, x_if = _vocabulary(train.texts)
     advance(0.2)
-    weight_fo, intercept_o, steps = _climb(x_if, train, penalty, lambda share: advance(0.2 + 0.8 * share))
+    weight_fo, intercept_o, steps = _minimise(x_if, train, penalty, lambda share: advance(0.2 + 0.8 * share))
     model = Tfidf(train.head, vocabulary, weight_fo, intercept_o)
     point = Point(steps, _loss(model, train), _loss(model, validation) if validation is not None else float("nan"))
     watch(point)
@@ -178,7 +175,7 @@ def _counted(kind: dict[str, Any], texts: tuple[str, ...]) -> tuple[tuple[str, .
     return tuple(counter.get_feature_names_out().tolist()), np.asarray(counter.idf_, dtype=np.float64)
 
 
-def _weighed(kind: dict[str, Any], names: tuple[str, ...], idf_f: Floats, texts: Sequence[str]) -> Any:
+def _weighted(kind: dict[str, Any], names: tuple[str, ...], idf_f: Floats, texts: Sequence[str]) -> Any:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     counter = TfidfVectorizer(**kind, sublinear_tf=True, vocabulary={name: f for f, name in enumerate(names)})
@@ -186,7 +183,7 @@ def _weighed(kind: dict[str, Any], names: tuple[str, ...], idf_f: Floats, texts:
     return counter.transform(texts)
 
 
-def _climb(x_if: Any, targets: Targets, penalty: float, advance: Advance) -> tuple[Floats, Floats, int]:
+def _minimise(x_if: Any, targets: Targets, penalty: float, advance: Advance) -> tuple[Floats, Floats, int]:
     """Minimise summed cross-entropy and penalty over all questions at once: `weight_fo`, `intercept_o`, steps."""
     from scipy.optimize import minimize
 
@@ -196,10 +193,10 @@ def _climb(x_if: Any, targets: Targets, penalty: float, advance: Advance) -> tup
     x_fi = x_if.T.tocsr()
     done = [0]
 
-    def height(flat: Floats) -> tuple[float, Floats]:
+    def loss_and_slope(flat: Floats) -> tuple[float, Floats]:
         at = flat.reshape(shape)
         logits_io = (x_if @ at[:-1].astype(x_if.dtype)).astype(np.float64) + at[-1]
-        # Of a sigmoid and of a softmax alike, the slope is what is said less what should be.
+        # For a sigmoid and for a softmax alike, the gradient is the answer less the target.
         slope_io = weight_io * (head.probabilities(logits_io) - targets.target_io)
         loss = (targets.weight_iq * head.losses(logits_io, targets.target_io)).sum()
         slope = np.vstack([x_fi @ slope_io.astype(x_if.dtype) + penalty * at[:-1], slope_io.sum(axis=0)])
@@ -208,7 +205,7 @@ def _climb(x_if: Any, targets: Targets, penalty: float, advance: Advance) -> tup
         return loss + 0.5 * penalty * (at[:-1] ** 2).sum(), slope.ravel()
 
     found = minimize(
-        height,
+        loss_and_slope,
         np.vstack([np.zeros((n_features, head.n_outputs)), mean_logits(targets)]).ravel(),
         jac=True,
         method="L-BFGS-B",

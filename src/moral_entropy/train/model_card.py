@@ -6,6 +6,7 @@ Markdown with YAML on top, as model hubs read it. Names from the data are escape
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,13 @@ from typing import Any
 import polars as pl
 
 from moral_entropy import __version__
-from moral_entropy.markup import markdown_text
+from moral_entropy.markup import markdown_table, markdown_text
+from moral_entropy.names import ALL
 from moral_entropy.runs.run import Run, read_run
-from moral_entropy.train.classifier import TFIDF, Classifier
+from moral_entropy.train.classifier import Classifier
+from moral_entropy.train.options import TFIDF
 from moral_entropy.train.targets import Targets
 
-ALL = "(all)"
 RATES = ("fpr", "fnr", "fdr")
 WHAT = {
     "soft": "the consensus probability p of a Bayesian model of the annotators",
@@ -29,7 +31,7 @@ WHAT = {
 
 
 def model_card(run: str | Path, classifier: Classifier, train: Targets, facts: Mapping[str, Any]) -> str:
-    """Give the card of a model.
+    """Return the card of a model, as Markdown.
 
     Parameters
     ----------
@@ -64,7 +66,7 @@ def _settings(facts: Mapping[str, Any]) -> Iterator[str]:
     if shown:
         yield "Settings: " + ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in shown.items()) + "."
     if facts.get("weight"):
-        yield f"Items were weighed by {facts['weight']}."
+        yield f"Items were weighted by {facts['weight']}."
 
 
 def _outputs(classifier: Classifier) -> Iterator[str]:
@@ -75,13 +77,13 @@ def _outputs(classifier: Classifier) -> Iterator[str]:
 
 
 def _losses(classifier: Classifier) -> Iterator[str]:
-    yield "| step | training | validation |"
-    yield "| --- | --- | --- |"
-    for point in classifier.curve:
-        validation = f"{point.validation_loss:.4f}" if point.validation_loss == point.validation_loss else "–"
-        yield f"| {point.step:,} | {point.train_loss:.4f} | {validation} |"
+    rows = [
+        (f"{step:,}", *(None if math.isnan(loss) else f"{loss:.4f}" for loss in losses))
+        for step, *losses in classifier.curve
+    ]
+    yield markdown_table(("step", "training", "validation"), rows)
     yield ""
-    yield "Cross-entropy against the targets, summed over questions, nats a text."
+    yield "Cross-entropy against the targets, summed over questions, nats per text."
 
 
 def _audit(run: Run) -> Iterator[str]:
@@ -92,36 +94,26 @@ def _audit(run: Run) -> Iterator[str]:
         f"{m['votes']:,} votes by {voters} on {m['items']:,} items; SHA-256 of their file: "
         f"{m['input']['sha256'] or '(none: a dataframe)'}. The fit {ended}."
     )
-    yield ""
-    yield "| question | items | entropy | aleatoric | epistemic |"
-    yield "| --- | --- | --- | --- | --- |"
-    for row in run.table("entropy").filter(domain=ALL).iter_rows(named=True):
-        figures = [_figure(row[name]) for name in ("total", "aleatoric", "epistemic")]
-        yield f"| {markdown_text(row['question'])} | {row['n_items']:,} | {' | '.join(figures)} |"
-    yield ""
-    yield "Nats an item. What common rules would have made of the same votes, against the consensus:"
-    yield ""
-    yield from _rates(run)
+    parts = ("total", "aleatoric", "epistemic")
+    entropies = [
+        (row["question"], f"{row['n_items']:,}", *(_shown(row[name], ".4f") for name in parts))
+        for row in run.table("entropy").filter(domain=ALL).iter_rows(named=True)
+    ]
+    yield from ("", markdown_table(("question", "items", "entropy", "aleatoric", "epistemic"), entropies), "")
+    yield "Nats per item. What common rules would have made of the same votes, against the consensus:"
+    yield from ("", markdown_table(("rule", *map(str.upper, RATES)), _rates(run)), "")
     for warning in m["warnings"]:
         yield f"- {markdown_text(warning)}"
 
 
-def _rates(run: Run) -> Iterator[str]:
+def _rates(run: Run) -> Iterator[tuple[str | None, ...]]:
     rows = run.table("audit").filter(
         pl.col("metric").is_in(RATES), domain=ALL, reference="consensus", label=ALL, question=ALL
     )
     found = {(row["rule"], row["metric"]): row["value"] for row in rows.iter_rows(named=True)}
-    yield "| rule | " + " | ".join(name.upper() for name in RATES) + " |"
-    yield "| --- | --- | --- | --- |"
     for rule in rows["rule"].unique(maintain_order=True):
-        cells = [_percent(found.get((rule, metric))) for metric in RATES]
-        yield f"| {markdown_text(rule)} | {' | '.join(cells)} |"
-    yield ""
+        yield (rule, *(_shown(found.get((rule, metric)), ".1%") for metric in RATES))
 
 
-def _figure(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4f}"
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1%}"
+def _shown(value: float | None, style: str) -> str | None:
+    return None if value is None else format(value, style)

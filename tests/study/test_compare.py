@@ -6,13 +6,15 @@ import numpy as np
 import polars as pl
 import pytest
 from sklearn.metrics import log_loss
-from train.pupils import CUES, annotators, told_votes, train_by_cue
+from study_support import CUES, annotators, told_votes, train_by_cue
 
 from moral_entropy.consensus.fit import fit
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import TrainError, UsageError
-from moral_entropy.train.compare import compare_targets
-from moral_entropy.train.page import study_page
+from moral_entropy.progress import ignore
+from moral_entropy.study.compare import compare_targets
+from moral_entropy.study.options import StudyOptions
+from moral_entropy.study.page import study_page
 from moral_entropy.train.splits import make_splits
 
 # Two who know, six who say yes to nearly everything.
@@ -20,8 +22,9 @@ UNEQUAL = annotators((0.97, 0.95), (0.95, 0.97), *[(0.35, 0.9)] * 6)
 KINDS = ("soft", "share", "any", "majority", "two-vote")
 
 
-def compare(consensus, **asked):
-    return compare_targets(consensus, **{"kinds": KINDS, "seeds": 2, "train": train_by_cue, "replicates": 200} | asked)
+def compare(consensus, *, train=train_by_cue, advance=ignore, **asked):
+    options = StudyOptions(**{"targets": KINDS, "models": ("tfidf",), "seeds": 2, "replicates": 200} | asked)
+    return compare_targets(consensus, options, train=train, advance=advance)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +56,7 @@ def test_share_wins_against_votes_it_is_made_like(study):
 def test_where_texts_carry_nothing_nobody_wins():
     """Prevalence ½ and annotators as good at yes as at no: every target but the lopsided rules is right on average."""
     votes = told_votes((0.5, 0.5, 0.5), confusion_akv=annotators(*[(0.8, 0.8)] * 7), votes_per_item=5)
-    found = compare(fit(votes, draws=40), kinds=("soft", "share", "majority"))
+    found = compare(fit(votes, draws=40), targets=("soft", "share", "majority"))
     rows = found.differences.filter(pl.col("reference").is_in(["gold", "consensus"]), question="(mean)", metric="auc")
     assert rows.height == 4 and set(rows["better"]) == {"neither"}
     rows = pooled(found.differences, "gold", "log_loss")
@@ -63,7 +66,7 @@ def test_where_texts_carry_nothing_nobody_wins():
 
 
 def test_scores_equal_a_loop(unequal, study):
-    """Log loss against gold of the soft pupil, by hand: split, mean by cue, scikit-learn."""
+    """Log loss against gold of the model trained on soft targets, by hand: split, mean by cue, scikit-learn."""
     votes, p_i = unequal.votes, unequal.fits[0].summary.mean_ik[:, 1]
     texts = votes.texts.to_list()
     found = []
@@ -113,24 +116,24 @@ def test_the_same_seed_gives_the_same_study(unequal, study):
 def test_all_targets_learn_from_the_same_texts_with_the_same_seed(unequal):
     seen = {}
 
-    def watch(model, train, validation, settings, *, advance):
-        key = (train.weight_iq.sum(), settings.seed, train.texts, validation.texts)
-        seen.setdefault((model, settings.seed, len(train.texts)), set()).add(key)
-        return train_by_cue(model, train, validation, settings, advance=advance)
+    def watch(train, validation, options, *, advance):
+        key = (train.weight_iq.sum(), options.seed, train.texts, validation.texts)
+        seen.setdefault((options.model, options.seed, len(train.texts)), set()).add(key)
+        return train_by_cue(train, validation, options, advance=advance)
 
     compare(unequal, train=watch, models=("tfidf", "minilm"), held_out=0)
     assert len(seen) == 4 and all(len(keys) == 1 for keys in seen.values())
 
 
 def test_questions_of_three_labels_are_compared_too():
-    """Accuracy against gold of the pupil of the plurality, by hand."""
+    """Accuracy against gold of the model trained on the plurality, by hand."""
     confusion_akv = np.full((6, 3, 3), 0.15) + 0.55 * np.eye(3)
     simulated = simulate_votes(n_items=600, n_annotators=6, votes_per_item=4, n_labels=3, confusion_akv=confusion_akv)
     rng = np.random.default_rng(0)
     cue_i = np.where(rng.random(600) < 0.7, simulated.truth_i, rng.integers(3, size=600))
     texts = [f"{CUES[cue]} number {n}" for n, cue in enumerate(cue_i.tolist())]
     consensus = fit(replace(simulated.votes, texts=pl.Series(texts)), draws=20)
-    found = compare(consensus, kinds=("soft", "majority"), seeds=1)
+    found = compare(consensus, targets=("soft", "majority"), seeds=1)
     (split,), _ = make_splits("items", texts, [None] * 600)
     counts_ik = consensus.fits[0].ballot.counts_ik
     top_ik = counts_ik == counts_ik.max(axis=1, keepdims=True)
@@ -151,7 +154,7 @@ def test_domains_are_split_each_on_its_own():
     votes = told_votes(confusion_akv=UNEQUAL, domains=("a", "b"), n_items=800)
     consensus = fit(votes, draws=20)
     for split, names in (("domains", {"a", "b"}), ("leave-domain-out", {"without a", "without b"})):
-        found = compare(consensus, split=split, kinds=("soft", "any"), seeds=1, held_out=0)
+        found = compare(consensus, split=split, targets=("soft", "any"), seeds=1, held_out=0)
         assert set(found.scores["split"]) == names | {"(mean)"}
         rows = pooled(found.scores, "gold", "accuracy", target="soft")
         values = dict(zip(rows["split"], rows["value"], strict=True))
@@ -160,23 +163,23 @@ def test_domains_are_split_each_on_its_own():
 
 
 def test_too_few_annotators_leave_one_reference_out():
-    found = compare(fit(told_votes(confusion_akv=UNEQUAL[:2], votes_per_item=2), draws=20), kinds=("soft", "share"))
+    found = compare(fit(told_votes(confusion_akv=UNEQUAL[:2], votes_per_item=2), draws=20), targets=("soft", "share"))
     assert "held-out votes" not in set(found.scores["reference"])
     assert any(note.startswith("No votes are held out: 2 annotators are too few") for note in found.notes)
 
 
 def test_progress_only_rises(unequal):
     shares = []
-    compare(unequal, kinds=("soft", "any"), seeds=1, advance=shares.append)
+    compare(unequal, targets=("soft", "any"), seeds=1, advance=shares.append)
     assert shares == sorted(shares) and shares[-1] == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
     ("asked", "error", "match"),
     [
-        ({"kinds": ("soft", "fuzzy")}, TrainError, r"^there are no targets 'fuzzy'. Kinds: soft, share"),
-        ({"kinds": ("soft", "any", "soft")}, UsageError, r"^target 'soft' is named twice"),
-        ({"kinds": ("soft",)}, UsageError, r"^one kind of target, 'soft', cannot be compared with itself"),
+        ({"targets": ("soft", "fuzzy")}, TrainError, r"^there are no targets 'fuzzy'. Kinds: soft, share"),
+        ({"targets": ("soft", "any", "soft")}, UsageError, r"^target 'soft' is named twice"),
+        ({"targets": ("soft",)}, UsageError, r"^one kind of target, 'soft', cannot be compared with itself"),
         ({"models": ("tfdf",)}, UsageError, r"^there is no model 'tfdf'; did you mean 'tfidf'\?"),
         ({"models": ()}, UsageError, r"^name at least one model"),
         ({"seeds": 0}, UsageError, r"^no seed, no study"),

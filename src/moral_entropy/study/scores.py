@@ -1,8 +1,13 @@
-"""How good a classifier's answers to one question are, held against some standard, as is and over resampled items.
+"""How good a classifier's answers to one question are, scored against some standard, as is and over resampled items.
 
-Takes probabilities and what they are held against; gives accuracy, log loss, Brier score, calibration error and area
-under the ROC curve. Where the standard is itself a probability, or several votes, scores are those expected of a label
-drawn from it. Knows nothing of texts, targets or models.
+- accuracy: share of right answers, yes where p is ½ or more
+- log_loss: mean of −log p of what the standard says, in nats
+- brier: mean squared distance of p from what the standard says; with more than two labels, half the sum over them
+- ece: expected calibration error, in bins of equal width; with more than two labels, their mean
+- auc: area under the ROC curve; with more than two labels, the mean of each against the rest
+
+Where the standard is itself a probability, or several votes, scores are those expected of a label drawn from it. Knows
+nothing of texts, targets or models.
 """
 
 from __future__ import annotations
@@ -17,27 +22,17 @@ from moral_entropy.errors import ScoreError
 from moral_entropy.train.head import Head
 from moral_entropy.votes.table import Floats, Ints
 
-METRICS = {
-    "accuracy": "share of right answers, yes where p is ½ or more",
-    "log_loss": "mean of −log p of what the standard says, in nats",
-    "brier": "mean squared distance of p from what the standard says; of more than two labels, half the sum over them",
-    "ece": f"expected calibration error, {BINS} bins of equal width; of more than two labels, their mean",
-    "auc": "area under the ROC curve; of more than two labels, their mean, each against the rest",
-}
-"""Every metric, with its meaning in one line."""
-
 HIGHER_IS_BETTER = frozenset({"accuracy", "auc"})
 
 FLOOR = 1e-6
-"""A classifier's "never" counts as once in a million: one that is wrong must not decide a mean."""
-
+"""A probability of 0 counts as one in a million: a single wrong "never" must not decide a mean."""
 
 CELLS_AT_ONCE = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class Standard:
-    """What answers to one question are held against. Axes: **i** item, **k** label.
+    """What answers to one question are scored against. Axes: **i** item, **k** label.
 
     Of two labels the second column is the positive one.
 
@@ -48,7 +43,7 @@ class Standard:
     label_ik
         Accuracy and AUC are against this: the label as 0 and 1, or the share again where there is no one label.
     weight_i
-        How much each item counts, such as its number of votes; 0 where there is nothing to hold against.
+        How much each item counts, such as its number of votes; 0 where there is nothing to score against.
     """
 
     share_ik: Floats
@@ -62,7 +57,7 @@ class Standard:
 
 
 def by_question(head: Head, p_io: Floats) -> list[Floats]:
-    """Give a table a question, a column a label: `p_ik`; of two labels the second is the positive one.
+    """Return one table per question with one column per label: `p_ik`; of two labels the second is the positive one.
 
     Examples
     --------
@@ -85,14 +80,14 @@ def score(p_ik: Floats, standard: Standard, times_si: Floats | None = None) -> d
     p_ik
         What the classifier says.
     standard
-        What it is held against.
+        What it is scored against.
     times_si
-        How often each item counts, a row a resampling; by default once.
+        How often each item counts, one row per resampling; by default once.
 
     Returns
     -------
     dict
-        By metric, a value a row of `times_si`; NaN where there is none (no item counts; for AUC, one class only).
+        By metric, one value per row of `times_si`; NaN where there is none (no item counts; for AUC, one class only).
 
     Examples
     --------
@@ -106,11 +101,11 @@ def score(p_ik: Floats, standard: Standard, times_si: Floats | None = None) -> d
     p_ik, share_ik, label_ik = p_ik[kept_i], standard.share_ik[kept_i], standard.label_ik[kept_i]
     times_si = np.ones((1, len(kept_i))) if times_si is None else times_si
     parts = []
-    # So many rows at a time that memory stays small, whatever the number of items.
+    # A few rows at a time, so that memory stays small whatever the number of items.
     for some in np.array_split(np.arange(len(times_si)), 1 + times_si.size // CELLS_AT_ONCE):
         weight_si = times_si[some][:, kept_i] * standard.weight_i[kept_i]
         parts.append(_scores(p_ik, share_ik, label_ik, weight_si))
-    return {metric: np.concatenate([part[metric] for part in parts]) for metric in METRICS}
+    return {metric: np.concatenate([part[metric] for part in parts]) for metric in parts[0]}
 
 
 def _scores(p_ik: Floats, share_ik: Floats, label_ik: Floats, weight_si: Floats) -> dict[str, Floats]:
@@ -128,7 +123,7 @@ def _scores(p_ik: Floats, share_ik: Floats, label_ik: Floats, weight_si: Floats)
 
 def _check(p_ik: Floats, standard: Standard) -> None:
     if p_ik.shape != standard.share_ik.shape or p_ik.shape != standard.label_ik.shape:
-        msg = f"answers of shape {p_ik.shape} cannot be held against a standard of shape {standard.share_ik.shape}."
+        msg = f"answers of shape {p_ik.shape} cannot be scored against a standard of shape {standard.share_ik.shape}."
         raise ScoreError(msg)
     bad = np.flatnonzero(~(np.isfinite(p_ik) & (p_ik >= 0) & (p_ik <= 1)).all(axis=1))
     if len(bad):
@@ -165,7 +160,7 @@ def _per(sum_s: Floats, total_s: Floats) -> Floats:
 
 
 def area_under_roc(p_i: Floats, label_i: Floats, weight_si: Floats) -> Floats:
-    """Give the chance that a positive gets the higher p of the two than a negative, ties counting half.
+    """Compute the probability that a positive item has a higher p than a negative one, ties counting half.
 
     Parameters
     ----------
@@ -174,7 +169,7 @@ def area_under_roc(p_i: Floats, label_i: Floats, weight_si: Floats) -> Floats:
     label_i
         1 positive, 0 negative; in between, that share of the item's weight is positive.
     weight_si
-        Of the items, a row a resampling.
+        Weights of the items, one row per resampling.
 
     Examples
     --------
@@ -194,12 +189,12 @@ def area_under_roc(p_i: Floats, label_i: Floats, weight_si: Floats) -> Floats:
 
 
 def draw_times(group_i: Ints, *, replicates: int, seed: int) -> Floats:
-    """Resample items: how often each counts, items of one group together; the first row counts all once.
+    """Resample items: how often each counts, items of one group together; in the first row all count once.
 
     Parameters
     ----------
     group_i
-        Items with the same number come and go together, as those of one text should.
+        Items with the same number are drawn together, as those of one text should be.
     replicates
         How often to resample.
     seed
@@ -218,9 +213,9 @@ def draw_times(group_i: Ints, *, replicates: int, seed: int) -> Floats:
 
 
 def draw_seeds(n_seeds: int, *, replicates: int, seed: int) -> Floats:
-    """Resample seeds: the share of each, a row a resampling; the first row has all alike.
+    """Resample seeds: the share of each, one row per resampling; in the first row all are equal.
 
-    One seed fewer is drawn than there are: so the spread is right on average, with few seeds too.
+    One seed fewer is drawn than there are, so that the spread is right on average with few seeds too.
     """
     rng = np.random.default_rng([seed, 67])
     n_drawn = max(n_seeds - 1, 1)
@@ -229,15 +224,15 @@ def draw_seeds(n_seeds: int, *, replicates: int, seed: int) -> Floats:
 
 
 def over_seeds(value_ns: Floats, share_sn: Floats, *, interval: float = 0.9) -> tuple[float, float, float]:
-    """Give the mean over seeds, and its interval over resampled seeds and items together.
+    """Compute the mean over seeds, and its interval over resampled seeds and items together.
 
     The interval has the spread of the resampled means, around the mean itself: resampling makes some figures (the
-    calibration error) larger on average, and that is no news about them.
+    calibration error) larger on average, and the interval must not move with that.
 
     Parameters
     ----------
     value_ns
-        A row a seed, a column a resampling of the items; the first column has the items as they are.
+        One row per seed, one column per resampling of the items; the first column has the items as they are.
     share_sn
         From `draw_seeds`, with as many rows as `value_ns` has columns.
     interval
@@ -257,7 +252,7 @@ def over_seeds(value_ns: Floats, share_sn: Floats, *, interval: float = 0.9) -> 
 
 
 def better(metric: str, low: float, high: float) -> int:
-    """Tell from a difference's interval which side is better: 1 the first, -1 the second, 0 nobody can say.
+    """Tell from a difference's interval which side is better: 1 the first, -1 the second, 0 undecided.
 
     Examples
     --------

@@ -13,14 +13,11 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from moral_entropy.train.scores import METRICS, better, draw_seeds, over_seeds
+from moral_entropy.names import MEAN
+from moral_entropy.report.soft_labels import METRICS
+from moral_entropy.schemas import SOFT_LABELS
+from moral_entropy.study.scores import better, draw_seeds, over_seeds
 from moral_entropy.votes.table import Floats
-
-MEAN = "(mean)"
-"""Mean of the questions, or of the splits, each counting once."""
-
-CONSTANT = "constant"
-"""The model that has read nothing: it answers every text with the mean soft target of the training items."""
 
 _NAMES = dict.fromkeys(("split", "model", "target", "reference", "question", "metric"), pl.String())
 SCORES = pl.Schema(
@@ -106,7 +103,7 @@ def _mean_of_known(value_gns: Floats) -> Floats:
 
 
 def score_table(grades: Grades, *, seed: int, interval: float) -> pl.DataFrame:
-    """Give a row for every place and metric, with intervals over seeds and items."""
+    """Return one row per place and metric, with intervals over seeds and items."""
     rows = []
     for place, graded in grades.items():
         for metric in METRICS:
@@ -121,7 +118,7 @@ def score_table(grades: Grades, *, seed: int, interval: float) -> pl.DataFrame:
 
 
 def difference_table(grades: Grades, *, base: str, seed: int, interval: float) -> pl.DataFrame:
-    """Give a row for every place, metric and target other than the base: the base's score less the other's."""
+    """Return one row per place, metric and target other than the base: the base's score less the other's."""
     rows = [
         {**place._asdict(), "metric": metric, **found, "n": graded.n}
         for place, graded in grades.items()
@@ -146,3 +143,10 @@ def _differences(
 def _shares(value_ns: Floats, seed: int) -> Floats:
     n_seeds, n_columns = value_ns.shape
     return draw_seeds(n_seeds, replicates=n_columns - 1, seed=seed)
+
+
+def joined_table(scores: pl.DataFrame, differences: pl.DataFrame) -> pl.DataFrame:
+    """Join scores and differences into one table: `soft_labels` of a run folder."""
+    gaps = differences.drop("n", "seeds").rename({"low": "difference_low", "high": "difference_high"})
+    both = scores.join(gaps, on=[*_NAMES], how="left", maintain_order="left")
+    return both.select(SOFT_LABELS.names()).match_to_schema(SOFT_LABELS)

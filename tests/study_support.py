@@ -24,9 +24,9 @@ class ByCue:
         return np.array([self.mean[text.split()[0]] for text in texts])
 
 
-def train_by_cue(model, train, validation, settings, *, advance):
+def train_by_cue(train, validation, options, *, advance):
     """Learn the mean target of every cue: what a saturated model has at its optimum."""
-    assert validation.n_items and settings.patience == 0
+    assert validation.n_items and options.patience == 0
     at = defaultdict(list)
     for i, text in enumerate(train.texts):
         at[text.split()[0]].append(i)

@@ -13,30 +13,28 @@ from dataclasses import replace
 
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from train_support import CARE, TONE, small_bert, targets_of_texts
+from train_support import CARE, TONE, small_bert, targets_of_texts, tune
 
 from moral_entropy.errors import TrainError
 from moral_entropy.train.checkpoint import Checkpoints
-from moral_entropy.train.finetune import finetune
+from moral_entropy.train.classifier import FACTS, load_classifier, save_classifier
 from moral_entropy.train.head import Head
-from moral_entropy.train.saving import FACTS, load_classifier, save_classifier
-from moral_entropy.train.settings import TrainSettings
+from moral_entropy.train.options import TrainOptions
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 transformers = pytest.importorskip("transformers", reason="Transformers is not installed")
 
-QUICK = TrainSettings(epochs=2, batch_size=8, learning_rate=1e-3, max_length=24, device="cpu")
+QUICK = TrainOptions(epochs=2, batch_size=8, learning_rate=1e-3, max_length=24, device="cpu")
 TRAIN = """
 import sys, time
 from pathlib import Path
-from train_support import targets_of_texts
+from train_support import targets_of_texts, tune
 from moral_entropy.train.checkpoint import Checkpoints
-from moral_entropy.train.finetune import finetune
-from moral_entropy.train.saving import save_classifier
-from moral_entropy.train.settings import TrainSettings
+from moral_entropy.train.classifier import save_classifier
+from moral_entropy.train.options import TrainOptions
 
 bert, out, state, resume, pause = sys.argv[1:]
-settings = TrainSettings(epochs=3, batch_size=8, learning_rate=1e-3, max_length=24, device="cpu", patience=0)
+settings = TrainOptions(epochs=3, batch_size=8, learning_rate=1e-3, max_length=24, device="cpu", patience=0)
 
 def advance(share):
     print(share, flush=True)
@@ -44,7 +42,7 @@ def advance(share):
 
 checkpoints = Checkpoints(Path(state), every=3, resume=resume == "resume")
 train, validation = targets_of_texts(72, seed=1), targets_of_texts(24, seed=2)
-model = finetune(bert, train, validation, settings, checkpoints=checkpoints, advance=advance)
+model = tune(bert, train, validation, settings, checkpoints=checkpoints, advance=advance)
 save_classifier(model, out, {"model": bert, "max_length": 24})
 print([tuple(point) for point in model.curve])
 """
@@ -92,7 +90,7 @@ def test_killed_in_mid_epoch_and_resumed_it_gives_the_same_bytes(bert, tmp_path)
 
 def test_transformers_loads_the_folder_and_agrees(bert, tmp_path):
     targets = targets_of_texts(32)
-    model = finetune(bert, targets, None, QUICK)
+    model = tune(bert, targets, None, QUICK)
     save_classifier(model, tmp_path / "model", facts(bert), card="# A card\n")
     loaded = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "model")
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "model")
@@ -114,13 +112,13 @@ def test_transformers_loads_the_folder_and_agrees(bert, tmp_path):
 )
 def test_the_folder_says_what_kind_of_problem_it_is(bert, tmp_path, blocks, expected):
     targets = targets_of_texts(16, head=Head(blocks))
-    save_classifier(finetune(bert, targets, None, replace(QUICK, epochs=1)), tmp_path / "model", facts(bert))
+    save_classifier(tune(bert, targets, None, replace(QUICK, epochs=1)), tmp_path / "model", facts(bert))
     assert json.loads((tmp_path / "model" / "config.json").read_text()).get("problem_type") == expected
 
 
 def test_a_saved_model_predicts_the_same(bert, tmp_path):
     targets = targets_of_texts(32)
-    model = finetune(bert, targets, None, QUICK)
+    model = tune(bert, targets, None, QUICK)
     save_classifier(model, tmp_path / "model", facts(bert))
     loaded = load_classifier(tmp_path / "model", device="cpu")
     assert loaded.head == model.head
@@ -140,7 +138,7 @@ def small_disk(most=60_000):
 
 
 def test_a_disk_that_is_full_leaves_no_broken_model(bert, tmp_path):
-    model = finetune(bert, targets_of_texts(16), None, replace(QUICK, epochs=1))
+    model = tune(bert, targets_of_texts(16), None, replace(QUICK, epochs=1))
     with small_disk(), pytest.raises(TrainError, match=r"cannot write the model to .*model: .*\. Make room"):
         save_classifier(model, tmp_path / "model", facts(bert))
     assert list(tmp_path.iterdir()) == []
@@ -150,17 +148,17 @@ def test_a_disk_that_is_full_leaves_no_broken_model(bert, tmp_path):
 
 def test_a_checkpoint_that_does_not_fit_leaves_the_one_before(bert, tmp_path):
     checkpoints = Checkpoints(tmp_path / "state", every=2)
-    finetune(bert, targets_of_texts(16), None, QUICK, checkpoints=checkpoints)
+    tune(bert, targets_of_texts(16), None, QUICK, checkpoints=checkpoints)
     before = checkpoints.file.read_bytes()
     with small_disk(), pytest.raises(TrainError, match="cannot write a checkpoint"):
-        finetune(bert, targets_of_texts(24), None, QUICK, checkpoints=checkpoints)
+        tune(bert, targets_of_texts(24), None, QUICK, checkpoints=checkpoints)
     assert [file.name for file in (tmp_path / "state").iterdir()] == ["state.pt"]
     assert checkpoints.file.read_bytes() == before
 
 
 def test_a_folder_that_holds_something_is_never_replaced(bert, tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
-    model = finetune(bert, targets_of_texts(16), None, replace(QUICK, epochs=1))
+    model = tune(bert, targets_of_texts(16), None, replace(QUICK, epochs=1))
     with pytest.raises(TrainError, match=r"holds 1 file\. First: thesis\.tex"):
         save_classifier(model, tmp_path, facts(bert))
 
@@ -179,31 +177,31 @@ def test_what_is_no_trained_model_is_refused(tmp_path):
 class TestResuming:
     @pytest.fixture
     def state(self, bert, tmp_path):
-        finetune(bert, targets_of_texts(24), None, QUICK, checkpoints=Checkpoints(tmp_path / "state", every=2))
+        tune(bert, targets_of_texts(24), None, QUICK, checkpoints=Checkpoints(tmp_path / "state", every=2))
         return Checkpoints(tmp_path / "state", resume=True)
 
     def test_needs_something_to_resume(self, bert, tmp_path):
         with pytest.raises(TrainError, match="nothing to resume"):
-            finetune(bert, targets_of_texts(24), None, QUICK, checkpoints=Checkpoints(tmp_path / "none", resume=True))
+            tune(bert, targets_of_texts(24), None, QUICK, checkpoints=Checkpoints(tmp_path / "none", resume=True))
 
     def test_needs_the_same_settings(self, bert, state):
         with pytest.raises(
             TrainError, match=r"another training: 1 of \d+ settings differ\. First: epochs was 2 and is 3"
         ):
-            finetune(bert, targets_of_texts(24), None, replace(QUICK, epochs=3), checkpoints=state)
+            tune(bert, targets_of_texts(24), None, replace(QUICK, epochs=3), checkpoints=state)
 
     def test_needs_the_same_texts(self, bert, state):
         with pytest.raises(TrainError, match="First: texts and targets was"):
-            finetune(bert, targets_of_texts(24, seed=9), None, QUICK, checkpoints=state)
+            tune(bert, targets_of_texts(24, seed=9), None, QUICK, checkpoints=state)
 
     def test_needs_a_checkpoint_that_is_whole(self, bert, state):
         state.file.write_bytes(state.file.read_bytes()[:1_000])
         with pytest.raises(TrainError, match="is damaged"):
-            finetune(bert, targets_of_texts(24), None, QUICK, checkpoints=state)
+            tune(bert, targets_of_texts(24), None, QUICK, checkpoints=state)
 
     def test_of_a_finished_training_takes_no_step(self, bert, state):
-        again = finetune(bert, targets_of_texts(24), None, QUICK, checkpoints=state)
-        afresh = finetune(bert, targets_of_texts(24), None, QUICK)
+        again = tune(bert, targets_of_texts(24), None, QUICK, checkpoints=state)
+        afresh = tune(bert, targets_of_texts(24), None, QUICK)
         assert again.curve[-1].step == afresh.curve[-1].step == 6
         pairs = zip(again.encoder.model.parameters(), afresh.encoder.model.parameters(), strict=True)
         assert all(torch.equal(one, other) for one, other in pairs)

@@ -1,0 +1,112 @@
+"""A study of targets on a run folder: tables and a page in a folder of its own, and a section in the run's report.
+
+`run_study` does what `moral-entropy study` does, and prints nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from moral_entropy import __version__
+from moral_entropy.consensus.result import Consensus
+from moral_entropy.files import whole_file
+from moral_entropy.pipeline.audit import Stopwatch
+from moral_entropy.progress import Progress, silent
+from moral_entropy.report.html import REPORT, write_report
+from moral_entropy.runs.folder import writing
+from moral_entropy.runs.manifest import write_manifest
+from moral_entropy.runs.reload import reload_consensus
+from moral_entropy.runs.tables import checked_folder
+from moral_entropy.study.compare import Study, compare_targets
+from moral_entropy.study.options import StudyOptions
+from moral_entropy.study.page import study_page
+from moral_entropy.study.tables import joined_table
+from moral_entropy.train.run_targets import targets_from_run
+
+LIBRARIES = ("numpy", "scipy", "polars", "scikit-learn", "torch", "transformers")
+
+
+def run_study(
+    run: str | Path,
+    out: str | Path,
+    options: StudyOptions | None = None,
+    *,
+    force: bool = False,
+    command: str = "",
+    progress: Progress = silent,
+) -> Study:
+    """Compare kinds of target on the texts of a run; write the study, and add it to the run's report.
+
+    Parameters
+    ----------
+    run
+        A run folder, as `audit` wrote it.
+    out
+        The study's folder: study.parquet, study_differences.parquet, study_curves.parquet, study.md and manifest.json.
+        It appears when the study is complete, or not at all.
+    options
+        What to compare, and how.
+    force
+        Replace the folder of an earlier study.
+    command
+        What the user typed, for the manifest.
+    progress
+        Called with the name of the stage and the share of it done.
+    """
+    options, watch, folder_of_run = options or StudyOptions(), Stopwatch(), checked_folder(run)
+    with writing(out, force=force, inputs=(run, options.votes)) as folder:
+        with watch.timing("fit"):
+            progress("fit again", 0.0)
+            consensus = _with_texts(folder_of_run, options)
+        with watch.timing("train"):
+            study = compare_targets(consensus, options, advance=lambda share: progress("training", share))
+        tables = {"study": study.scores, "study_differences": study.differences, "study_curves": study.curves}
+        for name, frame in tables.items():
+            frame.write_parquet(folder / f"{name}.parquet", compression="zstd")
+        (folder / "study.md").write_text(study_page(study), encoding="utf-8")
+        write_manifest(folder, _manifest(study, options, str(run), command, watch))
+    add_to_run(folder_of_run, study)
+    return study
+
+
+def _with_texts(run: Path, options: StudyOptions) -> Consensus:
+    consensus = reload_consensus(run)
+    if consensus.votes.texts is not None and options.votes is None and options.text is None:
+        return consensus
+    found = targets_from_run(run, "soft", votes=options.votes, text=options.text)
+    text_of = dict(zip(found.items.to_list(), found.texts, strict=True))
+    texts = pl.Series("text", [text_of.get(item, "") for item in consensus.votes.items.to_list()], dtype=pl.String)
+    return replace(consensus, votes=replace(consensus.votes, texts=texts))
+
+
+def add_to_run(run: Path, study: Study) -> None:
+    """Put the study's table into a run folder, and write the run's report anew if it has one."""
+    with whole_file(run / "soft_labels.parquet") as partial:
+        joined_table(study.scores, study.differences).write_parquet(partial, compression="zstd")
+    if (run / REPORT).is_file():
+        write_report(run)
+
+
+def _manifest(study: Study, options: StudyOptions, run: str, command: str, watch: Stopwatch) -> dict[str, Any]:
+    return {
+        "version": __version__,
+        "command": command,
+        "run": run,
+        **study.facts,
+        "settings": options.hyperparameters(),
+        "notes": list(study.notes),
+        "versions": {name: found for name in LIBRARIES if (found := _version(name)) is not None},
+        "seconds": watch.rounded,
+    }
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
