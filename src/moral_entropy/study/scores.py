@@ -111,7 +111,7 @@ def score(p_ik: Floats, standard: Standard, times_si: Floats | None = None) -> d
 def _scores(p_ik: Floats, share_ik: Floats, label_ik: Floats, weight_si: Floats) -> dict[str, Floats]:
     total_s = np.asarray(weight_si.sum(axis=1))
     graded = range(1, 2) if p_ik.shape[1] == 2 else range(p_ik.shape[1])
-    right_i = (_said(p_ik) * label_ik).sum(axis=1)
+    right_i = (_answer(p_ik) * label_ik).sum(axis=1)
     loss_i = -(share_ik * np.log(p_ik.clip(FLOOR))).sum(axis=1)
     brier_i = _expected_brier(p_ik, share_ik)
     means_sm = _per(weight_si @ np.column_stack([right_i, loss_i, brier_i]), total_s[:, None])
@@ -134,7 +134,7 @@ def _check(p_ik: Floats, standard: Standard) -> None:
         raise ScoreError(msg)
 
 
-def _said(p_ik: Floats) -> Floats:
+def _answer(p_ik: Floats) -> Floats:
     if p_ik.shape[1] == 2:
         yes_i = p_ik[:, 1] >= 0.5
         return np.column_stack([~yes_i, yes_i]).astype(float)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from moral_entropy.errors import TrainError
+from moral_entropy.errors import FileError, TrainError
+from moral_entropy.files import whole_file
 from moral_entropy.train.options import TrainOptions
 from moral_entropy.train.targets import Targets
 
@@ -51,18 +51,13 @@ class Checkpoints:
         """Replace the checkpoint; the old one stays until the new one is complete."""
         import torch
 
-        aside = self.folder / f".{FILE}.part"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with aside.open("wb") as file:
+            with whole_file(self.file) as partial, partial.open("wb") as file:
                 torch.save(dict(state), file)
-                file.flush()
-                os.fsync(file.fileno())
-            aside.replace(self.file)
-        except (OSError, RuntimeError) as error:
-            aside.unlink(missing_ok=True)
+        except (FileError, OSError, RuntimeError) as error:
             what = f"a checkpoint to {self.folder}"
-            raise cannot_write(what, error) from error
+            raise cannot_write(what, error.__cause__ or error) from error
 
     def read(self, belongs: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the state to go on from; None to start at the beginning.

@@ -7,9 +7,9 @@ a folder named by the encoder's hash and the length of texts. Deleting the cache
 from __future__ import annotations
 
 import hashlib
-import secrets
 import zipfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moral_entropy.cache import cache_folder
-from moral_entropy.errors import UsageError
+from moral_entropy.errors import FileError, UsageError
+from moral_entropy.files import whole_file
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.train.encoder import Encoder, fingerprint
 
@@ -84,20 +85,15 @@ def _read(folder: Path, wanted: set[str]) -> dict[str, Features]:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
                 keys, features = stored["keys"].tolist(), stored["features"]
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-            continue  # A damaged file is as good as none.
+            continue  # A damaged file counts as none.
         known.update((key, feature) for key, feature in zip(keys, features, strict=True) if key in wanted)
     return known
 
 
 def _write(folder: Path, keys: list[str], feature_if: Features) -> None:
     name = hashlib.blake2b("".join(keys).encode(), digest_size=16).hexdigest()
-    aside = folder / f".{name}.{secrets.token_hex(3)}"
-    try:
+    # Without a place for a cache, texts are encoded anew the next time.
+    with suppress(OSError, FileError):
         folder.mkdir(parents=True, exist_ok=True)
-        with aside.open("wb") as file:
+        with whole_file(folder / f"{name}.npz") as partial, partial.open("wb") as file:
             np.savez(file, keys=np.array(keys), features=feature_if)
-        aside.replace(folder / f"{name}.npz")
-    except OSError:
-        pass  # Without a place for a cache, texts are encoded anew the next time.
-    finally:
-        aside.unlink(missing_ok=True)

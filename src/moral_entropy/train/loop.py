@@ -37,11 +37,11 @@ def torch_loss(head: Head, logits: Any, target: Any, weight: Any) -> Any:
 
     total = logits.new_zeros(())
     for q, columns in enumerate(head.columns):
-        said, meant = logits[:, columns], target[:, columns]
-        if said.shape[1] == 1:
-            losses = binary_cross_entropy_with_logits(said, meant, reduction="none")[:, 0]
+        own, wanted = logits[:, columns], target[:, columns]
+        if own.shape[1] == 1:
+            losses = binary_cross_entropy_with_logits(own, wanted, reduction="none")[:, 0]
         else:
-            losses = -(meant * log_softmax(said, dim=1)).sum(dim=1)
+            losses = -(wanted * log_softmax(own, dim=1)).sum(dim=1)
         total = total + (losses * weight[:, q]).sum()
     return total / max(len(logits), 1)
 

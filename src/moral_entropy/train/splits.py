@@ -18,6 +18,8 @@ from moral_entropy.errors import TrainError, UsageError
 from moral_entropy.train.targets import Targets
 from moral_entropy.votes.table import Floats, Ints
 
+Mask = NDArray[np.bool_]
+
 KINDS = ("items", "domains", "leave-domain-out")
 TEST, VALIDATION = 0.2, 0.1
 """Share of the texts to test on, and to stop training by."""
@@ -123,92 +125,56 @@ def make_splits(
         raise UsageError(msg)
     in_test_i = hash_texts(texts, seed=seed, purpose="test") < test
     in_validation_i = hash_texts(texts, seed=draw, purpose="validation") < validation / (1.0 - test)
-    sides = _Sides(texts, np.array([name or "" for name in domains]), in_test_i, in_validation_i)
-    splits, notes = sides.cut(kind)
-    for split in splits:
-        check_split(split, texts)
-    return tuple(splits), tuple(notes)
 
-
-def split_validation(targets: Targets, share: float, *, seed: int) -> tuple[Targets, Targets | None]:
-    """Split off a share of the texts for validation; items of one text stay together.
-
-    Parameters
-    ----------
-    targets
-        All of them.
-    share
-        Of the texts that are split off; 0 for none.
-    seed
-        Decides which.
-    """
-    held_i = hash_texts(targets.texts, seed=seed, purpose="validation") < share
-    train = targets.take(np.flatnonzero(~held_i))
-    if train.n_items < FEWEST_TO_TRAIN:
-        msg = (
-            f"{train.n_items} texts are left to train on, and {FEWEST_TO_TRAIN} are the fewest. "
-            "Audit more items with a text."
-        )
-        raise TrainError(msg)
-    return train, targets.take(np.flatnonzero(held_i)) if held_i.any() else None
-
-
-@dataclass(frozen=True, eq=False)
-class _Sides:
-    """The side of every item as it would be without domains."""
-
-    texts: Sequence[str]
-    domain_i: NDArray[np.str_]
-    in_test_i: NDArray[np.bool_]
-    in_validation_i: NDArray[np.bool_]
-
-    def cut(self, kind: str) -> tuple[list[Split], list[str]]:
-        if kind == "items":
-            return [self._within("items", np.ones(len(self.texts), dtype=bool))], []
-        named = [str(name) for name in np.unique(self.domain_i) if name]
-        _check_domains(kind, named)
-        sizes = {name: len(self._texts_of(name)) for name in named}
-        few = [name for name in named if sizes[name] < FEWEST_OF_DOMAIN]
-        large = [name for name in named if name not in few]
-        if not large:
-            most = max(sizes.values())
-            msg = f"no domain has {FEWEST_OF_DOMAIN} different texts; the largest has {most}. Split by items."
-            raise TrainError(msg)
-        notes = []
-        if few:
-            notes.append(
-                f"{len(few)} of {len(named)} domains have fewer than {FEWEST_OF_DOMAIN} different texts and are not "
-                f"tested. First: {few[0]!r}, {sizes[few[0]]}."
-            )
-        if kind == "domains":
-            return [self._within(name, self.domain_i == name) for name in large], notes
-        return [self._without(name) for name in large], notes
-
-    def _texts_of(self, name: str) -> set[str]:
-        return {normal_text(self.texts[i]) for i in np.flatnonzero(self.domain_i == name).tolist()}
-
-    def _within(self, name: str, chosen_i: NDArray[np.bool_]) -> Split:
-        rest_i = chosen_i & ~self.in_test_i
-        sides = (rest_i & ~self.in_validation_i, rest_i & self.in_validation_i, chosen_i & self.in_test_i)
+    def split(name: str, rest_i: Mask, test_i: Mask) -> Split:
+        sides = (rest_i & ~in_validation_i, rest_i & in_validation_i, test_i)
         return Split(name, *map(np.flatnonzero, sides))
 
-    def _without(self, name: str) -> Split:
-        tested_i = self.domain_i == name
-        tested = self._texts_of(name)
-        # A text that also occurs in the tested domain would have been seen in training.
-        again_i = np.array([normal_text(text) in tested for text in self.texts])
-        rest_i = ~tested_i & ~again_i
-        sides = (rest_i & ~self.in_validation_i, rest_i & self.in_validation_i, tested_i)
-        return Split(f"without {name}", *map(np.flatnonzero, sides))
+    notes: tuple[str, ...] = ()
+    if kind == "items":
+        splits = [split("items", ~in_test_i, in_test_i)]
+    else:
+        domain_i, normal = np.array([name or "" for name in domains]), [normal_text(text) for text in texts]
+        names, notes = _large_domains(kind, normal, domain_i)
+        if kind == "domains":
+            splits = [split(name, (domain_i == name) & ~in_test_i, (domain_i == name) & in_test_i) for name in names]
+        else:
+            # A text that also occurs in the tested domain would have been seen in training.
+            splits = [
+                split(f"without {name}", ~_occurs_in(normal, domain_i == name), domain_i == name) for name in names
+            ]
+    for one in splits:
+        check_split(one, texts)
+    return tuple(splits), notes
 
 
-def _check_domains(kind: str, named: Sequence[str]) -> None:
+def _large_domains(kind: str, normal: Sequence[str], domain_i: NDArray[np.str_]) -> tuple[list[str], tuple[str, ...]]:
+    """Name the domains that are large enough to be split, with a remark on those that are not."""
+    named = [str(name) for name in np.unique(domain_i) if name]
     if not named:
         msg = "no item has a domain, so there is nothing to split by. Split by items, or name the domain column."
         raise TrainError(msg)
     if kind == "leave-domain-out" and len(named) < 2:
         msg = f"all items are of one domain, {named[0]!r}: nothing is left when it is left out. Split by items."
         raise TrainError(msg)
+    sizes = {name: len({normal[i] for i in np.flatnonzero(domain_i == name)}) for name in named}
+    few = [name for name in named if sizes[name] < FEWEST_OF_DOMAIN]
+    if len(few) == len(named):
+        most = max(sizes.values())
+        msg = f"no domain has {FEWEST_OF_DOMAIN} different texts; the largest has {most}. Split by items."
+        raise TrainError(msg)
+    note = (
+        f"{len(few)} of {len(named)} domains have fewer than {FEWEST_OF_DOMAIN} different texts and are not tested. "
+        f"First: {few[0]!r}, {sizes[few[0]]}."
+        if few
+        else ""
+    )
+    return [name for name in named if name not in few], (note,) if note else ()
+
+
+def _occurs_in(normal: Sequence[str], chosen_i: Mask) -> Mask:
+    chosen = {normal[i] for i in np.flatnonzero(chosen_i)}
+    return np.array([text in chosen for text in normal])
 
 
 def check_split(split: Split, texts: Sequence[str]) -> None:
@@ -242,3 +208,26 @@ def _shared(seen: dict[str, int], at_i: Ints, texts: Sequence[str]) -> Iterator[
         tested = seen.get(normal_text(texts[i]))
         if tested is not None:
             yield tested, int(i)
+
+
+def split_validation(targets: Targets, share: float, *, seed: int) -> tuple[Targets, Targets | None]:
+    """Split off a share of the texts for validation; items of one text stay together.
+
+    Parameters
+    ----------
+    targets
+        All of them.
+    share
+        Of the texts that are split off; 0 for none.
+    seed
+        Decides which.
+    """
+    held_i = hash_texts(targets.texts, seed=seed, purpose="validation") < share
+    train = targets.take(np.flatnonzero(~held_i))
+    if train.n_items < FEWEST_TO_TRAIN:
+        msg = (
+            f"{train.n_items} texts are left to train on, and {FEWEST_TO_TRAIN} are the fewest. "
+            "Audit more items with a text."
+        )
+        raise TrainError(msg)
+    return train, targets.take(np.flatnonzero(held_i)) if held_i.any() else None
