@@ -16,7 +16,7 @@ import polars as pl
 from moral_entropy import __version__
 from moral_entropy.markup import markdown_table, markdown_text
 from moral_entropy.names import ALL
-from moral_entropy.runs.run import Run, read_run
+from moral_entropy.runs.run import Run
 from moral_entropy.train.classifier import Classifier
 from moral_entropy.train.options import TFIDF
 from moral_entropy.train.targets import Targets
@@ -30,19 +30,19 @@ WHAT = {
 }
 
 
-def model_card(run: str | Path, classifier: Classifier, train: Targets, facts: Mapping[str, Any]) -> str:
+def model_card(run: Run, classifier: Classifier, train: Targets, facts: Mapping[str, Any]) -> str:
     """Return the card of a model, as Markdown.
 
     Parameters
     ----------
     run
-        The run folder it was trained on.
+        The run it was trained on.
     classifier, train
         The model and what it learnt.
     facts
         As saved beside the model.
     """
-    return "\n".join(_lines(read_run(run), classifier, train, facts)) + "\n"
+    return "\n".join(_lines(run, classifier, train, facts)) + "\n"
 
 
 def _lines(run: Run, classifier: Classifier, train: Targets, facts: Mapping[str, Any]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import Any
 from moral_entropy import __version__
 from moral_entropy.errors import TrainError
 from moral_entropy.progress import Advance, ignore
+from moral_entropy.runs.run import Run, read_run
 from moral_entropy.train.checkpoint import Checkpoints
 from moral_entropy.train.classifier import (
     Classifier,
@@ -49,7 +50,7 @@ class TrainRun:
 
 
 def run_training(
-    run: str | Path,
+    run: Run | str | Path,
     out: str | Path,
     options: TrainOptions | None = None,
     *,
@@ -61,7 +62,7 @@ def run_training(
     Parameters
     ----------
     run
-        The run folder.
+        The run, or its folder.
     out
         Folder of the model; it appears when the model is complete, or not at all.
     options
@@ -72,6 +73,7 @@ def run_training(
     options = options or TrainOptions()
     check_out(out)
     checkpoints = _checkpoints(Path(out), options)
+    run = run if isinstance(run, Run) else read_run(run)
     targets = targets_from_run(run, options.labels, votes=options.votes, text=options.text, weight=options.weight)
     train, validation = split_validation(targets, options.validation, seed=options.seed)
     check_classes(train)

@@ -1,4 +1,4 @@
-"""Run folder → `Targets`: its items, posterior, votes and texts, or texts from the file of the votes."""
+"""Run → `Targets`: its items, posterior, votes and texts, or texts from the file of the votes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.errors import TrainError
-from moral_entropy.runs.manifest import read_manifest
-from moral_entropy.runs.tables import read_table
+from moral_entropy.runs.run import Question, Run, read_run
 from moral_entropy.train.head import Block
 from moral_entropy.train.options import Weight
 from moral_entropy.train.targets import Answers, Targets, check_kind, targets_of
@@ -21,7 +20,7 @@ from moral_entropy.votes.values import code_ids
 
 
 def targets_from_run(
-    run: str | Path,
+    run: Run | str | Path,
     kind: str = "soft",
     *,
     votes: str | Path | None = None,
@@ -33,7 +32,7 @@ def targets_from_run(
     Parameters
     ----------
     run
-        The run folder.
+        The run, or its folder.
     kind, weight
         As `targets_from_consensus` takes them.
     votes
@@ -49,37 +48,36 @@ def targets_from_run(
     moral_entropy.errors.RunFolderError: nowhere is no run folder: there is no such folder. ...
     """
     check_kind(kind, weight)
-    manifest, rows = read_manifest(run), read_table(run, "items")
+    run = run if isinstance(run, Run) else read_run(run)
+    rows = run.items
     items = rows["item"].unique().sort()
     firsts = rows.unique("item", keep="first", maintain_order=True).sort("item")
     domains = [domain or "" for domain in firsts["domain"].to_list()]
-    texts = _texts(run, manifest, items, votes, text)
-    answers = [_answers(run, fact, rows, items) for fact in _questions(manifest)]
+    texts = _texts(run, items, votes, text)
+    answers = [_answers(run, question, rows, items) for question in run.questions]
     if kind == "published" and all((one.published_i == UNKNOWN).all() for one in answers):
-        msg = f"{run} has no published labels. Audit the votes with --published COLUMN, or choose other targets."
+        msg = f"{_name(run)} has no published labels. Audit the votes with --published COLUMN, or choose other targets."
         raise TrainError(msg)
     return targets_of(answers, items, texts, domains, kind, weight=weight)
 
 
-def _questions(manifest: dict[str, Any]) -> list[dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
-    for fit in manifest["questions"]:
-        found.setdefault(fit["question"], fit)
-    return list(found.values())
+def _name(run: Run) -> str:
+    return "the run" if run.path is None else str(run.path)
 
 
-def _texts(
-    run: str | Path, manifest: dict[str, Any], items: pl.Series, votes: str | Path | None, text: str | None
-) -> list[str | None]:
+def _texts(run: Run, items: pl.Series, votes: str | Path | None, text: str | None) -> list[str | None]:
+    columns = run.manifest["columns"]
     if votes is not None:
-        return texts_from_file(votes, items, item=manifest["columns"].get("item"), text=text)
-    rows = read_table(run, "texts") if (Path(run) / "texts.parquet").is_file() else None
-    read_from = manifest["columns"].get("text")
-    if rows is None or rows.is_empty():
-        msg = f"{run} has no texts. Name the file that has them, and its column: --votes FILE --text COLUMN."
+        return texts_from_file(votes, items, item=columns.get("item"), text=text)
+    rows, read_from = run.table("texts"), columns.get("text")
+    if rows.is_empty():
+        msg = f"{_name(run)} has no texts. Name the file that has them, and its column: --votes FILE --text COLUMN."
         raise TrainError(msg)
     if text is not None and text != read_from:
-        msg = f"the texts of {run} are those of column {read_from!r}, not {text!r}. Name the file too: --votes FILE."
+        msg = (
+            f"the texts of {_name(run)} are those of column {read_from!r}, not {text!r}. "
+            "Name the file too: --votes FILE."
+        )
         raise TrainError(msg)
     return _in_order(items, rows["item"], rows["text"])
 
@@ -127,13 +125,12 @@ def _in_order(items: pl.Series, ids: pl.Series, texts: pl.Series) -> list[str | 
     return wanted.join(lookup, on="item", how="left", maintain_order="left")["text"].to_list()
 
 
-def _answers(run: str | Path, fact: dict[str, Any], rows: pl.DataFrame, items: pl.Series) -> Answers:
-    question, labels = fact["question"], tuple(fact["labels"])
-    asked = rows.filter(pl.col("question") == question)
+def _answers(run: Run, question: Question, rows: pl.DataFrame, items: pl.Series) -> Answers:
+    asked = rows.filter(pl.col("question") == question.name)
     item_i = items.search_sorted(asked["item"]).to_numpy()
     published = asked["published"] if "published" in asked.columns else pl.repeat(None, asked.height, eager=True)
-    code_of = {label: k for k, label in enumerate(labels)}
-    block = Block(question, labels, fact["positive"])
+    code_of = {label: k for k, label in enumerate(question.labels)}
+    block = Block(question.name, question.labels, question.positive)
     tables = _two_labels(block, asked) if block.positive else _more_labels(run, block, asked)
     return Answers(
         block=block,
@@ -153,10 +150,10 @@ def _two_labels(block: Block, asked: pl.DataFrame) -> tuple[Ints, Any]:
     return np.column_stack([no_i, yes_i])[:, order], np.column_stack([1.0 - p_i, p_i])[:, order]
 
 
-def _more_labels(run: str | Path, block: Block, asked: pl.DataFrame) -> tuple[Ints, Any]:
+def _more_labels(run: Run, block: Block, asked: pl.DataFrame) -> tuple[Ints, Any]:
     about = pl.col("question") == block.question
-    posterior = read_table(run, "posterior", where=about).pivot("class", index="item", values="p")
-    counts = read_table(run, "votes", where=about).group_by("item", "label").len().pivot("label", index="item")
+    posterior = run.table("posterior", where=about).pivot("class", index="item", values="p")
+    counts = run.table("votes", where=about).group_by("item", "label").len().pivot("label", index="item")
     by_item = asked.select("item")
     wide_p = by_item.join(posterior, on="item", how="left", maintain_order="left")
     wide_n = by_item.join(counts, on="item", how="left", maintain_order="left")

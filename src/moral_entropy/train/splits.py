@@ -157,7 +157,7 @@ def _large_domains(kind: str, normal: Sequence[str], domain_i: NDArray[np.str_])
     if kind == "leave-domain-out" and len(named) < 2:
         msg = f"all items are of one domain, {named[0]!r}: nothing is left when it is left out. Split by items."
         raise TrainError(msg)
-    sizes = {name: len({normal[i] for i in np.flatnonzero(domain_i == name)}) for name in named}
+    sizes = {name: len({normal[i] for i in np.flatnonzero(domain_i == name).tolist()}) for name in named}
     few = [name for name in named if sizes[name] < FEWEST_OF_DOMAIN]
     if len(few) == len(named):
         most = max(sizes.values())
@@ -173,7 +173,7 @@ def _large_domains(kind: str, normal: Sequence[str], domain_i: NDArray[np.str_])
 
 
 def _occurs_in(normal: Sequence[str], chosen_i: Mask) -> Mask:
-    chosen = {normal[i] for i in np.flatnonzero(chosen_i)}
+    chosen = {normal[i] for i in np.flatnonzero(chosen_i).tolist()}
     return np.array([text in chosen for text in normal])
 
 
