@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from moral_entropy.pipeline.reload import reload_consensus
 
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.errors import RunFolderError
