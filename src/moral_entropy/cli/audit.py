@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Context, Option
 
 from moral_entropy.cli.flags import Quiet, SettingsFile, command_line
 from moral_entropy.pipeline.options import AuditOptions
+
+if TYPE_CHECKING:
+    from moral_entropy.workers import Workers
 
 PANEL = "Cluster"
 
@@ -44,14 +48,26 @@ def audit(
     from moral_entropy.cli.show import Bars, print_run, print_warnings
     from moral_entropy.pipeline.audit import run_audit
 
-    command = command_line(context)
-    if cluster is not None:
-        from moral_entropy.cli.cluster import audit_on_cluster
-
-        audit_on_cluster(cluster, source, out, options, force=force, command=command, quiet=quiet, part_rows=part_rows)
-        return
-    with Bars(hidden=quiet) as progress:
-        run = run_audit(source, out, options, force=force, command=command, progress=progress)
+    with _workers(cluster) as workers, Bars(hidden=quiet) as progress:
+        run = run_audit(
+            source,
+            out,
+            options,
+            force=force,
+            command=command_line(context),
+            progress=progress,
+            workers=workers,
+            part_rows=part_rows,
+        )
     if not quiet:
         print_run(run)
     print_warnings(run.manifest["warnings"])
+
+
+def _workers(address: str | None) -> AbstractContextManager[Workers | None]:
+    """Connect to the workers of a cluster, if its address is given."""
+    if address is None:
+        return nullcontext()
+    from moral_entropy.cluster.workers import connected
+
+    return connected(address)
