@@ -71,6 +71,11 @@ class AuditTable:
     interval: float
     bootstrap: int
 
+    def __repr__(self) -> str:
+        """Say in one line what there is."""
+        rules = ", ".join(self.rules["rule"].unique(maintain_order=True))
+        return f"AuditTable({self.frame.height:,} figures of {rules})"
+
 
 @lists_options(GradeOptions)
 def audit_rules(

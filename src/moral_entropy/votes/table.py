@@ -71,6 +71,11 @@ class Ballot:
     published_i: NDArray[np.int16]
     part: str = ""
 
+    def __repr__(self) -> str:
+        """Say in one line what there is."""
+        labels = ", ".join(self.labels)
+        return f"Ballot({self.name}: {self.n_votes:,} votes on {self.n_items:,} items; labels {labels})"
+
     @property
     def name(self) -> str:
         """What to call it in a sentence: the question, and the part if it is one."""
@@ -326,6 +331,11 @@ class Votes:
     def n_votes(self) -> int:
         """How many votes there are, over all questions."""
         return sum(ballot.n_votes for ballot in self.ballots)
+
+    def __repr__(self) -> str:
+        """Say in one line what there is."""
+        asked = ", ".join(self.questions)
+        return f"Votes({self.n_votes:,} votes by {len(self.annotators):,} annotators on {self.n_items:,} items; {asked})"
 
     def ballot(self, question: str) -> Ballot:
         """Return the votes on one question."""

@@ -1,0 +1,82 @@
+"""A run in memory and the same run on disk: the same tables, the same manifest."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from runs.test_reload import votes_frame
+
+from moral_entropy.consensus.options import FitOptions
+from moral_entropy.errors import RunFolderError, UsageError
+from moral_entropy.pipeline.audit import run_audit
+from moral_entropy.pipeline.options import AuditOptions
+from moral_entropy.runs.explain import explain_item
+from moral_entropy.runs.next_items import next_votes
+from moral_entropy.runs.run import OPTIONAL, as_run, read_run
+from moral_entropy.schemas import SCHEMAS
+
+OPTIONS = AuditOptions(fit=FitOptions(draws=40), report=False)
+
+
+@pytest.fixture(scope="module")
+def here():
+    return run_audit(votes_frame(), options=OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory):
+    return run_audit(votes_frame(), tmp_path_factory.mktemp("runs") / "run", OPTIONS)
+
+
+def test_tables_are_the_same_in_memory_and_on_disk(here, there):
+    for name in SCHEMAS:
+        assert here.has(name) == there.has(name), name
+        assert here.table(name).equals(there.table(name)), name
+    assert {**here.manifest, "seconds": 0} == {**there.manifest, "seconds": 0}
+
+
+def test_saving_writes_what_an_audit_writes(here, there, tmp_path):
+    saved = here.save(tmp_path / "run")
+    assert saved.path == tmp_path / "run" and not saved.made
+    for path in sorted(there.path.glob("*.parquet")):
+        assert (saved.path / path.name).read_bytes() == path.read_bytes(), path.name
+    assert read_run(saved.path).manifest["questions"] == read_run(there.path).manifest["questions"]
+    with pytest.raises(RunFolderError, match="--force"):
+        here.save(tmp_path / "run")
+
+
+def test_tables_by_name_have_the_columns_of_the_contract(here):
+    named = {"items": here.items, "annotator_summary": here.annotators, "audit": here.rules, "entropy": here.entropy}
+    for name, frame in named.items():
+        assert frame.columns == list(SCHEMAS[name])
+        assert frame.height > 0
+    assert here.table("items", where=pl.col("p") > 0.5).height == (here.items["p"] > 0.5).sum()
+    assert here.scan("items").select("p").collect().equals(here.items.select("p"))
+
+
+def test_what_a_run_has_not_is_empty_or_an_error(here, there, tmp_path):
+    for run in (here, there):
+        assert not run.has("soft_labels") and run.table("soft_labels").is_empty()
+    run = here.save(tmp_path / "run")
+    (run.path / "audit.parquet").unlink()
+    with pytest.raises(RunFolderError, match="has no table 'audit'"):
+        run.rules  # noqa: B018
+    assert "audit" not in OPTIONAL
+
+
+def test_a_run_in_memory_answers_like_one_on_disk(here, there):
+    item = str(here.items["item"][0])
+    assert explain_item(here, item) == explain_item(there.path, item)
+    assert next_votes(here, 3).equals(next_votes(there, 3))
+
+
+def test_a_run_in_memory_has_no_folder(here, there):
+    with pytest.raises(UsageError, match=r"run\.save"):
+        here.folder  # noqa: B018
+    assert there.folder == there.path
+    assert as_run(here) is here and as_run(str(there.path)).path == there.path
+
+
+def test_a_run_says_in_one_line_what_it_is(here, there):
+    assert len(repr(here)) < 150 and "in memory" in repr(here)
+    assert str(there.path) in repr(there)
