@@ -33,7 +33,7 @@ import moral_entropy
 from moral_entropy.cluster.workers import DaskWorkers, connected
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.errors import ClusterError
-from moral_entropy.pipeline.audit import run_audit
+from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "scale.md"
@@ -255,7 +255,7 @@ def _prepared(home: Path, name: str) -> tuple[str, Path]:
         rows = -(-frame.height // 4)
         frame.slice(n * rows, rows).write_parquet(folder / f"part-{n}.parquet")
     source = str(folder / "part-*.parquet")
-    run_audit(source, folder / "one", OPTIONS)
+    audit(source, folder / "one", OPTIONS)
     return source, folder / "one"
 
 
@@ -263,7 +263,7 @@ def _one_round(workers: DaskWorkers, fate: Fate, name: str, source: str, one: Pa
     began, kills = time.monotonic(), fate.kills
     gap, error = np.nan, ""
     try:
-        run_audit(source, out, OPTIONS, workers=workers, part_rows=5_000)
+        audit(source, out, OPTIONS, workers=workers, part_rows=5_000)
         gap = largest_gap(one, out)
     except ClusterError as gave_up:
         error = str(gave_up)

@@ -29,7 +29,7 @@ import moral_entropy
 from moral_entropy.consensus.options import PriorOptions
 from moral_entropy.corpora.twins import twin
 from moral_entropy.markup import markdown_table
-from moral_entropy.pipeline.audit import run_audit
+from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.study.compare import Study
 from moral_entropy.study.options import StudyOptions
@@ -122,12 +122,12 @@ def audit_mfrc(data: Path, out: Path, texts: int) -> None:
     source = pl.read_csv(data / "mfrc_counts" / "counts_with_text.csv")
     chosen = source.sample(texts, seed=0) if texts else source
     read = ReadOptions(item="ID", text="text", anonymous=True, questions=FOUNDATIONS, of="3")
-    run_audit(chosen, out, AuditOptions(read=read, priors=PriorOptions(preset="mft"), report=False))
+    audit(chosen, out, AuditOptions(read=read, priors=PriorOptions(preset="mft"), report=False))
 
 
 def audit_twin(_data: Path, out: Path, _texts: int) -> None:
     """Audit MFTC's twin."""
-    run_audit(twin("mftc", scale=SCALE), out, AuditOptions(priors=PriorOptions(preset="mft"), report=False))
+    audit(twin("mftc", scale=SCALE), out, AuditOptions(priors=PriorOptions(preset="mft"), report=False))
 
 
 AUDITS: dict[str, Callable[[Path, Path, int], None]] = {"mfrc": audit_mfrc, "mftc-twin": audit_twin}

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from moral_entropy.consensus.options import FitOptions
-from moral_entropy.pipeline.audit import run_audit
+from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.votes.options import ReadOptions
 
@@ -70,7 +70,7 @@ def hostile_frame():
 def make_run(frame, path, *, report=True, draws=60, **read):
     """Audit a frame into a run folder and give its path."""
     options = AuditOptions(read=ReadOptions(**read), fit=FitOptions(draws=draws, seed=1), report=report)
-    return run_audit(frame, path, options).path
+    return audit(frame, path, options).path
 
 
 class Page(HTMLParser):

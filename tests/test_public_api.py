@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from importlib.metadata import version
 
+import polars as pl
 import pytest
 
 import moral_entropy as me
@@ -17,12 +18,16 @@ NAMES = [
     "MoralEntropyError",
     "Priors",
     "Rule",
+    "Run",
     "Votes",
     "__version__",
+    "audit",
     "audit_rules",
     "decompose_entropy",
     "fit",
+    "read_run",
     "read_votes",
+    "refit",
     "simulate_votes",
 ]
 
@@ -36,6 +41,37 @@ def test_every_name_is_there_and_documented(name):
     value = getattr(me, name)
     assert name == "__version__" or inspect.getdoc(value)
     assert name in dir(me)
+
+
+def test_nothing_else_is_shown():
+    assert dir(me) == NAMES
+
+
+@pytest.mark.parametrize("frame", ["polars", "pandas"])
+def test_a_dataframe_is_enough(frame):
+    votes = pl.DataFrame(
+        {
+            "item": [i for i in range(40) for _ in range(3)],
+            "annotator": ["ann", "bob", "cy"] * 40,
+            "label": [("no", "yes")[(i * (a + 2) // 3) % 2] for i in range(40) for a in range(3)],
+        }
+    )
+    gold = pl.DataFrame({"item": range(0, 40, 2), "gold": ["yes", "no"] * 10})
+    if frame == "pandas":
+        votes, gold = votes.to_pandas(), gold.to_pandas()
+    assert me.fit(votes, draws=0).votes.n_votes == 120
+    run = me.audit(votes, gold=gold, draws=20)
+    assert run.items["gold"].drop_nulls().to_list() == ["yes", "no"] * 10
+    assert run.rules.filter(reference="gold").height > 0
+    assert run.manifest["columns"]["gold"] == "a dataframe"
+    assert run.manifest["options"]["read"]["gold_file"] == "a DataFrame"
+    named = me.audit(run.items.select("item").join(pl.DataFrame(votes), on="item"), gold="label", draws=0)
+    assert named.manifest["columns"]["gold"] == "label"
+
+
+def test_an_unknown_option_names_the_nearest():
+    with pytest.raises(TypeError, match=r"audit\(\) has no option 'drwas'. Did you mean 'draws'\?"):
+        me.audit("votes.csv", drwas=3)
 
 
 def test_fit_is_the_function_also_after_its_package_was_imported():

@@ -2,6 +2,9 @@
 
 >>> import moral_entropy as me
 >>> votes = me.simulate_votes(n_items=50, n_annotators=5, votes_per_item=3, seed=1).votes
+>>> run = me.audit(votes, draws=100)  # a path or a dataframe serves as well
+>>> run.items.columns[:3]
+['question', 'item', 'domain']
 >>> consensus = me.fit(votes, draws=100)
 >>> parts = me.decompose_entropy(consensus)
 >>> table = me.audit_rules(votes, consensus)
@@ -18,11 +21,13 @@ if TYPE_CHECKING:
     from moral_entropy.audit.rules import Rule
     from moral_entropy.audit.table import AuditTable, audit_rules
     from moral_entropy.consensus.entropy import EntropyParts, decompose_entropy
-    from moral_entropy.consensus.fit import fit
+    from moral_entropy.consensus.fit import fit, refit
     from moral_entropy.consensus.priors import Priors
     from moral_entropy.consensus.result import Consensus
     from moral_entropy.corpora.simulate import simulate_votes
     from moral_entropy.errors import MoralEntropyError
+    from moral_entropy.pipeline.audit import audit
+    from moral_entropy.runs.run import Run, read_run
     from moral_entropy.votes.read import read_votes
     from moral_entropy.votes.table import Ballot, Votes
 
@@ -36,12 +41,16 @@ __all__ = [
     "MoralEntropyError",
     "Priors",
     "Rule",
+    "Run",
     "Votes",
     "__version__",
+    "audit",
     "audit_rules",
     "decompose_entropy",
     "fit",
+    "read_run",
     "read_votes",
+    "refit",
     "simulate_votes",
 ]
 
@@ -53,11 +62,15 @@ _HOME = {
     "MoralEntropyError": "moral_entropy.errors",
     "Priors": "moral_entropy.consensus.priors",
     "Rule": "moral_entropy.audit.rules",
+    "Run": "moral_entropy.runs.run",
     "Votes": "moral_entropy.votes.table",
+    "audit": "moral_entropy.pipeline.audit",
     "audit_rules": "moral_entropy.audit.table",
     "decompose_entropy": "moral_entropy.consensus.entropy",
     "fit": "moral_entropy.consensus.fit",
+    "read_run": "moral_entropy.runs.run",
     "read_votes": "moral_entropy.votes.read",
+    "refit": "moral_entropy.consensus.fit",
     "simulate_votes": "moral_entropy.corpora.simulate",
 }
 
@@ -74,4 +87,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """List the public names, loaded or not."""
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

@@ -114,13 +114,22 @@ class StageOptions:
         return value
 
     def changed(self, changes: Mapping[str, Any], function: str = "") -> Self:
-        """Return the same options with some of them changed; a name that is none of them is a TypeError."""
-        known = [one.name for one in options_in(type(self))]
-        for name in changes:
-            if name not in known:
-                msg = f"{function or type(self).__name__}() has no option {name!r}.{did_you_mean(name, known)}"
+        """Return the same options with some of them changed, those of nested stages too.
+
+        A name that is none of them is a TypeError. Options of nested stages go by the name of their flag.
+        """
+        places = {keyword: (section, one.name) for section, keyword, one in keywords(type(self))}
+        own: dict[str, Any] = {}
+        nested: dict[str, dict[str, Any]] = {}
+        for name, value in changes.items():
+            if name not in places:
+                msg = f"{function or type(self).__name__}() has no option {name!r}.{did_you_mean(name, places)}"
                 raise TypeError(msg)
-        return replace(self, **changes)
+            section, field_name = places[name]
+            (nested.setdefault(section, {}) if section else own)[field_name] = value
+        return replace(
+            self, **own, **{section: getattr(self, section).changed(some) for section, some in nested.items()}
+        )
 
 
 def options_in(stage: type[StageOptions]) -> tuple[Option, ...]:
@@ -138,6 +147,17 @@ def sections(stage: type[StageOptions]) -> dict[str, type[StageOptions]]:
     kinds = get_type_hints(stage)
     named = {one.name: kinds[one.name] for one in fields(stage)}
     return {name: kind for name, kind in named.items() if isinstance(kind, type) and issubclass(kind, StageOptions)}
+
+
+def keywords(stage: type[StageOptions]) -> list[tuple[str, str, Option]]:
+    """List the options of a class and of the stages nested in it: section (empty for its own), keyword, option."""
+    own = [("", one.name, one) for one in options_in(stage)]
+    nested = [
+        (section, one.flag.removeprefix("--").replace("-", "_") or one.name, one)
+        for section, kind in sections(stage).items()
+        for one in options_in(kind)
+    ]
+    return nested + own
 
 
 def _flag(name: str, given: str | None) -> str:
@@ -300,22 +320,27 @@ def lists_options(stage: type[StageOptions]) -> Callable[[Function], Function]:
     def show(function: Function) -> Function:
         own = inspect.signature(function)
         plain = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
-        listed = [_parameter(one) for one in fields(stage) if "option" in one.metadata]
+        taken = {one.name for one in plain}
+        named = {keyword: one for _, keyword, one in keywords(stage) if keyword not in taken}
+        listed = [_parameter(keyword, one) for keyword, one in named.items()]
         function.__signature__ = own.replace(parameters=[*plain, *listed])  # type: ignore[attr-defined]
         if function.__doc__:
-            function.__doc__ = _with_parameters(function.__doc__, options_in(stage))
+            function.__doc__ = _with_parameters(function.__doc__, named)
         return function
 
     return show
 
 
-def _parameter(one: Any) -> inspect.Parameter:
-    return inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.type)
+def _parameter(keyword: str, one: Option) -> inspect.Parameter:
+    return inspect.Parameter(keyword, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.kind)
 
 
-def _with_parameters(text: str, listed: Sequence[Option]) -> str:
+def _with_parameters(text: str, named: Mapping[str, Option]) -> str:
     """Replace the paragraph on `**changes` of a docstring by the help texts."""
-    told = "".join(f"{one.name}\n{fill(one.help, 110, initial_indent=TAB, subsequent_indent=TAB)}\n" for one in listed)
+    told = "".join(
+        f"{keyword}\n{fill(one.help, 110, initial_indent=TAB, subsequent_indent=TAB)}\n"
+        for keyword, one in named.items()
+    )
     return re.sub(r"^\*\*changes\n(    .*\n)+", lambda _: told, inspect.cleandoc(text) + "\n", flags=re.MULTILINE)
 
 
@@ -345,7 +370,8 @@ def _plain(value: Any) -> Any:
         return [_plain(one) for one in value]
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    return str(getattr(value, "name", value))
+    # Rules of one's own have a name; of a dataframe its kind is enough.
+    return str(getattr(value, "name", None) or getattr(value, "__name__", None) or f"a {type(value).__name__}")
 
 
 Stage = TypeVar("Stage", bound=StageOptions)

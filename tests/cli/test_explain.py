@@ -100,11 +100,11 @@ def test_of_more_labels_the_consensus_against_the_runner_up(run, folder):
 
 def test_intervals_of_ratios_of_more_labels_are_near_those_of_the_draws(folder):
     from moral_entropy.consensus.options import FitOptions
-    from moral_entropy.pipeline.audit import run_audit
+    from moral_entropy.pipeline.audit import audit
     from moral_entropy.pipeline.options import AuditOptions
 
     three_labels(folder / "colours.csv", n_items=200)
-    one = run_audit("colours.csv", "run", AuditOptions(fit=FitOptions(draws=2_000)))
+    one = audit("colours.csv", "run", AuditOptions(fit=FitOptions(draws=2_000)))
     [fit] = one.consensus.fits
     told = explain_item("run", "5")[0]
     towards, against = (fit.ballot.labels.index(label) for label in (told.towards, told.against))

@@ -14,7 +14,7 @@ from moral_entropy.audit.options import GradeOptions
 from moral_entropy.cluster.read import LEFT_OUT
 from moral_entropy.consensus.options import FitOptions, PriorOptions
 from moral_entropy.errors import UsageError, VotesError
-from moral_entropy.pipeline.audit import run_audit
+from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.votes.options import ReadOptions
 
@@ -26,8 +26,8 @@ def options_of(*, read=None, fit=None, draws=40, **others):
 def audit_both(tmp_path, frame, options, *, workers=None, n_files=3, part_rows=900, without=()):
     """Audit a table on one machine and in parts; give both manifests."""
     source = write_parts(frame, tmp_path / "parts", n_files)
-    one = run_audit(source, tmp_path / "one", options)
-    many = run_audit(source, tmp_path / "many", options, workers=workers or Here(), part_rows=part_rows)
+    one = audit(source, tmp_path / "one", options)
+    many = audit(source, tmp_path / "many", options, workers=workers or Here(), part_rows=part_rows)
     assert_same_tables(tmp_path / "one", tmp_path / "many", atol=1e-8, without=without)
     return one.manifest, many.manifest
 
@@ -105,8 +105,8 @@ def test_integer_ids_in_files_sorted_by_item_need_no_exchange(tmp_path):
     for n, file in enumerate(files):
         file.write_parquet(tmp_path / "parts" / f"part-{n}.parquet")
     source = str(tmp_path / "parts" / "*.parquet")
-    one = run_audit(source, tmp_path / "one", options_of())
-    many = run_audit(source, tmp_path / "many", options_of(), workers=Here(), part_rows=10**6)
+    one = audit(source, tmp_path / "one", options_of())
+    many = audit(source, tmp_path / "many", options_of(), workers=Here(), part_rows=10**6)
     assert_same_tables(tmp_path / "one", tmp_path / "many", atol=1e-8)
     assert_same_manifest(one.manifest, many.manifest)
     assert pl.read_parquet(tmp_path / "many" / "items.parquet")["item"].dtype == pl.Int64
@@ -143,7 +143,7 @@ def test_the_first_of_repeated_votes_is_the_first_in_the_files(tmp_path):
 def test_the_report_is_written_from_the_run_folder(tmp_path):
     source = write_parts(vote_table(150, 5, seed=9), tmp_path / "parts", 2)
     options = AuditOptions(fit=FitOptions(draws=20))
-    run = run_audit(source, tmp_path / "run", options, workers=Here(), part_rows=500)
+    run = audit(source, tmp_path / "run", options, workers=Here(), part_rows=500)
     assert (run.path / "report.html").stat().st_size > 10_000
     assert json.loads((run.path / "manifest.json").read_text())["cluster"]["parts"] > 1
 
@@ -152,7 +152,7 @@ def test_repeats_are_refused_wherever_they_lie(tmp_path):
     frame = vote_table(100, 4, seed=10, questions=("care",))
     source = write_parts(pl.concat([frame, frame.filter(pl.col("label").is_not_null()).head(1)]), tmp_path / "parts", 2)
     with pytest.raises(VotesError, match=r"1 of .* repeat an"):
-        run_audit(source, tmp_path / "run", options_of(), workers=Here(), part_rows=100)
+        audit(source, tmp_path / "run", options_of(), workers=Here(), part_rows=100)
     assert not (tmp_path / "run").exists()
 
 
@@ -166,7 +166,7 @@ def test_repeats_are_refused_wherever_they_lie(tmp_path):
 def test_what_needs_one_machine_is_refused(tmp_path, options, words):
     source = write_parts(vote_table(60, 4, seed=11), tmp_path / "parts", 2)
     with pytest.raises(UsageError, match=words):
-        run_audit(source, tmp_path / "run", options, workers=Here(), part_rows=100)
+        audit(source, tmp_path / "run", options, workers=Here(), part_rows=100)
     assert not (tmp_path / "run").exists()
 
 
@@ -175,8 +175,8 @@ def test_what_workers_cannot_read_is_read_here_and_sent(tmp_path):
         {"item": range(60)} | {f"ann {a}": [(n * (a + 1) // 3) % 2 for n in range(60)] for a in range(5)}
     )
     wide.write_csv(tmp_path / "wide.csv")
-    one = run_audit(tmp_path / "wide.csv", tmp_path / "one", options_of())
-    many = run_audit(tmp_path / "wide.csv", tmp_path / "many", options_of(), workers=Here(), part_rows=90)
+    one = audit(tmp_path / "wide.csv", tmp_path / "one", options_of())
+    many = audit(tmp_path / "wide.csv", tmp_path / "many", options_of(), workers=Here(), part_rows=90)
     assert many.manifest["cluster"]["parts"] > 2
     assert_same_tables(tmp_path / "one", tmp_path / "many", atol=1e-8)
     assert_same_manifest(one.manifest, many.manifest)
@@ -186,8 +186,8 @@ def test_annotators_that_share_rows(tmp_path):
     # L-BFGS magnifies the rounding of sums over parts.
     options = options_of(fit=FitOptions(draws=40, pooling="partial"))
     source = write_parts(vote_table(250, 6, seed=12).drop("gold"), tmp_path / "parts", 2)
-    one = run_audit(source, tmp_path / "one", options)
-    many = run_audit(source, tmp_path / "many", options, workers=Here(), part_rows=400)
+    one = audit(source, tmp_path / "one", options)
+    many = audit(source, tmp_path / "many", options, workers=Here(), part_rows=400)
     assert_same_tables(
         tmp_path / "one", tmp_path / "many", atol=1e-5, without=["outliers.parquet", "validation.parquet"]
     )

@@ -13,7 +13,7 @@ from cluster.tables import assert_same_tables, vote_table, write_parts
 from moral_entropy.cluster.workers import DaskWorkers, connected
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.errors import ClusterError, MissingExtraError
-from moral_entropy.pipeline.audit import run_audit
+from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.validate.behind import one_link
 
@@ -54,7 +54,7 @@ class Fated(DaskWorkers):
 def source(tmp_path_factory):
     folder = tmp_path_factory.mktemp("votes")
     path = write_parts(vote_table(600, 10, seed=1), folder / "parts", 3)
-    run_audit(path, folder / "one", OPTIONS)
+    audit(path, folder / "one", OPTIONS)
     return path, folder / "one"
 
 
@@ -68,7 +68,7 @@ def test_a_killed_worker_changes_nothing(tmp_path, workers, processes, source, f
     fated = Fated(workers.client, happens=processes.kill_worker, **fate)
     processes.add_worker()
     n_workers = len(processes.workers)
-    run_audit(path, tmp_path / "many", OPTIONS, workers=fated, part_rows=900)
+    audit(path, tmp_path / "many", OPTIONS, workers=fated, part_rows=900)
     assert len(processes.workers) == n_workers - 1
     assert_same_tables(one, tmp_path / "many", atol=1e-8)
 
@@ -80,11 +80,11 @@ def test_a_cluster_that_is_gone_is_an_error_and_leaves_nothing_behind(tmp_path, 
     with running(tmp_path / "processes", n_workers=1) as processes, connected(processes.address) as workers:
         deserted = Fated(workers.client, patience=1.0, happens=processes.kill_worker, sums=2)
         with pytest.raises(ClusterError, match="no worker"):
-            run_audit(path, tmp_path / "run" / "many", OPTIONS, workers=deserted, part_rows=900)
+            audit(path, tmp_path / "run" / "many", OPTIONS, workers=deserted, part_rows=900)
         processes.add_worker()
         headless = Fated(workers.client, happens=processes.kill_scheduler, sums=2)
         with pytest.raises(ClusterError, match=r"scheduler at tcp://.* is gone .* Nothing was written"):
-            run_audit(path, tmp_path / "run" / "many", OPTIONS, workers=headless, part_rows=900)
+            audit(path, tmp_path / "run" / "many", OPTIONS, workers=headless, part_rows=900)
     assert list((tmp_path / "run").iterdir()) == []
 
 

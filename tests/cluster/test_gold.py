@@ -9,7 +9,7 @@ from cluster.tables import vote_table, write_parts
 from cluster.test_audit import assert_same_manifest, audit_both, options_of
 
 from moral_entropy.errors import VotesError
-from moral_entropy.pipeline.audit import run_audit
+from moral_entropy.pipeline.audit import audit
 from moral_entropy.votes.options import ReadOptions
 
 
@@ -83,8 +83,8 @@ def test_what_is_wrong_is_said_in_the_same_words(tmp_path, change, words):
     source = write_parts(frame, tmp_path / "parts", 2)
     options = options_of(read=ReadOptions(gold_file=tmp_path / "gold.csv"))
     with pytest.raises(VotesError, match=words) as one:
-        run_audit(source, tmp_path / "one", options)
+        audit(source, tmp_path / "one", options)
     with pytest.raises(VotesError) as many:
-        run_audit(source, tmp_path / "many", options, workers=Here(), part_rows=500)
+        audit(source, tmp_path / "many", options, workers=Here(), part_rows=500)
     assert str(many.value) == str(one.value)
     assert not (tmp_path / "many").exists()

@@ -24,7 +24,7 @@ from moral_entropy.consensus import draws, laplace
 from moral_entropy.consensus import fit as fitting
 from moral_entropy.consensus.fit import fit
 from moral_entropy.outliers.ranking import first
-from moral_entropy.pipeline.audit import run_audit
+from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions, FitOptions
 from moral_entropy.runs.manifest import read_manifest
 from moral_entropy.ties import highest, settle_halves, tie_key
@@ -73,10 +73,10 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_the_last_bits_decide_nothing(case, seed, tmp_path, monkeypatch):
     votes, options = CASES[case]
-    run_audit(votes, tmp_path / "one", AuditOptions(fit=options, report=False))
+    audit(votes, tmp_path / "one", AuditOptions(fit=options, report=False))
     for module in (draws, fitting):
         monkeypatch.setattr(module, "settle_halves", rounded_otherwise(seed))
-    run_audit(votes, tmp_path / "two", AuditOptions(fit=options, report=False))
+    audit(votes, tmp_path / "two", AuditOptions(fit=options, report=False))
     one, two = tables(tmp_path / "one"), tables(tmp_path / "two")
     assert one.keys() == two.keys()
     for name, table in one.items():
@@ -89,7 +89,7 @@ def test_the_last_bits_decide_nothing(case, seed, tmp_path, monkeypatch):
 @pytest.mark.parametrize("case", CASES)
 def test_nothing_is_said_to_be_less_than_nothing(case, tmp_path):
     votes, options = CASES[case]
-    run_audit(votes, tmp_path / "run", AuditOptions(fit=options))
+    audit(votes, tmp_path / "run", AuditOptions(fit=options))
     texts = [read_manifest(tmp_path / "run")["advice"], *read_manifest(tmp_path / "run")["warnings"]]
     for table in tables(tmp_path / "run").values():
         texts += [text for column in table.get_columns() if column.dtype == pl.String for text in column.unique()]

@@ -13,7 +13,7 @@ from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.fitted import local_fit
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.outliers.table import find_outliers
-from moral_entropy.pipeline.audit import run_audit
+from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.runs.tables import read_table
 from moral_entropy.schemas import SCHEMAS
@@ -42,7 +42,7 @@ def frame(n_labels=2, n_items=240, seed=5):
 @pytest.fixture(scope="module", params=[2, 3])
 def run(request, tmp_path_factory):
     out = tmp_path_factory.mktemp("outliers") / "run"
-    return run_audit(frame(request.param), out, AuditOptions(fit=FitOptions(draws=60, seed=4)))
+    return audit(frame(request.param), out, AuditOptions(fit=FitOptions(draws=60, seed=4)))
 
 
 @pytest.mark.parametrize("name", NEW)
@@ -101,7 +101,7 @@ def test_agreement_by_domain_and_altogether(run):
 
 def test_the_same_seed_gives_the_same_bytes(run, tmp_path):
     n_labels = run.consensus.fits[0].ballot.n_labels
-    again = run_audit(frame(n_labels).sample(fraction=1.0, shuffle=True, seed=1), tmp_path / "run",
+    again = audit(frame(n_labels).sample(fraction=1.0, shuffle=True, seed=1), tmp_path / "run",
                       AuditOptions(fit=FitOptions(draws=60, seed=4)))  # fmt: skip
     for name in NEW:
         assert (again.path / f"{name}.parquet").read_bytes() == (run.path / f"{name}.parquet").read_bytes(), name
@@ -109,7 +109,7 @@ def test_the_same_seed_gives_the_same_bytes(run, tmp_path):
 
 def test_parts_without_draws_without_texts(tmp_path):
     options = AuditOptions(read=ReadOptions(text=None), fit=FitOptions(draws=0), fit_by="domain")
-    out = run_audit(frame().drop("text"), tmp_path / "run", options).path
+    out = audit(frame().drop("text"), tmp_path / "run", options).path
     assert not (out / "texts.parquet").exists()
     summary = read_table(out, "annotator_summary")
     assert summary.select("part").unique(maintain_order=True)["part"].to_list() == ["print", "web"]

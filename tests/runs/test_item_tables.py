@@ -17,7 +17,7 @@ from moral_entropy.consensus.priors import Priors
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.outliers.disagreement import disagreement
 from moral_entropy.outliers.table import find_outliers
-from moral_entropy.pipeline.audit import run_audit
+from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.runs import annotator_tables, item_tables
 from moral_entropy.schemas import ANNOTATORS, ENTROPY, ITEMS, POSTERIOR, with_ids
@@ -102,7 +102,7 @@ def test_votes_are_counted_and_p_is_that_of_its_label(consensus):
 
 def test_the_posterior_table_has_all_labels_of_questions_with_more_than_two(consensus):
     [only] = consensus.fits
-    run = run_audit(consensus.votes, options=AuditOptions(fit=consensus.options))
+    run = audit(consensus.votes, options=AuditOptions(fit=consensus.options))
     assert run.has("posterior") == (only.ballot.n_labels > 2)
     if only.ballot.n_labels == 2:
         return
@@ -166,7 +166,7 @@ def test_items_without_a_vote_keep_the_prevalence_and_counts_stay():
     assert items["n_positive"].to_list() == [0, 1, 1, 1]
     assert items["count"].to_list() == [1, 2, 3, 1]
     assert items["p_map"][0] == pytest.approx(consensus.fits[0].prevalence_k[0], rel=1e-12)
-    [facts] = run_audit(uneven(), options=AuditOptions(fit=FitOptions(draws=40))).manifest["questions"]
+    [facts] = audit(uneven(), options=AuditOptions(fit=FitOptions(draws=40))).manifest["questions"]
     assert (facts["positive"], facts["items_counted"], facts["items"], facts["items_without_votes"]) == ("ja", 7, 4, 1)
     again = item_frame(fit(uneven(), draws=40))
     assert facts["entropy"] == pytest.approx(sum(again["entropy"] * again["count"]) / 7, rel=1e-12)

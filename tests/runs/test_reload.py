@@ -8,7 +8,7 @@ import pytest
 
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.errors import RunFolderError
-from moral_entropy.pipeline.audit import run_audit
+from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.runs.manifest import read_manifest, write_manifest
 from moral_entropy.runs.reload import read_run_votes, reload_consensus
@@ -49,7 +49,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_a_run_folder_gives_its_votes_and_consensus_back(case, tmp_path):
     frame, options = CASES[case]
-    run = run_audit(frame, tmp_path / "run", options)
+    run = audit(frame, tmp_path / "run", options)
     again = reload_consensus(tmp_path / "run")
     for was, now in zip(run.consensus.fits, again.fits, strict=True):
         for name in ARRAYS:
@@ -64,7 +64,7 @@ def test_a_run_folder_gives_its_votes_and_consensus_back(case, tmp_path):
 
 
 def test_facts_about_items_come_back(tmp_path):
-    was = run_audit(votes_frame(), tmp_path / "run", AuditOptions(fit=FitOptions(draws=0))).consensus.votes
+    was = audit(votes_frame(), tmp_path / "run", AuditOptions(fit=FitOptions(draws=0))).consensus.votes
     now = read_run_votes(tmp_path / "run")
     assert now.items.equals(was.items)
     assert now.annotators.equals(was.annotators)
@@ -75,12 +75,12 @@ def test_facts_about_items_come_back(tmp_path):
 
 
 def test_changes_are_obeyed(tmp_path):
-    run_audit(votes_frame(), tmp_path / "run", AuditOptions(fit=FitOptions(draws=0)))
+    audit(votes_frame(), tmp_path / "run", AuditOptions(fit=FitOptions(draws=0)))
     assert reload_consensus(tmp_path / "run", draws=20).fits[0].n_draws == 20
 
 
 def test_a_folder_that_lacks_a_column_is_refused(tmp_path):
-    run_audit(votes_frame(), tmp_path / "run", AuditOptions(fit=FitOptions(draws=0)))
+    audit(votes_frame(), tmp_path / "run", AuditOptions(fit=FitOptions(draws=0)))
     items = tmp_path / "run" / "items.parquet"
     pl.read_parquet(items).drop("gold").write_parquet(items)
     with pytest.raises(RunFolderError, match=r"items.parquet lacks the column 'gold'.*Run the audit again"):
@@ -89,7 +89,7 @@ def test_a_folder_that_lacks_a_column_is_refused(tmp_path):
 
 @pytest.mark.parametrize("schema", [None, 1, 99])
 def test_a_folder_of_another_version_is_refused(tmp_path, schema):
-    run_audit(votes_frame(), tmp_path / "run", AuditOptions(fit=FitOptions(draws=0)))
+    audit(votes_frame(), tmp_path / "run", AuditOptions(fit=FitOptions(draws=0)))
     manifest = read_manifest(tmp_path / "run")
     del manifest["schema"]
     write_manifest(tmp_path / "run", manifest | ({} if schema is None else {"schema": schema}))

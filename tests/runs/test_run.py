@@ -8,7 +8,7 @@ from runs.test_reload import votes_frame
 
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.errors import RunFolderError, UsageError
-from moral_entropy.pipeline.audit import run_audit
+from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.runs.explain import explain_item
 from moral_entropy.runs.next_items import next_votes
@@ -20,12 +20,12 @@ OPTIONS = AuditOptions(fit=FitOptions(draws=40), report=False)
 
 @pytest.fixture(scope="module")
 def here():
-    return run_audit(votes_frame(), options=OPTIONS)
+    return audit(votes_frame(), options=OPTIONS)
 
 
 @pytest.fixture(scope="module")
 def there(tmp_path_factory):
-    return run_audit(votes_frame(), tmp_path_factory.mktemp("runs") / "run", OPTIONS)
+    return audit(votes_frame(), tmp_path_factory.mktemp("runs") / "run", OPTIONS)
 
 
 def test_tables_are_the_same_in_memory_and_on_disk(here, there):

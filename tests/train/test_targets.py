@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import moral_entropy as me
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.errors import MoralEntropyWarning, TrainError, VotesError
-from moral_entropy.pipeline.audit import run_audit
+from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.train.head import Block
 from moral_entropy.train.run_targets import targets_from_run
@@ -106,7 +106,7 @@ def audited(folder, frame, **options):
     given = {"label": "care", "text": "text", "domain": "domain", "published": "shipped", **options}
     asked = AuditOptions(ReadOptions(**given), fit=FitOptions(draws=50), report=False)
     frame.write_csv(folder / "votes.csv")
-    return run_audit(folder / "votes.csv", folder / "run", asked).path
+    return audit(folder / "votes.csv", folder / "run", asked).path
 
 
 @pytest.mark.parametrize("labels", [("no", "yes"), ("anger", "joy", "none")])

@@ -46,10 +46,10 @@ def audit(
     """
     # Late, so that --help and misused flags are answered at once.
     from moral_entropy.cli.show import Bars, print_run, print_warnings
-    from moral_entropy.pipeline.audit import run_audit
+    from moral_entropy.pipeline.audit import audit as audit_votes
 
     with _workers(cluster) as workers, Bars(hidden=quiet) as progress:
-        run = run_audit(
+        run = audit_votes(
             source,
             out,
             options,

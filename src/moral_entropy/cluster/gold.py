@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -18,6 +17,7 @@ from moral_entropy.votes.columns import ColumnRoles
 from moral_entropy.votes.items import ItemLabels, gold_columns, read_item_labels
 from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.question_votes import Rows
+from moral_entropy.votes.read import gold_name
 from moral_entropy.votes.source import ReadingLog, from_polars, open_source
 from moral_entropy.votes.table import UNKNOWN, Ints, Reading, Votes
 from moral_entropy.votes.values import code_ids
@@ -131,14 +131,14 @@ def with_gold(votes: Votes, row_bn: Sequence[Ints], gold_bn: Sequence[Ints]) -> 
     return replace(votes, ballots=tuple(ballots))
 
 
-def remarked(reading: Reading, path: str | Path, tally: ReadingLog) -> Reading:
+def remarked(reading: Reading, gold: Any, tally: ReadingLog) -> Reading:
     """Add the file, and the remarks on it, to what was read."""
     dropped = dict(reading.dropped)
     for reason, n in tally.dropped.items():
         dropped[reason] = dropped.get(reason, 0) + n
     return replace(
         reading,
-        columns={**reading.columns, "gold": Path(path).name},
+        columns={**reading.columns, "gold": gold_name(gold)},
         dropped=dict(sorted(dropped.items())),
         notes=(*reading.notes, *(note for note in tally.notes if note not in reading.notes)),
     )

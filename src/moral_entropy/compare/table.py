@@ -92,13 +92,13 @@ def compare_runs(
     Examples
     --------
     >>> import tempfile
-    >>> from moral_entropy.pipeline.audit import run_audit
+    >>> from moral_entropy.pipeline.audit import audit
     >>> from moral_entropy.consensus.options import FitOptions
     >>> from moral_entropy.pipeline.options import AuditOptions
     >>> votes = pl.DataFrame({"item": [1, 1, 2, 2, 3, 3], "annotator": [*"abab", *"ab"], "label": [1, 1, 0, 0, 1, 0]})
     >>> with tempfile.TemporaryDirectory() as home:
     ...     for name in "ab":
-    ...         _ = run_audit(votes, f"{home}/{name}", AuditOptions(fit=FitOptions(draws=20)))
+    ...         _ = audit(votes, f"{home}/{name}", AuditOptions(fit=FitOptions(draws=20)))
     ...     same = compare_runs(f"{home}/a", f"{home}/b")
     >>> same.items["moved"].to_list()
     [0.0, 0.0, 0.0]

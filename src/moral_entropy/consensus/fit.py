@@ -24,12 +24,13 @@ from moral_entropy.consensus.result import Climb, Consensus, ParameterFit
 from moral_entropy.consensus.warn import warn_about_fit
 from moral_entropy.options import lists_options
 from moral_entropy.progress import Progress, share_of_progress, silent
+from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Votes
 
 
 @lists_options(FitOptions)
 def fit(
-    votes: Votes,
+    votes: Votes | Any,
     options: FitOptions | None = None,
     *,
     priors: Priors | None = None,
@@ -41,7 +42,7 @@ def fit(
     Parameters
     ----------
     votes
-        What was voted.
+        What was voted: `Votes`, or a file or dataframe that `read_votes` reads without being told how.
     options
         All options as one object; keywords change some of them.
     priors
@@ -59,6 +60,7 @@ def fit(
     True
     """
     options = (options or FitOptions()).changed(changes, "fit")
+    votes = votes if isinstance(votes, Votes) else read_votes(votes)
     parts = local_parts(votes, use_gold=options.use_gold, threads=options.threads)
     return fit_parts(parts, priors or Priors(), options, progress).consensus
 

@@ -1,6 +1,6 @@
 """The run: read → fit → entropy → audit of rules → outliers → checks → tables, manifest, report.
 
-`run_audit` does what `moral-entropy audit` does, and prints nothing. The stages touch votes through `Parts` alone, so
+`audit` does what `moral-entropy audit` does, and prints nothing. The stages touch votes through `Parts` alone, so
 that one machine and a cluster take the same walk.
 """
 
@@ -20,6 +20,7 @@ from moral_entropy.consensus.fit import fit_parts
 from moral_entropy.consensus.fitted import FittedParts
 from moral_entropy.consensus.parts import Parts, local_parts
 from moral_entropy.errors import YardstickWarning
+from moral_entropy.options import lists_options
 from moral_entropy.outliers.table import find_outliers
 from moral_entropy.pipeline.facts import manifest_facts
 from moral_entropy.pipeline.options import AuditOptions
@@ -61,27 +62,33 @@ class Stopwatch:
             self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - start
 
 
-def run_audit(
+@lists_options(AuditOptions)
+def audit(
     source: Any,
     out: str | Path | None = None,
     options: AuditOptions | None = None,
     *,
+    gold: Any = None,
     force: bool = False,
     command: str = "",
     progress: Progress | None = None,
     workers: Workers | None = None,
     part_rows: int | None = None,
+    **changes: Any,
 ) -> Run:
     """Read votes, fit the consensus, split its entropy, grade every rule, and return the run.
 
     Parameters
     ----------
     source
-        File of votes, or a dataframe: whatever `read_votes` takes.
+        A file of votes, a dataframe, or `Votes`: whatever `read_votes` takes or returns.
     out
         The run folder; it appears when the run is complete, or not at all. None for a run in memory.
     options
-        What to ask for; the defaults of the command line when not given.
+        All options as one object; keywords change some of them.
+    gold
+        True labels: the name of a column of the votes, or a dataframe with the columns item, gold and, if there are
+        several, question.
     force
         Replace a run folder that is already there.
     command
@@ -92,13 +99,24 @@ def run_audit(
         The workers of a cluster, if they shall hold the votes and pass over them: the same answer, up to rounding.
     part_rows
         Rows per part on a cluster, about.
+    **changes
+        Options by name.
 
     Returns
     -------
     Run
         Warnings of the library are in its manifest, and are not raised again.
+
+    Examples
+    --------
+    >>> from moral_entropy.corpora.simulate import simulate_votes
+    >>> audit(simulate_votes(n_items=50, n_annotators=5, votes_per_item=3, seed=1).votes, draws=50)
+    Run(150 votes on 50 items; label; in memory)
     """
-    options, progress, watch = options or AuditOptions(), progress or silent, Stopwatch()
+    if gold is not None:
+        changes["gold" if isinstance(gold, str) else "gold_file"] = gold
+    options = (options or AuditOptions()).changed(changes, "audit")
+    progress, watch = progress or silent, Stopwatch()
     check_priors(options.priors)
     read = partial(read_parts, source, options, workers, part_rows)
     if out is None:
@@ -130,17 +148,17 @@ def make_run(
         with watch.timing("entropy"):
             sums = fitted.total(entropy_sums)
         with watch.timing("audit"):
-            audit = grade_parts(
+            graded = grade_parts(
                 fitted, options.grade, seed=options.fit.seed, advance=lambda share: progress("auditing", share)
             )
         with watch.timing("outliers"):
             outliers = find_outliers(fitted, advance=lambda share: progress("outliers", share))
         with watch.timing("checks"):
             findings = check(fitted, options, progress)
-        tables = make_tables(fitted, sums, audit, outliers, findings)
+        tables = make_tables(fitted, sums, graded, outliers, findings)
     manifest = manifest_facts(
         fitted, sums, options, command=command, warnings=messages(caught), seconds=watch.seconds
-    ) | {"advice": audit.advice.text}
+    ) | {"advice": graded.advice.text}
     if not parts.whole:
         manifest["cluster"] = {"parts": len(parts.handles), "threads": parts.workers.n_threads}
     return Run(manifest, tables, consensus=fitted.consensus if parts.whole else None)

@@ -96,7 +96,7 @@ def find_columns(names: Sequence[str], options: ReadOptions, source: str) -> Col
     column: dict[str, str] = {}
     for role in (*COMMON_NAMES, "published"):
         # With a file of its own, the gold column is one of that file's.
-        if (asked := options.asked(role)) and not (role == "gold" and options.gold_file):
+        if (asked := options.asked(role)) and not (role == "gold" and options.gold_file is not None):
             column[role] = named_column(asked, names, source, role)
     for several in ("questions", "counts", "keep"):
         for asked in getattr(options, several):
@@ -170,7 +170,7 @@ def _guessable(options: ReadOptions) -> list[str]:
         idle.add("label")
     if options.questions:
         idle |= {"question", "gold"}
-    if options.gold_file:
+    if options.gold_file is not None:
         idle.add("gold")
     if options.multilabel:
         idle.add("question")

@@ -88,9 +88,9 @@ class ReadOptions(StageOptions):
         metavar="N|COLUMN",
         panel=LAYOUT,
     )
-    gold_file: str | Path | None = option(
+    gold_file: str | Path | Any = option(
         None,
-        "File of true labels with the columns item, gold and, if there are several, question.",
+        "File of true labels (in Python also a dataframe): columns item, gold and, if there are several, question.",
         metavar="FILE",
         panel=LAYOUT,
     )

@@ -110,12 +110,17 @@ def read_source(source: Source, options: ReadOptions, advance: Advance = ignore)
     )
 
 
+def gold_name(gold: Any) -> str:
+    """Return what to call a file or dataframe of gold labels."""
+    return Path(gold).name if isinstance(gold, str | Path) else "a dataframe"
+
+
 def _reading(source: Source, roles: ColumnRoles, options: ReadOptions, log: ReadingLog) -> Reading:
     columns = dict(roles.column)
     several = {"annotators": roles.annotators, "questions": options.questions, "counts": options.counts}
     columns |= {role: ", ".join(names) for role, names in several.items() if names}
     if options.gold_file is not None:
-        columns["gold"] = Path(options.gold_file).name
+        columns["gold"] = gold_name(options.gold_file)
     return Reading(
         source=source.name,
         sha256=source.sha256,

@@ -335,7 +335,9 @@ class Votes:
     def __repr__(self) -> str:
         """Say in one line what there is."""
         asked = ", ".join(self.questions)
-        return f"Votes({self.n_votes:,} votes by {len(self.annotators):,} annotators on {self.n_items:,} items; {asked})"
+        return (
+            f"Votes({self.n_votes:,} votes by {len(self.annotators):,} annotators on {self.n_items:,} items; {asked})"
+        )
 
     def ballot(self, question: str) -> Ballot:
         """Return the votes on one question."""
