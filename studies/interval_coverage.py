@@ -23,11 +23,11 @@ import numpy as np
 from page import put
 
 import moral_entropy
-from moral_entropy.audit.table import audit_rules
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.corpora.simulate import SimulatedVotes, simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
+from moral_entropy.grading.table import audit_rules
 from moral_entropy.names import ALL
 from moral_entropy.votes.table import Floats
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import moral_entropy as me
-from moral_entropy.audit.options import GradeOptions
 from moral_entropy.consensus.options import FitOptions, PriorOptions
 from moral_entropy.errors import FitError, UsageError
+from moral_entropy.grading.options import GradeOptions
 from moral_entropy.options import StageOptions, as_plain, from_plain, option, options_in, sections
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.votes.options import ReadOptions

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from importlib.metadata import version
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -65,8 +66,9 @@ def test_a_dataframe_is_enough(frame):
     assert run.rules.filter(reference="gold").height > 0
     assert run.manifest["columns"]["gold"] == "a dataframe"
     assert run.manifest["options"]["read"]["gold_file"] == "a DataFrame"
-    named = me.audit(run.items.select("item").join(pl.DataFrame(votes), on="item"), gold="label", draws=0)
-    assert named.manifest["columns"]["gold"] == "label"
+    known = pl.DataFrame(votes).with_columns(truth=pl.col("item") % 2)
+    named = me.audit(known.with_columns(truth=pl.when(pl.col("truth") == 1).then(pl.lit("yes"))), gold="truth", draws=0)
+    assert named.manifest["columns"]["gold"] == "truth" and named.items["gold"].drop_nulls().len() == 20
 
 
 def test_an_unknown_option_names_the_nearest():
@@ -78,6 +80,10 @@ def test_fit_is_the_function_also_after_its_package_was_imported():
     import moral_entropy.consensus.fit as module
 
     assert me.fit is module.fit
+
+
+def test_no_folder_of_the_package_takes_a_public_name():
+    assert not {path.stem for path in Path(me.__file__).parent.iterdir()} & set(NAMES)
 
 
 def test_another_name_is_an_attribute_error():

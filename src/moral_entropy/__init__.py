@@ -18,14 +18,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from moral_entropy.audit.rules import Rule
-    from moral_entropy.audit.table import AuditTable, audit_rules
     from moral_entropy.consensus.entropy import EntropyParts, decompose_entropy
     from moral_entropy.consensus.fit import fit, refit
     from moral_entropy.consensus.priors import Priors
     from moral_entropy.consensus.result import Consensus
     from moral_entropy.corpora.simulate import simulate_votes
     from moral_entropy.errors import MoralEntropyError
+    from moral_entropy.grading.rules import Rule
+    from moral_entropy.grading.table import AuditTable, audit_rules
     from moral_entropy.pipeline.audit import audit
     from moral_entropy.runs.run import Run, read_run
     from moral_entropy.votes.read import read_votes
@@ -55,17 +55,17 @@ __all__ = [
 ]
 
 _HOME = {
-    "AuditTable": "moral_entropy.audit.table",
+    "AuditTable": "moral_entropy.grading.table",
     "Ballot": "moral_entropy.votes.table",
     "Consensus": "moral_entropy.consensus.result",
     "EntropyParts": "moral_entropy.consensus.entropy",
     "MoralEntropyError": "moral_entropy.errors",
     "Priors": "moral_entropy.consensus.priors",
-    "Rule": "moral_entropy.audit.rules",
+    "Rule": "moral_entropy.grading.rules",
     "Run": "moral_entropy.runs.run",
     "Votes": "moral_entropy.votes.table",
     "audit": "moral_entropy.pipeline.audit",
-    "audit_rules": "moral_entropy.audit.table",
+    "audit_rules": "moral_entropy.grading.table",
     "decompose_entropy": "moral_entropy.consensus.entropy",
     "fit": "moral_entropy.consensus.fit",
     "read_run": "moral_entropy.runs.run",

@@ -25,7 +25,7 @@ from moral_entropy import __version__
 from moral_entropy.cache import cache_folder
 
 SOURCES = (
-    "audit/kernels.py",
+    "grading/kernels.py",
     "compiled.py",
     "consensus/draw_kernels.py",
     "consensus/kernels.py",

@@ -10,10 +10,10 @@ import pytest
 from cluster.here import Here
 from cluster.tables import assert_same_tables, vote_table, write_parts
 
-from moral_entropy.audit.options import GradeOptions
 from moral_entropy.cluster.read import LEFT_OUT
 from moral_entropy.consensus.options import FitOptions, PriorOptions
 from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.grading.options import GradeOptions
 from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.votes.options import ReadOptions

@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from support import random_rows, votes_of
 
-from moral_entropy.audit.table import audit_rules
 from moral_entropy.consensus.fit import fit
 from moral_entropy.errors import FitError
+from moral_entropy.grading.table import audit_rules
 from moral_entropy.outliers.pushes import vote_pushes
 
 POWER = 0.4

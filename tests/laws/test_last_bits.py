@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from support import votes_of
 
-from moral_entropy.audit.advice import Costs, _loss
-from moral_entropy.audit.gate import check_limits
 from moral_entropy.consensus import draws, laplace
 from moral_entropy.consensus import fit as fitting
 from moral_entropy.consensus.fit import fit
+from moral_entropy.grading.advice import Costs, _loss
+from moral_entropy.grading.gate import check_limits
 from moral_entropy.outliers.ranking import first
 from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions, FitOptions

@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from moral_entropy.audit.intervals import central_interval
-from moral_entropy.audit.table import audit_rules
+from moral_entropy.grading.intervals import central_interval
+from moral_entropy.grading.table import audit_rules
 from moral_entropy.reproduce.grading import RULES, grade_rules
 
 ANSWERS = {

@@ -10,12 +10,12 @@ import pytest
 from scipy.special import entr
 
 import moral_entropy as me
-from moral_entropy.audit.table import audit_rules
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.corpora.twins import twin
 from moral_entropy.errors import MoralEntropyWarning
+from moral_entropy.grading.table import audit_rules
 from moral_entropy.validate.priors import ROWS, cross_of, examine_priors, prior_grid, star_of
 
 

@@ -23,8 +23,8 @@ def check(run: Run, maximum: Maxima = [], minimum: Minima = [], json: Json = Fal
 
     Example: moral-entropy check run/ --max any.fdr=0.2 --max majority.fnr=0.3
     """
-    from moral_entropy.audit.gate import check_limits
     from moral_entropy.errors import UsageError
+    from moral_entropy.grading.gate import check_limits
     from moral_entropy.runs.tables import read_table
 
     if not maximum and not minimum:

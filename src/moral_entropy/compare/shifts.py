@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from moral_entropy.audit.intervals import central_interval
 from moral_entropy.compare.pair import KEY, QuestionPair
 from moral_entropy.compare.resample import Columns, Sums, resampled_sums
+from moral_entropy.grading.intervals import central_interval
 from moral_entropy.names import ALL, NO_DOMAIN
 from moral_entropy.votes.table import Floats, Ints
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from moral_entropy.audit.bregman import share_of
-from moral_entropy.audit.intervals import central_interval
+from moral_entropy.grading.bregman import share_of
+from moral_entropy.grading.intervals import central_interval
 from moral_entropy.votes.table import Floats, Ints
 
 STATISTICS = ("krippendorff_alpha", "fleiss_kappa", "pabak", "percent_agreement")

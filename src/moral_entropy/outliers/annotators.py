@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from moral_entropy.audit.intervals import central_interval
 from moral_entropy.consensus.result import QuestionFit
 from moral_entropy.consensus.youden import FEW_VOTES, surely_below_chance, youden
+from moral_entropy.grading.intervals import central_interval
 from moral_entropy.votes.table import Floats
 
 NEAR_CHANCE = 0.2

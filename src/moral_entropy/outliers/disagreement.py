@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from moral_entropy.audit.bregman import share_of
+from moral_entropy.grading.bregman import share_of
 from moral_entropy.votes.table import Ballot, Floats, Ints
 
 ITEMS_AT_ONCE = 262_144

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from moral_entropy.audit.rules import RULES, Rule
 from moral_entropy.consensus.entropy import EntropyParts
 from moral_entropy.consensus.result import QuestionFit
+from moral_entropy.grading.rules import RULES, Rule
 from moral_entropy.names import ALL
 from moral_entropy.outliers.next_votes import NOBODY, choose_votes
 from moral_entropy.outliers.ranking import first

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from moral_entropy.audit.intervals import central_interval
 from moral_entropy.consensus.result import QuestionFit
+from moral_entropy.grading.intervals import central_interval
 from moral_entropy.votes.table import Ballot, Floats
 
 ANNOTATORS_AT_ONCE = 512

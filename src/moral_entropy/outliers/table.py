@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from moral_entropy.audit.bregman import share_of
 from moral_entropy.consensus.entropy import EntropyParts, stacked
 from moral_entropy.consensus.fitted import FittedParts, PartFit
 from moral_entropy.consensus.item_classes import COUNTS, DOMAIN, ItemClasses
 from moral_entropy.consensus.result import Consensus, QuestionFit
+from moral_entropy.grading.bregman import share_of
 from moral_entropy.names import ALL
 from moral_entropy.outliers.agreement import measure_agreement
 from moral_entropy.outliers.annotators import AnnotatorFigures, describe_annotators

@@ -15,11 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from moral_entropy.audit.table import grade_parts
 from moral_entropy.consensus.fit import fit_parts
 from moral_entropy.consensus.fitted import FittedParts
 from moral_entropy.consensus.parts import Parts, local_parts
 from moral_entropy.errors import YardstickWarning
+from moral_entropy.grading.table import grade_parts
 from moral_entropy.options import lists_options
 from moral_entropy.outliers.table import find_outliers
 from moral_entropy.pipeline.facts import manifest_facts

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from moral_entropy.audit.options import GradeOptions
 from moral_entropy.consensus.options import FIT, FitOptions, PriorOptions
+from moral_entropy.grading.options import GradeOptions
 from moral_entropy.options import StageOptions, option
 from moral_entropy.votes.options import ReadOptions
 

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import polars as pl
 
-from moral_entropy.audit.rules import rule_named
 from moral_entropy.consensus.fitted import local_fit
 from moral_entropy.consensus.result import Consensus
+from moral_entropy.grading.rules import rule_named
 from moral_entropy.names import ALL, MEAN
 from moral_entropy.reproduce.published import LARGEST
 from moral_entropy.reproduce.together import gather_annotations

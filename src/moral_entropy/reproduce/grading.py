@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from moral_entropy.audit.cells import Cells, Membership, join_cells, questions_of, sort_into_cells
-from moral_entropy.audit.grade import RATES
-from moral_entropy.audit.groups import Grading, Names
-from moral_entropy.audit.rules import Rule, as_rules
-from moral_entropy.audit.sums import gold_sums, posterior_sums
-from moral_entropy.audit.table import REPLICATES
 from moral_entropy.consensus.result import Consensus
+from moral_entropy.grading.cells import Cells, Membership, join_cells, questions_of, sort_into_cells
+from moral_entropy.grading.grade import RATES
+from moral_entropy.grading.groups import Grading, Names
+from moral_entropy.grading.rules import Rule, as_rules
+from moral_entropy.grading.sums import gold_sums, posterior_sums
+from moral_entropy.grading.table import REPLICATES
 from moral_entropy.names import ALL, MEAN, NO_DOMAIN
 from moral_entropy.votes.table import Ints
 

@@ -8,8 +8,8 @@ from itertools import chain
 
 import polars as pl
 
-from moral_entropy.audit.table import AuditTable
 from moral_entropy.consensus.fitted import FittedParts, PartFit
+from moral_entropy.grading.table import AuditTable
 from moral_entropy.outliers.table import Outliers
 from moral_entropy.runs.annotator_tables import annotator_frames, push_frames
 from moral_entropy.runs.item_tables import (

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from moral_entropy.audit.calibration import unseen_gold
 from moral_entropy.consensus.fit import refit
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import MoralEntropyWarning, TrainError
+from moral_entropy.grading.calibration import unseen_gold
 from moral_entropy.report.soft_labels import HELD_OUT
 from moral_entropy.study.held_out import hold_out
 from moral_entropy.study.scores import Standard, by_question

@@ -18,10 +18,10 @@ from typing import Any, get_args
 import numpy as np
 import polars as pl
 
-from moral_entropy.audit.rules import rule_named
 from moral_entropy.consensus.entropy import decompose_entropy
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.errors import RuleError, TrainError
+from moral_entropy.grading.rules import rule_named
 from moral_entropy.train.head import Block, Head
 from moral_entropy.train.options import Weight
 from moral_entropy.votes.table import Floats, Ints

@@ -17,10 +17,10 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from scipy.special import log_softmax, logsumexp
 
-from moral_entropy.audit.calibration import unseen_gold
-from moral_entropy.audit.cells import targets_of
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.consensus.temper import NOTHING, gold_exponent, pool_with_share, smoothed_share
+from moral_entropy.grading.calibration import unseen_gold
+from moral_entropy.grading.cells import targets_of
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.validate.finding import Finding, Level
 from moral_entropy.validate.scores import Scores, losses, mean_interval, score

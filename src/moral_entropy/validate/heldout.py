@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import log_softmax
 
-from moral_entropy.audit.cells import targets_of
 from moral_entropy.consensus.climb import climb
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.patterns import Patterns, collapse
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.consensus.temper import heldout_exponent, smoothed_share, tempered
+from moral_entropy.grading.cells import targets_of
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.validate.density import ground_of, mode_of
 from moral_entropy.validate.finding import Finding, Level

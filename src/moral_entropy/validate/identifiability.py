@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from moral_entropy.audit.intervals import central_interval
 from moral_entropy.consensus.fitted import local_fit
 from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.modes import CLOSE
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.consensus.warn import NOTICEABLE
 from moral_entropy.consensus.youden import SURE, below_chance, surely_below_chance, youden
+from moral_entropy.grading.intervals import central_interval
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.validate.behind import Behind, BehindFit, votes_behind
 from moral_entropy.validate.finding import Finding, Level

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from moral_entropy.audit.intervals import central_interval
 from moral_entropy.consensus.result import Consensus, QuestionFit
+from moral_entropy.grading.intervals import central_interval
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.validate.finding import Finding
 from moral_entropy.validate.words import finding_of, level_of

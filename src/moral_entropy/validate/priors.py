@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import logit
 
-from moral_entropy.audit.table import audit_rules
 from moral_entropy.consensus.entropy import decompose_entropy
 from moral_entropy.consensus.fit import refit
 from moral_entropy.consensus.options import POOLING, FitOptions
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.errors import FitError, MoralEntropyWarning
+from moral_entropy.grading.table import audit_rules
 from moral_entropy.names import ALL
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.ties import DECIMALS

@@ -11,10 +11,10 @@ from audit_support import figures_of, items_of, loop_grades, rich_votes
 from numpy.testing import assert_allclose
 from sklearn.metrics import brier_score_loss, confusion_matrix, log_loss
 
-from moral_entropy.audit.groups import mean_grades
-from moral_entropy.audit.rules import RULES, Rule
-from moral_entropy.audit.table import audit_rules
 from moral_entropy.consensus.fit import fit
+from moral_entropy.grading.groups import mean_grades
+from moral_entropy.grading.rules import RULES, Rule
+from moral_entropy.grading.table import audit_rules
 from moral_entropy.votes.table import UNKNOWN
 
 pytestmark = pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")
@@ -357,7 +357,7 @@ def test_no_draws_no_intervals():
 
 
 def test_the_mean_over_questions_leaves_out_missing_figures(binary):
-    from moral_entropy.audit.grade import Grades
+    from moral_entropy.grading.grade import Grades
 
     one = Grades(("fpr", "fdr"), np.array([[0.2], [np.nan]]), np.array([5, 0]))
     two = Grades(("fpr", "fdr"), np.array([[0.4], [0.1]]), np.array([5, 9]))

@@ -7,8 +7,8 @@ import math
 import polars as pl
 import pytest
 
-from moral_entropy.audit.gate import check_limits
 from moral_entropy.errors import UsageError
+from moral_entropy.grading.gate import check_limits
 
 
 def row(question="(all)", domain="(all)", label="(all)", rule="any", reference="consensus", metric="fdr", value=0.3):

@@ -13,12 +13,12 @@ from dataclasses import dataclass, fields
 import numpy as np
 from scipy.special import entr
 
-from moral_entropy.audit.cells import Cells, Membership, targets_of
-from moral_entropy.audit.costs import Costs
 from moral_entropy.consensus.draws import log_ratios
 from moral_entropy.consensus.fitted import PartFit
 from moral_entropy.consensus.item_classes import place_of
 from moral_entropy.consensus.model import over_blocks
+from moral_entropy.grading.cells import Cells, Membership, targets_of
+from moral_entropy.grading.costs import Costs
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.votes.table import Floats, Ints
 
@@ -76,7 +76,7 @@ class CellSums:
 
 def product(factor_xc: Floats, sum_cs: Floats) -> Floats:
     """Multiply matrices cell by cell in one order: the bits of a column do not depend on how many there are."""
-    from moral_entropy.audit.kernels import add_products
+    from moral_entropy.grading.kernels import add_products
 
     sum_xs = np.zeros((len(factor_xc), sum_cs.shape[1]))
     add_products(np.ascontiguousarray(factor_xc), np.ascontiguousarray(sum_cs), sum_xs)
@@ -246,7 +246,7 @@ def _add_units(
     base_ks: Floats,
     part_tcs: Floats,
 ) -> None:
-    from moral_entropy.audit import kernels
+    from moral_entropy.grading import kernels
 
     patterns = member.fit.patterns
     rows = (patterns.start_r, patterns.code_v, patterns.clamp_r)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from audit_support import rich_votes
 
-from moral_entropy.audit.table import audit_rules
 from moral_entropy.consensus.fit import fit
 from moral_entropy.errors import RuleError, UsageError, VotesError
+from moral_entropy.grading.table import audit_rules
 from moral_entropy.votes.table import UNKNOWN
 
 pytestmark = pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from moral_entropy.audit.cells import Cells
-from moral_entropy.audit.costs import Costs
-from moral_entropy.audit.groups import Names
-from moral_entropy.audit.sums import CellSums
+from moral_entropy.grading.cells import Cells
+from moral_entropy.grading.costs import Costs
+from moral_entropy.grading.groups import Names
+from moral_entropy.grading.sums import CellSums
 from moral_entropy.names import ALL
 from moral_entropy.ties import TIE
 from moral_entropy.votes.table import Floats, Ints

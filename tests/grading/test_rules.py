@@ -7,8 +7,8 @@ import pytest
 from audit_support import loop_score
 from numpy.testing import assert_allclose, assert_array_equal
 
-from moral_entropy.audit.rules import PUBLISHED, RULES, Rule, as_rules, rule_named
 from moral_entropy.errors import RuleError
+from moral_entropy.grading.rules import PUBLISHED, RULES, Rule, as_rules, rule_named
 
 GRID = np.array([[rest, chosen] for rest in range(7) for chosen in range(7)])
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
-from moral_entropy.audit.bregman import share_of
-from moral_entropy.audit.cells import Cells
-from moral_entropy.audit.grade import (
+from moral_entropy.grading.bregman import share_of
+from moral_entropy.grading.cells import Cells
+from moral_entropy.grading.grade import (
     METRICS,
     Grades,
     Levels,
@@ -30,9 +30,9 @@ from moral_entropy.audit.grade import (
     smooth,
     weighted_logs,
 )
-from moral_entropy.audit.intervals import central_interval
-from moral_entropy.audit.rules import Rule
-from moral_entropy.audit.sums import CellSums
+from moral_entropy.grading.intervals import central_interval
+from moral_entropy.grading.rules import Rule
+from moral_entropy.grading.sums import CellSums
 from moral_entropy.names import ALL, MEAN, MULTICLASS, NO_DOMAIN
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 

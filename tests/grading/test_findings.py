@@ -12,12 +12,12 @@ from audit_support import rich_votes
 from numpy.testing import assert_allclose
 from sklearn.calibration import calibration_curve
 
-from moral_entropy.audit.advice import Costs
-from moral_entropy.audit.rules import rule_named
-from moral_entropy.audit.table import audit_rules
 from moral_entropy.consensus.fit import fit
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import UsageError
+from moral_entropy.grading.advice import Costs
+from moral_entropy.grading.rules import rule_named
+from moral_entropy.grading.table import audit_rules
 from moral_entropy.votes.table import UNKNOWN
 
 pytestmark = pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")
@@ -149,7 +149,7 @@ def test_bins_of_equal_mass_hold_about_equally_many():
 
 
 def test_many_items_of_gold_give_the_same_figures_and_about_the_same_intervals(monkeypatch):
-    from moral_entropy.audit import calibration
+    from moral_entropy.grading import calibration
 
     votes = simulate_votes(n_items=1_800, n_annotators=10, votes_per_item=4, seed=6).votes
     consensus = fit(votes, draws=10)

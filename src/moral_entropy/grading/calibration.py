@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, logit
 
-from moral_entropy.audit.cells import Cells, Membership, join_cells, questions_of, targets_of
-from moral_entropy.audit.grade import BINS, mass_bins, width_bins
-from moral_entropy.audit.rules import Rule
 from moral_entropy.consensus.fitted import FittedParts, PartFit, on_classes
 from moral_entropy.consensus.item_classes import ItemClasses, facts_of, number_rows, votes_of_classes
 from moral_entropy.consensus.result import Consensus, QuestionFit
+from moral_entropy.grading.cells import Cells, Membership, join_cells, questions_of, targets_of
+from moral_entropy.grading.grade import BINS, mass_bins, width_bins
+from moral_entropy.grading.rules import Rule
 from moral_entropy.ties import tie_key
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
 

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from moral_entropy.audit.bregman import share_of
-from moral_entropy.audit.cells import Cells, targets_of
-from moral_entropy.audit.groups import Names
-from moral_entropy.audit.intervals import central_interval
-from moral_entropy.audit.sums import CellSums
 from moral_entropy.consensus.fitted import FittedParts, PartFit
 from moral_entropy.consensus.parts import Part
 from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.consensus.result import QuestionFit
+from moral_entropy.grading.bregman import share_of
+from moral_entropy.grading.cells import Cells, targets_of
+from moral_entropy.grading.groups import Names
+from moral_entropy.grading.intervals import central_interval
+from moral_entropy.grading.sums import CellSums
 from moral_entropy.votes.table import Floats, Ints
 
 if TYPE_CHECKING:

@@ -3,10 +3,10 @@
 import polars as pl
 from numpy.testing import assert_allclose
 
-from moral_entropy.audit import calibration
-from moral_entropy.audit.table import audit_rules
 from moral_entropy.consensus.fit import fit
 from moral_entropy.corpora.simulate import simulate_votes
+from moral_entropy.grading import calibration
+from moral_entropy.grading.table import audit_rules
 
 
 def test_grouping_equal_probabilities_moves_no_figure_by_1e_8(monkeypatch):

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from moral_entropy.audit.advice import Advice, advise
-from moral_entropy.audit.calibration import CONSENSUS, consensus_cells, gold_consensus, reliability
-from moral_entropy.audit.cells import Cells, Membership, questions_of, sort_into_cells
-from moral_entropy.audit.costs import Costs
-from moral_entropy.audit.groups import Grading, Names, Rows
-from moral_entropy.audit.options import GradeOptions
-from moral_entropy.audit.rules import PLURALITY, PUBLISHED, RULES, Rule, as_rules
-from moral_entropy.audit.sums import CellSums, Sorting, gold_sums, sums_of_part
-from moral_entropy.audit.votes_dependence import any_rule_by_votes
 from moral_entropy.consensus.fitted import FittedParts, local_fit
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.grading.advice import Advice, advise
+from moral_entropy.grading.calibration import CONSENSUS, consensus_cells, gold_consensus, reliability
+from moral_entropy.grading.cells import Cells, Membership, questions_of, sort_into_cells
+from moral_entropy.grading.costs import Costs
+from moral_entropy.grading.groups import Grading, Names, Rows
+from moral_entropy.grading.options import GradeOptions
+from moral_entropy.grading.rules import PLURALITY, PUBLISHED, RULES, Rule, as_rules
+from moral_entropy.grading.sums import CellSums, Sorting, gold_sums, sums_of_part
+from moral_entropy.grading.votes_dependence import any_rule_by_votes
 from moral_entropy.options import lists_options
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Votes

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from moral_entropy.audit.bregman import BRIER, KL, ZERO_ONE, Generator, share_of, split
-from moral_entropy.audit.sums import CellSums, product
+from moral_entropy.grading.bregman import BRIER, KL, ZERO_ONE, Generator, share_of, split
+from moral_entropy.grading.sums import CellSums, product
 from moral_entropy.ties import TIE, tie_key
 from moral_entropy.votes.table import Floats, Ints
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import entr
 
-from moral_entropy.audit import sums as sums_module
-from moral_entropy.audit.cells import sort_into_cells
-from moral_entropy.audit.rules import PLURALITY, RULES
-from moral_entropy.audit.sums import TILE, posterior_sums
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.item_classes import number_rows
+from moral_entropy.grading import sums as sums_module
+from moral_entropy.grading.cells import sort_into_cells
+from moral_entropy.grading.rules import PLURALITY, RULES
+from moral_entropy.grading.sums import TILE, posterior_sums
 
 pytestmark = pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from moral_entropy.audit.rules import Rule
 from moral_entropy.consensus.item_classes import number_rows
 from moral_entropy.consensus.result import Consensus, QuestionFit
+from moral_entropy.grading.rules import Rule
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
 
 

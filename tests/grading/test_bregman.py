@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.special import rel_entr
 
-from moral_entropy.audit.bregman import BRIER, GENERATORS, KL, split
+from moral_entropy.grading.bregman import BRIER, GENERATORS, KL, split
 
 probability = st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0, 1).map(lambda x: round(x, 6)))
 every_generator = pytest.mark.parametrize("generator", GENERATORS, ids=lambda generator: generator.name)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
-from moral_entropy.audit.intervals import central_interval
+from moral_entropy.grading.intervals import central_interval
 
 numbers = arrays(float, st.tuples(st.integers(1, 4), st.integers(1, 9)), elements=st.floats(-5, 5) | st.just(np.nan))
 
