@@ -32,7 +32,7 @@ from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import DrawSummary, QuestionFit
 from moral_entropy.corpora.simulate import SimulatedVotes, simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
-from moral_entropy.validate.pareto import examine_pareto
+from moral_entropy.validate.laplace import examine_laplace
 from moral_entropy.votes.table import Floats
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "validation.md"
@@ -139,14 +139,14 @@ def outcome(setting: Setting, method: str, seed: int) -> Outcome:
     one = consensus.fits[0]
     prevalence_sk, confusion_sakv = one.prevalence_sk, one.confusion_sakv
     if method == NUTS:
-        from moral_entropy.validate.nuts import sample
+        from moral_entropy.validate.nuts_sampler import sample
 
         samples = sample(one, chains=CHAINS, tune=TUNE, draws=SAMPLED, seed=seed, cores=1)
         prevalence_sk, confusion_sakv = samples.prevalence_sk, samples.confusion_sakv
     summary = summarise(
         one.patterns, prevalence_sk, confusion_sakv, positive=one.ballot.positive, interval=INTERVAL, threads=1
     )
-    alarmed = any(finding.alarms for finding in examine_pareto(consensus))
+    alarmed = any(finding.alarms for finding in examine_laplace(consensus))
     return _place(simulated, one, prevalence_sk, confusion_sakv, summary, alarmed=alarmed)
 
 

@@ -24,7 +24,7 @@ from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.consensus.temper import gold_exponent, smoothed_share, tempered
 from moral_entropy.corpora.twins import twin
 from moral_entropy.errors import MoralEntropyWarning
-from moral_entropy.validate.density import ground_of, mode_of
+from moral_entropy.validate.density import densities_of, mode_of
 from moral_entropy.validate.gold import GoldItems, gold_exponents, reports, score_reports
 from moral_entropy.validate.heldout import BY_VOTES, METHODS, HeldOut, hold_out
 from moral_entropy.validate.scores import Scores, score
@@ -149,7 +149,7 @@ def tried(items: GoldItems, exponent: float) -> dict[str, Floats]:
 
 def _fitted_under(items: GoldItems, exponent: float, steps: int = 200) -> Floats:
     """Temper every E-step, not only the last, from the mode on."""
-    log_posterior, at = ground_of(items.fit).simplex, mode_of(items.fit)
+    log_posterior, at = densities_of(items.fit).simplex, mode_of(items.fit)
     for _ in range(steps):
         at = log_posterior.expect(tempered(at, exponent)).maximum()
     posterior_ik = log_posterior.patterns.spread(log_posterior.posterior_rk(tempered(at, exponent)))

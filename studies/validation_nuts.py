@@ -28,9 +28,9 @@ from moral_entropy.corpora.twins import write_twin
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.names import ALL
 from moral_entropy.pipeline.priors import priors_for
-from moral_entropy.validate.laplace import Agreement, compare
-from moral_entropy.validate.nuts import CHAINS, DRAWS, TUNE, Samples, sample
-from moral_entropy.validate.pareto import reweight
+from moral_entropy.validate.laplace import reweight
+from moral_entropy.validate.nuts import Agreement, compare
+from moral_entropy.validate.nuts_sampler import CHAINS, DRAWS, TUNE, Samples, sample
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Votes
 

@@ -30,7 +30,7 @@ from moral_entropy.corpora.twins import write_twin
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.pipeline.priors import priors_for
 from moral_entropy.validate.ensemble import ensemble_of, switched_words
-from moral_entropy.validate.power_scaling import prior_decides, scale_powers
+from moral_entropy.validate.prior_power import prior_decides, scale_powers
 from moral_entropy.validate.priors import cross_of, prior_grid
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Votes

@@ -14,9 +14,11 @@ import pytest
 import moral_entropy as me
 from moral_entropy.cli.commands import SENTENCES, load_command
 from moral_entropy.cli.main import main
+from moral_entropy.report.soft_labels import REFERENCES
 from moral_entropy.runs.manifest import read_manifest
 from moral_entropy.runs.tables import read_table
 from moral_entropy.schemas import SCHEMAS
+from moral_entropy.validate.sides import CHEAP, SIDES
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -197,3 +199,16 @@ def test_every_dependency_is_pinned():
         line.split("==")[0].lower().replace("_", "-") for line in (ROOT / "constraints.txt").read_text().splitlines()
     }
     assert [name for name in (re.split(r"[<>=]", want)[0] for want in wanted) if name not in pinned] == []
+
+
+def test_the_documentation_names_and_counts_every_side_and_reference():
+    number = {5: "five", 6: "six", 12: "twelve"}
+    index, commands, tables, validation = (
+        (ROOT / "docs" / name).read_text() for name in ("README.md", "commands.md", "run-folder.md", "validation.md")
+    )
+    assert all(f"`{side}`" in commands and f"`{side}`" in tables for side in SIDES)
+    assert f"{number[len(SIDES)]} sides, {number[len(CHEAP)]} of them quick" in " ".join(validation.split())
+    assert f"these {number[len(CHEAP)]} run in every audit" in " ".join(commands.split())
+    assert f"scored against {number[len(REFERENCES)]} references" in index
+    [held] = re.findall(r"\| `reference` \| String \| what it is held against: ([^|]*) \|", tables)
+    assert held.split(", ") == list(REFERENCES)

@@ -21,11 +21,10 @@ What is wrong, with a count and the first culprit; why it matters, if unclear; t
 
     UserWarning
     └── MoralEntropyWarning
-        ├── ConvergenceWarning      the climb ended before the top
+        ├── ConvergenceWarning      the search ended before the best fit
         ├── CurvatureWarning        the mode is flat or a saddle in some direction
         ├── IdentifiabilityWarning  the data cannot tell what was asked of it
-        ├── ThinDataWarning         so few votes that the prior decides
-        └── YardstickWarning        a check of the posterior raised doubt
+        └── ThinDataWarning         so few votes that the prior decides
 """
 
 from __future__ import annotations
@@ -91,7 +90,7 @@ class MoralEntropyWarning(UserWarning):
 
 
 class ConvergenceWarning(MoralEntropyWarning):
-    """The climb ended before the top."""
+    """The search ended before the best fit was found."""
 
 
 class CurvatureWarning(MoralEntropyWarning):
@@ -104,7 +103,3 @@ class IdentifiabilityWarning(MoralEntropyWarning):
 
 class ThinDataWarning(MoralEntropyWarning):
     """So few votes that the prior decides."""
-
-
-class YardstickWarning(MoralEntropyWarning):
-    """A check of the posterior raised doubt."""

@@ -17,6 +17,11 @@ Progress = Callable[[str, float], None]
 """Called with the name of a stage and the share of it done."""
 
 
+def share_of(advance: Advance, n: int, of: int) -> Advance:
+    """Return what is told the progress of the n-th of several equal steps, n from 0, and tells that of all of them."""
+    return lambda share: advance((n + share) / of)
+
+
 def ignore(_share: float) -> None:
     """Take a share of progress and say nothing."""
 

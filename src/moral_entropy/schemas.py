@@ -134,12 +134,12 @@ OUTLIERS = pl.Schema(
         "rank": pl.Int32(),
     }
 )
-VALIDATION = pl.Schema(
+FINDINGS = pl.Schema(
     {
         **dict.fromkeys(("side", "question", "part", "domain", "subject", "figure"), pl.String()),
         **dict.fromkeys(("value", "low", "high"), pl.Float64()),
         "n": pl.Int64(),
-        **dict.fromkeys(("level", "text"), pl.String()),
+        **dict.fromkeys(("level", "text", "meaning", "cure"), pl.String()),
     }
 )
 SOFT_LABELS = pl.Schema(
@@ -167,7 +167,7 @@ SCHEMAS = {
     "annotator_summary": ANNOTATOR_SUMMARY,
     "agreement": AGREEMENT,
     "outliers": OUTLIERS,
-    "validation": VALIDATION,
+    "findings": FINDINGS,
     "soft_labels": SOFT_LABELS,
 }
 """Columns by table. The ids (`item`, `annotator`) are integers where all ids of the input were."""

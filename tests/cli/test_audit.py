@@ -19,10 +19,10 @@ OTHERS = (
     "annotator_summary",
     "annotators",
     "entropy",
+    "findings",
     "items",
     "outliers",
     "pushes",
-    "validation",
     "votes",
 )
 TABLES = sorted([*AUDITS, *(f"{what}.parquet" for what in OTHERS)])

@@ -1,4 +1,4 @@
-"""`moral-entropy validate`, and the yardstick's flags and warnings in `audit`."""
+"""`moral-entropy validate`, and the flags and warnings of `audit` that concern the consensus itself."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 
 from moral_entropy.runs.tables import read_table
-from moral_entropy.schemas import VALIDATION
-from moral_entropy.validate.sides import CHEAP, SIDES
+from moral_entropy.schemas import FINDINGS
 
 
 @pytest.fixture
@@ -18,30 +17,29 @@ def audited(run):
 
 
 def test_every_audit_examines_the_cheap_sides(audited, folder):
-    found = read_table("run", "validation")
-    assert found.schema == VALIDATION
-    assert set(found["side"]) >= {"laplace", "identifiability", "prior-power", "temper"}
-    assert not set(found["side"]) & {"nuts", "ensemble", "heldout"}
+    found = read_table("run", "findings")
+    assert found.schema == FINDINGS
+    assert set(found["side"]) == {"fit", "votes", "laplace", "identifiability", "prior-power", "temper"}
     assert "checks" in json.loads((folder / "run" / "manifest.json").read_text())["seconds"]
 
 
 def test_validate_adds_sides_and_keeps_the_others(audited, run, folder):
-    before = read_table("run", "validation")
+    before = read_table("run", "findings")
     code, out, err = run("validate", "run", "--sides", "ensemble,heldout", "--members", 3, "--folds", 2)
     assert (code, err) == (0, "")
-    assert "yardstick" in out
-    assert "validation.parquet" in out
-    after = read_table("run", "validation")
+    assert out.startswith(("No doubt was found.", "The consensus"))
+    assert "findings.parquet" in out
+    after = read_table("run", "findings")
     assert set(after["side"]) == set(before["side"]) | {"ensemble", "heldout"}
     assert after.filter(pl.col("side").is_in(before["side"].unique().implode())).height == before.height
-    assert "held-out votes" in (folder / "run" / "report.html").read_text()
+    assert "Does the consensus predict votes?" in (folder / "run" / "report.html").read_text()
 
 
 def test_the_same_seed_gives_the_same_findings(audited, run):
     run("validate", "run", "--sides", "ensemble", "--members", 2, "--seed", 5)
-    once = read_table("run", "validation")
+    once = read_table("run", "findings")
     run("validate", "run", "--sides", "ensemble", "--members", 2, "--seed", 5)
-    assert read_table("run", "validation").equals(once)
+    assert read_table("run", "findings").equals(once)
 
 
 def test_the_verdict_alone(audited, run):
@@ -54,7 +52,7 @@ def test_the_verdict_alone(audited, run):
     ("arguments", "code", "message"),
     [
         (("validate", "nowhere"), 1, "nowhere is no run folder"),
-        (("validate", "run", "--sides", "left"), 2, "there is no side 'left'. Sides: laplace"),
+        (("validate", "run", "--sides", "left"), 2, "there is no side 'left'. Sides: fit, votes, identifiability"),
         (
             ("audit", "votes.csv", "-o", "other", "--temper", "much"),
             2,
@@ -99,21 +97,3 @@ def test_partial_pooling_leaves_its_common_rows_in_the_manifest(run, folder):
     rows = facts["common"]["rows"]
     assert [sum(row) for row in rows] == pytest.approx([1.0, 1.0])
     assert rows[0][0] > 0.6 < rows[1][1], "annotators are right four times in five"
-
-
-def test_the_sides_are_those_the_help_and_the_docs_name():
-    assert set(CHEAP) < set(SIDES)
-
-
-def test_the_prevalence_is_one_number_wherever_it_is_shown(run, folder):
-    code, out, _ = run("audit", "votes.csv", "-o", "run", "--draws", 100)
-    assert code == 0
-    run("validate", "run", "--sides", "priors", "--quiet")
-    found = read_table("run", "validation")
-    for fit in json.loads((folder / "run" / "manifest.json").read_text())["questions"]:
-        shown = f"{fit['prevalence'][fit['positive']]:.1%}"
-        [line] = [line for line in out.splitlines() if line.startswith(f"{fit['question']} ")]
-        assert f" {shown} " in line
-        own = found.filter(question=fit["question"])
-        assert f"from {shown} to" in own.filter(figure="prior_share")["text"].item()
-        assert f"reported {shown}" in own.filter(figure="range_prevalence")["text"].item()

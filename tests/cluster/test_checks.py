@@ -21,9 +21,9 @@ from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.temper import heldout_exponent
 from moral_entropy.corpora.simulate import simulate_votes
-from moral_entropy.validate.behind import Behind, votes_behind
-from moral_entropy.validate.finding import findings_frame
-from moral_entropy.validate.sides import examine_cheaply
+from moral_entropy.runs.findings import findings_frame
+from moral_entropy.validate.sides import CHEAP, examine_cheaply
+from moral_entropy.validate.vote_access import VoteAccess, votes_of_fits
 
 pytestmark = pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")
 
@@ -52,13 +52,13 @@ def assert_same_findings(votes, n_parts, **options):
 def test_findings_are_those_of_one_machine(n_parts, n_labels):
     votes = simulate_votes(n_items=900, n_annotators=12, votes_per_item=4, n_labels=n_labels, seed=n_parts).votes
     found = assert_same_findings(votes, n_parts, draws=120)
-    assert set(found["side"]) == {"laplace", "identifiability", "prior-power", "temper"}
+    assert set(found["side"]) == set(CHEAP)
     assert found.filter(figure="pareto_k")["n"].to_list() == [120]
 
 
 def test_identical_items_in_several_parts():
     votes = simulate_votes(n_items=3_000, n_annotators=4, votes_per_item=3, seed=1).votes
-    assert Behind(fitted_in(votes, 5, draws=0), 0).n_votes < votes.n_votes / 10
+    assert VoteAccess(fitted_in(votes, 5, draws=0), 0).n_votes < votes.n_votes / 10
     assert_same_findings(votes, 5, draws=120)
 
 
@@ -80,7 +80,7 @@ def two_teams():
 def test_teams_groups_and_votes_that_are_overruled(monkeypatch, n_parts, many):
     if many:
         # Then rows stay with the workers, and are sampled before switches are tried on all of them.
-        monkeypatch.setattr("moral_entropy.validate.behind.SAMPLE_PAIRS", 60)
+        monkeypatch.setattr("moral_entropy.validate.vote_access.SAMPLE_PAIRS", 60)
     found = assert_same_findings(two_teams(), n_parts, draws=120)
     assert found.filter(figure="groups")["value"].to_list() == [2.0]
     assert found.filter(figure="below_chance")["value"].to_list() == [1.0]
@@ -110,13 +110,13 @@ def test_however_it_was_fitted(options):
 
 
 def test_samples_of_many_votes_are_those_of_one_machine(monkeypatch):
-    monkeypatch.setattr("moral_entropy.validate.behind.PAIRS_OF_VOTES", 2_000)
-    monkeypatch.setattr("moral_entropy.validate.behind.SAMPLE_PAIRS", 1_500)
-    monkeypatch.setattr("moral_entropy.validate.pareto.MOST_VOTES", 1e4)
+    monkeypatch.setattr("moral_entropy.validate.vote_access.PAIRS_OF_VOTES", 2_000)
+    monkeypatch.setattr("moral_entropy.validate.vote_access.SAMPLE_PAIRS", 1_500)
+    monkeypatch.setattr("moral_entropy.validate.laplace.MOST_VOTES", 1e4)
     votes = simulate_votes(n_items=900, n_annotators=20, votes_per_item=4, seed=2).votes
     found = assert_same_findings(votes, 4, draws=120)
     assert "too much for a cheap check" in found.filter(figure="pareto_k")["text"].item()
-    spread, whole = Behind(fitted_in(votes, 4, draws=0), 0), Behind(fitted_here(votes, draws=0), 0)
+    spread, whole = VoteAccess(fitted_in(votes, 4, draws=0), 0), VoteAccess(fitted_here(votes, draws=0), 0)
     assert_array_equal(spread.shared_items().toarray(), whole.shared_items().toarray())
     assert spread.shared_items().sum() < len(votes.ballots[0].code_v)
     some, all_rows = spread.switchboard().small.patterns, whole.switchboard().small.patterns
@@ -129,12 +129,12 @@ def test_samples_of_many_votes_are_those_of_one_machine(monkeypatch):
 def test_links_of_any_votes(rows, n_parts):
     names = sorted({a for _, a, _ in rows[0]})
     votes = votes_of([(i, names.index(a), k) for i, a, k in rows[0]], rows[1])
-    spread, whole = Behind(fitted_in(votes, n_parts, draws=0), 0), Behind(fitted_here(votes, draws=0), 0)
+    spread, whole = VoteAccess(fitted_in(votes, n_parts, draws=0), 0), VoteAccess(fitted_here(votes, draws=0), 0)
     found, expected = spread.groups(), whole.groups()
     for name in ("group_a", "items_g", "annotators_g", "votes_g"):
         assert_array_equal(getattr(found, name), getattr(expected, name))
     assert_array_equal(spread.shared_items().toarray(), whole.shared_items().toarray())
-    assert spread.overruled() == whole.overruled()
+    assert spread.unsupported() == whole.unsupported()
     assert_allclose(spread.density.votes_c, whole.density.votes_c)
 
 
@@ -159,6 +159,6 @@ def test_questions_with_the_same_voters_share_their_links():
     turned = replace(first, question="turned", code_v=first.code_v ^ 1)
     votes = replace(one, ballots=(first, turned, replace(other, question="other")))
     assert_same_findings(votes, 3, draws=120)
-    spread, as_turned, apart = map(votes_behind(fitted_in(votes, 3, draws=0)), range(3))
+    spread, as_turned, apart = map(votes_of_fits(fitted_in(votes, 3, draws=0)), range(3))
     assert as_turned.same_voters(spread)
     assert not apart.same_voters(spread)

@@ -56,7 +56,7 @@ def test_mixing_takes_fewer_passes_than_strides_and_ends_on_the_same_summit(monk
 
 
 def test_running_out_of_passes_is_said():
-    with pytest.warns(ConvergenceWarning, match="passes and a derivative of"):
+    with pytest.warns(ConvergenceWarning, match="passes a derivative of"):
         consensus = fit(simulated(votes_per_item=2), draws=0, max_passes=2)
     assert not consensus.converged
     assert consensus.fits[0].climb.gradient_norm > 1e-3
@@ -94,7 +94,7 @@ def test_any_number_of_threads_gives_the_same_bits():
 
 def test_two_annotators_who_always_disagree_do_not_rest_on_the_saddle():
     rows = [(i, a, (i + a) % 2) for i in range(20) for a in range(2)]
-    with pytest.warns(IdentifiabilityWarning, match=r"100\.0% of the items have another label"):
+    with pytest.warns(IdentifiabilityWarning, match=r"100\.0% of the labels would change"):
         fitted = fit(votes_of(rows), draws=50).fits[0]
     assert fitted.curvature.positive_definite
     start = log_posterior_of(votes_of(rows))
@@ -107,7 +107,7 @@ def test_the_best_of_several_starts_wins_and_rivals_are_named():
     rng = np.random.default_rng(0)
     rows = [(i, a, int(rng.random() < (0.9 if i % 2 else 0.1))) for i in range(200) for a in range(2)]
     priors = Priors(diagonal=1.0, off_diagonal=1.0)
-    with pytest.warns(IdentifiabilityWarning, match="nats lower; there"):
+    with pytest.warns(IdentifiabilityWarning, match=r"second answer fits almost as well \(.* nats lower\)"):
         fitted = fit(votes_of(rows), priors=priors, draws=0).fits[0]
     assert fitted.climb.log_posterior >= max(fitted.climb.modes.values()) - 1e-6
 
@@ -116,7 +116,7 @@ def test_one_annotator_warns_that_nothing_is_identified():
     rows = [(i, 0, int(i % 3 == 0)) for i in range(30)]
     with (
         pytest.warns(IdentifiabilityWarning, match="one annotator"),
-        pytest.warns(ThinDataWarning, match=r"1\.00 votes an item"),
+        pytest.warns(ThinDataWarning, match=r"1\.00 votes per item"),
     ):
         fit(votes_of(rows), draws=10)
 

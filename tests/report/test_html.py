@@ -61,7 +61,7 @@ def test_the_same_run_gives_the_same_bytes(plain_run, tmp_path):
 
 def test_runs_without_the_newer_tables_still_have_a_report(plain_run, tmp_path):
     for path in plain_run.iterdir():
-        if path.stem in ("items", "manifest", "annotators", "entropy", "audit", "audit_rules"):
+        if path.stem in ("items", "manifest", "annotators", "entropy", "audit", "audit_rules", "findings"):
             (tmp_path / "run").mkdir(exist_ok=True)
             shutil.copy(path, tmp_path / "run" / path.name)
     write_report(tmp_path / "run")

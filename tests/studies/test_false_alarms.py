@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support import load_script
 
-from moral_entropy.validate.finding import Finding
+from moral_entropy.findings import Finding
 
 ROOT = Path(__file__).parents[2]
 

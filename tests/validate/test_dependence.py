@@ -121,10 +121,10 @@ def test_independent_votes_have_uniform_chances():
 def test_copied_votes_are_found_and_named(n_annotators, n_labels):
     sizes = {"n_items": 800, "n_annotators": n_annotators, "votes_per_item": 5, "n_labels": n_labels}
     votes = simulate_votes(**sizes, seed=4).votes
-    clean = examine_dependence(fitted(votes))
+    clean = examine_dependence(fitted(votes), replicates=0)
     assert not [f for f in clean if f.alarms]
-    found = [f for f in examine_dependence(fitted(copied(votes, 2, 5))) if f.figure == "pair_excess"]
-    assert found[0].subject == "2 · 5" and found[0].level == "bad" and "count them as one" in found[0].text
+    found = [f for f in examine_dependence(fitted(copied(votes, 2, 5)), replicates=0) if f.figure == "pair_excess"]
+    assert found[0].subject == "2 · 5" and found[0].level == "bad" and "Count them as one" in found[0].cure
     assert found[0].low < found[0].value < found[0].high and found[0].value > 0.1
 
 
@@ -136,14 +136,16 @@ def test_copiers_who_look_perfect_are_seen_through():
     pairs = weigh_pairs(residuals_in(votes), least_items=20)
     believed = {(pairs.one_p[p], pairs.other_p[p]) for p in dependent_pairs(pairs)}
     assert believed and (2, 5) not in believed
-    named = [f.subject for f in examine_dependence(consensus) if f.figure == "pair_excess"]
+    named = [f.subject for f in examine_dependence(consensus, replicates=0) if f.figure == "pair_excess"]
     assert named[0] == "2 · 5"
 
 
 def test_some_copying_is_measured():
     votes = simulate_votes(n_items=2_000, n_annotators=12, votes_per_item=5, seed=9).votes
-    half = [f for f in examine_dependence(fitted(copied(votes, 0, 3, share=0.5))) if f.figure == "pair_excess"]
-    whole = [f for f in examine_dependence(fitted(copied(votes, 0, 3))) if f.figure == "pair_excess"]
+    half = [
+        f for f in examine_dependence(fitted(copied(votes, 0, 3, share=0.5)), replicates=0) if f.figure == "pair_excess"
+    ]
+    whole = [f for f in examine_dependence(fitted(copied(votes, 0, 3)), replicates=0) if f.figure == "pair_excess"]
     assert half[0].subject == whole[0].subject == "0 · 3"
     assert 0.3 * whole[0].value < half[0].value < 0.7 * whole[0].value
 
@@ -164,9 +166,9 @@ def test_hard_items_that_all_get_wrong_raise_the_overall_figure():
         for a in rng.choice(8, size=5, replace=False):
             right = rng.random() < (0.5 if hard[i] else 0.97)
             rows.append((i, int(a), int(truth[i] if right else 1 - truth[i])))
-    found = {f.figure: f for f in examine_dependence(fitted(votes_of(rows)))}
+    found = {f.figure: f for f in examine_dependence(fitted(votes_of(rows)), replicates=0)}
     clean = simulate_votes(n_items=600, n_annotators=8, votes_per_item=5, seed=3).votes
-    calm = {f.figure: f for f in examine_dependence(fitted(clean))}
+    calm = {f.figure: f for f in examine_dependence(fitted(clean), replicates=0)}
     assert calm["excess_agreement"].level == calm["typical_excess"].level == "info"
     assert abs(found["excess_agreement"].value) > 2 * abs(calm["excess_agreement"].value)
 
@@ -174,7 +176,7 @@ def test_hard_items_that_all_get_wrong_raise_the_overall_figure():
 def test_two_of_three_who_copy_cannot_be_told():
     """With three annotators two labels' model has as many parameters as the votes have patterns."""
     votes = copied(simulate_votes(n_items=400, n_annotators=3, votes_per_item=3, seed=2).votes, 0, 2)
-    assert not [f for f in examine_dependence(fitted(votes)) if f.alarms]
+    assert not [f for f in examine_dependence(fitted(votes), replicates=0) if f.alarms]
 
 
 def test_too_many_parameters_make_tests_cautious(monkeypatch):
@@ -206,7 +208,7 @@ def test_pairs_of_votes_are_every_two_once():
 
 def test_one_vote_an_item_cannot_be_compared():
     votes = votes_of([(i, i % 3, int(i % 2)) for i in range(60)])
-    [found] = examine_dependence(fitted(votes))
+    [found] = examine_dependence(fitted(votes), replicates=0)
     assert found.n == 0 and "cannot be told" in found.text and not found.alarms
 
 
@@ -216,14 +218,14 @@ def test_anonymous_votes_have_an_overall_figure_only():
     label_iv = np.sort(ballot.code_v.reshape(80, 4) % 2, axis=1)
     shared = replace(ballot, annotator_a=np.array([0]), code_v=label_iv.ravel().astype(np.int32))
     anonymous = replace(votes, ballots=(shared,), annotators=pl.Series(["(anyone)"]), anonymous=True)
-    [found] = examine_dependence(fitted(anonymous, priors=Priors()))
+    [found] = examine_dependence(fitted(anonymous, priors=Priors()), replicates=0)
     assert found.figure == "excess_agreement" and found.n == 80
 
 
 @pytest.mark.parametrize("options", [{"pooling": "full"}, {"pooling": "partial", "draws": 20}])
 def test_pooled_fits_are_examined_too(options):
     votes = simulate_votes(n_items=300, n_annotators=6, votes_per_item=4, seed=8, accuracy=(0.8, 0.8)).votes
-    found = {f.figure: f for f in examine_dependence(fitted(votes, **options))}
+    found = {f.figure: f for f in examine_dependence(fitted(votes, **options), replicates=0)}
     assert found["dependent_pairs"].value == 0 and found["dependent_pairs"].n == 15
 
 

@@ -17,7 +17,7 @@ from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.starts import paper_start
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
-from moral_entropy.validate.density import ground_of, mode_of
+from moral_entropy.validate.density import densities_of, mode_of
 from moral_entropy.validate.ensemble import (
     ensemble_of,
     examine_ensemble,
@@ -25,7 +25,7 @@ from moral_entropy.validate.ensemble import (
     resample_items,
     switched_words,
 )
-from moral_entropy.validate.summits import find_modes
+from moral_entropy.validate.modes import find_modes
 
 
 def quiet_fit(votes, **options):
@@ -51,7 +51,7 @@ def test_resampled_annotators_are_annotators_copied_by_hand():
     rows = random_rows(np.random.default_rng(2), 30, 4, 2)
     one = quiet_fit(votes_of(rows), draws=0).fits[0]
     copies = [2, 0, 1, 1]
-    other, start = resample_annotators(ground_of(one).simplex, mode_of(one), Told(copies))
+    other, start = resample_annotators(densities_of(one).simplex, mode_of(one), Told(copies))
     found = climb(other, start)
     # Who was annotator 0 is now 0 and 1; annotator 1 is gone.
     names = {0: (0, 1), 1: (), 2: (2,), 3: (3,)}
@@ -69,7 +69,7 @@ def test_resampled_items_are_items_copied_by_hand():
     one = quiet_fit(votes_of(rows), draws=0).fits[0]
     item_n = np.random.default_rng(0).integers(40, size=40)
     counts_r = np.bincount(one.patterns.row_i[item_n], minlength=one.patterns.n_rows)
-    other, start = resample_items(ground_of(one).simplex, mode_of(one), Told(counts_r))
+    other, start = resample_items(densities_of(one).simplex, mode_of(one), Told(counts_r))
     copied = votes_of([(n, a, k) for n, item in enumerate(item_n) for i, a, k in rows if i == item])
     found = climb(other, start).at
     wanted, _ = plain_em(copied, start, Priors())
@@ -96,7 +96,7 @@ def test_p_spread_is_that_of_the_members_one_by_one():
     votes = simulate_votes(n_items=200, n_annotators=6, votes_per_item=4, seed=8).votes
     one = quiet_fit(votes, draws=0).fits[0]
     found = next(spread for spread in ensemble_of(one, members=5, seed=4).spreads if spread.kind == "items")
-    simplex, at = ground_of(one).simplex, mode_of(one)
+    simplex, at = densities_of(one).simplex, mode_of(one)
     p_mr = []
     for member in range(5):
         other, start = resample_items(simplex, at, np.random.default_rng([4, 0, member]))
@@ -145,7 +145,7 @@ def test_under_a_prior_without_a_side_everybody_can_switch():
     votes = simulate_votes(n_items=200, n_annotators=6, votes_per_item=4, n_labels=3, seed=1).votes
     consensus = quiet_fit(votes, priors=Priors(diagonal=1.5, off_diagonal=1.5))
     one = consensus.fits[0]
-    modes = find_modes(ground_of(one).simplex, mode_of(one), seeds=0)
+    modes = find_modes(densities_of(one).simplex, mode_of(one), seeds=0)
     twins = [mode for mode in modes[1:] if abs(mode.distance) < 1e-3]
     assert {mode.traded for mode in twins} == {((0, 1),), ((0, 2),), ((1, 2),)}
     for mode in twins:
@@ -159,11 +159,11 @@ def test_a_mode_higher_than_the_reported_one_is_bad():
     consensus = quiet_fit(votes)
     one = consensus.fits[0]
     switched = Parameters(np.log(one.prevalence_k[::-1]), np.log(one.confusion_akv[:, ::-1]))
-    lower = climb(ground_of(one).simplex, switched).at
+    lower = climb(densities_of(one).simplex, switched).at
     stuck = replace(one, prevalence_k=lower.prevalence_k, confusion_akv=lower.confusion_akv)
     findings = examine_ensemble(replace(consensus, fits=(stuck,)), members=2)
     (bad,) = [found for found in findings if found.level == "bad"]
-    assert "nats higher" in bad.text
+    assert "nats better" in bad.text and "better answer" in bad.meaning
     assert "all annotators are switched" in bad.text
 
 

@@ -93,7 +93,7 @@ def test_votes_heard_again_and_again_are_found_out():
     consensus = fit(copied_votes(), draws=100)
     verdict = examine_gold(consensus)[-1]
     assert verdict.figure == "gain_over_vote_share" and verdict.level == "doubt" and verdict.high < 0
-    assert "--temper gold" in verdict.text
+    assert "--temper gold" in verdict.cure
     items = GoldItems.of(consensus.fits[0])
     scores = score_reports(items, reports(items))
     assert scores["tempered by gold"].log_loss < min(scores["vote share"].log_loss, scores["consensus"].log_loss)

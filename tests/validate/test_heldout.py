@@ -85,7 +85,7 @@ def test_a_consensus_that_may_not_see_the_items_is_doubted():
     blind = fit(simulated.votes, draws=0, priors=Priors(prevalence=(2e4, 1.0), diagonal=200.0, off_diagonal=200.0))
     found = gains(examine_heldout(blind))["gain_over_vote_share"]
     assert found.level == "doubt" and found.high < 0
-    assert "--temper heldout" in found.text
+    assert "--temper heldout" in found.cure
 
 
 def test_the_seed_decides_the_folds():

@@ -1,132 +1,152 @@
-"""NUTS against sums over every labelling, on ballots small enough for that."""
+"""Laplace beside NUTS: every figure against plain NumPy on all draws, and findings on data of several kinds."""
 
 from __future__ import annotations
 
-import sys
 import warnings
+from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
+from scipy.special import entr
 from support import random_rows, votes_of
-from validate.exact import exact_posterior
 
-from moral_entropy.consensus import laplace
+from moral_entropy.consensus.drawing import draw
 from moral_entropy.consensus.draws import posterior_of_rows
 from moral_entropy.consensus.fit import fit
-from moral_entropy.consensus.priors import Priors
+from moral_entropy.consensus.options import FitOptions
 from moral_entropy.corpora.simulate import simulate_votes
-from moral_entropy.errors import FitError, MissingExtraError, MoralEntropyWarning
-from moral_entropy.validate.nuts import row_values, sample
+from moral_entropy.errors import MoralEntropyWarning
+from moral_entropy.runs.findings import findings_frame
+from moral_entropy.validate.density import densities_of, mode_of
+from moral_entropy.validate.nuts import COORDINATES, compare, examine_nuts
+from moral_entropy.validate.nuts_sampler import sample
+from moral_entropy.votes.read import read_votes
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", FutureWarning)
     pytest.importorskip("nutpie", reason="needs the extra: pip install 'moral-entropy[mcmc]'")
 
-pytestmark = pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")
 
-
-def fitted(rows, n_labels, priors, **options):
+def quiet_fit(votes, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MoralEntropyWarning)
-        return fit(votes_of(rows, n_labels), priors=priors, draws=20, **options).fits[0]
+        return fit(votes, **options)
 
 
-def near(value, truth, sd, ess, errors=4.5):
-    """Whether a mean over draws is the truth, to some Monte-Carlo standard errors."""
-    return np.abs(value - truth) <= errors * sd / np.sqrt(ess)
+def two_domains(votes):
+    n = len(votes.items)
+    return replace(votes, domains=("even", "odd"), domain_i=(np.arange(n) % 2).astype(np.int32))
 
 
-@pytest.mark.parametrize(("n_items", "n_annotators", "n_labels"), [(9, 3, 2), (6, 2, 3)])
-def test_moments_are_those_of_the_sum_over_labellings(n_items, n_annotators, n_labels):
-    rng = np.random.default_rng(n_labels)
-    rows = random_rows(rng, n_items, n_annotators, n_labels)
-    priors = Priors(prevalence=3.0, diagonal=4.0, off_diagonal=1.5)
-    one = fitted(rows, n_labels, priors)
-    exact = exact_posterior(rows, one.alpha_k, one.beta_akv)
-    samples = sample(one, tune=250, draws=500, seed=1)
-    ess = 0.5 * samples.parameters.least_ess
-    assert samples.divergences == 0
-    assert samples.parameters.least_ess > 400
-    assert near(samples.prevalence_sk.mean(axis=0), exact.prevalence_k, exact.prevalence_sd_k, ess).all()
-    assert near(samples.confusion_sakv.mean(axis=0), exact.confusion_akv, exact.confusion_sd_akv, ess).all()
-    np.testing.assert_allclose(samples.prevalence_sk.std(axis=0), exact.prevalence_sd_k, rtol=0.12)
-    np.testing.assert_allclose(samples.confusion_sakv.std(axis=0), exact.confusion_sd_akv, rtol=0.15)
-    posterior_srk = posterior_of_rows(
-        one.patterns, samples.prevalence_sk, samples.confusion_sakv, np.arange(one.patterns.n_rows)
+@pytest.mark.parametrize(
+    ("n_labels", "coordinates", "positive"), [(2, "jacobian", 1), (2, "paper", 0), (3, "jeffreys", 2)]
+)
+def test_agreement_is_what_all_draws_say(n_labels, coordinates, positive):
+    rows = random_rows(np.random.default_rng(8), 40, 4, n_labels)
+    votes = two_domains(votes_of(rows, n_labels, positive=positive, count_i=np.arange(40) % 3 + 1))
+    one = quiet_fit(votes, draws=20, temper=0.7).fits[0]
+    samples = sample(one, chains=2, tune=60, draws=80)
+    found = compare(votes, one, samples, coordinates, draws=100, seed=4, interval=0.8)
+    _, gaussian, _ = draw(
+        densities_of(one), mode_of(one), one.ballot, FitOptions(draws=100, seed=4, coordinates=coordinates)
     )
-    label_ik = posterior_srk.mean(axis=0)[one.patterns.row_i]
-    sd_ik = posterior_srk.std(axis=0)[one.patterns.row_i]
-    assert near(label_ik, exact.label_ik, sd_ik, ess).all()
-
-
-def test_the_same_seed_gives_the_same_bits_on_any_number_of_cores():
-    one = fitted(random_rows(np.random.default_rng(5), 30, 4, 2), 2, Priors())
-    alone = sample(one, chains=3, tune=60, draws=40, seed=7, cores=1)
-    together = sample(one, chains=3, tune=60, draws=40, seed=7, cores=3)
-    other = sample(one, chains=3, tune=60, draws=40, seed=8)
-    np.testing.assert_array_equal(alone.x_csp, together.x_csp)
-    assert not np.array_equal(alone.x_csp, other.x_csp)
-    assert not np.array_equal(alone.x_csp[0], alone.x_csp[1])
-
-
-def test_shapes_and_figures():
-    one = fit(simulate_votes(n_items=300, n_annotators=6, votes_per_item=4).votes, draws=20).fits[0]
-    shares = []
-    samples = sample(one, chains=2, tune=200, draws=300, advance=shares.append)
-    assert samples.x_csp.shape == (2, 300, 13)
-    assert samples.prevalence_sk.shape == (600, 2)
-    assert samples.confusion_sakv.shape == (600, 6, 2, 2)
-    assert samples.parameters.ess_q.shape == (13,)
-    assert samples.rows.ess_q.shape == (one.patterns.n_rows,)
-    assert samples.gradients > 2 * 500
-    assert shares[-1] == 1.0
-    assert samples.mixes == (
-        min(samples.parameters.least_ess, samples.rows.least_ess) >= 400
-        and max(samples.parameters.most_rhat, samples.rows.most_rhat) <= 1.01
-        and samples.divergences == 0
+    laplace_sik, nuts_sik = (
+        posterior_of_rows(one.patterns, drawn.prevalence_k, drawn.confusion_akv**0.7, one.patterns.row_i)
+        for drawn in (gaussian, samples.drawn)
     )
+    assert [agreement.domain for agreement in found] == ["(all)", "even", "odd"]
+    for agreement, inside in zip(found, (slice(None), slice(0, None, 2), slice(1, None, 2)), strict=True):
+        weight_i = one.ballot.count_i[inside]
+        plain = plain_agreement(laplace_sik[:, inside], nuts_sik[:, inside], weight_i, n_labels, positive)
+        assert agreement.n_items == weight_i.sum()
+        for name, value in plain.items():
+            assert getattr(agreement, name) == pytest.approx(value, rel=1e-9, abs=1e-12), name
 
 
-@pytest.mark.parametrize("n_labels", [2, 3])
-def test_row_values_rank_as_the_rows_probabilities(n_labels):
-    one = fitted(random_rows(np.random.default_rng(3), 40, 4, n_labels), n_labels, Priors())
-    samples = sample(one, chains=2, tune=30, draws=20)
-    posterior_srk = posterior_of_rows(
-        one.patterns, samples.prevalence_sk, samples.confusion_sakv, np.arange(one.patterns.n_rows)
-    )
-    for rows, value_rks in row_values(samples.patterns, samples.drawn):
-        shown_rks = 1.0 / (1.0 + np.exp(-value_rks)) if n_labels == 2 else value_rks
-        expected_rks = posterior_srk[:, rows].transpose(1, 2, 0)
-        np.testing.assert_allclose(shown_rks, expected_rks[:, 1:] if n_labels == 2 else expected_rks, atol=1e-12)
+def plain_agreement(laplace_sik, nuts_sik, weight_i, n_labels, positive):
+    """The same figures, one item at a time."""
+    items = []
+    for i, weight in enumerate(weight_i):
+        one_sk, other_sk = laplace_sik[:, i], nuts_sik[:, i]
+        parts = [(entr(p).sum(1).mean(), entr(p.mean(0)).sum() - entr(p).sum(1).mean()) for p in (one_sk, other_sk)]
+        label = positive if n_labels == 2 else one_sk.mean(0).argmax()
+        # The package takes quantiles of log odds where there are two labels.
+        scale = (lambda p: np.log(p / (1 - p))) if n_labels == 2 else (lambda p: p)
+        low, high = np.quantile(scale(one_sk[:, label]), [0.1, 0.9])
+        inside = np.mean((scale(other_sk[:, label]) >= low - 1e-9) & (scale(other_sk[:, label]) <= high + 1e-9))
+        items.append((weight, *parts[0], *parts[1], np.abs(one_sk.mean(0) - other_sk.mean(0)).max(), inside))
+    weight, aleatoric, epistemic, nuts_aleatoric, nuts_epistemic, apart, inside = np.array(items).T
+    copies = np.repeat(np.arange(len(weight)), weight.astype(int))
+    cov = np.cov(epistemic[copies], nuts_epistemic[copies])
+    ratios = sorted(zip(epistemic / nuts_epistemic, weight * nuts_epistemic, strict=True))
+    half = sum(share for _, share in ratios) / 2
+    below = np.cumsum([share for _, share in ratios])
+    return {
+        "aleatoric": np.average(aleatoric, weights=weight),
+        "epistemic": np.average(epistemic, weights=weight),
+        "nuts_aleatoric": np.average(nuts_aleatoric, weights=weight),
+        "nuts_epistemic": np.average(nuts_epistemic, weights=weight),
+        "correlation": cov[0, 1] / np.sqrt(cov[0, 0] * cov[1, 1]),
+        "item_ratio": next(ratio for (ratio, _), reached in zip(ratios, below, strict=True) if reached >= half),
+        "p_mean": np.average(apart, weights=weight),
+        "p_max": apart.max(),
+        "coverage": np.average(inside, weights=weight),
+    }
 
 
-def test_known_items_have_nothing_to_mix():
-    rows = random_rows(np.random.default_rng(2), 30, 3, 2)
-    gold_i = np.full(30, -1, dtype=np.int16)
-    gold_i[:4] = [0, 1, 0, 1]
-    one = fit(votes_of(rows, gold_i=gold_i), draws=20, use_gold=True).fits[0]
-    samples = sample(one, chains=2, tune=50, draws=50)
-    known_r = one.patterns.clamp_r != -1
-    assert np.isnan(samples.rows.ess_q[known_r]).all()
-    assert not np.isnan(samples.rows.ess_q[~known_r]).any()
+def test_with_plenty_of_votes_all_coordinates_agree_with_nuts():
+    votes = simulate_votes(n_items=2_000, n_annotators=5, votes_per_item=5, seed=3).votes
+    consensus = quiet_fit(votes, draws=100)
+    findings = examine_nuts(consensus, chains=2, tune=200, draws=400)
+    nuts = [finding for finding in findings if finding.side == "nuts"]
+    assert {(finding.figure, finding.subject) for finding in nuts} >= {("ess", "items"), ("rhat", "parameters")}
+    assert next(finding for finding in nuts if finding.figure == "divergences").value == 0
+    for coordinates in COORDINATES:
+        ours = {f.figure: f for f in findings if f.side == "nuts" and f.subject == coordinates and not f.domain}
+        assert 0.85 < ours["epistemic_ratio"].value < 1.15
+        assert 0.97 < ours["aleatoric_ratio"].value < 1.03
+        assert 0.86 < ours["coverage"].value < 0.94
+        assert ours["p_max_difference"].value < 0.05
+        assert ours["epistemic_ratio"].level == ("good" if coordinates == "jeffreys" else "info")
+    assert findings_frame(findings).height == len(findings)
 
 
-def test_annotators_pooled_fully_share_one_matrix():
-    one = fitted(random_rows(np.random.default_rng(4), 60, 5, 2), 2, Priors(), pooling="full")
-    samples = sample(one, chains=2, tune=50, draws=50)
-    assert samples.x_csp.shape == (2, 50, 3)
-    assert samples.confusion_sakv.shape[1] == 1
+def test_thin_votes_are_said_to_be_far_from_gaussian():
+    votes = simulate_votes(n_items=80, n_annotators=20, votes_per_item=1.3, seed=2).votes
+    findings = examine_nuts(quiet_fit(votes, draws=100, coordinates="paper"), chains=2, tune=200, draws=200)
+    ours = next(f for f in findings if f.figure == "epistemic_ratio" and f.subject == "paper" and not f.domain)
+    assert not 0.8 <= ours.value <= 1.25
+    assert ours.level == "doubt"
+    assert f"{ours.value:.2f} times" in ours.text
 
 
-def test_too_many_parameters_are_refused(monkeypatch):
-    one = fitted(random_rows(np.random.default_rng(4), 30, 3, 2), 2, Priors())
-    monkeypatch.setattr(laplace, "DENSE", 6)
-    with pytest.raises(FitError, match="7 free parameters"):
-        sample(one)
+def test_anonymous_votes_and_several_labels():
+    frame = pl.DataFrame({"item": [i // 3 for i in range(90)], "label": [str((i * i // 7) % 3) for i in range(90)]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MoralEntropyWarning)
+        consensus = fit(read_votes(frame, anonymous=True), draws=50)
+    findings = examine_nuts(consensus, chains=2, tune=60, draws=60)
+    assert {finding.side for finding in findings} == {"nuts"}
+    assert all(np.isfinite(f.value) for f in findings if f.figure in ("ess", "epistemic_ratio", "coverage"))
 
 
-def test_a_missing_extra_is_named(monkeypatch):
-    one = fitted(random_rows(np.random.default_rng(4), 30, 3, 2), 2, Priors())
-    monkeypatch.setitem(sys.modules, "nutpie", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'moral-entropy\[mcmc\]'"):
-        sample(one)
+@pytest.mark.parametrize("draws", [0, 50])
+def test_whether_a_fit_is_bounded_is_read_from_its_options(draws):
+    votes = simulate_votes(n_items=150, n_annotators=6, votes_per_item=5, seed=2).votes
+    constrained = quiet_fit(votes, draws=draws, constrain="better-than-chance").fits[0]
+    assert densities_of(constrained).simplex.better_than_chance
+    assert not densities_of(quiet_fit(votes, draws=draws).fits[0]).simplex.better_than_chance
+
+
+def test_a_bounded_fit_is_not_sampled_and_says_so():
+    votes = simulate_votes(n_items=100, n_annotators=4, votes_per_item=3, seed=3).votes
+    (finding,) = examine_nuts(quiet_fit(votes, draws=50, constrain="better-than-chance"))
+    assert finding.level == "info"
+    assert "kept at chance" in finding.text
+
+
+def test_partial_pooling_is_compared_given_the_common_rows():
+    votes = simulate_votes(n_items=300, n_annotators=6, votes_per_item=3, seed=3).votes
+    findings = examine_nuts(quiet_fit(votes, draws=50, pooling="partial"), chains=2, tune=100, draws=100)
+    assert any("given the common rows" in finding.text for finding in findings)

@@ -11,7 +11,7 @@ from support import votes_of
 from moral_entropy.consensus.entropy import decompose_entropy
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.options import FitOptions
-from moral_entropy.validate import copies, ensemble, heldout, summits
+from moral_entropy.validate import copies, ensemble, heldout, modes
 from moral_entropy.validate.priors import REPORTED, prior_grid, star_of
 from moral_entropy.validate.sides import examine
 
@@ -86,7 +86,7 @@ def test_no_grid_asks_for_what_cannot_be_fitted(consensus):
 
 def test_every_climb_keeps_the_constraint(consensus, monkeypatch):
     reached = []
-    for module in (copies, ensemble, heldout, summits):
+    for module in (copies, ensemble, heldout, modes):
 
         def watched(*given, climb=module.climb, **options):
             found = climb(*given, **options)

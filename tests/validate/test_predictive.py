@@ -21,7 +21,7 @@ from moral_entropy.validate import predictive as module
 from moral_entropy.validate.predictive import (
     Predicted,
     check_predictions,
-    examine_predictive,
+    predictive_findings,
     statistics,
     vote_pattern,
     voters_of,
@@ -110,13 +110,18 @@ def test_known_labels_stay_as_they_are():
     assert (drawn == np.repeat(voters.known_i, 3)).mean() > 0.9
 
 
+def examined(consensus, **options):
+    [one] = consensus.fits
+    return predictive_findings(consensus, one, **options)
+
+
 def test_independent_votes_are_as_predicted_and_shared_difficulty_is_not():
     calm = []
     for seed in range(6):
         clean = simulate_votes(n_items=600, n_annotators=9, votes_per_item=6, seed=seed).votes
-        calm += [f.level for f in examine_predictive(fitted(clean), replicates=100)]
+        calm += [f.level for f in examined(fitted(clean), replicates=100)]
     assert len(calm) == 24 and calm.count("info") >= 23
-    found = {f.figure: f for f in examine_predictive(fitted(shared_difficulty(1)), replicates=200)}
+    found = {f.figure: f for f in examined(fitted(shared_difficulty(1)), replicates=200)}
     assert found["predicted_votes_pattern"].level == "doubt" and "times as far" in found["predicted_votes_pattern"].text
     low, high = found["predicted_votes_pattern"].low, found["predicted_votes_pattern"].high
     assert found["predicted_votes_pattern"].value > 2 * high > 2 * low
@@ -133,8 +138,8 @@ def test_chances_are_shares_of_replicates():
 def test_the_same_seed_gives_the_same_findings_and_nothing_without_draws():
     votes = votes_of(random_rows(np.random.default_rng(3), 60, 4, 2))
     consensus = fitted(votes)
-    assert examine_predictive(consensus, replicates=20) == examine_predictive(consensus, replicates=20)
-    assert examine_predictive(consensus, replicates=20) != examine_predictive(consensus, replicates=20, seed=1)
-    assert examine_predictive(fitted(votes, draws=0)) == []
+    assert examined(consensus, replicates=20) == examined(consensus, replicates=20)
+    assert examined(consensus, replicates=20) != examined(consensus, replicates=20, seed=1)
+    assert examined(fitted(votes, draws=0)) == []
     alone = votes_of([(i, 0, i % 2) for i in range(20)])
     assert check_predictions(fitted(alone).fits[0]) == []

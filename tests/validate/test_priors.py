@@ -84,7 +84,7 @@ def test_plentiful_votes_raise_no_doubt_and_thin_ones_do(plenty):
     ).votes
     (doubt,) = [found for found in examine_priors(quiet_fit(votes), draws=50) if found.alarms]
     assert doubt.figure == "range_prevalence"
-    assert "the prior decides" in doubt.text
+    assert "the default assumption (the prior) decides" in doubt.meaning
 
 
 def test_three_labels_have_no_prior_of_two_and_rates_of_each():

@@ -8,9 +8,8 @@ from support import random_rows, votes_of
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.fitted import local_fit
 from moral_entropy.errors import MissingExtraError
-from moral_entropy.validate import nuts
-from moral_entropy.validate.alarms import alarm_sentences
-from moral_entropy.validate.finding import Finding
+from moral_entropy.findings import Finding, alarm_sentences
+from moral_entropy.validate import nuts_sampler
 from moral_entropy.validate.sides import CHEAP, SIDES, examine, examine_cheaply
 
 
@@ -21,13 +20,10 @@ def consensus():
     return fit(votes_of(random_rows(np.random.default_rng(1), 60, 5, 2)), draws=60)
 
 
-def test_every_side_can_be_found(consensus):
-    from importlib import import_module
-
-    for entries in SIDES.values():
-        for entry in entries:
-            module, function = entry.split(".")
-            assert callable(getattr(import_module(f"moral_entropy.validate.{module}"), function))
+def test_a_side_has_a_question_and_lies_in_a_file_of_its_name():
+    for name, side in SIDES.items():
+        assert side.name == name and side.title.endswith("?") and side.meaning.endswith(".")
+        assert side.run.__module__ == f"moral_entropy.validate.{name.replace('-', '_')}"
 
 
 def test_cheap_sides_are_examined_together(consensus):
@@ -42,7 +38,7 @@ def test_a_missing_extra_is_an_error_only_where_the_side_was_asked_for(consensus
         what = "sampling with NUTS needs nutpie and ArviZ"
         raise MissingExtraError(what, "mcmc")
 
-    monkeypatch.setattr(nuts, "import_nutpie", missing)
+    monkeypatch.setattr(nuts_sampler, "import_nutpie", missing)
     with pytest.raises(MissingExtraError, match=r"moral-entropy\[mcmc\]"):
         examine(consensus, "nuts")
     (left_out,) = examine(consensus, "nuts", required=False)

@@ -28,7 +28,7 @@ def test_items_of_unequal_difficulty_ask_for_less_confidence():
     assert finding.level == "doubt"
     assert finding.value < 0.9
     assert finding.high is not None and finding.high < 1.0
-    assert "--temper heldout" in finding.text
+    assert "--temper heldout" in finding.cure
 
 
 @pytest.mark.parametrize("pooling", ["none", "full"])
@@ -46,7 +46,7 @@ def test_a_tempered_fit_is_told_so_and_not_alarmed():
 
 def test_single_votes_can_tell_nothing():
     votes = votes_of([(i, i % 3, i % 2) for i in range(30)])
-    with pytest.warns(match="votes an item"):
+    with pytest.warns(match="votes per item"):
         consensus = fit(votes, draws=20)
     (finding,) = examine_temper(consensus)
     assert (finding.level, finding.n) == ("info", 0)

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from moral_entropy.cli.show_audit import audit_lines
 from moral_entropy.compiled import telling
-from moral_entropy.runs.notes import yardstick_notes
+from moral_entropy.runs.notes import model_notes
 from moral_entropy.runs.run import Run
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def print_run(run: Run) -> None:
     console.print()
     console.print(_table(manifest["questions"]))
     console.print("entropy in nats (0.693 is a coin toss); uncertain: above half of its most", soft_wrap=True)
-    for note in yardstick_notes(manifest):
+    for note in model_notes(manifest):
         console.print(escape(note), soft_wrap=True)
     console.print()
     for part in audit_lines(run):
@@ -86,15 +86,10 @@ def print_run(run: Run) -> None:
         console.print(escape(f"{open_first}{len(files)} files in {run.path}  ({seconds:.1f} s)"), soft_wrap=True)
 
 
-def print_warnings(messages: Sequence[str]) -> None:
-    """Print the warnings of a run on standard error, those that several questions share only once."""
-    questions_of: dict[str, list[str]] = {}
-    for message in messages:
-        question, colon, text = message.partition(": ")
-        questions_of.setdefault(text if colon else message, []).append(question if colon else "")
-    for text, questions in questions_of.items():
-        prefix = f"{', '.join(questions)}: " if any(questions) else ""
-        print(f"warning: {prefix}{text}", file=sys.stderr)
+def print_warnings(sentences: Sequence[str]) -> None:
+    """Print what is in doubt about a run on standard error."""
+    for sentence in sentences:
+        print(f"warning: {sentence}", file=sys.stderr)
 
 
 def reading_lines(manifest: dict[str, Any]) -> list[str]:

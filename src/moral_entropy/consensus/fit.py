@@ -13,6 +13,7 @@ import numpy as np
 from moral_entropy.consensus.densities import Densities
 from moral_entropy.consensus.drawing import draw
 from moral_entropy.consensus.exponent import choose_exponent
+from moral_entropy.consensus.fit_findings import warn_about
 from moral_entropy.consensus.fitted import FittedParts, fitted_parts
 from moral_entropy.consensus.model import LogPosterior
 from moral_entropy.consensus.modes import Mode, find_mode
@@ -21,7 +22,6 @@ from moral_entropy.consensus.parts import Parts, local_parts
 from moral_entropy.consensus.pooling import learn_rows, pooled_prior
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Climb, Consensus, ParameterFit
-from moral_entropy.consensus.warn import warn_about_fit
 from moral_entropy.options import lists_options
 from moral_entropy.progress import Progress, share_of_progress, silent
 from moral_entropy.votes.read import read_votes
@@ -115,8 +115,7 @@ def fit_parts(parts: Parts, priors: Priors, options: FitOptions, progress: Progr
         find_parameters(where, b, priors, options, share_of_progress(progress, b, n_ballots)) for b in range(n_ballots)
     ]
     fitted = fitted_parts(parts, found, priors, options, progress or silent)
-    for fit in fitted.consensus.fits:
-        warn_about_fit(fit, parts.votes, fit.rival)
+    warn_about(fitted.consensus.findings)
     return fitted
 
 

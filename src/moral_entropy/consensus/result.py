@@ -19,6 +19,7 @@ from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.consensus.pooling_rows import CommonRows
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.temper import Exponent
+from moral_entropy.findings import Finding
 from moral_entropy.ties import highest
 from moral_entropy.votes.table import Ballot, Floats, Ints, Votes
 
@@ -291,6 +292,13 @@ class Consensus:
     def interval(self) -> float:
         """Mass of every central interval, such as 0.9."""
         return self.options.interval
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the fits themselves should make their user doubt; `fit` has warned of it."""
+        from moral_entropy.consensus.fit_findings import fit_findings
+
+        return fit_findings(self)
 
     @property
     def converged(self) -> bool:

@@ -7,7 +7,6 @@ that one machine and a cluster take the same walk.
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -18,14 +17,13 @@ from typing import Any
 from moral_entropy.consensus.fit import fit_parts
 from moral_entropy.consensus.fitted import FittedParts
 from moral_entropy.consensus.parts import Parts, local_parts
-from moral_entropy.errors import YardstickWarning
-from moral_entropy.grading.table import grade_parts
+from moral_entropy.findings import Finding, alarm_sentences, without_warnings
+from moral_entropy.grading.table import AuditTable, grade_parts
 from moral_entropy.options import lists_options
 from moral_entropy.outliers.table import find_outliers
 from moral_entropy.pipeline.facts import manifest_facts
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.pipeline.priors import check_priors, priors_for
-from moral_entropy.pipeline.warned import collected, messages
 from moral_entropy.progress import Progress, silent
 from moral_entropy.report.html import write_report
 from moral_entropy.runs.folder import writing
@@ -33,8 +31,7 @@ from moral_entropy.runs.item_tables import entropy_sums
 from moral_entropy.runs.make import make_tables
 from moral_entropy.runs.manifest import write_manifest
 from moral_entropy.runs.run import Run
-from moral_entropy.validate.alarms import alarm_sentences
-from moral_entropy.validate.finding import Finding
+from moral_entropy.validate.gold import gold_findings
 from moral_entropy.validate.sides import examine_cheaply
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Votes
@@ -105,7 +102,7 @@ def audit(
     Returns
     -------
     Run
-        Warnings of the library are in its manifest, and are not raised again.
+        What is in doubt is in its findings and its manifest; no Python warning is given.
 
     Examples
     --------
@@ -139,7 +136,7 @@ def make_run(
     read: Callable[[], Parts], options: AuditOptions, command: str, watch: Stopwatch, progress: Progress
 ) -> Run:
     """Take votes in parts through every stage: fit, entropy, audit of rules, outliers, checks."""
-    with collected() as caught:
+    with without_warnings():
         with watch.timing("read"):
             progress("reading", 0.0)
             parts = read()
@@ -154,24 +151,20 @@ def make_run(
         with watch.timing("outliers"):
             outliers = find_outliers(fitted, advance=lambda share: progress("outliers", share))
         with watch.timing("checks"):
-            findings = check(fitted, options, progress)
+            findings = check(fitted, graded, options, progress)
         tables = make_tables(fitted, sums, graded, outliers, findings)
     manifest = manifest_facts(
-        fitted, sums, options, command=command, warnings=messages(caught), seconds=watch.seconds
+        fitted, sums, options, command=command, warnings=alarm_sentences(findings), seconds=watch.seconds
     ) | {"advice": graded.advice.text}
     if not parts.whole:
         manifest["cluster"] = {"parts": len(parts.handles), "threads": parts.workers.n_threads}
     return Run(manifest, tables, consensus=fitted.consensus if parts.whole else None)
 
 
-def check(fitted: FittedParts, options: AuditOptions, progress: Progress) -> list[Finding]:
-    """Examine the posterior from the cheap sides, and warn of what raises doubt."""
-    seed = options.fit.seed
-    findings = examine_cheaply(fitted, seed=seed, advance=lambda share: progress("checking", share))
-    # That votes are thin, the fit itself has said.
-    for sentence in alarm_sentences(finding for finding in findings if finding.figure != "votes_per_item"):
-        warnings.warn(sentence, YardstickWarning, stacklevel=2)
-    return findings
+def check(fitted: FittedParts, audit: AuditTable, options: AuditOptions, progress: Progress) -> list[Finding]:
+    """Examine the consensus from the cheap sides, and against gold as the audit has graded it."""
+    cheap = examine_cheaply(fitted, seed=options.fit.seed, advance=lambda share: progress("checking", share))
+    return [*cheap, *gold_findings(audit.frame)]
 
 
 def read_parts(

@@ -5,7 +5,6 @@ Reads the file of known annotators; the priors themselves are checked where they
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from moral_entropy.consensus.options import PriorOptions
 from moral_entropy.consensus.priors import PAPER_DIAGONAL, PAPER_OFF_DIAGONAL, Priors
-from moral_entropy.errors import MoralEntropyWarning, PriorError
+from moral_entropy.errors import PriorError
 from moral_entropy.votes.table import Floats, Votes
 
 ONE_FOUNDATION, ANY_FOUNDATION = (80.0, 20.0), (500.0, 500.0)
@@ -71,7 +70,6 @@ def _known_annotators(path: Path, votes: Votes) -> dict[object, ArrayLike]:
                 raise PriorError(msg)
         cells_kv = cells_of.setdefault(annotator, np.zeros((len(labels), len(labels))))
         cells_kv[labels.index(true), labels.index(voted)] += pseudo_votes
-    _warn_of_strangers(path, list(cells_of), votes)
     return dict(cells_of.items())
 
 
@@ -104,11 +102,3 @@ def _shared_labels(votes: Votes) -> tuple[str, ...]:
             )
             raise PriorError(msg)
     return first.labels
-
-
-def _warn_of_strangers(path: Path, names: list[str], votes: Votes) -> None:
-    present = {str(name) for name in votes.annotators.to_list()}
-    strangers = [name for name in names if name not in present]
-    if strangers:
-        msg = f"{len(strangers)} of {len(names)} annotators in {path} have no vote here. First: {strangers[0]!r}."
-        warnings.warn(msg, MoralEntropyWarning, stacklevel=2)

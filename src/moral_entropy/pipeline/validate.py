@@ -1,21 +1,18 @@
-"""`validate`: a run folder's posterior, examined from every side; findings go into the same folder."""
+"""`validate`: the consensus of a run folder, examined from every side; findings go into the same folder."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-import polars as pl
-
-from moral_entropy.files import whole_file
+from moral_entropy.findings import Finding
 from moral_entropy.progress import Progress, silent
 from moral_entropy.report.html import write_report
+from moral_entropy.runs.findings import add_findings, read_findings
 from moral_entropy.runs.reload import reload_consensus
-from moral_entropy.runs.tables import checked_folder
-from moral_entropy.schemas import VALIDATION
-from moral_entropy.validate.finding import Finding, findings_frame
+from moral_entropy.runs.run import read_run
+from moral_entropy.validate.gold import gold_findings
 from moral_entropy.validate.options import ValidationOptions
 from moral_entropy.validate.sides import SIDES, check_sides, examine
 from moral_entropy.validate.verdict import verdict
@@ -23,16 +20,16 @@ from moral_entropy.validate.verdict import verdict
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """A posterior, examined.
+    """A consensus, examined.
 
     Parameters
     ----------
     path
         The run folder.
     findings
-        In the order of the sides.
+        What was found this time, in the order of the sides.
     verdict
-        In words.
+        In words, of all findings of the run.
     """
 
     path: Path
@@ -43,7 +40,7 @@ class Validation:
 def run_validation(
     run: str | Path, options: ValidationOptions | None = None, *, progress: Progress | None = None
 ) -> Validation:
-    """Examine the posterior of a run, and write validation.parquet and the report into its folder.
+    """Examine the consensus of a run, and write findings.parquet and the report into its folder.
 
     Parameters
     ----------
@@ -61,26 +58,17 @@ def run_validation(
     """
     options, progress = options or ValidationOptions(), progress or silent
     asked = check_sides(options.sides) if options.sides is not None else tuple(SIDES)
-    folder = checked_folder(run)
+    opened = read_run(run)
     progress("fitting", 0.0)
-    consensus = reload_consensus(folder)
+    consensus = reload_consensus(opened)
     findings: list[Finding] = []
     for side in asked:
         required = options.sides is not None
         advance = partial(progress, side)
         findings += examine(consensus, side, seed=options.seed, required=required, advance=advance, **options.of(side))
-    write_findings(folder, findings)
-    if (folder / "report.html").is_file():
-        write_report(folder)
-    return Validation(folder, tuple(findings), verdict(findings))
-
-
-def write_findings(folder: Path, findings: Sequence[Finding]) -> None:
-    """Write validation.parquet, keeping earlier figures that were not found again this time."""
-    frame = findings_frame(findings)
-    file = folder / "validation.parquet"
-    if file.is_file():
-        kept = pl.read_parquet(file).join(frame, on=["side", "figure"], how="anti", maintain_order="left")
-        frame = pl.concat([kept.match_to_schema(VALIDATION), frame])
-    with whole_file(file) as written:
-        frame.write_parquet(written, compression="zstd")
+    if "gold" in asked:
+        findings += gold_findings(opened.rules)
+    add_findings(opened, findings)
+    if (opened.folder / "report.html").is_file():
+        write_report(opened.folder)
+    return Validation(opened.folder, tuple(findings), verdict(read_findings(opened)))

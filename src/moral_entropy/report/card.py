@@ -21,7 +21,7 @@ from moral_entropy.report.cautions import cautions
 from moral_entropy.report.data import shown_title
 from moral_entropy.report.item_sums import item_sums
 from moral_entropy.report.verdict import give_verdict
-from moral_entropy.runs.notes import yardstick_notes
+from moral_entropy.runs.notes import model_notes
 from moral_entropy.runs.run import Run, as_run
 
 CARD, CROISSANT = "dataset-card.md", "croissant.json"
@@ -126,7 +126,7 @@ def _body(run: Run) -> Iterator[str]:
     yield ""
     yield "## Known limits"
     yield ""
-    found = cautions(run, item_sums(run))
+    found = cautions(run)
     yield from (f"- **{one.severity}**: {markdown_text(one.title)}. {markdown_text(one.meaning)}" for one in found)
     yield "- Votes are taken to be independent given the label; where annotators share a blind spot, p is too sure."
 
@@ -141,13 +141,13 @@ def _protocol(run: Run) -> str:
         f"{priors['off_diagonal']:g} off it). p is the posterior probability averaged over {m['draws']:,} draws around "
         f"the mode (seed {m['seed']}). Made by moral-entropy {m['version']} from an input with SHA-256 "
         f"{m['input']['sha256'] or '(none: a dataframe)'}."
-        + "".join(f" {note[0].upper()}{note[1:]}." for note in yardstick_notes(m))
+        + "".join(f" {note[0].upper()}{note[1:]}." for note in model_notes(m))
     )
 
 
 def _analysis(run: Run) -> list[str]:
     sums = item_sums(run)
-    verdict = give_verdict(run, sums, cautions(run, sums))
+    verdict = give_verdict(run, sums, cautions(run))
     return ["Can the labels be shipped?", verdict.answer, verdict.text]
 
 

@@ -36,7 +36,7 @@ from moral_entropy.report.tables import (
 )
 from moral_entropy.report.validation import validation_section
 from moral_entropy.report.verdict import give_verdict, headlines, main_rule
-from moral_entropy.runs.notes import yardstick_notes
+from moral_entropy.runs.notes import model_notes
 from moral_entropy.runs.run import Run
 
 ITEMS = 2_000
@@ -65,13 +65,13 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
         Rows of the item explorer at most.
     """
     sums = item_sums(run)
-    found = cautions(run, sums)
+    found = cautions(run)
     domains, cells = shown_domains(run), vote_cells(run)
     return {
         "version": __version__,
         "title": shown_title(run),
         "verdict": asdict(give_verdict(run, sums, found)),
-        "notes": yardstick_notes(run.manifest),
+        "notes": model_notes(run.manifest),
         "headlines": [asdict(headline) for headline in headlines(run, sums)],
         "cautions": [asdict(caution) for caution in found],
         "questions": shown_questions(run),

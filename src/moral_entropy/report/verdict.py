@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from moral_entropy.findings import many
 from moral_entropy.report.cautions import Caution
 from moral_entropy.runs.run import Run
 from moral_entropy.ties import DECIMALS
@@ -21,7 +22,7 @@ ONE_LABEL = ("consensus", "plurality", "published")
 """Rules that give every item just one label of several."""
 
 DOUBTFUL, HARDLY = 0.2, 0.01
-"""Shares of labels in doubt from which hard labels mislead, and below which doubt is not worth a word."""
+"""Shares of uncertain labels from which hard labels mislead, and below which they are not worth a word."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,9 @@ def give_verdict(run: Run, sums: pl.DataFrame, found: Sequence[Caution]) -> Verd
     doubtful = _mean(sums, sums["doubtful"])
     facts = " ".join(_facts(run, doubtful))
     if n_high:
-        first = f"{_many(n_high, 'warning')} below must be settled first: the yardstick itself is in doubt."
+        first = f"{many(n_high, 'warning')} below must be settled first: the consensus itself may be wrong."
         return Verdict("stop", "Not yet.", f"{first} {facts}")
-    held = "The consensus holds" + (f", with {_many(n_medium, 'reservation')} to state." if n_medium else ".")
+    held = "The consensus holds" + (f", with {many(n_medium, 'doubt')} to state." if n_medium else ".")
     if doubtful >= DOUBTFUL:
         return Verdict("care", "As probabilities, yes; as hard labels, no.", f"{held} {facts}")
     if n_medium:
@@ -92,7 +93,7 @@ def give_verdict(run: Run, sums: pl.DataFrame, found: Sequence[Caution]) -> Verd
 
 
 def headlines(run: Run, sums: pl.DataFrame) -> list[Headline]:
-    """Give the three or four figures a reader asks for first."""
+    """Return the three or four figures a reader asks for first."""
     found = [
         _against_gold(run),
         _rate(run, main_rule(run), "disagreement", f"{main_rule(run)} differs from the consensus",
@@ -114,7 +115,7 @@ def main_rule(run: Run) -> str:
 
 
 def pooled_rate(run: Run, rule: str, metric: str, reference: str = "consensus") -> dict[str, Any] | None:
-    """Give a figure pooled over questions and domains, None where there is none.
+    """Return a figure pooled over questions and domains, None where there is none.
 
     Of a single question with more than two labels, `disagreement` is about the label itself: an item labelled wrong
     differs on two of its labels when each is graded against the rest.
@@ -138,14 +139,14 @@ def _facts(run: Run, doubtful: float) -> Iterator[str]:
     if differs:
         yield f"{rule.capitalize()} labels differ from the consensus on {differs['value']:.1%} of the items."
     if false and rule != "any":
-        yield f"Of what a single vote flags, {false['value']:.0%} is more likely no than yes."
+        yield f"If one yes were enough, about {false['value']:.0%} of the yes labels would be wrong."
     best = run.table("audit_advice").filter(question=ALL)["rule"].to_list()
     if best and best[0] != rule:
-        yield f"Of all thresholds on votes, {best[0]} comes closest."
+        yield f"Of all thresholds on votes, {best[0]} comes closest to the consensus."
     if doubtful >= HARDLY:
-        yield f"{doubtful:.0%} of the labels stay in doubt (entropy above half of its most): ship p beside the label."
+        yield f"{doubtful:.0%} of the labels are uncertain: publish p beside the label."
     else:
-        yield "Hardly any label stays in doubt."
+        yield "Hardly any label is uncertain."
 
 
 def _rate(run: Run, rule: str, metric: str, name: str, note: str) -> Headline | None:
@@ -195,7 +196,3 @@ def _share(name: str, value: float, low: float | None, high: float | None, note:
 def _mean(sums: pl.DataFrame, figure: pl.Series) -> float:
     """Average a figure of the questions, each as often as it has items."""
     return float((figure * sums["items"]).sum()) / max(float(sums["items"].sum()), 1.0)
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}{'s' * (count != 1)}"

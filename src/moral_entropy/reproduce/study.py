@@ -14,12 +14,12 @@ from moral_entropy import __version__
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.options import PriorOptions
 from moral_entropy.consensus.result import Consensus
+from moral_entropy.findings import alarm_sentences, without_warnings
 from moral_entropy.names import ALL, MEAN
 from moral_entropy.options import as_plain
 from moral_entropy.pipeline.audit import Stopwatch
 from moral_entropy.pipeline.facts import count_votes, reading_facts
 from moral_entropy.pipeline.priors import priors_for
-from moral_entropy.pipeline.warned import collected, messages
 from moral_entropy.progress import Progress, silent
 from moral_entropy.reproduce.beside import Basis, lay_beside
 from moral_entropy.reproduce.figures import as_frame, corpora_figures, counted_figures, dissent_figures, entropy_figures
@@ -132,11 +132,13 @@ def _fit_all(inputs: Inputs, options: ReproduceOptions, progress: Progress, watc
             votes = load_votes(name, inputs, options.seed)
             together = any_foundation(votes)
         fits.votes[name] = votes
-        with watch.timing("fit"), collected() as caught:
+        with watch.timing("fit"), without_warnings():
             fits.foundations[name] = _fit(name, votes, options, progress)
             if together is not None:
                 fits.any_foundation[name] = _fit(name, together, options, progress)
-        fits.warnings += [f"{CORPORA[name]} {message}" for message in messages(caught)]
+        fitted = [every[name] for every in (fits.foundations, fits.any_foundation) if name in every]
+        found = [finding for consensus in fitted for finding in consensus.findings]
+        fits.warnings += [f"{CORPORA[name]} {sentence}" for sentence in alarm_sentences(found)]
     return fits
 
 

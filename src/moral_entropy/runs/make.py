@@ -9,9 +9,11 @@ from itertools import chain
 import polars as pl
 
 from moral_entropy.consensus.fitted import FittedParts, PartFit
+from moral_entropy.findings import Finding
 from moral_entropy.grading.table import AuditTable
 from moral_entropy.outliers.table import Outliers
 from moral_entropy.runs.annotator_tables import annotator_frames, push_frames
+from moral_entropy.runs.findings import findings_frame
 from moral_entropy.runs.item_tables import (
     entropy_frame,
     item_frames,
@@ -22,7 +24,6 @@ from moral_entropy.runs.item_tables import (
 from moral_entropy.runs.run import Table, rows_in_groups
 from moral_entropy.runs.tables import ROWS_PER_GROUP
 from moral_entropy.schemas import SCHEMAS, with_ids
-from moral_entropy.validate.finding import Finding, findings_frame
 from moral_entropy.votes.table import Floats
 
 
@@ -55,7 +56,7 @@ def make_tables(
         "outliers": outliers.frame,
         "annotator_summary": outliers.annotators,
         "agreement": outliers.agreement,
-        "validation": findings_frame(findings),
+        "findings": findings_frame(findings),
     }
     by_annotator = {
         "annotators": partial(annotator_frames, consensus, outliers.disagreement_ba),

@@ -1,4 +1,4 @@
-"""What a run says of its own yardstick wherever its figures are shown: pooled, bound or tempered."""
+"""How the consensus of a run differs from the paper's model, said wherever its figures are shown."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 LEARNT = {"heldout": "learnt from left-out votes", "gold": "learnt from gold labels"}
 
 
-def yardstick_notes(manifest: dict[str, Any]) -> list[str]:
+def model_notes(manifest: dict[str, Any]) -> list[str]:
     """Say how the consensus differs from the paper's model; nothing where it does not.
 
     Examples
     --------
-    >>> yardstick_notes({"temper": 0.5, "questions": [{"question": "care", "part": "", "exponent": {"value": 0.5}}]})
+    >>> model_notes({"temper": 0.5, "questions": [{"question": "care", "part": "", "exponent": {"value": 0.5}}]})
     ["tempered consensus: each item's likelihood to the power 0.5 (as told); all figures are against it"]
-    >>> yardstick_notes({"questions": []})
+    >>> model_notes({"questions": []})
     []
     """
     notes = []

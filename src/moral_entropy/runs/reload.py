@@ -6,7 +6,6 @@ everything. The fit is made again with the same priors, seed and options, bit fo
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Consensus
-from moral_entropy.errors import MoralEntropyWarning
+from moral_entropy.findings import without_warnings
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.votes.table import UNKNOWN, Ballot, Reading, Votes, ballot_from_codes
 
@@ -52,7 +51,12 @@ def read_run_votes(run: Run | str | Path) -> Votes:
         domain_i=_label_codes(facts["domain"], domains).astype(np.int32),
         texts=None if texts is None else texts.sort("item")["text"],
         anonymous=bool(manifest["anonymous"]),
-        reading=Reading(source=manifest["input"]["source"], sha256=manifest["input"]["sha256"], rows=manifest["rows"]),
+        reading=Reading(
+            source=manifest["input"]["source"],
+            sha256=manifest["input"]["sha256"],
+            rows=manifest["rows"],
+            dropped=manifest["dropped"],
+        ),
     )
 
 
@@ -69,9 +73,8 @@ def reload_consensus(run: Run | str | Path, **changes: Any) -> Consensus:
     run = as_run(run)
     votes, manifest = read_run_votes(run), run.manifest
     asked = {field.name: manifest[field.name] for field in fields(FitOptions) if manifest.get(field.name) is not None}
-    with warnings.catch_warnings():
-        # The run itself has said them already.
-        warnings.simplefilter("ignore", MoralEntropyWarning)
+    # The run itself has said what is in doubt.
+    with without_warnings():
         return fit(votes, **{"priors": priors_of(manifest), **asked, **changes})
 
 

@@ -175,8 +175,8 @@ class Run:
 
     @property
     def findings(self) -> pl.DataFrame:
-        """What raises doubt: one row per finding, with what it means and what to do."""
-        return self.table("validation")
+        """One row per finding about the consensus itself: its level, what it means and what to do."""
+        return self.table("findings")
 
     @cached_property
     def questions(self) -> tuple[Question, ...]:

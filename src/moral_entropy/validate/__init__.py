@@ -1,4 +1,4 @@
-"""Is the yardstick straight? Consensus → findings about its posterior.
+"""Can the consensus be trusted? Consensus → findings.
 
-Sampling, ensembles, priors, held-out votes, dependence, identifiability, gold: each in a file of its own.
+One side per file (`sides.SIDES` lists them all); the other files have what several sides or one long side need.
 """

@@ -8,7 +8,7 @@ are then held against a fit that they had no part in.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -36,24 +36,8 @@ STEPS = 50
 """EM steps for the error rates of the one left out."""
 
 
-@dataclass(frozen=True, eq=False)
-class Unravelled:
-    """Dependence, laid at somebody's door where that settles it.
-
-    Parameters
-    ----------
-    culprits
-        Pairs of those whose leaving settles the rest, judged by a fit without them; surest first.
-    rest
-        Pairs of everyone else, judged by the last fit.
-    """
-
-    culprits: tuple[Pairs, ...]
-    rest: Pairs
-
-
-def unravel(log_posterior: LogPosterior, at: Parameters, pairs: Pairs, *, least_items: float) -> Unravelled:
-    """Find out whose votes make pairs dependent.
+def find_copiers(log_posterior: LogPosterior, at: Parameters, pairs: Pairs, *, least_items: float) -> list[Pairs]:
+    """Find the annotators whose votes make pairs dependent.
 
     Parameters
     ----------
@@ -63,15 +47,21 @@ def unravel(log_posterior: LogPosterior, at: Parameters, pairs: Pairs, *, least_
         The pairs as that fit has them.
     least_items
         Items a pair must share.
+
+    Returns
+    -------
+    list
+        The pairs of each annotator whose leaving settles the rest, judged by a fit without them, surest first; last the
+        pairs of everyone else, judged by the last fit.
     """
-    culprits: list[Pairs] = []
-    while len(culprits) < MOST_LEFT_OUT and _stands_out(pairs):
+    copiers: list[Pairs] = []
+    while len(copiers) < MOST_LEFT_OUT and _stands_out(pairs):
         found = _leave_out(log_posterior, at, pairs, least_items)
         if found is None:
             break
         mine, log_posterior, at, pairs = found
-        culprits.append(mine)
-    return Unravelled(tuple(culprits), pairs)
+        copiers.append(mine)
+    return [*copiers, pairs]
 
 
 def _stands_out(pairs: Pairs) -> bool:

@@ -17,15 +17,15 @@ from moral_entropy.votes.table import Floats
 BLOCK_ROWS = 2_048
 
 
-def ground_of(fit: QuestionFit, threads: int | None = None) -> Densities:
-    """Give the log posterior of a fit in both coordinates; with common rows, given those that were learnt.
+def densities_of(fit: QuestionFit, threads: int | None = None) -> Densities:
+    """Return the log posterior of a fit in both coordinates; with common rows, given those that were learnt.
 
     Examples
     --------
     >>> from moral_entropy.consensus.fit import fit
     >>> from moral_entropy.corpora.simulate import simulate_votes
     >>> one = fit(simulate_votes(n_items=50, n_annotators=4, votes_per_item=3).votes, draws=0).fits[0]
-    >>> abs(ground_of(one).simplex.expect(mode_of(one)).log_posterior - one.climb.log_posterior) < 1e-9
+    >>> abs(densities_of(one).simplex.expect(mode_of(one)).log_posterior - one.climb.log_posterior) < 1e-9
     True
     """
     patterns, beta_akv = fit.patterns, fit.beta_akv
@@ -39,25 +39,25 @@ def ground_of(fit: QuestionFit, threads: int | None = None) -> Densities:
 
 
 def mode_of(fit: QuestionFit) -> Parameters:
-    """Give the mode of a fit, one matrix where it was fitted for all."""
+    """Return the mode of a fit, one matrix where it was fitted for all."""
     confusion_akv = fit.confusion_akv[:1] if fit.pooling == "full" else fit.confusion_akv
     return Parameters(np.log(fit.prevalence_k), np.log(confusion_akv))
 
 
 def log_posterior_of(fit: QuestionFit) -> LogPosterior:
-    """Give the density a fit climbed, with a row of its own for every annotator even where they share one matrix."""
+    """Return the density whose mode was looked for, each annotator with rows of their own even where all share one."""
     less = 0.0 if fit.common is not None else 1.0
     return LogPosterior(fit.patterns, fit.alpha_k - less, fit.beta_akv - less)
 
 
 def drawn_of(fit: QuestionFit, draws: int) -> Parameters:
-    """Give the first draws of a fit, one matrix where it was fitted for all."""
+    """Return the first draws of a fit, one matrix where it was fitted for all."""
     confusion_sakv = fit.confusion_sakv[:draws, :1] if fit.pooling == "full" else fit.confusion_sakv[:draws]
     return Parameters(np.log(fit.prevalence_sk[:draws]), np.log(confusion_sakv))
 
 
 def log_over_label0(patterns: Patterns, drawn: Parameters, threads: int | None = None) -> Floats:
-    """Give the log likelihood at many draws, relative to all items being of label 0: `log_s`; a sum over rows."""
+    """Compute the log likelihood at many draws, relative to all items being of label 0: `log_s`; a sum over rows."""
     push_cks, base_ks = log_ratios(drawn.prevalence_k, drawn.confusion_akv)
     rows = (patterns.start_r, patterns.code_v, patterns.weight_r, patterns.clamp_r)
     n_blocks = -(-patterns.n_rows // BLOCK_ROWS)

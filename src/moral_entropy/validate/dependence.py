@@ -1,24 +1,25 @@
-"""Are votes independent given the label, as the model has it? Pair by pair, and overall.
+"""Do annotators vote independently, given the label, as the model has it? Pair by pair, overall, and as predicted.
 
-Takes a `Consensus`, gives findings of the side "dependence". Where two annotators copy, or share a blind spot, their
+Takes a `Consensus`, returns findings of the side "dependence". Where two annotators copy, or share a blind spot, their
 agreement counts twice and p is too sure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from statistics import NormalDist
 
 import numpy as np
-from scipy.stats import norm
 
+from moral_entropy.consensus.fit_findings import annotator_name, finding_of
 from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.result import Consensus, QuestionFit
-from moral_entropy.progress import Advance, ignore
+from moral_entropy.findings import Finding, level_of, listed
+from moral_entropy.progress import Advance, ignore, share_of
 from moral_entropy.ties import TIE
-from moral_entropy.validate.copies import Unravelled, unravel
+from moral_entropy.validate.copies import find_copiers
 from moral_entropy.validate.density import log_posterior_of
-from moral_entropy.validate.finding import Finding
 from moral_entropy.validate.pairs import (
     NOTICEABLE,
     Pairs,
@@ -27,8 +28,8 @@ from moral_entropy.validate.pairs import (
     pool_pairs,
     weigh_pairs,
 )
+from moral_entropy.validate.predictive import REPLICATES, predictive_findings
 from moral_entropy.validate.residuals import residuals_of
-from moral_entropy.validate.words import annotator_name, finding_of, level_of, listed
 
 SIDE = "dependence"
 
@@ -41,12 +42,19 @@ COPIES, ALIKE = 0.05, 0.95
 SURELY = 3.0
 """Standard errors from which the pooled excess counts."""
 
+TEMPER = "Grade against probabilities that are no surer than the votes allow (--temper heldout), or check against gold."
+
 NAMED = 20
 """Pairs with a finding of their own at most, the surest ones."""
 
 
 def examine_dependence(
-    consensus: Consensus, *, least_items: float = LEAST_ITEMS, seed: int = 0, advance: Advance = ignore
+    consensus: Consensus,
+    *,
+    least_items: float = LEAST_ITEMS,
+    replicates: int = REPLICATES,
+    seed: int = 0,
+    advance: Advance = ignore,
 ) -> list[Finding]:
     """Test whether votes are independent given the label, and name the pairs of annotators whose are not.
 
@@ -56,8 +64,10 @@ def examine_dependence(
         The fits to examine.
     least_items
         Items a pair must share.
+    replicates
+        How often votes are drawn from each fit, to compare them with those that were given; 0 for not at all.
     seed
-        Not used: nothing here is random.
+        Of what is drawn.
     advance
         Told the share done.
 
@@ -71,12 +81,15 @@ def examine_dependence(
     """
     found: list[Finding] = []
     for n, fit in enumerate(consensus.fits):
-        found += _examine(consensus, fit, least_items)
-        advance((n + 1) / len(consensus.fits))
+        found += _examine_pairs(consensus, fit, least_items)
+        advance((n + 1) / len(consensus.fits) / 2)
+    for n, fit in enumerate(consensus.fits):
+        of_fit = share_of(share_of(advance, 1, 2), n, len(consensus.fits))
+        found += predictive_findings(consensus, fit, replicates=replicates, seed=seed, advance=of_fit)
     return found
 
 
-def _examine(consensus: Consensus, fit: QuestionFit, least_items: float) -> Iterator[Finding]:
+def _examine_pairs(consensus: Consensus, fit: QuestionFit, least_items: float) -> Iterator[Finding]:
     at = Parameters(np.log(fit.prevalence_k), np.log(fit.confusion_akv))
     anonymous = consensus.votes.anonymous
     density = replace(log_posterior_of(fit), better_than_chance=fit.options.better_than_chance)
@@ -92,30 +105,31 @@ def _examine(consensus: Consensus, fit: QuestionFit, least_items: float) -> Iter
     if not anonymous:
         pairs = weigh_pairs(residuals, least_items=least_items, fitted=fitted)
         yield _typical(fit, pairs)
-        found = Unravelled((), pairs)
+        told = [pairs]
         if fitted:
-            found = unravel(residuals.log_posterior, at, pairs, least_items=least_items)
-        yield from _dependent(consensus, fit, found, pairs.n_told)
+            told = find_copiers(residuals.log_posterior, at, pairs, least_items=least_items)
+        yield from _dependent(consensus, fit, told, pairs.n_told)
 
 
 def _pooled(fit: QuestionFit, together: Together, interval: float) -> Finding:
-    half = float(norm.ppf(0.5 + interval / 2)) * together.error
+    half = NormalDist().inv_cdf(0.5 + interval / 2) * together.error
     doubted = abs(together.excess) >= max(NOTICEABLE, SURELY * together.error)
     side = "less" if together.excess < -TIE else "more"
     text = (
         f"two votes on an item agree in {together.agreement:.1%} of the cases, {abs(together.excess):.1%} {side} than "
-        f"independence given the label allows: errors correlate with {together.correlation:z.2f}"
+        f"independence given the label allows: errors correlate with {together.correlation:z.2f}."
     )
-    worth = _worth(fit, together.correlation)
-    text += f", so that {worth[0]:.1f} votes are worth about {worth[1]:.1f} independent ones." if doubted else "."
+    votes, worth = _worth(fit, together.correlation)
     return finding_of(
         fit, SIDE, "excess_agreement", together.excess, low=together.excess - half, high=together.excess + half,
         n=round(together.items), level=level_of(doubted), text=text,
+        meaning=f"{votes:.1f} votes on an item are worth about {worth:.1f} independent ones, and p is too sure.",
+        cure=TEMPER,
     )  # fmt: skip
 
 
 def _worth(fit: QuestionFit, correlation: float) -> tuple[float, float]:
-    """Give votes an item, and how many independent ones they are worth (Kish's design effect)."""
+    """Return the votes per item, and how many independent ones they are worth (Kish's design effect)."""
     patterns = fit.patterns
     votes = float(np.average(np.diff(patterns.start_r), weights=patterns.weight_r))
     return votes, votes / max(1.0 + (votes - 1.0) * correlation, 1e-9)
@@ -129,20 +143,30 @@ def _typical(fit: QuestionFit, pairs: Pairs) -> Finding:
         if n_told
         else f"no two annotators share enough items ({len(pairs.items_p):,} pairs) for their votes to be compared."
     )
-    return finding_of(fit, SIDE, "typical_excess", pairs.typical, n=n_told, level=level_of(doubted), text=text)
+    return finding_of(
+        fit, SIDE, "typical_excess", pairs.typical, n=n_told, level=level_of(doubted), text=text,
+        meaning="Some annotators make the same mistakes, and p takes their agreement for evidence.", cure=TEMPER,
+    )  # fmt: skip
 
 
-def _dependent(consensus: Consensus, fit: QuestionFit, found: Unravelled, n_told: int) -> Iterator[Finding]:
-    named = [(pairs, p) for pairs in (*found.culprits, found.rest) for p in dependent_pairs(pairs).tolist()]
+def _dependent(consensus: Consensus, fit: QuestionFit, told: Sequence[Pairs], n_told: int) -> Iterator[Finding]:
+    named = [(pairs, p) for pairs in told for p in dependent_pairs(pairs).tolist()]
     names = [_name(consensus, fit, pairs, p) for pairs, p in named]
-    text = ""
-    if names:
-        text = (
+    if not names:
+        yield finding_of(fit, SIDE, "dependent_pairs", 0, n=n_told)
+        return
+    yield finding_of(
+        fit, SIDE, "dependent_pairs", len(names), n=n_told, level="doubt",
+        text=(
             f"{len(names):,} of {n_told:,} pairs of annotators do not vote independently given the label "
-            f"({listed(names)}): they copy, confer or share a blind spot, or their items are of another kind than the "
-            "rest (--fit-by); p takes their agreement for evidence."
-        )
-    yield finding_of(fit, SIDE, "dependent_pairs", len(names), n=n_told, level=level_of(bool(names)), text=text)
+            f"({listed(names)})."
+        ),
+        meaning=(
+            "They copy, confer or share a blind spot, or their items are of another kind than the rest; p takes their "
+            "agreement for evidence."
+        ),
+        cure="Ask them; leave out one of two who copy; fit kinds of items apart (--fit-by).",
+    )  # fmt: skip
     for (pairs, p), name in zip(named[:NAMED], names, strict=False):
         yield _pair(fit, pairs, p, name)
 
@@ -152,13 +176,14 @@ def _pair(fit: QuestionFit, pairs: Pairs, p: int, name: str) -> Finding:
     half = 1.645 * float(pairs.error_p[p])
     text = (
         f"{name} agree on {agreement:.1%} of {pairs.items_p[p]:,.0f} shared items, where {agreement - excess:z.1%} was "
-        f"to be expected (z = {z:z.1f})"
+        f"to be expected (z = {z:z.1f})."
     )
-    copies = excess >= COPIES and agreement >= ALIKE
-    text += ": one may copy the other; count them as one." if copies else "."
+    # Of pairs that do not copy the list of pairs has said all that matters.
     return finding_of(
         fit, SIDE, "pair_excess", excess, subject=name, low=excess - half, high=excess + half,
-        n=round(float(pairs.items_p[p])), level=level_of(True, bad=copies), text=text,
+        n=round(float(pairs.items_p[p])), level=level_of(excess >= COPIES and agreement >= ALIKE, bad=True), text=text,
+        meaning="One may copy the other, and the consensus counts them as two.",
+        cure="Count them as one: leave one of the two out and audit again.",
     )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
-"""Would another fit have said the same? Ensembles of modes: other starts, other items, other annotators.
+"""Do other starts and samples agree? Ensembles of modes: other starts, other items, other annotators.
 
-Takes a `Consensus`, climbs again from many starts and on resampled items and annotators; gives how far p, prevalence
-and entropies spread, every mode that was found, and whose labels trade places there.
+Takes a `Consensus`, searches again from many starts and on resampled items and annotators; returns how far p,
+prevalence and entropies spread, every mode that was found, and whose labels trade places there.
 """
 
 from __future__ import annotations
@@ -13,17 +13,16 @@ import numpy as np
 from scipy.special import entr
 
 from moral_entropy.consensus.climb import climb
+from moral_entropy.consensus.fit_findings import NOTICEABLE, annotator_name, finding_of
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import CLOSE, LEVEL
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.consensus.temper import tempered
-from moral_entropy.consensus.warn import NOTICEABLE
-from moral_entropy.progress import Advance, ignore
+from moral_entropy.findings import Finding, level_of, listed
+from moral_entropy.progress import Advance, ignore, share_of
 from moral_entropy.ties import highest
-from moral_entropy.validate.density import ground_of, mode_of
-from moral_entropy.validate.finding import Finding
-from moral_entropy.validate.summits import PROBE, REPORTED, FoundMode, find_modes
-from moral_entropy.validate.words import annotator_name, finding_of, level_of, listed
+from moral_entropy.validate.density import densities_of, mode_of
+from moral_entropy.validate.modes import PROBE, REPORTED, FoundMode, find_modes
 from moral_entropy.votes.table import Floats
 
 SIDE = "ensemble"
@@ -119,11 +118,7 @@ def examine_ensemble(
     """
     findings: list[Finding] = []
     for n, fit in enumerate(consensus.fits):
-
-        def share(done: float, n: int = n) -> None:
-            advance((n + done) / len(consensus.fits))
-
-        found = ensemble_of(fit, members=members, seed=seed, advance=share)
+        found = ensemble_of(fit, members=members, seed=seed, advance=share_of(advance, n, len(consensus.fits)))
         findings += _mode_findings(consensus, fit, found.modes)
         for spread in found.spreads:
             findings += _spread_findings(fit, spread)
@@ -138,8 +133,8 @@ def ensemble_of(fit: QuestionFit, *, members: int = 20, seed: int = 0, advance: 
     fit, members, seed, advance
         As in `examine_ensemble`.
     """
-    log_posterior, at = ground_of(fit).simplex, mode_of(fit)
-    modes = find_modes(log_posterior, at, seeds=members, seed=seed, advance=lambda done: advance(done / 3))
+    log_posterior, at = densities_of(fit).simplex, mode_of(fit)
+    modes = find_modes(log_posterior, at, seeds=members, seed=seed, advance=share_of(advance, 0, 3))
     spreads = [_spread(fit, "starts", _at_modes(log_posterior, modes))]
     enough = log_posterior.patterns.n_annotators >= FEWEST_ANNOTATORS
     for n, (kind, resample) in enumerate(RESAMPLINGS.items()):
@@ -150,7 +145,7 @@ def ensemble_of(fit: QuestionFit, *, members: int = 20, seed: int = 0, advance: 
 
 
 Member = tuple[LogPosterior, Parameters]
-"""A fit of the ensemble: what was climbed, and its mode."""
+"""A fit of the ensemble: its density, and the mode of that."""
 
 Resample = Callable[[LogPosterior, Parameters, np.random.Generator], Member]
 
@@ -216,7 +211,7 @@ def _fair(start: str) -> bool:
 def _spread(fit: QuestionFit, kind: str, members: Iterator[Member]) -> Spread:
     """Add up the members one by one, so that no array of members × rows is held."""
     weight_r: Floats = np.bincount(fit.patterns.row_i, fit.ballot.count_i, fit.patterns.n_rows).astype(np.float64)
-    reported_rk = ground_of(fit).simplex.posterior_rk(tempered(mode_of(fit), fit.exponent.value))
+    reported_rk = densities_of(fit).simplex.posterior_rk(tempered(mode_of(fit), fit.exponent.value))
     label_r = highest(reported_rk)
     shown_r = np.full_like(label_r, fit.ballot.positive) if fit.ballot.n_labels == 2 else label_r
     rows = np.arange(len(label_r))
@@ -258,22 +253,24 @@ def _spread_findings(fit: QuestionFit, spread: Spread) -> list[Finding]:
         value = float(spread.prevalence_sd_k[k])
         found.append(finding_of(fit, SIDE, "prevalence_sd", value, subject=subject, n=spread.members))
         if spread.kind == "items" and fit.n_draws:
-            found.append(_beside_posterior(fit, spread, k))
+            found.append(_bootstrap_ratio(fit, spread, k))
     return found
 
 
-def _beside_posterior(fit: QuestionFit, spread: Spread, k: int) -> Finding:
-    """The spread over items beside the posterior's own: they should agree, for one model and many items."""
+def _bootstrap_ratio(fit: QuestionFit, spread: Spread, k: int) -> Finding:
+    """Compare the spread over items with the posterior's own: they should agree, for one model and many items."""
     label, own = fit.ballot.labels[k], float(fit.prevalence_sk[:, k].std())
     ratio = float(spread.prevalence_sd_k[k]) / max(own, 1e-12)
     text = (
-        f"over resampled items the prevalence of {label!r} spreads {ratio:.1f} times as far as its "
-        f"posterior says (sd {spread.prevalence_sd_k[k]:.2%} beside {own:.2%})"
+        f"over resampled items the share of {label!r} spreads {ratio:.1f} times as far as its posterior says "
+        f"(sd {spread.prevalence_sd_k[k]:.2%} and {own:.2%})."
     )
-    narrow = ratio > TOO_NARROW
-    text += "; its interval is too narrow: the model does not fit these votes." if narrow else "."
-    return finding_of(fit, SIDE, "bootstrap_ratio", ratio, subject=label, n=spread.members,
-                      level=level_of(narrow), text=text)  # fmt: skip
+    return finding_of(
+        fit, SIDE, "bootstrap_ratio", ratio, subject=label, n=spread.members, level=level_of(ratio > TOO_NARROW),
+        text=text,
+        meaning="Its interval is too narrow: the model does not fit these votes.",
+        cure="Report the wider spread with the share; try --pooling partial or --temper heldout.",
+    )  # fmt: skip
 
 
 def _mode_findings(consensus: Consensus, fit: QuestionFit, modes: tuple[FoundMode, ...]) -> list[Finding]:
@@ -285,20 +282,28 @@ def _mode_findings(consensus: Consensus, fit: QuestionFit, modes: tuple[FoundMod
         finding_of(fit, SIDE, "starts_agreeing", there, n=n_starts),
     ]
     for mode in modes[1 : MOST_MODES + 1]:
-        close = mode.distance < CLOSE and mode.changed >= NOTICEABLE
-        level = level_of(close, bad=mode.distance < -HIGHER)
-        text, subject = _mode_text(consensus, fit, mode), mode.starts[0]
-        found.append(finding_of(fit, SIDE, "mode_distance", mode.distance, subject=subject, level=level, text=text))
-        found.append(finding_of(fit, SIDE, "mode_changed", mode.changed, subject=subject))
+        found.append(_other_mode(consensus, fit, mode))
+        found.append(finding_of(fit, SIDE, "mode_changed", mode.changed, subject=mode.starts[0]))
     return found
 
 
+def _other_mode(consensus: Consensus, fit: QuestionFit, mode: FoundMode) -> Finding:
+    higher = mode.distance < -HIGHER
+    return finding_of(
+        fit, SIDE, "mode_distance", mode.distance, subject=mode.starts[0],
+        level=level_of(mode.distance < CLOSE and mode.changed >= NOTICEABLE, bad=higher),
+        text=_mode_text(consensus, fit, mode),
+        meaning="There is a better answer than the one reported." if higher else "The votes hardly tell the two apart.",
+        cure="State priors you can defend (--prior-prevalence, --prior-confusion) and audit again.",
+    )  # fmt: skip
+
+
 def _mode_text(consensus: Consensus, fit: QuestionFit, mode: FoundMode) -> str:
-    where = "higher" if mode.distance < 0 else "lower"
+    where = "better" if mode.distance < 0 else "worse"
     starts = f"from start {mode.starts[0]!r}" + (f" and {len(mode.starts) - 1} more" if len(mode.starts) > 1 else "")
     return (
-        f"another mode is {abs(mode.distance):,.2f} nats {where} ({starts}); there {mode.changed:.1%} "
-        f"of the items have another label, {switched_words(consensus, fit, mode)}."
+        f"another answer fits {abs(mode.distance):,.2f} nats {where} ({starts}); there {mode.changed:.1%} of the items "
+        f"have another label, {switched_words(consensus, fit, mode)}."
     )
 
 

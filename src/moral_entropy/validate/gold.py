@@ -1,7 +1,8 @@
-"""Against gold: which probabilities deserve the name, those of the consensus or simpler ones.
+"""Do the probabilities agree with gold labels? Those of the consensus beside simpler ones.
 
-Takes fits whose ballots have gold; gives the scores of the votes' plurality and smoothed share, of the plain consensus
-at its mode and averaged over draws, of the same tempered by held-out votes, and tempered by gold, cross-validated.
+Takes fits whose ballots have gold; returns the scores of the votes' plurality and smoothed share, of the plain
+consensus at its mode and averaged over draws, of the same tempered by held-out votes, and tempered by gold,
+cross-validated.
 Everything is computed in logs, and nothing is clipped. Items whose gold was evidence in the fit are left out.
 """
 
@@ -11,22 +12,26 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from scipy.special import log_softmax, logsumexp
 
+from moral_entropy.consensus.fit_findings import finding_of
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.consensus.temper import NOTHING, gold_exponent, pool_with_share, smoothed_share
+from moral_entropy.findings import Finding, level_of
 from moral_entropy.grading.calibration import unseen_gold
 from moral_entropy.grading.cells import targets_of
+from moral_entropy.names import ALL
 from moral_entropy.progress import Advance, ignore
-from moral_entropy.validate.finding import Finding, Level
 from moral_entropy.validate.scores import Scores, losses, mean_interval, score
 from moral_entropy.validate.temper import exponent_of
-from moral_entropy.validate.words import finding_of
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
+
+if TYPE_CHECKING:
+    import polars as pl
 
 FOLDS = 5
 CHUNK = 512
@@ -34,6 +39,14 @@ CHUNK = 512
 
 MOST_DRAWS = 400
 """Draws averaged over; of more, evenly spaced ones."""
+
+SIDE = "gold"
+
+POORLY_CALIBRATED, BADLY_CALIBRATED = 0.1, 0.2
+"""Expected calibration error of p against gold: worth a doubt, and too much."""
+
+BEHIND = 0.02
+"""Share of gold labels that the consensus may miss beyond what the plain vote misses."""
 
 CONSENSUS = "consensus"
 SHARE = "vote share"
@@ -126,7 +139,7 @@ def _posterior(log_prevalence_k: Floats, evidence_ik: Floats) -> Floats:
 
 
 def reports(items: GoldItems, *, seed: int = 0) -> dict[str, Floats]:
-    """Give the log probabilities of every method, by its name: `log_p_ik`.
+    """Return the log probabilities of every method, by its name: `log_p_ik`.
 
     Parameters
     ----------
@@ -157,7 +170,7 @@ def _plurality(counts_ik: Ints) -> Floats:
 
 
 def tempered_by_gold(items: GoldItems, fold_i: Ints, *, prevalence: bool = False) -> Floats:
-    """Give each item's log probabilities with exponents learnt from the gold of all other folds.
+    """Compute each item's log probabilities with exponents learnt from the gold of all other folds.
 
     Parameters
     ----------
@@ -198,6 +211,9 @@ def gold_exponents(
     >>> round(found[1], 3)
     0.0
     """
+    # Loaded here, as no audit needs an optimiser.
+    from scipy.optimize import minimize
+
     prior_ik = np.broadcast_to(log_prevalence_k, evidence_ik.shape)
     row_i, total = np.arange(len(gold_i)), weight_i.sum()
 
@@ -246,7 +262,7 @@ def _findings(items: GoldItems, log_p: Mapping[str, Floats]) -> list[Finding]:
     for name, scores in score_reports(items, log_p).items():
         figures = {"accuracy": scores.accuracy, "log_loss": scores.log_loss, "brier": scores.brier, "ece": scores.ece}
         for figure, value in figures.items():
-            findings.append(finding_of(items.fit, "gold", figure, value, subject=name, n=scores.n))
+            findings.append(finding_of(items.fit, SIDE, figure, value, subject=name, n=scores.n))
     return [*findings, _verdict(items, log_p)]
 
 
@@ -254,13 +270,53 @@ def _verdict(items: GoldItems, log_p: Mapping[str, Floats]) -> Finding:
     """Hold the consensus against the smoothed vote share, item by item."""
     mine_i, theirs_i = (losses(log_p[name], items.gold_i) for name in (CONSENSUS, SHARE))
     mean, low, high = mean_interval(theirs_i - mine_i, np.arange(len(mine_i)))
-    level, text = _judged(float(mine_i.mean()), float(theirs_i.mean()), low, high)
-    n = len(mine_i)
-    return finding_of(items.fit, "gold", "gain_over_vote_share", mean, low=low, high=high, n=n, level=level, text=text)
-
-
-def _judged(mine: float, theirs: float, low: float, high: float) -> tuple[Level, str]:
-    both = f"against gold the untempered consensus loses {mine:.2f} nats an item, the smoothed vote share {theirs:.2f}"
+    text = (
+        f"against gold the untempered consensus loses {mine_i.mean():.2f} nats per item, the smoothed vote share "
+        f"{theirs_i.mean():.2f}."
+    )
+    words: dict[str, Any] = {"level": "good" if low > 0.0 else "info", "text": text}
     if high < 0.0:
-        return "doubt", f"{both}: it is surer than it is right. Grade against a tempered one: --temper gold."
-    return ("good" if low > 0.0 else "info"), both
+        words = {
+            "level": "doubt",
+            "text": text,
+            "meaning": "The consensus is surer than it is right.",
+            "cure": "Learn from the gold labels how sure to be: --temper gold.",
+        }
+    return finding_of(items.fit, SIDE, "gain_over_vote_share", mean, low=low, high=high, n=len(mine_i), **words)
+
+
+def gold_findings(audit: pl.DataFrame) -> list[Finding]:
+    """Hold the consensus of a run against gold, as its audit has graded it; nothing without gold.
+
+    Parameters
+    ----------
+    audit
+        Rows of audit.parquet.
+    """
+    pooled = audit.filter(reference="gold", question=ALL, domain=ALL).drop_nulls("value")
+    ece = pooled.filter(rule="consensus", metric="ece")["value"].to_list()[:1]
+    wrong = dict(pooled.filter(metric="disagreement", label=ALL).select("rule", "value").iter_rows())
+    plain = wrong.get("plurality", wrong.get("majority"))
+    found = [_off(value) for value in ece]
+    return [*found, _missed(wrong["consensus"], plain)] if plain is not None and "consensus" in wrong else found
+
+
+def _off(ece: float) -> Finding:
+    return Finding(
+        SIDE, "p_off", ece, level=level_of(ece > POORLY_CALIBRATED, bad=ece > BADLY_CALIBRATED),
+        text=f"p is off by {ece:.2f} on average against the gold labels (expected calibration error).",
+        meaning="Where p is off, annotators make the same mistakes, and p takes their agreement for evidence.",
+        cure="Do not read p as a frequency: rank by it, or learn from the gold labels how sure to be (--temper gold).",
+    )  # fmt: skip
+
+
+def _missed(consensus: float, plain: float) -> Finding:
+    return Finding(
+        SIDE, "missed_more_than_plain_vote", consensus - plain, level=level_of(consensus > plain + BEHIND, bad=True),
+        text=f"the consensus misses {consensus:.1%} of the gold labels, the plain vote {plain:.1%}.",
+        meaning=(
+            "Where it misses more, annotators err together or under another guideline than the gold labels, and the "
+            "model takes their agreement for accuracy."
+        ),
+        cure="Trust gold where you have it; audit groups of annotators on their own, or publish vote shares instead.",
+    )  # fmt: skip

@@ -1,8 +1,8 @@
-"""Held-out votes: how well the consensus says what the next vote will be.
+"""Does the consensus predict votes? Each vote left out in turn, and told from the others.
 
 The votes of each fit are cut in folds. Each fold is left out, the model fitted to the others, and every left-out vote
 predicted: by the consensus on its item and the annotator's confusion row, by the same tempered, by the share of the
-other votes on the item, and by the prevalence and the annotator's row alone. Gives findings; no gold is needed, and
+other votes on the item, and by the prevalence and the annotator's row alone. Returns findings; no gold is needed, and
 none can be had from it: who predicts votes well may still be wrong together with the voters.
 """
 
@@ -11,30 +11,33 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import log_softmax
 
 from moral_entropy.consensus.climb import climb
+from moral_entropy.consensus.fit_findings import finding_of
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.patterns import Patterns, collapse
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.consensus.temper import heldout_exponent, smoothed_share, tempered
+from moral_entropy.findings import Finding
 from moral_entropy.grading.cells import targets_of
-from moral_entropy.progress import Advance, ignore
-from moral_entropy.validate.density import ground_of, mode_of
-from moral_entropy.validate.finding import Finding, Level
+from moral_entropy.progress import Advance, ignore, share_of
+from moral_entropy.validate.density import densities_of, mode_of
 from moral_entropy.validate.scores import losses, mean_interval, score
-from moral_entropy.validate.words import finding_of
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints
+
+SIDE = "heldout"
 
 METHODS = ("consensus", "tempered", "vote share", "prevalence")
 
 MOST_VOTES = 1_000_000
-"""At most so many votes are held out and predicted; all others only fitted to."""
+"""At most this many votes are held out and predicted; all others only fitted to."""
 
 MOST_ITEMS = 1_000_000
-"""Pre-counted rows are held out item by item up to here; of more, a sample of so many items."""
+"""Pre-counted rows are held out item by item up to here; of more, a sample of this many items."""
 
 TOLERANCE = 1e-3
 """Of the refits, in standard errors: a thousandth of one changes no prediction that matters."""
@@ -70,7 +73,7 @@ class HeldOut:
     exponent_f: Floats
 
     def losses(self, method: str) -> Floats:
-        """Give every vote's loss under a method, in nats."""
+        """Return every vote's loss under a method, in nats."""
         return losses(self.log_p_mvk[METHODS.index(method)], self.label_v)
 
 
@@ -91,14 +94,10 @@ def examine_heldout(consensus: Consensus, *, folds: int = 5, seed: int = 0, adva
     findings: list[Finding] = []
     n = len(consensus.fits)
     for f, fit in enumerate(consensus.fits):
-        held = hold_out(fit, folds=folds, seed=seed, advance=_share_of(advance, f, n))
+        held = hold_out(fit, folds=folds, seed=seed, advance=share_of(advance, f, n))
         if held is not None:
             findings += _scored(fit, held) + _by_votes(fit, held) + _compared(fit, held)
     return findings
-
-
-def _share_of(advance: Advance, n: int, of: int) -> Advance:
-    return lambda share: advance((n + share) / of)
 
 
 def hold_out(fit: QuestionFit, *, folds: int = 5, seed: int = 0, advance: Advance = ignore) -> HeldOut | None:
@@ -137,7 +136,7 @@ def hold_out(fit: QuestionFit, *, folds: int = 5, seed: int = 0, advance: Advanc
 
 
 def _item_by_item(fit: QuestionFit, rng: np.random.Generator) -> QuestionFit:
-    """Give pre-counted rows as the items they stand for: a vote of one is not a vote of all."""
+    """Expand pre-counted rows to the items they stand for: a vote of one is not a vote of all."""
     count_i = np.rint(fit.ballot.count_i).astype(np.int64)
     if (count_i == 1).all():
         return fit
@@ -158,7 +157,7 @@ def _clamps(patterns: Patterns) -> bool:
 
 
 def _folds(fit: QuestionFit, folds: int, rng: np.random.Generator) -> Ints:
-    """Give each vote its fold; -1 for those that are never held out."""
+    """Assign each vote its fold; -1 for those that are never held out."""
     clamped_i = fit.patterns.clamp_r[fit.patterns.row_i] != UNKNOWN
     open_v = np.flatnonzero(np.repeat(~clamped_i, fit.ballot.votes_i))
     some_v = rng.permutation(open_v)[:MOST_VOTES]
@@ -181,12 +180,12 @@ class _Refit:
         """Fit again, from the mode of all votes: the same mode, without these votes."""
         ballot = _left(fit.ballot, out_v)
         patterns = collapse(ballot, use_gold=_clamps(fit.patterns))
-        log_posterior = ground_of(replace(fit, patterns=patterns)).simplex
+        log_posterior = densities_of(replace(fit, patterns=patterns)).simplex
         at = climb(log_posterior, mode_of(fit), tolerance=TOLERANCE).at
         return cls(ballot, log_posterior, at, heldout_exponent(log_posterior, at).value)
 
     def predict(self, item_v: Ints, code_v: Ints) -> Iterator[Floats]:
-        """Give every method's chances of the labels, for votes on these items by these annotators."""
+        """Compute every method's chances of the labels, for votes on these items by these annotators."""
         patterns, confusion_akv = self.log_posterior.patterns, self.at.confusion_akv
         voter_v = code_v // patterns.n_labels if len(confusion_akv) > 1 else np.zeros(len(code_v), dtype=np.int64)
         confusion_vkl = confusion_akv[voter_v]
@@ -198,7 +197,7 @@ class _Refit:
 
 
 def _left(ballot: Ballot, out_v: Ints) -> Ballot:
-    """Give the ballot without some votes; items and annotators stay."""
+    """Return the ballot without some votes; items and annotators stay."""
     kept_v = np.ones(ballot.n_votes, dtype=bool)
     kept_v[out_v] = False
     start_i = np.concatenate([[0], np.cumsum(kept_v)])[ballot.start_i].astype(np.int64)
@@ -210,8 +209,8 @@ def _scored(fit: QuestionFit, held: HeldOut) -> list[Finding]:
     for m, method in enumerate(METHODS):
         scores = score(held.log_p_mvk[m], held.label_v, targets_of(fit.ballot))
         mean, low, high = mean_interval(held.losses(method), held.item_v)
-        findings.append(finding_of(fit, "heldout", "log_loss", mean, subject=method, low=low, high=high, n=scores.n))
-        findings.append(finding_of(fit, "heldout", "ece", scores.ece, subject=method, n=scores.n))
+        findings.append(finding_of(fit, SIDE, "log_loss", mean, subject=method, low=low, high=high, n=scores.n))
+        findings.append(finding_of(fit, SIDE, "ece", scores.ece, subject=method, n=scores.n))
     return findings
 
 
@@ -222,9 +221,7 @@ def _by_votes(fit: QuestionFit, held: HeldOut) -> list[Finding]:
         for method in METHODS if here_v.any() else ():
             mean, low, high = mean_interval(held.losses(method)[here_v], held.item_v[here_v])
             subject, n = f"{method}, {name}", int(here_v.sum())
-            findings.append(
-                finding_of(fit, "heldout", "log_loss_by_votes", mean, subject=subject, low=low, high=high, n=n)
-            )
+            findings.append(finding_of(fit, SIDE, "log_loss_by_votes", mean, subject=subject, low=low, high=high, n=n))
     return findings
 
 
@@ -234,23 +231,24 @@ def _compared(fit: QuestionFit, held: HeldOut) -> list[Finding]:
     for rival in ("vote share", "prevalence"):
         more_v = held.losses(rival) - held.losses("consensus")
         mean, low, high = mean_interval(more_v, held.item_v)
-        level, text = _judged(rival, mean, low, high)
-        figure = f"gain_over_{rival.replace(' ', '_')}"
-        findings.append(
-            finding_of(fit, "heldout", figure, mean, low=low, high=high, n=len(more_v), level=level, text=text)
-        )
+        figure, words = f"gain_over_{rival.replace(' ', '_')}", _words(rival, mean, low, high)
+        findings.append(finding_of(fit, SIDE, figure, mean, low=low, high=high, n=len(more_v), **words))
     return findings
 
 
-def _judged(rival: str, mean: float, low: float, high: float) -> tuple[Level, str]:
-    what = {"vote share": "the share of the other votes on the item", "prevalence": "the annotators' habits alone"}
+def _words(rival: str, mean: float, low: float, high: float) -> dict[str, Any]:
+    """Put the comparison with a simpler prediction into words: level, text, and what it means and what to do."""
+    what = {"vote share": "the share of the other votes on the item", "prevalence": "the annotators' habits alone"}[
+        rival
+    ]
     if high < 0.0:
-        return (
-            "doubt",
-            f"left-out votes are predicted worse by the consensus than by {what[rival]}, by {-mean:.3f} nats a vote: "
-            "do not read its probabilities as chances. Try --pooling partial or --temper heldout.",
-        )
-    better = f"left-out votes are predicted {mean:.3f} nats a vote better by the consensus than by {what[rival]}"
+        return {
+            "level": "doubt",
+            "text": f"left-out votes are predicted {-mean:.3f} nats per vote worse by the consensus than by {what}.",
+            "meaning": "Its probabilities are not to be read as chances.",
+            "cure": "Try --pooling partial or --temper heldout.",
+        }
     if low > 0.0:
-        return "good", better
-    return "info", f"left-out votes do not tell the consensus from {what[rival]} ({mean:+z.3f} nats a vote)"
+        better = f"left-out votes are predicted {mean:.3f} nats per vote better by the consensus than by {what}."
+        return {"level": "good", "text": better}
+    return {"text": f"left-out votes do not tell the consensus from {what} ({mean:+z.3f} nats per vote)."}

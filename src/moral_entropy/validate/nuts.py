@@ -1,273 +1,333 @@
-"""Sample the posterior itself, with NUTS, where the fit takes a Gaussian for it.
+"""Does sampling give the same intervals? Laplace against NUTS: how far the Gaussian's answers are from the posterior's.
 
-Takes a fit, gives draws in chains with the figures that tell whether they mix. Class labels are summed out and
-identical items are one row, so a gradient is one pass over the collapsed votes. Chains walk in log ratios (with the
-Jacobian of that change of variables), whitened by the Laplace factor: x = centre + L^-T z, L L' the curvature there.
-What is left to walk in is close to a standard normal distribution. nutpie does the walking.
+Takes a fit and samples of its posterior, returns the agreement of aleatoric and epistemic parts, of label
+probabilities, and of intervals, over all items and domain by domain, for each way of placing the Gaussian.
 """
 
 from __future__ import annotations
 
-import time
-import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import blas
-from scipy.sparse import csr_array
-from scipy.special import softmax
+from numpy.typing import NDArray
+from scipy.special import entr, logit
 
 from moral_entropy.consensus import laplace
-from moral_entropy.consensus.coordinates import pack, unpack
-from moral_entropy.consensus.draws import log_ratios
-from moral_entropy.consensus.model import LogPosterior, Parameters, available_cores
-from moral_entropy.consensus.modes import mode_in_log_ratios
-from moral_entropy.consensus.patterns import Patterns
-from moral_entropy.consensus.result import QuestionFit
-from moral_entropy.errors import FitError, MissingExtraError
-from moral_entropy.progress import Advance, ignore
-from moral_entropy.validate.density import ground_of, mode_of
-from moral_entropy.validate.mixing import ENOUGH, MIXED, Mixing, measure_mixing
-from moral_entropy.votes.table import UNKNOWN, Floats
+from moral_entropy.consensus.drawing import draw
+from moral_entropy.consensus.draws import summarise
+from moral_entropy.consensus.fit_findings import finding_of
+from moral_entropy.consensus.model import Parameters
+from moral_entropy.consensus.options import COORDINATES, Coordinates
+from moral_entropy.consensus.result import Consensus, DrawSummary, QuestionFit
+from moral_entropy.consensus.temper import tempered
+from moral_entropy.findings import Finding, Level
+from moral_entropy.names import ALL
+from moral_entropy.progress import Advance, ignore, share_of
+from moral_entropy.ties import highest
+from moral_entropy.validate.density import densities_of, mode_of
+from moral_entropy.validate.mixing import ENOUGH, MIXED
+from moral_entropy.validate.nuts_sampler import CHAINS, DRAWS, TUNE, Samples, row_values, sample
+from moral_entropy.votes.table import UNKNOWN, Floats, Votes
 
-CHAINS, TUNE, DRAWS = 4, 400, 1_500
-"""Enough for 400 effective draws of everything on thin votes by hundreds of annotators, where one in seven counts."""
+LAPLACE_DRAWS = 2_000
+"""Draws from each Gaussian: enough that Monte-Carlo noise is no part of the difference."""
 
-ROW_DRAWS = 4_000_000
-"""Rows times draws of item probabilities that are held at a time."""
+SIDE = "nuts"
+
+UNSETTLED = {
+    "meaning": "Where chains have not settled, what they say of the intervals cannot be relied on.",
+    "cure": "Raise --tune and --draws.",
+}
+
+CLOSE = (0.8, 1.25)
+"""Ratio of epistemic parts within which the Gaussian will do."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Laplace and NUTS compared, over the items of one domain.
+
+    Parameters
+    ----------
+    domain
+        Its name, "(all)" for all items.
+    coordinates
+        Of the Gaussian: "jacobian", "paper", "logit-mode" or "jeffreys".
+    n_items
+        How many items.
+    aleatoric, epistemic
+        Mean parts under the Gaussian, in nats.
+    nuts_aleatoric, nuts_epistemic
+        The same under NUTS.
+    correlation
+        Of the items' epistemic parts; NaN where they do not vary.
+    item_ratio
+        Median over items of Laplace's epistemic part to NUTS's, each item weighing as much as NUTS's part does.
+    p_mean, p_max
+        Mean and largest difference of the label probabilities.
+    coverage
+        Share of NUTS draws of an item's probability inside its Laplace interval, mean over items.
+    """
+
+    domain: str
+    coordinates: str
+    n_items: int
+    aleatoric: float
+    epistemic: float
+    nuts_aleatoric: float
+    nuts_epistemic: float
+    correlation: float
+    item_ratio: float
+    p_mean: float
+    p_max: float
+    coverage: float
+
+    @property
+    def aleatoric_ratio(self) -> float:
+        """Laplace's aleatoric part as a multiple of NUTS's."""
+        return self.aleatoric / self.nuts_aleatoric if self.nuts_aleatoric else float("nan")
+
+    @property
+    def epistemic_ratio(self) -> float:
+        """Laplace's epistemic part as a multiple of NUTS's."""
+        return self.epistemic / self.nuts_epistemic if self.nuts_epistemic else float("nan")
+
+
+def compare(
+    votes: Votes,
+    fit: QuestionFit,
+    samples: Samples,
+    coordinates: Coordinates = "jeffreys",
+    *,
+    draws: int = LAPLACE_DRAWS,
+    seed: int = 0,
+    interval: float = 0.9,
+) -> list[Agreement]:
+    """Hold a Gaussian at the mode against samples of the posterior, over all items and domain by domain.
+
+    Parameters
+    ----------
+    votes
+        What was fitted; says which items are of which domain.
+    fit, samples
+        The fit, and samples of its posterior.
+    coordinates
+        Where to place the Gaussian, as in `fit`.
+    draws, seed
+        Of the Gaussian.
+    interval
+        Mass of the intervals whose coverage is counted.
+    """
+    settings = replace(fit.options, draws=draws, seed=seed, coordinates=coordinates)
+    _, gaussian, _ = draw(densities_of(fit), mode_of(fit), fit.ballot, settings)
+    one = _summary(fit, samples, gaussian, interval)
+    other = _summary(fit, samples, samples.drawn, interval)
+    covered_r = _coverage(fit, samples, one)
+    columns = _Columns(one, other, fit.patterns.spread(covered_r), fit.ballot.count_i.astype(float))
+    return [
+        columns.agreement(domain, coordinates, inside_i) for domain, inside_i in _domains(votes, fit) if inside_i.any()
+    ]
+
+
+def _summary(fit: QuestionFit, samples: Samples, drawn: Parameters, interval: float) -> DrawSummary:
+    drawn = tempered(drawn, fit.exponent.value)
+    return summarise(
+        samples.patterns, drawn.prevalence_k, drawn.confusion_akv, positive=fit.ballot.positive, interval=interval
+    )
+
+
+def _coverage(fit: QuestionFit, samples: Samples, told: DrawSummary) -> Floats:
+    """Share of the sampled probabilities of every row that lie in its told interval."""
+    patterns, positive = samples.patterns, fit.ballot.positive
+    # Any item of a row stands for it.
+    item_r = np.zeros(patterns.n_rows, dtype=np.int64)
+    item_r[patterns.row_i] = np.arange(len(patterns.row_i))
+    low_r, high_r = told.low_i[item_r], told.high_i[item_r]
+    label_r = highest(told.mean_ik[item_r])
+    covered_r = np.empty(patterns.n_rows)
+    for rows, value_rks in row_values(patterns, samples.drawn, fit.exponent.value):
+        if patterns.n_labels == 2:
+            with np.errstate(divide="ignore"):
+                ends = logit(low_r[rows]), logit(high_r[rows])
+            value_rs = value_rks[:, 0] if positive == 1 else -value_rks[:, 0]
+        else:
+            ends = low_r[rows], high_r[rows]
+            value_rs = np.take_along_axis(value_rks, label_r[rows, None, None], axis=1)[:, 0]
+        inside_rs = (value_rs >= ends[0][:, None]) & (value_rs <= ends[1][:, None])
+        covered_r[rows] = inside_rs.mean(axis=1)
+    covered_r[patterns.clamp_r != UNKNOWN] = np.nan
+    return covered_r
+
+
+def _domains(votes: Votes, fit: QuestionFit) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    domain_i = votes.domain_i[fit.ballot.item_i]
+    yield ALL, np.ones(fit.ballot.n_items, dtype=bool)
+    for code in np.unique(domain_i[domain_i != UNKNOWN]):
+        yield votes.domains[code], domain_i == code
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
-    """Draws from the posterior. Axes: **c** chain, **s** draw, **p** parameter, **r** row of items, **k** label.
+class _Columns:
+    """Both sides item by item."""
 
-    Parameters
-    ----------
-    x_csp
-        Log-ratio coordinates by chain.
-    drawn
-        The same as parameters, chains one after the other.
-    patterns
-        The votes the rows are of.
-    parameters, rows
-        How well every log ratio mixes, and every row's label probability (of more than two labels the worst).
-    divergences
-        Steps, after tuning, at which the walk lost its way.
-    gradients
-        Passes over the votes, tuning included.
-    seconds
-        Of the clock, diagnostics included.
-    """
+    one: DrawSummary
+    other: DrawSummary
+    covered_i: Floats
+    weight_i: Floats
 
-    x_csp: Floats
-    drawn: Parameters
-    patterns: Patterns
-    parameters: Mixing
-    rows: Mixing
-    divergences: int
-    gradients: int
-    seconds: float
-
-    @property
-    def prevalence_sk(self) -> Floats:
-        """Draws of the prevalence, chains one after the other."""
-        return self.drawn.prevalence_k
-
-    @property
-    def confusion_sakv(self) -> Floats:
-        """Draws of the confusion; one matrix where annotators are fully pooled."""
-        return self.drawn.confusion_akv
-
-    @property
-    def mixes(self) -> bool:
-        """Whether every parameter and item has enough effective draws, chains agree, and no step diverged."""
-        ess = min(self.parameters.least_ess, self.rows.least_ess)
-        return ess >= ENOUGH and max(self.parameters.most_rhat, self.rows.most_rhat) <= MIXED and not self.divergences
+    def agreement(self, domain: str, coordinates: str, inside_i: NDArray[np.bool_]) -> Agreement:
+        weight_i = self.weight_i[inside_i]
+        aleatoric_i, epistemic_i = _parts(self.one, inside_i)
+        nuts_aleatoric_i, nuts_epistemic_i = _parts(self.other, inside_i)
+        apart_i = np.abs(self.one.mean_ik - self.other.mean_ik).max(axis=1)[inside_i]
+        covered_i = self.covered_i[inside_i]
+        free_i = ~np.isnan(covered_i)
+        return Agreement(
+            domain=domain,
+            coordinates=coordinates,
+            n_items=round(weight_i.sum()),
+            aleatoric=float(np.average(aleatoric_i, weights=weight_i)),
+            epistemic=float(np.average(epistemic_i, weights=weight_i)),
+            nuts_aleatoric=float(np.average(nuts_aleatoric_i, weights=weight_i)),
+            nuts_epistemic=float(np.average(nuts_epistemic_i, weights=weight_i)),
+            correlation=_correlation(epistemic_i, nuts_epistemic_i, weight_i),
+            item_ratio=_median(epistemic_i, nuts_epistemic_i, weight_i),
+            p_mean=float(np.average(apart_i, weights=weight_i)),
+            p_max=float(apart_i.max()),
+            coverage=float(np.average(covered_i[free_i], weights=weight_i[free_i])) if free_i.any() else float("nan"),
+        )
 
 
-def sample(
-    fit: QuestionFit,
+def _parts(summary: DrawSummary, inside_i: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    total_i = entr(summary.mean_ik[inside_i]).sum(axis=1)
+    aleatoric_i = summary.expected_entropy_i[inside_i]
+    return aleatoric_i, np.maximum(total_i - aleatoric_i, 0.0)
+
+
+def _correlation(one_i: Floats, other_i: Floats, weight_i: Floats) -> float:
+    cov = np.cov(one_i, other_i, aweights=weight_i) if len(one_i) > 1 else np.zeros((2, 2))
+    spread = np.sqrt(cov[0, 0] * cov[1, 1])
+    return float(cov[0, 1] / spread) if spread > 0 else float("nan")
+
+
+def _median(one_i: Floats, other_i: Floats, weight_i: Floats) -> float:
+    """Weighted median of the ratio; items without any epistemic part have none and weigh nothing."""
+    some_i = other_i > 0
+    ratio_i, weight_i = one_i[some_i] / other_i[some_i], (weight_i * other_i)[some_i]
+    if not len(ratio_i):
+        return float("nan")
+    order_i = np.argsort(ratio_i)
+    reached_i = np.cumsum(weight_i[order_i])
+    return float(ratio_i[order_i[np.searchsorted(reached_i, reached_i[-1] / 2)]])
+
+
+def examine_nuts(
+    consensus: Consensus,
     *,
+    seed: int = 0,
     chains: int = CHAINS,
     tune: int = TUNE,
     draws: int = DRAWS,
-    seed: int = 0,
-    cores: int | None = None,
     advance: Advance = ignore,
-) -> Samples:
-    """Draw from the posterior of a fit with NUTS.
+) -> list[Finding]:
+    """Sample every fit's posterior, and hold the Laplace approximation against it.
 
     Parameters
     ----------
-    fit
-        The fit, whose votes and priors make the density and whose mode says where to begin.
-    chains
-        Walks from different starts: draws of the Gaussian at the mode in log ratios.
-    tune, draws
-        Steps a chain to set its stride, and draws it gives after that.
-    seed
-        The same seed gives the same bits, on any number of cores.
-    cores
-        Chains walked at a time; as many as there are cores by default.
+    consensus
+        What was fitted.
+    seed, chains, tune, draws
+        As in `sample`.
     advance
         Told the share done.
     """
-    began = time.perf_counter()
-    log_posterior = ground_of(fit, threads=1).log_ratio
-    if log_posterior.n_parameters > laplace.DENSE:
-        msg = (
-            f"{fit.ballot.name} has {log_posterior.n_parameters:,} free parameters; sampling holds their curvature as "
-            f"a matrix, so it ends at {laplace.DENSE:,}. Sample a part: --fit-by a column, or pooling='full'."
+    findings: list[Finding] = []
+    for n, fit in enumerate(consensus.fits):
+        findings += _examine(consensus, fit, seed, chains, tune, draws, share_of(advance, n, len(consensus.fits)))
+    return findings
+
+
+def _examine(
+    consensus: Consensus, fit: QuestionFit, seed: int, chains: int, tune: int, draws: int, advance: Advance
+) -> list[Finding]:
+    skipped = _skipped(fit)
+    if skipped:
+        return [finding_of(fit, SIDE, "ess", float("nan"), text=skipped)]
+    samples = sample(fit, chains=chains, tune=tune, draws=draws, seed=seed, advance=advance)
+    findings = mixing_findings(fit, samples)
+    for coordinates in COORDINATES:
+        agreements = compare(consensus.votes, fit, samples, coordinates, seed=seed, interval=consensus.interval)
+        for agreement in agreements:
+            findings += _agreement_findings(fit, agreement, consensus.interval)
+    return findings
+
+
+def _skipped(fit: QuestionFit) -> str:
+    if fit.options.better_than_chance:
+        return "not sampled: its annotators were kept at chance or above, where the density ends abruptly."
+    n_parameters = densities_of(fit).log_ratio.n_parameters
+    if n_parameters > laplace.DENSE:
+        return f"not sampled: {n_parameters:,} free parameters, and {laplace.DENSE:,} are as many as can be whitened."
+    return ""
+
+
+def mixing_findings(fit: QuestionFit, samples: Samples) -> list[Finding]:
+    """Return what the chains say of themselves: effective draws, R-hat, divergences, seconds."""
+    n = samples.x_csp.shape[0] * samples.x_csp.shape[1]
+    given = ", given the common rows" if fit.common is not None else ""
+    lost = samples.divergences
+    lost_text = f"{lost} of {n:,} NUTS steps diverged{given}."
+    return [
+        *_ess_findings(fit, samples, n, given),
+        finding_of(fit, SIDE, "divergences", lost, n=n, level="doubt" if lost else "good", text=lost_text, **UNSETTLED),
+        finding_of(fit, SIDE, "seconds", samples.seconds, n=n),
+        finding_of(fit, SIDE, "gradients", samples.gradients, n=n),
+    ]
+
+
+def _ess_findings(fit: QuestionFit, samples: Samples, n: int, given: str) -> Iterator[Finding]:
+    for subject, mixing in (("parameters", samples.parameters), ("items", samples.rows)):
+        ess, rhat = mixing.least_ess, mixing.most_rhat
+        worst = f"the worst {'parameter' if subject == 'parameters' else 'item probability'}"
+        for figure, value, passed, text in (
+            ("ess", ess, ess >= ENOUGH, f"{worst} has {ess:.0f} effective draws of {n:,} from NUTS{given}."),
+            ("rhat", rhat, rhat <= MIXED, f"{worst} has an R-hat of {rhat:.3f}; {MIXED:g} is the bar."),
+        ):
+            level: Level = "good" if passed else "doubt"
+            yield finding_of(fit, SIDE, figure, value, subject=subject, n=n, level=level, text=text, **UNSETTLED)
+
+
+def _agreement_findings(fit: QuestionFit, found: Agreement, interval: float) -> list[Finding]:
+    everywhere = found.domain == ALL
+    figures = {
+        "epistemic_ratio": found.epistemic_ratio,
+        "aleatoric_ratio": found.aleatoric_ratio,
+        "epistemic_correlation": found.correlation,
+        "epistemic_item_ratio": found.item_ratio,
+        "p_mean_difference": found.p_mean,
+        "p_max_difference": found.p_max,
+        "coverage": found.coverage,
+    }
+    plain = [
+        replace(
+            finding_of(fit, SIDE, figure, value, subject=found.coordinates, n=found.n_items),
+            domain="" if everywhere else found.domain,
         )
-        raise FitError(msg)
-    walk = _Walk.around(log_posterior, mode_of(fit), chains * (tune + draws), advance)
-    z_csp, divergences = _walk(walk, chains=chains, tune=tune, draws=draws, seed=seed, cores=cores)
-    x_csp = walk.position(z_csp)
-    drawn = unpack(x_csp.reshape(-1, x_csp.shape[-1]), fit.ballot.n_labels)
-    return Samples(
-        x_csp=x_csp,
-        drawn=drawn,
-        patterns=log_posterior.patterns,
-        parameters=measure_mixing(np.ascontiguousarray(x_csp.transpose(2, 0, 1))),
-        rows=_rows_mixing(log_posterior.patterns, drawn, chains, fit.exponent.value),
-        divergences=divergences,
-        gradients=walk.gradients,
-        seconds=time.perf_counter() - began,
+        for figure, value in figures.items()
+    ]
+    if not everywhere or found.coordinates != fit.curvature.coordinates:
+        return plain
+    text = (
+        f"the Laplace approximation's epistemic part is {found.epistemic_ratio:.2f} times that of "
+        f"NUTS, its aleatoric part {found.aleatoric_ratio:.2f} times; p differs by {found.p_mean:.3f} on average, "
+        f"{found.p_max:.3f} at most; its {interval:.0%} intervals hold {found.coverage:.0%} of the sampled draws."
     )
-
-
-class _Walk:
-    """The density as the walker sees it: log posterior and gradient in whitened coordinates."""
-
-    def __init__(
-        self, log_posterior: LogPosterior, centre_p: Floats, gaussian: laplace.DenseGaussian, steps: int, tell: Advance
-    ) -> None:
-        self.log_posterior, self.centre_p, self.gaussian = log_posterior, centre_p, gaussian
-        self.factor_pp = np.asfortranarray(gaussian.lower_pp)
-        self.steps, self.tell = steps, tell
-        self.done = self.gradients = 0
-
-    @classmethod
-    def around(cls, log_posterior: LogPosterior, near: Parameters, steps: int, tell: Advance) -> _Walk:
-        """Whiten at the mode in log ratios, which the density falls off from in every direction."""
-        centre = mode_in_log_ratios(log_posterior, near)
-        return cls(log_posterior, pack(centre), laplace.dense_gaussian(log_posterior, centre), steps, tell)
-
-    def position(self, z_csp: Floats) -> Floats:
-        """Give the log ratios at whitened coordinates."""
-        step_ps = self.gaussian.step(z_csp.reshape(-1, z_csp.shape[-1]).T)
-        return self.centre_p + np.ascontiguousarray(step_ps.T).reshape(z_csp.shape)
-
-    def make_density(self) -> Callable[[Floats], tuple[float, Floats]]:
-        """Give one chain's density; each has sums of its own to write to, since chains run at the same time."""
-        own = LogPosterior(
-            self.log_posterior.patterns, self.log_posterior.pseudo_k, self.log_posterior.pseudo_akv, threads=1
-        )
-        n_labels = own.patterns.n_labels
-
-        def density(z_p: Floats) -> tuple[float, Floats]:
-            self.gradients += 1
-            at = unpack(self.centre_p + self._from_white(z_p), n_labels)
-            expected = own.expect(at)
-            return expected.log_posterior, self._to_white(expected.gradient(at))
-
-        return density
-
-    def _from_white(self, z_p: Floats) -> Floats:
-        if self.gaussian.positive_definite:
-            step_p: Floats = blas.dtrsv(self.factor_pp, z_p, lower=1, trans=1)
-            return step_p
-        return self.factor_pp @ z_p
-
-    def _to_white(self, gradient_p: Floats) -> Floats:
-        if self.gaussian.positive_definite:
-            white_p: Floats = blas.dtrsv(self.factor_pp, gradient_p, lower=1)
-            return white_p
-        return self.factor_pp.T @ gradient_p
-
-    def make_expand(self, _seed: int, _stream: int, _chain: int) -> Callable[[Floats], dict[str, Floats]]:
-        """Give what is kept of each step of a chain: its place."""
-
-        def expand(z_p: Floats) -> dict[str, Floats]:
-            self.done += 1
-            self.tell(min(self.done / self.steps, 1.0))
-            return {"z": z_p}
-
-        return expand
-
-
-def _walk(walk: _Walk, *, chains: int, tune: int, draws: int, seed: int, cores: int | None) -> tuple[Floats, int]:
-    """Walk all chains; give their places `z_csp`, and how many steps diverged."""
-    nutpie, from_pyfunc = import_nutpie()
-    n = len(walk.centre_p)
-    model = from_pyfunc(
-        n,
-        walk.make_density,
-        walk.make_expand,
-        [np.dtype(np.float64)],
-        [(n,)],
-        ["z"],
-        make_initial_point_fn=lambda start: np.random.default_rng(start).standard_normal(n),
+    ratio = replace(
+        plain[0],
+        level="good" if CLOSE[0] <= found.epistemic_ratio <= CLOSE[1] else "doubt",
+        text=text,
+        meaning="Intervals and the split of the entropy come from a Gaussian around the best fit, which must be close.",
+        cure="Report the sampled figures beside these, or try other --coordinates.",
     )
-    trace = nutpie.sample(
-        model,
-        chains=chains,
-        tune=tune,
-        draws=draws,
-        seed=seed,
-        cores=min(chains, cores or available_cores()),
-        progress_bar=False,
-        save_warmup=False,
-    )
-    z_csp = np.asarray(trace.posterior["z"].values)
-    if z_csp.shape[1] < draws or np.isnan(z_csp).any():
-        # nutpie takes an interrupt to mean "that will do"; whoever pressed the keys meant "stop".
-        raise KeyboardInterrupt
-    return z_csp, int(trace.sample_stats["diverging"].values.sum())
-
-
-def _rows_mixing(patterns: Patterns, drawn: Parameters, chains: int, exponent: float) -> Mixing:
-    ess_r, rhat_r = np.empty(patterns.n_rows), np.empty(patterns.n_rows)
-    for rows, value_rks in row_values(patterns, drawn, exponent):
-        n_rows, n_values, _ = value_rks.shape
-        mixing = measure_mixing(value_rks.reshape(n_rows * n_values, chains, -1))
-        ess_r[rows] = mixing.ess_q.reshape(n_rows, n_values).min(axis=1)
-        rhat_r[rows] = mixing.rhat_q.reshape(n_rows, n_values).max(axis=1)
-    known_r = patterns.clamp_r != UNKNOWN
-    ess_r[known_r] = rhat_r[known_r] = np.nan
-    return Mixing(ess_r, rhat_r)
-
-
-def row_values(patterns: Patterns, drawn: Parameters, exponent: float = 1.0) -> Iterator[tuple[slice, Floats]]:
-    """Give every row's label probabilities in every draw, some rows at a time: `value_rks`.
-
-    Of two labels it is the log odds of the second, which rank as its probability does.
-    """
-    push_cks, base_ks = log_ratios(drawn.prevalence_k, drawn.confusion_akv**exponent)
-    n_codes, n_other, n_draws = push_cks.shape
-    votes_rc = csr_array(
-        (np.ones(len(patterns.code_v)), patterns.code_v, patterns.start_r), shape=(patterns.n_rows, n_codes)
-    )
-    size = max(1, ROW_DRAWS // (n_draws * patterns.n_labels))
-    for start in range(0, patterns.n_rows, size):
-        rows = slice(start, min(start + size, patterns.n_rows))
-        value_rks = (votes_rc[rows] @ push_cks.reshape(n_codes, -1)).reshape(-1, n_other, n_draws) + base_ks
-        if n_other > 1:
-            value_rks = softmax(np.concatenate([np.zeros_like(value_rks[:, :1]), value_rks], axis=1), axis=1)
-        yield rows, value_rks
-
-
-def import_nutpie() -> tuple[Any, Any]:
-    """Give the module nutpie and its way in for Python functions, or say how to install it."""
-    try:
-        with warnings.catch_warnings():
-            # ArviZ, which nutpie brings, announces its next version on import.
-            warnings.simplefilter("ignore", FutureWarning)
-            import nutpie
-            from nutpie.compiled_pyfunc import from_pyfunc
-    except ImportError as missing:
-        what = "sampling with NUTS needs nutpie and ArviZ"
-        raise MissingExtraError(what, "mcmc") from missing
-    return nutpie, from_pyfunc
+    return [ratio, *plain[1:]]

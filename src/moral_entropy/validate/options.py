@@ -10,7 +10,7 @@ from moral_entropy.options import StageOptions, option
 
 @dataclass(frozen=True)
 class ValidationOptions(StageOptions):
-    """What to examine of a posterior, and for how long."""
+    """What to examine of a consensus, and for how long."""
 
     sides: tuple[str, ...] | None = option(None, "Only these checks, as laplace,priors,gold; all when not given.")
     seed: int = option(0, "Seed of everything random: same seed, same figures.", least=0)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from scipy.stats import false_discovery_control, pearson3
 
 from moral_entropy.ties import tie_key
 from moral_entropy.validate.residuals import Residuals
@@ -183,7 +182,10 @@ def _moments(
 
 
 def _two_sided(z_p: Floats, skew_p: Floats) -> Floats:
-    """Give two-sided chances; rare labels make residuals skewed, and a normal tail would raise false alarms."""
+    """Compute two-sided chances; rare labels make residuals skewed, and a normal tail would raise false alarms."""
+    # Loaded here, as no audit needs it.
+    from scipy.stats import pearson3
+
     chance_p = np.full(len(z_p), np.nan)
     told = ~np.isnan(z_p)
     if told.any():
@@ -194,6 +196,8 @@ def _two_sided(z_p: Floats, skew_p: Floats) -> Floats:
 
 def dependent_pairs(pairs: Pairs) -> Ints:
     """Pick the pairs whose votes are surely and noticeably dependent, surest first."""
+    from scipy.stats import false_discovery_control
+
     told_p = np.flatnonzero(~np.isnan(pairs.chance_p))
     if not len(told_p):
         return told_p

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from moral_entropy.consensus.fit_findings import finding_of
 from moral_entropy.consensus.result import Consensus, QuestionFit
+from moral_entropy.findings import Finding, level_of
 from moral_entropy.grading.intervals import central_interval
 from moral_entropy.progress import Advance, ignore
-from moral_entropy.validate.finding import Finding
-from moral_entropy.validate.words import finding_of, level_of
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
 SIDE = "dependence"
@@ -45,7 +45,7 @@ STATISTICS = {
 
 @dataclass(frozen=True, eq=False)
 class Voters:
-    """Who votes on what, an entry an item that is looked at. Axes: **i** item, **v** vote.
+    """Who votes on what, one entry per item that is looked at. Axes: **i** item, **v** vote.
 
     Parameters
     ----------
@@ -104,15 +104,15 @@ class Predicted:
         return float(above if self.name == "votes_pattern" else min(2.0 * min(above, below), 1.0))
 
 
-def examine_predictive(
-    consensus: Consensus, *, replicates: int = REPLICATES, seed: int = 0, advance: Advance = ignore
+def predictive_findings(
+    consensus: Consensus, fit: QuestionFit, *, replicates: int = REPLICATES, seed: int = 0, advance: Advance = ignore
 ) -> list[Finding]:
-    """Compare the votes with votes that the fits would give.
+    """Compare the votes of a fit with votes that it would draw; nothing without draws.
 
     Parameters
     ----------
-    consensus
-        The fits to examine; those without draws are left out.
+    consensus, fit
+        The fit to examine.
     replicates
         How often votes are drawn anew.
     seed
@@ -123,34 +123,27 @@ def examine_predictive(
     Examples
     --------
     >>> import moral_entropy as me
-    >>> votes = me.simulate_votes(n_items=300, n_annotators=6, votes_per_item=4, seed=1).votes
-    >>> findings = examine_predictive(me.fit(votes, draws=100), replicates=50)
+    >>> consensus = me.fit(me.simulate_votes(n_items=300, n_annotators=6, votes_per_item=4, seed=1).votes, draws=100)
+    >>> findings = predictive_findings(consensus, consensus.fits[0], replicates=50)
     >>> [(finding.figure, finding.level) for finding in findings][:2]
     [('predicted_agreement', 'info'), ('predicted_unanimous', 'info')]
     """
-    found: list[Finding] = []
-    for n, fit in enumerate(consensus.fits):
-
-        def one(share: float, n: int = n) -> None:
-            advance((n + share) / len(consensus.fits))
-
-        checked = check_predictions(fit, replicates=replicates, seed=seed, advance=one)
-        found += [_finding(fit, predicted, consensus.interval) for predicted in checked]
-        one(1.0)
-    return found
+    checked = check_predictions(fit, replicates=replicates, seed=seed, advance=advance)
+    advance(1.0)
+    return [_finding(fit, predicted, consensus.interval) for predicted in checked]
 
 
 def check_predictions(
     fit: QuestionFit, *, replicates: int = REPLICATES, seed: int = 0, advance: Advance = ignore
 ) -> list[Predicted]:
-    """Give every statistic of a fit's votes beside its replicates; nothing without draws or without two votes an item.
+    """Return every statistic of a fit's votes and its replicates; nothing without draws or two votes on an item.
 
     Parameters
     ----------
     fit
         The fit of one question.
     replicates, seed, advance
-        As in `examine_predictive`.
+        As in `predictive_findings`.
     """
     voters = voters_of(fit, most=max(1, MOST_VOTES // max(replicates, 1)))
     if not (fit.n_draws and replicates and (voters.votes_i >= 2).any()):
@@ -202,7 +195,7 @@ def _pick(chance_rk: Floats, row_v: Ints, rng: np.random.Generator) -> NDArray[n
 
 
 def statistics(counts_ik: Ints) -> list[float]:
-    """Give `STATISTICS` of vote counts: agreement of pairs, share of unanimous items, Fleiss' kappa.
+    """Compute `STATISTICS` of vote counts: agreement of pairs, share of unanimous items, Fleiss' kappa.
 
     Examples
     --------
@@ -240,7 +233,7 @@ def vote_pattern(counts_ik: Ints, positive: int, most: int = 40) -> Floats:
 
 
 def _distances(observed_c: Floats, replicated_sc: Floats) -> tuple[float, Floats]:
-    """Give chi-square distances from the mean pattern, of the votes and of every replicate."""
+    """Compute chi-square distances from the mean pattern, of the votes and of every replicate."""
     expected_c = replicated_sc.mean(axis=0)
     common_c = expected_c >= LEAST_EXPECTED
 
@@ -273,4 +266,6 @@ def _finding(fit: QuestionFit, predicted: Predicted, interval: float) -> Finding
     return finding_of(
         fit, SIDE, f"predicted_{predicted.name}", predicted.observed, low=low, high=high,
         n=len(predicted.replicated_s), level=level_of(doubted), text=text,
+        meaning="The model does not draw votes like these: annotators err together, or some items are hard for all.",
+        cure="Grade against probabilities that are no surer than the votes allow: --temper heldout.",
     )  # fmt: skip

@@ -1,12 +1,11 @@
-"""What would other priors have said? The same votes under a grid of priors and poolings.
+"""Do other assumptions say the same? The same votes under a grid of priors and poolings.
 
-Takes a `Consensus`, refits its votes under priors that all look reasonable; gives a tidy frame of prevalence,
+Takes a `Consensus`, refits its votes under priors that all look reasonable; returns a tidy frame of prevalence,
 entropies and each rule's error rates, and findings on how far they range.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,16 +16,16 @@ from scipy.special import logit
 
 from moral_entropy.consensus.entropy import decompose_entropy
 from moral_entropy.consensus.fit import refit
+from moral_entropy.consensus.fit_findings import finding_of
 from moral_entropy.consensus.options import POOLING, FitOptions
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Consensus, QuestionFit
-from moral_entropy.errors import FitError, MoralEntropyWarning
+from moral_entropy.errors import FitError
+from moral_entropy.findings import Finding, without_warnings
 from moral_entropy.grading.table import audit_rules
 from moral_entropy.names import ALL
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.ties import DECIMALS
-from moral_entropy.validate.finding import Finding
-from moral_entropy.validate.words import finding_of, level_of
 from moral_entropy.votes.table import Votes
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ RULES = ("any", "majority")
 REPORTED = "reported"
 
 WIDE = 1.0
-"""Logits over which a prevalence ranges, under other rows and poolings, from which the answer is the prior's."""
+"""Logits over which a prevalence ranges, under other rows and poolings, from which the prior decides."""
 
 ENTROPIES = ("total", "aleatoric", "epistemic")
 
@@ -76,7 +75,7 @@ class PriorChoice:
 
 
 def star_of(consensus: Consensus) -> list[PriorChoice]:
-    """Give the grid around the priors of a consensus: one thing changed at a time.
+    """Return the grid around the priors of a consensus: one thing changed at a time.
 
     Examples
     --------
@@ -106,7 +105,7 @@ def _other_poolings(options: FitOptions) -> Iterator[str]:
 
 
 def cross_of(votes: Votes) -> list[PriorChoice]:
-    """Give every prevalence prior with every confusion prior, and with the poolings of the paper's rows."""
+    """Return every prevalence prior with every confusion prior, and with the poolings of the paper's rows."""
     plain = Priors()
     paper = f"{plain.diagonal:g}/{plain.off_diagonal:g}"
     choices = []
@@ -164,9 +163,8 @@ def prior_grid(
 
     frames = []
     for n, choice in enumerate(choices):
-        with warnings.catch_warnings():
-            # Thin data and other modes were said of the reported fit already.
-            warnings.simplefilter("ignore", MoralEntropyWarning)
+        # Thin data and other modes were said of the reported fit already.
+        with without_warnings():
             other = refit(consensus, priors=choice.priors, pooling=choice.pooling, draws=draws, seed=seed)
         frames.append(figures_of(other, choice, rules=rules, seed=seed))
         advance((n + 1) / len(choices))
@@ -176,7 +174,7 @@ def prior_grid(
 def figures_of(
     consensus: Consensus, choice: PriorChoice, *, rules: Sequence[str] = RULES, seed: int = 0
 ) -> pl.DataFrame:
-    """Give the figures of one fit as rows of the grid.
+    """Return the figures of one fit as rows of the grid.
 
     Parameters
     ----------
@@ -266,7 +264,7 @@ def examine_priors(
 
 
 def grid_findings(consensus: Consensus, grid: pl.DataFrame) -> list[Finding]:
-    """Give how far every figure of a grid ranges, with a doubt where the prevalence is the prior's.
+    """Say how far every figure of a grid ranges, with a doubt where the prior decides the prevalence.
 
     The doubt looks at rows and poolings alone: a prior of a thousand pseudo-items must move the prevalence of a few.
 
@@ -286,16 +284,16 @@ def grid_findings(consensus: Consensus, grid: pl.DataFrame) -> list[Finding]:
         value = some["value"].drop_nulls().drop_nans().to_numpy()
         if len(value):
             low, high = float(value.min()), float(value.max())
-            doubted, text = _range_text(one, some, str(subject)) if figure == "prevalence" else (False, "")
+            words = _range_words(one, some, str(subject)) if figure == "prevalence" else {}
             findings.append(
                 finding_of(one, SIDE, f"range_{figure}", high - low, subject=str(subject), low=low, high=high,
-                           n=len(value), level=level_of(doubted), text=text)
+                           n=len(value), **words)
             )  # fmt: skip
     return findings
 
 
-def _range_text(one: QuestionFit, some: pl.DataFrame, label: str) -> tuple[bool, str]:
-    """Say between which priors a prevalence ranges, and whether that is too far."""
+def _range_words(one: QuestionFit, some: pl.DataFrame, label: str) -> dict[str, Any]:
+    """Say between which priors a prevalence ranges, and what that means where it is too far."""
     import polars as pl
 
     by_rows = some.filter(pl.col("prevalence_prior") == REPORTED)
@@ -304,9 +302,14 @@ def _range_text(one: QuestionFit, some: pl.DataFrame, label: str) -> tuple[bool,
     (least, low), (most, high) = ends[0], ends[-1]
     reported = float(one.share_k[one.ballot.labels.index(label)])
     text = (
-        f"under {len(by_rows)} other priors of the annotators the prevalence of {label!r} is between "
-        f"{low:.1%} ({least}) and {high:.1%} ({most}); reported {reported:.1%}"
+        f"under {len(by_rows)} other priors of the annotators the share of {label!r} is between {low:.1%} ({least}) "
+        f"and {high:.1%} ({most}); reported {reported:.1%}."
     )
-    ends_kept = np.clip([low, high], 1e-9, 1 - 1e-9)
-    doubted = bool(np.ptp(logit(ends_kept)) > WIDE)
-    return doubted, text + ("; the prior decides. State one you can defend." if doubted else ".")
+    if np.ptp(logit(np.clip([low, high], 1e-9, 1 - 1e-9))) <= WIDE:
+        return {"text": text}
+    return {
+        "level": "doubt",
+        "text": text,
+        "meaning": "Too few votes to decide: the default assumption (the prior) decides.",
+        "cure": "State a prior you can defend (--prior-prevalence, --prior-confusion), and report the range.",
+    }

@@ -125,7 +125,7 @@ class Residuals:
         return total_e
 
     def _product(self, k: int, a_e: Ints, said_a_e: Ints | int, b_e: Ints, said_b_e: Ints | int) -> Floats:
-        """Give the sum over labels of the product of two votes' errors, were the true label `k`."""
+        """Sum over labels the product of two votes' errors, were the true label `k`."""
         both_e = np.einsum("ev,ev->e", self.confusion_akv[a_e, k], self.confusion_akv[b_e, k])
         cross_e = self.confusion_akv[b_e, k, said_a_e] + self.confusion_akv[a_e, k, said_b_e]
         product_e: Floats = np.equal(said_a_e, said_b_e) - cross_e + both_e
@@ -143,7 +143,7 @@ class Residuals:
         return mean_e
 
     def moments(self, at_e: Ints) -> tuple[Floats, Floats]:
-        """Give second and third moments of some residuals under independence, given the item's other votes."""
+        """Compute second and third moments of some residuals under independence, given the item's other votes."""
         n_labels = self.confusion_akv.shape[-1]
         a_e, said_a_e = np.divmod(self.votes.one_e[at_e], n_labels)
         b_e, said_b_e = np.divmod(self.votes.other_e[at_e], n_labels)
@@ -199,7 +199,7 @@ class Residuals:
         return np.concatenate([prevalence, confusion.ravel()]) + 1e-6
 
     def absorbed(self, residual_rp: csr_array) -> Floats:
-        """Give the variance that the fit absorbs of sums over rows, a column a sum."""
+        """Compute the variance that the fit absorbs of sums over rows, one column per sum."""
         absorbed_p = np.zeros(residual_rp.shape[1])
         if len(absorbed_p) * self.log_posterior.n_parameters**2 > MOST_WORK or self.factor is None:
             return absorbed_p

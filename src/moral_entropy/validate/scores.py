@@ -75,7 +75,7 @@ def score(log_p_ik: Floats, right_i: Ints, targets: tuple[int, ...], weight_i: F
 
 
 def losses(log_p_ik: Floats, right_i: Ints) -> Floats:
-    """Give minus the log probability of each right label."""
+    """Return minus the log probability of each right label."""
     return np.asarray(-np.take_along_axis(log_p_ik, np.asarray(right_i, dtype=np.int64)[:, None], axis=1)[:, 0])
 
 
@@ -89,14 +89,14 @@ def _credit(log_p_ik: Floats, truth_ik: Floats) -> Floats:
 
 
 def calibration_error(p_i: Floats, yes_i: Floats, weight_i: Floats) -> float:
-    """Give the mean distance between probability and frequency, in bins of equal width."""
+    """Return the mean distance between probability and frequency, in bins of equal width."""
     bin_i = width_bins(p_i)
     gap_b = np.bincount(bin_i, weights=weight_i * (p_i - yes_i), minlength=BINS)
     return float(np.abs(gap_b).sum() / weight_i.sum())
 
 
 def mean_interval(value_v: Floats, group_v: Ints) -> tuple[float, float, float]:
-    """Give a mean and its 95% interval, values of one group not being independent.
+    """Return a mean and its 95% interval, values of one group not being independent.
 
     Examples
     --------

@@ -1,45 +1,154 @@
-"""The sides from which a posterior is examined, by name; the cheap ones run in every audit."""
+"""The sides from which a consensus is examined, each with its question; the cheap ones run in every audit."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from importlib import import_module
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Any
 
 from moral_entropy.consensus.fitted import FittedParts
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import MissingExtraError, UsageError
-from moral_entropy.progress import Advance, ignore
-from moral_entropy.validate.behind import votes_behind
-from moral_entropy.validate.finding import Finding
+from moral_entropy.findings import Finding
+from moral_entropy.progress import Advance, ignore, share_of
+from moral_entropy.validate.dependence import examine_dependence
+from moral_entropy.validate.ensemble import examine_ensemble
+from moral_entropy.validate.fit import examine_fit
+from moral_entropy.validate.gold import examine_gold
+from moral_entropy.validate.heldout import examine_heldout
+from moral_entropy.validate.identifiability import examine_identifiability
+from moral_entropy.validate.laplace import examine_laplace
+from moral_entropy.validate.nuts import examine_nuts
+from moral_entropy.validate.prior_power import examine_prior_power
+from moral_entropy.validate.priors import examine_priors
+from moral_entropy.validate.temper import examine_temper
+from moral_entropy.validate.vote_access import votes_of_fits
+from moral_entropy.validate.votes import examine_votes
 
-SIDES: dict[str, tuple[str, ...]] = {
-    "laplace": ("pareto.examine_pareto",),
-    "identifiability": ("identifiability.examine_identifiability",),
-    "prior-power": ("power_scaling.examine_power_scaling",),
-    "temper": ("temper.examine_temper",),
-    "gold": ("gold.examine_gold",),
-    "heldout": ("heldout.examine_heldout",),
-    "dependence": ("dependence.examine_dependence", "predictive.examine_predictive"),
-    "ensemble": ("ensemble.examine_ensemble",),
-    "priors": ("priors.examine_priors",),
-    "nuts": ("laplace.examine_nuts",),
-}
-"""Entries of each side, as module and function; imported when they run."""
 
-CHEAP = ("laplace", "identifiability", "prior-power", "temper")
+@dataclass(frozen=True)
+class Side:
+    """One side from which a consensus is examined.
+
+    Parameters
+    ----------
+    name
+        As in findings and in --sides; the file of this folder that has the check is called the same.
+    title
+        The question it answers.
+    meaning
+        Why one should ask, in a sentence.
+    run
+        The check: takes a `Consensus`, `seed`, `advance` and keywords of its own, returns findings. A cheap one also
+        takes `votes_of`.
+    cheap
+        Whether every audit runs it.
+    """
+
+    name: str
+    title: str
+    meaning: str
+    run: Callable[..., list[Finding]]
+    cheap: bool = False
+
+
+_SIDES = (
+    Side(
+        "fit",
+        "Did the fit succeed?",
+        "A search that stopped too soon, or a second answer that fits as well, makes every figure uncertain.",
+        examine_fit,
+        cheap=True,
+    ),
+    Side(
+        "votes",
+        "Are there enough votes?",
+        "Where votes are few, the default assumption decides.",
+        examine_votes,
+        cheap=True,
+    ),
+    Side(
+        "identifiability",
+        "Can the votes tell?",
+        "Where votes cannot tell, the default assumption decides, and p may be sure of it nonetheless.",
+        examine_identifiability,
+        cheap=True,
+    ),
+    Side(
+        "laplace",
+        "Are the intervals right?",
+        "Intervals and the split of the entropy come from a Gaussian around the best fit, which must be close.",
+        examine_laplace,
+        cheap=True,
+    ),
+    Side(
+        "prior-power",
+        "How much depends on assumptions?",
+        "What moves when the prior is a little stronger or weaker is the prior's answer, not the votes'.",
+        examine_prior_power,
+        cheap=True,
+    ),
+    Side(
+        "temper",
+        "Are the probabilities too sure?",
+        "Annotators who make the same mistakes look like independent evidence; left-out votes show it.",
+        examine_temper,
+        cheap=True,
+    ),
+    Side(
+        "gold",
+        "Do the probabilities agree with gold labels?",
+        "Of the items with p near 0.7, seven in ten should be positive in gold.",
+        examine_gold,
+    ),
+    Side(
+        "heldout",
+        "Does the consensus predict votes?",
+        "Votes left out and predicted: the only test of p that needs no gold.",
+        examine_heldout,
+    ),
+    Side(
+        "dependence",
+        "Do annotators vote independently?",
+        "The model takes votes to be independent given the label; where they are not, p is too sure.",
+        examine_dependence,
+    ),
+    Side(
+        "ensemble",
+        "Do other starts and samples agree?",
+        "Other starts, and other samples of items and annotators, should lead to the same answer.",
+        examine_ensemble,
+    ),
+    Side(
+        "priors",
+        "Do other assumptions say the same?",
+        "Another prior that looks as reasonable should not change the answer.",
+        examine_priors,
+    ),
+    Side(
+        "nuts",
+        "Does sampling give the same intervals?",
+        "Samples of the posterior itself, against which the Gaussian is held.",
+        examine_nuts,
+    ),
+)
+
+SIDES: dict[str, Side] = {side.name: side for side in _SIDES}
+"""All sides by name, in the order in which they are examined and shown."""
+
+CHEAP = tuple(side.name for side in _SIDES if side.cheap)
 """Sides that every audit runs."""
 
 
-def check_sides(names: Sequence[str]) -> tuple[str, ...]:
-    """Refuse sides there are none of.
+def check_sides(names: Collection[str]) -> tuple[str, ...]:
+    """Put sides in order, and refuse names that are none.
 
     Examples
     --------
     >>> check_sides(["gold", "left"])
     Traceback (most recent call last):
     ...
-    moral_entropy.errors.UsageError: there is no side 'left'. Sides: laplace, identifiability, ...
+    moral_entropy.errors.UsageError: there is no side 'left'. Sides: fit, votes, identifiability, laplace, ...
     """
     unknown = [name for name in names if name not in SIDES]
     if unknown:
@@ -49,15 +158,9 @@ def check_sides(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def examine(
-    consensus: Consensus,
-    side: str,
-    *,
-    seed: int = 0,
-    required: bool = True,
-    advance: Advance = ignore,
-    **options: Any,
+    consensus: Consensus, side: str, *, seed: int = 0, required: bool = True, advance: Advance = ignore, **options: Any
 ) -> list[Finding]:
-    """Examine a posterior from one side.
+    """Examine a consensus from one side.
 
     Parameters
     ----------
@@ -74,20 +177,12 @@ def examine(
     **options
         Keywords of that side's own function.
     """
-    findings: list[Finding] = []
-    entries = SIDES[side]
-    for n, entry in enumerate(entries):
-        module, function = entry.split(".")
-        run = getattr(import_module(f"moral_entropy.validate.{module}"), function)
-        try:
-            findings += run(
-                consensus, seed=seed, advance=lambda share, n=n: advance((n + share) / len(entries)), **options
-            )
-        except MissingExtraError as error:
-            if required:
-                raise
-            findings.append(Finding(side, "left_out", float("nan"), text=str(error)))
-    return findings
+    try:
+        return SIDES[side].run(consensus, seed=seed, advance=advance, **options)
+    except MissingExtraError as error:
+        if required:
+            raise
+        return [Finding(side, "left_out", float("nan"), text=str(error))]
 
 
 def examine_cheaply(fitted: FittedParts, *, seed: int = 0, advance: Advance = ignore) -> list[Finding]:
@@ -103,7 +198,8 @@ def examine_cheaply(fitted: FittedParts, *, seed: int = 0, advance: Advance = ig
         Told the share done.
     """
     findings: list[Finding] = []
+    votes_of = votes_of_fits(fitted)
     for n, side in enumerate(CHEAP):
-        findings += examine(fitted.consensus, side, seed=seed, behind=votes_behind(fitted))
-        advance((n + 1) / len(CHEAP))
+        told = share_of(advance, n, len(CHEAP))
+        findings += examine(fitted.consensus, side, seed=seed, votes_of=votes_of, advance=told)
     return findings

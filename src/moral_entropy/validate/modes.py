@@ -22,8 +22,8 @@ from moral_entropy.consensus.starts import paper_start, starts
 from moral_entropy.consensus.youden import youden
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.ties import highest
+from moral_entropy.validate.label_switching import candidate_teams
 from moral_entropy.validate.links import find_groups, shared_items
-from moral_entropy.validate.teams import candidate_teams
 from moral_entropy.votes.table import Floats
 
 REPORTED = "reported"
@@ -95,10 +95,10 @@ def find_modes(
     Examples
     --------
     >>> from moral_entropy.consensus.fit import fit
-    >>> from moral_entropy.validate.density import ground_of, mode_of
+    >>> from moral_entropy.validate.density import densities_of, mode_of
     >>> from moral_entropy.corpora.simulate import simulate_votes
     >>> one = fit(simulate_votes(n_items=300, n_annotators=6, votes_per_item=4).votes, draws=0).fits[0]
-    >>> modes = find_modes(ground_of(one).simplex, mode_of(one), seeds=3)
+    >>> modes = find_modes(densities_of(one).simplex, mode_of(one), seeds=3)
     >>> modes[0].distance, "paper" in modes[0].starts
     (0.0, True)
     """

@@ -20,6 +20,7 @@ from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.consensus.temper import Exponent
 from moral_entropy.validate.density import drawn_of, log_heights, log_over_label0, mode_of
+from moral_entropy.validate.label_switching import SAMPLE_PAIRS, Switchboard
 from moral_entropy.validate.links import (
     PAIRS_OF_VOTES,
     Groups,
@@ -33,13 +34,31 @@ from moral_entropy.validate.links import (
     sizes_of_groups,
     spacing,
 )
-from moral_entropy.validate.overruled import Overruled, overruled
-from moral_entropy.validate.teams import SAMPLE_PAIRS, Switchboard
 from moral_entropy.votes.table import Floats, Ints, Votes
 
 
+@dataclass(frozen=True)
+class Unsupported:
+    """Items whose consensus label nobody voted for.
+
+    Parameters
+    ----------
+    n, n_voted
+        How many there are, of so many with a vote.
+    by_votes
+        On how many the votes themselves are read the other way round; on the others the prevalence outweighs them.
+    first
+        The id of the first, None where there is none.
+    """
+
+    n: float
+    n_voted: float
+    by_votes: float
+    first: object
+
+
 @dataclass(frozen=True, eq=False)
-class Behind:
+class VoteAccess:
     """The votes of one fit.
 
     Parameters
@@ -112,6 +131,8 @@ class Behind:
 
     def _heights(self, draws: int, prior: float) -> Floats:
         """Compute the log likelihood and, if it counts, the log prior in log ratios."""
+        if not draws:
+            return np.empty(0)
         alpha_k, beta_akv = self.fit.alpha_k, self.fit.beta_akv[: len(self.shared[1].pseudo_akv)]
         density = replace(self.shared[1], pseudo_k=prior * alpha_k, pseudo_akv=prior * beta_akv)
         over_label0_s = self.fitted.total(over_label0_of_part, self.b, draws)
@@ -127,14 +148,14 @@ class Behind:
         parts, density = self.shared
         return learn_from_votes(parts, self.b, density, mode_of(self.fit))
 
-    def overruled(self) -> Overruled:
-        """Count the items whose votes the consensus overrules."""
-        by_part: list[Overruled] = self.fitted.fetch_each(overruled_of_part, self.b)
+    def unsupported(self) -> Unsupported:
+        """Count the items whose consensus label nobody voted for."""
+        by_part: list[Unsupported] = self.fitted.fetch_each(count_unsupported, self.b)
         first = next((one.first for one in by_part if one.first is not None), None)
         n, n_voted, by_votes = (sum(getattr(one, name) for one in by_part) for name in ("n", "n_voted", "by_votes"))
-        return Overruled(n, n_voted, by_votes, first)
+        return Unsupported(n, n_voted, by_votes, first)
 
-    def same_voters(self, other: Behind) -> bool:
+    def same_voters(self, other: VoteAccess) -> bool:
         """Tell whether the same people voted on the same items as in another fit."""
         return all(self.parts.fetch_each(same_voters_in_part, self.b, other.b))
 
@@ -168,22 +189,27 @@ class Behind:
         return float(self.parts.total(pairs_in_part, self.b))
 
 
-BehindFit = Callable[[int], Behind]
+VotesOf = Callable[[int], VoteAccess]
 """Returns the votes of the n-th fit."""
 
 
-def votes_behind(fitted: FittedParts) -> BehindFit:
+def votes_of_fits(fitted: FittedParts) -> VotesOf:
     """Return access to the votes of each fit, by its number."""
-    held = [Behind(fitted, b) for b in range(len(fitted.consensus.fits))]
+    held = [VoteAccess(fitted, b) for b in range(len(fitted.consensus.fits))]
     return held.__getitem__
 
 
-def votes_of_fit(fit: QuestionFit) -> Behind:
+def local_votes(consensus: Consensus) -> VotesOf:
+    """Return access to the votes of each fit on this machine, by its number."""
+    return votes_of_fits(local_fit(consensus))
+
+
+def votes_of_fit(fit: QuestionFit) -> VoteAccess:
     """Return access to the votes of a fit on this machine."""
     ballot = replace(fit.ballot, item_i=np.arange(fit.ballot.n_items), annotator_a=np.arange(fit.ballot.n_annotators))
     items, annotators = pl.Series(fit.ballot.item_i), pl.Series(fit.ballot.annotator_a)
     votes = Votes(items, annotators, (ballot,), (), np.full(ballot.n_items, -1, dtype=np.int32))
-    return Behind(local_fit(Consensus(votes, (fit,), Priors(), fit.options)), 0)
+    return VoteAccess(local_fit(Consensus(votes, (fit,), Priors(), fit.options)), 0)
 
 
 def sampled_rows(n_rows: int, most: int, seed: int) -> Ints:
@@ -199,9 +225,28 @@ def over_label0_of_part(one: PartFit, b: int, draws: int) -> Floats:
     return log_over_label0(pool_fully(rows) if fit.pooling == "full" else rows, drawn_of(fit, draws), one.part.threads)
 
 
-def overruled_of_part(one: PartFit, b: int) -> Overruled:
-    """Count one part's items whose votes the consensus overrules."""
-    return overruled(one.consensus.votes, one.consensus.fits[b])
+def count_unsupported(one: PartFit, b: int) -> Unsupported:
+    """Count one part's items whose consensus label nobody voted for.
+
+    An item with a single vote is left out where the prior simply outweighs it; with two labels, a single "no" that
+    counts as "yes" is counted.
+    """
+    fit, votes = one.consensus.fits[b], one.consensus.votes
+    ballot, label_i, counts_ik = fit.ballot, fit.label_i, fit.ballot.counts_ik
+    enough_i = ballot.votes_i >= 2
+    if ballot.n_labels == 2:
+        enough_i |= (ballot.votes_i > 0) & (label_i == ballot.positive)
+    item_i = np.flatnonzero(enough_i & (np.take_along_axis(counts_ik, label_i[:, None], axis=1)[:, 0] == 0))
+    with np.errstate(divide="ignore"):
+        likelihood_ik = np.log(fit.posterior_ik[item_i]) - np.log(fit.prevalence_k)
+    row_i = np.arange(len(item_i))
+    reversed_i = likelihood_ik[row_i, label_i[item_i]] > likelihood_ik[row_i, counts_ik[item_i].argmax(axis=1)]
+    return Unsupported(
+        n=float(ballot.count_i[item_i].sum()),
+        n_voted=float(ballot.count_i[ballot.votes_i > 0].sum()),
+        by_votes=float(ballot.count_i[item_i[reversed_i]].sum()),
+        first=votes.items[int(ballot.item_i[item_i[0]])] if len(item_i) else None,
+    )
 
 
 def same_voters_in_part(part: Part, b: int, other: int) -> bool:

@@ -122,7 +122,7 @@ class Switchboard:
 
 
 def cheapest_switches(board: Switchboard, at: Parameters, teams: Sequence[Team]) -> list[Switch]:
-    """Give the cheapest switch of every candidate team, cheapest first.
+    """Find the cheapest switch of every candidate team, cheapest first.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def _strongest_tree(shared: csr_array) -> csr_array:
 
 
 def _pairs(at: Parameters, team_a: Team) -> list[tuple[int, int]]:
-    """Give the pairs of labels that the team confuses most."""
+    """Return the pairs of labels that the team confuses most."""
     confusion_kv = at.confusion_akv[team_a].sum(axis=0)
     pairs = list(combinations(range(len(at.log_prevalence_k)), 2))
     return sorted(pairs, key=lambda pair: -tie_key(confusion_kv[pair] + confusion_kv[pair[::-1]]))[:MOST_PAIRS]

@@ -1,7 +1,7 @@
-"""Is the answer the votes' or the prior's? Power-scaling, from the posterior draws at hand.
+"""How much depends on assumptions? Power-scaling of the prior, from the posterior draws at hand.
 
-Takes a `Consensus` with draws, gives how far prevalence, mean p and entropies move when the prior, or the votes, count
-twice (Kallioinen et al. 2023). Refits nothing: where the prior's density is raised to a power δ, the mean of any
+Takes a `Consensus` with draws, returns how far prevalence, mean p and entropies move when the prior, or the votes,
+count twice (Kallioinen et al. 2023). Refits nothing: where the prior's density is raised to a power δ, the mean of any
 figure moves at the rate of its covariance with the log prior. Importance weights would say the same where there are
 few annotators, and nothing where there are many: with 1,300 parameters δ = 1.25 leaves two draws in a thousand.
 
@@ -13,28 +13,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import entr, expit, logit, softmax
 
 from moral_entropy.consensus.draws import log_ratios
-from moral_entropy.consensus.fitted import local_fit
+from moral_entropy.consensus.fit_findings import finding_of
 from moral_entropy.consensus.result import Consensus, QuestionFit
+from moral_entropy.findings import Finding
 from moral_entropy.progress import Advance, ignore
-from moral_entropy.validate.behind import Behind, BehindFit, votes_behind, votes_of_fit
-from moral_entropy.validate.finding import Finding, Level
-from moral_entropy.validate.words import finding_of
+from moral_entropy.validate.vote_access import VoteAccess, VotesOf, local_votes, votes_of_fit
 from moral_entropy.votes.table import UNKNOWN, Floats
 
 SIDE = "prior-power"
 
 PRIOR_SHARE = 0.4
-"""Share of the information on a prevalence that makes the answer the prior's: on clean votes, five an item, one fit in
-fifty reaches 0.3; at 1.3 votes an item the median is 0.45 to 0.6."""
+"""Share of the information on a prevalence that makes the answer the prior's: on clean votes, five per item, one fit in
+fifty reaches 0.3; at 1.3 votes per item the median is 0.45 to 0.6."""
 
 LOGIT_SHIFT = 0.25
-"""Move of a prevalence, in logits a doubling of the prior, that makes the answer the prior's, if outside one sd."""
+"""Move of a prevalence, in logits per doubling of the prior, that makes the answer the prior's, if outside one sd."""
 
 ERRORS = 2.0
 """Monte-Carlo standard errors by which a move must pass its bar."""
@@ -60,7 +60,7 @@ class PowerScaling:
     value_q, sd_q
         Posterior mean and standard deviation; entropies are means over items, in nats.
     prior_q, prior_error_q
-        Move a doubling of the prior (δ = 2), and its Monte-Carlo standard error.
+        Move per doubling of the prior (δ = 2), and its Monte-Carlo standard error.
     votes_q, votes_error_q
         The same where the likelihood is doubled; NaN where it was not looked up.
     share_k
@@ -83,15 +83,15 @@ class PowerScaling:
         return list(zip(self.names, self.labels, strict=True)).index((name, label))
 
 
-def examine_power_scaling(
+def examine_prior_power(
     consensus: Consensus,
     *,
     seed: int = 0,
     likelihood_draws: int = LIKELIHOOD_DRAWS,
-    behind: BehindFit | None = None,
+    votes_of: VotesOf | None = None,
     advance: Advance = ignore,
 ) -> list[Finding]:
-    """Say of every question how far its answer leans on the prior; "doubt" where it is the prior's.
+    """Say of every question how far its answer depends on the prior; "doubt" where the prior decides.
 
     Parameters
     ----------
@@ -101,8 +101,8 @@ def examine_power_scaling(
         Of the sample of items behind mean p and the entropies.
     likelihood_draws
         Draws at which the likelihood is looked up; 0 leaves its figures out.
-    behind
-        Gives the votes behind a fit.
+    votes_of
+        Returns the votes of the n-th fit; those on this machine when not given.
     advance
         Told the share done.
 
@@ -111,23 +111,23 @@ def examine_power_scaling(
     >>> from moral_entropy.consensus.fit import fit
     >>> from moral_entropy.corpora.simulate import simulate_votes
     >>> votes = simulate_votes(n_items=400, n_annotators=8, votes_per_item=5).votes
-    >>> [finding.level for finding in examine_power_scaling(fit(votes)) if finding.figure == "prior_share"]
+    >>> [finding.level for finding in examine_prior_power(fit(votes)) if finding.figure == "prior_share"]
     ['good']
     """
     findings: list[Finding] = []
-    behind = behind or votes_behind(local_fit(consensus))
+    votes_of = votes_of or local_votes(consensus)
     for n, fit in enumerate(consensus.fits):
         if fit.n_draws:
-            scaling = scale_powers(fit, likelihood_draws=likelihood_draws, seed=seed, behind=behind(n))
+            scaling = scale_powers(fit, likelihood_draws=likelihood_draws, seed=seed, access=votes_of(n))
             findings += _findings(fit, scaling)
         advance((n + 1) / len(consensus.fits))
     return findings
 
 
 def scale_powers(
-    fit: QuestionFit, *, likelihood_draws: int = LIKELIHOOD_DRAWS, seed: int = 0, behind: Behind | None = None
+    fit: QuestionFit, *, likelihood_draws: int = LIKELIHOOD_DRAWS, seed: int = 0, access: VoteAccess | None = None
 ) -> PowerScaling:
-    """Give how every figure of one fit moves under a scaled prior and a scaled likelihood.
+    """Compute how every figure of one fit moves under a scaled prior and a scaled likelihood.
 
     Rows that annotators were found to have in common are the votes' doing: there only the prior of the prevalence
     is scaled.
@@ -137,14 +137,14 @@ def scale_powers(
     fit
         A fit with draws.
     likelihood_draws, seed
-        As in `examine_power_scaling`.
-    behind
+        As in `examine_prior_power`.
+    access
         The votes, where they are not at hand.
     """
-    behind = behind or votes_of_fit(fit)
-    figures = _figures(behind, seed)
+    access = access or votes_of_fit(fit)
+    figures = _figures(access, seed)
     log_prior_s, share_k = _prior_density(fit)
-    log_likelihood_s = behind.log_likelihoods(likelihood_draws)
+    log_likelihood_s = access.log_likelihoods(likelihood_draws)
     prior_q2 = np.array([_slope(figure.value_s, log_prior_s) for figure in figures])
     votes_q2 = np.array([_slope(figure.value_s, log_likelihood_s) for figure in figures])
     return PowerScaling(
@@ -168,9 +168,9 @@ class _Figure:
     value_s: Floats
 
 
-def _figures(behind: Behind, seed: int) -> list[_Figure]:
-    fit = behind.fit
-    posterior_srk, weight_r = _sample_posterior(behind, seed)
+def _figures(access: VoteAccess, seed: int) -> list[_Figure]:
+    fit = access.fit
+    posterior_srk, weight_r = _sample_posterior(access, seed)
     entropy_s = entr(posterior_srk).sum(axis=-1) @ weight_r
     # To first order the entropy of a mean moves as its tangent at that mean, which is a mean over draws again.
     slope_rk = -np.log(posterior_srk.mean(axis=0).clip(min=1e-300))
@@ -191,10 +191,10 @@ def _counted_labels(fit: QuestionFit) -> list[int]:
     return [fit.ballot.positive] if fit.ballot.n_labels == 2 else list(range(fit.ballot.n_labels))
 
 
-def _sample_posterior(behind: Behind, seed: int) -> tuple[Floats, Floats]:
+def _sample_posterior(access: VoteAccess, seed: int) -> tuple[Floats, Floats]:
     """Label probabilities of some rows in some draws, `posterior_srk`, and what each row counts."""
-    fit = behind.fit
-    rows, count_r = behind.sample(ROWS, seed)
+    fit = access.fit
+    rows, count_r = access.sample(ROWS, seed)
     push_cks, base_ks = log_ratios(fit.prevalence_sk[:DRAWS], fit.evidence_sakv[:DRAWS])
     n_codes, n_other, n_draws = push_cks.shape
     votes_rc = csr_array((np.ones(len(rows.code_v)), rows.code_v, rows.start_r), shape=(rows.n_rows, n_codes))
@@ -279,11 +279,8 @@ def _findings(fit: QuestionFit, scaling: PowerScaling) -> list[Finding]:
                 figure, low, high = f"{whose}_shift_{name}", move - reach, move + reach
                 findings.append(finding_of(fit, SIDE, figure, move, subject=label, low=low, high=high))
     for k, share in enumerate(scaling.share_k):
-        level, text = _verdict(fit, scaling, k)
-        subject = scaling.labels[k]
-        findings.append(
-            finding_of(fit, SIDE, "prior_share", share, subject=subject, n=fit.n_draws, level=level, text=text)
-        )
+        words, subject = _words(fit, scaling, k), scaling.labels[k]
+        findings.append(finding_of(fit, SIDE, "prior_share", share, subject=subject, n=fit.n_draws, **words))
     return findings
 
 
@@ -299,18 +296,21 @@ def prior_decides(scaling: PowerScaling, k: int) -> bool:
     return bool(moved or scaling.share_k[k] > PRIOR_SHARE)
 
 
-def _verdict(fit: QuestionFit, scaling: PowerScaling, k: int) -> tuple[Level, str]:
+def _words(fit: QuestionFit, scaling: PowerScaling, k: int) -> dict[str, Any]:
+    """Put the prior's part in a share into words: level, text, and what it means and what to do."""
     value, sd, label = float(scaling.value_q[k].clip(1e-9, 1.0 - 1e-9)), float(scaling.sd_q[k]), scaling.labels[k]
     there = float(expit(logit(value) + scaling.prior_q[k] / (value * (1.0 - value))))
     figures = (
-        f"counting the prior twice would take the prevalence of {label!r} from {value:.1%} to about {there:.1%} "
+        f"counting the prior twice would take the share of {label!r} from {value:.1%} to about {there:.1%} "
         f"(posterior sd {sd:.1%}), and {scaling.share_k[k]:.0%} of what is known of it is the prior's"
     )
     if prior_decides(scaling, k):
-        return "doubt", (
-            f"the answer is as much the prior's as the votes': {figures}. Compare runs under other "
-            "priors (moral-entropy validate does), or collect more votes an item."
-        )
+        return {
+            "level": "doubt",
+            "text": f"{figures}.",
+            "meaning": "Too few votes to decide: the default assumption (the prior) decides as much as the votes do.",
+            "cure": "Compare runs under other priors (moral-entropy validate does), or collect more votes per item.",
+        }
     if fit.common is not None:
-        return "info", f"of the prior of the prevalence alone, the common rows taken as learnt: {figures}."
-    return "good", f"the votes decide: {figures}."
+        return {"text": f"of the prior of the shares alone, the common rows taken as learnt: {figures}."}
+    return {"level": "good", "text": f"the votes decide: {figures}."}

@@ -19,8 +19,8 @@ from moral_entropy.consensus.priors import Priors
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.corpora.twins import twin
 from moral_entropy.errors import MoralEntropyWarning
-from moral_entropy.validate.density import ground_of, mode_of
-from moral_entropy.validate.power_scaling import examine_power_scaling, prior_decides, scale_powers
+from moral_entropy.validate.density import densities_of, mode_of
+from moral_entropy.validate.prior_power import examine_prior_power, prior_decides, scale_powers
 
 POINTS = 61
 
@@ -91,7 +91,7 @@ def exact():
 
 @pytest.mark.parametrize(("power", "attribute"), [("prior", "prior"), ("votes", "votes")])
 def test_moves_are_those_of_exact_integration(exact, power, attribute, monkeypatch):
-    monkeypatch.setattr("moral_entropy.validate.power_scaling.DRAWS", 20_000)
+    monkeypatch.setattr("moral_entropy.validate.prior_power.DRAWS", 20_000)
     grid, drawn = exact
     step = 0.02
     wanted_q = (grid.figures(**{power: 2**step}) - grid.figures(**{power: 2**-step})) / (2 * step)
@@ -119,7 +119,7 @@ def test_prior_share_is_that_of_the_curvature(n_labels):
     votes = simulate_votes(n_items=400, n_annotators=30, votes_per_item=2, n_labels=n_labels, seed=4).votes
     consensus = quiet_fit(votes, draws=4_000, coordinates="jacobian")
     one = consensus.fits[0]
-    ground, at = ground_of(one), mode_of(one)
+    ground, at = densities_of(one), mode_of(one)
     # Without votes the curvature is the prior's own, here at the mean of the draws; that of all is at the mode.
     alone = replace(ground.log_ratio, patterns=replace(one.patterns, weight_r=np.zeros(one.patterns.n_rows)))
     mean = Parameters(np.log(one.prevalence_sk.mean(axis=0)), np.log(one.confusion_sakv.mean(axis=0)))
@@ -149,14 +149,14 @@ def test_moves_are_those_of_a_refit_under_a_scaled_prior():
 
 
 def alarms_of(consensus):
-    return [finding for finding in examine_power_scaling(consensus, likelihood_draws=0) if finding.alarms]
+    return [finding for finding in examine_prior_power(consensus, likelihood_draws=0) if finding.alarms]
 
 
 def test_thin_votes_raise_the_alarm():
     votes = simulate_votes(n_items=3_000, n_annotators=300, votes_per_item=1.3, seed=5).votes
     (alarm,) = alarms_of(quiet_fit(votes))
     assert alarm.level == "doubt"
-    assert "the answer is as much the prior's" in alarm.text
+    assert "the default assumption (the prior) decides" in alarm.meaning
     assert f"{alarm.value:.0%}" in alarm.text
 
 
@@ -179,16 +179,16 @@ def test_a_prior_firmer_than_the_votes_raises_the_alarm():
 
 def test_without_draws_there_is_nothing_to_say():
     votes = simulate_votes(n_items=50, n_annotators=5, votes_per_item=3).votes
-    assert examine_power_scaling(quiet_fit(votes, draws=0)) == []
+    assert examine_prior_power(quiet_fit(votes, draws=0)) == []
 
 
 def test_three_labels_have_a_share_each_and_anonymous_votes_have_one_matrix():
     votes = simulate_votes(n_items=300, n_annotators=6, votes_per_item=4, n_labels=3).votes
-    shares = [found for found in examine_power_scaling(quiet_fit(votes)) if found.figure == "prior_share"]
+    shares = [found for found in examine_prior_power(quiet_fit(votes)) if found.figure == "prior_share"]
     assert [found.subject for found in shares] == ["0", "1", "2"]
     rows = [(item, 0, label) for item, _, label in random_rows(np.random.default_rng(1), 80, 4, 2)]
     shared = replace(votes_of(rows), anonymous=True)
-    assert len([found for found in examine_power_scaling(quiet_fit(shared)) if found.figure == "prior_share"]) == 1
+    assert len([found for found in examine_prior_power(quiet_fit(shared)) if found.figure == "prior_share"]) == 1
 
 
 @settings(max_examples=15)
@@ -196,7 +196,7 @@ def test_three_labels_have_a_share_each_and_anonymous_votes_have_one_matrix():
 def test_vote_order_is_irrelevant(drawn):
     rows, n_labels = drawn
     backwards = [rows[n] for n in reversed(range(len(rows)))]
-    one, other = (examine_power_scaling(quiet_fit(votes_of(some, n_labels), draws=50)) for some in (rows, backwards))
+    one, other = (examine_prior_power(quiet_fit(votes_of(some, n_labels), draws=50)) for some in (rows, backwards))
     assert one == other
 
 

@@ -1,0 +1,150 @@
+"""What a fit itself should make its user doubt: it did not end, the mode is no peak, votes are few or cannot tell.
+
+Takes a `Consensus`, returns findings of the sides "fit" and "votes"; `fit` turns the doubts among them into warnings.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from moral_entropy.consensus.modes import CLOSE
+from moral_entropy.consensus.result import Consensus, QuestionFit, Rival
+from moral_entropy.errors import ConvergenceWarning, CurvatureWarning, IdentifiabilityWarning, ThinDataWarning
+from moral_entropy.findings import Finding
+
+THIN, VERY_THIN = 2.0, 1.5
+"""Mean votes per item below which the prior has more to say than the votes, and below which p itself is in doubt."""
+
+NOTICEABLE = 0.005
+"""Share of items that must change label for another mode to be worth a word."""
+
+CATEGORIES: dict[str, type[Warning]] = {
+    "converged": ConvergenceWarning,
+    "information_left": CurvatureWarning,
+    "second_mode": IdentifiabilityWarning,
+    "one_annotator": IdentifiabilityWarning,
+    "votes_per_item": ThinDataWarning,
+}
+"""The warning that `fit` gives where one of these figures is in doubt."""
+
+
+def finding_of(fit: QuestionFit, side: str, figure: str, value: float, **given: Any) -> Finding:
+    """Return a finding about one fit.
+
+    Parameters
+    ----------
+    fit
+        The fit, whose question and part are filled in.
+    side, figure, value, **given
+        As in `Finding`.
+    """
+    return Finding(side, figure, float(value), fit.ballot.question, fit.ballot.part, **given)
+
+
+def annotator_name(consensus: Consensus, fit: QuestionFit, a: int) -> str:
+    """Name an annotator of a fit."""
+    return str(consensus.votes.annotators[int(fit.ballot.annotator_a[a])])
+
+
+def fit_findings(consensus: Consensus) -> tuple[Finding, ...]:
+    """Look at how every fit ended, and at how many votes it had.
+
+    Examples
+    --------
+    >>> from moral_entropy.consensus.fit import fit
+    >>> from moral_entropy.corpora.simulate import simulate_votes
+    >>> consensus = fit(simulate_votes(n_items=200, n_annotators=6, votes_per_item=4).votes, draws=50)
+    >>> [(finding.figure, finding.level) for finding in fit_findings(consensus)]
+    [('converged', 'good'), ('information_left', 'good'), ('votes_per_item', 'info')]
+    """
+    return tuple(finding for fit in consensus.fits for finding in _findings(consensus, fit))
+
+
+def warn_about(findings: Iterable[Finding]) -> None:
+    """Give a Python warning for every doubt about a fit; to be called by `fit` itself."""
+    for finding in findings:
+        if finding.alarms and finding.figure in CATEGORIES:
+            warnings.warn(f"{finding.place}: {finding.sentences}", CATEGORIES[finding.figure], stacklevel=4)
+
+
+def _findings(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
+    yield _converged(consensus, fit)
+    yield _information_left(fit)
+    if fit.rival is not None and fit.rival.distance < CLOSE and fit.rival.changed >= NOTICEABLE:
+        yield _second_mode(fit, fit.rival)
+    if fit.ballot.n_annotators == 1 and not consensus.votes.anonymous:
+        yield finding_of(
+            fit, "votes", "one_annotator", 1, level="bad",
+            text="all votes are by one annotator.",
+            meaning="Nothing tells this annotator's errors from the truth: the default assumption decides.",
+            cure="Have a second annotator label some of the same items.",
+        )  # fmt: skip
+    yield _votes_per_item(fit)
+
+
+def _converged(consensus: Consensus, fit: QuestionFit) -> Finding:
+    if fit.climb.converged:
+        return finding_of(fit, "fit", "converged", 1, level="good", text="the search for the best fit came to its end.")
+    passes, left = fit.climb.passes, fit.climb.gradient_norm
+    return finding_of(
+        fit, "fit", "converged", 0, level="bad",
+        text=f"the fit did not converge: after {passes:,} passes a derivative of {left:.2g} is left.",
+        meaning="The search stopped before the best answer, so labels and figures may still move.",
+        cure=f"Raise --max-passes (max_passes), or look at annotators with under 3 votes{_few(consensus, fit)}.",
+    )  # fmt: skip
+
+
+def _few(consensus: Consensus, fit: QuestionFit) -> str:
+    few_a = np.flatnonzero(fit.ballot.votes_a < 3)
+    return f" ({len(few_a)} of them, first {annotator_name(consensus, fit, few_a[0])!r})" if len(few_a) else ""
+
+
+def _information_left(fit: QuestionFit) -> Finding:
+    left = fit.curvature.smallest
+    if fit.curvature.positive_definite:
+        return finding_of(fit, "fit", "information_left", left, level="good")
+    return finding_of(
+        fit, "fit", "information_left", left, level="doubt",
+        text=f"the votes do not settle every annotator's error rates (share of information left: {left:z.4f}).",
+        meaning="Intervals that depend on these rates are a guess.",
+        cure="Collect more votes per annotator, or state firmer priors (--prior-confusion).",
+    )  # fmt: skip
+
+
+def _second_mode(fit: QuestionFit, rival: Rival) -> Finding:
+    shares = ", ".join(f"{label} {p:.3f}" for label, p in zip(fit.ballot.labels, rival.prevalence_k, strict=True))
+    return finding_of(
+        fit, "fit", "second_mode", rival.distance, level="doubt",
+        text=(
+            f"a second answer fits almost as well ({rival.distance:.2g} nats lower); {rival.changed:.1%} of the labels "
+            f"would change (shares there: {shares})."
+        ),
+        meaning="The votes hardly tell the two answers apart.",
+        cure=(
+            "State priors you can defend (--prior-prevalence, --prior-confusion); moral-entropy validate --sides "
+            "ensemble shows the other answers."
+        ),
+    )  # fmt: skip
+
+
+def _votes_per_item(fit: QuestionFit) -> Finding:
+    ballot = fit.ballot
+    count_i = np.where(ballot.votes_i > 0, ballot.count_i, 0.0)
+    per_item = float(np.average(ballot.votes_i, weights=count_i)) if count_i.any() else 0.0
+    found = finding_of(
+        fit, "votes", "votes_per_item", per_item, n=round(count_i.sum()), text=f"{per_item:.2f} votes per item."
+    )
+    if per_item >= THIN:
+        return found
+    pooled = "let annotators share what they have in common (--pooling partial), and " * (fit.pooling == "none")
+    return replace(
+        found,
+        level="bad" if per_item < VERY_THIN else "doubt",
+        meaning="Too few votes to decide: the default assumption decides, and p can be sure and wrong.",
+        cure=f"Collect second votes; until then {pooled}compare runs under other priors before you trust p.",
+    )

@@ -1,0 +1,48 @@
+"""The findings of a run, as its table of findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from moral_entropy.files import whole_file
+from moral_entropy.findings import RANK, Finding
+from moral_entropy.runs.run import Run, as_run
+from moral_entropy.schemas import SCHEMAS
+
+
+def findings_frame(findings: Iterable[Finding]) -> pl.DataFrame:
+    """Lay findings out as rows of findings.parquet.
+
+    Examples
+    --------
+    >>> findings_frame([Finding("laplace", "pareto_k", 0.4)])["value"].to_list()
+    [0.4]
+    """
+    return pl.DataFrame([asdict(finding) for finding in findings], schema=SCHEMAS["findings"])
+
+
+def read_findings(run: Run | str | Path) -> list[Finding]:
+    """Read the findings of a run, or of a run folder."""
+    return [Finding(**_without_nulls(row)) for row in as_run(run).findings.iter_rows(named=True)]
+
+
+def add_findings(run: Run, findings: Iterable[Finding]) -> None:
+    """Write findings into a run folder, keeping earlier figures that were not found again this time."""
+    found = findings_frame(findings)
+    kept = run.findings.join(found, on=["side", "figure"], how="anti", maintain_order="left")
+    with whole_file(run.folder / "findings.parquet") as written:
+        pl.concat([kept, found]).write_parquet(written, compression="zstd")
+
+
+def _without_nulls(row: dict[str, Any]) -> dict[str, Any]:
+    optional = ("low", "high", "n")
+    texts = {name: value or "" for name, value in row.items() if name not in (*optional, "value", "level")}
+    numbers = {name: row[name] for name in optional}
+    value = float("nan") if row["value"] is None else row["value"]
+    level = row["level"] if row["level"] in RANK else "info"
+    return {**texts, **numbers, "value": value, "level": level}

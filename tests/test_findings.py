@@ -1,0 +1,81 @@
+"""Findings of one kind become one warning, the worst first, and everything that is said of it is said once."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moral_entropy.errors import ThinDataWarning
+from moral_entropy.findings import RANK, Finding, alarm_sentences, headline, merge_alike, without_warnings, worst_level
+
+some_findings = st.lists(
+    st.builds(
+        Finding,
+        side=st.sampled_from(["fit", "gold"]),
+        figure=st.sampled_from(["one", "other"]),
+        value=st.just(1.0),
+        question=st.sampled_from(["", "care", "harm"]),
+        subject=st.sampled_from(["", "ann"]),
+        level=st.sampled_from(list(RANK)),
+        text=st.just("something."),
+    ),
+    max_size=12,
+)
+
+
+@given(found=some_findings)
+def test_every_kind_is_said_once_and_the_worst_first(found):
+    merged = merge_alike(found)
+    kinds = [(worst.side, worst.figure) for worst, _ in merged]
+    assert sorted(kinds) == sorted({(f.side, f.figure) for f in found if f.level in ("note", "doubt", "bad")})
+    ranks = [RANK[worst.level] for worst, _ in merged]
+    assert ranks == sorted(ranks)
+    for worst, others in merged:
+        alike = [f for f in found if (f.side, f.figure) == (worst.side, worst.figure)]
+        assert RANK[worst.level] == min(RANK[f.level] for f in alike)
+        assert {f.place for f in alike if f.level in ("note", "doubt", "bad")} - {worst.place, ""} <= set(others)
+        assert len(set(others)) == len(others)
+    assert len(alarm_sentences(found)) == sum(worst.alarms for worst, _ in merged)
+
+
+def test_a_sentence_has_what_was_found_what_it_means_and_what_to_do():
+    doubt = Finding("temper", "exponent", 0.5, "care", level="doubt", text="too sure.", meaning="Bad.", cure="Mend it.")
+    note = Finding(
+        "votes", "rows_left_out", 9, level="note", text="9 rows were left out.", meaning="Few.", cure="Look."
+    )
+    assert alarm_sentences([note, doubt]) == ["care: too sure. Bad. Mend it."]
+    assert headline(note, []) == "9 rows were left out."
+    assert doubt.sentences == "too sure. Bad. Mend it."
+
+
+def test_several_of_one_question_are_told_apart_by_their_subjects():
+    pairs = [
+        Finding("dependence", "pair_excess", 0.2, "care", subject=name, level="bad", text=f"{name} agree.")
+        for name in ("a · b", "c · d", "e · f")
+    ]
+    assert alarm_sentences(pairs) == ["care: a · b agree. The same in 2 more: c · d, e · f."]
+
+
+@pytest.mark.parametrize(
+    ("finding", "expected"),
+    [
+        (Finding("gold", "ece", 0.1), ""),
+        (Finding("gold", "ece", 0.1, "care", "twitter"), "care / twitter"),
+        (Finding("gold", "ece", 0.1, subject="ann"), "ann"),
+    ],
+)
+def test_about(finding, expected):
+    assert finding.about == expected
+
+
+def test_the_worst_level_of_nothing_is_none():
+    assert worst_level([]) == "info"
+
+
+def test_only_our_own_warnings_are_silenced():
+    with pytest.warns(UserWarning, match="of others"), without_warnings():
+        warnings.warn("ours", ThinDataWarning, stacklevel=1)
+        warnings.warn("of others", UserWarning, stacklevel=1)

@@ -1,0 +1,132 @@
+"""NUTS against sums over every labelling, on ballots small enough for that."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from support import random_rows, votes_of
+from validate.exact import exact_posterior
+
+from moral_entropy.consensus import laplace
+from moral_entropy.consensus.draws import posterior_of_rows
+from moral_entropy.consensus.fit import fit
+from moral_entropy.consensus.priors import Priors
+from moral_entropy.corpora.simulate import simulate_votes
+from moral_entropy.errors import FitError, MissingExtraError, MoralEntropyWarning
+from moral_entropy.validate.nuts_sampler import row_values, sample
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", FutureWarning)
+    pytest.importorskip("nutpie", reason="needs the extra: pip install 'moral-entropy[mcmc]'")
+
+pytestmark = pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")
+
+
+def fitted(rows, n_labels, priors, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MoralEntropyWarning)
+        return fit(votes_of(rows, n_labels), priors=priors, draws=20, **options).fits[0]
+
+
+def near(value, truth, sd, ess, errors=4.5):
+    """Whether a mean over draws is the truth, to some Monte-Carlo standard errors."""
+    return np.abs(value - truth) <= errors * sd / np.sqrt(ess)
+
+
+@pytest.mark.parametrize(("n_items", "n_annotators", "n_labels"), [(9, 3, 2), (6, 2, 3)])
+def test_moments_are_those_of_the_sum_over_labellings(n_items, n_annotators, n_labels):
+    rng = np.random.default_rng(n_labels)
+    rows = random_rows(rng, n_items, n_annotators, n_labels)
+    priors = Priors(prevalence=3.0, diagonal=4.0, off_diagonal=1.5)
+    one = fitted(rows, n_labels, priors)
+    exact = exact_posterior(rows, one.alpha_k, one.beta_akv)
+    samples = sample(one, tune=250, draws=500, seed=1)
+    ess = 0.5 * samples.parameters.least_ess
+    assert samples.divergences == 0
+    assert samples.parameters.least_ess > 400
+    assert near(samples.prevalence_sk.mean(axis=0), exact.prevalence_k, exact.prevalence_sd_k, ess).all()
+    assert near(samples.confusion_sakv.mean(axis=0), exact.confusion_akv, exact.confusion_sd_akv, ess).all()
+    np.testing.assert_allclose(samples.prevalence_sk.std(axis=0), exact.prevalence_sd_k, rtol=0.12)
+    np.testing.assert_allclose(samples.confusion_sakv.std(axis=0), exact.confusion_sd_akv, rtol=0.15)
+    posterior_srk = posterior_of_rows(
+        one.patterns, samples.prevalence_sk, samples.confusion_sakv, np.arange(one.patterns.n_rows)
+    )
+    label_ik = posterior_srk.mean(axis=0)[one.patterns.row_i]
+    sd_ik = posterior_srk.std(axis=0)[one.patterns.row_i]
+    assert near(label_ik, exact.label_ik, sd_ik, ess).all()
+
+
+def test_the_same_seed_gives_the_same_bits_on_any_number_of_cores():
+    one = fitted(random_rows(np.random.default_rng(5), 30, 4, 2), 2, Priors())
+    alone = sample(one, chains=3, tune=60, draws=40, seed=7, cores=1)
+    together = sample(one, chains=3, tune=60, draws=40, seed=7, cores=3)
+    other = sample(one, chains=3, tune=60, draws=40, seed=8)
+    np.testing.assert_array_equal(alone.x_csp, together.x_csp)
+    assert not np.array_equal(alone.x_csp, other.x_csp)
+    assert not np.array_equal(alone.x_csp[0], alone.x_csp[1])
+
+
+def test_shapes_and_figures():
+    one = fit(simulate_votes(n_items=300, n_annotators=6, votes_per_item=4).votes, draws=20).fits[0]
+    shares = []
+    samples = sample(one, chains=2, tune=200, draws=300, advance=shares.append)
+    assert samples.x_csp.shape == (2, 300, 13)
+    assert samples.prevalence_sk.shape == (600, 2)
+    assert samples.confusion_sakv.shape == (600, 6, 2, 2)
+    assert samples.parameters.ess_q.shape == (13,)
+    assert samples.rows.ess_q.shape == (one.patterns.n_rows,)
+    assert samples.gradients > 2 * 500
+    assert shares[-1] == 1.0
+    assert samples.mixes == (
+        min(samples.parameters.least_ess, samples.rows.least_ess) >= 400
+        and max(samples.parameters.most_rhat, samples.rows.most_rhat) <= 1.01
+        and samples.divergences == 0
+    )
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_row_values_rank_as_the_rows_probabilities(n_labels):
+    one = fitted(random_rows(np.random.default_rng(3), 40, 4, n_labels), n_labels, Priors())
+    samples = sample(one, chains=2, tune=30, draws=20)
+    posterior_srk = posterior_of_rows(
+        one.patterns, samples.prevalence_sk, samples.confusion_sakv, np.arange(one.patterns.n_rows)
+    )
+    for rows, value_rks in row_values(samples.patterns, samples.drawn):
+        shown_rks = 1.0 / (1.0 + np.exp(-value_rks)) if n_labels == 2 else value_rks
+        expected_rks = posterior_srk[:, rows].transpose(1, 2, 0)
+        np.testing.assert_allclose(shown_rks, expected_rks[:, 1:] if n_labels == 2 else expected_rks, atol=1e-12)
+
+
+def test_known_items_have_nothing_to_mix():
+    rows = random_rows(np.random.default_rng(2), 30, 3, 2)
+    gold_i = np.full(30, -1, dtype=np.int16)
+    gold_i[:4] = [0, 1, 0, 1]
+    one = fit(votes_of(rows, gold_i=gold_i), draws=20, use_gold=True).fits[0]
+    samples = sample(one, chains=2, tune=50, draws=50)
+    known_r = one.patterns.clamp_r != -1
+    assert np.isnan(samples.rows.ess_q[known_r]).all()
+    assert not np.isnan(samples.rows.ess_q[~known_r]).any()
+
+
+def test_annotators_pooled_fully_share_one_matrix():
+    one = fitted(random_rows(np.random.default_rng(4), 60, 5, 2), 2, Priors(), pooling="full")
+    samples = sample(one, chains=2, tune=50, draws=50)
+    assert samples.x_csp.shape == (2, 50, 3)
+    assert samples.confusion_sakv.shape[1] == 1
+
+
+def test_too_many_parameters_are_refused(monkeypatch):
+    one = fitted(random_rows(np.random.default_rng(4), 30, 3, 2), 2, Priors())
+    monkeypatch.setattr(laplace, "DENSE", 6)
+    with pytest.raises(FitError, match="7 free parameters"):
+        sample(one)
+
+
+def test_a_missing_extra_is_named(monkeypatch):
+    one = fitted(random_rows(np.random.default_rng(4), 30, 3, 2), 2, Priors())
+    monkeypatch.setitem(sys.modules, "nutpie", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'moral-entropy\[mcmc\]'"):
+        sample(one)
