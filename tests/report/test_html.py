@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-import shutil
 
 import polars as pl
 import pytest
@@ -57,16 +56,6 @@ def test_hostile_texts_are_data_and_nothing_else(hostile_run):
 def test_the_same_run_gives_the_same_bytes(plain_run, tmp_path):
     one, two = (write_report(plain_run, tmp_path / name).read_bytes() for name in ("a.html", "b.html"))
     assert one == two == (plain_run / "report.html").read_bytes()
-
-
-def test_runs_without_the_newer_tables_still_have_a_report(plain_run, tmp_path):
-    for path in plain_run.iterdir():
-        if path.stem in ("items", "manifest", "annotators", "entropy", "audit", "audit_rules", "findings"):
-            (tmp_path / "run").mkdir(exist_ok=True)
-            shutil.copy(path, tmp_path / "run" / path.name)
-    write_report(tmp_path / "run")
-    data = page_of(tmp_path / "run").data()
-    assert rows_of(data["item_votes"]) == [] and len(rows_of(data["items"])) == 240
 
 
 def test_without_draws_or_domains_or_gold_there_is_a_report(tmp_path):
