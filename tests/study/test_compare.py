@@ -182,8 +182,8 @@ def test_progress_only_rises(unequal):
         ({"targets": ("soft",)}, UsageError, r"^one kind of target, 'soft', cannot be compared with itself"),
         ({"models": ("tfdf",)}, UsageError, r"^there is no model 'tfdf'; did you mean 'tfidf'\?"),
         ({"models": ()}, UsageError, r"^name at least one model"),
-        ({"seeds": 0}, UsageError, r"^no seed, no study"),
-        ({"split": "words"}, UsageError, r"^there is no split 'words'"),
+        ({"seeds": 0}, UsageError, r"^seeds is 0; it is at least 1"),
+        ({"split": "words"}, UsageError, r"^split is 'words'; choose one of items, domains, leave-domain-out"),
         ({"split": "leave-domain-out"}, TrainError, r"^no item has a domain"),
     ],
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
+from moral_entropy.cli.flags import Force, refuse_existing
 from moral_entropy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ Text = Annotated[str | None, Option(metavar="COLUMN", help="Column of the texts;
 Item = Annotated[str | None, Option(metavar="COLUMN", help="Column of ids; guessed, else rows are counted.")]
 Out = Annotated[Path, Option("--out", "-o", metavar="FILE", help="Parquet, CSV or JSON Lines, by its ending.")]
 Device = Annotated[str, Option(help="cpu, cuda, …; auto takes a GPU.")]
-Force = Annotated[bool, Option("--force", help="Replace a file that is already there.")]
-Debug = Annotated[bool, Option("--debug", help="Show the traceback of an error.")]
 
 ENDINGS = (".parquet", ".csv", ".jsonl")
 
@@ -33,7 +32,6 @@ def predict(
     item: Item = None,
     device: Device = "auto",
     force: Force = False,
-    debug: Debug = False,
 ) -> None:
     """Predict p and its entropy for every text and question.
 
@@ -42,9 +40,7 @@ def predict(
     if out.suffix not in ENDINGS:
         msg = f"{out} ends in none of {', '.join(ENDINGS)}, so its format is unknown. Choose another name with -o."
         raise UsageError(msg)
-    if out.exists() and not force:
-        msg = f"{out} exists. Choose another file with -o, or replace it with --force."
-        raise UsageError(msg)
+    refuse_existing(out, force=force)
     from moral_entropy.files import whole_file
     from moral_entropy.progress import bar
     from moral_entropy.train.classifier import load_classifier

@@ -6,10 +6,9 @@ import math
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
-from moral_entropy.cli.flags import spread
-from moral_entropy.cli.train_flags import HyperparameterFlags, LabelFlags, TextFlags, TrainFlags
+from moral_entropy.cli.flags import Quiet, Run
 from moral_entropy.errors import UsageError
 from moral_entropy.progress import named_bar
 from moral_entropy.train.options import TrainOptions
@@ -18,25 +17,13 @@ if TYPE_CHECKING:
     from moral_entropy.train.classifier import Point
     from moral_entropy.train.run import TrainRun
 
-Run = Annotated[str, Argument(metavar="RUN", help="A run folder, as audit wrote it.")]
 Out = Annotated[str, Option("--out", "-o", metavar="FOLDER", help="The model's folder.")]
-Compare = Annotated[str | None, Option(hidden=True)]
-Quiet = Annotated[bool, Option("--quiet", "-q", help="Print only errors.")]
-Debug = Annotated[bool, Option("--debug", help="Show the traceback of an error.")]
+Compare = Annotated[
+    str | None, Option(metavar="A,B,…", help="Now a command of its own: moral-entropy study.", hidden=True)
+]
 
 
-@spread
-def train(
-    run: Run,
-    out: Out,
-    labels: LabelFlags,
-    texts: TextFlags,
-    training: TrainFlags,
-    hyperparameters: HyperparameterFlags,
-    compare: Compare = None,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
+def train(run: Run, out: Out, options: TrainOptions, compare: Compare = None, quiet: Quiet = False) -> None:
     """Train a text classifier on the labels of a run.
 
     Example: moral-entropy train run/ --labels soft --model minilm -o model/
@@ -44,7 +31,6 @@ def train(
     if compare is not None:
         msg = f"comparing targets is a command of its own: moral-entropy study {run} --targets {compare} -o {out}"
         raise UsageError(msg)
-    options = TrainOptions(**vars(labels), **vars(texts), **vars(training), **vars(hyperparameters))
     from moral_entropy.train.run import run_training
 
     with named_bar("training", shown=False if quiet else None) as (advance, rename):

@@ -1,7 +1,4 @@
-"""Options of a study of targets: what is compared, with which models, and how texts are held out.
-
-Imports nothing heavy, since the help of a command is made from what is here.
-"""
+"""Options of a study of targets: what is compared, with which models, and how texts are held out."""
 
 from __future__ import annotations
 
@@ -12,33 +9,44 @@ from pathlib import Path
 from typing import Literal
 
 from moral_entropy.errors import UsageError
-from moral_entropy.train.options import Hyperparameters, option
+from moral_entropy.options import option
+from moral_entropy.train.options import Hyperparameters, TextOptions
 
 MODELS = ("tfidf", "minilm")
 SplitBy = Literal["items", "domains", "leave-domain-out"]
 
+COMPARE = "What to compare"
+
 
 @dataclass(frozen=True)
-class StudyOptions(Hyperparameters):
-    """One study: the same models trained on every kind of target, and scored on the same unseen texts.
+class StudyOptions(Hyperparameters, TextOptions):
+    """One study: the same models trained on every kind of target, and scored on the same unseen texts."""
 
-    Differences are those of "soft", or of the first target where it is not among them, less each other one. A seed
-    decides which of the texts that are not tested are for validation, and all chance in training. `held_out` is the
-    share of the annotators whose votes are taken away to score against; 0 leaves that reference out. `split_seed`
-    decides which texts are tested and who is held out. Intervals hold `interval` of `replicates` resamplings of texts
-    and seeds.
-    """
-
-    targets: tuple[str, ...] = option(("soft", "share", "any", "majority", "two-vote"), "Kinds of target to compare.")
-    models: tuple[str, ...] = option(MODELS, "Models to compare them with.")
-    seeds: int = option(5, "Trainings per model and target.")
-    split: SplitBy = option("items", "How texts are held out.")  # noqa: RUF009
-    votes: str | None = option(None, "File with the texts, by item.")
-    text: str | None = option(None, "Column of the texts.")
-    held_out: float = 0.25
-    split_seed: int = 0
-    replicates: int = 400
-    interval: float = 0.9
+    targets: tuple[str, ...] = option(
+        ("soft", "share", "any", "majority", "two-vote"),
+        "Kinds of target; soft, or else the first, is compared with each other one.",
+        panel=COMPARE,
+    )
+    models: tuple[str, ...] = option(
+        MODELS, "Models to train: tfidf, minilm, folders or names on the hub.", panel=COMPARE
+    )
+    seeds: int = option(
+        5, "Trainings per model and target; a seed decides the validation texts and all chance in training.",
+        panel=COMPARE, least=1,
+    )  # fmt: skip
+    split: SplitBy = option(
+        "items",
+        "What is tested: a share of the texts (items), a share of each domain on its own (domains), or each domain "
+        "with a model trained on the others (leave-domain-out).",
+        metavar="NAME",
+        panel=COMPARE,
+    )
+    held_out: float = option(
+        0.25, "Share of the annotators whose votes are taken away to score against; 0 leaves that out.", flag=""
+    )
+    split_seed: int = option(0, "Decides which texts are tested, and who is held out.", flag="", least=0)
+    replicates: int = option(400, "Resamplings of texts and seeds.", flag="", least=1)
+    interval: float = option(0.9, "Share of the resamplings inside every interval.", flag="")
 
     def __post_init__(self) -> None:
         """Refuse a study that cannot be made."""
@@ -53,9 +61,6 @@ class StudyOptions(Hyperparameters):
             raise UsageError(msg)
         for model in self.models:
             _check_model(model)
-        if self.seeds < 1:
-            msg = "no seed, no study: ask for at least one, and several for intervals over them."
-            raise UsageError(msg)
 
     @property
     def base(self) -> str:

@@ -1,58 +1,57 @@
-"""Options of a training: what to learn, which model learns it, and how.
-
-Imports nothing heavy, since the help of a command is made from what is here.
-"""
+"""Options of a training: what to learn, which model learns it, and how."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from moral_entropy.errors import UsageError
+from moral_entropy.options import StageOptions, option
 
 TFIDF = "tfidf"
 Weight = Literal["epistemic", "votes"]
 
-
-def option(default: Any, help: str) -> Any:
-    """Declare an option: its default and its help text."""
-    return field(default=default, metadata={"help": help})
+LEARN, TRAIN = "What to learn", "How to train"
 
 
 @dataclass(frozen=True)
-class Hyperparameters:
-    """How a neural classifier is trained; `tfidf` uses none of these.
+class TextOptions(StageOptions):
+    """Where the texts are, if not in the run."""
 
-    `learning_rate` is the highest one, reached after the warm-up; None stands for 3e-5, and 5e-3 with `head_only`.
-    `warmup` is the share of the steps in which it rises, `clip` the largest norm of a gradient, `weight_decay` that of
-    AdamW.
-    """
+    votes: str | None = option(
+        None, "File with the texts, by item; those of the run when not given.", metavar="FILE", panel=LEARN
+    )
+    text: str | None = option(None, "Column of the texts; guessed when not given.", metavar="COLUMN", panel=LEARN)
 
-    epochs: int = option(3, "Passes over the texts, at most.")
-    batch_size: int = option(32, "Texts per step.")
-    learning_rate: float | None = option(None, "At its highest; 3e-5, for a head alone 5e-3.")
-    max_length: int = option(128, "Tokens per text, at most.")
-    layers: int | None = option(None, "Train the last N layers only.")
-    head_only: bool = option(False, "Encode texts once, train the head.")
-    device: str = option("auto", "cpu, cuda, …; auto takes a GPU.")
-    warmup: float = 0.1
-    clip: float = 1.0
-    weight_decay: float = 0.01
+
+@dataclass(frozen=True)
+class Hyperparameters(StageOptions):
+    """How a neural classifier is trained; `tfidf` uses none of these."""
+
+    epochs: int = option(3, "Passes over the texts, at most.", panel=TRAIN, least=1)
+    batch_size: int = option(32, "Texts per step.", panel=TRAIN, least=1)
+    learning_rate: float | None = option(
+        None, "Learning rate at its highest; 3e-5 when not given, with --head-only 5e-3.", panel=TRAIN
+    )
+    max_length: int = option(128, "Tokens per text, at most.", panel=TRAIN, least=3)
+    layers: int | None = option(None, "Train the last N layers only, and what follows them.", panel=TRAIN, least=1)
+    head_only: bool = option(False, "Encode every text once and train the last layer alone.", panel=TRAIN)
+    device: str = option("auto", "Where to compute: cpu, cuda, …; auto takes a GPU if there is one.", panel=TRAIN)
+    warmup: float = option(0.1, "Share of the steps in which the learning rate rises.", flag="")
+    clip: float = option(1.0, "Largest norm of a gradient.", flag="")
+    weight_decay: float = option(0.01, "Weight decay of AdamW.", flag="")
 
     def __post_init__(self) -> None:
         """Refuse values that make no sense."""
+        super().__post_init__()
         wrong = [
-            ("epochs", self.epochs < 1, "at least 1"),
-            ("batch_size", self.batch_size < 1, "at least 1"),
             ("learning_rate", self.learning_rate is not None and not 0 < self.learning_rate < 10, "between 0 and 10"),
-            ("max_length", self.max_length < 3, "at least 3"),
-            ("layers", self.layers is not None and self.layers < 1, "at least 1"),
             ("warmup", not 0 <= self.warmup < 1, "from 0 to below 1"),
             ("clip", not self.clip > 0, "above 0"),
         ]
         for name, bad, allowed in wrong:
             if bad:
-                msg = f"{name} is {getattr(self, name)}. It must be {allowed}."
+                msg = f"{name} is {getattr(self, name):g}; it must be {allowed}."
                 raise UsageError(msg)
         if self.head_only and self.layers is not None:
             msg = "--head-only trains no layer, --layers some of them. Choose one."
@@ -71,33 +70,37 @@ class Hyperparameters:
 
 
 @dataclass(frozen=True)
-class TrainOptions(Hyperparameters):
-    """One training: targets, texts, model, hyperparameters, early stopping and checkpoints.
+class TrainOptions(Hyperparameters, TextOptions):
+    """One training: targets, texts, model, hyperparameters, early stopping and checkpoints."""
 
-    `weight` is what items are weighted by: nothing by default. After `patience` epochs without a lower validation loss
-    the training stops (0: never), and the weights of the best epoch are kept. `seed` decides the validation texts, the
-    start of the head, the order of the texts, and dropout.
-    """
-
-    model: str = option("minilm", "minilm, tfidf, a folder or a hub name.")
-    labels: str = option("soft", "soft,share,any,majority,two-vote,hard,published, or a rule.")
-    votes: str | None = option(None, "File with the texts, by item.")
-    text: str | None = option(None, "Column of the texts.")
-    weight: Weight | None = option(None, "Weight items; all alike if not given.")  # noqa: RUF009
-    validation: float = option(0.1, "Share of texts to stop by.")
-    patience: int = option(1, "Stop after N epochs without gain; 0 never.")
-    seed: int = option(0, "Same seed, same model on a CPU.")
-    checkpoint_steps: int = option(50, "Keep the state every N steps.")
-    resume: bool = option(False, "Go on after a kill.")
+    model: str = option(
+        "minilm", "Model to train: minilm, tfidf, a folder or a name on the hub.", metavar="NAME|PATH", panel=TRAIN
+    )
+    labels: str = option(
+        "soft",
+        "Kind of target: soft, share, any, majority, two-vote, hard, published, or a rule of the audit.",
+        panel=LEARN,
+    )
+    weight: Weight | None = option(None, "What items are weighted by; all alike when not given.", panel=LEARN)
+    validation: float = option(0.1, "Share of the texts that are not trained on but stop the training.", panel=TRAIN)
+    patience: int = option(
+        1,
+        "Stop after N epochs without a lower validation loss, and keep the best epoch; 0 never stops early.",
+        panel=TRAIN,
+        least=0,
+    )
+    seed: int = option(
+        0, "Seed of the validation texts, the start, the order and dropout; same seed, same model on a CPU.",
+        panel=TRAIN, least=0,
+    )  # fmt: skip
+    checkpoint_steps: int = option(50, "Steps between two checkpoints.", panel=TRAIN, least=1)
+    resume: bool = option(False, "Go on where a killed training with the same options stopped.", panel=TRAIN)
 
     def __post_init__(self) -> None:
         """Refuse options that make no sense."""
         super().__post_init__()
         if not 0 <= self.validation < 1:
             msg = f"--validation {self.validation:g} is no share of the texts. Write 0.1 for a tenth, 0 for none."
-            raise UsageError(msg)
-        if self.patience < 0:
-            msg = f"patience is {self.patience}. It must be at least 0."
             raise UsageError(msg)
         if self.model == TFIDF and self.resume:
             msg = "tfidf trains in seconds and keeps no checkpoints, so there is nothing to resume. Leave --resume out."
