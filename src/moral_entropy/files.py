@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from moral_entropy.errors import FileError, UsageError
+from moral_entropy.stopping import unfinished
 
 
 @contextmanager
@@ -49,16 +50,15 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     if path.is_dir():
         msg = f"cannot write {path}: it is a folder. Name a file in it."
         raise FileError(msg)
-    partial = path.with_name(f".{path.name}.partial-{os.getpid()}-{secrets.token_hex(3)}")
+    aside = path.with_name(f".{path.name}.partial-{os.getpid()}-{secrets.token_hex(3)}")
     try:
-        yield partial
-        flush(partial)
-        partial.replace(path)
+        with unfinished(aside) as partial:
+            yield partial
+            flush(partial)
+            partial.replace(path)
     except OSError as error:
         msg = f"cannot write {path}: {error.strerror or error}. Write elsewhere."
         raise FileError(msg) from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -1,17 +1,22 @@
-"""A run that is stopped from outside leaves no run folder: real processes, real signals."""
+"""A run that is stopped ends with the right code and leaves no run folder: real processes, real signals."""
 
 from __future__ import annotations
 
+import os
+import random
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from moral_entropy.corpora.simulate import write_simulated
 from moral_entropy.runs.manifest import read_manifest
 from moral_entropy.runs.tables import read_table
+
+CODES = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
 
 
 @pytest.fixture(scope="module")
@@ -21,8 +26,15 @@ def votes(tmp_path_factory):
     return path
 
 
-def begin(votes, target):
-    command = [sys.executable, "-m", "moral_entropy", "audit", str(votes), "-o", str(target), "--draws", "500"]
+@pytest.fixture(scope="module")
+def few_votes(tmp_path_factory):
+    path = tmp_path_factory.mktemp("few-votes") / "votes.parquet"
+    write_simulated(path, n_items=200, n_annotators=5, votes_per_item=3, seed=2)
+    return path
+
+
+def begin(votes, target, *flags):
+    command = [sys.executable, "-m", "moral_entropy", "audit", str(votes), "-o", str(target), "--draws", "500", *flags]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -35,15 +47,14 @@ def partials(target):
     return list(target.parent.glob(".*partial*"))
 
 
-@pytest.mark.parametrize(("stop", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(("stop", "code"), CODES)
 def test_a_polite_stop_leaves_nothing(votes, tmp_path, stop, code):
     target = tmp_path / "run"
     process = begin(votes, target)
     wait_for(process, lambda: partials(target))
     process.send_signal(stop)
     out, err = process.communicate()
-    assert process.returncode == code
-    assert (out, err) == ("", "")
+    assert (process.returncode, out, err) == (code, "", "")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -70,3 +81,194 @@ def test_a_kill_while_files_are_written_leaves_all_or_nothing(votes, tmp_path):
     if target.exists():
         assert read_manifest(target)["converged"]
         assert read_table(target, "items").height == 30_000
+
+
+# Each sends its own process the signal at one moment; `stop()` does, whatever thread calls it.
+MOMENTS = {
+    "in an import": """
+        class Finder:
+            def find_spec(self, name, path=None, target=None):
+                if name == "numba.core.typing":
+                    stop()
+        sys.meta_path.insert(0, Finder())
+    """,
+    "in the first import of all": """
+        class Finder:
+            def find_spec(self, name, path=None, target=None):
+                if name == "typer":
+                    stop()
+        sys.meta_path.insert(0, Finder())
+    """,
+    "in a compilation": """
+        from numba.core import event
+        class Listener(event.Listener):
+            def on_start(self, happened):
+                stop()
+            def on_end(self, happened):
+                pass
+        event.register("numba:compile", Listener())
+    """,
+    "in a callback of Polars": """
+        import moral_entropy.pipeline.audit as audit
+        item_frames = audit.item_frames
+        def frames(*given):
+            for frame in item_frames(*given):
+                stop()
+                yield frame
+        audit.item_frames = frames
+    """,
+    "where a library turns it into its own error": """
+        import moral_entropy.pipeline.audit as audit
+        def read(*given):
+            try:
+                stop()
+                time.sleep(60)
+            except BaseException as error:
+                raise ValueError("wrapped") from error
+        audit._read = read
+    """,
+    "where it is swallowed": """
+        import moral_entropy.pipeline.audit as audit
+        class Deleted:
+            def __del__(self):
+                stop()
+                for _ in range(1000):
+                    time.sleep(0)
+        def read(*given):
+            Deleted()
+            time.sleep(60)
+        audit._read = read
+    """,
+    "where it is swallowed for ever": """
+        import moral_entropy.pipeline.audit as audit
+        def read(*given):
+            while True:
+                try:
+                    stop()
+                    time.sleep(60)
+                except BaseException:
+                    pass
+        audit._read = read
+    """,
+    "and again while it clears away": """
+        import shutil
+        import moral_entropy.pipeline.audit as audit
+        rmtree = shutil.rmtree
+        def remove(*given, **options):
+            shutil.rmtree = rmtree
+            stop()
+            rmtree(*given, **options)
+        def write(*given):
+            shutil.rmtree = remove
+            stop()
+            time.sleep(60)
+        audit.write_votes = write
+    """,
+}
+
+DRIVER = """
+import os, sys, time
+import moral_entropy.stopping as stopping
+from moral_entropy.cli.main import main
+stopping.AGAIN, stopping.AT_LAST = 0.3, 5
+number = int(sys.argv.pop(1))
+def stop():
+    os.kill(os.getpid(), number)
+{moment}
+sys.exit(main())
+"""
+
+
+def audit_stopped(moment, number, votes, folder, *flags):
+    """Audit in a process that stops itself at some moment."""
+    lines = [line.removeprefix("        ") for line in moment.splitlines()]
+    driver = DRIVER.format(moment="\n".join(lines))
+    command = [sys.executable, "-c", driver, str(int(number)), "audit", str(votes), "-o", "run", "--draws", "20"]
+    environment = {**os.environ, "MORAL_ENTROPY_CACHE": str(folder.parent / "cache")}
+    # Compiled anew, so that there is a compilation to be stopped; elsewhere what others have compiled will do.
+    environment = environment if "numba:compile" in moment else dict(os.environ)
+    return subprocess.run([*command, *flags], capture_output=True, text=True, check=False, cwd=folder, env=environment)
+
+
+@pytest.mark.parametrize(("number", "code"), CODES)
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_the_code_is_right_and_nothing_is_left(few_votes, tmp_path, moment, number, code):
+    folder = tmp_path / "here"
+    folder.mkdir()
+    finished = audit_stopped(MOMENTS[moment], number, few_votes, folder, "--no-report")
+    assert (finished.returncode, finished.stdout, finished.stderr) == (code, "", "")
+    assert list(folder.iterdir()) == []
+
+
+BETWEEN_RENAMES = """
+        from pathlib import Path
+        rename = Path.rename
+        def moved(self, target):
+            there = rename(self, target)
+            stop()
+            return there
+        Path.rename = moved
+"""
+AFTER_ALL = """
+        import atexit
+        atexit.register(stop)
+"""
+
+
+def test_a_run_that_replaces_another_is_put_in_place_in_one_go(few_votes, tmp_path):
+    folder = tmp_path / "here"
+    folder.mkdir()
+    assert audit_stopped("", 15, few_votes, folder, "--no-report").returncode == 0
+    flags = ("--no-report", "--force", "--seed", "3")
+    finished = audit_stopped(BETWEEN_RENAMES, signal.SIGTERM, few_votes, folder, *flags)
+    assert (finished.returncode, finished.stderr) == (143, "")
+    assert [path.name for path in folder.iterdir()] == ["run"]
+    assert read_manifest(folder / "run")["seed"] == 3
+
+
+@pytest.mark.parametrize(("number", "code"), CODES)
+def test_a_stop_after_the_last_word_ends_the_process_at_once(few_votes, tmp_path, number, code):
+    finished = audit_stopped(AFTER_ALL, number, few_votes, tmp_path, "--no-report")
+    assert (finished.returncode, finished.stderr) == (code, "")
+    assert "files in run" in finished.stdout
+    assert read_manifest(tmp_path / "run")["converged"]
+
+
+def hears_terminate(process):
+    """Whether a process handles SIGTERM by now: so from the first line of `main` on."""
+    for line in Path(f"/proc/{process.pid}/status").read_text().splitlines():
+        if line.startswith("SigCgt:"):
+            return bool(int(line.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
+    return False
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
+def test_a_hundred_stops_at_random_moments_under_load(votes, tmp_path):
+    moments = random.Random(13)
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
+    try:
+        ends = [stopped_after(votes, tmp_path, moments, n) for n in range(100)]
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    assert [end for end in ends if end is not None] == []
+
+
+def stopped_after(votes, folder, moments, n):
+    """Stop an audit some time after `main` begins; say what was wrong, if anything was."""
+    target = folder / f"run-{n}"
+    number, code = moments.choice(CODES)
+    seconds = moments.uniform(0.0, 20.0) ** 1.5 / 20.0**0.5
+    process = begin(votes, target)
+    wait_for(process, lambda: hears_terminate(process))
+    time.sleep(seconds)
+    process.send_signal(number)
+    out, err = process.communicate()
+    whole = target.is_dir() and (target / "manifest.json").is_file()
+    left = [path.name for path in folder.iterdir() if path.name not in {f"run-{m}" for m in range(n + 1)}]
+    # A run that was done before the signal came is whole, and has said so.
+    right = process.returncode == code or (process.returncode == 0 and whole)
+    fine = right and err == "" and not left and (whole or not target.exists())
+    return None if fine else (n, number, seconds, process.returncode, err, left, out[:200])

@@ -7,11 +7,13 @@ sentences here; each is the first of the command's own help, which a test compar
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
+
+from moral_entropy import __version__
 
 SENTENCES = {
     "audit": "Fit the consensus of the votes, split its entropy, grade every rule against it, and write a run folder.",
@@ -66,3 +68,28 @@ class Commands(TyperGroup):
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
         self.commands = {name: Listed(name, help=sentence) for name, sentence in SENTENCES.items()}
+
+
+app = typer.Typer(
+    name="moral-entropy",
+    cls=Commands,
+    help="Annotator votes in; a Bayesian consensus and its entropy out.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback(invoke_without_command=True)
+def start(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Annotator votes in; a Bayesian consensus and its entropy out."""
+    if version:
+        typer.echo(f"moral-entropy {__version__}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+    else:
+        return
+    raise typer.Exit(0)

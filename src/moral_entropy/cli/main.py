@@ -1,88 +1,65 @@
-"""`moral-entropy`: the commands together, and how every one of them ends.
+"""`moral-entropy`: the command that was typed, and how every one of them ends.
 
 Exit codes: 0 done, 1 bad data, 2 misuse, 130 Ctrl-C, 143 terminated. Errors are one paragraph on standard error;
-`--debug` shows the traceback.
+`--debug` shows the traceback. Imports little: signals are heard before anything large is loaded.
 """
 
 from __future__ import annotations
 
 import atexit
 import gc
-import signal
 import sys
-import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Annotated
+from contextlib import contextmanager, suppress
 
-import typer
+from moral_entropy.stopping import LISTENER, clear_unfinished
 
-from moral_entropy import __version__
-from moral_entropy.cli.commands import Commands
-from moral_entropy.errors import MoralEntropyError, PriorError, UsageError
-
-DONE, BAD_DATA, MISUSE, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
+DONE, BAD_DATA, MISUSE = 0, 1, 2
 
 OBJECTS_BETWEEN = 100_000
 """New objects after which Python looks for garbage."""
 
-app = typer.Typer(
-    name="moral-entropy",
-    cls=Commands,
-    help="Annotator votes in; a Bayesian consensus and its entropy out.",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-@app.callback(invoke_without_command=True)
-def start(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-) -> None:
-    """Annotator votes in; a Bayesian consensus and its entropy out."""
-    if version:
-        typer.echo(f"moral-entropy {__version__}")
-    elif context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-    else:
-        return
-    raise typer.Exit(DONE)
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command that was typed and give its exit code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    """Run the command that was typed and return its exit code.
+
+    Parameters
+    ----------
+    arguments
+        What follows the name of the program; by default what was typed, and then signals end the process at once when
+        the command is done.
+    """
+    error: BaseException | None = None
+    code, given = DONE, list[str]()
+    try:
+        LISTENER.begin()
+        given = list(sys.argv[1:] if arguments is None else arguments)
+        code = _run(given)
+        LISTENER.raising = False
+    except BaseException as raised:
+        # First of all: another signal shall not end the end.
+        LISTENER.raising = False
+        error = raised
+    clear_unfinished()
+    stopped = LISTENER.heard is not None or isinstance(error, KeyboardInterrupt)
+    if stopped:
+        code = LISTENER.code
+    elif error is not None:
+        code = _tell(error, debug="--debug" in given)
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+    LISTENER.end(for_good=arguments is None)
+    return code
+
+
+def _run(given: list[str]) -> int:
     # Python looks through everything once more before it ends, for nothing: this spares it a third of a second.
     atexit.register(gc.freeze)
-    try:
-        with _stopping_cleanly(), _collecting_seldom():
-            return int(app(given, prog_name="moral-entropy", standalone_mode=False, obj=given) or DONE)
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except Exception as error:
-        if "--debug" in given:
-            raise
-        print(f"error: {_message(error)}", file=sys.stderr)
-        return _exit_code(error)
+    # Late: from here on, whatever takes time can be stopped.
+    from moral_entropy.cli.commands import app
 
-
-@contextmanager
-def _stopping_cleanly() -> Iterator[None]:
-    """Turn SIGTERM into an exception, so that what a run has begun is cleared away."""
-
-    def stop(_signal: int, _frame: object) -> None:
-        sys.exit(TERMINATED)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    with _collecting_seldom():
+        return int(app(given, prog_name="moral-entropy", standalone_mode=False, obj=given) or DONE)
 
 
 @contextmanager
@@ -96,13 +73,30 @@ def _collecting_seldom() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
+def _tell(error: BaseException, *, debug: bool) -> int:
+    """Say what went wrong in one paragraph, and return the exit code of it."""
+    if debug or not isinstance(error, Exception):
+        LISTENER.end(for_good=False)
+        raise error
+    print(f"error: {_message(error)}", file=sys.stderr)
+    return _exit_code(error)
+
+
 def _exit_code(error: Exception) -> int:
+    import typer
+
+    from moral_entropy.errors import PriorError, UsageError
+
     if isinstance(error, typer.TyperException):
         return error.exit_code
     return MISUSE if isinstance(error, UsageError | PriorError) else BAD_DATA
 
 
 def _message(error: Exception) -> str:
+    import typer
+
+    from moral_entropy.errors import MoralEntropyError
+
     if isinstance(error, typer.TyperException):
         return error.format_message()
     if isinstance(error, MoralEntropyError):

@@ -20,6 +20,7 @@ from typing import Any
 
 from moral_entropy.errors import RunFolderError
 from moral_entropy.files import flush
+from moral_entropy.stopping import in_one_go, unfinished
 
 MANIFEST = "manifest.json"
 """The file that makes a folder a run folder."""
@@ -83,16 +84,12 @@ def whole_folder(path: str | Path, check: Callable[[Path], None]) -> Iterator[Pa
     target = Path(path).resolve()
     _sweep(target)
     check(target)
-    partial = _sibling(target, "partial")
-    try:
-        # Within the block: a signal that comes as soon as the folder is there must clear it away too.
+    with unfinished(_sibling(target, "partial")) as partial:
         _make(partial)
         yield partial
         _sync(partial)
         check(target)
         _put_in_place(partial, target)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def is_run_folder(path: Path) -> bool:
@@ -186,9 +183,10 @@ def _put_in_place(partial: Path, target: Path) -> None:
         return
     # Two renames; if the process dies between them, the next run puts the old folder back.
     replaced = _sibling(target, "replaced")
-    target.rename(replaced)
-    partial.rename(target)
-    shutil.rmtree(replaced, ignore_errors=True)
+    with in_one_go():
+        target.rename(replaced)
+        partial.rename(target)
+        shutil.rmtree(replaced, ignore_errors=True)
 
 
 def _sync(folder: Path) -> None:

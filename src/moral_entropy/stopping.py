@@ -1,0 +1,167 @@
+"""Ctrl-C and SIGTERM end a command from wherever it is, and leave nothing half-written.
+
+`Listener` turns both signals into `Stopped`. Libraries may swallow or wrap it: it is raised again until it gets
+through, and in the end the program ends without. What is `unfinished` is removed, if need be at the very end.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+AGAIN = 3.0
+"""Seconds after which `Stopped` is raised again, where it has not got through."""
+
+AT_LAST = 10
+"""How often it is raised before the program ends without."""
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stopped(BaseException):
+    """Somebody wants the program to end. No `Exception` and no `KeyboardInterrupt`, so that few libraries catch it."""
+
+
+class Listener:
+    """Which signal was heard, and what is done about the next.
+
+    Parameters
+    ----------
+    heard
+        The first signal that asked the program to end.
+    raising
+        Whether signals raise `Stopped`; otherwise they are only noted.
+    over
+        Whether all is done, so that a signal may end the process on the spot.
+    """
+
+    def __init__(self) -> None:
+        self.heard: int | None = None
+        self.raising = False
+        self.over = False
+        self.held = 0
+        self.raised = 0
+        self._before: dict[int, Any] = {}
+        self._hook = sys.unraisablehook
+
+    def begin(self) -> None:
+        """Hear signals from now on; in the main thread only, as Python has it."""
+        self.heard, self.raised, self.held, self.over, self.raising = None, 0, 0, False, True
+        if threading.current_thread() is threading.main_thread():
+            self._hook, sys.unraisablehook = sys.unraisablehook, self._say_nothing
+            self._before = {number: signal.getsignal(number) for number in SIGNALS}
+            for number in SIGNALS:
+                signal.signal(number, self._hear)
+
+    def end(self, *, for_good: bool) -> None:
+        """Give signals back to whom they belonged; at the end of a program they end it at once."""
+        self.raising = False
+        if hasattr(signal, "setitimer") and self.raised:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+        if self._before:
+            sys.unraisablehook = self._hook
+        self.over = for_good
+        if not for_good:
+            for number, handler in self._before.items():
+                # None: somebody else's, of which Python knows nothing.
+                signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+        self._before = {}
+
+    def check(self) -> None:
+        """Raise `Stopped` if a signal was heard that could not be raised at its time."""
+        if self.heard is not None and self.raising and not self.held:
+            self._raise()
+
+    def _hear(self, number: int, _frame: FrameType | None) -> None:
+        if self.over:
+            os._exit(128 + number)
+        if self.heard is None:
+            self.heard = number
+        self.check()
+
+    def _raise(self) -> None:
+        self.raised += 1
+        if self.raised > AT_LAST:
+            clear_unfinished()
+            os._exit(self.code)
+        if hasattr(signal, "setitimer"):
+            # Whoever swallows an exception, in a callback or while an object is deleted, hears it once more.
+            signal.signal(signal.SIGALRM, lambda *_: self.check())
+            signal.setitimer(signal.ITIMER_REAL, AGAIN)
+        raise Stopped
+
+    def _say_nothing(self, unraisable: Any) -> None:
+        if not issubclass(unraisable.exc_type, Stopped):
+            self._hook(unraisable)
+
+    @property
+    def code(self) -> int:
+        """The exit code that tells which signal ended the program."""
+        return 128 + (self.heard or signal.SIGINT)
+
+
+LISTENER = Listener()
+"""The process has one set of signals, and one who hears them."""
+
+_UNFINISHED: set[Path] = set()
+
+
+@contextmanager
+def in_one_go() -> Iterator[None]:
+    """Keep signals waiting while the block runs: for steps of which either all are taken or none."""
+    LISTENER.held += 1
+    try:
+        yield
+    finally:
+        LISTENER.held -= 1
+    LISTENER.check()
+
+
+@contextmanager
+def unfinished(path: Path) -> Iterator[Path]:
+    """Remove a file or folder when the block ends, unless it was renamed by then; whatever ends the block.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with unfinished(Path(tempfile.mkdtemp()) / "half.csv") as path:
+    ...     _ = path.write_text("item,annot")
+    >>> path.exists()
+    False
+    """
+    _UNFINISHED.add(path)
+    try:
+        yield path
+    finally:
+        _remove(path)
+        _UNFINISHED.discard(path)
+
+
+def clear_unfinished() -> None:
+    """Remove what is unfinished still: something has interrupted its own clearing away."""
+    for path in list(_UNFINISHED):
+        # A thread that has not heard yet may be writing there.
+        for _ in range(20):
+            _remove(path)
+            if not path.exists():
+                break
+            time.sleep(0.05)
+        _UNFINISHED.discard(path)
+
+
+def _remove(path: Path) -> None:
+    import shutil
+
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
