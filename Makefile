@@ -50,29 +50,29 @@ check: $(DEV) ## lint, format, types, import layers, spelling
 	$(BIN)/lint-imports
 	$(BIN)/codespell
 
-bench: $(TEST) $(PEERS) ## measure speed; writes the tables in docs/benchmarks.md
+bench: $(TEST) $(PEERS) ## measure speed; writes the tables in docs/evidence/benchmarks.md
 	$(BIN)/python benchmarks/run.py
 
 bench-scale: $(TEST) ## 10 thousand to 100 million votes from Parquet to run folder: ten minutes, 8 GB of memory
 	$(BIN)/python benchmarks/run.py --scale
 
-bench-peers: $(TEST) $(PEERS) ## other people's aggregators beside ours; writes a section of docs/benchmarks.md, in 20 minutes
+bench-peers: $(TEST) $(PEERS) ## other people's aggregators beside ours; writes a section of docs/evidence/benchmarks.md, in 20 minutes
 	$(BIN)/python benchmarks/run.py --peers
 
-study-coverage: $(BASE) ## how often the audit's intervals hold the truth; writes docs/coverage.md, in minutes
+study-coverage: $(BASE) ## how often the audit's intervals hold the truth; writes docs/evidence/coverage.md, in minutes
 	$(BIN)/python studies/interval_coverage.py --jobs $(JOBS)
 
-validate: $(TEST) ## is the yardstick straight; writes the tables of docs/validation.md, in an hour
+validate: $(TEST) ## is the yardstick straight; writes the tables of docs/evidence/validation.md, in an hour
 	$(BIN)/python studies/validation_nuts.py
 	$(BIN)/python studies/validation_priors.py
 	$(BIN)/python studies/validation_gold.py
 	$(BIN)/python studies/false_alarms.py
 	$(BIN)/python studies/simulation_calibration.py
 
-study-soft: $(TEST) ## do soft labels win; writes docs/soft-labels.md, in half an hour
+study-soft: $(TEST) ## do soft labels win; writes docs/evidence/soft-labels.md, in half an hour
 	$(BIN)/python studies/soft_labels.py
 
-soak: $(TEST) ## ten minutes of audits on a cluster whose workers die; writes a table of docs/scale.md
+soak: $(TEST) ## ten minutes of audits on a cluster whose workers die; writes a table of docs/evidence/scale.md
 	$(BIN)/python studies/cluster_soak.py
 
 charts: $(TEST) ## write the chart specifications that the package ships

@@ -34,7 +34,7 @@ def main() -> None:
         say("not recorded: only a whole run at full size is")
         return
     record("scale" if asked.scale else "speed", rows)
-    say("written: benchmarks/results.json, docs/benchmarks.md")
+    say("written: benchmarks/results.json, docs/evidence/benchmarks.md")
 
 
 def _arguments() -> argparse.Namespace:
@@ -62,7 +62,7 @@ def _peers(*, quick: bool, only: str) -> None:
         say("not recorded: only a whole run at full size is")
         return
     record_peers([run.as_dict() for run in runs], text)
-    say("written: benchmarks/results.json, docs/benchmarks.md")
+    say("written: benchmarks/results.json, docs/evidence/benchmarks.md")
 
 
 def _measure(stages: tuple[str, ...], sizes: Sizes) -> list[Measurement]:

@@ -1,4 +1,4 @@
-"""Measurements → a table on the screen, `results.json`, and the tables in docs/benchmarks.md."""
+"""Measurements → a table on the screen, `results.json`, and the tables in docs/evidence/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from measure import ROOT, Measurement, commit, machine
 
 RESULTS = Path(__file__).with_name("results.json")
-PAGE = ROOT / "docs" / "benchmarks.md"
+PAGE = ROOT / "docs" / "evidence" / "benchmarks.md"
 
 
 def table(rows: list[Measurement]) -> str:
@@ -67,5 +67,5 @@ def _with_table(page: str, section: str, text: str) -> str:
     begin, end = f"<!-- {section}: written by benchmarks/run.py -->", f"<!-- end of {section} -->"
     between = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
     if not between.search(page):
-        raise ValueError(f"docs/benchmarks.md has no place for {section!r}: {begin} … {end}")
+        raise ValueError(f"docs/evidence/benchmarks.md has no place for {section!r}: {begin} … {end}")
     return between.sub(lambda _: f"{begin}\n\n{text}\n\n{end}", page)

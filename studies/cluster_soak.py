@@ -5,8 +5,8 @@ a worker is killed, without goodbye, and a new one started. Every run folder is 
 study ends by itself: after the time asked for no audit is begun, and an alarm ends one that hangs. It ends only
 processes that it started.
 
-Usage: cluster_soak.py [--minutes 10] [--workers 3] [--every 6] [--seed 0] [--dry]. Writes the table of docs/scale.md;
-with --dry only prints.
+Usage: cluster_soak.py [--minutes 10] [--workers 3] [--every 6] [--seed 0] [--dry]. Writes the table of
+docs/evidence/scale.md; with --dry only prints.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from moral_entropy.errors import ClusterError
 from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "scale.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "evidence" / "scale.md"
 OPTIONS = AuditOptions(fit=FitOptions(draws=100), report=False)
 STARTED_WITHIN = 60.0
 SAME = 1e-8

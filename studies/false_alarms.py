@@ -3,8 +3,8 @@
 Clean corpora have independent annotators better than chance and plenty of votes: whatever rings there is a false alarm.
 Troubled corpora have one thing wrong, made on purpose: the diagnostic for it should ring, and name whom it concerns.
 
-Usage: false_alarms.py [--corpora 200] [--troubled 50] [--jobs 2] [--dry]. Writes a table of docs/validation.md;
-with --dry only prints.
+Usage: false_alarms.py [--corpora 200] [--troubled 50] [--jobs 2] [--dry]. Writes a table of
+docs/evidence/validation.md; with --dry only prints.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from moral_entropy.findings import Finding
 from moral_entropy.validate.sides import CHEAP, SIDES, examine
 from moral_entropy.votes.table import Ballot, Ints, Votes, ballot_from_codes
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "validation.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "evidence" / "validation.md"
 DRAWS = 400
 NOT_HERE = ("nuts",)
 """Sides that take too long to run on hundreds of corpora."""

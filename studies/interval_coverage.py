@@ -4,7 +4,7 @@ Each corpus is drawn from annotators and a prevalence that we know. With those t
 written down, and with it the rates of every rule: the truth. The fit sees only the votes; its interval either covers
 the truth or it does not. The share of corpora in which it does should be the interval's mass.
 
-Usage: interval_coverage.py [--corpora 200] [--jobs 2] [--dry]. Writes the tables of docs/coverage.md;
+Usage: interval_coverage.py [--corpora 200] [--jobs 2] [--dry]. Writes the tables of docs/evidence/coverage.md;
 with --dry only prints.
 """
 
@@ -31,7 +31,7 @@ from moral_entropy.grading.table import audit_rules
 from moral_entropy.names import ALL
 from moral_entropy.votes.table import Floats
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "coverage.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "evidence" / "coverage.md"
 RULES = ("any", "majority", "two-vote")
 METRICS = ("fpr", "fnr", "expected_fpr", "expected_fnr")
 INTERVAL, DRAWS = 0.9, 400

@@ -6,7 +6,7 @@ whether the draws are those of the posterior; among items whose label has probab
 interval of an item's probability must hold the probability under the true parameters as often as it says.
 
 Usage: simulation_calibration.py [--corpora 300] [--sampled 24] [--jobs 2] [--dry]. Writes the tables between the
-markers of docs/validation.md; with --dry only prints. NUTS needs the extra: pip install 'moral-entropy[mcmc]'.
+markers of docs/evidence/validation.md; with --dry only prints. NUTS needs the extra: pip install 'moral-entropy[mcmc]'.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.validate.laplace import examine_laplace
 from moral_entropy.votes.table import Floats
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "validation.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "evidence" / "validation.md"
 DRAWS, INTERVAL, BINS = 400, 0.9, 10
 TUNE, SAMPLED, CHAINS = 200, 250, 2
 NUTS = "NUTS"

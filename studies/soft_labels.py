@@ -4,8 +4,8 @@ MFRC: 17,457 comments with how many of (nearly always) three annotators named ea
 MFTC's twin: simulated votes of 23 annotators, and texts made of filler and cue words, so that the truth is known.
 
 Usage: soft_labels.py [--data ../shared/data] [--only NAME,…] [--jobs 2] [--work FOLDER] [--dry]. Writes the tables of
-docs/soft-labels.md; with --dry only prints. With --work run folders and studies stay there, and studies that are there
-already are not run again.
+docs/evidence/soft-labels.md; with --dry only prints. With --work run folders and studies stay there, and studies that
+are there already are not run again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from moral_entropy.study.scores import area_under_roc
 from moral_entropy.votes.options import ReadOptions
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "soft-labels.md"
+PAGE = ROOT / "docs" / "evidence" / "soft-labels.md"
 FOUNDATIONS = ("Authority", "Care", "Equality", "Loyalty", "Proportionality", "Purity")
 TARGETS = StudyOptions().targets
 SCALE = 0.15

@@ -1,7 +1,7 @@
 """Are the probabilities right? Every public set with gold labels at hand, and what left-out votes say.
 
 Usage: validation_gold.py [--data ../shared/data] [--draws 400] [--dry]. Writes the parts `heldout` and `gold` of
-docs/validation.md; with --dry only prints. Sets that are not there are left out, with a word.
+docs/evidence/validation.md; with --dry only prints. Sets that are not there are left out, with a word.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Floats, Votes
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "validation.md"
+PAGE = ROOT / "docs" / "evidence" / "validation.md"
 DATA = ROOT / ".." / "shared" / "data"
 SETS = ("bluebird", "rte", "D_Product", "web", "S_Rel", "fact_eval", "ZenCrowd_all", "hate_paradigms")
 TWINS = ("mftc", "mfrc", "emfd")

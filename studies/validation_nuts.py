@@ -1,8 +1,8 @@
 """NUTS on the three twins, every foundation, and the Laplace approximation held against it.
 
 Usage: validation_nuts.py [--twins mftc,mfrc,emfd] [--tune 400] [--draws 1500] [--dry]. Writes the tables between the
-markers of docs/validation.md, and docs/data/laplace-against-nuts.parquet with every domain; with --dry only prints.
-Needs the extra: pip install 'moral-entropy[mcmc]'.
+markers of docs/evidence/validation.md, and docs/data/laplace-against-nuts.parquet with every domain; with --dry
+only prints. Needs the extra: pip install 'moral-entropy[mcmc]'.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Votes
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-PAGE, CELLS = DOCS / "validation.md", DOCS / "data" / "laplace-against-nuts.parquet"
+PAGE, CELLS = DOCS / "evidence" / "validation.md", DOCS / "data" / "laplace-against-nuts.parquet"
 TWINS = ("mftc", "mfrc", "emfd")
 NAMES = {"mftc": "MFTC", "mfrc": "MFRC", "emfd": "eMFD"}
 

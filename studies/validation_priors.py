@@ -1,8 +1,8 @@
 """How much do starts, resampling and priors move the answer? The three twins, where the truth is known.
 
 Usage: validation_priors.py [--twins mftc,mfrc,emfd] [--members 20] [--simulations 200] [--dry]. Writes the parts
-between the `ensemble` and `priors` markers of docs/validation.md, docs/data/priors.parquet with the whole grid and
-docs/figures/validation-priors.svg; with --dry only prints. About ten minutes on two cores.
+between the `ensemble` and `priors` markers of docs/evidence/validation.md, docs/data/priors.parquet with the whole grid
+and docs/figures/validation-priors.svg; with --dry only prints. About ten minutes on two cores.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from moral_entropy.votes.table import Votes
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE, GRID, FIGURE = (
-    DOCS / "validation.md",
+    DOCS / "evidence" / "validation.md",
     DOCS / "data" / "priors.parquet",
     DOCS / "figures" / "validation-priors.svg",
 )
@@ -317,7 +317,7 @@ def main() -> None:
         GRID.parent.mkdir(exist_ok=True)
         results.grid.write_parquet(GRID)
         FIGURE.write_bytes(draw(results))
-        picture = "\n\n![Prevalence of the eMFD twin under every prior](figures/validation-priors.svg)"
+        picture = "\n\n![Prevalence of the eMFD twin under every prior](../figures/validation-priors.svg)"
         page = with_part(PAGE.read_text(encoding="utf-8"), "ensemble", results.ensemble)
         PAGE.write_text(with_part(page, "priors", results.priors + picture), encoding="utf-8")
 

@@ -72,7 +72,7 @@ def test_the_readme_shows_six_lines_of_python():
 
 
 def test_every_export_is_documented():
-    page = (ROOT / "docs" / "python.md").read_text()
+    page = (ROOT / "docs" / "reference" / "python.md").read_text()
     assert [name for name in me.__all__ if f"`{name}`" not in page] == []
 
 
@@ -85,7 +85,7 @@ def flags_by_command():
 
 
 def test_every_command_and_flag_is_documented():
-    page = (ROOT / "docs" / "commands.md").read_text()
+    page = (ROOT / "docs" / "reference" / "commands.md").read_text()
     found = commands()
     assert set(found) == {
         "audit",
@@ -127,13 +127,13 @@ def flags_by_line(text):
 
 @pytest.mark.parametrize("command", SENTENCES)
 def test_a_command_is_documented_with_its_own_flags_only(command):
-    section = section_of((ROOT / "docs" / "commands.md").read_text(), command)
+    section = section_of((ROOT / "docs" / "reference" / "commands.md").read_text(), command)
     known = {name: {*flags, "--help"} for name, flags in commands().items()}
     for called, flags in flags_by_line(section):
         assert flags <= known[called or command], (called or command, flags - known[called or command])
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/commands.md", "docs/run-folder.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/reference/commands.md", "docs/reference/run-folder.md"])
 def test_flags_in_the_documentation_exist(page):
     known = {name: {*flags, "--help"} for name, flags in commands().items()}
     known[""] = {flag for flags in known.values() for flag in flags} | {"--version", "--strict"}
@@ -151,7 +151,7 @@ def test_the_tables_of_flags_are_those_of_the_commands():
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_every_column_of_the_run_folder_is_documented(name):
-    page = (ROOT / "docs" / "run-folder.md").read_text()
+    page = (ROOT / "docs" / "reference" / "run-folder.md").read_text()
     [section] = re.findall(rf"^## {name}\.parquet\n(.*?)(?=^## )", page, flags=re.MULTILINE | re.DOTALL)
     rows = re.findall(r"^\| (`.*?) \| (\w[^|]*) \|", section, flags=re.MULTILINE)
     documented = [(column, kind) for columns, kind in rows for column in re.findall(r"`(\w+)`", columns)]
@@ -162,7 +162,7 @@ def test_every_column_of_the_run_folder_is_documented(name):
 
 def test_every_key_of_the_manifest_is_documented(folder):
     main(["audit", "votes.csv", "-o", "run", "--draws", "0", "--quiet", "--max-passes", "900"])
-    page = (ROOT / "docs" / "run-folder.md").read_text()
+    page = (ROOT / "docs" / "reference" / "run-folder.md").read_text()
     facts = read_manifest("run")
     keys = {*facts, *facts["questions"][0], *facts["questions"][0]["curvature"], *facts["priors"], *facts["input"]}
     assert sorted(key for key in keys if f"`{key}`" not in page) == []

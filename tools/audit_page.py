@@ -1,4 +1,4 @@
-"""Write the tables of docs/audit.md from a reproduced study.
+"""Write the tables of docs/evidence/paper-on-twins.md from a reproduced study.
 
 moral-entropy reproduce --twins -o out/ && python tools/audit_page.py out/
 """
@@ -18,7 +18,7 @@ from moral_entropy.reproduce.grading import RULES
 from moral_entropy.reproduce.published import CORPORA, foundations, spell
 from moral_entropy.runs.manifest import read_manifest
 
-PAGE = Path(__file__).parents[1] / "docs" / "audit.md"
+PAGE = Path(__file__).parents[1] / "docs" / "evidence" / "paper-on-twins.md"
 
 
 def main(folder: str) -> None:
@@ -103,7 +103,7 @@ def with_section(page: str, section: str, text: str) -> str:
     begin, end = f"<!-- {section}: written by tools/audit_page.py -->", f"<!-- end of {section} -->"
     between = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
     if not between.search(page):
-        msg = f"docs/audit.md has no place for {section!r}: {begin} … {end}"
+        msg = f"docs/evidence/paper-on-twins.md has no place for {section!r}: {begin} … {end}"
         raise ValueError(msg)
     return between.sub(lambda _: f"{begin}\n\n{text}\n\n{end}", page)
 

@@ -1,4 +1,4 @@
-"""Write the tables of flags in docs/commands.md: one per command, from the flags that the command has.
+"""Write the tables of flags in docs/reference/commands.md: one per command, from the flags that the command has.
 
 Usage: python tools/flag_tables.py
 """
@@ -17,7 +17,7 @@ from typer.core import TyperCommand
 
 from moral_entropy.cli.commands import SENTENCES, load_command
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "commands.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "commands.md"
 BEGIN, END = "<!-- flags -->", "<!-- end of flags -->"
 
 

@@ -1,4 +1,4 @@
-"""The columns of every table of a run; `docs/run-folder.md` says what each means."""
+"""The columns of every table of a run; `docs/reference/run-folder.md` says what each means."""
 
 from __future__ import annotations
 

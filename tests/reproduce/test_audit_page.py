@@ -1,4 +1,4 @@
-"""The tool that writes docs/audit.md: its tables hold the figures of the run."""
+"""The tool that writes docs/evidence/paper-on-twins.md: its tables hold the figures of the run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def section(page, name):
 def test_the_tables_are_those_of_the_run(tool, tmp_path, monkeypatch):
     study = run_study(Inputs(twins=True, scale=0.02), tmp_path / "out", ReproduceOptions(draws=20))
     page = tmp_path / "audit.md"
-    page.write_text((ROOT / "docs" / "audit.md").read_text(encoding="utf-8"), encoding="utf-8")
+    page.write_text((ROOT / "docs" / "evidence" / "paper-on-twins.md").read_text(encoding="utf-8"), encoding="utf-8")
     monkeypatch.setattr(tool, "PAGE", page)
     tool.main(str(study.path))
     text = page.read_text(encoding="utf-8")

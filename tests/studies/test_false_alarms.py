@@ -81,7 +81,7 @@ def test_one_corpus_of_each_kind_can_be_examined():
 
 
 def test_tables_go_between_the_markers():
-    page = (ROOT / "docs" / "validation.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "evidence" / "validation.md").read_text(encoding="utf-8")
     once = study.with_tables(page, "NEW")
     assert "NEW" in once and study.with_tables(once, "NEW") == once
     with pytest.raises(ValueError, match="has no place"):

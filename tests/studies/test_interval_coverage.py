@@ -92,7 +92,7 @@ def test_verdicts():
 
 
 def test_tables_go_between_the_markers():
-    page = (ROOT / "docs" / "coverage.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "evidence" / "coverage.md").read_text(encoding="utf-8")
     once = study.with_tables(page, "NEW")
     assert "NEW" in once and study.with_tables(once, "NEW") == once
     assert (

@@ -13,7 +13,7 @@ from moral_entropy.votes.read import read_votes
 
 PIVOT = "PIVOT votes ON annotator USING first(label) GROUP BY item, domain"
 PATTERNS = "SELECT * EXCLUDE (item), count(*) AS count FROM per_item GROUP BY ALL"
-"""As docs/scale.md has them."""
+"""As docs/how-to/large-sets.md has them."""
 
 
 @pytest.fixture(scope="module")

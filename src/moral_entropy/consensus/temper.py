@@ -33,7 +33,7 @@ INTERVAL = 0.9
 """Mass of the exponent's interval."""
 
 CLEAR = 1.5
-"""Standard errors of gain that make a preference clear; `docs/validation.md` has the false alarms."""
+"""Standard errors of gain that make a preference clear; `docs/evidence/validation.md` has the false alarms."""
 
 CLOSE = 1e-5
 """Step below which an exponent is good enough."""

@@ -106,7 +106,7 @@ def read_corpus(
     annotations = settle_repeats(annotations, options.on_repeat or known.on_repeat, log, also=also)
     votes = _long_table(annotations, facts.foundations)
     if only_assigned:
-        log.note("every vote is a yes, so nothing can be fitted to these votes alone (see docs/corpora.md).")
+        log.note("every vote is a yes, so nothing can be fitted to these votes alone (see docs/how-to/corpora.md).")
     return Corpus(name, votes, frame.height, annotations, options.by_domain, dict(log.dropped), tuple(log.notes))
 
 
