@@ -53,7 +53,7 @@ def _against_adam(
         f"the paper's Adam, {ENOUGH_STEPS:,} steps, on {name}",
         adam,
         "s",
-        f"median of {steps} steps after warm-up, times {ENOUGH_STEPS:,}; float32, an item a row, "
+        f"median of {steps} steps after warm-up, times {ENOUGH_STEPS:,}; float32, one row per item, "
         "one thread or all, whichever is quicker",
     )
     yield Measurement(f"fit versus Adam on {name}", adam / ours, "×", "the two above", at_least=bar)

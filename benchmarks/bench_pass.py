@@ -60,7 +60,7 @@ def _against_crowdkit(name: str, ballot: Ballot, passes: tuple[int, int], repeat
     say(f"crowd-kit's passes over {name}")
     answer = _time_crowdkit(ballot, passes)
     theirs = answer["seconds_a_pass"]
-    how = f"crowd-kit {answer['version']}: {theirs:.3g} s a pass (n_iter {passes[1]} less n_iter {passes[0]})"
+    how = f"crowd-kit {answer['version']}: {theirs:.3g} s per pass (n_iter {passes[1]} less n_iter {passes[0]})"
     fitted = data.log_posterior(ballot, data.FLAT, collapsed=True)
     ours = _seconds_a_pass(fitted, 3 * repeats)
     rows = f"{fitted.patterns.n_rows:,} rows of {ballot.n_items:,} items"

@@ -212,7 +212,7 @@ def tables(runs: list[PeerRun]) -> str:
 
 
 HEAD = (
-    "| tool | seconds | × ours | passes | s a pass | × ours | peak GB | accuracy | Brier | log loss | how it ended |\n"
+    "| tool | seconds | × ours | passes | s / pass | × ours | peak GB | accuracy | Brier | log loss | how it ended |\n"
     "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
 )
 

@@ -273,7 +273,7 @@ def _one_round(workers: DaskWorkers, fate: Fate, name: str, source: str, one: Pa
 def as_text(rounds: Sequence[Round], *, n_workers: int, every: float, seed: int) -> str:
     """Give what happened as a table in Markdown, and in a sentence."""
     lines = [
-        "| table | audits | workers killed | same answer | gave up | wrong | largest difference | seconds an audit |",
+        "| table | audits | workers killed | same answer | gave up | wrong | largest difference | seconds per audit |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for name in [*TABLES, "all"]:

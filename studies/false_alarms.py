@@ -160,7 +160,7 @@ TROUBLES = (
         (),
         ("dependence",),
     ),
-    Trouble("thin data: 1.3 votes an item", partial(clean, votes=1.3), ("votes_per_item",)),
+    Trouble("thin data: 1.3 votes per item", partial(clean, votes=1.3), ("votes_per_item",)),
     Trouble("800 annotators with 6 votes each", partial(clean, annotators=800), ("hardly_known",)),
 )
 
@@ -262,8 +262,8 @@ def report(corpora: int, troubled: int, jobs: int) -> str:
     ]
     facts = (
         f"moral-entropy {moral_entropy.__version__}; {corpora} clean corpora ({ITEMS:,} items, {ANNOTATORS} annotators "
-        f"right with chances of 0.6 to 0.9, {VOTES} votes an item), examined from {len(sides)} sides "
-        f"({', '.join(sides)}); {troubled} corpora of each trouble; {DRAWS} draws a fit; seeds from {FIRST_SEED:,}."
+        f"right with chances of 0.6 to 0.9, {VOTES} votes per item), examined from {len(sides)} sides "
+        f"({', '.join(sides)}); {troubled} corpora of each trouble; {DRAWS} draws per fit; seeds from {FIRST_SEED:,}."
     )
     head = "| made on purpose | should ring | rang | named rightly | also rang |\n| --- | --- | ---: | ---: | --- |"
     return "\n".join([facts, "", clean_table(calm), "", head, *lines])

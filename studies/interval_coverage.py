@@ -69,7 +69,7 @@ class Setting:
     def meaning(self) -> str:
         """Say it in a line."""
         return (
-            f"{self.n_items:,} items, {self.n_annotators} annotators, {self.votes_per_item:g} votes an item, "
+            f"{self.n_items:,} items, {self.n_annotators} annotators, {self.votes_per_item:g} votes per item, "
             f"prevalence {self.prevalence:g}, sensitivities {self.sensitivity[0]:g}–{self.sensitivity[1]:g}, "
             f"specificities {self.specificity[0]:g}–{self.specificity[1]:g}; "
             f"{'a prior that knows them' if self.told else 'the default prior'}"
@@ -320,7 +320,7 @@ def main() -> None:
     asked = parser.parse_args()
     made = [section(one, study(one, corpora=asked.corpora, jobs=asked.jobs)) for one in SETTINGS]
     facts = (
-        f"moral-entropy {moral_entropy.__version__}; {asked.corpora} corpora a setting, {DRAWS} draws a fit, "
+        f"moral-entropy {moral_entropy.__version__}; {asked.corpora} corpora per setting, {DRAWS} draws per fit, "
         f"{INTERVAL:.0%} intervals, seeds 0 to {asked.corpora - 1}."
     )
     text = "\n\n".join([facts, *made])

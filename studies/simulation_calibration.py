@@ -74,7 +74,7 @@ class Setting:
     def meaning(self) -> str:
         """Say it in a line."""
         return (
-            f"{self.n_items:,} items, {self.n_annotators} annotators, {self.votes_per_item:g} votes an item; "
+            f"{self.n_items:,} items, {self.n_annotators} annotators, {self.votes_per_item:g} votes per item; "
             f"prevalence ~ Dir{self.alpha}, rows ~ Dir{self.beta}"
         )
 

@@ -52,7 +52,7 @@ COLUMNS = {
 """Methods by the name they have in the tables, in their order."""
 
 WITHOUT_GOLD = ("partial pooling", "tempered by held-out votes", "half tempered, half share")
-FIGURES = {"log_loss": "Log loss (nats an item)", "accuracy": "Accuracy", "brier": "Brier score", "ece": "ECE"}
+FIGURES = {"log_loss": "Log loss (nats per item)", "accuracy": "Accuracy", "brier": "Brier score", "ece": "ECE"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +143,7 @@ def tried(items: GoldItems, exponent: float) -> dict[str, Floats]:
         "n votes count as √n": log_softmax(log_k + evidence_ik / np.sqrt(votes_i), axis=1),
         "prevalence to the same power": log_softmax(exponent * (log_k + evidence_ik), axis=1),
         "fitted under the exponent": _fitted_under(items, exponent),
-        "two subtypes a label": _subtypes(items),
+        "two subtypes per label": _subtypes(items),
     }
 
 
@@ -299,7 +299,7 @@ def heldout_part(sets: Sequence[GoldSet], twins: dict[str, list[HeldOut]]) -> st
 
 
 HELDOUT_TEXT = (
-    "A fifth of the votes is left out at a time and predicted from a fit to the others: log loss in nats a vote, and "
+    "A fifth of the votes is left out at a time and predicted from a fit to the others: log loss in nats per vote, and "
     "calibration (ECE) of the chances given to votes. *Consensus* and *tempered* average the annotator's confusion row "
     "over the posterior of the item's other votes, *prevalence* over the prevalence alone; *vote share* is that of the "
     "other votes on the item, half a vote for every label to begin with. Exponents are learnt within the votes fitted "
@@ -340,7 +340,7 @@ def main() -> None:
     """Run the study and write its parts of the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DATA, help="folder of the sets")
-    parser.add_argument("--draws", type=int, default=400, help="posterior draws a fit")
+    parser.add_argument("--draws", type=int, default=400, help="posterior draws per fit")
     parser.add_argument("--dry", action="store_true", help="print the tables and leave the page alone")
     asked = parser.parse_args()
     sets = []

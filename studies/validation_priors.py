@@ -198,7 +198,7 @@ def distance_table(grid: pl.DataFrame, truth: dict[str, float]) -> str:
 def alarm_table(simulations: int) -> str:
     """Count alarms of the power-scaling on simulated corpora of every kind."""
     lines = [
-        "| votes | items × annotators × votes an item | should be called the prior's | called so | median share |",
+        "| votes | items × annotators × votes per item | should be called the prior's | called so | median share |",
         "| --- | --- | --- | ---: | ---: |",
     ]
     for kind in KINDS:
@@ -271,10 +271,10 @@ def run(twins: Sequence[str], *, members: int, simulations: int, scale: float = 
 
 
 ENSEMBLE_TEXT = """{facts}, default priors; {members} random starts, {members} resamplings of the items and {members} of
-the annotators a foundation ({minutes:.1f} minutes in all). Starts are the fit's own, random ones, and ones in which all
-annotators, or a team that hangs on few shared items, are switched on purpose; those are how switched modes are found.
-Resampled fits begin at the reported mode. Over items the prevalence should spread as far as its posterior says; over
-annotators it spreads further, since other people would have been asked.
+the annotators per foundation ({minutes:.1f} minutes in all). Starts are the fit's own, random ones, and ones in which
+all annotators, or a team that hangs on few shared items, are switched on purpose; those are how switched modes are
+found. Resampled fits begin at the reported mode. Over items the prevalence should spread as far as its posterior says;
+over annotators it spreads further, since other people would have been asked.
 
 """
 
@@ -285,12 +285,12 @@ where it says `doubt`. The truth is shown beside it: a fit can be wrong for reas
 
 ALARM_TEXT = """**False alarms and missed ones.** Simulated corpora with annotators right on 60–90% of either label,
 seeds {first} and up (the bars were set on others). Where annotators are that poor, two fifths of the information can be
-the prior's even at three votes an item."""
+the prior's even at three votes per item."""
 
-RANGE_TEXT = """**A grid of priors.** {n} fits a foundation: alpha flat, (80, 20) and (500, 500); rows of 1/1 to 20/5;
+RANGE_TEXT = """**A grid of priors.** {n} fits per foundation: alpha flat, (80, 20) and (500, 500); rows of 1/1 to 20/5;
 the paper's rows partially and fully pooled. Lowest and highest of each figure; entropies in nats."""
 
-HELD_TEXT = """**Held against the truth.** The eMFD twin has 1.3 votes an item and a known prevalence. Posterior means
+HELD_TEXT = """**Held against the truth.** The eMFD twin has 1.3 votes per item and a known prevalence. Posterior means
 under every prior, nearest first:"""
 
 

@@ -50,7 +50,7 @@ class LongVotes:
     n_annotators: int
 
     def matrix(self, empty: float, dtype: str) -> Any:
-        """Give a row an item and a column an annotator, for tools that want it."""
+        """Give one row per item and one column per annotator, for tools that want it."""
         matrix_ia = np.full((self.n_items, self.n_annotators), empty, dtype=dtype)
         matrix_ia[self.item_v, self.annotator_v] = self.label_v
         return matrix_ia

@@ -25,14 +25,14 @@ def main(path: str) -> None:
         bound = np.array(model.loss_history_)
         falls = int((np.diff(bound) < 0).sum())
         print(
-            f"{n_passes} passes: bound {bound[-1]:.6f} a vote, fell in {falls} of {len(bound) - 1} steps; "
+            f"{n_passes} passes: bound {bound[-1]:.6f} per vote, fell in {falls} of {len(bound) - 1} steps; "
             f"log likelihood {log_likelihood(table, model):.3f}",
             flush=True,
         )
 
 
 def log_likelihood(table: pd.DataFrame, model: DawidSkene) -> float:
-    """Give the log likelihood of the votes: the class prior once an item, as the model has it."""
+    """Give the log likelihood of the votes: the class prior once per item, as the model has it."""
     labels = list(model.priors_.index)
     # Rows of errors_ are (worker, vote), columns true labels.
     chance = model.errors_.reindex(columns=labels)

@@ -1,6 +1,6 @@
 """Time crowd-kit's DawidSkene; runs in the peers' own environment and knows nothing of moral-entropy.
 
-Usage: crowdkit_pass.py VOTES.parquet FEWER MORE. Prints JSON: the seconds a pass takes, and crowd-kit's version.
+Usage: crowdkit_pass.py VOTES.parquet FEWER MORE. Prints JSON: the seconds that a pass takes, and crowd-kit's version.
 """
 
 from __future__ import annotations

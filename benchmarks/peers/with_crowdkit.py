@@ -42,7 +42,7 @@ def _em(kind: Any) -> Any:
                 return Answer(p_i, f"its cap of {model.n_iter} passes")
             gain = bound[-1] - bound[-2]
             fell = "fell" if gain < 0 else "rose"
-            return Answer(p_i, f"its own rule: the bound a vote {fell} by {abs(gain):.1e} in the last pass")
+            return Answer(p_i, f"its own rule: the bound per vote {fell} by {abs(gain):.1e} in the last pass")
 
         return call
 
