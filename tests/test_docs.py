@@ -25,8 +25,13 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 
 
+TUTORIAL = ROOT / "docs" / "tutorial"
+"""Its blocks build on each other: tests/golden runs them in order."""
+
+
 def blocks(language):
-    found = [(page, block) for page in PAGES for kind, block in BLOCK.findall(page.read_text()) if kind == language]
+    pages = [page for page in PAGES if page.parent != TUTORIAL]
+    found = [(page, block) for page in pages for kind, block in BLOCK.findall(page.read_text()) if kind == language]
     return [pytest.param(block, id=f"{page.relative_to(ROOT)}-{n}") for n, (page, block) in enumerate(found)]
 
 
@@ -179,6 +184,23 @@ def test_no_table_holds_nan(folder):
 def test_links_lead_somewhere(page):
     for link in re.findall(r"\]\(([^)#]+)", page.read_text()):
         assert link.startswith("https://") or (page.parent / link).exists(), link
+
+
+def test_the_index_lists_every_page():
+    index = ROOT / "docs" / "README.md"
+    linked = {(index.parent / link).resolve() for link in re.findall(r"\]\(([^)#]+)", index.read_text())}
+    decisions = {*(ROOT / "docs" / "adr").glob("0*.md")}
+    assert {page for page in PAGES if index.parent in page.parents} - linked - decisions == {index}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_to_a_heading_lead_to_one(page):
+    for link, anchor in re.findall(r"\]\(([^)#]*\.md)?#([^)]+)\)", page.read_text()):
+        headings = re.findall(r"^#+ (.*)$", ((page.parent / link) if link else page).read_text(), flags=re.MULTILINE)
+        assert anchor in {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}, (
+            link,
+            anchor,
+        )
 
 
 def test_every_decision_is_listed():

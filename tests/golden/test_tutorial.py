@@ -10,7 +10,9 @@ from pathlib import Path
 from moral_entropy.cli.main import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial" / "first-audit.md"
-STEP = re.compile(r"^```python\n(.*?)^```$|^```console\n\$ (.*?)\n```\n\n```\n(.*?)```$", flags=re.MULTILINE | re.DOTALL)
+STEP = re.compile(
+    r"^```python\n(.*?)^```$|^```console\n\$ (.*?)\n```\n\n```\n(.*?)```$", flags=re.MULTILINE | re.DOTALL
+)
 
 
 def printed_by(command, capsys):
