@@ -62,7 +62,7 @@ bench-peers: $(TEST) $(PEERS) ## other people's aggregators beside ours; writes 
 study-coverage: $(BASE) ## how often the audit's intervals hold the truth; writes docs/evidence/coverage.md, in minutes
 	$(BIN)/python studies/interval_coverage.py --jobs $(JOBS)
 
-validate: $(TEST) ## is the yardstick straight; writes the tables of docs/evidence/validation.md, in an hour
+validate: $(TEST) ## can the consensus be trusted; writes the tables of docs/evidence/validation.md, in an hour
 	$(BIN)/python studies/validation_nuts.py
 	$(BIN)/python studies/validation_priors.py
 	$(BIN)/python studies/validation_gold.py
@@ -82,7 +82,7 @@ figures: $(TEST) demo/mftc.parquet ## the report of a twin as pictures, for the 
 	$(BIN)/moral-entropy audit demo/mftc.parquet -o demo/mftc --preset mft --quiet --force
 	$(BIN)/python tools/report_pictures.py demo/mftc docs/figures
 
-golden: $(TEST) ## rewrite the golden files and the tables of flags; read the diff before committing it
+golden: $(TEST) ## rewrite the golden files, the tables of flags and the tutorial's output; read the diff before committing it
 	REWRITE_GOLDEN=1 $(BIN)/python -m pytest tests/golden -q
 	$(BIN)/python tools/flag_tables.py
 

@@ -22,6 +22,7 @@ from moral_entropy.validate.sides import CHEAP, SIDES
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+NUMBER = {5: "five", 6: "six"}
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 
 
@@ -223,14 +224,19 @@ def test_every_dependency_is_pinned():
     assert [name for name in (re.split(r"[<>=]", want)[0] for want in wanted) if name not in pinned] == []
 
 
-def test_the_documentation_names_and_counts_every_side_and_reference():
-    number = {5: "five", 6: "six", 12: "twelve"}
-    index, commands, tables, validation = (
-        (ROOT / "docs" / name).read_text() for name in ("README.md", "commands.md", "run-folder.md", "validation.md")
+def test_every_check_is_explained_and_named():
+    concepts, commands, tables = (
+        (ROOT / "docs" / name).read_text()
+        for name in ("concepts/validation.md", "reference/commands.md", "reference/run-folder.md")
     )
+    rows = re.findall(r"^\| `([\w-]+)`( \*)? \| (.*?) \|", concepts, flags=re.MULTILINE)
+    assert rows == [(side.name, " *" if side.cheap else "", side.title) for side in SIDES.values()]
     assert all(f"`{side}`" in commands and f"`{side}`" in tables for side in SIDES)
-    assert f"{number[len(SIDES)]} sides, {number[len(CHEAP)]} of them quick" in " ".join(validation.split())
-    assert f"these {number[len(CHEAP)]} run in every audit" in " ".join(commands.split())
-    assert f"scored against {number[len(REFERENCES)]} references" in index
+    assert f"these {NUMBER[len(CHEAP)]} run in every audit" in " ".join(commands.split())
+
+
+def test_every_reference_of_the_study_is_named():
+    assert f"against {NUMBER[len(REFERENCES)]} references" in (ROOT / "docs" / "README.md").read_text()
+    tables = (ROOT / "docs" / "reference" / "run-folder.md").read_text()
     [held] = re.findall(r"\| `reference` \| String \| what it is held against: ([^|]*) \|", tables)
     assert held.split(", ") == list(REFERENCES)

@@ -27,7 +27,7 @@ def printed_by(command, capsys):
 
 def test_the_tutorial_shows_what_its_commands_print(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("COLUMNS", "100")
     page = PAGE.read_text(encoding="utf-8")
 
     def taken(step):
