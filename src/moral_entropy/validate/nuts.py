@@ -26,8 +26,7 @@ from moral_entropy.names import ALL
 from moral_entropy.progress import Advance, ignore, share_of
 from moral_entropy.ties import highest
 from moral_entropy.validate.density import densities_of, mode_of
-from moral_entropy.validate.mixing import ENOUGH, MIXED
-from moral_entropy.validate.nuts_sampler import CHAINS, DRAWS, TUNE, Samples, row_values, sample
+from moral_entropy.validate.nuts_sampler import CHAINS, DRAWS, ENOUGH, MIXED, TUNE, Samples, row_values, sample
 from moral_entropy.votes.table import UNKNOWN, Floats, Votes
 
 LAPLACE_DRAWS = 2_000

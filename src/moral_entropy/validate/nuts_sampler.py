@@ -1,6 +1,6 @@
 """Sample the posterior itself, with NUTS, where the fit takes a Gaussian for it.
 
-Takes a fit, gives draws in chains with the figures that tell whether they mix. Class labels are summed out and
+Takes a fit, returns draws in chains with the figures that tell whether they mix. Class labels are summed out and
 identical items are one row, so a gradient is one pass over the collapsed votes. Chains walk in log ratios (with the
 Jacobian of that change of variables), whitened by the Laplace factor: x = centre + L^-T z, L L' the curvature there.
 What is left to walk in is close to a standard normal distribution. nutpie does the walking.
@@ -29,7 +29,6 @@ from moral_entropy.consensus.result import QuestionFit
 from moral_entropy.errors import FitError, MissingExtraError
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.validate.density import densities_of, mode_of
-from moral_entropy.validate.mixing import ENOUGH, MIXED, Mixing, measure_mixing
 from moral_entropy.votes.table import UNKNOWN, Floats
 
 CHAINS, TUNE, DRAWS = 4, 400, 1_500
@@ -37,6 +36,38 @@ CHAINS, TUNE, DRAWS = 4, 400, 1_500
 
 ROW_DRAWS = 4_000_000
 """Rows times draws of item probabilities that are held at a time."""
+
+MOST_ROWS = 500
+"""Rows of items whose mixing is looked at; of more, evenly spaced ones."""
+
+ENOUGH, MIXED = 400.0, 1.01
+"""Effective draws a quantity needs, and its R-hat at most (Vehtari et al. 2021)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mixing:
+    """How well chains mix. Axis: **q** quantity; NaN where it never moves.
+
+    Parameters
+    ----------
+    ess_q
+        Bulk effective sample size, all chains together.
+    rhat_q
+        Rank-normalised split R-hat.
+    """
+
+    ess_q: Floats
+    rhat_q: Floats
+
+    @property
+    def least_ess(self) -> float:
+        """Effective sample size of the worst quantity; infinite where none moves."""
+        return float(np.nanmin(self.ess_q, initial=np.inf))
+
+    @property
+    def most_rhat(self) -> float:
+        """R-hat of the worst quantity; 1 where none moves."""
+        return float(np.nanmax(self.rhat_q, initial=1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +83,8 @@ class Samples:
     patterns
         The votes the rows are of.
     parameters, rows
-        How well every log ratio mixes, and every row's label probability (of more than two labels the worst).
+        How well every log ratio mixes, and the label probability of at most `MOST_ROWS` rows (of more than two labels
+        the worst).
     divergences
         Steps, after tuning, at which the walk lost its way.
     gradients
@@ -80,12 +112,6 @@ class Samples:
         """Draws of the confusion; one matrix where annotators are fully pooled."""
         return self.drawn.confusion_akv
 
-    @property
-    def mixes(self) -> bool:
-        """Whether every parameter and item has enough effective draws, chains agree, and no step diverged."""
-        ess = min(self.parameters.least_ess, self.rows.least_ess)
-        return ess >= ENOUGH and max(self.parameters.most_rhat, self.rows.most_rhat) <= MIXED and not self.divergences
-
 
 def sample(
     fit: QuestionFit,
@@ -106,7 +132,7 @@ def sample(
     chains
         Walks from different starts: draws of the Gaussian at the mode in log ratios.
     tune, draws
-        Steps a chain to set its stride, and draws it gives after that.
+        Steps of each chain to set its stride, and draws after that.
     seed
         The same seed gives the same bits, on any number of cores.
     cores
@@ -130,7 +156,7 @@ def sample(
         x_csp=x_csp,
         drawn=drawn,
         patterns=log_posterior.patterns,
-        parameters=measure_mixing(np.ascontiguousarray(x_csp.transpose(2, 0, 1))),
+        parameters=measure_mixing(x_csp),
         rows=_rows_mixing(log_posterior.patterns, drawn, chains, fit.exponent.value),
         divergences=divergences,
         gradients=walk.gradients,
@@ -156,12 +182,12 @@ class _Walk:
         return cls(log_posterior, pack(centre), laplace.dense_gaussian(log_posterior, centre), steps, tell)
 
     def position(self, z_csp: Floats) -> Floats:
-        """Give the log ratios at whitened coordinates."""
+        """Return the log ratios at whitened coordinates."""
         step_ps = self.gaussian.step(z_csp.reshape(-1, z_csp.shape[-1]).T)
         return self.centre_p + np.ascontiguousarray(step_ps.T).reshape(z_csp.shape)
 
     def make_density(self) -> Callable[[Floats], tuple[float, Floats]]:
-        """Give one chain's density; each has sums of its own to write to, since chains run at the same time."""
+        """Return one chain's density; each has sums of its own to write to, since chains run at the same time."""
         own = LogPosterior(
             self.log_posterior.patterns, self.log_posterior.pseudo_k, self.log_posterior.pseudo_akv, threads=1
         )
@@ -188,7 +214,7 @@ class _Walk:
         return self.factor_pp.T @ gradient_p
 
     def make_expand(self, _seed: int, _stream: int, _chain: int) -> Callable[[Floats], dict[str, Floats]]:
-        """Give what is kept of each step of a chain: its place."""
+        """Return what is kept of each step of a chain: its place."""
 
         def expand(z_p: Floats) -> dict[str, Floats]:
             self.done += 1
@@ -199,7 +225,7 @@ class _Walk:
 
 
 def _walk(walk: _Walk, *, chains: int, tune: int, draws: int, seed: int, cores: int | None) -> tuple[Floats, int]:
-    """Walk all chains; give their places `z_csp`, and how many steps diverged."""
+    """Walk all chains; return their places `z_csp`, and how many steps diverged."""
     nutpie, from_pyfunc = import_nutpie()
     n = len(walk.centre_p)
     model = from_pyfunc(
@@ -228,20 +254,40 @@ def _walk(walk: _Walk, *, chains: int, tune: int, draws: int, seed: int, cores: 
     return z_csp, int(trace.sample_stats["diverging"].values.sum())
 
 
+def measure_mixing(value_csq: Floats) -> Mixing:
+    """Measure how well chains of draws mix, with ArviZ.
+
+    Parameters
+    ----------
+    value_csq
+        Draws by chain, draw and quantity.
+    """
+    import_nutpie()
+    import arviz
+
+    data = arviz.convert_to_dataset({"value": value_csq})
+    # What never moves has no variance to divide by.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ess_q, rhat_q = (np.array(measure(data)["value"].values) for measure in (arviz.ess, arviz.rhat))
+    ess_q[np.ptp(value_csq, axis=(0, 1)) == 0.0] = np.nan
+    return Mixing(ess_q, rhat_q)
+
+
 def _rows_mixing(patterns: Patterns, drawn: Parameters, chains: int, exponent: float) -> Mixing:
-    ess_r, rhat_r = np.empty(patterns.n_rows), np.empty(patterns.n_rows)
-    for rows, value_rks in row_values(patterns, drawn, exponent):
+    some = patterns.take(np.arange(0, patterns.n_rows, -(-patterns.n_rows // MOST_ROWS)))
+    ess_r, rhat_r = np.empty(some.n_rows), np.empty(some.n_rows)
+    for rows, value_rks in row_values(some, drawn, exponent):
         n_rows, n_values, _ = value_rks.shape
-        mixing = measure_mixing(value_rks.reshape(n_rows * n_values, chains, -1))
+        mixing = measure_mixing(np.moveaxis(value_rks.reshape(n_rows * n_values, chains, -1), 0, -1))
         ess_r[rows] = mixing.ess_q.reshape(n_rows, n_values).min(axis=1)
         rhat_r[rows] = mixing.rhat_q.reshape(n_rows, n_values).max(axis=1)
-    known_r = patterns.clamp_r != UNKNOWN
+    known_r = some.clamp_r != UNKNOWN
     ess_r[known_r] = rhat_r[known_r] = np.nan
     return Mixing(ess_r, rhat_r)
 
 
 def row_values(patterns: Patterns, drawn: Parameters, exponent: float = 1.0) -> Iterator[tuple[slice, Floats]]:
-    """Give every row's label probabilities in every draw, some rows at a time: `value_rks`.
+    """Yield every row's label probabilities in every draw, some rows at a time: `value_rks`.
 
     Of two labels it is the log odds of the second, which rank as its probability does.
     """
@@ -260,7 +306,7 @@ def row_values(patterns: Patterns, drawn: Parameters, exponent: float = 1.0) -> 
 
 
 def import_nutpie() -> tuple[Any, Any]:
-    """Give the module nutpie and its way in for Python functions, or say how to install it."""
+    """Return the module nutpie and its way in for Python functions, or say how to install it."""
     try:
         with warnings.catch_warnings():
             # ArviZ, which nutpie brings, announces its next version on import.
