@@ -7,7 +7,6 @@ What is wrong, with a count and the first culprit; why it matters, if unclear; t
     ValueError
     └── MoralEntropyError
         ├── VotesError              the votes cannot be read or make no sense
-        │   └── NotLinkedError      groups of votes that share neither item nor annotator
         ├── PriorError              a prior that is no prior
         ├── FitError                the fit cannot be done as asked
         ├── RuleError               a consensus rule that is unknown or misbehaves
@@ -36,10 +35,6 @@ class MoralEntropyError(ValueError):
 
 class VotesError(MoralEntropyError):
     """The votes cannot be read, or make no sense."""
-
-
-class NotLinkedError(VotesError):
-    """Groups of votes share neither an item nor an annotator."""
 
 
 class PriorError(MoralEntropyError):

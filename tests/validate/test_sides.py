@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from made_votes import copied, two_teams
 from support import random_rows, votes_of
 
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.fitted import local_fit
+from moral_entropy.consensus.priors import Priors
+from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import MissingExtraError
 from moral_entropy.findings import Finding, alarm_sentences
 from moral_entropy.validate import nuts_sampler
@@ -15,8 +19,6 @@ from moral_entropy.validate.sides import CHEAP, SIDES, examine, examine_cheaply
 
 @pytest.fixture(scope="module")
 def consensus():
-    import numpy as np
-
     return fit(votes_of(random_rows(np.random.default_rng(1), 60, 5, 2)), draws=60)
 
 
@@ -54,3 +56,52 @@ def test_alarms_of_one_kind_are_one_sentence_with_the_worst_first():
         Finding("gold", "ece", 0.3, question="a", level="doubt", text="off."),
     ]
     assert alarm_sentences(findings) == ["b: b is bad. The same in 1 more: a.", "a: off."]
+
+
+def hard_for_all():
+    """Six good annotators who all guess on every second item."""
+    rng = np.random.default_rng(6)
+    truth_i = rng.integers(2, size=400)
+    right = [0.95, 0.5]
+    rows = [
+        (i, a, int(truth_i[i] if rng.random() < right[i % 2] else 1 - truth_i[i])) for i in range(400) for a in range(6)
+    ]
+    return votes_of(rows)
+
+
+def troubled_votes():
+    """Votes with one thing wrong each, by what is wrong."""
+    clean = simulate_votes(n_items=400, n_annotators=6, votes_per_item=5, seed=4).votes
+    upside_down = np.array([[[0.85, 0.15], [0.15, 0.85]]] * 5 + [[[0.15, 0.85], [0.85, 0.15]]])
+    return {
+        "a team that can be read either way": two_teams(links=1)[0],
+        "two groups": two_teams(links=0, reversed_team=False)[0],
+        "copied votes": copied(clean, 2, 5),
+        "thin votes": simulate_votes(n_items=200, n_annotators=60, votes_per_item=1.2, seed=1).votes,
+        "one annotator": votes_of([(i, 0, i % 3 == 0) for i in range(60)]),
+        "a reversed scale": simulate_votes(
+            n_items=300, n_annotators=6, votes_per_item=5, confusion_akv=upside_down, seed=3
+        ).votes,
+        "items hard for all": hard_for_all(),
+        "a label that almost everything has": votes_of([(i, a, int(i < 40)) for i in range(43) for a in (0, 1)]),
+    }
+
+
+@pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")
+def test_every_doubt_says_what_was_found_what_it_means_and_what_to_do():
+    options = {"heldout": {"folds": 2}, "ensemble": {"members": 2}, "priors": {"draws": 20}}
+    doubted = set()
+    for what, votes in troubled_votes().items():
+        prior = Priors(prevalence=(1, 20_000)) if "almost everything" in what else Priors()
+        consensus = fit(votes, draws=120, priors=prior)
+        for side in (*CHEAP, "dependence", *options):
+            for finding in examine(consensus, side, **options.get(side, {})):
+                said = (finding.text, finding.meaning, finding.cure)
+                assert all(not one or one.endswith((".", ").")) for one in said), finding
+                assert finding.level in ("info", "good") or all(said), finding
+                doubted |= {finding.figure} if finding.alarms else set()
+    assert doubted >= {
+        "below_chance", "dependent_pairs", "excess_agreement", "exponent", "groups", "hardly_known", "one_annotator",
+        "pair_excess", "predicted_votes_pattern", "prior_share", "range_prevalence", "switch_cost",
+        "unsupported_labels", "votes_per_item",
+    }, sorted(doubted)  # fmt: skip

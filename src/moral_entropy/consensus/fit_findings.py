@@ -66,7 +66,7 @@ def fit_findings(consensus: Consensus) -> tuple[Finding, ...]:
 
 
 def warn_about(findings: Iterable[Finding]) -> None:
-    """Give a Python warning for every doubt about a fit; to be called by `fit` itself."""
+    """Raise a Python warning for every doubt about a fit; to be called by `fit` itself."""
     for finding in findings:
         if finding.alarms and finding.figure in CATEGORIES:
             warnings.warn(f"{finding.place}: {finding.sentences}", CATEGORIES[finding.figure], stacklevel=4)

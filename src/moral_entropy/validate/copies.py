@@ -51,8 +51,8 @@ def find_copiers(log_posterior: LogPosterior, at: Parameters, pairs: Pairs, *, l
     Returns
     -------
     list
-        The pairs of each annotator whose leaving settles the rest, judged by a fit without them, surest first; last the
-        pairs of everyone else, judged by the last fit.
+        The pairs of each annotator whose leaving settles the rest, tested with a fit without them, surest first; last
+        the pairs of everyone else, tested with the last fit.
     """
     copiers: list[Pairs] = []
     while len(copiers) < MOST_LEFT_OUT and _stands_out(pairs):

@@ -1,4 +1,4 @@
-"""Do the probabilities agree with gold labels? Those of the consensus beside simpler ones.
+"""Do the probabilities agree with gold labels? Those of the consensus and simpler ones.
 
 Takes fits whose ballots have gold; returns the scores of the votes' plurality and smoothed share, of the plain
 consensus at its mode and averaged over draws, of the same tempered by held-out votes, and tempered by gold,
@@ -237,7 +237,7 @@ def score_reports(items: GoldItems, log_p: Mapping[str, Floats]) -> dict[str, Sc
 
 
 def examine_gold(consensus: Consensus, *, seed: int = 0, advance: Advance = ignore) -> list[Finding]:
-    """Score the consensus of every fit against gold, beside simpler probabilities; nothing without gold.
+    """Score the consensus of every fit against gold, and simpler probabilities too; nothing without gold.
 
     Parameters
     ----------

@@ -3,8 +3,8 @@
 Annotators who share few items with the rest can be read the other way round together with their items: the votes
 inside the team fit as well as before, and only the links and the priors object. The cost is how many nats the log
 posterior falls when the team's confusion rows trade places and everything then adapts; e to the minus cost is about
-how likely that reading is beside the one reported. Part of it is the priors', which take annotators to be better than
-chance; where the votes add next to nothing to that, they do not tell.
+how likely that reading is compared with the one reported. Part of it is the priors', which take annotators to be
+better than chance; where the votes add next to nothing to that, they do not tell.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ def _try(board: Switchboard, at: Parameters, team_a: Team, pair: tuple[int, int]
     # To all switching together the votes never object; what it costs is the priors'.
     if (cost if team_a.all() else cost - prior) >= DEAR:
         return Switch(team_a, pair, cost, prior, None)
-    # What the votes hardly object to gets the exact figure: it may yet climb home to where it came from.
+    # What the votes hardly object to gets the exact figure: the search may still lead back to where it came from.
     summit = climb(log_posterior, end, tolerance=LEVEL)
     changed = board.changed_items(at, summit.at)
     if not team_a.all() and changed >= ALL_ITEMS * board.items_of(at, pair):

@@ -1,6 +1,6 @@
 """Which modes a posterior has, and what trades places between them.
 
-Takes a log posterior and the mode that was reported; climbs from many more starts, gives every distinct summit with
+Takes a log posterior and the mode that was reported; searches from many more starts, returns every distinct mode with
 its height, the items it would relabel, and whose labels are switched there.
 """
 
@@ -77,16 +77,16 @@ class FoundMode:
 def find_modes(
     log_posterior: LogPosterior, at: Parameters, *, seeds: int = 20, seed: int = 0, advance: Advance = ignore
 ) -> list[FoundMode]:
-    """Climb from many starts and list the distinct modes, the reported one first, then by height.
+    """Search from many starts and list the distinct modes, the reported one first, then by height.
 
     Parameters
     ----------
     log_posterior
-        What to climb.
+        The density.
     at
         The mode that was reported.
     seeds
-        Random starts, beside the named ones and those with two labels switched, for all or for a team.
+        Random starts, besides the named ones and those with two labels switched, for all or for a team.
     seed
         Of the random starts.
     advance
@@ -103,15 +103,15 @@ def find_modes(
     (0.0, True)
     """
     begins = list(_all_starts(log_posterior, at, seeds, seed))
-    summits: list[Parameters] = []
+    modes: list[Parameters] = []
     names: list[list[str]] = []
     for n, (name, start) in enumerate(begins):
-        place = _climb_to(log_posterior, start, summits)
+        place = _search_from(log_posterior, start, modes)
         if place == len(names):
             names.append([])
         names[place].append(name)
         advance((n + 1) / len(begins))
-    return _described(log_posterior, summits, names)
+    return _described(log_posterior, modes, names)
 
 
 def _all_starts(log_posterior: LogPosterior, at: Parameters, seeds: int, seed: int) -> Iterator[tuple[str, Parameters]]:
@@ -136,25 +136,25 @@ def _switched(at: Parameters, team_a: NDArray[np.bool_], one: int, other: int) -
     return Parameters(at.log_prevalence_k[order_k] if team_a.all() else at.log_prevalence_k, confusion_akv)
 
 
-def _climb_to(log_posterior: LogPosterior, start: Parameters, summits: list[Parameters]) -> int:
-    """Climb to a summit, append it if it is new, and give its place in the list."""
+def _search_from(log_posterior: LogPosterior, start: Parameters, modes: list[Parameters]) -> int:
+    """Search for a mode, append it if it is new, and return its place in the list."""
     met: list[int] = []
 
     def known(here: Parameters) -> bool:
-        met.extend(n for n, summit in enumerate(summits) if _near(here, summit))
+        met.extend(n for n, mode in enumerate(modes) if _near(here, mode))
         return bool(met)
 
     rough = climb(log_posterior, start, tolerance=ROUGH, newton=ROUGH_NEWTON, known=known)
     if met:
         return met[0]
-    summit = climb(log_posterior, rough.at, tolerance=LEVEL).at
-    posterior_rk = log_posterior.posterior_rk(summit)
-    for n, other in enumerate(summits):
+    mode = climb(log_posterior, rough.at, tolerance=LEVEL).at
+    posterior_rk = log_posterior.posterior_rk(mode)
+    for n, other in enumerate(modes):
         apart = np.abs(log_posterior.posterior_rk(other) - posterior_rk).max(axis=1)
         if np.average(apart, weights=_weights(log_posterior)) <= APART:
             return n
-    summits.append(summit)
-    return len(summits) - 1
+    modes.append(mode)
+    return len(modes) - 1
 
 
 def _near(one: Parameters, other: Parameters) -> bool:
@@ -167,13 +167,13 @@ def _weights(log_posterior: LogPosterior) -> Floats:
     return weight_r if weight_r.any() else np.ones_like(weight_r)
 
 
-def _described(log_posterior: LogPosterior, summits: list[Parameters], names: list[list[str]]) -> list[FoundMode]:
+def _described(log_posterior: LogPosterior, modes: list[Parameters], names: list[list[str]]) -> list[FoundMode]:
     weight_r = _weights(log_posterior)
-    top = log_posterior.expect(summits[0]).log_posterior
-    top_rk = log_posterior.posterior_rk(summits[0])
-    youden_a = youden(summits[0].confusion_akv)
+    top = log_posterior.expect(modes[0]).log_posterior
+    top_rk = log_posterior.posterior_rk(modes[0])
+    youden_a = youden(modes[0].confusion_akv)
     found = []
-    for at, starts_there in zip(summits, names, strict=True):
+    for at, starts_there in zip(modes, names, strict=True):
         there_rk = log_posterior.posterior_rk(at)
         here_a, there_a = youden_a, youden(at.confusion_akv)
         told = (np.abs(here_a) > INFORMED) & (np.abs(there_a) > INFORMED)

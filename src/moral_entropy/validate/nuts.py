@@ -327,6 +327,6 @@ def _agreement_findings(fit: QuestionFit, found: Agreement, interval: float) -> 
         level="good" if CLOSE[0] <= found.epistemic_ratio <= CLOSE[1] else "doubt",
         text=text,
         meaning="Intervals and the split of the entropy come from a Gaussian around the best fit, which must be close.",
-        cure="Report the sampled figures beside these, or try other --coordinates.",
+        cure="Report the sampled figures as well, or try other --coordinates.",
     )
     return [ratio, *plain[1:]]

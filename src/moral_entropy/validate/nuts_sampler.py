@@ -226,7 +226,7 @@ class _Walk:
 
 def _walk(walk: _Walk, *, chains: int, tune: int, draws: int, seed: int, cores: int | None) -> tuple[Floats, int]:
     """Walk all chains; return their places `z_csp`, and how many steps diverged."""
-    nutpie, from_pyfunc = import_nutpie()
+    nutpie, from_pyfunc, _ = import_nutpie()
     n = len(walk.centre_p)
     model = from_pyfunc(
         n,
@@ -262,9 +262,7 @@ def measure_mixing(value_csq: Floats) -> Mixing:
     value_csq
         Draws by chain, draw and quantity.
     """
-    import_nutpie()
-    import arviz
-
+    *_, arviz = import_nutpie()
     data = arviz.convert_to_dataset({"value": value_csq})
     # What never moves has no variance to divide by.
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -305,15 +303,16 @@ def row_values(patterns: Patterns, drawn: Parameters, exponent: float = 1.0) -> 
         yield rows, value_rks
 
 
-def import_nutpie() -> tuple[Any, Any]:
-    """Return the module nutpie and its way in for Python functions, or say how to install it."""
+def import_nutpie() -> tuple[Any, Any, Any]:
+    """Return nutpie, its way in for Python functions, and ArviZ; or say how to install them."""
     try:
         with warnings.catch_warnings():
             # ArviZ, which nutpie brings, announces its next version on import.
             warnings.simplefilter("ignore", FutureWarning)
+            import arviz
             import nutpie
             from nutpie.compiled_pyfunc import from_pyfunc
     except ImportError as missing:
         what = "sampling with NUTS needs nutpie and ArviZ"
         raise MissingExtraError(what, "mcmc") from missing
-    return nutpie, from_pyfunc
+    return nutpie, from_pyfunc, arviz

@@ -41,8 +41,6 @@ class Pairs:
         Items they share.
     agreement_p, excess_p
         Share of those on which they agree, and by how much that is more than independence given the label predicts.
-    correlation_p
-        The same as a correlation of their errors.
     error_p, chance_p
         Standard error of the excess, and the excess' two-sided probability under independence; NaN where the fit
         absorbs whatever dependence there may be.
@@ -53,7 +51,6 @@ class Pairs:
     items_p: Floats
     agreement_p: Floats
     excess_p: Floats
-    correlation_p: Floats
     error_p: Floats
     chance_p: Floats
 
@@ -165,7 +162,6 @@ def _tested(residuals: Residuals, one_p: Ints, other_p: Ints, pair_e: Ints, at_e
         one_p, other_p, items_p,
         agreement_p=summed(agreed_e) / items_p,
         excess_p=sum_p / items_p,
-        correlation_p=sum_p / np.maximum(summed(residuals.scale_e[at_e]), 1e-300),
         error_p=error_p / items_p,
         chance_p=_two_sided(sum_p / error_p, skew_p),
     )  # fmt: skip

@@ -52,86 +52,40 @@ class Side:
     cheap: bool = False
 
 
+# fmt: off
 _SIDES = (
-    Side(
-        "fit",
-        "Did the fit succeed?",
-        "A search that stopped too soon, or a second answer that fits as well, makes every figure uncertain.",
-        examine_fit,
-        cheap=True,
-    ),
-    Side(
-        "votes",
-        "Are there enough votes?",
-        "Where votes are few, the default assumption decides.",
-        examine_votes,
-        cheap=True,
-    ),
-    Side(
-        "identifiability",
-        "Can the votes tell?",
-        "Where votes cannot tell, the default assumption decides, and p may be sure of it nonetheless.",
-        examine_identifiability,
-        cheap=True,
-    ),
-    Side(
-        "laplace",
-        "Are the intervals right?",
-        "Intervals and the split of the entropy come from a Gaussian around the best fit, which must be close.",
-        examine_laplace,
-        cheap=True,
-    ),
-    Side(
-        "prior-power",
-        "How much depends on assumptions?",
-        "What moves when the prior is a little stronger or weaker is the prior's answer, not the votes'.",
-        examine_prior_power,
-        cheap=True,
-    ),
-    Side(
-        "temper",
-        "Are the probabilities too sure?",
-        "Annotators who make the same mistakes look like independent evidence; left-out votes show it.",
-        examine_temper,
-        cheap=True,
-    ),
-    Side(
-        "gold",
-        "Do the probabilities agree with gold labels?",
-        "Of the items with p near 0.7, seven in ten should be positive in gold.",
-        examine_gold,
-    ),
-    Side(
-        "heldout",
-        "Does the consensus predict votes?",
-        "Votes left out and predicted: the only test of p that needs no gold.",
-        examine_heldout,
-    ),
-    Side(
-        "dependence",
-        "Do annotators vote independently?",
-        "The model takes votes to be independent given the label; where they are not, p is too sure.",
-        examine_dependence,
-    ),
-    Side(
-        "ensemble",
-        "Do other starts and samples agree?",
-        "Other starts, and other samples of items and annotators, should lead to the same answer.",
-        examine_ensemble,
-    ),
-    Side(
-        "priors",
-        "Do other assumptions say the same?",
-        "Another prior that looks as reasonable should not change the answer.",
-        examine_priors,
-    ),
-    Side(
-        "nuts",
-        "Does sampling give the same intervals?",
-        "Samples of the posterior itself, against which the Gaussian is held.",
-        examine_nuts,
-    ),
+    Side("fit", "Did the fit succeed?",
+         "A search that stopped too soon, or a second answer that fits as well, makes every figure uncertain.",
+         examine_fit, cheap=True),
+    Side("votes", "Are there enough votes?", "Where votes are few, the default assumption decides.",
+         examine_votes, cheap=True),
+    Side("identifiability", "Can the votes tell?",
+         "Where votes cannot tell, the default assumption decides, and p may be sure of it nonetheless.",
+         examine_identifiability, cheap=True),
+    Side("laplace", "Are the intervals right?",
+         "Intervals and the split of the entropy come from a Gaussian around the best fit, which must be close.",
+         examine_laplace, cheap=True),
+    Side("prior-power", "How much depends on assumptions?",
+         "What moves when the prior is a little stronger or weaker is the prior's answer, not the votes'.",
+         examine_prior_power, cheap=True),
+    Side("temper", "Are the probabilities too sure?",
+         "Annotators who make the same mistakes look like independent evidence; left-out votes show it.",
+         examine_temper, cheap=True),
+    Side("gold", "Do the probabilities agree with gold labels?",
+         "Of the items with p near 0.7, seven in ten should be positive in gold.", examine_gold),
+    Side("heldout", "Does the consensus predict votes?",
+         "Votes left out and predicted: the only test of p that needs no gold.", examine_heldout),
+    Side("dependence", "Do annotators vote independently?",
+         "The model takes votes to be independent given the label; where they are not, p is too sure.",
+         examine_dependence),
+    Side("ensemble", "Do other starts and samples agree?",
+         "Other starts, and other samples of items and annotators, should lead to the same answer.", examine_ensemble),
+    Side("priors", "Do other assumptions say the same?",
+         "Another prior that looks as reasonable should not change the answer.", examine_priors),
+    Side("nuts", "Does sampling give the same intervals?",
+         "Samples of the posterior itself, against which the Gaussian is held.", examine_nuts),
 )
+# fmt: on
 
 SIDES: dict[str, Side] = {side.name: side for side in _SIDES}
 """All sides by name, in the order in which they are examined and shown."""
