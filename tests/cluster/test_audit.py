@@ -188,7 +188,5 @@ def test_annotators_that_share_rows(tmp_path):
     source = write_parts(vote_table(250, 6, seed=12).drop("gold"), tmp_path / "parts", 2)
     one = audit(source, tmp_path / "one", options)
     many = audit(source, tmp_path / "many", options, workers=Here(), part_rows=400)
-    assert_same_tables(
-        tmp_path / "one", tmp_path / "many", atol=1e-5, without=["outliers.parquet", "validation.parquet"]
-    )
+    assert_same_tables(tmp_path / "one", tmp_path / "many", atol=1e-5, without=["outliers.parquet", "findings.parquet"])
     assert_same_manifest(one.manifest, many.manifest)

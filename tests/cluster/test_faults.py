@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from cluster.processes import running
 from cluster.tables import assert_same_tables, vote_table, write_parts
-from moral_entropy.validate.behind import one_link
 
 from moral_entropy.cluster.workers import DaskWorkers, connected
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.errors import ClusterError, MissingExtraError
 from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions
+from moral_entropy.validate.vote_access import one_link
 
 OPTIONS = AuditOptions(fit=FitOptions(draws=30), report=False)
 

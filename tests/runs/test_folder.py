@@ -74,7 +74,7 @@ def test_an_existing_run_is_refused_before_any_work(tmp_path):
 def test_force_replaces_an_earlier_run_whole(tmp_path):
     write_run(tmp_path / "run", seed=1)
     # Also what a killed command left, and what file managers leave.
-    left = [".report.html.partial-12-abc123", ".validation.parquet.12.part", ".soft_labels-abc123.parquet", ".DS_Store"]
+    left = [".report.html.partial-12-abc123", ".findings.parquet.12.part", ".soft_labels-abc123.parquet", ".DS_Store"]
     for name in ("posterior.parquet", "report.html", *left):
         (tmp_path / "run" / name).write_bytes(b"old")
     write_run(tmp_path / "run", seed=2, force=True)
