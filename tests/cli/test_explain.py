@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from moral_entropy.cli.waterfall import ASCII, BLOCKS, marks_for_output, shown, waterfall_lines
+from moral_entropy.cli.screen import printable
+from moral_entropy.cli.waterfall import ASCII, BLOCKS, marks_for_output, waterfall_lines
 from moral_entropy.runs.explain import Explanation, Step, explain_item
 from moral_entropy.runs.tables import read_table
 
@@ -162,6 +163,6 @@ def test_block_characters_on_a_terminal_that_knows_utf_8(monkeypatch):
 
 def test_texts_are_shown_and_not_acted_upon():
     hostile = "\x1b[2J\x07 \u202eevil\u202c \r\n<script>alert(1)</script> {{x}} [bold]"
-    line = shown(hostile, 200)
+    line = printable(hostile, 200)
     assert line.isprintable() and "<script>alert(1)</script> {{x}} [bold]" in line and "\\u202e" in line
-    assert len(shown("x" * 100_000, 50)) == 53
+    assert len(printable("x" * 100_000, 50)) == 53

@@ -45,7 +45,8 @@ def audit(
     Example: moral-entropy audit votes.csv -o run/
     """
     # Late, so that --help and misused flags are answered at once.
-    from moral_entropy.cli.show import Bars, print_run, print_warnings
+    from moral_entropy.cli.screen import Bars, print_warnings
+    from moral_entropy.cli.show_audit import print_run
     from moral_entropy.pipeline.audit import audit as audit_votes
 
     with _workers(cluster) as workers, Bars(hidden=quiet) as progress:

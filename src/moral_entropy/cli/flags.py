@@ -18,7 +18,7 @@ import typer
 
 from moral_entropy.cli.settings import read_settings
 from moral_entropy.errors import MoralEntropyError, UsageError
-from moral_entropy.options import Option, StageOptions, convert, from_plain, metavar_of, options_in, sections, wanted
+from moral_entropy.options import Option, StageOptions, convert, from_plain, keywords, metavar_of, wanted
 
 Run = Annotated[str, typer.Argument(metavar="RUN", help="A run folder, as audit wrote it.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -41,6 +41,26 @@ def refuse_existing(out: Path, *, force: bool) -> None:
     if out.exists() and not force:
         msg = f"{out} exists. Choose another file with -o, or replace it with --force."
         raise UsageError(msg)
+
+
+def names(flag: str, given: str | None) -> tuple[str, ...]:
+    """Read names separated by commas.
+
+    Examples
+    --------
+    >>> names("--annotators", "ann, bob")
+    ('ann', 'bob')
+    """
+    return () if given is None else tuple(read_flag(flag, given, tuple[str, ...]))
+
+
+def read_flag(flag: str, text: str, kind: Any) -> Any:
+    """Convert what was typed after a flag to its type, or say how to write it."""
+    try:
+        return convert(text, kind, typed=True)
+    except ValueError:
+        msg = f"{flag} is {text!r}; {wanted(kind)}."
+        raise UsageError(msg) from None
 
 
 @dataclass(frozen=True)
@@ -89,13 +109,7 @@ class Flag:
             yes, no = given.pop(self.name), given.pop(f"no_{self.name}", False)
             return yes or (False if no else None)
         text = given.pop(self.name)
-        if text is None:
-            return None
-        try:
-            return convert(text, self.option.kind, typed=True)
-        except ValueError:
-            msg = f"{self.option.flag} is {text!r}; {wanted(self.option.kind)}."
-            raise UsageError(msg) from None
+        return None if text is None else read_flag(self.option.flag, text, self.option.kind)
 
 
 def with_flags(command: Callable[..., None]) -> Callable[..., None]:
@@ -131,14 +145,9 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
 
 def flags_of(stage: type[StageOptions], *, undone: bool = False) -> list[Flag]:
     """Return the flags of a stage; of a whole run those of its stages first."""
-    found = [(section, one) for section, kind in sections(stage).items() for one in options_in(kind)]
-    found += [("", one) for one in options_in(stage)]
+    found = [(section, one) for section, _, one in keywords(stage) if one.flag]
     some_are_everyday = any(one.everyday for _, one in found)
-    return [
-        Flag(one, section, hidden=some_are_everyday and not one.everyday, undone=undone)
-        for section, one in found
-        if one.flag
-    ]
+    return [Flag(one, section, some_are_everyday and not one.everyday, undone) for section, one in found]
 
 
 def _options(stage: type[StageOptions], flags: list[Flag], given: dict[str, Any], file: str | None) -> StageOptions:

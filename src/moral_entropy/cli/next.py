@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Option
 
-from moral_entropy.cli.flags import Force, Json, Run, refuse_existing
-from moral_entropy.cli.parse import names
+from moral_entropy.cli.flags import Force, Json, Run, names, refuse_existing
 
 if TYPE_CHECKING:
     import polars as pl
@@ -57,8 +56,8 @@ def next_items(
 
 
 def queue_lines(queue: pl.DataFrame) -> list[str]:
-    """Give the queue as lines of text, columns as wide as they need to be."""
-    from moral_entropy.cli.waterfall import shown
+    """Return the queue as lines of text, columns as wide as they need to be."""
+    from moral_entropy.cli.screen import printable
 
     heads = ("rank", "gain", "average", "entropy", "p", "votes", "question", "item", "annotator")
     rows = [
@@ -69,9 +68,9 @@ def queue_lines(queue: pl.DataFrame) -> list[str]:
             f"{row['entropy']:.3f}",
             f"{row['p']:.2f}",
             f"{row['n_votes']}",
-            shown(row["question"], 20),
-            shown(str(row["item"]), 40),
-            shown(str(row["annotator"] or "(someone new)"), 30),
+            printable(row["question"], 20),
+            printable(str(row["item"]), 40),
+            printable(str(row["annotator"] or "(someone new)"), 30),
         )
         for row in queue.iter_rows(named=True)
     ]

@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from moral_entropy.cli.flags import Force, Run
-from moral_entropy.cli.parse import names
+from moral_entropy.cli.flags import Force, Run, names
 from moral_entropy.errors import UsageError
 
 Out = Annotated[

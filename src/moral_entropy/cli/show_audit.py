@@ -1,27 +1,103 @@
-"""An audit of consensus rules → the screen: the figures people ask for first, pooled over everything.
+"""A finished audit → the screen: what was read, a row per question, the rules, and where the files are.
 
-All figures, by question and domain, are in `audit.parquet`.
+The rules are shown pooled over everything; all figures, by question and domain, are in `audit.parquet`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
-
+from moral_entropy.cli.screen import plain_table, print_parts
+from moral_entropy.markup import NOTHING
 from moral_entropy.names import ALL
+from moral_entropy.runs.notes import model_notes
+from moral_entropy.runs.run import Run
 
 if TYPE_CHECKING:
     import polars as pl
+    from rich.table import Table
 
-    from moral_entropy.runs.run import Run
-
+COLUMNS = ("question", "items", "label", "share", "entropy", "aleatoric", "epistemic", "uncertain", "converged")
 METRICS = ("fpr", "fnr", "fdr", "for")
-NOTHING = "–"
 OUTSIDE = "*"
+REPORT = "report.html"
 
 
-def audit_lines(run: Run) -> list[str | Table]:
+def print_run(run: Run) -> None:
+    """Print what was read, a row per fit, the audit of rules, and where the files are."""
+    print_parts(_run_parts(run))
+
+
+def _run_parts(run: Run) -> Iterator[str | Table]:
+    manifest = run.manifest
+    yield from reading_lines(manifest)
+    yield ""
+    yield plain_table(COLUMNS, map(_cells, manifest["questions"]), n_words=1)
+    yield "entropy in nats (0.693 is a coin toss); uncertain: above half its maximum"
+    yield from model_notes(manifest)
+    yield ""
+    yield from rule_lines(run)
+    yield ""
+    if run.path is not None:
+        files = sorted(path.name for path in run.path.iterdir())
+        seconds = sum(manifest["seconds"].values())
+        open_first = f"open {run.path / REPORT}; " if REPORT in files else ""
+        yield f"{open_first}{len(files)} files in {run.path}  ({seconds:.1f} s)"
+
+
+def reading_lines(manifest: dict[str, Any]) -> list[str]:
+    """Say what was read, what was guessed and what was left out."""
+    who = "without annotators" if manifest["anonymous"] else f"by {_many(manifest['annotators'], 'annotator')}"
+    lines = [
+        f"{manifest['input']['source']}: {_many(manifest['rows'], 'row')}, {_many(manifest['votes'], 'vote')} {who} "
+        f"on {_many(manifest['items'], 'item')}"
+    ]
+    lines += _column_lines(manifest["columns"], set(manifest["guessed"]))
+    lines += [f"  note: {note}" for note in manifest["notes"]]
+    if manifest["dropped"]:
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in manifest["dropped"].items())
+        lines.append(f"  left out: {reasons}")
+    if manifest["items_without_votes"]:
+        lines.append(f"  without a vote: {_many(manifest['items_without_votes'], 'item')}, kept with the prevalence")
+    return lines
+
+
+def _column_lines(columns: dict[str, str], guessed: set[str]) -> list[str]:
+    def listed(roles: list[str]) -> str:
+        return ", ".join(role if columns[role] == role else f"{role} = {columns[role]}" for role in roles)
+
+    kinds = {
+        "columns guessed": [role for role in columns if role in guessed],
+        "columns": [role for role in columns if role not in guessed],
+    }
+    return [f"  {kind}: {listed(roles)}" for kind, roles in kinds.items() if roles]
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def _cells(fit: dict[str, Any]) -> tuple[str, ...]:
+    # The positive label of two, the commonest of more.
+    shares: dict[str, float] = fit["prevalence"]
+    label = fit["positive"] or max(shares, key=shares.__getitem__)
+    return (
+        f"{fit['question']} / {fit['part']}" if fit["part"] else fit["question"],
+        f"{fit['items_counted']:,.0f}",
+        label,
+        f"{shares[label]:.1%}",
+        *(_nats(fit[name]) for name in ("entropy", "aleatoric", "epistemic")),
+        f"{fit['uncertain']:.1%}",
+        "yes" if fit["converged"] else "NO",
+    )
+
+
+def _nats(value: float | None) -> str:
+    return NOTHING if value is None or value != value else f"{value:z.3f}"
+
+
+def rule_lines(run: Run) -> list[str | Table]:
     """Return a table per reference, a note where one is due, and the advice."""
     lines: list[str | Table] = []
     rules, outside = run.rules, False
@@ -29,7 +105,7 @@ def audit_lines(run: Run) -> list[str | Table]:
         pooled = rules.filter(question=ALL, domain=ALL, label=ALL, reference=reference)
         if not pooled.is_empty():
             lines.append(f"rules against {what}, all questions and domains pooled, % (and {run.interval:.0%} interval)")
-            table, marked = _table(pooled)
+            table, marked = _rule_table(pooled)
             outside |= marked
             lines += [table, ""]
     if outside:
@@ -50,18 +126,13 @@ def _silent_rules(run: Run) -> list[str]:
     return [f"no answer on items without votes or labels: {', '.join(said)}"] if said else []
 
 
-def _table(pooled: pl.DataFrame) -> tuple[Table, bool]:
-    table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="bold")
-    table.add_column("rule", overflow="fold")
-    for metric in METRICS:
-        table.add_column(metric, justify="right")
-    marked = False
+def _rule_table(pooled: pl.DataFrame) -> tuple[Table, bool]:
+    """Return a row per rule, and whether any figure lies outside its interval."""
+    rows = []
     for rule in pooled["rule"].unique(maintain_order=True):
-        rows = {row["metric"]: row for row in pooled.filter(rule=rule).iter_rows(named=True)}
-        cells = [_percent(rows.get(metric)) for metric in METRICS]
-        marked |= any(OUTSIDE in cell for cell in cells)
-        table.add_row(rule, *cells)
-    return table, marked
+        figures = {row["metric"]: row for row in pooled.filter(rule=rule).iter_rows(named=True)}
+        rows.append([rule, *(_percent(figures.get(metric)) for metric in METRICS)])
+    return plain_table(("rule", *METRICS), rows, n_words=1), any(OUTSIDE in cell for row in rows for cell in row[1:])
 
 
 def _percent(row: dict[str, Any] | None) -> str:

@@ -9,10 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import polars as pl
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
+from moral_entropy.cli.screen import plain_table, print_parts
 from moral_entropy.compare.page import AGREEMENT_COLUMNS, agreement_rows
 from moral_entropy.compare.shifts import PARTS
 from moral_entropy.compare.table import Comparison
@@ -26,9 +25,7 @@ METRICS = ("fpr", "fnr", "fdr")
 
 def print_comparison(comparison: Comparison, *, top: int) -> None:
     """Print what differs, agreement, changes, and the items that moved most."""
-    console = Console(highlight=False)
-    for part in _parts(comparison, top):
-        console.print(escape(part) if isinstance(part, str) else part, soft_wrap=isinstance(part, str))
+    print_parts(_parts(comparison, top))
 
 
 def _parts(comparison: Comparison, top: int) -> Iterator[str | Table]:
@@ -38,7 +35,7 @@ def _parts(comparison: Comparison, top: int) -> Iterator[str | Table]:
     yield f"  items by question: {item_counts(_sum_of(comparison.overlap))}\n"
     yield f"agreement on the shared items, with {comparison.interval:.0%} intervals"
     rows = agreement_rows(comparison.agreement, by_domain=False)
-    yield _table(("question", *AGREEMENT_COLUMNS), [[row["question"], *_named(row)] for row in rows])
+    yield plain_table(("question", *AGREEMENT_COLUMNS), [[row["question"], *_named(row)] for row in rows])
     yield "\nprevalence in %, entropy and its parts in nats: change from a to b over the shared items"
     yield _shift_table(comparison.shifts.filter(domain=ALL), "question")
     by_domain = comparison.shifts.filter(question=_widest(comparison.shifts)).filter(pl.col("domain") != ALL)
@@ -69,11 +66,11 @@ def _shift_table(shifts: pl.DataFrame, by: str) -> Table:
     rows = [row for key in shown for row in _shift_rows(key, shifts.filter(pl.col(by) == key).to_dicts())]
     if len(shown) < len(keys):
         rows.append([f"and {len(keys) - len(shown):,} more", *[""] * 5])
-    return _table((by, "prevalence", "change", *PARTS), rows)
+    return plain_table((by, "prevalence", "change", *PARTS), rows)
 
 
 def _shift_rows(key: str, figures: Sequence[dict[str, Any]]) -> Iterator[list[str]]:
-    """Give a row, or with more than two labels a row a label; entropies are those of all labels."""
+    """Return one row, or one per label with more than two; entropies are those of all labels."""
     entropy, *parts = ([row for row in figures if row["metric"] == part] for part in PARTS)
     nats = [*map(change, entropy), *(number(row["change"], sign=True) for rows in parts for row in rows)]
     shares = [row for row in figures if row["metric"] == "prevalence"]
@@ -100,7 +97,7 @@ def _grades(grades: pl.DataFrame) -> Iterator[str | Table]:
             else:
                 rows.append([str(rule), *cells])
         if rows:
-            yield _table(("rule", *METRICS), rows)
+            yield plain_table(("rule", *METRICS), rows)
         yield f"unchanged: {', '.join(unchanged)}\n" if unchanged else ""
 
 
@@ -122,14 +119,5 @@ def _moved(items: pl.DataFrame, top: int) -> Iterator[str | Table]:
         rows.append(
             [row["question"], str(row["item"]), chance(row, "a"), chance(row, "b"), number(row["moved"]), apart]
         )
-    yield _table(("question", "item", "a: label, p", "b: label, p", "moved", "apart"), rows)
+    yield plain_table(("question", "item", "a: label, p", "b: label, p", "moved", "apart"), rows)
     yield "moved: total variation between the two distributions of the label; apart: the intervals of p do not meet"
-
-
-def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="bold")
-    for name in names:
-        table.add_column(name, overflow="fold")
-    for row in rows:
-        table.add_row(*map(escape, row))
-    return table

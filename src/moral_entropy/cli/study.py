@@ -22,7 +22,7 @@ def study(
 
     Example: moral-entropy study run/ --targets soft,share,majority --models tfidf -o study/
     """
-    from moral_entropy.cli.show import Bars
+    from moral_entropy.cli.screen import Bars
     from moral_entropy.study.run import run_study
 
     with Bars(hidden=quiet) as progress:

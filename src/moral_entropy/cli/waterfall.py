@@ -11,6 +11,8 @@ import sys
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from moral_entropy.cli.screen import printable
+
 if TYPE_CHECKING:
     from moral_entropy.runs.explain import Explanation, Step
 
@@ -37,22 +39,8 @@ def marks_for_output(*, plain: bool) -> Marks:
     return BLOCKS if sys.stdout.isatty() and encoding == "utf8" and not plain else ASCII
 
 
-def shown(text: str, most: int, cut: str = "...") -> str:
-    r"""Give a text on one line, with everything that is not printable spelt out.
-
-    Examples
-    --------
-    >>> shown("red \x1b[31m\nalert", 40)
-    'red \\x1b[31m\\nalert'
-    """
-    short = text if len(text) <= most else text[:most] + cut
-    line = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in short)
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    return line.encode(encoding, "backslashreplace").decode(encoding)
-
-
 def waterfall_lines(told: Explanation, marks: Marks, width: int | None = None) -> list[str]:
-    """Give the lines that explain one item on one question.
+    """Return the lines that explain one item on one question.
 
     Parameters
     ----------
@@ -61,7 +49,7 @@ def waterfall_lines(told: Explanation, marks: Marks, width: int | None = None) -
     marks
         What to draw with.
     width
-        Of the window; asked of the terminal by default.
+        Width of the window; that of the terminal when not given.
     """
     width = min(max(width or shutil.get_terminal_size().columns, NARROWEST), WIDEST)
     names = [_name(step, marks) for step in told.steps]
@@ -69,7 +57,7 @@ def waterfall_lines(told: Explanation, marks: Marks, width: int | None = None) -
     heads = [f"{name:<{widest}} {_figures(step)}" for name, step in zip(names, told.steps, strict=True)]
     bars = _bars(told.steps, max(width - len(heads[0]) - 2, 10), marks)
     title = f"{'':<{widest}} {'push':>6}  {'interval':^16}  {'sum':>6}"
-    towards, against = shown(told.towards, LONGEST_NAME), shown(told.against, LONGEST_NAME)
+    towards, against = printable(told.towards, LONGEST_NAME), printable(told.against, LONGEST_NAME)
     return [
         *_about(told, marks),
         f"log-odds of {towards} against {against}, in nats: {marks.towards} adds to them, {marks.away} takes from them",
@@ -84,16 +72,16 @@ def waterfall_lines(told: Explanation, marks: Marks, width: int | None = None) -
 def _about(told: Explanation, marks: Marks) -> list[str]:
     n_votes = len(told.steps) - 1
     facts = [told.question, *([told.part] if told.part else []), f"item {told.item}", *([told.domain or ""])]
-    facts = [shown(fact, 60, marks.cut) for fact in facts if fact]
+    facts = [printable(fact, 60, marks.cut) for fact in facts if fact]
     line = f" {marks.dot} ".join([*facts, f"{n_votes} vote{'s' * (n_votes != 1)}"])
-    return [line, *([f'  "{shown(told.text, LONGEST_TEXT, marks.cut)}"'] if told.text else [])]
+    return [line, *([f'  "{printable(told.text, LONGEST_TEXT, marks.cut)}"'] if told.text else [])]
 
 
 def _name(step: Step, marks: Marks) -> str:
     if step.annotator is None:
         return "prior"
-    who = shown(step.annotator, LONGEST_NAME, marks.cut)
-    return f"{who}: {shown(step.voted or '', LONGEST_NAME, marks.cut)}"
+    who = printable(step.annotator, LONGEST_NAME, marks.cut)
+    return f"{who}: {printable(step.voted or '', LONGEST_NAME, marks.cut)}"
 
 
 def _figures(step: Step) -> str:
@@ -121,7 +109,7 @@ def _bars(steps: tuple[Step, ...], width: int, marks: Marks) -> list[str]:
 
 def _outcome(told: Explanation, towards: str, against: str) -> list[str]:
     total = told.steps[-1].total
-    label = shown(told.label, LONGEST_NAME)
+    label = printable(told.label, LONGEST_NAME)
     if told.clamped:
         lines = [
             f"the label of this item was given as evidence: p({towards}) = {told.p_map:.0f} whatever the votes say"

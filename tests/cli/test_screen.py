@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from moral_entropy import compiled
-from moral_entropy.cli.show import Bars
+from moral_entropy.cli.screen import Bars
 
 
 class Terminal(io.StringIO):
