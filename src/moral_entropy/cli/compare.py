@@ -9,23 +9,16 @@ import typer
 from typer import Argument, Option
 
 from moral_entropy.cli.flags import Json
+from moral_entropy.compare.options import CompareOptions
 
 RunA = Annotated[str, Argument(metavar="RUN_A", help="The run folder to start from.")]
 RunB = Annotated[str, Argument(metavar="RUN_B", help="The run folder to compare with it.")]
 Out = Annotated[Path | None, Option("--out", "-o", metavar="DIR", help="Write tables and a page to a new folder.")]
 Top = Annotated[int, Option(min=0, metavar="N", help="Show the N items that moved most.")]
-Replicates = Annotated[int, Option(min=2, metavar="N", help="Resamplings of the items, for the intervals.")]
-Seed = Annotated[int, Option(min=0, metavar="N", help="Seed of the resampling.")]
 
 
 def compare(
-    run_a: RunA,
-    run_b: RunB,
-    out: Out = None,
-    json: Json = False,
-    top: Top = 10,
-    replicates: Replicates = 400,
-    seed: Seed = 0,
+    run_a: RunA, run_b: RunB, options: CompareOptions, out: Out = None, json: Json = False, top: Top = 10
 ) -> None:
     """Compare two runs of the same items: what moved, and the change of prevalence, entropy and grades.
 
@@ -38,7 +31,7 @@ def compare(
 
     if out is not None:
         check_out(out)
-    comparison = compare_runs(run_a, run_b, replicates=replicates, seed=seed)
+    comparison = compare_runs(run_a, run_b, options)
     if json:
         typer.echo(as_json(comparison, top=top))
     else:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
 
 from moral_entropy.cli.flags import Force, refuse_existing
-from moral_entropy.corpora.options import CorpusOptions
+from moral_entropy.corpora.options import CorpusName, CorpusOptions
 from moral_entropy.errors import UsageError
 from moral_entropy.options import StageOptions, option
 
 PANEL = "Where the files are"
 
-Name = Annotated[Literal["mftc", "mfrc", "emfd"], Argument(metavar="NAME", help="mftc, mfrc or emfd.")]
+Name = Annotated[CorpusName, Argument(metavar="NAME", help="mftc, mfrc or emfd.")]
 Files = Annotated[list[Path] | None, Argument(metavar="FILE…", help="The files its authors publish.")]
 Out = Annotated[Path | None, Option("--out", "-o", metavar="FILE", help="The file to write.")]
 

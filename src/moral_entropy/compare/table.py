@@ -13,14 +13,12 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.compare.grades import grade_changes, rules_of
+from moral_entropy.compare.options import CompareOptions
 from moral_entropy.compare.pair import KEY, QuestionPair, RunPair, RunTables, differing_settings, read_pair
 from moral_entropy.compare.shifts import moved, shifts_and_agreement
-from moral_entropy.errors import UsageError
+from moral_entropy.options import lists_options
 from moral_entropy.runs.run import Run
 from moral_entropy.ties import DECIMALS
-
-REPLICATES = 400
-"""How often items are resampled for the intervals of changes, unless told otherwise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +70,9 @@ class Comparison:
         return {name: getattr(self, name) for name in ("overlap", "items", "shifts", "agreement", "grades")}
 
 
+@lists_options(CompareOptions)
 def compare_runs(
-    run_a: Run | str | Path, run_b: Run | str | Path, *, replicates: int = REPLICATES, seed: int = 0
+    run_a: Run | str | Path, run_b: Run | str | Path, options: CompareOptions | None = None, **changes: Any
 ) -> Comparison:
     """Compare two runs.
 
@@ -84,31 +83,25 @@ def compare_runs(
     ----------
     run_a, run_b
         The run folders.
-    replicates
-        How often items are resampled.
-    seed
-        Of the resampling.
+    options
+        All options as one object; keywords change some of them.
+    **changes
+        Options by name.
 
     Examples
     --------
     >>> import tempfile
     >>> from moral_entropy.pipeline.audit import audit
-    >>> from moral_entropy.consensus.options import FitOptions
-    >>> from moral_entropy.pipeline.options import AuditOptions
     >>> votes = pl.DataFrame({"item": [1, 1, 2, 2, 3, 3], "annotator": [*"abab", *"ab"], "label": [1, 1, 0, 0, 1, 0]})
     >>> with tempfile.TemporaryDirectory() as home:
     ...     for name in "ab":
-    ...         _ = audit(votes, f"{home}/{name}", AuditOptions(fit=FitOptions(draws=20)))
+    ...         _ = audit(votes, f"{home}/{name}", draws=20)
     ...     same = compare_runs(f"{home}/a", f"{home}/b")
     >>> same.items["moved"].to_list()
     [0.0, 0.0, 0.0]
     """
-    if replicates < 2:
-        msg = f"replicates is {replicates}; an interval needs at least 2."
-        raise UsageError(msg)
-    if seed < 0:
-        msg = f"the seed is {seed}: choose 0 or more."
-        raise UsageError(msg)
+    options = (options or CompareOptions()).changed(changes, "compare_runs")
+    replicates, seed = options.replicates, options.seed
     pair = read_pair(run_a, run_b)
     mass = float(pair.a.manifest.get("interval", 0.9))
     shifts, agreement = shifts_and_agreement(pair.questions, replicates=replicates, seed=seed, mass=mass)

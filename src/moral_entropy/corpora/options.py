@@ -1,14 +1,16 @@
-"""Options of reading the published files of a moral corpus."""
+"""Options of the corpora: how to read published files, and what to simulate."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+from moral_entropy.errors import UsageError
 from moral_entropy.options import StageOptions, option
 from moral_entropy.votes.options import OnRepeat
 
+CorpusName = Literal["mftc", "mfrc", "emfd"]
 EmfdVotes = Literal["all", "assigned"]
 PANEL = "Reading the files"
 
@@ -44,3 +46,46 @@ class CorpusOptions(StageOptions):
     theme_map: str | Path | None = option(
         None, "eMFD only: TOML file that says which themes are of which domain.", metavar="FILE", panel=PANEL
     )
+
+
+@dataclass(frozen=True)
+class SimulateOptions(StageOptions):
+    """What to simulate: a twin of a moral corpus, or plain votes of some size."""
+
+    like: CorpusName | None = option(None, "Make a twin of this moral corpus.")
+    scale: float | None = option(None, "Size of the twin; 1, that of the corpus, when not given.")
+    items: int | None = option(None, "How many items, without --like.")
+    annotators: int | None = option(None, "How many annotators, without --like; 20 when not given.")
+    votes_per_item: float | None = option(None, "Votes per item, without --like; 3 when not given.")
+    classes: int | None = option(None, "How many labels, without --like; 2 when not given.")
+    seed: int = option(0, "Same seed, same votes.", least=0)
+
+    def __post_init__(self) -> None:
+        """Refuse sizes that contradict each other."""
+        super().__post_init__()
+        given = [
+            name for name in ("items", "annotators", "votes_per_item", "classes") if getattr(self, name) is not None
+        ]
+        msg = ""
+        if self.like is not None and given:
+            flag = f"--{given[0].replace('_', '-')}"
+            msg = (
+                f"--like {self.like} has its corpus' sizes, so {flag} cannot be given too. Use --scale, or drop --like."
+            )
+        elif self.like is None and self.scale is not None:
+            msg = "--scale is the size of a twin. Name the corpus with --like, or give --items."
+        elif self.like is None and self.items is None:
+            msg = "say what to simulate: --like mftc, mfrc or emfd, or --items 1000."
+        if msg:
+            raise UsageError(msg)
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """The keywords of `write_simulated`."""
+        return {
+            "n_items": self.items,
+            "n_annotators": 20 if self.annotators is None else self.annotators,
+            "votes_per_item": 3 if self.votes_per_item is None else self.votes_per_item,
+            "n_labels": 2 if self.classes is None else self.classes,
+            "seed": self.seed,
+        }

@@ -6,7 +6,6 @@ everything. The fit is made again with the same priors, seed and options, bit fo
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.findings import without_warnings
+from moral_entropy.options import from_plain
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.votes.table import UNKNOWN, Ballot, Reading, Votes, ballot_from_codes
 
@@ -68,14 +68,14 @@ def reload_consensus(run: Run | str | Path, **changes: Any) -> Consensus:
     run
         The run, or its folder.
     **changes
-        Keywords of `fit` that should differ from the run's.
+        Priors, or options of `fit`, that should differ from the run's.
     """
     run = as_run(run)
     votes, manifest = read_run_votes(run), run.manifest
-    asked = {field.name: manifest[field.name] for field in fields(FitOptions) if manifest.get(field.name) is not None}
+    options = from_plain(FitOptions, manifest["options"]["fit"], "manifest.json")
     # The run itself has said what is in doubt.
     with without_warnings():
-        return fit(votes, **{"priors": priors_of(manifest), **asked, **changes})
+        return fit(votes, options, **{"priors": priors_of(manifest), **changes})
 
 
 def priors_of(manifest: dict[str, Any]) -> Priors:
