@@ -9,6 +9,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 TWINS := mftc mfrc emfd
 
+# What `make quick` leaves to `make test`.
+NOT_QUICK := $(foreach room,cluster reproduce train,tests/$(room) src/moral_entropy/$(room)) \
+  $(addprefix tests/,benchmarks browser studies cli/test_stopped.py cli/test_train.py pipeline/test_train_study.py)
+
 # One stamp per set of packages: a second `make` installs nothing.
 BASE := $(VENV)/.installed-base
 TEST := $(VENV)/.installed-test
@@ -17,7 +21,7 @@ DEV := $(VENV)/.installed-dev
 PEERS := .venv-peers/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow check bench bench-scale bench-peers study-coverage validate study-soft soak charts figures golden clean
+.PHONY: help demo quick test test-cpus slow check bench bench-scale bench-peers study-coverage validate study-soft soak charts figures golden clean
 .DELETE_ON_ERROR:
 
 help: ## say what each target does
@@ -35,10 +39,16 @@ demo/%.parquet: | $(BASE)
 	$(BIN)/moral-entropy simulate --like $* -o $@
 
 # Tests run side by side; threads of BLAS and PyTorch on top would only wait for each other.
-test: export OMP_NUM_THREADS = 1
-test: export OPENBLAS_NUM_THREADS = 1
+quick test: export OMP_NUM_THREADS = 1
+quick test: export OPENBLAS_NUM_THREADS = 1
+quick: $(TEST) ## pass the tests of the inner loop: none of clusters, browsers, training, studies or signals
+	$(BIN)/python -m pytest -m "not slow" -n $(JOBS) $(NOT_QUICK:%=--ignore=%)
+
 test: $(TEST) ## pass the tests (not the slow ones), doctests included
 	$(BIN)/python -m pytest -m "not slow" -n $(JOBS) --durations=15
+
+test-cpus: $(TEST) ## pass the golden, law and truth tests as on other processors, in minutes
+	$(BIN)/python tools/other_cpus.py
 
 slow: $(TEST) ## pass the tests that take minutes
 	$(BIN)/python -m pytest -m slow -n $(JOBS)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
+import polars as pl
 from support import votes_of
 
 
@@ -46,3 +49,16 @@ def copied(votes, one, other, *, share=1.0, seed=0):
         for i, a, k in zip(item_v, annotator_v, label_v, strict=True)
     ]
     return votes_of(rows, ballot.n_labels)
+
+
+def tied_votes(labels="01", annotators="abc", times=3):
+    """Every pattern of votes equally often: annotators, labels and most items are as good as each other."""
+    rows = []
+    for n, pattern in enumerate(itertools.product(labels, repeat=len(annotators))):
+        for copy in range(times):
+            item, text = f"i{n:02}.{copy}", f"word{n % 3} word{n % 3 + 3} {'rare' * (n % 5 == 0)}"
+            rows += [
+                {"item": item, "annotator": a, "label": label, "text": text, "gold": pattern[copy % len(annotators)]}
+                for a, label in zip(annotators, pattern, strict=True)
+            ]
+    return pl.DataFrame(rows)

@@ -6,7 +6,6 @@ sums in another order have it. Tables must agree: words and orders exactly, figu
 
 from __future__ import annotations
 
-import itertools
 import re
 import warnings
 
@@ -15,6 +14,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_votes import tied_votes
 from polars.testing import assert_frame_equal
 from support import votes_of
 
@@ -30,19 +30,6 @@ from moral_entropy.runs.manifest import read_manifest
 from moral_entropy.ties import highest, settle_halves, tie_key
 
 NOISE = 1e-14
-
-
-def tied_votes(labels="01", annotators="abc", times=3):
-    """Every pattern of votes equally often: annotators, labels and most items are as good as each other."""
-    rows = []
-    for n, pattern in enumerate(itertools.product(labels, repeat=len(annotators))):
-        for copy in range(times):
-            item, text = f"i{n:02}.{copy}", f"word{n % 3} word{n % 3 + 3} {'rare' * (n % 5 == 0)}"
-            rows += [
-                {"item": item, "annotator": a, "label": label, "text": text, "gold": pattern[copy % len(annotators)]}
-                for a, label in zip(annotators, pattern, strict=True)
-            ]
-    return pl.DataFrame(rows)
 
 
 def rounded_otherwise(seed):

@@ -73,7 +73,11 @@ class FitOptions(StageOptions):
 
     draws: int = option(1_000, "Posterior draws; 0 finds the mode alone.", panel=FIT, everyday=True)
     seed: int = option(
-        0, "Seed of everything random: same votes, same seed, same bytes.", panel=FIT, everyday=True, least=0
+        0,
+        "Seed of everything random: on one machine same votes, same seed, same bytes.",
+        panel=FIT,
+        everyday=True,
+        least=0,
     )
     solver: Solver = option(
         "em", "How to find the mode: em, or adam as the paper does, which needs PyTorch.", panel=FIT
