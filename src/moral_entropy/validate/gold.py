@@ -304,7 +304,7 @@ def gold_findings(audit: pl.DataFrame) -> list[Finding]:
 def _off(ece: float) -> Finding:
     return Finding(
         SIDE, "p_off", ece, level=level_of(ece > POORLY_CALIBRATED, bad=ece > BADLY_CALIBRATED),
-        text=f"p is off by {ece:.2f} on average against the gold labels (expected calibration error).",
+        text=f"the probability p is off by {ece:.2f} on average against the gold labels (expected calibration error).",
         meaning="Where p is off, annotators make the same mistakes, and p takes their agreement for evidence.",
         cure="Do not read p as a frequency: rank by it, or learn from the gold labels how sure to be (--temper gold).",
     )  # fmt: skip
