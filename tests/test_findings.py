@@ -48,7 +48,6 @@ def test_a_sentence_has_what_was_found_what_it_means_and_what_to_do():
     )
     assert alarm_sentences([note, doubt]) == ["care: too sure. Bad. Mend it."]
     assert headline(note, []) == "9 rows were left out."
-    assert doubt.sentences == "too sure. Bad. Mend it."
 
 
 def test_several_of_one_question_are_told_apart_by_their_subjects():

@@ -91,11 +91,6 @@ class Finding:
         """
         return ", ".join(name for name in (self.place, self.domain, self.subject) if name)
 
-    @property
-    def sentences(self) -> str:
-        """What was found, what it means and what to do, one after the other."""
-        return " ".join(said for said in (self.text, self.meaning, self.cure) if said)
-
 
 def level_of(doubted: bool, *, bad: bool = False) -> Level:
     """Return the level of something that is doubted or not, and if so badly or not.
@@ -162,6 +157,11 @@ def headline(worst: Finding, others: Sequence[str]) -> str:
     return f"{said} The same in {len(others)} more: {listed(others)}." if others else said
 
 
+def sentences_of(worst: Finding, others: Sequence[str]) -> str:
+    """Say what was found, where else the same was found, what it means and what to do."""
+    return " ".join(said for said in (headline(worst, others), worst.meaning, worst.cure) if said)
+
+
 def alarm_sentences(findings: Iterable[Finding]) -> list[str]:
     """Say every kind of doubt in a few sentences, worst first: what was found, what it means, what to do.
 
@@ -172,11 +172,7 @@ def alarm_sentences(findings: Iterable[Finding]) -> list[str]:
     >>> alarm_sentences(doubts)
     ['care: too sure. The same in 1 more: harm. Temper it.']
     """
-    return [
-        " ".join(said for said in (headline(worst, others), worst.meaning, worst.cure) if said)
-        for worst, others in merge_alike(findings)
-        if worst.alarms
-    ]
+    return [sentences_of(worst, others) for worst, others in merge_alike(findings) if worst.alarms]
 
 
 def many(count: float, noun: str) -> str:

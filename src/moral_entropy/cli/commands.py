@@ -29,8 +29,7 @@ SENTENCES = {
     "simulate": "Draw votes from a known truth, which is in the column gold.",
     "study": "Train the same models on several kinds of target and score them on the same unseen texts.",
     "train": "Train a text classifier on the labels of a run.",
-    "validate": "Examine a run's posterior: NUTS, ensembles, priors, held-out votes, dependence, "
-    "identifiability, gold.",
+    "validate": "Can the consensus of a run be trusted? Priors, held-out votes, copies, gold, sampling and more.",
 }
 """Every command, with what it does."""
 

@@ -1,4 +1,4 @@
-"""`moral-entropy validate`: how far the posterior of a run can be trusted."""
+"""`moral-entropy validate`: how far the consensus of a run can be trusted."""
 
 from __future__ import annotations
 
@@ -13,12 +13,9 @@ if TYPE_CHECKING:
     from moral_entropy.findings import Finding
     from moral_entropy.pipeline.validate import Validation
 
-MOST_LINES = 4
-"""Doubts of one kind that are shown before the rest is counted."""
-
 
 def validate(run: Run, options: ValidationOptions, quiet: Quiet = False) -> None:
-    """Examine a run's posterior: NUTS, ensembles, priors, held-out votes, dependence, identifiability, gold.
+    """Can the consensus of a run be trusted? Priors, held-out votes, copies, gold, sampling and more.
 
     Example: moral-entropy validate run/
     """
@@ -41,15 +38,9 @@ def _lines(validation: Validation) -> Iterator[str]:
 
 
 def _doubts(findings: Iterable[Finding]) -> Iterator[str]:
-    """Return a line for every doubt, worst first, only the first few of one kind."""
-    from moral_entropy.findings import RANK
+    """Return a line for every kind of doubt, worst first."""
+    from moral_entropy.findings import merge_alike, sentences_of
 
-    alarms = sorted((finding for finding in findings if finding.alarms), key=lambda finding: RANK[finding.level])
-    shown: Counter[tuple[str, str]] = Counter()
-    for finding in alarms:
-        shown[finding.side, finding.figure] += 1
-        if shown[finding.side, finding.figure] <= MOST_LINES:
-            yield f"  {finding.level}: {finding.place}: {finding.sentences}".replace(" : ", " ")
-    for (side, figure), count in shown.items():
-        if count > MOST_LINES:
-            yield f"  … and {count - MOST_LINES} more of {side}, {figure.replace('_', ' ')}"
+    for worst, others in merge_alike(findings):
+        if worst.alarms:
+            yield f"  {worst.level}: {sentences_of(worst, others)}"

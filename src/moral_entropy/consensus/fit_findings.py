@@ -15,7 +15,7 @@ import numpy as np
 from moral_entropy.consensus.modes import CLOSE
 from moral_entropy.consensus.result import Consensus, QuestionFit, Rival
 from moral_entropy.errors import ConvergenceWarning, CurvatureWarning, IdentifiabilityWarning, ThinDataWarning
-from moral_entropy.findings import Finding
+from moral_entropy.findings import Finding, sentences_of
 
 THIN, VERY_THIN = 2.0, 1.5
 """Mean votes per item below which the prior has more to say than the votes, and below which p itself is in doubt."""
@@ -69,7 +69,7 @@ def warn_about(findings: Iterable[Finding]) -> None:
     """Raise a Python warning for every doubt about a fit; to be called by `fit` itself."""
     for finding in findings:
         if finding.alarms and finding.figure in CATEGORIES:
-            warnings.warn(f"{finding.place}: {finding.sentences}", CATEGORIES[finding.figure], stacklevel=4)
+            warnings.warn(sentences_of(finding, ()), CATEGORIES[finding.figure], stacklevel=4)
 
 
 def _findings(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:

@@ -17,8 +17,8 @@ from moral_entropy import __version__
 from moral_entropy.files import write_text
 from moral_entropy.markup import NOTHING, markdown_table, markdown_text
 from moral_entropy.names import ALL
-from moral_entropy.report.cautions import cautions
 from moral_entropy.report.data import shown_title
+from moral_entropy.report.findings import cautions
 from moral_entropy.report.item_sums import item_sums
 from moral_entropy.report.verdict import give_verdict
 from moral_entropy.runs.notes import model_notes

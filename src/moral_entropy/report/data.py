@@ -14,7 +14,7 @@ import polars as pl
 
 from moral_entropy import __version__
 from moral_entropy.names import ALL
-from moral_entropy.report.cautions import cautions
+from moral_entropy.report.findings import cautions, findings_section
 from moral_entropy.report.foundations import definitions_of
 from moral_entropy.report.item_sums import MAX_VOTES, entropy_by_votes, item_sums, vote_cells
 from moral_entropy.report.items import shown_items
@@ -34,7 +34,6 @@ from moral_entropy.report.tables import (
     switching_rows,
     word_rows,
 )
-from moral_entropy.report.validation import validation_section
 from moral_entropy.report.verdict import give_verdict, headlines, main_rule
 from moral_entropy.runs.notes import model_notes
 from moral_entropy.runs.run import Run
@@ -95,7 +94,7 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
         "words": packed(word_rows(run)),
         **_explorer(run, cap),
         "soft_labels": soft_labels(run),
-        "validation": validation_section(run),
+        "validation": findings_section(run),
         "method": method_facts(run),
     }
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import polars as pl
 
 from moral_entropy.findings import many
-from moral_entropy.report.cautions import Caution
+from moral_entropy.report.findings import Caution
 from moral_entropy.runs.run import Run
 from moral_entropy.ties import DECIMALS
 

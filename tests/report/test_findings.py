@@ -1,0 +1,145 @@
+"""Findings in the report: one warning per kind, ranked, that turns the verdict; and a section with all of them."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from report_support import HOSTILE, Page, make_run
+
+from moral_entropy.findings import Finding, alarm_sentences
+from moral_entropy.markup import markdown_text
+from moral_entropy.report.card import dataset_card
+from moral_entropy.report.findings import MOST_ROWS, cautions, findings_section
+from moral_entropy.report.html import render
+from moral_entropy.report.item_sums import item_sums
+from moral_entropy.report.verdict import give_verdict
+from moral_entropy.runs.findings import read_findings
+from moral_entropy.runs.run import read_run
+from moral_entropy.schemas import SCHEMAS
+from moral_entropy.validate.verdict import NOT_EXAMINED
+
+CONVERGED = Finding("fit", "converged", 0, "care", level="bad", text="the fit did not converge: 9 passes.",
+                    meaning="The search stopped too soon.", cure="Raise --max-passes.")  # fmt: skip
+THIN = Finding("votes", "votes_per_item", 1.8, "care", level="doubt", text="1.80 votes per item.",
+               meaning="Too few votes to decide.", cure="Collect second votes.")  # fmt: skip
+UNVOTED = Finding("votes", "items_without_votes", 7, "fairness", level="note", text="7 items have no vote.",
+                  meaning="Their p is the share.", cure="Leave them out.")  # fmt: skip
+
+
+def status_of(run):
+    return give_verdict(run, item_sums(run), cautions(run)).status
+
+
+def test_worse_comes_first_and_those_of_one_kind_are_one(with_findings):
+    also_thin = Finding("votes", "votes_per_item", 1.9, "fairness", level="doubt", text="1.90 votes per item.")
+    run = with_findings([UNVOTED, THIN, also_thin, CONVERGED, Finding("gold", "ece", 0.1, level="good", text="fine.")])
+    found = cautions(run)
+    assert [one.severity for one in found] == ["high", "medium", "low"]
+    assert found[0].title == "care: the fit did not converge: 9 passes"
+    assert found[1].title == "care: 1.80 votes per item. The same in 1 more: fairness"
+    assert (found[1].meaning, found[1].action) == (THIN.meaning, THIN.cure)
+
+
+@pytest.mark.parametrize(
+    ("findings", "status"),
+    [([], "ready"), ([UNVOTED], "ready"), ([THIN], "care"), ([THIN, CONVERGED], "stop")],
+    ids=["nothing", "note", "doubt", "bad"],
+)
+def test_the_worst_finding_turns_the_verdict(with_findings, findings, status):
+    assert status_of(with_findings(findings)) == status
+
+
+def test_report_card_manifest_and_screen_say_the_same(tmp_path, capsys):
+    # Three of five annotators follow another guideline than gold, together; on half of the items gold agrees with two.
+    rows = [
+        {"item": i, "annotator": a, "label": int(i % 3 == 0) if a < 3 else int(i % 2 == 0), "gold": int(i % 2 == 0)}
+        for i in range(240)
+        for a in range(5)
+    ]
+    run = read_run(make_run(pl.DataFrame(rows), tmp_path / "run"))
+    findings = read_findings(run)
+    assert run.manifest["warnings"] == alarm_sentences(findings)
+    card, page, said = dataset_card(run), render(run), " ".join(run.manifest["warnings"])
+    for one in cautions(run):
+        assert markdown_text(one.title) in card
+        assert one.title.replace("&", "&amp;")[:60] in page.replace("&#39;", "'")
+        assert one.severity == "low" or (one.title in said and one.meaning in said and one.action in said)
+    titles = [one.title for one in cautions(run) if one.severity == "high"]
+    assert any("against the gold labels" in title for title in titles)
+    assert status_of(run) == "stop"
+
+
+def test_a_consensus_that_gold_bears_out_is_left_alone(plain_run):
+    assert not [one for one in cautions(read_run(plain_run)) if "gold" in one.title]
+
+
+GROUPS = Finding("identifiability", "groups", 2, "care", level="doubt", text="two groups share nothing.")
+PAIR = Finding("dependence", "pair_excess", 0.21, "care", subject="a · b", low=0.1, high=0.3, n=40, level="bad",
+               text="a · b agree on 99.0% of 40 shared items.")  # fmt: skip
+CALM = Finding("laplace", "pareto_k", 0.31, "fairness", level="good", text="the Gaussian fits.")
+
+
+def test_sides_and_rows_come_worst_first(with_findings):
+    more = [CALM, Finding("laplace", "pareto_k", 0.9, "care", level="doubt", text="the Gaussian hardly fits.")]
+    section = findings_section(with_findings([*more, GROUPS, PAIR]))
+    assert section["status"] == "stop" and "To settle first: Do annotators vote independently?" in section["verdict"]
+    assert [side["level"] for side in section["sides"]] == ["doubt", "doubt", "bad"]
+    laplace = section["sides"][1]
+    assert [row["level"] for row in laplace["rows"]] == ["doubt", "good"] and laplace["left_out"] == 0
+    [pair] = section["sides"][2]["rows"]
+    assert (pair["about"], pair["value"]) == ("care, a · b", "0.21 (0.1 – 0.3)")
+    assert section["more"] == ""
+
+
+def test_quick_and_missing_examinations_say_so(with_findings):
+    quick = findings_section(with_findings([CALM]))
+    assert quick["status"] == "ready" and "moral-entropy validate" in quick["more"]
+    section = findings_section(with_findings([]))
+    assert (section["verdict"], section["status"], section["sides"]) == (NOT_EXAMINED, "none", [])
+    assert "moral-entropy validate" in section["more"]
+
+
+def test_an_audit_fills_the_section_itself(plain_run):
+    sides = [side["title"] for side in findings_section(read_run(plain_run))["sides"]]
+    assert {"Did the fit succeed?", "Can the votes tell?", "Do the probabilities agree with gold labels?"} < set(sides)
+
+
+def test_many_findings_are_counted(with_findings):
+    many = [Finding("dependence", "pair_excess", 0.1 + n, subject=str(n)) for n in range(MOST_ROWS + 7)]
+    run = with_findings([*many, PAIR])
+    [side] = findings_section(run)["sides"]
+    assert len(side["rows"]) == MOST_ROWS and side["left_out"] == 8 and side["rows"][0]["about"] == "care, a · b"
+    assert "8 more in findings.parquet" in render(run)
+
+
+def test_figures_that_are_no_numbers_are_shown_as_such(with_findings):
+    odd = [Finding("gold", "ece", float("nan")), Finding("gold", "loss", float("inf"), low=0.0, high=float("inf"))]
+    run = with_findings(odd)
+    assert [row["value"] for row in findings_section(run)["sides"][0]["rows"]] == ["–", "– (0 – –)"]
+    assert render(run)
+
+
+def test_what_was_written_is_what_is_read(with_findings):
+    assert read_findings(with_findings([GROUPS, PAIR, CALM]).path) == [GROUPS, PAIR, CALM]
+
+
+def test_nulls_and_levels_from_elsewhere_do_not_break_the_page(with_findings, tmp_path):
+    run = with_findings([])
+    row = {**dict.fromkeys(SCHEMAS["findings"], None), "side": "another", "figure": "thing", "level": "odd"}
+    pl.DataFrame([row], schema=SCHEMAS["findings"]).write_parquet(run.path / "findings.parquet")
+    [finding] = read_findings(run)
+    assert finding.level == "info" and finding.text == ""
+    assert "Another" in render(run)
+
+
+def test_hostile_findings_are_text(with_findings):
+    bad = [
+        Finding(text[:40], text[:40], 1.0, text[:60], text[:60], text[:60], text[:60], level="bad", text=text[:200])
+        for text in HOSTILE
+    ]
+    html = render(with_findings(bad))
+    for text in HOSTILE[:2]:
+        assert text not in html
+    page = Page(html)
+    assert [attributes.get("type") for attributes, _ in page.scripts] == ["application/json", "module", "module"]
+    assert not [tag for tag, attributes in page.elements if tag == "img" or "onerror" in attributes]
