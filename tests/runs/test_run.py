@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from html import escape
+
 import polars as pl
 import pytest
 from runs.test_reload import votes_frame
@@ -10,9 +12,13 @@ from moral_entropy.consensus.options import FitOptions
 from moral_entropy.errors import RunFolderError, UsageError
 from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions
+from moral_entropy.report.data import report_data
 from moral_entropy.runs.explain import explain_item
+from moral_entropy.runs.findings import cautions
+from moral_entropy.runs.item_sums import item_sums
 from moral_entropy.runs.next_items import next_votes
 from moral_entropy.runs.run import OPTIONAL, as_run, read_run
+from moral_entropy.runs.verdict import headlines
 from moral_entropy.schemas import SCHEMAS
 
 OPTIONS = AuditOptions(fit=FitOptions(draws=40), report=False)
@@ -80,3 +86,24 @@ def test_a_run_in_memory_has_no_folder(here, there):
 def test_a_run_says_in_one_line_what_it_is(here, there):
     assert len(repr(here)) < 150 and "in memory" in repr(here)
     assert str(there.path) in repr(there)
+
+
+def test_the_verdict_is_that_of_the_report(here, there):
+    data = report_data(there)["verdict"]
+    assert (here.verdict.status, here.verdict.answer, here.verdict.text) == (
+        data["status"],
+        data["answer"],
+        data["text"],
+    )
+
+
+def test_a_notebook_shows_verdict_figures_and_findings(there):
+    page = there._repr_html_()
+    assert escape(there.verdict.text) in page
+    for one in (*headlines(there, item_sums(there)), *cautions(there)):
+        assert escape(one.name if hasattr(one, "name") else one.title) in page
+    assert "<script" not in page
+
+
+def test_a_notebook_shows_hostile_names_as_text(hostile_run):
+    assert "<script" not in read_run(hostile_run)._repr_html_()

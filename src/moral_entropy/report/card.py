@@ -18,9 +18,7 @@ from moral_entropy.files import write_text
 from moral_entropy.markup import NOTHING, markdown_table, markdown_text
 from moral_entropy.names import ALL
 from moral_entropy.report.data import shown_title
-from moral_entropy.report.findings import cautions
-from moral_entropy.report.item_sums import item_sums
-from moral_entropy.report.verdict import give_verdict
+from moral_entropy.runs.findings import cautions
 from moral_entropy.runs.notes import model_notes
 from moral_entropy.runs.run import Run, as_run
 
@@ -146,8 +144,7 @@ def _protocol(run: Run) -> str:
 
 
 def _analysis(run: Run) -> list[str]:
-    sums = item_sums(run)
-    verdict = give_verdict(run, sums, cautions(run))
+    verdict = run.verdict
     return ["Can the labels be shipped?", verdict.answer, verdict.text]
 
 

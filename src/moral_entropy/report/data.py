@@ -14,9 +14,8 @@ import polars as pl
 
 from moral_entropy import __version__
 from moral_entropy.names import ALL
-from moral_entropy.report.findings import cautions, findings_section
+from moral_entropy.report.findings import findings_section
 from moral_entropy.report.foundations import definitions_of
-from moral_entropy.report.item_sums import MAX_VOTES, entropy_by_votes, item_sums, vote_cells
 from moral_entropy.report.items import shown_items
 from moral_entropy.report.soft_labels import soft_labels
 from moral_entropy.report.tables import (
@@ -34,9 +33,11 @@ from moral_entropy.report.tables import (
     switching_rows,
     word_rows,
 )
-from moral_entropy.report.verdict import give_verdict, headlines, main_rule
+from moral_entropy.runs.findings import cautions
+from moral_entropy.runs.item_sums import MAX_VOTES, entropy_by_votes, item_sums, vote_cells
 from moral_entropy.runs.notes import model_notes
 from moral_entropy.runs.run import Run
+from moral_entropy.runs.verdict import give_verdict, headlines, main_rule
 
 ITEMS = 2_000
 """Rows of the item explorer unless asked otherwise; a row is an item and question."""

@@ -15,8 +15,8 @@ from moral_entropy.files import whole_file
 from moral_entropy.markup import json_rows
 from moral_entropy.names import ALL
 from moral_entropy.report.chart_specs import chart_specs
-from moral_entropy.report.item_sums import entropy_by_votes
 from moral_entropy.report.tables import audit_rates, entropy_rows, palettes, reliability_rows, shown_domains
+from moral_entropy.runs.item_sums import entropy_by_votes
 from moral_entropy.runs.run import Run, as_run
 
 FORMATS = ("png", "svg", "pdf")

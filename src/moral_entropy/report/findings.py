@@ -1,4 +1,4 @@
-"""The findings of a run in its report: the ranked warnings, and the section "Can the consensus be trusted?".
+"""The findings of a run in its report: the section "Can the consensus be trusted?".
 
 Takes a run, returns texts only. Finds nothing new: everything is in findings.parquet. An audit writes the cheap sides,
 `moral-entropy validate` the rest; what is missing is said.
@@ -8,54 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from moral_entropy.findings import RANK, Finding, Level, headline, merge_alike, worst_level
+from moral_entropy.findings import RANK, Finding, worst_level
 from moral_entropy.runs.findings import read_findings
 from moral_entropy.runs.run import Run
 from moral_entropy.ties import tie_key
 from moral_entropy.validate.sides import SIDES
 from moral_entropy.validate.verdict import is_thorough, title_of, verdict
 
-Severity = Literal["high", "medium", "low"]
-
-SEVERITIES: dict[Level, Severity] = {"bad": "high", "doubt": "medium", "note": "low"}
-
 MOST_ROWS = 40
 """Findings shown of one side; the rest is counted."""
 
 STATUS = {"bad": "stop", "doubt": "care"}
-
-
-@dataclass(frozen=True)
-class Caution:
-    """One warning.
-
-    Parameters
-    ----------
-    severity
-        "high": do not ship before this is settled; "medium": say so when you ship; "low": good to know.
-    title
-        What was seen, with figures.
-    meaning
-        Why it matters.
-    action
-        What to do.
-    """
-
-    severity: Severity
-    title: str
-    meaning: str
-    action: str
-
-
-def cautions(run: Run) -> list[Caution]:
-    """List what should make a reader doubt, worst first."""
-    return [
-        Caution(SEVERITIES[worst.level], headline(worst, others).removesuffix("."), worst.meaning, worst.cure)
-        for worst, others in merge_alike(read_findings(run))
-    ]
 
 
 def findings_section(run: Run) -> dict[str, Any]:

@@ -1,18 +1,22 @@
-"""The findings of a run, as its table of findings."""
+"""The findings of a run: its table of findings, and the warnings that are made of them, worst first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
 from moral_entropy.files import whole_file
-from moral_entropy.findings import RANK, Finding
+from moral_entropy.findings import RANK, Finding, Level, headline, merge_alike
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.schemas import SCHEMAS
+
+Severity = Literal["high", "medium", "low"]
+
+SEVERITIES: dict[Level, Severity] = {"bad": "high", "doubt": "medium", "note": "low"}
 
 
 def findings_frame(findings: Iterable[Finding]) -> pl.DataFrame:
@@ -29,6 +33,36 @@ def findings_frame(findings: Iterable[Finding]) -> pl.DataFrame:
 def read_findings(run: Run | str | Path) -> list[Finding]:
     """Read the findings of a run, or of a run folder."""
     return [Finding(**_without_nulls(row)) for row in as_run(run).findings.iter_rows(named=True)]
+
+
+@dataclass(frozen=True)
+class Caution:
+    """One warning.
+
+    Parameters
+    ----------
+    severity
+        "high": do not ship before this is settled; "medium": say so when you ship; "low": good to know.
+    title
+        What was seen, with figures.
+    meaning
+        Why it matters.
+    action
+        What to do.
+    """
+
+    severity: Severity
+    title: str
+    meaning: str
+    action: str
+
+
+def cautions(run: Run) -> list[Caution]:
+    """List what should make a reader doubt, worst first."""
+    return [
+        Caution(SEVERITIES[worst.level], headline(worst, others).removesuffix("."), worst.meaning, worst.cure)
+        for worst, others in merge_alike(read_findings(run))
+    ]
 
 
 def add_findings(run: Run, findings: Iterable[Finding]) -> None:

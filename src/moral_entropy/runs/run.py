@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -20,6 +20,9 @@ from moral_entropy.runs.folder import writing
 from moral_entropy.runs.manifest import read_manifest, write_manifest
 from moral_entropy.runs.tables import checked_folder, read_table, write_table
 from moral_entropy.schemas import SCHEMAS
+
+if TYPE_CHECKING:
+    from moral_entropy.runs.verdict import Verdict
 
 SCHEMA = 2
 """Version of the run folder: it rises whenever a column changes its meaning or goes."""
@@ -190,6 +193,20 @@ class Run:
     def interval(self) -> float:
         """Mass of every interval."""
         return float(self.manifest["interval"])
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Whether the labels can be shipped, in words: `status`, `answer` and `text`."""
+        # Late: the verdict is computed from runs.
+        from moral_entropy.runs.verdict import verdict_of
+
+        return verdict_of(self)
+
+    def _repr_html_(self) -> str:
+        """Show verdict, headline figures and findings in a notebook."""
+        from moral_entropy.runs.verdict import run_html
+
+        return run_html(self)
 
     def save(self, path: str | Path, *, force: bool = False) -> Run:
         """Write the run folder, whole or not at all, and return the run on disk.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from moral_entropy.report.item_sums import item_sums
-from moral_entropy.report.verdict import headlines
+from moral_entropy.runs.item_sums import item_sums
 from moral_entropy.runs.run import read_run
 from moral_entropy.runs.tables import read_table
+from moral_entropy.runs.verdict import headlines
 
 
 def test_headlines_are_the_audits_figures(plain_run):

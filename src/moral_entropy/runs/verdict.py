@@ -5,18 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from statistics import NormalDist
 from typing import Any, Literal
 
 import polars as pl
 
 from moral_entropy.findings import many
-from moral_entropy.report.findings import Caution
+from moral_entropy.markup import html_table
+from moral_entropy.names import ALL
+from moral_entropy.runs.findings import Caution, cautions
+from moral_entropy.runs.item_sums import item_sums
 from moral_entropy.runs.run import Run
 from moral_entropy.ties import DECIMALS
 
 Status = Literal["ready", "care", "stop"]
-ALL = "(all)"
 
 ONE_LABEL = ("consensus", "plurality", "published")
 """Rules that give every item just one label of several."""
@@ -90,6 +93,30 @@ def give_verdict(run: Run, sums: pl.DataFrame, found: Sequence[Caution]) -> Verd
     if n_medium:
         return Verdict("care", "Yes, with care.", f"{held} {facts}")
     return Verdict("ready", "Yes.", f"{held} {facts}")
+
+
+def verdict_of(run: Run) -> Verdict:
+    """Say whether the labels of a run can be shipped, and how."""
+    return give_verdict(run, item_sums(run), cautions(run))
+
+
+def run_html(run: Run) -> str:
+    """Show a run in a notebook: what was read, the verdict, the headline figures, the warnings with what to do."""
+    sums, found = item_sums(run), cautions(run)
+    verdict = give_verdict(run, sums, found)
+    figures = [(one.name, _with_interval(one), one.note) for one in headlines(run, sums)]
+    doubts = [(one.title, one.meaning, one.action) for one in found]
+    parts = [
+        f"<p>{escape(repr(run))}</p>",
+        f"<p><b>Can I ship these labels? {escape(verdict.answer)}</b> {escape(verdict.text)}</p>",
+        html_table(("figure", "value", "meaning"), figures),
+        html_table(("warning", "what it means", "what to do"), doubts) if doubts else "<p>No warnings.</p>",
+    ]
+    return "\n".join(parts)
+
+
+def _with_interval(one: Headline) -> str:
+    return f"{one.value} ({one.low} to {one.high})" if one.low and one.high else one.value
 
 
 def headlines(run: Run, sums: pl.DataFrame) -> list[Headline]:
