@@ -10,8 +10,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 TWINS := mftc mfrc emfd
 
 # What `make quick` leaves to `make test`.
-NOT_QUICK := $(foreach room,cluster reproduce train,tests/$(room) src/moral_entropy/$(room)) \
-  $(addprefix tests/,benchmarks browser studies cli/test_stopped.py cli/test_train.py pipeline/test_train_study.py)
+NOT_QUICK := $(foreach room,cluster reproduce study train,tests/$(room) src/moral_entropy/$(room)) \
+  $(addprefix tests/,benchmarks browser studies cli/test_stopped.py cli/test_study.py cli/test_train.py)
 
 # One stamp per set of packages: a second `make` installs nothing.
 BASE := $(VENV)/.installed-base

@@ -68,14 +68,14 @@ def main(root: Path) -> None:
                 longest = max(longest, (size, f"{path.relative_to(root)}:{node.name}"))
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("moral_entropy."):
                 target = str(node.module).split(".")[1]
-                if target != room:
+                if target != room and (root / room).is_dir() and (root / target).is_dir():
                     edges.add((room, target))
     print(f"{'room':<12}{'files':>6}{'code':>8}{'dataclasses':>13}{'flags':>7}")
     for room in sorted(files):
         print(f"{room:<12}{files[room]:>6}{code[room]:>8,}{classes[room]:>13}{flags[room]:>7}")
     totals = (files.total(), code.total(), classes.total(), flags.total())
     print(f"{'all':<12}{totals[0]:>6}{totals[1]:>8,}{totals[2]:>13}{totals[3]:>7}")
-    print(f"longest function: {longest[0]} lines, {longest[1]}; import edges between rooms: {len(edges)}")
+    print(f"longest function: {longest[0]} lines, {longest[1]}; import edges between folders: {len(edges)}")
 
 
 if __name__ == "__main__":
