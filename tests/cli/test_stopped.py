@@ -109,13 +109,13 @@ MOMENTS = {
         event.register("numba:compile", Listener())
     """,
     "in a callback of Polars": """
-        import moral_entropy.pipeline.audit as audit
-        item_frames = audit.item_frames
+        import moral_entropy.runs.make as make
+        item_frames = make.item_frames
         def frames(*given):
             for frame in item_frames(*given):
                 stop()
                 yield frame
-        audit.item_frames = frames
+        make.item_frames = frames
     """,
     "where a library turns it into its own error": """
         import moral_entropy.pipeline.audit as audit
@@ -125,7 +125,7 @@ MOMENTS = {
                 time.sleep(60)
             except BaseException as error:
                 raise ValueError("wrapped") from error
-        audit._read = read
+        audit.read_parts = read
     """,
     "where it is swallowed": """
         import moral_entropy.pipeline.audit as audit
@@ -137,7 +137,7 @@ MOMENTS = {
         def read(*given):
             Deleted()
             time.sleep(60)
-        audit._read = read
+        audit.read_parts = read
     """,
     "where it is swallowed for ever": """
         import moral_entropy.pipeline.audit as audit
@@ -148,11 +148,11 @@ MOMENTS = {
                     time.sleep(60)
                 except BaseException:
                     pass
-        audit._read = read
+        audit.read_parts = read
     """,
     "and again while it clears away": """
         import shutil
-        import moral_entropy.pipeline.audit as audit
+        import moral_entropy.runs.run as run
         rmtree = shutil.rmtree
         def remove(*given, **options):
             shutil.rmtree = rmtree
@@ -162,7 +162,7 @@ MOMENTS = {
             shutil.rmtree = remove
             stop()
             time.sleep(60)
-        audit.write_votes = write
+        run.write_table = write
     """,
 }
 
