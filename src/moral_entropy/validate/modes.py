@@ -12,7 +12,6 @@ from itertools import combinations, islice
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from moral_entropy.consensus.climb import climb
 from moral_entropy.consensus.coordinates import pack, unpack
@@ -192,6 +191,9 @@ def _described(log_posterior: LogPosterior, modes: list[Parameters], names: list
 
 def _traded(one_rk: Floats, other_rk: Floats, weight_r: Floats) -> tuple[tuple[int, int], ...]:
     """Pairs of labels that trade names from one mode to the other."""
+    # Loaded here, as no audit needs it.
+    from scipy.optimize import linear_sum_assignment
+
     # Which label at the other mode holds the items of each label here, no two the same.
     together_kl = one_rk.T @ (weight_r[:, None] * other_rk)
     _, to_k = linear_sum_assignment(together_kl, maximize=True)
