@@ -9,9 +9,9 @@ from report_support import HOSTILE, Page, make_run
 from moral_entropy.findings import Finding, alarm_sentences
 from moral_entropy.markup import markdown_text
 from moral_entropy.report.card import dataset_card
-from moral_entropy.report.findings import findings_section
+from moral_entropy.report.findings import MOST_ROWS, findings_section
 from moral_entropy.report.html import render
-from moral_entropy.runs.findings import MOST_ROWS, cautions, read_findings
+from moral_entropy.runs.findings import cautions, read_findings
 from moral_entropy.runs.item_sums import item_sums
 from moral_entropy.runs.run import read_run
 from moral_entropy.runs.verdict import give_verdict
