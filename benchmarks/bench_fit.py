@@ -11,8 +11,8 @@ from itertools import pairwise
 import data
 from measure import Measurement, median_seconds, say
 
-from moral_entropy.consensus.adam import climb_with_adam, import_torch
-from moral_entropy.consensus.climb import Summit
+from moral_entropy.consensus.adam import import_torch, maximise_with_adam
+from moral_entropy.consensus.em import Optimum
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.model import LogPosterior
 from moral_entropy.consensus.modes import find_mode
@@ -81,7 +81,7 @@ def _seconds_a_step(log_posterior: LogPosterior, steps: int) -> float:
 
 def _median_step(log_posterior: LogPosterior, steps: int) -> float:
     at: list[float] = []
-    climb_with_adam(
+    maximise_with_adam(
         log_posterior,
         steps=WARM_UP + steps,
         dtype="float32",
@@ -93,9 +93,9 @@ def _median_step(log_posterior: LogPosterior, steps: int) -> float:
 def _shortfall(corpus: str, votes: Votes) -> Iterator[Measurement]:
     log_posterior = data.log_posterior(votes.ballots[0], data.PAPER, collapsed=True)
     say(f"how far Adam gets on the {corpus} twin")
-    top = find_mode(log_posterior).summit
+    top = find_mode(log_posterior).optimum
     for steps in (PAPER_STEPS, ENOUGH_STEPS):
-        reached = climb_with_adam(log_posterior, steps=steps)
+        reached = maximise_with_adam(log_posterior, steps=steps)
         gap = top.log_posterior - reached.log_posterior
         yield Measurement(
             f"Adam's {steps:,} steps short of the mode, {corpus} twin",
@@ -109,6 +109,6 @@ def _shortfall(corpus: str, votes: Votes) -> Iterator[Measurement]:
         )
 
 
-def _flipped(log_posterior: LogPosterior, one: Summit, other: Summit) -> float:
-    side_r = [log_posterior.posterior_rk(summit.at)[:, 1] >= 0.5 for summit in (one, other)]
+def _flipped(log_posterior: LogPosterior, one: Optimum, other: Optimum) -> float:
+    side_r = [log_posterior.posterior_rk(optimum.at)[:, 1] >= 0.5 for optimum in (one, other)]
     return float(log_posterior.patterns.spread((side_r[0] != side_r[1]).astype(float)).mean())

@@ -16,7 +16,7 @@ import data
 import numpy as np
 from measure import ROOT, Measurement, cli, run_child, say
 
-from moral_entropy.consensus.climb import climb
+from moral_entropy.consensus.em import maximise
 from moral_entropy.consensus.laplace import information, krylov_gaussian
 from moral_entropy.consensus.starts import paper_start
 from moral_entropy.corpora.simulate import simulate_votes
@@ -151,7 +151,7 @@ def _krylov_error(n_annotators: int) -> Iterator[Measurement]:
         votes = simulate_votes(n_items=n_items, n_annotators=n_annotators, votes_per_item=5, seed=0).votes
         model = data.log_posterior(votes.ballots[0], data.FLAT, collapsed=True)
         inside = data.with_half(model)
-        at = climb(inside, paper_start(n_annotators, 2)).at
+        at = maximise(inside, paper_start(n_annotators, 2)).at
         exact_p = np.sqrt(np.diag(np.linalg.inv(information(inside, at))))
         found_p = np.linalg.norm(krylov_gaussian(inside, at).step(np.eye(inside.n_parameters)), axis=1)
         how = f"by Krylov space over dense, {n_annotators:,} annotators of {votes_each} votes"

@@ -21,7 +21,8 @@ from scipy.special import entr, log_softmax
 import moral_entropy
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.result import Consensus, QuestionFit
-from moral_entropy.consensus.temper import gold_exponent, smoothed_share, tempered
+from moral_entropy.consensus.tempering import gold_exponent, tempered
+from moral_entropy.consensus.vote_share import smoothed_share
 from moral_entropy.corpora.twins import twin
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.validate.density import densities_of, mode_of

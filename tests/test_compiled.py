@@ -15,7 +15,14 @@ import numba
 import pytest
 
 from moral_entropy import __version__, compiled
-from moral_entropy.compiled import COMPILING_AGAIN, COMPILING_ONCE, clear_old, kernel_folder, sources_digest, telling
+from moral_entropy.compiled import (
+    COMPILING_AGAIN,
+    COMPILING_ONCE,
+    announcing_compilation,
+    clear_old,
+    kernel_folder,
+    sources_digest,
+)
 
 PACKAGE = Path(compiled.__file__).parent
 VARIABLES = ("MORAL_ENTROPY_CACHE", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "LOCALAPPDATA")
@@ -225,7 +232,7 @@ def test_every_file_with_kernels_is_among_the_sources():
     at_work = {"moral_entropy.compiled.compiled", "numba", "numba.njit"}
     found = {path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py") if at_work & {*imported(path)}}
     # One takes the decorator from a neighbour, one has a constant that goes into kernels.
-    assert found == {*compiled.SOURCES} - {"consensus/temper_kernels.py", "ties.py"}
+    assert found == {*compiled.SOURCES} - {"consensus/tempering_kernels.py", "ties.py"}
 
 
 @pytest.mark.parametrize("source", sorted({*compiled.SOURCES} - {"compiled.py"}))
@@ -237,12 +244,12 @@ def test_kernels_take_nothing_from_files_outside_the_sources(source):
 
 def test_whoever_waits_is_told_once(folder):
     said = []
-    with telling(said.append):
+    with announcing_compilation(said.append):
         kernel()(3)
         kernel()(3.0)
     kernel()(True)
     assert said == [COMPILING_ONCE]
-    with telling(said.append):
+    with announcing_compilation(said.append):
         kernel()(3)
     assert said == [COMPILING_ONCE]
 
@@ -250,6 +257,6 @@ def test_whoever_waits_is_told_once(folder):
 def test_whoever_waits_each_time_is_told_why(monkeypatch):
     monkeypatch.setattr(compiled, "kernel_folder", lambda: None)
     said = []
-    with telling(said.append):
+    with announcing_compilation(said.append):
         assert kernel()(3) == 1.5
     assert said == [COMPILING_AGAIN]

@@ -12,7 +12,7 @@ from child import Answer, Call, Lap, Laps, LongVotes
 from data import FLAT, PAPER, log_posterior
 
 import moral_entropy
-from moral_entropy.consensus.adam import climb_with_adam, import_torch
+from moral_entropy.consensus.adam import import_torch, maximise_with_adam
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.model import LogPosterior
 from moral_entropy.consensus.priors import Priors
@@ -65,7 +65,7 @@ def _adam(steps: int, priors: Priors) -> Any:
         import_torch().set_num_threads(_quicker_threads(height))
 
         def call(lap: Lap) -> Answer:
-            reached = climb_with_adam(height, steps=steps, dtype="float32", watch=lap)
+            reached = maximise_with_adam(height, steps=steps, dtype="float32", watch=lap)
             return Answer(height.posterior_rk(reached.at)[:, 1], f"always {steps:,} steps")
 
         return call
@@ -79,7 +79,7 @@ def _quicker_threads(height: LogPosterior) -> int:
     for threads in sorted({1, len(os.sched_getaffinity(0))}):
         torch.set_num_threads(threads)
         laps = Laps()
-        climb_with_adam(height, steps=PROBE, dtype="float32", watch=laps.lap)
+        maximise_with_adam(height, steps=PROBE, dtype="float32", watch=laps.lap)
         took[threads] = laps.seconds_a_pass() or 0.0
     return min(took, key=lambda threads: took[threads])
 

@@ -1,7 +1,7 @@
-"""Functions compiled by Numba, once: their machine code is kept in the user's cache folder.
+"""Numba kernels that are compiled once: their machine code is kept in the user's cache folder.
 
-`compiled` turns a function into a kernel. The folder carries the version and a digest of all kernel sources, since
-Numba looks at one file at a time and would not notice a change in a function that a kernel of another file calls.
+`compiled` turns a function into a kernel. The name of the folder holds the version and a digest of all kernel sources:
+Numba checks one file at a time and would not notice a change in a function that a kernel of another file calls.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ SOURCES = (
     "compiled.py",
     "consensus/draw_kernels.py",
     "consensus/kernels.py",
-    "consensus/temper_kernels.py",
+    "consensus/tempering_kernels.py",
     "consensus/vector_math.py",
     "ties.py",
     "validate/draw_kernels.py",
 )
-"""Every file with kernels, or with what goes into them: functions, constants, how they are compiled."""
+"""Every file with kernels, or with functions, constants and compiler options that they use."""
 
 KEPT = 5
-"""Folders of versions that stay, those used last."""
+"""Number of versions whose folders are kept, those used last."""
 
 COMPILING_ONCE = "compiling for this processor, only this once: some twenty seconds"
 COMPILING_AGAIN = (
@@ -47,7 +47,7 @@ COMPILING_AGAIN = (
 
 FOLDER_NAME = re.compile(r"\d[\w.+]*-[0-9a-f]{16}")
 
-# Its entries are made while it is loaded, so that no type checker sees them.
+# Its entries are made at import, so that no type checker sees them.
 config: Any = numba.config
 
 Function = Callable[..., Any]
@@ -55,12 +55,12 @@ Say = Callable[[str], None]
 
 
 def compiled(**options: Any) -> Callable[[Function], Function]:
-    """Give a decorator that compiles a function when it is first called, or takes what was compiled before.
+    """Return a decorator that compiles a function at its first call, or loads what was compiled before.
 
     Parameters
     ----------
     options
-        As `numba.njit` takes them. Kernels let go of Python's lock, so that threads run side by side.
+        Options of `numba.njit`. Kernels release Python's global lock, so that threads run in parallel.
 
     Examples
     --------
@@ -83,18 +83,18 @@ def compiled(**options: Any) -> Callable[[Function], Function]:
 
 
 @contextmanager
-def telling(say: Say) -> Iterator[None]:
-    """Have `say` told in a sentence, once, when something must be compiled before the block can go on."""
-    _Listener.say, before = say, _Listener.say
+def announcing_compilation(say: Say) -> Iterator[None]:
+    """Call `say` with a sentence, once, when something must be compiled before the block can continue."""
+    _Announcement.say, before = say, _Announcement.say
     try:
         yield
     finally:
-        _Listener.say = before
+        _Announcement.say = before
 
 
 @cache
 def kernel_folder() -> Path | None:
-    """Make the folder for the kernels of this version and give it; None where nothing can be kept.
+    """Create the folder for the kernels of this version and return it; None where nothing can be kept.
 
     `$NUMBA_CACHE_DIR` comes first, then the user's cache folder. Folders of versions not used for long are removed.
     """
@@ -103,7 +103,7 @@ def kernel_folder() -> Path | None:
         folder = root.absolute() / f"{__version__}-{sources_digest()}"
         fresh = not folder.is_dir()
         folder.mkdir(parents=True, exist_ok=True)
-        # Marks it as in use; refused where it cannot be written.
+        # Marks it as in use; raises where it cannot be written.
         os.utime(folder)
         if fresh:
             clear_old(root, KEPT)
@@ -113,16 +113,16 @@ def kernel_folder() -> Path | None:
 
 
 def sources_digest() -> str:
-    """Give 16 digits that change with any kernel source."""
+    """Return 16 hexadecimal digits that change with any kernel source."""
     here = Path(__file__).parent
     contents = b"\0".join((here / name).read_bytes() for name in SOURCES)
     return hashlib.sha256(contents).hexdigest()[:16]
 
 
 def clear_old(root: Path, kept: int) -> None:
-    """Remove all folders of kernels but those used last.
+    """Remove all folders of kernels except those used last.
 
-    A program still running on a removed one loses nothing: its kernels are in memory, and Numba makes the folder again.
+    A program that still uses a removed one loses nothing: its kernels are in memory, and Numba makes the folder again.
     """
     ours = [path for path in root.iterdir() if FOLDER_NAME.fullmatch(path.name) and not path.is_symlink()]
     for path in sorted(ours, key=_last_used, reverse=True)[kept:]:
@@ -136,59 +136,59 @@ def _last_used(path: Path) -> float:
     return 0.0
 
 
-class _Listener:
-    """Who wants to know that something is being compiled; nobody once told."""
+class _Announcement:
+    """Holds the function to call when something is compiled; None once it was called."""
 
     say: Say | None = None
 
     @classmethod
-    def tell(cls, text: str) -> None:
+    def announce(cls, text: str) -> None:
         say, cls.say = cls.say, None
         if say is not None:
             say(text)
 
 
 class _KeptCache(FunctionCache):
-    """Numba's cache of one function; trouble with files costs a compilation, never the run."""
+    """Numba's cache of one function; a problem with files costs a compilation, never the run."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         # Numba numbers the files of a function's signatures. Two programs that compile different ones at the same
-        # time would both write number 1, and one signature could then be given the other's code.
+        # time would both write number 1, and one signature could then get the other's code.
         self._cache_file._data_name_pattern = f"{self._impl.filename_base}.{uuid.uuid4().hex[:8]}.{{number:d}}.nbc"
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Give what was compiled for these types; None if nothing usable was."""
+        """Load what was compiled for these types; None if there is nothing usable."""
         try:
             found = super().load_overload(sig, target_context)
         except Exception:
-            # A broken file may raise anything at all. Without its index it is forgotten, and written anew.
+            # A broken file may raise anything. Without its index it is ignored, and written again.
             found = None
             with suppress(OSError):
                 self.flush()
         if found is None:
-            _Listener.tell(COMPILING_ONCE)
+            _Announcement.announce(COMPILING_ONCE)
         return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep what was compiled, if the disk takes it."""
+        """Save what was compiled, if the disk allows it."""
         with suppress(OSError):
             super().save_overload(sig, data)
 
 
 class _NoCache(NullCache):
-    """Keeps nothing, and says so."""
+    """A cache that keeps nothing, and reports that."""
 
     def load_overload(self, sig: Any, target_context: Any) -> None:
         """Find nothing."""
-        _Listener.tell(COMPILING_AGAIN)
+        _Announcement.announce(COMPILING_AGAIN)
 
 
 def _cache_of(function: Callable[..., Any]) -> Any:
     folder = kernel_folder()
     if folder is None:
         return _NoCache()
-    # Numba reads this when a cache is made; other libraries' kernels are not to move with ours.
+    # Numba reads this when a cache is made; kernels of other libraries must stay where they are.
     before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
     try:
         kept = _KeptCache(function)

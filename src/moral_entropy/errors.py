@@ -7,7 +7,7 @@ What is wrong, with a count and the first culprit; why it matters, if unclear; t
     ValueError
     └── MoralEntropyError
         ├── VotesError              the votes cannot be read or make no sense
-        ├── PriorError              a prior that is no prior
+        ├── PriorError              a prior that is not valid
         ├── FitError                the fit cannot be done as asked
         ├── RuleError               a consensus rule that is unknown or misbehaves
         ├── ScoreError              a score that does not exist for these numbers
@@ -38,7 +38,7 @@ class VotesError(MoralEntropyError):
 
 
 class PriorError(MoralEntropyError):
-    """A prior that is no prior: not positive, of the wrong length, or without a mode."""
+    """A prior that is not valid: not positive, of the wrong length, or without a mode."""
 
 
 class FitError(MoralEntropyError):
@@ -81,7 +81,7 @@ class UsageError(MoralEntropyError):
 
 
 class MoralEntropyWarning(UserWarning):
-    """Base of every warning this package gives."""
+    """Base of every warning this package issues."""
 
 
 class ConvergenceWarning(MoralEntropyWarning):

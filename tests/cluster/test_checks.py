@@ -14,12 +14,11 @@ from polars.testing import assert_frame_equal
 from support import log_posterior_of, random_parameters, random_rows, vote_rows, votes_of
 
 from moral_entropy.cluster.parts import send_votes
-from moral_entropy.consensus.exponent import learn_from_votes
 from moral_entropy.consensus.fit import fit, fit_parts
 from moral_entropy.consensus.fitted import local_fit
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.priors import Priors
-from moral_entropy.consensus.temper import heldout_exponent
+from moral_entropy.consensus.tempering import heldout_exponent, learn_from_votes
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.runs.findings import findings_frame
 from moral_entropy.validate.sides import CHEAP, examine_cheaply
@@ -140,7 +139,7 @@ def test_links_of_any_votes(rows, n_parts):
 
 @pytest.mark.parametrize("most_votes", [200, 10**6])
 def test_the_exponent_is_learnt_from_the_rows_of_one_machine(monkeypatch, most_votes):
-    monkeypatch.setattr("moral_entropy.consensus.exponent.MOST_VOTES", most_votes)
+    monkeypatch.setattr("moral_entropy.consensus.tempering.MOST_VOTES", most_votes)
     rng = np.random.default_rng(6)
     votes = votes_of(random_rows(rng, 400, 9, 2, share=0.3), n_items=400)
     at = random_parameters(rng, 9, 2)

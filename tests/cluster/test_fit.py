@@ -68,7 +68,7 @@ def test_tempering_by_gold_needs_some():
 
 
 def test_starts_are_compared_on_the_rows_of_one_machine(monkeypatch):
-    monkeypatch.setattr("moral_entropy.consensus.modes.SCOUT_VOTES", 300)
+    monkeypatch.setattr("moral_entropy.consensus.modes.SAMPLE_VOTES", 300)
     votes = simulate_votes(n_items=3_000, n_annotators=4, votes_per_item=3, seed=2).votes
     many, one = fit_on_cluster(votes, Here(), n_parts=4, draws=0), fit(votes, draws=0)
     assert many.fits[0].climb.passes == one.fits[0].climb.passes

@@ -52,7 +52,7 @@ def test_scout_has_the_rows_that_one_machine_would_choose():
     votes = votes_of(random_rows(rng, 300, 12, 2, share=0.3))
     one, many = log_posterior_of(votes), in_parts(votes, 5)
     for most_votes in (10**6, 400):
-        expected, found = one.scout(most_votes).patterns, many.scout(most_votes).patterns
+        expected, found = one.sample_rows(most_votes).patterns, many.sample_rows(most_votes).patterns
         assert_array_equal(found.start_r, expected.start_r)
         assert_array_equal(found.code_v, expected.code_v)
         assert_array_equal(found.weight_r, expected.weight_r)

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from moral_entropy.consensus.adam import TorchPosterior, climb_with_adam
-from moral_entropy.consensus.climb import climb
+from moral_entropy.consensus.adam import TorchPosterior, maximise_with_adam
 from moral_entropy.consensus.coordinates import unpack
+from moral_entropy.consensus.em import maximise
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.model import LogPosterior
 from moral_entropy.consensus.modes import find_mode
@@ -57,8 +57,8 @@ def half_gold(ballot):
 @pytest.mark.parametrize("n_labels", [2, 3])
 def test_adam_and_em_reach_the_same_mode(n_labels):
     log_posterior = posterior_of(simulated(n_labels).ballots[0])
-    em = find_mode(log_posterior).summit
-    adam = climb_with_adam(log_posterior, steps=2_000)
+    em = find_mode(log_posterior).optimum
+    adam = maximise_with_adam(log_posterior, steps=2_000)
     # Both heights are of the same function, up to rounding in sums of a few hundred logs.
     assert -1e-9 <= em.log_posterior - adam.log_posterior <= 0.05
     assert_allclose(adam.at.confusion_akv, em.at.confusion_akv, atol=0.02)
@@ -71,17 +71,17 @@ def test_two_hundred_steps_stop_measurably_short():
         n_items=1_000, n_annotators=8, votes_per_item=4, seed=0, prevalence_k=[0.8, 0.2], confusion_akv=confusion_akv
     )
     log_posterior = posterior_of(rare.votes.ballots[0])
-    paper, ours = (climb_with_adam(log_posterior, steps=steps) for steps in (200, 2_000))
+    paper, ours = (maximise_with_adam(log_posterior, steps=steps) for steps in (200, 2_000))
     # Twice the 0.05 nats within which two climbs count as at the same mode.
     assert ours.log_posterior - paper.log_posterior > 0.1
     assert not paper.converged
-    assert find_mode(log_posterior).summit.log_posterior >= ours.log_posterior - 1e-9
+    assert find_mode(log_posterior).optimum.log_posterior >= ours.log_posterior - 1e-9
 
 
 def test_adam_climbs_with_known_labels_as_evidence():
     log_posterior = posterior_of(half_gold(simulated(3).ballots[0]), use_gold=True)
-    em = find_mode(log_posterior).summit
-    adam = climb_with_adam(log_posterior, steps=1_000)
+    em = find_mode(log_posterior).optimum
+    adam = maximise_with_adam(log_posterior, steps=1_000)
     assert -1e-9 <= em.log_posterior - adam.log_posterior <= 0.05
 
 
@@ -106,7 +106,7 @@ def test_autograd_agrees_with_the_expected_counts(n_labels, use_gold, seed):
 
 def test_it_says_truthfully_whether_it_arrived():
     log_posterior = posterior_of(simulated(2).ballots[0])
-    early = climb_with_adam(log_posterior, steps=5)
+    early = maximise_with_adam(log_posterior, steps=5)
     slope_p = log_posterior.expect(early.at).gradient(early.at)
     assert not early.converged
     assert early.gradient_norm == np.abs(slope_p).max() > 1.0
@@ -117,16 +117,16 @@ def test_it_says_truthfully_whether_it_arrived():
 
 def test_a_climb_that_starts_at_the_top_has_arrived():
     log_posterior = posterior_of(simulated(2).ballots[0])
-    top = climb(log_posterior, climb_with_adam(log_posterior, steps=50).at)
+    top = maximise(log_posterior, maximise_with_adam(log_posterior, steps=50).at)
     height = TorchPosterior(log_posterior)
-    again = climb(log_posterior, height.parameters(*height.logits(top.at)), max_passes=1)
+    again = maximise(log_posterior, height.parameters(*height.logits(top.at)), max_passes=1)
     assert top.converged
     assert again.converged
 
 
 def test_the_same_seed_gives_the_same_bits():
     log_posterior = posterior_of(simulated(3).ballots[0])
-    one, same, other = (climb_with_adam(log_posterior, steps=20, seed=seed) for seed in (1, 1, 2))
+    one, same, other = (maximise_with_adam(log_posterior, steps=20, seed=seed) for seed in (1, 1, 2))
     assert_array_equal(one.at.log_confusion_akv, same.at.log_confusion_akv)
     assert one.trace == same.trace
     assert one.trace[0] != other.trace[0]
@@ -134,14 +134,14 @@ def test_the_same_seed_gives_the_same_bits():
 
 def test_single_precision_ends_in_the_same_place():
     log_posterior = posterior_of(simulated(2).ballots[0])
-    double, single = (climb_with_adam(log_posterior, steps=200, dtype=dtype) for dtype in ("float64", "float32"))
+    double, single = (maximise_with_adam(log_posterior, steps=200, dtype=dtype) for dtype in ("float64", "float32"))
     assert double.log_posterior != single.log_posterior
     assert_allclose(single.log_posterior, double.log_posterior, atol=0.01)
 
 
 def test_progress_runs_from_the_first_step_to_the_last():
     shares = []
-    climb_with_adam(posterior_of(simulated(2).ballots[0]), steps=4, watch=shares.append)
+    maximise_with_adam(posterior_of(simulated(2).ballots[0]), steps=4, watch=shares.append)
     assert shares == [0.25, 0.5, 0.75, 1.0]
 
 
@@ -160,17 +160,17 @@ def test_fit_with_adam_agrees_with_fit_with_em():
 @pytest.mark.parametrize("device", ["quantum", "", "cuda:99", "meta"])
 def test_a_device_that_is_not_there_is_named_in_one_line(device):
     with pytest.raises(FitError, match="cannot compute on device") as caught:
-        climb_with_adam(posterior_of(simulated(2).ballots[0]), device=device)
+        maximise_with_adam(posterior_of(simulated(2).ballots[0]), device=device)
     assert "\n" not in str(caught.value)
     assert repr(device) in str(caught.value)
 
 
 def test_an_unknown_precision_is_refused():
     with pytest.raises(FitError, match="float64, float32"):
-        climb_with_adam(posterior_of(simulated(2).ballots[0]), dtype="float16")
+        maximise_with_adam(posterior_of(simulated(2).ballots[0]), dtype="float16")
 
 
 def test_without_pytorch_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtraError, match=r"moral-entropy\[torch\]"):
-        climb_with_adam(posterior_of(simulated(2).ballots[0]))
+        maximise_with_adam(posterior_of(simulated(2).ballots[0]))

@@ -77,9 +77,9 @@ def test_lifting_touches_only_rows_below_chance(n_labels):
 def test_the_log_posterior_never_falls_under_the_bound():
     from dataclasses import replace
 
-    from moral_entropy.consensus.climb import climb
+    from moral_entropy.consensus.em import maximise
 
     density = replace(log_posterior_of(with_an_adversary(3)), better_than_chance=True)
     start = random_parameters(np.random.default_rng(1), 5, 2)
-    trace = climb(density, start).trace
+    trace = maximise(density, start).trace
     assert_array_equal(np.diff(trace) >= -1e-9, True)

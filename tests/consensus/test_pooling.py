@@ -11,13 +11,13 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.special import gammaln, logsumexp
 from support import random_rows, votes_of
 
+from moral_entropy.consensus.common_rows import TYPICAL_VOTES, best_row, row_score
 from moral_entropy.consensus.coordinates import pack
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.model import LogPosterior
-from moral_entropy.consensus.nested import _Surface, rows_of
+from moral_entropy.consensus.nested import _Marginal, rows_of
 from moral_entropy.consensus.patterns import collapse, pool_fully
 from moral_entropy.consensus.pooling import learn_rows
-from moral_entropy.consensus.pooling_rows import TYPICAL_VOTES, best_row, row_score
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import FitError
 
@@ -134,13 +134,13 @@ def integrated(votes, outer_q, row_kv, alpha_k):
 def test_the_marginal_of_the_outer_parameters_is_an_integral():
     votes = votes_of(random_rows(np.random.default_rng(5), 60, 2, 2, share=1.0))
     row_kv, alpha_k = np.array([[1.8, 1.2], [1.2, 1.8]]), np.array([2.0, 2.0])
-    surface = _Surface(LogPosterior(collapse(votes.ballots[0]), alpha_k, np.zeros((2, 2, 2)), 1), row_kv)
+    marginal = _Marginal(LogPosterior(collapse(votes.ballots[0]), alpha_k, np.zeros((2, 2, 2)), 1), row_kv)
     base_q = np.array([0.1, -1.3, 3.2, 1.2, 3.2])
-    here = surface.settle(base_q, None)
+    here = marginal.settle(base_q, None)
     for q in range(5):
         there_q = base_q + 0.3 * np.eye(5)[q]
         expected = integrated(votes, there_q, row_kv, alpha_k) - integrated(votes, base_q, row_kv, alpha_k)
-        assert_allclose(surface.settle(there_q, here).value - here.value, expected, atol=0.03)
+        assert_allclose(marginal.settle(there_q, here).value - here.value, expected, atol=0.03)
 
 
 def test_draws_have_the_curvature_and_follow_the_outer_parameters():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from support import random_rows, votes_of
+from support import posterior_draws, random_rows, votes_of
 
 from moral_entropy.consensus.fit import fit
 from moral_entropy.errors import FitError
@@ -44,7 +44,7 @@ def test_items_are_tempered_and_parameters_are_not(n_labels):
         [by_hand(plain, plain.prevalence_sk[s], plain.confusion_sakv[s], POWER) for s in range(40)], axis=0
     )
     assert_allclose(tempered.summary.mean_ik, mean_ik, atol=1e-7)
-    assert_allclose(tempered.posterior_draws().mean(axis=0), mean_ik, atol=1e-7)
+    assert_allclose(posterior_draws(tempered).mean(axis=0), mean_ik, atol=1e-7)
     assert np.abs(mean_ik - plain.summary.mean_ik).max() > 0.05, "the power matters here"
 
 
@@ -65,7 +65,7 @@ def test_rules_are_graded_against_the_tempered_posterior():
     def rate(p_i):
         return (any_i * (1 - p_i)).sum() / (1 - p_i).sum()
 
-    drawn = [rate(p_i) for p_i in fitted.posterior_draws()[:, :, 1]]
+    drawn = [rate(p_i) for p_i in posterior_draws(fitted)[:, :, 1]]
     assert_allclose(row["value"], rate(fitted.summary.mean_ik[:, 1]), atol=1e-9)
     assert_allclose([row["low"], row["high"]], np.quantile(drawn, [0.05, 0.95]), atol=1e-6)
 

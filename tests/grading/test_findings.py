@@ -11,6 +11,7 @@ import pytest
 from audit_support import rich_votes
 from numpy.testing import assert_allclose
 from sklearn.calibration import calibration_curve
+from support import posterior_draws
 
 from moral_entropy.consensus.fit import fit
 from moral_entropy.corpora.simulate import simulate_votes
@@ -85,7 +86,7 @@ def test_the_any_rule_by_votes_against_sums_over_who_voted(n_labels):
     frame = audit_rules(votes, consensus, rules=["any"]).any_by_votes
     target = 1
     label = ballot.labels[target]
-    posterior_sik = fit_.posterior_draws()
+    posterior_sik = posterior_draws(fit_)
     for n_votes in (1, 3, 5):
         items = [i for i in range(ballot.n_items) if ballot.votes_i[i] == n_votes]
         predicted = []

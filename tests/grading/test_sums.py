@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import entr
+from support import posterior_draws
 
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.item_classes import number_rows
@@ -45,7 +46,7 @@ def test_sums_are_those_of_every_items_draws(settings, use_gold):
     expected = {name: np.zeros(shape) for name in ("weight", "positive", "p", "p2", "entropy", "doubt")}
     for member in members:
         fit_ = member.fit
-        p_sik = np.concatenate([fit_.summary.mean_ik[None], fit_.posterior_draws()])
+        p_sik = np.concatenate([fit_.summary.mean_ik[None], posterior_draws(fit_)])
         for t, target in enumerate(member.targets):
             p_si = p_sik[:, :, target]
             yes_si = p_si >= 0.5 if fit_.ballot.n_labels == 2 else p_sik.argmax(axis=2) == target
@@ -92,7 +93,7 @@ def test_resampled_items_are_poisson_around_what_they_are():
     assert_allclose(weight_cs.var(axis=1).sum(), weight_c.sum(), rtol=0.1)
     # Draw s of the posterior goes with every other column.
     assert_allclose(
-        found.p_cs[:, 1::2].sum() / weight_cs[:, ::2].sum(), members[0].fit.posterior_draws()[0, :, 1].mean(), rtol=0.02
+        found.p_cs[:, 1::2].sum() / weight_cs[:, ::2].sum(), posterior_draws(members[0].fit)[0, :, 1].mean(), rtol=0.02
     )
 
 

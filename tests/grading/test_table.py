@@ -10,6 +10,7 @@ import pytest
 from audit_support import figures_of, items_of, loop_grades, rich_votes
 from numpy.testing import assert_allclose
 from sklearn.metrics import brier_score_loss, confusion_matrix, log_loss
+from support import posterior_draws
 
 from moral_entropy.consensus.fit import fit
 from moral_entropy.grading.groups import mean_grades
@@ -72,7 +73,7 @@ def test_every_figure_against_gold(binary, rule):
 def test_intervals_are_quantiles_of_each_draws_own_grades(binary, rule):
     votes, consensus, table = binary
     fit_ = consensus.fits[0]
-    posterior_sik = fit_.posterior_draws()
+    posterior_sik = posterior_draws(fit_)
     draws = [
         loop_grades(items_of(votes, consensus, "care", 1, rule, posterior_ik=posterior_ik))
         for posterior_ik in posterior_sik

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from support import log_posterior_of, random_rows, vote_rows, votes_of
 
-from moral_entropy.consensus.climb import climb
+from moral_entropy.consensus.em import maximise
 from moral_entropy.consensus.entropy import decompose_entropy
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.priors import Priors
@@ -51,7 +51,7 @@ def test_entropy_parts_are_non_negative_and_sum_to_the_total(made):
 def test_the_log_posterior_never_falls(made):
     rows, n_labels = made
     votes = votes_of(rows, n_labels)
-    trace = np.array(climb(log_posterior_of(votes), paper_start(votes.ballots[0].n_annotators, n_labels)).trace)
+    trace = np.array(maximise(log_posterior_of(votes), paper_start(votes.ballots[0].n_annotators, n_labels)).trace)
     assert (np.diff(trace) >= -1e-11 * np.abs(trace[:-1])).all()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from support import posterior_draws
 
 from moral_entropy.grading.intervals import central_interval
 from moral_entropy.grading.table import audit_rules
@@ -28,7 +29,7 @@ def items(fitted):
     rows = []
     for corpus, consensus in fitted.items():
         for one in consensus.fits:
-            p_s = one.posterior_draws()[:, :, 1]
+            p_s = posterior_draws(one)[:, :, 1]
             for at in range(one.ballot.n_items):
                 votes = consensus.votes
                 row = {"corpus": corpus, "foundation": one.question}

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from support import posterior_draws
 
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.fitted import local_fit
@@ -91,7 +92,7 @@ def test_votes_are_counted_and_p_is_that_of_its_label(consensus):
         voted = [ballot.labels[code % ballot.n_labels] for code in codes]
         about = ballot.labels[1] if ballot.n_labels == 2 else row["label"]
         assert (row["n_votes"], row["n_positive"]) == (len(voted), Counter(voted)[about])
-        draws_s = only.posterior_draws(slice(i, i + 1))[:, 0, ballot.labels.index(about)]
+        draws_s = posterior_draws(only, slice(i, i + 1))[:, 0, ballot.labels.index(about)]
         assert row["p"] == pytest.approx(draws_s.mean(), abs=1e-9)
         assert row["p_map"] == only.posterior_ik[i, ballot.labels.index(about)]
         assert row["p_low"] <= row["p_high"]

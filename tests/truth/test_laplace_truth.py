@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.special import entr, logsumexp
-from support import log_posterior_of, plain_log_joint, random_rows, votes_of
+from support import log_posterior_of, plain_log_joint, posterior_draws, random_rows, votes_of
 
 from moral_entropy.consensus.coordinates import pack
 from moral_entropy.consensus.draw_kernels import interval
@@ -32,7 +32,7 @@ def direct_posterior(fit_, s):
 def test_summaries_and_entropies_equal_a_direct_computation(n_labels):
     fitted = fit(some_votes(n_labels, n_items=120), draws=201).fits[0]
     posterior_sik = np.stack([direct_posterior(fitted, s) for s in range(201)])
-    assert_allclose(fitted.posterior_draws(), posterior_sik, rtol=1e-9, atol=1e-13)
+    assert_allclose(posterior_draws(fitted), posterior_sik, rtol=1e-9, atol=1e-13)
     assert_allclose(fitted.summary.mean_ik, posterior_sik.mean(axis=0), rtol=1e-9, atol=1e-13)
     parts = decompose_entropy(fitted)
     aleatoric_i = entr(posterior_sik).sum(axis=-1).mean(axis=0)

@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 from support import log_posterior_of, plain_log_posterior, random_parameters, random_rows, votes_of
 
-from moral_entropy.consensus.climb import climb
 from moral_entropy.consensus.coordinates import pack, unpack
+from moral_entropy.consensus.em import maximise
 from moral_entropy.consensus.laplace import information, krylov_gaussian
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.starts import paper_start
@@ -125,7 +125,7 @@ def test_krylov_covariance_equals_the_dense_inverse_when_its_space_is_whole(n_la
     rng = np.random.default_rng(5)
     votes = votes_of(random_rows(rng, 200, 3, n_labels), n_labels)
     model = log_posterior_of(votes, Priors(prevalence=2.0, diagonal=3.0, off_diagonal=2.0))
-    at = climb(model, paper_start(3, n_labels)).at
+    at = maximise(model, paper_start(3, n_labels)).at
     gaussian = krylov_gaussian(model, at)
     root = gaussian.step(np.eye(model.n_parameters))
     assert_allclose(root @ root.T, np.linalg.inv(information(model, at)), rtol=1e-6, atol=1e-9)
@@ -134,7 +134,7 @@ def test_krylov_covariance_equals_the_dense_inverse_when_its_space_is_whole(n_la
 def test_krylov_standard_errors_are_near_the_dense_ones_when_its_space_is_small():
     votes = simulate_votes(n_items=2_000, n_annotators=300, votes_per_item=4, seed=1).votes
     model = log_posterior_of(votes, Priors(prevalence=2.0, diagonal=2.8, off_diagonal=2.2))
-    at = climb(model, paper_start(300, 2)).at
+    at = maximise(model, paper_start(300, 2)).at
     assert model.n_parameters == 601
     root = krylov_gaussian(model, at).step(np.eye(601))
     exact = np.linalg.inv(information(model, at))
@@ -151,7 +151,7 @@ def test_krylov_standard_errors_are_near_the_dense_ones_when_its_space_is_small(
 def test_blocks_of_rows_add_up_to_the_same_krylov_space(n_labels, monkeypatch):
     rng = np.random.default_rng(6)
     votes = votes_of(random_rows(rng, 300, 4, n_labels), n_labels)
-    at = climb(log_posterior_of(votes), paper_start(4, n_labels)).at
+    at = maximise(log_posterior_of(votes), paper_start(4, n_labels)).at
     whole = krylov_gaussian(log_posterior_of(votes), at)
     monkeypatch.setattr("moral_entropy.consensus.model.SMALL", 10)
     cut = log_posterior_of(votes)

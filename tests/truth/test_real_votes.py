@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from support import log_posterior_of, plain_em, real_data
 
-from moral_entropy.consensus.climb import climb
+from moral_entropy.consensus.em import maximise
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.priors import Priors
@@ -84,7 +84,7 @@ def test_anaesthesia_shows_the_picture_of_dawid_and_skene():
     votes = read_votes(real_data("anaesthesia") / "votes.csv", on_repeat="count")
     flat = Priors(diagonal=1.0, off_diagonal=1.0)
     model = log_posterior_of(votes, flat)
-    theirs = climb(model, dict(starts(model))["share"])
+    theirs = maximise(model, dict(starts(model))["share"])
     # Flat priors make it maximum likelihood, and they began at the vote shares: their prevalences .40, .42, .11, .07.
     assert_allclose(theirs.at.prevalence_k, [0.40, 0.42, 0.11, 0.07], atol=0.005)
     posterior_ik = model.patterns.spread(model.posterior_rk(theirs.at))

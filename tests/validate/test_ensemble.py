@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from support import plain_em, random_rows, vote_rows, votes_of
+from support import plain_em, posterior_draws, random_rows, vote_rows, votes_of
 
-from moral_entropy.consensus.climb import climb
+from moral_entropy.consensus.em import maximise
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.priors import Priors
@@ -52,7 +52,7 @@ def test_resampled_annotators_are_annotators_copied_by_hand():
     one = quiet_fit(votes_of(rows), draws=0).fits[0]
     copies = [2, 0, 1, 1]
     other, start = resample_annotators(densities_of(one).simplex, mode_of(one), Told(copies))
-    found = climb(other, start)
+    found = maximise(other, start)
     # Who was annotator 0 is now 0 and 1; annotator 1 is gone.
     names = {0: (0, 1), 1: (), 2: (2,), 3: (3,)}
     copied = votes_of([(i, name, k) for i, a, k in rows for name in names[a]], n_items=30)
@@ -71,7 +71,7 @@ def test_resampled_items_are_items_copied_by_hand():
     counts_r = np.bincount(one.patterns.row_i[item_n], minlength=one.patterns.n_rows)
     other, start = resample_items(densities_of(one).simplex, mode_of(one), Told(counts_r))
     copied = votes_of([(n, a, k) for n, item in enumerate(item_n) for i, a, k in rows if i == item])
-    found = climb(other, start).at
+    found = maximise(other, start).at
     wanted, _ = plain_em(copied, start, Priors())
     np.testing.assert_allclose(found.prevalence_k, np.exp(wanted.log_prevalence_k), atol=1e-5)
     np.testing.assert_allclose(found.confusion_akv, np.exp(wanted.log_confusion_akv), atol=1e-5)
@@ -85,7 +85,7 @@ def test_spread_over_items_is_the_posteriors_where_the_model_holds():
     # Sixty members tell a standard deviation to about a tenth.
     np.testing.assert_allclose(spread.prevalence_sd_k, one.prevalence_sk.std(axis=0), rtol=0.35)
     np.testing.assert_allclose(spread.prevalence_k, one.prevalence_k, atol=4 * spread.prevalence_sd_k.max() / 60**0.5)
-    sd_i = one.posterior_draws(np.arange(300)).std(axis=0)[:, 1]
+    sd_i = posterior_draws(one, np.arange(300)).std(axis=0)[:, 1]
     found_i = spread.p_sd_r[one.patterns.row_i[:300]]
     # Of item by item the two are close in rank, and in size on the mean.
     assert np.corrcoef(sd_i, found_i)[0, 1] > 0.9
@@ -100,7 +100,7 @@ def test_p_spread_is_that_of_the_members_one_by_one():
     p_mr = []
     for member in range(5):
         other, start = resample_items(simplex, at, np.random.default_rng([4, 0, member]))
-        p_mr.append(simplex.posterior_rk(climb(other, start).at)[:, 1])
+        p_mr.append(simplex.posterior_rk(maximise(other, start).at)[:, 1])
     np.testing.assert_allclose(found.p_sd_r, np.std(p_mr, axis=0, ddof=1), atol=1e-3)
     order = np.repeat(found.p_sd_r, found.weight_r.astype(int))
     assert abs(found.p_sd - order.mean()) < 1e-12
@@ -159,7 +159,7 @@ def test_a_mode_higher_than_the_reported_one_is_bad():
     consensus = quiet_fit(votes)
     one = consensus.fits[0]
     switched = Parameters(np.log(one.prevalence_k[::-1]), np.log(one.confusion_akv[:, ::-1]))
-    lower = climb(densities_of(one).simplex, switched).at
+    lower = maximise(densities_of(one).simplex, switched).at
     stuck = replace(one, prevalence_k=lower.prevalence_k, confusion_akv=lower.confusion_akv)
     findings = examine_ensemble(replace(consensus, fits=(stuck,)), members=2)
     (bad,) = [found for found in findings if found.level == "bad"]

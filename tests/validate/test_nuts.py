@@ -11,8 +11,7 @@ import pytest
 from scipy.special import entr
 from support import random_rows, votes_of
 
-from moral_entropy.consensus.drawing import draw
-from moral_entropy.consensus.draws import posterior_of_rows
+from moral_entropy.consensus.draws import draw, posterior_of_rows
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.corpora.simulate import simulate_votes

@@ -88,12 +88,12 @@ def test_every_climb_keeps_the_constraint(consensus, monkeypatch):
     reached = []
     for module in (copies, ensemble, heldout, modes):
 
-        def watched(*given, climb=module.climb, **options):
-            found = climb(*given, **options)
+        def watched(*given, maximise=module.maximise, **options):
+            found = maximise(*given, **options)
             reached.append(found.at)
             return found
 
-        monkeypatch.setattr(module, "climb", watched)
+        monkeypatch.setattr(module, "maximise", watched)
     examine(consensus, "heldout", folds=2)
     examine(consensus, "ensemble", members=2)
     examine(consensus, "dependence")

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy.special import entr
+from support import posterior_draws
 
 import moral_entropy as me
 from moral_entropy.consensus.fit import fit
@@ -65,7 +66,7 @@ def test_a_row_of_the_grid_is_a_fit_made_by_hand(plenty, star, name, priors, poo
     one = refit.fits[0]
     assert value(star, name, "prevalence", "1") == one.share_k[1]
     assert one.share_k[1] == pytest.approx(one.prevalence_sk[:, 1].mean(), rel=1e-14)
-    p_i = one.posterior_draws().mean(axis=0)[:, 1]
+    p_i = posterior_draws(one).mean(axis=0)[:, 1]
     np.testing.assert_allclose(value(star, name, "total", ""), (entr(p_i) + entr(1 - p_i)).mean(), rtol=1e-6)
     # The rule's rates with plain counts.
     any_i = one.ballot.counts_ik[:, 1] > 0

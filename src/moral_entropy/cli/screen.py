@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from moral_entropy.compiled import telling
+from moral_entropy.compiled import announcing_compilation
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -39,7 +39,7 @@ class Bars:
             console = Console(stderr=True)
             progress = Progress(*columns, TimeRemainingColumn(), console=console, transient=True)
             self._progress = self._open.enter_context(progress)
-            self._open.enter_context(telling(console.print))
+            self._open.enter_context(announcing_compilation(console.print))
         return self
 
     def __exit__(

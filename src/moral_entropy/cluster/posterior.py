@@ -1,7 +1,7 @@
 """The log posterior of a ballot whose items lie in parts with workers.
 
 To the search for the mode and to the Laplace step it is a `LogPosterior` like any other: each pass is the same kernel
-on every part, and the sums, annotators × labels × labels, are all that travels. The prior is added here, once.
+on every part, and the sums, annotators × labels × labels, are all that is sent. The prior is added here, once.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.votes.table import Floats
 
 SMALL = 20_000
-"""Bytes up to which parameters travel with every task rather than by one of their own."""
+"""Bytes up to which parameters are sent with every task rather than once as a task of their own."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much of a ballot there is in one part: items with a vote; votes, cells and rows as in `LogPosterior`."""
+    """Size of a ballot in one part: items with a vote; votes, cells and rows as in `LogPosterior`."""
 
     n_items: float
     n_votes: int
@@ -66,7 +66,7 @@ class PartedLogPosterior(LogPosterior):
 
     @property
     def n_votes(self) -> int:
-        """Votes that a pass walks over."""
+        """Votes that a pass reads."""
         return sum(size.n_votes for size in self.sizes)
 
     @cached_property
@@ -85,15 +85,15 @@ class PartedLogPosterior(LogPosterior):
         return count_ck, total_t
 
     def take_missing(self, at: Parameters, curvature_pp: Floats) -> None:
-        """Subtract what the votes leave unknown from the lower triangle, in place."""
+        """Subtract the missing information from the lower triangle, in place."""
         curvature_pp += self.total(missing_of_part, at)
 
     def covariance(self, at: Parameters) -> PartedCovariance:
-        """Return the covariance of the complete-data score, as products."""
+        """Return the covariance of the complete-data score, as an operator."""
         return PartedCovariance(self, at)
 
-    def scout(self, most_votes: int) -> LogPosterior:
-        """Fetch a sample of the rows, or all where they are few: the starts are compared here."""
+    def sample_rows(self, most_votes: int) -> LogPosterior:
+        """Fetch a sample of the rows, or all where they are few; the result is on this machine."""
         wanted = None
         if self.n_votes > most_votes:
             n_some = max(1, int(self.n_rows * most_votes / self.n_votes))
@@ -101,26 +101,26 @@ class PartedLogPosterior(LogPosterior):
         return self.on(self.parts.fetch_rows(self.b, wanted).patterns)
 
     def on(self, rows: Patterns) -> LogPosterior:
-        """Return the same density of rows at hand."""
+        """Return the same density on rows of this machine."""
         return LogPosterior(rows, self.pseudo_k, self.pseudo_akv, self.threads, self.better_than_chance)
 
     def posterior_rk(self, at: Parameters) -> Floats:
-        """Refuse: rows stay with the workers."""
+        """Raise an error: rows stay with the workers."""
         msg = "the rows of a ballot in parts stay with the workers."
         raise NotImplementedError(msg)
 
     def each(self, work: Callable[..., Any], at: Parameters, *given: Any) -> list[Any]:
-        """Have something done with every part at some parameters."""
+        """Apply `work` to every part at some parameters; return handles of the results."""
         large = at.log_confusion_akv.nbytes > SMALL
         return self.parts.each(work, self.b, self.parts.workers.send(at) if large else at, *given)
 
     def total(self, work: Callable[..., Any], at: Parameters, *given: Any) -> Any:
-        """Have something computed on every part at some parameters, and return the sum."""
+        """Apply `work` to every part at some parameters; return the sum of the results."""
         return self.parts.workers.total(self.each(work, at, *given))
 
 
 class PartedCovariance(ScoreCovariance):
-    """What the votes of all parts leave unknown, multiplied with but never formed."""
+    """The missing information of all parts, never held as a matrix."""
 
     def __init__(self, log_posterior: PartedLogPosterior, at: Parameters) -> None:
         self.workers = log_posterior.parts.workers

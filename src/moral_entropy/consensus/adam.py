@@ -1,7 +1,7 @@
-"""The paper's climber: Adam on softmax logits, in PyTorch, on the CPU or a GPU.
+"""The paper's optimiser: Adam on softmax logits, in PyTorch, on the CPU or a GPU.
 
-A reference to hold EM against, and what `solver="adam"` runs. Takes a `LogPosterior`, gives a `Summit`. Adam never
-knows when it has arrived, so it takes a fixed number of steps, and `climb` judges where they led.
+A reference to compare EM with, and what `solver="adam"` runs. Takes a `LogPosterior`, returns an `Optimum`. Adam has no
+stopping rule: it takes a fixed number of steps, and `em.maximise` measures the gradient where they end.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from moral_entropy.consensus.climb import Summit, climb
+from moral_entropy.consensus.em import Optimum, maximise
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.consensus.starts import paper_start
@@ -29,7 +29,7 @@ START_NOISE = 0.1
 DTYPES = ("float64", "float32")
 
 
-def climb_with_adam(
+def maximise_with_adam(
     log_posterior: LogPosterior,
     *,
     device: str = "cpu",
@@ -38,29 +38,29 @@ def climb_with_adam(
     learning_rate: float = LEARNING_RATE,
     dtype: str = "float64",
     watch: Advance | None = None,
-) -> Summit:
-    """Climb with Adam from the paper's start, for a fixed number of steps.
+) -> Optimum:
+    """Maximise the log posterior with Adam from the paper's start, for a fixed number of steps.
 
     Parameters
     ----------
     log_posterior
-        What to climb; collapsed rows count as often as they stand for items.
+        The function to maximise; collapsed rows are weighted by the number of their items.
     device
         Where PyTorch computes: "cpu", "cuda", "cuda:1", …
     seed
-        Of the prevalence at the start.
+        Seed of the prevalence at the start.
     steps, learning_rate
         The paper took 200 steps of 0.01.
     dtype
-        "float64", or "float32" as in the paper. On data of the paper's size both end in the same place; the heights
-        in the trace of "float32" are a tenth of a nat off.
+        "float64", or "float32" as in the paper. On data of the paper's size both end in the same place; the log
+        posteriors in the trace of "float32" are a tenth of a nat off.
     watch
-        Told the share of the steps done.
+        Called with the share of the steps done.
 
     Returns
     -------
-    Summit
-        Where the last step led; `converged` is by the same measure as that of `climb`, and is seldom true.
+    Optimum
+        Where the last step ended; `converged` is by the same measure as that of `maximise`, and is seldom true.
 
     Examples
     --------
@@ -68,24 +68,24 @@ def climb_with_adam(
     >>> from moral_entropy.votes.table import ballot_from_codes
     >>> ballot = ballot_from_codes("q", ("0", "1"), item_v=[0, 0, 1], annotator_v=[0, 1, 0], label_v=[1, 1, 0])
     >>> flat = LogPosterior(collapse(ballot), np.zeros(2), np.full((2, 2, 2), 0.5))
-    >>> climb_with_adam(flat, steps=10).passes
+    >>> maximise_with_adam(flat, steps=10).passes
     11
     """
     torch = import_torch()
     watch = watch or ignore
-    height = TorchPosterior(log_posterior, device=device, dtype=dtype)
-    logits = height.start(seed)
+    target = TorchPosterior(log_posterior, device=device, dtype=dtype)
+    logits = target.start(seed)
     adam = torch.optim.Adam(logits, lr=learning_rate)
     trace = []
     for step in range(steps):
         adam.zero_grad()
-        loss = -height(*logits)
+        loss = -target(*logits)
         loss.backward()
         adam.step()
         trace.append(-loss.item())
         watch((step + 1) / steps)
-    # One pass and no stride: `climb` then only measures the slope, in double precision.
-    reached = climb(log_posterior, height.parameters(*logits), max_passes=1)
+    # One pass and no step: `maximise` then only measures the gradient, in double precision.
+    reached = maximise(log_posterior, target.parameters(*logits), max_passes=1)
     return replace(reached, passes=steps + reached.passes, trace=(*trace, reached.log_posterior))
 
 
@@ -97,7 +97,7 @@ class TorchPosterior:
     log_posterior
         The votes and the pseudo-counts.
     device, dtype
-        As in `climb_with_adam`.
+        As in `maximise_with_adam`.
     """
 
     def __init__(self, log_posterior: LogPosterior, *, device: str = "cpu", dtype: str = "float64") -> None:
@@ -117,7 +117,7 @@ class TorchPosterior:
         self.clamp_rk = self._tensor(_clamps(patterns)) if _has_clamps(patterns) else None
 
     def __call__(self, prevalence_logit_k: Any, confusion_logit_akv: Any) -> Any:
-        """Give the log posterior as a tensor: marginal likelihood and prior, constants left out."""
+        """Compute the log posterior as a tensor: marginal likelihood and prior, without constants."""
         functional = self._torch.nn.functional
         log_prevalence_k = functional.log_softmax(prevalence_logit_k, dim=-1)
         log_confusion_akv = functional.log_softmax(confusion_logit_akv, dim=-1)
@@ -131,18 +131,18 @@ class TorchPosterior:
         return log_likelihood + log_prior
 
     def start(self, seed: int) -> tuple[Any, Any]:
-        """Give the logits of the paper's start: everybody right four times in five, labels about equal."""
+        """Return the logits of the paper's start: every annotator right four times in five, labels about equal."""
         start = paper_start(self.n_annotators, self.n_labels)
         noise_k = START_NOISE * np.random.default_rng(seed).standard_normal(self.n_labels)
         return self.logits(replace(start, log_prevalence_k=noise_k))
 
     def logits(self, at: Parameters) -> tuple[Any, Any]:
-        """Give logits of some parameters, to be differentiated by."""
+        """Return parameters as logits with gradients."""
         logit_k, logit_akv = self._tensor(at.log_prevalence_k), self._tensor(at.log_confusion_akv)
         return logit_k.requires_grad_(), logit_akv.requires_grad_()
 
     def parameters(self, prevalence_logit_k: Any, confusion_logit_akv: Any) -> Parameters:
-        """Give the parameters at some logits, normalised in double precision."""
+        """Return the parameters at some logits, normalised in double precision."""
         normalised = [
             self._torch.log_softmax(logit.detach().cpu().double(), dim=-1).numpy()
             for logit in (prevalence_logit_k, confusion_logit_akv)
@@ -158,7 +158,7 @@ def _has_clamps(patterns: Patterns) -> bool:
 
 
 def _clamps(patterns: Patterns) -> Floats:
-    """Log chance of every label that a row's known truth leaves: 0 or minus infinity."""
+    """Return each row's log probability of every label given its known truth: 0 or minus infinity."""
     known_r = patterns.clamp_r != UNKNOWN
     clamp_rk = np.zeros((patterns.n_rows, patterns.n_labels))
     clamp_rk[known_r] = -np.inf
@@ -167,7 +167,7 @@ def _clamps(patterns: Patterns) -> Floats:
 
 
 def import_torch() -> Any:
-    """Give the module torch, or say how to install it."""
+    """Import PyTorch, or raise an error that says how to install it."""
     try:
         import torch
     except ImportError as missing:
@@ -177,7 +177,7 @@ def import_torch() -> Any:
 
 
 def _checked_device(torch: Any, name: str) -> Any:
-    # A name may be known and the device absent: only computing there tells.
+    # PyTorch may know a name although the device is absent: only computing there shows it.
     try:
         probe = torch.zeros(1, device=name)
         probe.item()

@@ -1,4 +1,4 @@
-"""Log-ratio coordinates: K - 1 numbers a simplex, as the softmax logits themselves are redundant.
+"""Log-ratio coordinates: K - 1 numbers per simplex, without the redundancy of softmax logits.
 
 Order: log ratios of the prevalence to label 0, then, for annotator 0, 1, … and true label 0, 1, …, the log
 ratios of that confusion row to voting label 0.
@@ -13,7 +13,7 @@ from moral_entropy.votes.table import Floats
 
 
 def pack(at: Parameters) -> Floats:
-    """Give the log-ratio coordinates of some parameters.
+    """Return the log-ratio coordinates of some parameters.
 
     Examples
     --------
@@ -27,7 +27,7 @@ def pack(at: Parameters) -> Floats:
 
 
 def unpack(x_p: Floats, n_labels: int) -> Parameters:
-    """Give the parameters at some log-ratio coordinates; leading axes (draws) are kept.
+    """Return the parameters at some log-ratio coordinates; leading axes (draws) are kept.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def unpack(x_p: Floats, n_labels: int) -> Parameters:
 def _log_shares(ratios: Floats) -> Floats:
     """Turn log ratios to the first into logs of all shares, along the last axis."""
     if ratios.shape[-1] == 1:
-        # Of two shares both are a softplus away, several times quicker than reducing an axis of length two.
+        # With two labels a softplus gives both shares, several times faster than reducing an axis of length two.
         ratio = ratios[..., 0]
         rest = np.log1p(np.exp(-np.abs(ratio)))
         return np.stack([np.minimum(-ratio, 0.0) - rest, np.minimum(ratio, 0.0) - rest], axis=-1)

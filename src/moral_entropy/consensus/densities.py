@@ -1,12 +1,12 @@
-"""Densities: the log posterior in which a mode was found, in both coordinates, and what draws around it need."""
+"""Densities: the log posterior of a ballot, on the simplex and in log-ratio coordinates."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from moral_entropy.consensus.common_rows import CommonRows
 from moral_entropy.consensus.model import LogPosterior
 from moral_entropy.consensus.nested import NestedMode
-from moral_entropy.consensus.pooling_rows import CommonRows
 from moral_entropy.votes.table import Floats
 
 
@@ -17,7 +17,7 @@ class Densities:
     Parameters
     ----------
     simplex
-        The density on the simplex, whose mode the paper looks for; with common rows that in log ratios.
+        The density on the simplex, whose mode the paper searches; with common rows, the density in log ratios.
     log_ratio
         The density in log-ratio coordinates.
     rows, nested

@@ -1,6 +1,6 @@
 """The fused Numba passes over posterior draws: every item's mean, interval and expected entropy.
 
-No array of draws × items is ever made: a row's draws live in a buffer for as long as they are summed.
+No array of draws × items is ever made: the draws of one row are held in a buffer while they are summarised.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def general_summaries(
 
 @kernel
 def _probabilities(p_ks):
-    """Turn log ratios into probabilities in place, draw by draw; give the sum of their entropies."""
+    """Turn log ratios into probabilities in place, draw by draw; return the sum of their entropies."""
     n_labels, n_draws = p_ks.shape
     entropy = 0.0
     for s in range(n_draws):
@@ -106,8 +106,8 @@ def _centre_and_spread(x_s):
 def interval(x_s, tail, cut, some_s):
     """Quantiles `tail` and 1 - `tail` with linear interpolation.
 
-    Only values more than `cut` standard deviations out are ranked, if there are enough of them: the same answer as
-    ranking all, in a fraction of the time. Reorders `x_s`; `some_s` is a buffer.
+    Only values more than `cut` standard deviations from the mean are ranked, if there are enough of them: the same
+    result as ranking all, in a fraction of the time. Reorders `x_s`; `some_s` is a buffer.
     """
     n_draws = len(x_s)
     centre, spread = _centre_and_spread(x_s)

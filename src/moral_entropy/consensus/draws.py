@@ -1,26 +1,118 @@
-"""Posterior draws of every item, streamed: no array of draws × items is ever held.
+"""Posterior draws: of the parameters, from the Gaussian at the mode; and what follows from them for every item.
 
-Takes `Patterns` and draws of the parameters; gives each item's mean, interval and expected entropy, or on request
-the draws of a few rows.
+Items are summarised row by row: no array of draws × items is ever held.
 """
 
 from __future__ import annotations
+
+import zlib
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import ndtri, softmax
 
 from moral_entropy.consensus import draw_kernels as kernels
-from moral_entropy.consensus.model import over_blocks
+from moral_entropy.consensus import laplace
+from moral_entropy.consensus.coordinates import pack, unpack
+from moral_entropy.consensus.densities import Densities
+from moral_entropy.consensus.model import LogPosterior, Parameters, over_blocks
+from moral_entropy.consensus.modes import mode_in_log_ratios
+from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.patterns import Patterns
-from moral_entropy.consensus.result import DrawSummary
+from moral_entropy.consensus.result import Curvature, DrawSummary
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.ties import settle_halves
-from moral_entropy.votes.table import UNKNOWN, Floats, Ints
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints
+
+NUMBERS_AT_ONCE = 1 << 23
+"""Normal random numbers held at once where there are too many parameters for a dense matrix."""
+
+EDGE = 1e-6
+"""Probability below which a mode counts as lying on the edge of the simplex."""
 
 BLOCK_ROWS = 4_096
+"""Rows per call of a kernel."""
 
 LOGS_AT_ONCE = 1 << 22
-"""Logs of parameters that are held at once, beside the draws themselves."""
+"""Logs of parameters held at once, in addition to the draws."""
+
+
+def draw(
+    densities: Densities, at: Parameters, ballot: Ballot, options: FitOptions
+) -> tuple[Curvature, Parameters, Floats | None]:
+    """Draw parameters from the Gaussian at the mode; return its curvature, the draws, and the log density of each.
+
+    The log density is None where draws are not from that Gaussian alone: bounded by chance, or common rows uncertain.
+
+    Parameters
+    ----------
+    densities, at
+        The densities, and the mode found in them.
+    ballot
+        The question, whose name is part of the seed: every question has random numbers of its own.
+    options
+        Number of draws, seed and coordinates.
+    """
+    n_parameters = densities.simplex.n_parameters
+    if options.draws == 0:
+        nothing = unpack(np.empty((0, n_parameters)), ballot.n_labels)
+        return Curvature("none", options.coordinates, True, float("nan")), nothing, None
+    rng = _stream(ballot, options.seed)
+    if densities.nested is not None:
+        found = Curvature("nested", "logit-mode", True, float("nan"))
+        return found, densities.nested.draw(rng, options.draws), None
+    coordinates, target, centre = _centre(densities, at, options)
+    gaussian: laplace.Gaussian
+    dense = n_parameters <= laplace.DENSE
+    gaussian = laplace.dense_gaussian(target, centre) if dense else laplace.krylov_gaussian(target, centre)
+    drawn, length_s = _draw_around(pack(centre), gaussian, ballot.n_labels, options.draws, rng)
+    found = Curvature(gaussian.method, coordinates, gaussian.positive_definite, gaussian.smallest)
+    if densities.simplex.better_than_chance:
+        return found, drawn.at_least_chance(), None
+    # Steps are linear in the normal numbers, so their density is the Gaussian's up to a constant.
+    return found, drawn, None if densities.rows is not None else -0.5 * length_s
+
+
+def _draw_around(
+    centre_p: Floats, gaussian: laplace.Gaussian, n_labels: int, n_draws: int, rng: np.random.Generator
+) -> tuple[Parameters, Floats]:
+    """Draw parameters; return them, and the squared length of each draw in standard normal numbers.
+
+    Where there are very many parameters, draws are made in batches to save memory.
+    """
+    tile = n_draws if gaussian.method == "dense" else max(1, NUMBERS_AT_ONCE // len(centre_p))
+    like = unpack(centre_p, n_labels)
+    log_sk = np.empty((n_draws, *like.log_prevalence_k.shape))
+    log_sakv = np.empty((n_draws, *like.log_confusion_akv.shape))
+    length_s = np.empty(n_draws)
+    for first in range(0, n_draws, tile):
+        some = slice(first, min(first + tile, n_draws))
+        normal_sp = rng.standard_normal((some.stop - first, len(centre_p)))
+        # Beyond e^600 a probability underflows, and its log is lost.
+        drawn = unpack((centre_p + gaussian.step(normal_sp.T).T).clip(-600.0, 600.0), n_labels)
+        log_sk[some], log_sakv[some] = drawn.log_prevalence_k, drawn.log_confusion_akv
+        length_s[some] = np.einsum("sp,sp->s", normal_sp, normal_sp)
+    return Parameters(log_sk, log_sakv), length_s
+
+
+def _centre(densities: Densities, at: Parameters, options: FitOptions) -> tuple[str, LogPosterior, Parameters]:
+    """Choose the centre of the Gaussian, and the density whose curvature it has."""
+    if densities.rows is not None:
+        return "logit-mode", densities.log_ratio, at
+    if options.coordinates == "jeffreys":
+        # Half of the Jacobian: the density by Jeffreys' measure, whose mode lies inside the simplex under any prior.
+        half = replace(densities.log_ratio, pseudo_k=densities.alpha_k - 0.5, pseudo_akv=densities.beta_akv - 0.5)
+        return "jeffreys", half, mode_in_log_ratios(half, at)
+    # On the edge of the simplex, where flat priors let a mode lie, only the mode in log ratios has a curvature.
+    coordinates = "logit-mode" if at.least < EDGE else options.coordinates
+    target = densities.simplex if coordinates == "paper" else densities.log_ratio
+    centre = mode_in_log_ratios(densities.log_ratio, at) if coordinates == "logit-mode" else at
+    return coordinates, target, centre
+
+
+def _stream(ballot: Ballot, seed: int) -> np.random.Generator:
+    """Return the random generator of a question: one more question changes no draw of the others."""
+    return np.random.default_rng([seed, zlib.crc32(ballot.question.encode()), zlib.crc32(ballot.part.encode())])
 
 
 def summarise(
@@ -33,7 +125,7 @@ def summarise(
     threads: int | None = None,
     advance: Advance = ignore,
 ) -> DrawSummary:
-    """Give every item's mean, interval and expected entropy over the draws.
+    """Compute every item's mean, interval and expected entropy over the draws.
 
     Parameters
     ----------
@@ -48,7 +140,7 @@ def summarise(
     threads
         At most this many threads.
     advance
-        Told the share done.
+        Called with the share done.
     """
     n_rows, n_labels = patterns.n_rows, patterns.n_labels
     mean_rk, low_r, high_r, entropy_r = np.empty((n_rows, n_labels)), *np.empty((3, n_rows))
@@ -84,11 +176,11 @@ def summarise(
 
 
 def log_ratios(prevalence_sk: Floats, confusion_sakv: Floats) -> tuple[Floats, Floats]:
-    """By code, label and draw: log likelihood ratios to label 0; and the same of the prevalence."""
+    """Compute log likelihood ratios to label 0 by vote code, label and draw, and log ratios of the prevalence."""
     log_sk = np.log(prevalence_sk)
     n_draws, n_annotators, n_labels, _ = confusion_sakv.shape
     push_avks = np.empty((n_annotators, n_labels, n_labels - 1, n_draws))
-    # Some annotators at a time: logs of all would be as large as the draws once more.
+    # In batches of annotators: the logs of all would take as much memory as the draws.
     for first in range(0, n_annotators, step := max(1, LOGS_AT_ONCE // (n_draws * n_labels**2 or 1))):
         log_sakv = np.log(confusion_sakv[:, first : first + step])
         ratio_sakv = log_sakv[:, :, 1:] - log_sakv[:, :, :1]
@@ -98,7 +190,7 @@ def log_ratios(prevalence_sk: Floats, confusion_sakv: Floats) -> tuple[Floats, F
 
 
 def posterior_of_rows(patterns: Patterns, prevalence_sk: Floats, confusion_sakv: Floats, row_r: Ints) -> Floats:
-    """Give the label probabilities of some rows in every draw: `posterior_srk`."""
+    """Compute the label probabilities of some rows in every draw: `posterior_srk`."""
     some = patterns.take(row_r)
     n_labels = patterns.n_labels
     log_sck = np.log(confusion_sakv).transpose(0, 1, 3, 2).reshape(len(prevalence_sk), -1, n_labels)

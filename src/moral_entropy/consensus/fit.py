@@ -1,4 +1,4 @@
-"""Votes → Consensus: find the mode, look at its curvature, draw from it.
+"""Votes → Consensus: find the mode, compute its curvature, draw from it.
 
 `fit` is the one function most users call; `fit_parts` is the same for votes in parts. Each ballot is fitted on its own.
 """
@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from moral_entropy.consensus.densities import Densities
-from moral_entropy.consensus.drawing import draw
-from moral_entropy.consensus.exponent import choose_exponent
+from moral_entropy.consensus.draws import draw
 from moral_entropy.consensus.fit_findings import warn_about
 from moral_entropy.consensus.fitted import FittedParts, fitted_parts
 from moral_entropy.consensus.model import LogPosterior
@@ -22,6 +21,7 @@ from moral_entropy.consensus.parts import Parts, local_parts
 from moral_entropy.consensus.pooling import learn_rows, pooled_prior
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Climb, Consensus, ParameterFit
+from moral_entropy.consensus.tempering import choose_exponent
 from moral_entropy.options import lists_options
 from moral_entropy.progress import Progress, share_of_progress, silent
 from moral_entropy.votes.read import read_votes
@@ -123,7 +123,7 @@ def find_parameters(parts: Parts, b: int, priors: Priors, options: FitOptions, a
     """Find the mode of one ballot, and draw around it."""
     ballot = parts.votes.ballots[b]
     densities, mode = _locate(parts, b, priors, options, advance)
-    at = mode.summit.at
+    at = mode.optimum.at
     curvature, drawn, log_density_s = draw(densities, at, ballot, options)
     log_sakv = drawn.log_confusion_akv
     return ParameterFit(
@@ -170,15 +170,15 @@ def _locate(parts: Parts, b: int, priors: Priors, options: FitOptions, advance: 
 def _find_best_mode(simplex: LogPosterior, options: FitOptions, advance: Progress) -> Mode:
     """Find the mode with the solver asked for."""
     if options.solver == "adam":
-        from moral_entropy.consensus.adam import climb_with_adam
+        from moral_entropy.consensus.adam import maximise_with_adam
 
-        summit = climb_with_adam(
+        optimum = maximise_with_adam(
             simplex,
             device=options.device,
             seed=options.seed,
             watch=lambda share: advance("climbing", share),
         )
-        return Mode(summit, summit.passes, {"adam": summit.log_posterior}, None)
+        return Mode(optimum, optimum.passes, {"adam": optimum.log_posterior}, None)
     # From a gradient of about a thousand standard errors down to the tolerance is the whole way, in logs.
     decades = np.log10(1e3 / options.tolerance)
 
@@ -189,12 +189,12 @@ def _find_best_mode(simplex: LogPosterior, options: FitOptions, advance: Progres
 
 
 def _climb_of(mode: Mode, solver: str) -> Climb:
-    """Say how the search for the mode ended."""
+    """Describe how the search for the mode ended."""
     return Climb(
         solver=solver,
-        log_posterior=mode.summit.log_posterior,
-        gradient_norm=mode.summit.gradient_norm,
+        log_posterior=mode.optimum.log_posterior,
+        gradient_norm=mode.optimum.gradient_norm,
         passes=mode.passes,
-        converged=mode.summit.converged,
+        converged=mode.optimum.converged,
         modes=dict(mode.log_posteriors),
     )

@@ -1,4 +1,4 @@
-"""What a fit itself should make its user doubt: it did not end, the mode is no peak, votes are few or cannot tell.
+"""Reasons to doubt a fit, found by the fit itself: no convergence, no clear maximum, too few votes.
 
 Takes a `Consensus`, returns findings of the sides "fit" and "votes"; `fit` turns the doubts among them into warnings.
 """
@@ -21,7 +21,7 @@ THIN, VERY_THIN = 2.0, 1.5
 """Mean votes per item below which the prior has more to say than the votes, and below which p itself is in doubt."""
 
 NOTICEABLE = 0.005
-"""Share of items that must change label for another mode to be worth a word."""
+"""Share of items that must change label for a second mode to be reported."""
 
 CATEGORIES: dict[str, type[Warning]] = {
     "converged": ConvergenceWarning,
@@ -30,7 +30,7 @@ CATEGORIES: dict[str, type[Warning]] = {
     "one_annotator": IdentifiabilityWarning,
     "votes_per_item": ThinDataWarning,
 }
-"""The warning that `fit` gives where one of these figures is in doubt."""
+"""The warning that `fit` issues where one of these figures is in doubt."""
 
 
 def finding_of(fit: QuestionFit, side: str, figure: str, value: float, **given: Any) -> Finding:
@@ -47,12 +47,12 @@ def finding_of(fit: QuestionFit, side: str, figure: str, value: float, **given: 
 
 
 def annotator_name(consensus: Consensus, fit: QuestionFit, a: int) -> str:
-    """Name an annotator of a fit."""
+    """Return the name of an annotator of a fit."""
     return str(consensus.votes.annotators[int(fit.ballot.annotator_a[a])])
 
 
 def fit_findings(consensus: Consensus) -> tuple[Finding, ...]:
-    """Look at how every fit ended, and at how many votes it had.
+    """Return findings about how every fit ended, and about how many votes it had.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def fit_findings(consensus: Consensus) -> tuple[Finding, ...]:
 
 
 def warn_about(findings: Iterable[Finding]) -> None:
-    """Raise a Python warning for every doubt about a fit; to be called by `fit` itself."""
+    """Issue a Python warning for every doubt about a fit; to be called by `fit` itself."""
     for finding in findings:
         if finding.alarms and finding.figure in CATEGORIES:
             warnings.warn(sentences_of(finding, ()), CATEGORIES[finding.figure], stacklevel=4)

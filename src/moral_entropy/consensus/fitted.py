@@ -1,4 +1,4 @@
-"""Fitted parts: votes in parts together with what the fit says of their items.
+"""Fitted parts: votes in parts, and the fit's results for their items.
 
 `fit_parts` returns them; grading, outliers, checks and tables are computed from them, on one machine as on a cluster.
 """
@@ -27,14 +27,14 @@ from moral_entropy.votes.table import UNKNOWN, Floats, Votes
 
 @dataclass(frozen=True, eq=False)
 class PartFit:
-    """One part, and what the fit says of its items.
+    """One part, and the fit's results for its items.
 
     Parameters
     ----------
     part
         The part.
     consensus
-        On its items.
+        The consensus on its items.
     """
 
     part: Part
@@ -47,7 +47,7 @@ class PartFit:
 
 
 def fit_of_part(part: Part, b: int, found: ParameterFit, advance: Progress = silent) -> QuestionFit:
-    """Compute what the parameters of a ballot say of one part's items."""
+    """Compute the results of one ballot for the items of one part."""
     ballot, patterns = part.ballot(b), part.patterns[b]
     found = found.for_annotators(ballot.n_annotators)
     at = Parameters(np.log(found.prevalence_k), np.log(found.evidence_akv))
@@ -68,13 +68,13 @@ def fit_of_part(part: Part, b: int, found: ParameterFit, advance: Progress = sil
 
 
 def without_draws(posterior_ik: Floats) -> DrawSummary:
-    """Let the mode stand for the mean, and leave intervals and expected entropies unknown."""
+    """Return the mode in place of the mean, with unknown intervals and expected entropies."""
     unknown_i = np.full(len(posterior_ik), np.nan)
     return DrawSummary(posterior_ik, unknown_i, unknown_i, unknown_i)
 
 
 def fit_part(part: Part, priors: Priors, options: FitOptions, progress: Progress, *found: ParameterFit) -> PartFit:
-    """Compute what the parameters of all ballots say of one part's items."""
+    """Compute the results of all ballots for the items of one part."""
     fits = tuple(fit_of_part(part, b, one, share_of_progress(progress, b, len(found))) for b, one in enumerate(found))
     return PartFit(part, Consensus(part.votes, fits, priors, options))
 
@@ -88,9 +88,10 @@ class FittedParts:
     parts
         The votes.
     handles
-        A `PartFit` per part, as the workers know them.
+        One `PartFit` per part, as handles of the workers.
     consensus
-        On `parts.votes`: on all items on one machine; on a cluster on item classes, without their probabilities.
+        The consensus on `parts.votes`: on all items on one machine; on a cluster on item classes, without
+        probabilities.
     """
 
     parts: Parts
@@ -106,26 +107,26 @@ class FittedParts:
         return on_classes(self.parts.class_votes, consensus.fits, consensus.priors, consensus.options)
 
     def each(self, work: Callable[..., Any], *given: Any) -> list[Any]:
-        """Have something done with every fitted part; return the results as the workers know them."""
+        """Apply `work` to every fitted part; return handles of the results."""
         return self.parts.workers.each(work, self.handles, *given)
 
     def fetch_each(self, work: Callable[..., Any], *given: Any) -> list[Any]:
-        """Have something done with every fitted part; return the values, in the order of the parts."""
+        """Apply `work` to every fitted part; return the results, in the order of the parts."""
         return self.parts.workers.fetch_all(self.each(work, *given))
 
     def total(self, work: Callable[..., Any], *given: Any) -> Any:
-        """Have something computed on every fitted part, and return the sum."""
+        """Apply `work` to every fitted part; return the sum of the results."""
         return self.parts.workers.total(self.each(work, *given))
 
     def stream(self, work: Callable[..., Iterable[Any]], *given: Any) -> Iterator[Any]:
-        """Yield, part by part, what `work` makes of it one by one."""
+        """Yield the results of `work`, a generator, part by part."""
         return self.parts.workers.stream(work, self.handles, *given)
 
 
 def fitted_parts(
     parts: Parts, found: Sequence[ParameterFit], priors: Priors, options: FitOptions, progress: Progress = silent
 ) -> FittedParts:
-    """Complete what was found of the parameters with what follows for the items of every part."""
+    """Compute the results for the items of every part, from the fitted parameters."""
     sent = [parts.workers.send(one) for one in found]
     # Only this process can show progress.
     handles = parts.each(fit_part, priors, options, progress if parts.whole else silent, *sent)
@@ -135,7 +136,7 @@ def fitted_parts(
 
 
 def local_fit(consensus: Consensus) -> FittedParts:
-    """Take a consensus on this machine as the one fitted part."""
+    """Return a consensus on this machine as the only fitted part."""
     patterns = tuple(fit.patterns for fit in consensus.fits)
     part = Part(consensus.votes, patterns, threads=consensus.options.threads)
     parts = LocalParts(votes=consensus.votes, handles=[part])

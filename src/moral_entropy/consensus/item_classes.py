@@ -153,15 +153,15 @@ def number_rows(columns: Iterable[Ints]) -> tuple[Ints, Ints]:
         key_i = key_i * n + column_i
         size *= n
     if key_i is not None and size <= max(4 * len(key_i), 1 << 16):
-        return _tick_off(key_i, size)
+        return _number_by_table(key_i, size)
     _, first_g, group_i = np.unique(key_i, return_index=True, return_inverse=True)  # type: ignore[call-overload]
     return group_i, first_g
 
 
-def _tick_off(key_i: NDArray[np.int64], size: int) -> tuple[Ints, Ints]:
-    """Number the keys that occur, without sorting them: a place for every key there can be."""
+def _number_by_table(key_i: NDArray[np.int64], size: int) -> tuple[Ints, Ints]:
+    """Number the keys that occur, without sorting them: with a table of all possible keys."""
     first_k = np.full(size, -1)
-    # The last one written stays: backwards, that is the first.
+    # Of several writes to one place the last one stays: written backwards, that is the first item.
     first_k[key_i[::-1]] = np.arange(len(key_i))[::-1]
     seen_k = first_k >= 0
     return (np.cumsum(seen_k) - 1)[key_i], first_k[seen_k]

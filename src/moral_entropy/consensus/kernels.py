@@ -85,7 +85,7 @@ def general_pass(start_r, code_v, weight_r, clamp_r, push_ck, base_k, bound_b, f
 
 @kernel
 def _softmax(x_k, clamp):
-    """Turn log ratios to label 0 into probabilities in place; give the log of their sum with label 0's 1."""
+    """Turn log ratios to label 0 into probabilities in place; return the log of their sum, label 0 included."""
     if clamp >= 0:
         row = x_k[clamp - 1] if clamp > 0 else 0.0
         for k in range(len(x_k)):
@@ -123,7 +123,7 @@ def row_posteriors(start_r, code_v, clamp_r, push_ck, base_k, first, last, poste
 
 @kernel
 def add_missing_information(start_r, code_v, weight_r, posterior_rk, confusion_akv, curvature_pp):
-    """Take the covariance of the complete-data score off the lower triangle (Louis 1982, eq. 3.2').
+    """Subtract the covariance of the complete-data score from the lower triangle (Louis 1982, eq. 3.2').
 
     Coordinates: log prevalence ratios first, then those of annotator 0's row 0, row 1, …
     """
@@ -169,7 +169,7 @@ def add_missing_information(start_r, code_v, weight_r, posterior_rk, confusion_a
 
 @kernel
 def add_own_information(start_r, code_v, weight_r, posterior_rk, confusion_akv, first, last, own_app, items_kk):
-    """Take the score covariance of some rows off each annotator's own block; add up the prevalence's by label."""
+    """Subtract the score covariance of some rows from each annotator's own block; add up the prevalence's by label."""
     n_labels = posterior_rk.shape[1]
     n_other = n_labels - 1
     score_t = np.empty(n_labels * n_other)
@@ -194,7 +194,7 @@ def add_own_information(start_r, code_v, weight_r, posterior_rk, confusion_akv, 
 
 @kernel
 def count_votes(start_r, code_v, weight_r, votes_c):
-    """Count the votes by code, a row's as often as it stands for items."""
+    """Count the votes by code; a row counts once per item it stands for."""
     for r in range(len(start_r) - 1):
         for v in range(start_r[r], start_r[r + 1]):
             votes_c[code_v[v]] += weight_r[r]
@@ -242,9 +242,9 @@ def binary_covariance_pass(start_r, code_v, weight_r, p_r, gain_c, base, bound_b
 
 @kernel
 def hash_rows(start_i, code_v, clamp_i, salt, hash_i):
-    """A 64-bit fingerprint of every item's votes and clamp."""
+    """Write a 64-bit hash of every item's votes and clamp."""
     for i in range(len(start_i) - 1):
-        # The clamp goes above all codes: beside the first one it would look like another.
+        # The clamp is put into the high bits, above all codes, so that it cannot be taken for a code.
         h = np.uint64(salt) ^ (np.uint64(clamp_i[i] + 1) << np.uint64(40))
         for v in range(start_i[i], start_i[i + 1]):
             # The finaliser of SplitMix64 (Steele, Lea & Flood 2014) mixes every bit into every other.
@@ -257,7 +257,7 @@ def hash_rows(start_i, code_v, clamp_i, salt, hash_i):
 
 @kernel
 def same_rows(start_i, code_v, clamp_i, first_r, row_i):
-    """Whether every item equals the first item of its row, vote by vote."""
+    """Return whether every item equals the first item of its row, vote by vote."""
     for i in range(len(row_i)):
         j = first_r[row_i[i]]
         n = start_i[i + 1] - start_i[i]

@@ -1,8 +1,8 @@
 """Curvature at the mode → a Gaussian in log-ratio coordinates → draws of the parameters.
 
-The Hessian is exact, by Louis' identity: what the votes would tell with all labels known, less the covariance
-of that score given the votes. Dense to a few thousand parameters; beyond, exact blocks per annotator and a
-Krylov space for what couples them, so that no matrix of that size is ever formed.
+The Hessian is exact, by Louis' identity: the information with all labels known, minus the covariance of that score
+given the votes. It is a dense matrix for up to a few thousand parameters. For more there are exact blocks per annotator
+and a Krylov space for their coupling, so that no matrix of that size is ever held.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from moral_entropy.consensus.model import Expectation, LogPosterior, Parameters
 from moral_entropy.votes.table import Floats
 
 DENSE = 6_000
-"""Most parameters for which the curvature is held as a matrix."""
+"""Largest number of parameters for which the curvature is held as a matrix."""
 
 KRYLOV = 128
-"""Directions in which annotators' coupling is resolved beyond `DENSE`; each costs a pass over the votes."""
+"""Dimensions of the Krylov space beyond `DENSE` parameters; each costs a pass over the votes."""
 
 KRYLOV_VOTES = 5e8
-"""Votes times directions that are spent on it at most."""
+"""Upper limit of votes × dimensions of the Krylov space."""
 
 FLAT = 1e-9
-"""Share of the complete-data information below which a direction is flat: rounding decides whether it has any."""
+"""Share of the complete-data information below which a direction counts as flat: no more than rounding."""
 
 LEAST_INFORMATION = 1e-3
-"""Share of the complete-data information granted to directions the votes leave flat."""
+"""Share of the complete-data information assumed in directions the votes leave flat."""
 
 
 class Gaussian(Protocol):
@@ -51,14 +51,14 @@ class Gaussian(Protocol):
         ...
 
     def step(self, normal_ps: Floats) -> Floats:
-        """Give one step per column of standard normal numbers."""
+        """Return one step per column of standard normal numbers."""
         ...
 
 
 def complete_blocks(
     log_posterior: LogPosterior, at: Parameters, expected: Expectation | None = None
 ) -> tuple[Floats, Floats]:
-    """Information of prevalence and of each confusion row with all labels known, pseudo-counts included."""
+    """Compute the information of prevalence and of each confusion row with all labels known, pseudo-counts included."""
     expected = expected or log_posterior.expect(at)
     prevalence = _multinomial(expected.items_k.sum(), at.prevalence_k)
     confusion = _multinomial(expected.votes_akv.sum(axis=-1), at.confusion_akv)
@@ -73,13 +73,13 @@ def _multinomial(total: Floats, shares: Floats) -> Floats:
 
 
 def information(log_posterior: LogPosterior, at: Parameters) -> Floats:
-    """Negative Hessian of the log posterior in log-ratio coordinates: `curvature_pp`, dense and symmetric."""
+    """Compute the negative Hessian of the log posterior in log-ratio coordinates: `curvature_pp`, symmetric."""
     lower_pp = np.tril(lower_information(log_posterior, at))
     return lower_pp + np.tril(lower_pp, -1).T
 
 
 def lower_information(log_posterior: LogPosterior, at: Parameters, expected: Expectation | None = None) -> Floats:
-    """The same, right only on and below the diagonal, which is all a Cholesky factor reads."""
+    """Compute the same, valid only on and below the diagonal, which is all that a Cholesky factorisation reads."""
     curvature_pp = _block_diagonal(*complete_blocks(log_posterior, at, expected))
     log_posterior.take_missing(at, curvature_pp)
     return curvature_pp
@@ -114,7 +114,7 @@ class DenseGaussian:
 
 
 def dense_gaussian(log_posterior: LogPosterior, at: Parameters) -> DenseGaussian:
-    """Factor the curvature; where it is not that of a maximum, grant flat directions a little information."""
+    """Factor the curvature; where it is not that of a maximum, assume a little information in flat directions."""
     curvature_pp = information(log_posterior, at)
     scale_p = 1.0 / np.sqrt(_complete_diagonal(log_posterior, at))
     try:
@@ -125,7 +125,7 @@ def dense_gaussian(log_posterior: LogPosterior, at: Parameters) -> DenseGaussian
     if smallest > FLAT:
         return DenseGaussian(lower_pp, positive_definite=True, smallest=smallest)
     value_q, vector_pq = eigh(curvature_pp * np.outer(scale_p, scale_p))
-    # The symmetric root: which sign an eigenvector has, and which of several that tie, depends on the processor.
+    # The symmetric root: the sign and the choice of tied eigenvectors depend on the processor, this root does not.
     root_pp = scale_p[:, None] * (vector_pq / np.sqrt(value_q.clip(min=LEAST_INFORMATION))) @ vector_pq.T
     return DenseGaussian(root_pp, positive_definite=False, smallest=float(value_q[0]))
 
@@ -153,7 +153,7 @@ def _smallest_share(lower_pp: Floats, scale_p: Floats, iterations: int = 30) -> 
 def newton_step(
     log_posterior: LogPosterior, at: Parameters, gradient_p: Floats, expected: Expectation | None = None
 ) -> Floats | None:
-    """Give the Newton step from here, or None where the curvature is not that of a maximum."""
+    """Compute the Newton step, or None where the curvature is not that of a maximum."""
     try:
         curvature_pp = lower_information(log_posterior, at, expected)
         factor = cho_factor(curvature_pp, lower=True, check_finite=False, overwrite_a=True)
@@ -164,21 +164,21 @@ def newton_step(
 
 
 def escape_direction(log_posterior: LogPosterior, at: Parameters) -> Floats | None:
-    """Give the direction in which a stationary point is a minimum, or None at a maximum."""
+    """Find a direction in which a stationary point is a minimum, or None at a maximum."""
     curvature_pp = information(log_posterior, at)
     scale_p = 1.0 / np.sqrt(_complete_diagonal(log_posterior, at))
     value_q, vector_pq = eigh(curvature_pp * np.outer(scale_p, scale_p))
     if value_q[0] >= -1e-9:
         return None
     direction_p = scale_p * _one_of(vector_pq[:, value_q < value_q[0] + 1e-6])
-    # A fixed sign, so that the same votes always leave a saddle on the same side: that of the first that is largest.
+    # The sign is fixed by the first largest entry, so that the same votes always leave a saddle on the same side.
     size_p = np.abs(direction_p)
     sign = np.sign(direction_p[(size_p >= size_p.max() * (1.0 - 1e-6)).argmax()])
     return np.asarray(direction_p * sign)
 
 
 def _one_of(tied_pq: Floats) -> Floats:
-    """Choose one of the directions that bend equally, whichever basis of them LAPACK has returned."""
+    """Choose one of several directions of equal curvature; it does not depend on the basis that LAPACK returned."""
     if tied_pq.shape[1] == 1:
         return tied_pq[:, 0]
     mixed_p: Floats = tied_pq @ (tied_pq.T @ (1.0 / np.arange(1.0, len(tied_pq) + 1.0)))
@@ -279,7 +279,7 @@ class _Coupling:
 
 
 def _safe_cholesky(blocks: Floats, complete: Floats) -> Floats:
-    """Factor each block, granting flat directions a little information first."""
+    """Factor each block, assuming at least a little information in flat directions."""
     value, vector = np.linalg.eigh(blocks)
     least = LEAST_INFORMATION * np.linalg.eigvalsh(complete).max(axis=-1)
     least = least.max(axis=-1) if least.ndim > value.ndim - 1 else least

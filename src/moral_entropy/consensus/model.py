@@ -1,7 +1,7 @@
-"""The log posterior of prevalence and confusion, and all that follows from its expected counts.
+"""The log posterior of prevalence and confusion, and what follows from its expected counts.
 
-Takes `Patterns` and pseudo-counts; one pass over the votes at given `Parameters` gives an `Expectation`, from
-which come the log posterior, its gradient, and EM's next parameters. Class labels are summed out throughout.
+Takes `Patterns` and pseudo-counts; one pass over the votes at given `Parameters` returns an `Expectation`, from
+which the log posterior, its gradient, and EM's next parameters are computed. Class labels are summed out throughout.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.votes.table import Floats
 
 BLOCKS = 16
-"""Blocks of rows in a large pass; fixed, so that the number of threads changes no digit."""
+"""Blocks of rows in a large pass; fixed, so that results do not depend on the number of threads."""
 
 SMALL = 400_000
-"""Votes below which one block in one thread is quicker than sharing."""
+"""Votes below which one block in one thread is faster than several threads."""
 
 OWN_BYTES = 1 << 28
-"""Most bytes for annotators' own blocks while they are added up side by side."""
+"""Most memory, in bytes, for the sums of annotators' own blocks by several threads."""
 
 FLOOR = 1e-12
 """Least probability of a label: under flat priors a mode may lie on the edge of the simplex."""
@@ -56,7 +56,7 @@ class Parameters:
         return float(np.exp(min(self.log_prevalence_k.min(), self.log_confusion_akv.min(initial=0.0))))
 
     def at_least_chance(self) -> Parameters:
-        """Lift every right answer that is likelier wrong than by chance up to chance; leading axes are kept."""
+        """Raise every probability of a right answer that is below chance to chance; leading axes are kept."""
         confusion_akv = self.confusion_akv
         n_labels = confusion_akv.shape[-1]
         right_ak = np.diagonal(confusion_akv, axis1=-2, axis2=-1)[..., None]
@@ -84,11 +84,11 @@ class Expectation:
     log_posterior: float
 
     def maximum(self) -> Parameters:
-        """Give the parameters that fit the counts best: EM's next step."""
+        """Return the parameters that maximise the likelihood of the counts: EM's next step."""
         return Parameters(_log_shares(self.items_k), _log_shares(self.votes_akv))
 
     def gradient(self, at: Parameters) -> Floats:
-        """Derivative of the log posterior in log-ratio coordinates at the parameters of the pass."""
+        """Compute the derivative of the log posterior in log-ratio coordinates at the parameters of the pass."""
         prevalence = self.items_k - self.items_k.sum() * at.prevalence_k
         confusion = self.votes_akv - self.votes_akv.sum(axis=-1, keepdims=True) * at.confusion_akv
         return np.concatenate([prevalence[1:], confusion[..., 1:].ravel()])
@@ -100,7 +100,7 @@ def _log_shares(counts: Floats) -> Floats:
 
 
 def _at_least_chance(votes_akv: Floats) -> Floats:
-    """Raise counts of right answers to chance: the best row within the bound is then the counts' own share."""
+    """Raise counts of right answers to chance: the shares of the counts are then the best row within the bound."""
     n_labels = votes_akv.shape[-1]
     right_ak = np.diagonal(votes_akv, axis1=1, axis2=2)
     chance_ak = (votes_akv.sum(axis=-1) - right_ak) / (n_labels - 1)
@@ -163,17 +163,17 @@ class LogPosterior:
 
     @property
     def n_votes(self) -> int:
-        """Votes that a pass walks over: those of identical items once."""
+        """Votes that a pass reads; those of identical items count once."""
         return len(self.patterns.code_v)
 
     @cached_property
     def n_cells(self) -> float:
-        """Cells of the curvature that a pass over the votes would touch, each as often as it is."""
+        """Number of updates of curvature cells in a pass over the votes."""
         n_other = self.patterns.n_labels - 1
         return float(((np.diff(self.patterns.start_r) * (n_other + 1) * n_other + n_other) ** 2.0).sum())
 
-    def scout(self, most_votes: int) -> LogPosterior:
-        """Give the same with a sample of the rows, where there are more votes than that."""
+    def sample_rows(self, most_votes: int) -> LogPosterior:
+        """Return the log posterior of a sample of the rows, where there are more votes than `most_votes`."""
         patterns = self.patterns
         if self.n_votes <= most_votes:
             return self
@@ -182,11 +182,11 @@ class LogPosterior:
         return replace(self, patterns=patterns.take(np.sort(rows)))
 
     def expect(self, at: Parameters) -> Expectation:
-        """Pass over the votes once: expected counts and log posterior at some parameters."""
+        """Compute expected counts and log posterior at some parameters, in one pass over the votes."""
         return self._expectation(at, *self.pass_over(at))
 
     def pass_over(self, at: Parameters) -> tuple[Floats, Floats]:
-        """Give the sums of one pass: expected votes of the labels after the first; their items, log likelihood."""
+        """Return the sums of one pass: expected votes of labels after the first; their items, log likelihood."""
         patterns = self.patterns
         count_bck, total_bt = self._buffers
         count_bck[:], total_bt[:] = 0.0, 0.0
@@ -206,7 +206,7 @@ class LogPosterior:
     def _expectation(self, at: Parameters, count_ck: Floats, total_t: Floats) -> Expectation:
         n_labels = self.patterns.n_labels
         items_k = np.concatenate([[self.n_items - total_t[:-1].sum()], total_t[:-1]])
-        # Label 0's votes are what the others leave; rounding can leave about -1e-12.
+        # Label 0 has the remaining votes; rounding can leave about -1e-12.
         all_ck = np.column_stack([self.votes_c - count_ck.sum(axis=1), count_ck]).clip(min=0.0)
         votes_akv = all_ck.reshape(-1, n_labels, n_labels).transpose(0, 2, 1)
         log_label0 = self.n_items * at.log_prevalence_k[0] + self.votes_c @ at.log_confusion_akv[:, 0, :].ravel()
@@ -219,7 +219,7 @@ class LogPosterior:
         )
 
     def posterior_rk(self, at: Parameters) -> Floats:
-        """Label probabilities of every row at some parameters."""
+        """Compute the label probabilities of every row at some parameters."""
         patterns = self.patterns
         posterior_rk = np.empty((patterns.n_rows, patterns.n_labels))
         rows = (patterns.start_r, patterns.code_v, patterns.clamp_r)
@@ -233,25 +233,25 @@ class LogPosterior:
         return posterior_rk
 
     def take_missing(self, at: Parameters, curvature_pp: Floats) -> None:
-        """Take what the votes leave unknown off the lower triangle of the complete-data information, in place."""
+        """Subtract the missing information from the lower triangle of the complete-data information, in place."""
         patterns = self.patterns
         rows = (patterns.start_r, patterns.code_v, patterns.weight_r)
         kernels.add_missing_information(*rows, self.posterior_rk(at), at.confusion_akv, curvature_pp)
 
     def covariance(self, at: Parameters) -> ScoreCovariance:
-        """Give the covariance of the complete-data score at some parameters, as products."""
+        """Return the covariance of the complete-data score at some parameters, as an operator."""
         return ScoreCovariance(self, at)
 
 
 class ScoreCovariance:
-    """What the votes leave unknown at some parameters: multiplied with, but never formed."""
+    """The missing information at some parameters: the covariance of the complete-data score, never held as a matrix."""
 
     def __init__(self, log_posterior: LogPosterior, at: Parameters) -> None:
         self.log_posterior, self.at = log_posterior, at
         self.posterior_rk = log_posterior.posterior_rk(at)
 
     def take_own(self, own_app: Floats) -> Floats:
-        """Take it off each annotator's own block, in place; give the prevalence's, label by label: `items_kk`."""
+        """Subtract it from each annotator's own block, in place; return the prevalence's block: `items_kk`."""
         patterns, bound_b = self.log_posterior.patterns, self.log_posterior.bound_b
         n_blocks = min(len(bound_b) - 1, max(1, OWN_BYTES // max(own_app.nbytes, 1)))
         edge_b = bound_b[np.arange(n_blocks + 1) * (len(bound_b) - 1) // n_blocks]
@@ -269,7 +269,7 @@ class ScoreCovariance:
         return np.asarray(items_bkk.sum(axis=0))
 
     def product(self, gain_ck: Floats, base_k: Floats) -> tuple[Floats, Floats]:
-        """Multiply with a vector, in one pass over the votes; `gain_ck` is what a vote adds to label k's score."""
+        """Multiply it with a vector, in one pass over the votes; `gain_ck` is what a vote adds to label k's score."""
         patterns, bound_b = self.log_posterior.patterns, self.log_posterior.bound_b
         n_blocks, binary = len(bound_b) - 1, patterns.n_labels == 2
         out_bck = np.zeros((n_blocks, len(gain_ck), 1 if binary else patterns.n_labels))
@@ -291,7 +291,7 @@ class ScoreCovariance:
 
 
 def available_cores() -> int:
-    """Cores this process may use; not every system tells, and then it is all of them."""
+    """Return the number of cores this process may use; all of them where the system does not say."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -303,13 +303,13 @@ def over_blocks(run: Callable[[int, int], None], n_blocks: int, threads: int | N
     Parameters
     ----------
     run
-        Does blocks `first` to `last`; must not depend on which thread does it.
+        Does blocks `first` to `last`; its result must not depend on the thread.
     n_blocks
         How many blocks there are.
     threads
         At most this many threads; all cores by default.
     grain
-        Ranges a thread: more of them even out the load, and let an interrupt through sooner.
+        Ranges per thread: more of them balance the load, and let an interrupt through sooner.
     """
     n_threads = min(n_blocks, threads or available_cores())
     n_ranges = min(n_blocks, n_threads * grain)

@@ -1,9 +1,10 @@
 """Partial pooling by nested Laplace approximation: annotators' own rows are integrated out, not maximised.
 
-With hundreds of thinly heard annotators the joint mode of everything is biased: it buys a little likelihood from
-every one of them. So the outer parameters (prevalence, common rows, concentrations) are those of the highest
-*marginal* posterior, in which each value is worth max over rows less half the log determinant of their curvature
-(Tierney & Kadane 1986; Rue, Martino & Chopin 2009). Two labels: five outer parameters, so differences do.
+With hundreds of annotators of few votes each, the joint mode of all parameters is biased: each annotator adds a
+little overfitting. So the outer parameters (prevalence, common rows, concentrations) are those of the highest
+*marginal* posterior, whose log at each value is the maximum over rows minus half the log determinant of their curvature
+(Tierney & Kadane 1986; Rue, Martino & Chopin 2009). With two labels there are five outer parameters, few enough for
+finite differences.
 """
 
 from __future__ import annotations
@@ -17,39 +18,39 @@ from scipy.linalg import cho_solve, cholesky
 from scipy.special import gammaln
 
 from moral_entropy.consensus import laplace
+from moral_entropy.consensus.common_rows import TYPICAL_VOTES, CommonRows, row_score
 from moral_entropy.consensus.coordinates import pack, unpack
 from moral_entropy.consensus.model import LogPosterior, Parameters
-from moral_entropy.consensus.pooling_rows import TYPICAL_VOTES, CommonRows, row_score
 from moral_entropy.votes.table import Floats
 
 STEPS = np.array([0.15, 0.15, 0.3, 0.15, 0.3])
-"""Steps of the differences: log ratios of prevalence and rows, logs of the concentrations."""
+"""Steps of the finite differences: log ratios of prevalence and rows, logs of the concentrations."""
 
 LONGEST = np.array([0.7, 0.7, 1.0, 0.7, 1.0])
-"""Most an outer parameter moves in one Newton step."""
+"""Largest change of each outer parameter in one Newton step."""
 
 ROUNDS = 15
 
 GAIN = 0.02
-"""Nats a further step must promise to be taken."""
+"""Nats that a further step must promise, else the search ends."""
 
 FLAT, RIDGE = 6.0, 0.6
-"""Curvature below which a direction is measured again, and the step with which it is."""
+"""Curvature below which a direction is measured again, and the step used for that."""
 
 LEAST_CURVATURE = np.array([0.05, 0.2, 0.1, 0.2, 0.1])
-"""Curvature granted to each outer parameter where votes and priors leave it flat: standard deviations of 2 to 4."""
+"""Least curvature of each outer parameter, where votes and priors leave it flat: standard deviations of 2 to 4."""
 
 
 @dataclass(frozen=True, eq=False)
 class Settled:
-    """Annotators' rows at their best under given outer parameters.
+    """Annotators' rows at their conditional mode given outer parameters.
 
     Parameters
     ----------
     at
         Prevalence as given, rows at their conditional mode.
     density
-        The log posterior whose prior of the rows the outer parameters set.
+        The log posterior; its prior of the rows follows from the outer parameters.
     lower_pp
         Cholesky factor of the rows' curvature there.
     value
@@ -67,7 +68,7 @@ class Settled:
 
 @dataclass(frozen=True, eq=False)
 class NestedMode:
-    """The marginal mode of the outer parameters, its curvature, and how the rows follow.
+    """The marginal mode of the outer parameters, its curvature, and how the rows depend on them.
 
     Parameters
     ----------
@@ -78,7 +79,7 @@ class NestedMode:
     settled
         The rows there.
     follow_pq
-        How the rows' log ratios move with the outer parameters.
+        Derivative of the rows' log ratios by the outer parameters.
     converged
         Whether no further step promised a gain.
     passes
@@ -111,7 +112,7 @@ class NestedMode:
 
 
 def rows_of(outer_q: Floats) -> CommonRows:
-    """Give the common rows that outer parameters mean.
+    """Return the common rows of given outer parameters.
 
     Examples
     --------
@@ -137,65 +138,65 @@ def nested_mode(
     start
         One matrix for all annotators, to begin from.
     watch
-        Told the share done.
+        Called with the share done.
     """
-    surface = _Surface(plain, row_kv)
+    marginal = _Marginal(plain, row_kv)
     ratio = start.log_prevalence_k[1] - start.log_prevalence_k[0]
     rows = start.log_confusion_akv[0, :, 1] - start.log_confusion_akv[0, :, 0]
     outer_q = np.array([ratio, rows[0], np.log(TYPICAL_VOTES), rows[1], np.log(TYPICAL_VOTES)])
-    here, converged = surface.settle(outer_q, None), False
+    here, converged = marginal.settle(outer_q, None), False
     for n in range(ROUNDS):
-        bend = surface.bend(outer_q, here)
-        step_q = _bold_step(bend)
-        converged = float(bend.slope_q @ step_q) / 2.0 < GAIN
+        local = marginal.quadratic(outer_q, here)
+        step_q = _limited_step(local)
+        converged = float(local.slope_q @ step_q) / 2.0 < GAIN
         if watch is not None:
             watch((n + 1) / ROUNDS)
         if converged:
             break
-        outer_q, here, moved = _uphill(surface, outer_q, here, step_q)
+        outer_q, here, moved = _line_search(marginal, outer_q, here, step_q)
         if not moved:
             break
-    return NestedMode(outer_q, bend.curvature_qq, here, bend.follow_pq, converged, surface.passes)
+    return NestedMode(outer_q, local.curvature_qq, here, local.follow_pq, converged, marginal.passes)
 
 
-def _bold_step(bend: _Bend) -> Floats:
-    """Give the Newton step, or where that is too long the best step within reach: along ridges, not across."""
+def _limited_step(local: _Quadratic) -> Floats:
+    """Return the Newton step, or where that is too long the best step within the limits (a trust region)."""
     pull_qq = np.diag(1.0 / LONGEST**2)
     for strength in (0.0, *np.geomspace(1e-3, 1e5, 33)):
-        step_q = np.linalg.solve(bend.curvature_qq + strength * pull_qq, bend.slope_q)
+        step_q = np.linalg.solve(local.curvature_qq + strength * pull_qq, local.slope_q)
         if np.abs(step_q / LONGEST).max() <= 1.0:
             break
     return np.asarray(step_q)
 
 
-def _uphill(surface: _Surface, outer_q: Floats, here: Settled, step_q: Floats) -> tuple[Floats, Settled, bool]:
-    """Step, shorter where the whole step does not gain."""
+def _line_search(marginal: _Marginal, outer_q: Floats, here: Settled, step_q: Floats) -> tuple[Floats, Settled, bool]:
+    """Take the step, or a share of it where the whole step does not gain; return also whether any did."""
     for share in (1.0, 0.5, 0.2, 0.05):
-        there = surface.settle(outer_q + share * step_q, here)
+        there = marginal.settle(outer_q + share * step_q, here)
         if there.value > here.value:
             return outer_q + share * step_q, there, True
     return outer_q, here, False
 
 
 @dataclass(frozen=True, eq=False)
-class _Bend:
-    """Slope and curvature of the marginal at a point, and how the rows follow the outer parameters."""
+class _Quadratic:
+    """Slope and curvature of the marginal at a point, and the derivative of the rows by the outer parameters."""
 
     slope_q: Floats
     curvature_qq: Floats
     follow_pq: Floats
 
 
-class _Surface:
+class _Marginal:
     """The log marginal posterior of the outer parameters."""
 
     def __init__(self, plain: LogPosterior, row_kv: Floats) -> None:
         self.plain, self.row_kv, self.known_akv = plain, row_kv, plain.pseudo_akv
-        self.heard_a = plain.votes_c.reshape(len(self.known_akv), -1).sum(axis=1) > 0
+        self.has_votes_a = plain.votes_c.reshape(len(self.known_akv), -1).sum(axis=1) > 0
         self.passes = 0
 
     def settle(self, outer_q: Floats, near: Settled | None) -> Settled:
-        """Find the rows' conditional mode by Newton steps with one factor as long as it serves."""
+        """Find the rows' conditional mode by Newton steps; a Cholesky factor is reused as long as steps shrink fast."""
         rows = rows_of(outer_q)
         density = replace(self.plain, pseudo_akv=rows.beta_kv + self.known_akv)
         at = self._begin(outer_q, rows, near)
@@ -217,7 +218,7 @@ class _Surface:
                 # A factor from elsewhere still serves while steps shrink fast.
                 lower_pp = lower_pp if size < 0.3 * before else None
             else:
-                # The factor is of somewhere else, or the step too bold: EM's own step is safe.
+                # The factor is from too far away, or the step too long: an EM step always gains.
                 at = Parameters(at.log_prevalence_k, expected.maximum().log_confusion_akv)
                 expected, lower_pp = density.expect(at), None
         lower_pp = self._factor(density, at)
@@ -244,13 +245,13 @@ class _Surface:
 
     def _prior(self, rows: CommonRows) -> float:
         """Log density of the outer parameters, and the normaliser of the rows' prior."""
-        n_heard, score = int(self.heard_a.sum()), 0.0
+        n_voting, score = int(self.has_votes_a.sum()), 0.0
         for mean_v, c, prior_v in zip(rows.mean_kv, rows.concentration_k, self.row_kv, strict=True):
-            score += n_heard * float(gammaln(c) - gammaln(c * mean_v).sum()) + row_score(mean_v, float(c), prior_v)
+            score += n_voting * float(gammaln(c) - gammaln(c * mean_v).sum()) + row_score(mean_v, float(c), prior_v)
         return score
 
-    def bend(self, outer_q: Floats, here: Settled) -> _Bend:
-        """Differences in every direction and pair of directions."""
+    def quadratic(self, outer_q: Floats, here: Settled) -> _Quadratic:
+        """Compute slope and curvature by finite differences in every direction and pair of directions."""
         n = len(outer_q)
         ahead, behind = (
             [self.settle(outer_q + sign * STEPS[q] * np.eye(n)[q], here) for q in range(n)] for sign in (1.0, -1.0)
@@ -266,7 +267,7 @@ class _Surface:
             [(pack(one.at) - pack(other.at))[1:] / (2 * h) for one, other, h in zip(ahead, behind, STEPS, strict=True)]
         )
         slope_q, curvature_qq = self._along_ridges(outer_q, here, (up_q - down_q) / (2 * STEPS), -hessian_qq)
-        return _Bend(slope_q, _convex(curvature_qq), follow_pq)
+        return _Quadratic(slope_q, _positive_definite(curvature_qq), follow_pq)
 
     def _along_ridges(
         self, outer_q: Floats, here: Settled, slope_q: Floats, curvature_qq: Floats
@@ -282,13 +283,13 @@ class _Surface:
 
 
 def _shifted(at: Parameters, step_p: Floats) -> Parameters:
-    """Move the rows' log ratios, the prevalence left where it is."""
+    """Move the rows' log ratios; the prevalence stays."""
     moved = unpack(pack(at) + np.concatenate([[0.0], step_p.clip(-4.0, 4.0)]), 2)
     return Parameters(at.log_prevalence_k, moved.log_confusion_akv)
 
 
-def _convex(curvature_qq: Floats) -> Floats:
-    """Grant flat or hollow directions a little curvature, in units of each parameter's own least."""
+def _positive_definite(curvature_qq: Floats) -> Floats:
+    """Raise every eigenvalue to a least curvature, in units of `LEAST_CURVATURE`."""
     scale_q = 1.0 / np.sqrt(LEAST_CURVATURE)
     value_q, vector_qq = np.linalg.eigh(curvature_qq * np.outer(scale_q, scale_q))
     lifted_qq = (vector_qq * value_q.clip(min=1.0)) @ vector_qq.T

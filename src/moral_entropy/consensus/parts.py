@@ -29,7 +29,7 @@ class Rows:
     Parameters
     ----------
     patterns
-        The votes of each row; `row_i` says nothing.
+        The votes of each row; `row_i` has no meaning here.
     count_r
         How many items the row stands for, with or without votes.
     """
@@ -130,7 +130,7 @@ class Parts(ABC):
     workers
         Who does the work on them.
     handles
-        The parts, as the workers know them.
+        The parts, as handles of the workers.
     votes
         What is known of the votes here: all of them on one machine, one item per class on a cluster.
     """
@@ -143,19 +143,19 @@ class Parts(ABC):
     """Whether `votes` are all votes."""
 
     def each(self, work: Callable[..., Any], *given: Any) -> list[Any]:
-        """Have something done with every part; return the results as the workers know them."""
+        """Apply `work` to every part; return handles of the results."""
         return self.workers.each(work, self.handles, *given)
 
     def fetch_each(self, work: Callable[..., Any], *given: Any) -> list[Any]:
-        """Have something done with every part; return the values, in the order of the parts."""
+        """Apply `work` to every part; return the results, in the order of the parts."""
         return self.workers.fetch_all(self.each(work, *given))
 
     def total(self, work: Callable[..., Any], *given: Any) -> Any:
-        """Have something computed on every part, and return the sum."""
+        """Apply `work` to every part; return the sum of the results."""
         return self.workers.total(self.each(work, *given))
 
     def stream(self, work: Callable[..., Iterable[Any]], *given: Any) -> Iterator[Any]:
-        """Yield, part by part, what `work` makes of it one by one."""
+        """Yield the results of `work`, a generator, part by part."""
         return self.workers.stream(work, self.handles, *given)
 
     @cached_property
@@ -202,7 +202,7 @@ class LocalParts(Parts):
     >>> from moral_entropy.corpora.simulate import simulate_votes
     >>> parts = local_parts(simulate_votes(n_items=50, n_annotators=4, votes_per_item=3).votes)
     >>> parts.rows_by_part(0), parts.classes[0].weight_n.sum()
-    ([50], np.float64(50.0))
+    ([23], np.float64(50.0))
     """
 
     workers: Workers = field(default_factory=Here)

@@ -1,8 +1,8 @@
 """Collapse identical items to weighted rows.
 
 Items with the same set of (annotator, label) pairs have the same posterior under every parameter: one row
-with a weight stands for them all. On team-annotated corpora that is several items a row; where it does not
-pay, every item stays a row of its own.
+with a weight stands for them all. On team-annotated corpora a row stands for several items. Where collapsing does not
+pay, every item keeps its own row.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WORTHWHILE = 0.8
 """Collapse when the rows are at most this share of the items."""
 
 SAMPLE = 200_000
-"""Items looked at to tell whether collapsing pays."""
+"""Items looked at to decide whether collapsing pays."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +33,9 @@ class Patterns:
     start_r, code_v
         The votes of each row, as in `Ballot`.
     weight_r
-        How many items the row stands for; 0 for items without a vote, which say nothing about parameters.
+        How many items the row stands for; 0 for items without a vote, which carry no information about parameters.
     clamp_r
-        Label the row's items are known to have, `UNKNOWN` where it is to be found out.
+        Label the row's items are known to have, `UNKNOWN` where it is to be estimated.
     row_i
         The row of every item.
     """
@@ -60,7 +60,7 @@ class Patterns:
 
     @cached_property
     def votes_c(self) -> Floats:
-        """Votes by code, those of identical items counted one by one."""
+        """Number of votes by code; those of identical items are all counted."""
         from moral_entropy.consensus.kernels import count_votes
 
         votes_c = np.zeros(self.n_annotators * self.n_labels)
@@ -68,11 +68,11 @@ class Patterns:
         return votes_c
 
     def spread(self, values_r: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Give every item its row's value."""
+        """Return the value of each item's row, for every item."""
         return values_r[self.row_i] if self.collapsed else values_r
 
     def take(self, rows: Ints) -> Patterns:
-        """Keep only some rows, with all annotators; item rows are those of the kept."""
+        """Keep only some rows, with all annotators; every kept row then counts as one item in `row_i`."""
         votes_r = np.diff(self.start_r)[rows]
         start_r = np.concatenate([[0], np.cumsum(votes_r)]).astype(np.int64)
         at_v = np.repeat(self.start_r[rows] - start_r[:-1], votes_r) + np.arange(start_r[-1])
@@ -125,7 +125,7 @@ def collapse(ballot: Ballot, *, use_gold: bool = False) -> Patterns:
 
 
 def as_rows(ballot: Ballot, clamp_i: NDArray[np.int16]) -> Patterns:
-    """Give every item a row of its own."""
+    """Make one row per item."""
     dtype = np.int32 if ballot.n_items < np.iinfo(np.int32).max else np.int64
     return Patterns(
         n_annotators=ballot.n_annotators,
@@ -156,7 +156,7 @@ def pool_fully(patterns: Patterns) -> Patterns:
 
 
 def _distinct_share(ballot: Ballot, clamp_i: NDArray[np.int16]) -> float:
-    # Few annotators leave few patterns however many items there are, and a sample shows it.
+    # Few annotators make few patterns, however many items there are, and a sample shows it.
     n = min(ballot.n_items, SAMPLE)
     if n == 0:
         return 1.0
@@ -165,7 +165,7 @@ def _distinct_share(ballot: Ballot, clamp_i: NDArray[np.int16]) -> float:
 
 
 def _group(start_i: Ints, code_v: Ints, clamp_i: Ints) -> tuple[Ints, Ints]:
-    """Number the distinct items by first appearance; give each item's number and each number's first item."""
+    """Number the distinct items by first appearance; return each item's number and each number's first item."""
     for salt in range(8):
         hash_i = _hash(start_i, code_v, clamp_i, salt)
         _, first_g, group_i = np.unique(hash_i, return_index=True, return_inverse=True)
@@ -175,7 +175,7 @@ def _group(start_i: Ints, code_v: Ints, clamp_i: Ints) -> tuple[Ints, Ints]:
         row_i, first_r = rank_g[group_i], first_g[order_g]
         from moral_entropy.consensus.kernels import same_rows
 
-        # A fingerprint shared by two different items is next to impossible; if so, another salt parts them.
+        # Two different items almost never have the same hash; if they do, another salt separates them.
         if same_rows(start_i, code_v, clamp_i, first_r, row_i):
             return row_i, first_r
     return np.arange(len(clamp_i)), np.arange(len(clamp_i))

@@ -1,9 +1,9 @@
-"""Pooling: what annotators have in common, learnt from the votes.
+"""Pooling: learn from the votes what annotators have in common.
 
 Full pooling gives all annotators one confusion matrix. Partial pooling lets their rows vary around common ones:
 row k of every annotator ~ Dir(c_k m_k), where m_k, the common row, and c_k, how closely annotators keep to it, are
 learnt. For two labels by nested Laplace approximation (`nested`), with their uncertainty in the draws; for more, or
-for thousands of annotators, by variational Bayes, which gives values and no uncertainty of them.
+for thousands of annotators, by variational Bayes, which returns values without their uncertainty.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ import numpy as np
 from scipy.special import digamma
 
 from moral_entropy.consensus import laplace
-from moral_entropy.consensus.climb import Summit
+from moral_entropy.consensus.common_rows import TYPICAL_VOTES, CommonRows, best_row
+from moral_entropy.consensus.em import Optimum
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import Mode, find_mode
 from moral_entropy.consensus.nested import NestedMode, nested_mode
-from moral_entropy.consensus.pooling_rows import TYPICAL_VOTES, CommonRows, best_row
 from moral_entropy.votes.table import Floats
 
 ROUNDS = 200
-"""Most rounds of variational learning."""
+"""Largest number of rounds of variational learning."""
 
 SETTLED = 1e-3
-"""Change of every common probability, and of every log concentration, at which it ends."""
+"""It ends when no common probability and no log concentration changes by more than this."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
-    """The end of learning: the common rows, the mode under them, and the nested approximation where there is one."""
+    """Result of `learn_rows`: the common rows, the mode given them, and the nested approximation where there is one."""
 
     rows: CommonRows
     density: LogPosterior
@@ -40,7 +40,7 @@ class Pooled:
 
 
 def pooled_prior(row_kv: Floats, beta_akv: Floats) -> Floats:
-    """Give the prior of the one matrix: votes known of single annotators are known of the one they are merged into."""
+    """Return the prior of the one matrix of all annotators: pseudo-votes of single annotators are added up."""
     return np.asarray(row_kv[None] + (beta_akv - row_kv).sum(axis=0))
 
 
@@ -53,37 +53,37 @@ def learn_rows(
     max_passes: int,
     watch: Callable[[float], None] | None = None,
 ) -> Pooled:
-    """Learn the rows that annotators have in common, and the mode under them.
+    """Learn the rows that annotators have in common, and the mode given them.
 
     Parameters
     ----------
     plain
         The log posterior with the prior of the prevalence; votes known from elsewhere are its only pseudo-votes.
     shared
-        The same as if one annotator had cast all votes, with the prior of a typical annotator.
+        The same votes as if cast by one annotator, with the prior of a typical annotator.
     row_kv
         Dirichlet prior of the common rows: what is believed of a typical annotator.
     tolerance, max_passes
         As in `find_mode`.
     watch
-        Told the share done.
+        Called with the share done.
     """
-    start = find_mode(shared, tolerance=1e-3, max_passes=max_passes).summit.at
+    start = find_mode(shared, tolerance=1e-3, max_passes=max_passes).optimum.at
     if plain.patterns.n_labels == 2 and plain.n_parameters <= laplace.DENSE:
         nested = nested_mode(plain, row_kv, start, watch=watch)
-        return Pooled(nested.rows, nested.settled.density, _nested_end(nested), nested)
+        return Pooled(nested.rows, nested.settled.density, _as_mode(nested), nested)
     rows = _variational_rows(plain, row_kv, start, watch)
     density = replace(plain, pseudo_akv=rows.beta_kv + plain.pseudo_akv)
     return Pooled(rows, density, find_mode(density, tolerance=tolerance, max_passes=max_passes), None)
 
 
-def _nested_end(nested: NestedMode) -> Mode:
-    """Say how the nested search ended, as a climb would."""
+def _as_mode(nested: NestedMode) -> Mode:
+    """Describe how the nested search ended as a `Mode`."""
     at, density = nested.settled.at, nested.settled.density
     expected = density.expect(at)
-    steepest = float(np.abs(expected.gradient(at)[1:]).max(initial=0.0))
-    summit = Summit(at, expected, nested.passes, nested.converged, steepest)
-    return Mode(summit, nested.passes, {"nested": expected.log_posterior}, None)
+    largest = float(np.abs(expected.gradient(at)[1:]).max(initial=0.0))
+    optimum = Optimum(at, expected, nested.passes, nested.converged, largest)
+    return Mode(optimum, nested.passes, {"nested": expected.log_posterior}, None)
 
 
 def _variational_rows(
@@ -92,13 +92,13 @@ def _variational_rows(
     """Learn common rows by variational Bayes: expected log probabilities in place of the logs of a mode."""
     rows = CommonRows(start.confusion_akv[0], np.full(len(row_kv), TYPICAL_VOTES))
     n_annotators = len(plain.pseudo_akv)
-    heard_a = plain.votes_c.reshape(n_annotators, -1).sum(axis=1) > 0
+    has_votes_a = plain.votes_c.reshape(n_annotators, -1).sum(axis=1) > 0
     at = Parameters(start.log_prevalence_k, np.tile(start.log_confusion_akv[0], (n_annotators, 1, 1)))
     for n in range(ROUNDS):
         for _ in range(3):
             at = _variational_step(replace(plain, pseudo_akv=plain.pseudo_akv + rows.beta_kv), at)
-        sum_kv = at.log_confusion_akv[heard_a].sum(axis=0)
-        best = [best_row(sum_v, int(heard_a.sum()), prior_v) for sum_v, prior_v in zip(sum_kv, row_kv, strict=True)]
+        sum_kv = at.log_confusion_akv[has_votes_a].sum(axis=0)
+        best = [best_row(sum_v, int(has_votes_a.sum()), prior_v) for sum_v, prior_v in zip(sum_kv, row_kv, strict=True)]
         before, rows = rows, CommonRows(np.array([mean_v for mean_v, _ in best]), np.array([c for _, c in best]))
         if watch is not None:
             watch((n + 1) / ROUNDS)

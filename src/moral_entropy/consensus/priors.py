@@ -1,7 +1,7 @@
 """Priors: what is believed before the first vote.
 
 Prevalence ~ Dir(alpha), row k of an annotator's confusion ~ Dir(beta_k). Densities are on the simplex, so
-their modes have pseudo-counts alpha - 1 and beta - 1; below 1 there is no mode, and we say so.
+their modes have pseudo-counts alpha - 1 and beta - 1; below 1 there is no mode, which raises a `PriorError`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Priors:
     by_question: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse anything that has no mode."""
+        """Raise a `PriorError` for priors under which there is no mode."""
         _check("the prevalence prior", self.prevalence)
         _check("the diagonal of the confusion prior", self.diagonal)
         _check("the off-diagonal of the confusion prior", self.off_diagonal)
@@ -59,7 +59,7 @@ class Priors:
             _check(f"the prevalence prior of {question!r}", alpha)
 
     def alpha_k(self, ballot: Ballot) -> Floats:
-        """Give alpha in the order of the ballot's labels."""
+        """Return alpha in the order of the ballot's labels."""
         given = np.atleast_1d(np.asarray(self.by_question.get(ballot.question, self.prevalence), dtype=float))
         if len(given) == 1:
             return np.full(ballot.n_labels, given[0])
@@ -69,17 +69,17 @@ class Priors:
                 f"{ballot.n_labels} labels ({', '.join(ballot.labels)}). Give one value, or one per label."
             )
             raise PriorError(msg)
-        # Of two labels people think "negative, positive", whichever sorts first.
+        # Two labels are given as "negative, positive", whichever sorts first.
         return given[::-1].copy() if ballot.n_labels == 2 and ballot.positive == 0 else given
 
     def row_kv(self, ballot: Ballot) -> Floats:
-        """Give beta of an annotator of whom nothing is known."""
+        """Return beta of an annotator without a prior of their own."""
         beta_kv = np.full((ballot.n_labels, ballot.n_labels), self.off_diagonal, dtype=float)
         np.fill_diagonal(beta_kv, self.diagonal)
         return beta_kv
 
     def beta_akv(self, ballot: Ballot, votes: Votes | None = None) -> Floats:
-        """Give beta for every annotator of the ballot."""
+        """Return beta for every annotator of the ballot."""
         n_labels = ballot.n_labels
         beta_akv = np.tile(self.row_kv(ballot), (ballot.n_annotators, 1, 1))
         if self.annotators and votes is not None:

@@ -1,7 +1,7 @@
 """Consensus: what a fit returns.
 
 One `QuestionFit` per ballot, side by side in a `Consensus`. Frozen, and complete: parameters at the mode,
-how the climb ended, the curvature, the posterior draws, and every item's probabilities.
+how the search for the mode ended, the curvature, the posterior draws, and every item's probabilities.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from moral_entropy.consensus.common_rows import CommonRows
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.patterns import Patterns
-from moral_entropy.consensus.pooling_rows import CommonRows
 from moral_entropy.consensus.priors import Priors
-from moral_entropy.consensus.temper import Exponent
+from moral_entropy.consensus.tempering import Exponent
 from moral_entropy.findings import Finding
 from moral_entropy.ties import highest
-from moral_entropy.votes.table import Ballot, Floats, Ints, Votes
+from moral_entropy.votes.table import Ballot, Floats, Votes
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class DrawSummary:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ParameterFit:
-    """What a fit says of the parameters of one ballot. Axes: **a** annotator, true **k**, **v**oted, **s** draw.
+    """The parameters of one ballot, as fitted. Axes: **a** annotator, true **k**, **v**oted, **s** draw.
 
     Parameters
     ----------
@@ -141,8 +141,8 @@ class ParameterFit:
     options
         The options of the fit.
     log_density_s
-        Log density of each draw under the Gaussian it came from, up to a constant; None where the draws are more than
-        that: bounded by chance, or with doubt about common rows.
+        Log density of each draw under the Gaussian it came from, up to a constant; None where draws are not from that
+        Gaussian alone: bounded by chance, or with uncertain common rows.
     """
 
     prevalence_k: Floats
@@ -161,7 +161,7 @@ class ParameterFit:
 
     @cached_property
     def evidence_akv(self) -> Floats:
-        """Likelihood of every vote by true label at the mode, as it weighs on items: the confusion, tempered."""
+        """Likelihood of every vote by true label at the mode, as items use it: the tempered confusion."""
         return _powered(self.confusion_akv, self.exponent.value)
 
     @cached_property
@@ -188,7 +188,7 @@ class ParameterFit:
         return len(self.prevalence_sk)
 
     def for_annotators(self, n_annotators: int) -> ParameterFit:
-        """Give every annotator the matrix, where one was fitted for all."""
+        """Return the same with one matrix per annotator, where one was fitted for all."""
         if len(self.confusion_akv) == n_annotators:
             return self
         matrices: dict[str, Any] = {}
@@ -198,7 +198,7 @@ class ParameterFit:
         return replace(self, **matrices)
 
     def on_items(self, ballot: Ballot, patterns: Patterns, posterior_ik: Floats, summary: DrawSummary) -> QuestionFit:
-        """Complete it with what follows for some items."""
+        """Add the results for some items: return a `QuestionFit`."""
         parameters: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(ParameterFit)}
         return QuestionFit(**parameters, ballot=ballot, patterns=patterns, posterior_ik=posterior_ik, summary=summary)
 
@@ -238,22 +238,8 @@ class QuestionFit(ParameterFit):
             return np.where(mean_ik[:, positive] >= 0.5, positive, 1 - positive).astype(np.int16)
         return highest(mean_ik).astype(np.int16)
 
-    def posterior_draws(self, items: slice | Ints = slice(None)) -> Floats:
-        """Give the label probabilities of some items in every draw: `posterior_sik`.
-
-        Parameters
-        ----------
-        items
-            Which items of the ballot, by position. All of them take draws × items × labels × 8 bytes.
-        """
-        from moral_entropy.consensus.draws import posterior_of_rows
-
-        row_i = self.patterns.row_i[items]
-        row_r, at_i = np.unique(row_i, return_inverse=True)
-        return posterior_of_rows(self.patterns, self.prevalence_sk, self.evidence_sakv, row_r)[:, at_i]
-
     def chunks(self, size: int = 65_536) -> Iterator[slice]:
-        """Cut the items in consecutive slices, so that draws × items never has to be held whole."""
+        """Yield consecutive slices of the items, so that draws × items need not be held in memory at once."""
         for start in range(0, self.ballot.n_items, size):
             yield slice(start, min(start + size, self.ballot.n_items))
 
@@ -295,17 +281,17 @@ class Consensus:
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """What the fits themselves should make their user doubt; `fit` has warned of it."""
+        """Reasons to doubt the fits, found by the fits themselves; `fit` has warned of them."""
         from moral_entropy.consensus.fit_findings import fit_findings
 
         return fit_findings(self)
 
     @property
     def converged(self) -> bool:
-        """Whether every climb met its tolerance."""
+        """Whether every search for a mode met its tolerance."""
         return all(fit.climb.converged for fit in self.fits)
 
     @cached_property
     def posterior_ik(self) -> Floats:
-        """Posterior mean of the label probabilities, of all fits one below the other."""
+        """Posterior mean of the label probabilities; items of all fits one below the other."""
         return np.concatenate([fit.summary.mean_ik for fit in self.fits])

@@ -1,6 +1,6 @@
-"""Where the climb begins: the paper's start, and a few others that could lead to another mode.
+"""Starting points of the search for the mode: the paper's start, and a few others that may lead to another mode.
 
-Every start treats annotators alike and labels alike, so that renaming either changes nothing.
+Every start treats all annotators and all labels the same way, so that renaming them changes nothing.
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ from moral_entropy.votes.table import UNKNOWN, Floats
 MOST_LABELS = 5
 """Starts that favour a single label are tried for at most this many labels."""
 
+FLAT = 1e-3
+"""Added to all counts: an annotator without pseudo-votes and without a vote on a label would divide 0 by 0."""
+
 
 def starts(log_posterior: LogPosterior) -> Iterator[tuple[str, Parameters]]:
-    """Give named starting parameters, the paper's first."""
+    """Yield starting parameters with their names, the paper's first."""
     patterns = log_posterior.patterns
     yield "paper", paper_start(patterns.n_annotators, patterns.n_labels)
     share_rk = _shares(log_posterior)
@@ -27,7 +30,7 @@ def starts(log_posterior: LogPosterior) -> Iterator[tuple[str, Parameters]]:
 
 
 def paper_start(n_annotators: int, n_labels: int) -> Parameters:
-    """The start of the paper's listing, with its random prevalence at its mean: equal labels.
+    """Return the start of the paper's listing, with its random prevalence at its mean: equal labels.
 
     Examples
     --------
@@ -42,7 +45,7 @@ def paper_start(n_annotators: int, n_labels: int) -> Parameters:
 
 
 def _shares(log_posterior: LogPosterior) -> Floats:
-    """Each row's share of votes by label, every label with a hundredth of a vote to begin with."""
+    """Compute each row's share of votes by label, after adding a hundredth of a vote to every label."""
     patterns = log_posterior.patterns
     n_rows, n_labels = patterns.n_rows, patterns.n_labels
     row_v = np.repeat(np.arange(n_rows), np.diff(patterns.start_r))
@@ -54,7 +57,7 @@ def _shares(log_posterior: LogPosterior) -> Floats:
 
 
 def _any_of(share_rk: Floats, k: int) -> Floats:
-    """Put every row with a vote for label `k` there, all others by share among the rest."""
+    """Assign label `k` to every row with a vote for it, and vote shares to all other rows."""
     has = share_rk[:, k] > 0.02
     away_rk = share_rk.copy()
     away_rk[has, :] = 0.02 / share_rk.shape[1]
@@ -63,7 +66,7 @@ def _any_of(share_rk: Floats, k: int) -> Floats:
 
 
 def _from_posterior(log_posterior: LogPosterior, posterior_rk: Floats) -> Parameters:
-    """One M-step from given label probabilities."""
+    """Take one M-step from given label probabilities."""
     patterns = log_posterior.patterns
     n_labels = patterns.n_labels
     items_k = log_posterior.pseudo_k + patterns.weight_r @ posterior_rk
@@ -74,8 +77,4 @@ def _from_posterior(log_posterior: LogPosterior, posterior_rk: Floats) -> Parame
         [np.bincount(patterns.code_v, weights=weighted_rk[row_v, k], minlength=n_codes) for k in range(n_labels)]
     )
     votes_akv = votes_ck.reshape(-1, n_labels, n_labels).transpose(0, 2, 1) + log_posterior.pseudo_akv
-    # An annotator without pseudo-votes and without a vote on a label would divide nothing by nothing.
     return Expectation(items_k + FLAT, votes_akv + FLAT, float("nan")).maximum()
-
-
-FLAT = 1e-3

@@ -1,4 +1,4 @@
-"""exp and log as polynomials, so that the compiler can do four numbers at a time: an eighth of the time.
+"""exp and log as polynomials, so that the compiler can process four numbers at once: an eighth of the time.
 
 Numba functions on arrays, for the passes in `kernels` and `draw_kernels`. Full double precision for what they are
 used for: exp(-y) for y >= 0, and log(1 + e) for e from 0 to 1.

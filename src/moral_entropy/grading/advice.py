@@ -1,7 +1,8 @@
 """Which threshold on the votes comes closest to the consensus, and what it still loses.
 
-Takes cells, their sums and the user's costs; gives the best k-vote rule or share for each question, and two
-sentences for all of them together. Costs are expected under the posterior: a false yes costs (1 - p) times its price.
+Takes cells, their sums and the user's costs; returns the best k-vote rule or share for each question, and two
+sentences for all questions together. Costs are expected ones under the posterior: a wrong yes costs (1 - p) times its
+price.
 """
 
 from __future__ import annotations
@@ -31,18 +32,18 @@ _SCHEMA: dict[str, type] = {
 }
 
 SHOWN = 0.00005
-"""Least cost that is not 0.0000 in print."""
+"""Smallest cost that is not printed as 0.0000."""
 
 NEXT_TO_NOTHING = 0.001
-"""Cost of p below which a loss is not told as a percentage of it: 0.0550 is no 597,448% of anything."""
+"""Cost of p below which a loss is not shown as a percentage of it: the percentage would be meaningless."""
 
 MAX_SHARES = 200
-"""Shares tried at most; of more distinct ones, evenly spaced ones."""
+"""Largest number of shares that are tried; of more, evenly spaced ones."""
 
 
 @dataclass(frozen=True, eq=False)
 class Advice:
-    """The best threshold by question, and in words.
+    """The best threshold of each question, as a table and in words.
 
     Parameters
     ----------
@@ -63,13 +64,13 @@ def advise(cells: Cells, sums: CellSums, of_p_c: Floats, names: Names, costs: Co
     Parameters
     ----------
     cells, sums
-        Of the consensus; items without votes are left out.
+        The cells of the consensus and their sums; items without votes are left out.
     of_p_c
-        What deciding by p itself costs: see `cost_of_p`.
+        Cost of deciding by p itself: see `cost_of_p`.
     names
-        Of questions and labels.
+        Names of questions and labels.
     costs
-        Of a wrong yes and a wrong no.
+        Costs of a wrong yes and a wrong no.
     """
     import polars as pl
 
@@ -105,7 +106,7 @@ def _cost(sums: CellSums, cell_c: Ints, yes_c: NDArray[np.bool_], costs: Costs) 
 
 
 def _best(cells: Cells, sums: CellSums, cell_c: Ints, costs: Costs) -> tuple[float, str]:
-    # Of equals the first wins: k-vote before share, low before high.
+    # Of equally cheap ones the first wins: k-vote before share, low before high.
     best = (np.inf, "")
     tie = TIE * float(sums.weight_cs[cell_c, 0].sum()) * max(costs.false_positive, costs.false_negative)
     for name, yes_c in _thresholds(cells.rest_c[cell_c], cells.chosen_c[cell_c]):
@@ -142,7 +143,7 @@ def _in_words(rows: Sequence[dict[str, object]], costs: Costs) -> str:
 
 
 def _loss(excess: float, of_p: float) -> str:
-    """Say what a rule loses beside p: in per cent too, unless p itself costs next to nothing."""
+    """Describe what a rule loses compared with p: also in per cent, unless p costs next to nothing."""
     if excess < SHOWN:
         return "loses nothing."
     more = f", {excess / of_p:.0%} more" if of_p >= NEXT_TO_NOTHING else ""

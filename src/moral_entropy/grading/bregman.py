@@ -30,7 +30,7 @@ class Generator:
     Parameters
     ----------
     name
-        Of the divergence it makes.
+        Name of the divergence it defines.
     entropy
         Minus phi: 0 at both ends, largest at ½.
     slope
@@ -41,21 +41,9 @@ class Generator:
     entropy: Curve
     slope: Curve
 
-    def divergence(self, p: Any, g: Any) -> Any:
-        """Say what a report of `g` loses when `p` is right.
-
-        Examples
-        --------
-        >>> float(BRIER.divergence(0.75, 1.0))
-        0.0625
-        >>> float(KL.divergence(0.75, 1.0))
-        inf
-        """
-        return self.entropy(g) - self.entropy(p) - _times(self.slope(g), np.subtract(p, g))
-
 
 def _times(slope: Any, gap: Any) -> Any:
-    """Multiply, an infinite slope times no gap being nothing: a certain report that is right loses nothing."""
+    """Multiply, where an infinite slope times a gap of 0 is 0: a certain report that is right loses nothing."""
     with np.errstate(invalid="ignore"):
         product = np.multiply(slope, gap)
     return product if np.isfinite(product).all() else np.where(gap == 0, 0.0, product)
@@ -81,10 +69,8 @@ def _doubt(p: Any) -> Any:
 # p² and p² - p make the same divergence: it does not see a linear term.
 BRIER = Generator("brier", _gini, lambda p: 2 * np.asarray(p) - 1)
 KL = Generator("kl", _shannon, _logit)
-# The kink is at ½, where the paper's threshold says yes.
+# The kink is at ½, which the paper's threshold counts as yes.
 ZERO_ONE = Generator("zero_one", _doubt, lambda p: np.where(np.asarray(p) >= 0.5, 1.0, -1.0))
-
-GENERATORS = (BRIER, KL, ZERO_ONE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +98,7 @@ def split(generator: Generator, g_l: Floats, weight_ls: Floats, p_ls: Floats, en
     g_l
         The report at each level.
     weight_ls, p_ls, entropy_ls
-        Sums over the level's items: how many, of what was right, and of the generator's entropy of that.
+        Sums over the level's items: their number, what was right, and the generator's entropy of that.
 
     Examples
     --------
@@ -125,10 +111,10 @@ def split(generator: Generator, g_l: Floats, weight_ls: Floats, p_ls: Floats, en
     """
     g_l1 = g_l[..., None]
     total_s = weight_ls.sum(axis=-2)
-    # Sums of many probabilities can pass 0 or 1 by a rounding, where entropies have no value.
+    # Rounding can put means of many probabilities outside 0 to 1, where entropies have no value.
     mean_s = share_of(p_ls.sum(axis=-2), total_s).clip(0.0, 1.0)
     level_ls = (p_ls / np.where(weight_ls == 0, 1.0, weight_ls)).clip(0.0, 1.0)
-    # Minus phi of the report, of the level's mean and of the items, averaged; the report's with its tangent's rise.
+    # Averages of minus phi: at the report (with the rise of its tangent), at the level's mean, and at the items.
     line_ls = weight_ls * generator.entropy(g_l1) - _times(generator.slope(g_l1), p_ls - weight_ls * g_l1)
     report_s = share_of(line_ls.sum(axis=-2), total_s)
     level_s = share_of((weight_ls * generator.entropy(level_ls)).sum(axis=-2), total_s)
@@ -137,7 +123,7 @@ def split(generator: Generator, g_l: Floats, weight_ls: Floats, p_ls: Floats, en
     return Split(
         divergence_s=(report_s - entropy_s).clip(min=0.0),
         reliability_s=(report_s - level_s).clip(min=0.0),
-        # The tangent at the overall mean rises by nothing on average, so that only entropies are left.
+        # The rise of the tangent at the overall mean is 0 on average, so that only entropies are left.
         resolution_s=(whole_s - level_s).clip(min=0.0),
         uncertainty_s=(whole_s - entropy_s).clip(min=0.0),
         entropy_s=entropy_s,

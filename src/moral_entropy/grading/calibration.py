@@ -1,7 +1,7 @@
 """Is the consensus itself right? Its grades and its reliability diagram against gold labels.
 
-Takes fits whose ballots have gold, gives cells in which the consensus is a rule like any other, and the points of
-the diagram. Items whose gold was evidence in the fit are left out: the consensus has seen the answer.
+Takes fits whose ballots have gold, returns cells in which the consensus is graded as a rule, and the points of the
+diagram. Items whose gold was evidence in the fit are left out: the consensus has seen the answer.
 """
 
 from __future__ import annotations
@@ -34,11 +34,10 @@ CONSENSUS = Rule(
 )
 
 FEW_ITEMS = 2_000
-"""Up to here intervals of the consensus' grades resample the items themselves; beyond, bins of equal p."""
-
+"""Up to this many items, intervals of the consensus' grades resample the items themselves; beyond, bins of equal p."""
 
 MANY_ITEMS = 500_000
-"""Beyond so many, items whose log odds agree to 1e-4 are one group with their mean p: figures move by under 1e-8."""
+"""Beyond this many, items whose log odds agree to 1e-4 form one group with their mean p: figures change by < 1e-8."""
 
 
 def gold_consensus(fitted: FittedParts) -> Consensus:
@@ -122,17 +121,17 @@ def _groups(votes: Votes, fit: QuestionFit, merged: bool) -> tuple[Ints, Ints, F
         columns += [ballot.votes_i, *map(_fine_odds, p_it.T)]
     else:
         columns += [ballot.votes_i, *(np.unique(tie_key(p_i), return_inverse=True)[1] for p_i in p_it.T)]
-    # Items without gold carry no weight; one group a domain does for them.
+    # Items without gold have no weight; one group per domain is enough for them.
     group_i, first_g = number_rows([np.where(known_i, column, 0) for column in columns])
     n_g = np.bincount(group_i)
     score_gt = np.column_stack([np.bincount(group_i, weights=p_i) / n_g for p_i in p_it.T])
-    # A mean of equal numbers need not be that number: keep the exact one where the group has just one.
+    # Rounding can change the mean of equal numbers: keep the exact number where a group has only one.
     score_gt = np.where(np.abs(score_gt - p_it[first_g]) < 1e-12, p_it[first_g], score_gt)
     return group_i, first_g, score_gt
 
 
 def _fine_odds(p_i: Floats) -> Ints:
-    """Log odds in steps of 1e-4, counted from the least."""
+    """Round log odds to steps of 1e-4, numbered from the smallest."""
     step_i = np.rint(logit(p_i).clip(-50.0, 50.0) * 1e4).astype(np.int64)
     return np.asarray(step_i - step_i.min(initial=0))
 
@@ -152,14 +151,14 @@ def _describe(votes: Votes, fit: QuestionFit, first_g: Ints, score_g: Floats, ta
 
 
 def reliability(consensus: Consensus, *, mass: float = 0.9) -> pl.DataFrame:
-    """Give the points of the consensus' reliability diagram against gold.
+    """Compute the points of the consensus' reliability diagram against gold.
 
     Parameters
     ----------
     consensus
         The fits, with gold in their ballots.
     mass
-        Of the interval of the gold share (Jeffreys).
+        Mass of the interval of the gold share (Jeffreys).
 
     Returns
     -------
@@ -187,7 +186,7 @@ def _points(fit: QuestionFit, known_i: NDArray[np.bool_], target: int, mass: flo
     p_i = fit.summary.mean_ik[known_i, target][order_i]
     gold_i = (fit.ballot.gold_i[known_i] == target)[order_i]
     count_i = fit.ballot.count_i[known_i][order_i]
-    # In order already: a level begins wherever p rises.
+    # Sorted already: a level begins wherever p rises.
     level_i = np.cumsum(np.diff(key_i[order_i], prepend=key_i[order_i[:1]]) > 0)
     mass_l = mass_bins(np.bincount(level_i, weights=count_i).astype(float)) if len(p_i) else np.empty(0, dtype=np.int64)
     points: list[dict[str, object]] = []

@@ -1,8 +1,7 @@
-"""Cells: items that no rule can tell apart.
+"""Cells: groups of items that get the same answer from every rule.
 
-Every rule gives all items of a cell (one question, label taken as positive, domain, pair of counts, and answer of each
-rule) the same score. So what the posterior says of items need be added up only by cell (`sums.py`), and every grade
-of every rule comes from those sums.
+Items of a cell share question, label taken as positive, domain, pair of vote counts, and the answer of each rule. So
+the posterior needs to be added up only by cell (`sums.py`), and every grade of every rule is computed from those sums.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class Cells:
     score_rc, decision_rc
         What each rule answers, and the yes or no that rates grade; NaN where it abstains.
     tied_rc
-        Where a rule sits on a tie.
+        Where the votes are a tie for the rule.
     """
 
     question_c: Ints
@@ -48,12 +47,12 @@ class Cells:
 
     @property
     def n_cells(self) -> int:
-        """How many cells there are."""
+        """Number of cells."""
         return len(self.question_c)
 
     @property
     def votes_c(self) -> Ints:
-        """Votes of each item of the cell."""
+        """Number of votes of each item of the cell."""
         return self.rest_c + self.chosen_c
 
 
@@ -80,12 +79,12 @@ class Membership:
 
 
 def targets_of(ballot: Ballot) -> tuple[int, ...]:
-    """Name the labels taken as positive: the positive one of two, every one of more."""
+    """Return the labels taken as positive: the positive one of two, every one of more."""
     return (ballot.positive,) if ballot.n_labels == 2 else tuple(range(ballot.n_labels))
 
 
 def questions_of(consensus: Consensus) -> tuple[str, ...]:
-    """Name the questions of a consensus, each once."""
+    """Return the questions of a consensus, each once."""
     return tuple(dict.fromkeys(fit.question for fit in consensus.fits))
 
 
@@ -97,28 +96,28 @@ def sort_into_cells(consensus: Consensus, rules: Sequence[Rule]) -> tuple[Cells,
     consensus
         The fits.
     rules
-        What is asked of the votes.
+        The rules, whose answers distinguish cells.
     """
     questions = questions_of(consensus)
     pieces: list[Cells] = []
     members: list[Membership] = []
     n_cells = 0
     for fit in consensus.fits:
-        asked = _Asked(consensus.votes, fit.ballot, tuple(rules), questions.index(fit.question))
-        group_i, first_g = asked.groups()
-        cell_gt = np.empty((len(first_g), len(asked.targets)), dtype=np.int64)
-        for t, target in enumerate(asked.targets):
-            cell_g, piece = asked.cells(first_g, target)
+        answers = _RuleAnswers(consensus.votes, fit.ballot, tuple(rules), questions.index(fit.question))
+        group_i, first_g = answers.groups()
+        cell_gt = np.empty((len(first_g), len(answers.targets)), dtype=np.int64)
+        for t, target in enumerate(answers.targets):
+            cell_g, piece = answers.cells(first_g, target)
             cell_gt[:, t] = cell_g + n_cells
             n_cells += piece.n_cells
             pieces.append(piece)
-        members.append(Membership(fit, asked.targets, group_i, cell_gt))
+        members.append(Membership(fit, answers.targets, group_i, cell_gt))
     return join_cells(pieces), members
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
-    """What all rules say of one ballot."""
+class _RuleAnswers:
+    """One ballot, and the answers of all rules to it."""
 
     votes: Votes
     ballot: Ballot
@@ -135,7 +134,7 @@ class _Asked:
 
     @cached_property
     def given(self) -> dict[tuple[str, int], Floats]:
-        """Scores of rules of one's own, which may look at all items at once, and of published labels."""
+        """Scores of user-defined rules, which may look at all items at once, and of published labels."""
         asked = [rule for rule in self.rules if not rule.pointwise]
         return {(rule.name, target): self._item_scores(rule, target) for rule in asked for target in self.targets}
 
@@ -146,12 +145,12 @@ class _Asked:
         return rule.scores(self.ballot.counts_ik, target)
 
     def groups(self) -> tuple[Ints, Ints]:
-        """Group the items by domain, counts of all labels, and answers of rules that are asked item by item."""
+        """Group the items by domain, counts of all labels, and scores in `given`."""
         scores = (_numbered_scores(score_i) for score_i in self.given.values())
         return number_rows([self.domain_i - UNKNOWN, *self.ballot.counts_ik.T, *scores])
 
     def cells(self, first_g: Ints, target: int) -> tuple[Ints, Cells]:
-        """Sort the groups into cells by what matters for one label; describe each cell."""
+        """Sort the groups into cells for one label; return the cell of each group, and the cells."""
         counts_gk = self.ballot.counts_ik[first_g]
         score_rg = np.array([self._group_scores(rule, first_g, counts_gk, target) for rule in self.rules])
         tied_rg = np.array([rule.ties(counts_gk, target) for rule in self.rules])

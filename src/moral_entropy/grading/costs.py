@@ -26,7 +26,7 @@ class Costs:
     false_negative: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuse what is no cost."""
+        """Raise a `UsageError` for negative or infinite costs, and if both are 0."""
         named = {"a false positive": self.false_positive, "a false negative": self.false_negative}
         for name, cost in named.items():
             if not 0 <= cost < np.inf or self.false_positive + self.false_negative == 0:
@@ -34,5 +34,5 @@ class Costs:
                 raise UsageError(msg)
 
     def of_p(self, p_i: Floats) -> Floats:
-        """Cost of an item decided by its p: the cheaper of yes and no."""
+        """Compute the expected cost of an item decided by its p: the cheaper of yes and no."""
         return np.minimum(self.false_positive * (1.0 - p_i), self.false_negative * p_i)

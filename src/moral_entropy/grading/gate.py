@@ -1,6 +1,6 @@
 """A gate for pipelines: limits on figures of the audit, and whether they hold.
 
-Takes the audit's frame and limits such as `any.fdr=0.2`; gives a `Limit` each. Knows nothing of the command line.
+Takes the audit's frame and limits such as `any.fdr=0.2`; returns one `Limit` for each.
 
 A figure's name is `rule.metric` pooled over questions and domains; `care/any.fdr` is one question's, `BLM:care/any.fdr`
 one domain's of it, `BLM:any.fdr` a domain's over all questions, `(mean)/any.fdr` the mean over questions. With more
@@ -35,7 +35,7 @@ class Limit:
     value, low, high, n
         The figure, its interval and its items; value is None where its denominator is empty.
     held
-        Whether it holds. A figure without a value holds nothing.
+        Whether it holds. A figure without a value never does.
     """
 
     figure: str
@@ -48,7 +48,7 @@ class Limit:
     held: bool
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Describe it in one line."""
         sign, verdict = ("<=" if self.kind == "max" else ">="), ("holds" if self.held else "FALLS SHORT")
         value = "no value" if self.value is None else f"{tie_key(self.value):.4g}"
         return f"{verdict}: {self.figure} {sign} {self.limit:g} (is {value}, n = {self.n:,})"
@@ -60,7 +60,7 @@ def check_limits(frame: pl.DataFrame, *, maxima: Sequence[str] = (), minima: Seq
     Parameters
     ----------
     frame
-        Of an `AuditTable`, or `audit.parquet` as read.
+        The frame of an `AuditTable`, or `audit.parquet` as read.
     maxima, minima
         Limits such as "any.fdr=0.2", which the figure may reach but not pass.
 
@@ -96,7 +96,7 @@ def _check(frame: pl.DataFrame, figures: dict[str, dict[str, Any]], spec: str, k
 
 
 def _figures(frame: pl.DataFrame) -> dict[str, dict[str, Any]]:
-    """Name every row; of a question with two labels the label goes without saying."""
+    """Return every row by the name of its figure; of a question with two labels the name leaves out the label."""
     several = _questions_with_labels(frame)
     return {_name(row, several): row for row in frame.iter_rows(named=True)}
 
@@ -120,7 +120,7 @@ def _name(row: dict[str, Any], several: set[str]) -> str:
 
 
 def _unknown(frame: pl.DataFrame, name: str) -> str:
-    """Say which part of a figure's name is not in the audit, and what could stand there."""
+    """Describe which part of a figure's name is not in the audit, and list the possible values."""
     bare, _, reference = name.partition("@")
     references = frame["reference"].unique().sort().to_list()
     if "@" in name and reference not in references:

@@ -1,7 +1,6 @@
 """Grades of one rule on one group of items: rates, the Bregman family, calibration.
 
-Takes the rule's levels (its distinct answers) and `CellSums` added up by level; gives every metric in every column.
-Knows nothing of questions, domains or files.
+Takes the rule's levels (its distinct answers) and `CellSums` added up by level; returns every metric in every column.
 
 `p` below is what the rule is graded against: the posterior probability, or gold as 0 and 1. Rates grade the yes or no
 of the rule; `expected_…` rates weigh items by p and 1 - p instead of by the consensus' yes or no.
@@ -70,7 +69,7 @@ class Levels:
     score_rl, decision_rl
         The answers, scores ascending.
     sums
-        Added up by rule and level.
+        Sums by rule and level.
     smoothed_rc, cells
         Smoothed scores of the cells behind the levels, and their sums.
     """
@@ -90,11 +89,11 @@ def levels_of_one(score_c: Floats, decision_c: Floats, votes_c: Ints, sums: Cell
     score_c, decision_c
         The rule's answer in each cell.
     votes_c
-        Votes of each item of the cell: smoothing reads the answer as that many votes.
+        Number of votes of each item of the cell: smoothing counts the answer as that many votes.
     sums
-        Of the cells.
+        Sums of the cells.
     smoothing
-        Pseudo-votes either way.
+        Pseudo-votes for yes and for no.
     """
     key_c = tie_key(score_c)
     order_c = np.lexsort((decision_c, key_c))
@@ -114,7 +113,7 @@ def levels_of_hard(yes_rc: Floats, votes_c: Ints, sums: CellSums, smoothing: flo
 
 
 def smooth(score_rc: Floats, votes_c: Ints, smoothing: float, n_labels: int = 2) -> Floats:
-    """Read an answer as that many votes for it, and add pseudo-votes for every label.
+    """Count an answer as `votes_c` votes for it, and add pseudo-votes for every label.
 
     Examples
     --------
@@ -134,11 +133,11 @@ class Grades:
     Parameters
     ----------
     names
-        Of the metrics.
+        Names of the metrics.
     value_ms
         Their values; NaN where the denominator is empty.
     n_m
-        Items of the denominator in the first column, expected ones rounded.
+        Number of items of the denominator in the first column; expected numbers are rounded.
     """
 
     names: tuple[str, ...]
@@ -154,7 +153,7 @@ def grade(levels: Levels, *, expected: bool = True) -> list[Grades]:
     levels
         Their answers, and what they are graded against.
     expected
-        Whether to give the expected versions too: against gold they are the plain ones.
+        Whether to return the expected versions too: against gold they equal the plain ones.
 
     Examples
     --------
@@ -174,7 +173,7 @@ def grade(levels: Levels, *, expected: bool = True) -> list[Grades]:
 
 
 Figures = dict[str, tuple[Floats, Floats]]
-"""By metric, for each rule and column: its values, and their denominators."""
+"""By metric: values and denominators for each rule and column."""
 
 
 def as_grades(figures: Figures) -> list[Grades]:
@@ -235,7 +234,7 @@ def _parts(generator: Generator, levels: Levels, entropy_rls: Floats) -> dict[st
 
 
 def _cross_entropy(levels: Levels) -> Floats:
-    """Mean cross-entropy of the smoothed scores, cell by cell: smoothing sees how many votes an item has."""
+    """Compute the mean cross-entropy of the smoothed scores from cells: smoothing depends on the number of votes."""
     cells = levels.cells
     total_rs = -weighted_logs(levels.smoothed_rc, cells.p_cs)
     total_rs -= weighted_logs(1.0 - levels.smoothed_rc, cells.weight_cs - cells.p_cs)
@@ -243,7 +242,7 @@ def _cross_entropy(levels: Levels) -> Floats:
 
 
 def weighted_logs(score_rc: Floats, weight_cs: Floats) -> Floats:
-    """Sum of weights times log scores, no weight on a score of 0 being nothing."""
+    """Sum weights times log scores; a weight of 0 on a score of 0 adds 0."""
     never_rc = score_rc <= 0
     total_rs = product(np.log(np.where(never_rc, 1.0, score_rc)), weight_cs)
     if never_rc.any():
@@ -271,12 +270,12 @@ def _summed_gaps(gap_ls: Floats, bin_l: Ints) -> Floats:
 
 
 def width_bins(score_l: Floats) -> Ints:
-    """Give each score its bin of equal width; a score on an edge belongs to the lower bin."""
+    """Return the bin of equal width of each score; a score on an edge belongs to the lower bin."""
     return np.searchsorted(np.linspace(0.0, 1.0, BINS + 1)[1:-1], score_l - TIE)
 
 
 def mass_bins(weight_l: Floats) -> Ints:
-    """Give each of some ascending levels its bin of about equally many items; a level is never cut in two."""
+    """Return the bin of each ascending level, bins having about equally many items; a level is never split."""
     before_l = np.cumsum(weight_l) - weight_l
     bin_l = np.floor(BINS * before_l / max(weight_l.sum(), 1e-300)).astype(np.int64)
     low_l: Ints = np.minimum(bin_l, BINS - 1)

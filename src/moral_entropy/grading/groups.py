@@ -1,6 +1,6 @@
 """Grade every rule on every group of items: question × domain, pooled over either, and the mean over questions.
 
-Takes cells and their sums, gives rows of the audit. Which is which, in the rows' own words:
+Takes cells and their sums, returns rows of the audit table. Their values of question, domain and label mean:
 
 - question "care", domain "BLM": the items of that question and domain;
 - domain "(all)": pooled over domains, every item counting once;
@@ -37,12 +37,12 @@ from moral_entropy.names import ALL, MEAN, MULTICLASS, NO_DOMAIN
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
 ROUGH = ("_reliability", "_resolution", "ece", "ece_mass")
-"""Metrics that grow with noise: their intervals over resampled items are moved to the figure."""
+"""Metrics that grow with noise: their intervals over resampled items are shifted to the figure."""
 
 
 @dataclass(frozen=True)
 class Names:
-    """What the indices in cells stand for.
+    """The names behind the indices in cells.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Names:
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Cells that are graded together, and what they are called. Axis: **c** cell."""
+    """Cells that are graded together, and their names in the audit table. Axis: **c** cell."""
 
     question: str
     label: str
@@ -69,7 +69,7 @@ class Group:
 
 @dataclass(eq=False)
 class Rows:
-    """Rows of the audit as they are made, column by column."""
+    """Rows of the audit table, column by column."""
 
     question: list[str] = field(default_factory=list)
     domain: list[str] = field(default_factory=list)
@@ -84,7 +84,7 @@ class Rows:
 
     @classmethod
     def joined(cls, several: Iterable[Rows]) -> Rows:
-        """Put rows one after the other."""
+        """Concatenate rows."""
         all_rows = cls()
         for rows in several:
             for one in fields(cls):
@@ -92,7 +92,7 @@ class Rows:
         return all_rows
 
     def add(self, group: Group, rule: str, grading: Grading, grades: Grades) -> None:
-        """Add a row a metric: the first column is the figure, the others make its interval."""
+        """Add one row per metric: the first column is the figure, the others make its interval."""
         size = len(grades.names)
         named = (group.question, group.domain, group.label, rule, grading.reference)
         columns = (self.question, self.domain, self.label, self.rule, self.reference)
@@ -109,7 +109,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Grading:
-    """All that is graded in one go: some rules against one reference.
+    """The grading of some rules against one reference.
 
     Parameters
     ----------
@@ -120,13 +120,13 @@ class Grading:
     cells, sums
         Answers, and what they are graded against.
     names
-        Of questions, domains and labels.
+        Names of questions, domains and labels.
     smoothing
-        Pseudo-votes either way of the smoothed scores.
+        Pseudo-votes for yes and for no in the smoothed scores.
     mass
-        Of the intervals.
+        Mass of the intervals.
     resampled
-        Whether items are resampled in the columns, rather than p drawn.
+        Whether columns are resamples of the items, rather than draws of p.
     """
 
     reference: str
@@ -139,11 +139,11 @@ class Grading:
     resampled: bool
 
     def interval(self, grades: Grades) -> tuple[Floats, Floats]:
-        """Give the central interval of every figure over the columns after the first."""
+        """Compute the central interval of every figure over the columns after the first."""
         low_m, high_m = central_interval(grades.value_ms[:, 1:], self.mass)
         if not self.resampled:
             return low_m, high_m
-        # A resample is rougher than the sample: it finds misfit where there is none. Its spread is right all the same.
+        # A resample is noisier than the sample, so it shows misfit where there is none; but its spread is right.
         middle_m, _ = central_interval(grades.value_ms[:, 1:], 0.0)
         rough_m = np.array([name.endswith(ROUGH) for name in grades.names])
         with np.errstate(invalid="ignore"):
@@ -180,7 +180,7 @@ class Grading:
                 yield name, graded_c[self.cells.domain_c[graded_c] == d]
 
     def _add_question(self, rows: Rows, q: int, question: Group) -> list[Grades]:
-        """Grade one question, label by label; give the grades of all its labels together."""
+        """Grade one question, label by label; return the grades of all its labels together."""
         grades: list[Grades] = []
         for group in self._labels(q, question):
             grades = self._grades(group.cell_c)
@@ -218,9 +218,9 @@ class Grading:
         hard: dict[bytes, list[int]] = {}
         alone: list[list[int]] = []
         for r, score_c in enumerate(score_rc):
-            silent_c = np.isnan(score_c)
-            if (silent_c | (score_c == 0) | (score_c == 1)).all() and not self.rules[r].soft:
-                hard.setdefault(silent_c.tobytes(), []).append(r)
+            abstains_c = np.isnan(score_c)
+            if (abstains_c | (score_c == 0) | (score_c == 1)).all() and not self.rules[r].soft:
+                hard.setdefault(abstains_c.tobytes(), []).append(r)
             else:
                 alone.append([r])
         return [*hard.values(), *alone]
@@ -291,9 +291,9 @@ def grade_multiclass(levels: Levels, smoothed_rc: Floats, n_labels: int, expecte
     smoothed_rc
         Smoothed scores that add up to 1 over labels.
     n_labels
-        How many labels.
+        Number of labels.
     expected
-        Whether to give the expected disagreement too.
+        Whether to return the expected disagreement too.
     """
     sums = levels.sums
     n_rs = sums.weight_cs.sum(axis=1) / n_labels

@@ -1,6 +1,6 @@
 """Central intervals over draws, where some draws have no value and some an infinite one.
 
-Takes figures, a column a draw; gives two ends a figure. Knows nothing of what the figures are.
+Takes figures with one column per draw; returns two ends per figure, whatever the figures are.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from moral_entropy.votes.table import Floats, Ints
 
 
 def central_interval(value_ms: Floats, mass: float) -> tuple[Floats, Floats]:
-    """Give the central interval of each row, leaving out NaN; NaN where nothing is left.
+    """Compute the central interval of each row, leaving out NaN; NaN where nothing is left.
 
     Parameters
     ----------
     value_ms
-        A row a figure, a column a draw; infinities are values like others.
+        One row per figure, one column per draw; infinities are values like others.
     mass
-        Of the interval, such as 0.9.
+        Mass of the interval, such as 0.9.
 
     Examples
     --------

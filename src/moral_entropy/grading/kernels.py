@@ -31,7 +31,7 @@ kernel = compiled()
 vector_kernel = compiled(fastmath={"contract", "nsz"}, error_model="numpy")
 
 CERTAIN = 1e6
-"""Log odds of a label that is known: far past the point where its probability is 1."""
+"""Log odds of a known label: so large that its probability is exactly 1."""
 
 
 @kernel
@@ -68,7 +68,7 @@ def binary_cells(start_r, code_v, clamp_r, row_u, cell_u, weight_us, push_cs, ba
 
 @vector_kernel
 def _values(x_s, size_s, whole_s, bits_s, power_s, value_ts):
-    """From log odds: yes or no, p, p squared, entropy, and the chance of being wrong.
+    """Compute from log odds: yes or no, p, p squared, entropy, and min(p, 1 - p).
 
     The four in the middle are buffers, `power_s` is `bits_s` seen as floats. exp(-|x|) is a power of two times a
     polynomial, which the compiler can work out for four draws at a time.
@@ -148,7 +148,7 @@ def general_cells(start_r, code_v, clamp_r, row_u, cell_uk, weight_us, push_cks,
 
 @kernel
 def _probabilities(p_ks, best_s):
-    """Turn log ratios into probabilities in place, draw by draw; note the likeliest label."""
+    """Turn log ratios into probabilities in place, draw by draw; write the likeliest label."""
     n_labels, n_draws = p_ks.shape
     for s in range(n_draws):
         best_s[s] = 0
@@ -166,7 +166,7 @@ def _probabilities(p_ks, best_s):
 
 @kernel
 def _label_values(p_ks, k, best_s, value_ts):
-    """One label against the rest; the rest is added up, not taken from 1, where it is the rare one."""
+    """Take one label against the rest; the rest is summed, not subtracted from 1, where it is improbable."""
     n_labels, n_draws = p_ks.shape
     for s in range(n_draws):
         p = p_ks[k, s]

@@ -1,9 +1,9 @@
-"""Consensus rules: what people make of an item's votes.
+"""Consensus rules: ways to turn an item's votes into a label.
 
-A `Rule` takes vote counts and gives each item a score: 1 yes, 0 no, a probability for soft rules, NaN where it
-abstains. Knows nothing of posteriors, gold or files.
+A `Rule` takes vote counts and returns one score per item: 1 yes, 0 no, a probability for soft rules, NaN where it
+abstains. It does not depend on posteriors, gold or files.
 
-Rules see a pair of counts an item: votes for any other label, votes for the label taken as positive. With more than
+Rules see a pair of counts per item: votes for any other label, votes for the label taken as positive. With more than
 two labels each is taken as positive in turn. An item without votes gets no answer from any rule on votes.
 """
 
@@ -21,7 +21,7 @@ from moral_entropy.errors import RuleError
 from moral_entropy.votes.table import Floats, Ints
 
 Score = Callable[[NDArray[Any]], Any]
-"""Takes counts, a row an item; gives a score an item."""
+"""Takes counts, one row per item; returns one score per item."""
 
 Sees = Literal["pair", "labels", "published"]
 
@@ -35,16 +35,16 @@ class Rule:
     name, meaning
         What it is called, and what it does in one line.
     score
-        Takes `counts_ip`, columns (other labels, positive label), and gives a score an item.
+        Takes `counts_ip`, columns (other labels, positive label), and returns one score per item.
     soft
         Whether scores are probabilities. Rates such as fpr then grade the answer "yes" where the score is ½ or more.
         A hard rule's scores are 0 or 1; in between, ties are broken at random in that proportion.
     tied
-        Takes the same counts, says where the rule sits on a tie; None if it cannot.
+        Takes the same counts, returns where they are a tie for the rule; None if there are no ties.
     pointwise
         Whether an item's score depends on that item's counts alone, so that equal counts need one call.
     sees
-        "pair" as above; "labels": `score` takes the counts of all labels and gives a score for each, rows adding up
+        "pair" as above; "labels": `score` takes the counts of all labels and returns a score for each, rows adding up
         to 1; "published": labels that came with the data.
 
     Examples
@@ -63,7 +63,7 @@ class Rule:
 
     @property
     def looks_at_all_items(self) -> bool:
-        """Whether a score may depend on other items: items of equal counts must then be shown one by one."""
+        """Whether a score may depend on other items: then items of equal counts cannot be collapsed."""
         return not self.pointwise and self.sees != "published"
 
     def scores(self, counts_ik: Ints, label: int) -> Floats:
@@ -81,7 +81,7 @@ class Rule:
         return np.where(counts_ik.sum(axis=1) > 0, score_i, np.nan)
 
     def ties(self, counts_ik: Ints, label: int) -> NDArray[np.bool_]:
-        """Say on which items the rule sits on a tie."""
+        """Return on which items the votes are a tie for the rule."""
         if self.tied is None:
             return np.zeros(len(counts_ik), dtype=bool)
         tied_i: NDArray[np.bool_] = np.asarray(self.tied(self._shown(counts_ik, label)), dtype=bool)
@@ -108,7 +108,7 @@ def pair_of(counts_ik: Ints, label: int) -> Ints:
 
 
 def _as_scores(rule: Rule, given: Any, counts_ik: Ints, label: int) -> Floats:
-    """Check what a rule's callable gave back."""
+    """Check what a rule's callable returned."""
     score = np.asarray(given, dtype=float)
     expected = counts_ik.shape if rule.sees == "labels" else (len(counts_ik),)
     if score.shape != expected:
@@ -248,7 +248,7 @@ def rule_named(name: str) -> Rule:
 
 
 def as_rules(given: Iterable[str | Rule | Score]) -> tuple[Rule, ...]:
-    """Take names, rules and plain callables alike; refuse two of one name.
+    """Turn names, rules and plain callables into rules; two of the same name raise a `RuleError`.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""What the posterior says of the items of each cell: the sums every grade is made of.
+"""Sums of the posterior over the items of each cell, from which every grade is computed.
 
-Takes cells and fits; one streaming pass over items and draws gives `CellSums`. Draws × items is never held. The
-first column is the posterior mean p itself, each further one a draw of it: grades of the first are the figures,
-grades of the others their intervals.
+Takes cells and fits; one streaming pass over items and draws returns `CellSums`. Draws × items is never held. The
+first column is the posterior mean p, every further column one draw: grades of the first column are the figures, grades
+of the others make their intervals.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from moral_entropy.progress import Advance, ignore
 from moral_entropy.votes.table import Floats, Ints
 
 TILE = 64
-"""Draws worked out together: few enough for a core's cache, and each thread takes tiles of its own."""
+"""Draws computed together: few enough for the cache of a core; every thread takes tiles of its own."""
 
 UNITS_AT_ONCE = 65_536
-"""Units whose resampled weights are held at a time."""
+"""Units whose resampled weights are held at once."""
 
 MAX_NUMBERS = 150_000_000
-"""Cells × draws × sums held at most; with more cells than that allows, only every n-th draw is used."""
+"""Largest number of cells × draws × sums; with more cells than that allows, only every n-th draw is used."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +39,9 @@ class CellSums:
     Parameters
     ----------
     weight_cs
-        How many items.
+        Number of items.
     positive_cs
-        Of these, how many the consensus says yes to: p >= ½, of more than two labels the likeliest.
+        Number of those that the consensus says yes to: p >= ½, of more than two labels the likeliest.
     p_cs, p2_cs, entropy_cs, doubt_cs
         Sums of p, of its square, of its entropy in nats, and of min(p, 1 - p).
     """
@@ -54,11 +54,11 @@ class CellSums:
     doubt_cs: Floats
 
     def runs(self, order_c: Ints, start_l: Ints) -> CellSums:
-        """Add up cells, taken in `order_c`, to levels that begin at `start_l`."""
+        """Add up cells, in the order `order_c`, to levels that begin at `start_l`."""
         return self._each(lambda sum_cs: np.add.reduceat(sum_cs[order_c], start_l, axis=0)[None])
 
     def sides(self, yes_rc: Floats) -> CellSums:
-        """Add up cells to two levels for each of some rules: where it says no, where it says yes."""
+        """Add up cells to two levels per rule: where it says no, and where it says yes."""
         n_rules, n_cells = yes_rc.shape
         side_xc = np.stack([1.0 - yes_rc, yes_rc], axis=1).reshape(-1, n_cells)
         return self._each(lambda sum_cs: product(side_xc, sum_cs).reshape(n_rules, 2, -1))
@@ -68,14 +68,14 @@ class CellSums:
         return self._each(lambda sum_cs: sum_cs[cell_c])
 
     def _each(self, change: Callable[[Floats], Floats]) -> CellSums:
-        # Against gold several sums are one array: it is worked on once.
+        # Against gold several sums are the same array, which is changed only once.
         given = [getattr(self, one.name) for one in fields(self)]
         changed = {at: change(sum_cs) for at, sum_cs in {id(sum_cs): sum_cs for sum_cs in given}.items()}
         return CellSums(*(changed[id(sum_cs)] for sum_cs in given))
 
 
 def product(factor_xc: Floats, sum_cs: Floats) -> Floats:
-    """Multiply matrices cell by cell in one order: the bits of a column do not depend on how many there are."""
+    """Multiply matrices in a fixed order of cells: the bits of a column do not depend on the number of columns."""
     from moral_entropy.grading.kernels import add_products
 
     sum_xs = np.zeros((len(factor_xc), sum_cs.shape[1]))
@@ -97,15 +97,15 @@ def posterior_sums(
     Parameters
     ----------
     cells, members
-        What to add up.
+        The cells, and which items belong to them.
     bootstrap
-        If positive, that many columns in which items are resampled as well, each with a posterior draw of its own.
+        If positive, the number of columns; in each, items are resampled, and one posterior draw is used.
     seed
-        Of the resampling.
+        Seed of the resampling.
     threads
         At most this many threads; the result does not depend on it.
     advance
-        Told the share done.
+        Called with the share done.
     """
     n_columns = _columns(cells, members, bootstrap)
     sum_tcs = np.zeros((6, cells.n_cells, n_columns + 1))
@@ -153,7 +153,7 @@ class Sorting:
 def sums_of_part(
     one: PartFit, sorting: Sorting, costs: Costs, bootstrap: int, seed: int, advance: Advance
 ) -> tuple[Floats, ...]:
-    """Add up by cell what the posterior says of one part's items, and what deciding by p costs."""
+    """Add up the posterior of one part's items by cell, and the cost of deciding by p."""
     members = sorting.members(one)
     sums = posterior_sums(
         sorting.cells, members, bootstrap=bootstrap, seed=seed, threads=one.part.threads, advance=advance
@@ -163,7 +163,7 @@ def sums_of_part(
 
 
 def cost_of_p(members: Sequence[Membership], n_cells: int, costs: Costs) -> Floats:
-    """Add up by cell what deciding every item by its p is expected to cost."""
+    """Add up by cell the expected cost of deciding every item by its p."""
     of_p_c = np.zeros(n_cells)
     for member in members:
         for t, target in enumerate(member.targets):
@@ -211,10 +211,10 @@ def _add_draws(member: Membership, sum_tcs: Floats, resample: bool, seed: tuple[
 
 
 def _units(member: Membership) -> tuple[Ints, Ints, Floats]:
-    """Items with the same votes in the same group are one unit; units in the order of their groups."""
+    """Put items with the same votes in the same group into one unit; return row, group and weight, ordered by group."""
     patterns, count_i = member.fit.patterns, member.fit.ballot.count_i
     if not patterns.collapsed:
-        # Every item is a unit; 16 bits, where they do, are sorted in no time.
+        # Every item is a unit; sorting 16-bit numbers, where they are enough, takes almost no time.
         narrow = member.group_i.astype(np.uint16) if len(member.cell_gt) <= 1 << 16 else member.group_i
         order_u = np.argsort(narrow, kind="stable")
         return order_u, member.group_i[order_u], count_i[order_u]
@@ -225,7 +225,7 @@ def _units(member: Membership) -> tuple[Ints, Ints, Floats]:
 
 
 def _parameters(member: Membership, n_columns: int) -> tuple[Floats, Floats]:
-    """Give each column a draw: evenly thinned if there are more, over again if fewer, the mode if none."""
+    """Choose one draw per column: evenly spaced draws if there are more, repeated ones if fewer, the mode if none."""
     fit = member.fit
     if fit.n_draws == 0:
         shape = (n_columns, *fit.evidence_akv.shape)
@@ -265,11 +265,12 @@ def gold_sums(cells: Cells, members: Sequence[Membership], *, replicates: int, s
     Parameters
     ----------
     cells, members
-        What to add up.
+        The cells, and which items belong to them.
     replicates
-        Columns in which items are resampled. The number of items of one kind is Poisson, so kinds are drawn at once.
+        Number of columns in which items are resampled. Numbers of items per group and label are Poisson, so one draw
+        resamples a whole group.
     seed
-        Of the resampling.
+        Seed of the resampling.
     """
     no_cs, yes_cs = np.zeros((2, cells.n_cells, replicates + 1))
     for n, member in enumerate(members):
@@ -289,11 +290,11 @@ def _gold_items(member: Membership, label: int) -> Floats:
 
 
 def resampled(items_g: Floats, replicates: int, rng: np.random.Generator) -> Floats:
-    """Give numbers of items as they are, and in columns after that with items resampled."""
+    """Return the numbers of items in the first column, and resampled numbers in the columns after it."""
     return np.column_stack([items_g, rng.poisson(items_g[:, None], (len(items_g), replicates))])
 
 
 def sums_of_known(no_cs: Floats, yes_cs: Floats) -> CellSums:
-    """Give the sums where p is either 0 or 1: no doubt, no entropy."""
+    """Return the sums where p is either 0 or 1, so that entropies are 0."""
     nothing_cs = np.broadcast_to(0.0, yes_cs.shape)
     return CellSums(no_cs + yes_cs, yes_cs, yes_cs, yes_cs, nothing_cs, nothing_cs)

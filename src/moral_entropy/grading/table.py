@@ -32,25 +32,26 @@ if TYPE_CHECKING:
     import polars as pl
 
 REPLICATES = 200
-"""Resamplings of the items behind intervals against gold, unless `bootstrap` says otherwise."""
+"""Resamplings of the items for intervals against gold, unless `bootstrap` says otherwise."""
+
 Reference = Literal["auto", "consensus", "gold", "both"]
 
 
 @dataclass(frozen=True, eq=False)
 class AuditTable:
-    """What the audit found.
+    """The results of the audit of rules.
 
-    Against the consensus a figure grades the rule by p, the mean over draws, and its interval holds the figures of
-    the draws one by one. Where the fit is unsure of many items at once, averaging moves them all to one side of ½ that
-    no single draw has, and a figure can lie outside its interval: a sign of thin data, as `epistemic` is.
+    Against the consensus a figure grades the rule by p, the mean over draws; its interval is that of the figures of
+    single draws. Where the fit is unsure of many items at once, their means may all lie on one side of ½, which happens
+    in no single draw, and a figure can lie outside its interval: a sign of thin data, as `epistemic` is.
 
     Parameters
     ----------
     frame
-        A row a figure: question, domain, label, rule, reference, metric, value, low, high, n. Null where the
+        One row per figure: question, domain, label, rule, reference, metric, value, low, high, n. Null where the
         denominator is empty, infinite where the score is.
     rules
-        A row a rule and question: question, label, rule, meaning, items, abstained, tied.
+        One row per rule and question: question, label, rule, meaning, items, abstained, tied.
     any_by_votes
         The any rule's false-positive rate by number of votes: see `any_rule_by_votes`.
     reliability
@@ -72,7 +73,7 @@ class AuditTable:
     bootstrap: int
 
     def __repr__(self) -> str:
-        """Say in one line what there is."""
+        """Describe it in one line."""
         rules = ", ".join(self.rules["rule"].unique(maintain_order=True))
         return f"AuditTable({self.frame.height:,} figures of {rules})"
 
@@ -104,7 +105,7 @@ def audit_rules(
     reference
         "consensus", "gold", "both", or "auto" for gold where the data has it.
     seed
-        Of the resampling.
+        Seed of the resampling.
     threads
         Use at most this many threads; the result does not depend on it.
     advance
@@ -182,12 +183,12 @@ def _sums(
     *,
     by_item: bool,
 ) -> tuple[CellSums, Floats]:
-    """Add up what the posterior says of the items of each cell, over all parts."""
+    """Add up the posterior of the items of each cell, over all parts."""
     facts = None if by_item else [one.fact_nf for one in fitted.parts.classes]
     sorting = Sorting(cells, facts, [one.group_i for one in members], [one.cell_gt for one in members])
     sent = fitted.parts.workers.send(sorting)
-    told = advance if fitted.parts.whole else ignore
-    *columns, of_p_c = fitted.total(sums_of_part, sent, Costs(*options.costs), options.bootstrap, seed, told)
+    report = advance if fitted.parts.whole else ignore
+    *columns, of_p_c = fitted.total(sums_of_part, sent, Costs(*options.costs), options.bootstrap, seed, report)
     return CellSums(*columns), of_p_c
 
 
@@ -201,7 +202,7 @@ def _grade_gold(
 
 
 def _with_ballots(votes: Votes, consensus: Consensus) -> Consensus:
-    """Take the ballots of `votes`, which may have gained gold or published labels since the fit."""
+    """Replace the ballots by those of `votes`, which may have gained gold or published labels since the fit."""
     fits, ballots = consensus.fits, votes.ballots
     same = len(fits) == len(ballots) and all(map(_same_votes, ballots, (fit.ballot for fit in fits)))
     if not same:
@@ -238,14 +239,14 @@ def _check_codes(votes: Votes, ballot: Ballot) -> None:
 
 
 def names_of(consensus: Consensus) -> Names:
-    """Name the questions, domains and labels of a consensus."""
+    """Return the names of questions, domains and labels of a consensus."""
     questions = questions_of(consensus)
     labels = {fit.question: fit.ballot.labels for fit in consensus.fits}
     return Names(questions, consensus.votes.domains, tuple(labels[question] for question in questions))
 
 
 def has_gold(votes: Votes) -> bool:
-    """Tell whether any item has a gold label."""
+    """Return whether any item has a gold label."""
     return any((ballot.gold_i != UNKNOWN).any() for ballot in votes.ballots)
 
 
@@ -254,7 +255,7 @@ def _has_published(votes: Votes) -> bool:
 
 
 def default_rules(votes: Votes) -> Sequence[Rule]:
-    """Give the rules that are graded unless others are asked for."""
+    """Return the rules that are graded by default."""
     rules = list(RULES.values())
     if any(ballot.n_labels > 2 for ballot in votes.ballots):
         rules.append(PLURALITY)
@@ -264,7 +265,7 @@ def default_rules(votes: Votes) -> Sequence[Rule]:
 
 
 def check_options(votes: Votes, rules: Sequence[Rule], reference: str, options: GradeOptions) -> None:
-    """Refuse options that make no sense for these votes."""
+    """Raise a `UsageError` for options that make no sense for these votes."""
     smoothing, bootstrap = options.smoothing, options.bootstrap
     n_items = round(max((ballot.count_i.sum() for ballot in votes.ballots), default=0))
     choices = ("auto", "consensus", "gold", "both")
@@ -286,7 +287,7 @@ def check_options(votes: Votes, rules: Sequence[Rule], reference: str, options: 
 
 
 def grade_consensus(consensus: Consensus, grading: Grading, replicates: int, seed: int) -> Rows:
-    """Grade the consensus itself: figures from every item's own p, how far they may be off from merged ones."""
+    """Grade the consensus itself: figures from every item's own p, widths of intervals from merged cells."""
     made = []
     for merged in (False, True):
         cells, members = consensus_cells(consensus, merged=merged)
@@ -301,7 +302,7 @@ def grade_consensus(consensus: Consensus, grading: Grading, replicates: int, see
 
 
 def as_frame(rows: Rows) -> pl.DataFrame:
-    """Give the rows of an audit as a table; null where there is no figure."""
+    """Return the rows of an audit as a data frame; null where there is no figure."""
     import polars as pl
 
     frame = pl.DataFrame({one.name: getattr(rows, one.name) for one in fields(Rows)})
@@ -310,7 +311,7 @@ def as_frame(rows: Rows) -> pl.DataFrame:
 
 
 def rule_frame(rules: Sequence[Rule], cells: Cells, sums: CellSums, names: Names) -> pl.DataFrame:
-    """Say of every rule and question what the rule means, and on how many items it is silent or tied."""
+    """Return per rule and question its meaning, and the number of items on which it abstains or is tied."""
     import polars as pl
 
     weight_c = sums.weight_cs[:, 0]
@@ -319,10 +320,10 @@ def rule_frame(rules: Sequence[Rule], cells: Cells, sums: CellSums, names: Names
         for k in np.unique(cells.label_c[cells.question_c == q]):
             cell_c = np.flatnonzero((cells.question_c == q) & (cells.label_c == k))
             for r, rule in enumerate(rules):
-                silent_c = np.isnan(cells.score_rc[r, cell_c])
+                abstains_c = np.isnan(cells.score_rc[r, cell_c])
                 counts = {
                     "items": weight_c[cell_c].sum(),
-                    "abstained": weight_c[cell_c[silent_c]].sum(),
+                    "abstained": weight_c[cell_c[abstains_c]].sum(),
                     "tied": weight_c[cell_c[cells.tied_rc[r, cell_c]]].sum(),
                 }
                 row = {"question": question, "label": names.labels[q][k], "rule": rule.name, "meaning": rule.meaning}

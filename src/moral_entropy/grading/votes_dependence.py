@@ -1,8 +1,8 @@
 """Why the any-annotator rule gets worse with every vote: its false-positive rate by number of votes.
 
-The paper's structural argument: the rule is an OR over noisy votes, so even with every annotator as specific as one
-could wish, the chance that all keep silent on a negative item is a product that shrinks with each of them. Takes the
-fits and the cells' sums; gives what the fitted specificities predict beside what is observed.
+The paper's structural argument: the rule is an OR over noisy votes, so even with very specific annotators, the
+probability that none of them votes for a label the item does not have is a product that shrinks with every vote. That
+probability is called silence here. Takes the fits and the cells' sums; returns predicted and observed rates.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     import polars as pl
 
 MAX_DRAWS = 100
-"""Draws the predictions' intervals are made of."""
+"""Largest number of draws for the intervals of predictions."""
 
 MAX_ROWS = 20_000
-"""Patterns of voters averaged over, for each number of votes; of more, evenly spaced ones."""
+"""Largest number of rows that are averaged over, per number of votes; of more, evenly spaced ones."""
 
 CURVE_VOTES = 10
-"""The curve goes at least this far."""
+"""Least number of votes up to which the curve is computed."""
 
 
 def any_rule_by_votes(
@@ -48,11 +48,11 @@ def any_rule_by_votes(
     fitted
         The votes and their fits.
     cells, sums
-        Of the consensus.
+        The cells of the consensus and their sums.
     names
-        Of the questions and labels.
+        Names of questions and labels.
     mass
-        Of the intervals.
+        Mass of the intervals.
 
     Returns
     -------
@@ -119,12 +119,12 @@ def _mean_first(value_s: Floats) -> Floats:
     return np.concatenate([[value_s.mean()], value_s])
 
 
-Heard = Mapping[int, tuple[Floats, float, float]]
-"""By number of votes: summed chances of silence in every draw over some items, how many those are, and all of them."""
+SilenceSums = Mapping[int, tuple[Floats, float, float]]
+"""By number of votes: sum over some items of the probability of silence in every draw; their number; that of all."""
 
 
 def _silence(fitted: FittedParts, b: int, target: int, rows_pb: Sequence[Sequence[Mapping[int, int]]]) -> Silence:
-    """Add up the chances of silence by number of votes; of very many rows, evenly spaced ones."""
+    """Add up the probabilities of silence by number of votes; of very many rows, only evenly spaced ones."""
     rows_pv = [rows_b[b] for rows_b in rows_pb]
     total_v = {v: sum(rows_v.get(v, 0) for rows_v in rows_pv) for v in sorted(set().union(*rows_pv))}
     step_v = {v: -(-n // MAX_ROWS) for v, n in total_v.items()}
@@ -134,12 +134,12 @@ def _silence(fitted: FittedParts, b: int, target: int, rows_pb: Sequence[Sequenc
         first_v = {v: -before_v[v] % step_v[v] for v in rows_v}
         asked.append(fitted.parts.workers.ask(silence_of_part, one, b, target, first_v, step_v))
         before_v |= {v: before_v[v] + n for v, n in rows_v.items()}
-    heard: dict[int, tuple[Floats, float, float]] = {}
+    sums_v: dict[int, tuple[Floats, float, float]] = {}
     for of_part in fitted.parts.workers.fetch_all(asked):
         for v, (sum_s, of_some, of_all) in of_part.items():
-            so_far = heard.get(v, (np.zeros_like(sum_s), 0.0, 0.0))
-            heard[v] = (so_far[0] + sum_s, so_far[1] + of_some, so_far[2] + of_all)
-    return Silence(fitted.consensus.fits[b], target, heard)
+            so_far = sums_v.get(v, (np.zeros_like(sum_s), 0.0, 0.0))
+            sums_v[v] = (so_far[0] + sum_s, so_far[1] + of_some, so_far[2] + of_all)
+    return Silence(fitted.consensus.fits[b], target, sums_v)
 
 
 def rows_by_votes(part: Part) -> list[dict[int, int]]:
@@ -152,26 +152,31 @@ def rows_by_votes(part: Part) -> list[dict[int, int]]:
     return found
 
 
-def silence_of_part(one: PartFit, b: int, target: int, first_v: Mapping[int, int], step_v: Mapping[int, int]) -> Heard:
-    """Add up one part's chances of silence over some rows."""
+def silence_of_part(
+    one: PartFit, b: int, target: int, first_v: Mapping[int, int], step_v: Mapping[int, int]
+) -> SilenceSums:
+    """Add up the probabilities of silence over some rows of one part."""
     silence, rows = Silence(one.consensus.fits[b], target, {}), one.part.rows(b)
     votes_r = np.where(rows.weight_r > 0, np.diff(rows.start_r), 0)
-    heard = {}
+    sums_v = {}
     for votes, first in first_v.items():
         row_r = np.flatnonzero(votes_r == votes)
         some_r = row_r[first :: step_v[votes]]
         sum_s = silence.of_rows(rows, some_r, votes) @ rows.weight_r[some_r]
-        heard[votes] = (sum_s, float(rows.weight_r[some_r].sum()), float(rows.weight_r[row_r].sum()))
-    return heard
+        sums_v[votes] = (sum_s, float(rows.weight_r[some_r].sum()), float(rows.weight_r[row_r].sum()))
+    return sums_v
 
 
 @dataclass(frozen=True, eq=False)
 class Silence:
-    """Chances that nobody votes for a label the item does not have. Axes: **s** draw, **a** annotator, true **k**."""
+    """Probabilities that nobody votes for a label the item does not have.
+
+    Axes: **s** draw, **a** annotator, true **k**.
+    """
 
     fit: QuestionFit
     target: int
-    heard: Heard
+    sums: SilenceSums
 
     @property
     def n_items(self) -> float:
@@ -180,12 +185,12 @@ class Silence:
 
     @property
     def others(self) -> list[int]:
-        """The labels that are not the one asked about."""
+        """All labels except the target."""
         return [k for k in range(self.fit.ballot.n_labels) if k != self.target]
 
     @cached_property
     def among_sk(self) -> Floats:
-        """Prevalence among the other labels."""
+        """Shares of the other labels among items that do not have the target label."""
         fit = self.fit
         prevalence_sk = fit.prevalence_sk[:: self._step] if fit.n_draws else fit.prevalence_k[None]
         among_sk: Floats = prevalence_sk[:, self.others]
@@ -194,7 +199,7 @@ class Silence:
 
     @cached_property
     def silent_ska(self) -> Floats:
-        """Chance that an annotator does not vote for the label, by the label the item has: K = 2, the specificity."""
+        """Probability that an annotator does not vote for the target, by true label; for two labels the specificity."""
         fit = self.fit
         confusion_sakv = fit.confusion_sakv[:: self._step] if fit.n_draws else fit.confusion_akv[None]
         silent_ska: Floats = 1.0 - confusion_sakv[:, :, self.others, self.target].transpose(0, 2, 1)
@@ -205,21 +210,21 @@ class Silence:
         return max(1, self.fit.n_draws // MAX_DRAWS)
 
     def by_anyone(self, votes: int) -> Floats:
-        """Chance of silence from that many annotators drawn at random, as often as they vote."""
+        """Compute the probability of silence of `votes` annotators drawn at random, in proportion to their votes."""
         votes_a = self.fit.ballot.votes_a
         mean_sk = self.silent_ska @ (votes_a / votes_a.sum())
         silent_s: Floats = (self.among_sk * mean_sk**votes).sum(axis=1)
         return silent_s
 
     def by_voters(self, votes: int) -> tuple[Floats, float] | None:
-        """Mean chance of silence from those who voted on the items with that many votes, and how many there are."""
-        if votes not in self.heard:
+        """Compute the mean probability of silence of the voters on items with `votes` votes; return also the items."""
+        if votes not in self.sums:
             return None
-        sum_s, of_some, of_all = self.heard[votes]
+        sum_s, of_some, of_all = self.sums[votes]
         return sum_s / of_some, of_all
 
     def of_rows(self, rows: Patterns, row_r: Ints, votes: int) -> Floats:
-        """Chance of silence from those who voted on some rows of that many votes: `silent_sr`."""
+        """Compute the probability of silence of the voters on some rows with `votes` votes: `silent_sr`."""
         product_skr = np.ones((*self.among_sk.shape, len(row_r)))
         for v in range(votes):
             voter_r = rows.code_v[rows.start_r[row_r] + v] // rows.n_labels

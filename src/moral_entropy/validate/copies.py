@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from moral_entropy.consensus.climb import climb
+from moral_entropy.consensus.em import maximise
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import LEVEL
 from moral_entropy.consensus.patterns import Patterns
@@ -76,7 +76,7 @@ def _leave_out(
     tried = []
     for a in _suspects(pairs, log_posterior.patterns.n_annotators):
         rest = replace(log_posterior, patterns=without(log_posterior.patterns, a))
-        there = climb(rest, at, tolerance=LEVEL).at
+        there = maximise(rest, at, tolerance=LEVEL).at
         left = weigh_pairs(residuals_of(rest, there), least_items=least_items)
         tried.append((left.scatter, a, rest, there, left))
     if not tried:

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import entr
 
-from moral_entropy.consensus.climb import climb
+from moral_entropy.consensus.em import maximise
 from moral_entropy.consensus.fit_findings import NOTICEABLE, annotator_name, finding_of
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import CLOSE, LEVEL
 from moral_entropy.consensus.result import Consensus, QuestionFit
-from moral_entropy.consensus.temper import tempered
+from moral_entropy.consensus.tempering import tempered
 from moral_entropy.findings import Finding, level_of, listed
 from moral_entropy.progress import Advance, ignore, share_of
 from moral_entropy.ties import highest
@@ -193,7 +193,7 @@ def _refits(
 ) -> Iterator[Member]:
     for member in range(members):
         other, start = resample(log_posterior, at, np.random.default_rng([*seed, member]))
-        yield other, climb(other, start, tolerance=LEVEL).at
+        yield other, maximise(other, start, tolerance=LEVEL).at
 
 
 def _at_modes(log_posterior: LogPosterior, modes: list[FoundMode]) -> Iterator[Member]:

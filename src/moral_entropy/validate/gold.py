@@ -20,7 +20,8 @@ from scipy.special import log_softmax, logsumexp
 
 from moral_entropy.consensus.fit_findings import finding_of
 from moral_entropy.consensus.result import Consensus, QuestionFit
-from moral_entropy.consensus.temper import NOTHING, gold_exponent, pool_with_share, smoothed_share
+from moral_entropy.consensus.tempering import NOTHING, gold_exponent
+from moral_entropy.consensus.vote_share import pool_with_share, smoothed_share
 from moral_entropy.findings import Finding, level_of
 from moral_entropy.grading.calibration import unseen_gold
 from moral_entropy.grading.cells import targets_of

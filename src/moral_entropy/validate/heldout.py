@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 from scipy.special import log_softmax
 
-from moral_entropy.consensus.climb import climb
+from moral_entropy.consensus.em import maximise
 from moral_entropy.consensus.fit_findings import finding_of
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.patterns import Patterns, collapse
 from moral_entropy.consensus.result import Consensus, QuestionFit
-from moral_entropy.consensus.temper import heldout_exponent, smoothed_share, tempered
+from moral_entropy.consensus.tempering import heldout_exponent, tempered
+from moral_entropy.consensus.vote_share import smoothed_share
 from moral_entropy.findings import Finding
 from moral_entropy.grading.cells import targets_of
 from moral_entropy.progress import Advance, ignore, share_of
@@ -181,7 +182,7 @@ class _Refit:
         ballot = _left(fit.ballot, out_v)
         patterns = collapse(ballot, use_gold=_clamps(fit.patterns))
         log_posterior = densities_of(replace(fit, patterns=patterns)).simplex
-        at = climb(log_posterior, mode_of(fit), tolerance=TOLERANCE).at
+        at = maximise(log_posterior, mode_of(fit), tolerance=TOLERANCE).at
         return cls(ballot, log_posterior, at, heldout_exponent(log_posterior, at).value)
 
     def predict(self, item_v: Ints, code_v: Ints) -> Iterator[Floats]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
-from moral_entropy.consensus.climb import climb
+from moral_entropy.consensus.em import maximise
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import CLOSE, LEVEL
 from moral_entropy.consensus.parts import Part, Parts
@@ -235,13 +235,13 @@ def _try(board: Switchboard, at: Parameters, team_a: Team, pair: tuple[int, int]
     if (cost if team_a.all() else cost - prior) >= DEAR:
         return Switch(team_a, pair, cost, prior, None)
     # What the votes hardly object to gets the exact figure: the search may still lead back to where it came from.
-    summit = climb(log_posterior, end, tolerance=LEVEL)
-    changed = board.changed_items(at, summit.at)
+    optimum = maximise(log_posterior, end, tolerance=LEVEL)
+    changed = board.changed_items(at, optimum.at)
     if not team_a.all() and changed >= ALL_ITEMS * board.items_of(at, pair):
         # The team took everyone along, which is another candidate.
         return None
-    cost = log_posterior.expect(at).log_posterior - summit.log_posterior
-    prior = _log_prior(log_posterior, at) - _log_prior(log_posterior, summit.at)
+    cost = log_posterior.expect(at).log_posterior - optimum.log_posterior
+    prior = _log_prior(log_posterior, at) - _log_prior(log_posterior, optimum.at)
     return Switch(team_a, pair, cost, prior, changed) if changed > 0 else None
 
 

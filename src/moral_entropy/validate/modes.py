@@ -13,7 +13,7 @@ from itertools import combinations, islice
 import numpy as np
 from numpy.typing import NDArray
 
-from moral_entropy.consensus.climb import climb
+from moral_entropy.consensus.em import maximise
 from moral_entropy.consensus.coordinates import pack, unpack
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import APART, LEVEL, NEAR, ROUGH, ROUGH_NEWTON
@@ -137,16 +137,16 @@ def _switched(at: Parameters, team_a: NDArray[np.bool_], one: int, other: int) -
 
 def _search_from(log_posterior: LogPosterior, start: Parameters, modes: list[Parameters]) -> int:
     """Search for a mode, append it if it is new, and return its place in the list."""
-    met: list[int] = []
+    joined: list[int] = []
 
-    def known(here: Parameters) -> bool:
-        met.extend(n for n, mode in enumerate(modes) if _near(here, mode))
-        return bool(met)
+    def joins_earlier(here: Parameters) -> bool:
+        joined.extend(n for n, mode in enumerate(modes) if _near(here, mode))
+        return bool(joined)
 
-    rough = climb(log_posterior, start, tolerance=ROUGH, newton=ROUGH_NEWTON, known=known)
-    if met:
-        return met[0]
-    mode = climb(log_posterior, rough.at, tolerance=LEVEL).at
+    rough = maximise(log_posterior, start, tolerance=ROUGH, newton=ROUGH_NEWTON, stop_if=joins_earlier)
+    if joined:
+        return joined[0]
+    mode = maximise(log_posterior, rough.at, tolerance=LEVEL).at
     posterior_rk = log_posterior.posterior_rk(mode)
     for n, other in enumerate(modes):
         apart = np.abs(log_posterior.posterior_rk(other) - posterior_rk).max(axis=1)

@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from scipy.special import entr, logit
 
 from moral_entropy.consensus import laplace
-from moral_entropy.consensus.drawing import draw
-from moral_entropy.consensus.draws import summarise
+from moral_entropy.consensus.draws import draw, summarise
 from moral_entropy.consensus.fit_findings import finding_of
 from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.options import COORDINATES, Coordinates
 from moral_entropy.consensus.result import Consensus, DrawSummary, QuestionFit
-from moral_entropy.consensus.temper import tempered
+from moral_entropy.consensus.tempering import tempered
 from moral_entropy.findings import Finding, Level
 from moral_entropy.names import ALL
 from moral_entropy.progress import Advance, ignore, share_of

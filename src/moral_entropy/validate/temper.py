@@ -11,7 +11,7 @@ import numpy as np
 
 from moral_entropy.consensus.fit_findings import finding_of
 from moral_entropy.consensus.result import Consensus, QuestionFit
-from moral_entropy.consensus.temper import Exponent
+from moral_entropy.consensus.tempering import Exponent
 from moral_entropy.findings import Finding
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.validate.vote_access import VoteAccess, VotesOf, local_votes, votes_of_fit

@@ -11,14 +11,13 @@ import numpy as np
 import polars as pl
 from scipy.sparse import csr_array
 
-from moral_entropy.consensus.exponent import learn_from_votes
 from moral_entropy.consensus.fitted import FittedParts, PartFit, local_fit
 from moral_entropy.consensus.model import LogPosterior
 from moral_entropy.consensus.parts import Part, Parts
 from moral_entropy.consensus.patterns import Patterns, pool_fully
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Consensus, QuestionFit
-from moral_entropy.consensus.temper import Exponent
+from moral_entropy.consensus.tempering import Exponent, learn_from_votes
 from moral_entropy.validate.density import drawn_of, log_heights, log_over_label0, mode_of
 from moral_entropy.validate.label_switching import SAMPLE_PAIRS, Switchboard
 from moral_entropy.validate.links import (

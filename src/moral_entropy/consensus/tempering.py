@@ -1,8 +1,8 @@
-"""Tempering: how far the votes on an item may be believed at once.
+"""Tempering: how much the votes on an item count together.
 
-Votes that are not independent given the label say less than their product does. One exponent on each item's
-likelihood, P(z = k | y) ∝ prevalence_k ∏ confusion_k,y ^ exponent, takes that back: 1 is the model itself, 0 the
-prevalence alone. Takes a log posterior and its mode, or evidence and gold; gives the exponent with its uncertainty.
+Votes that are not independent given the label say less than the product of their likelihoods. One exponent on each
+item's likelihood, P(z = k | y) ∝ prevalence_k ∏ confusion_k,y ^ exponent, corrects for that: 1 is the model itself, 0
+the prevalence alone. The exponent is given, or learnt from left-out votes or from gold, and comes with its uncertainty.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ from functools import cached_property
 import numpy as np
 from scipy.special import log_softmax, ndtri
 
-from moral_entropy.consensus import temper_kernels as kernels
+from moral_entropy.consensus import tempering_kernels as kernels
 from moral_entropy.consensus.model import LogPosterior, Parameters, over_blocks
+from moral_entropy.consensus.parts import Part, Parts, Rows, join_rows
 from moral_entropy.consensus.patterns import Patterns
+from moral_entropy.errors import FitError
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
 MOST_VOTES = 1_000_000
-"""Votes the exponent is learnt from; of more, those of evenly spaced rows."""
+"""Most votes that the exponent is learnt from; of more, only those of evenly spaced rows, so that few are fetched."""
 
-SCOUT_VOTES = 10_000
-"""Votes on which the exponents of `GRID` are compared before the best is refined on all."""
+SAMPLE_VOTES = 10_000
+"""Votes of the sample on which the exponents of `GRID` are compared before the best is refined on all."""
 
 GRID = (0.0, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0, 1.25, 1.6, 2.0)
 UP_TO_ONE = GRID[: GRID.index(1.0) + 1]
@@ -33,17 +35,17 @@ INTERVAL = 0.9
 """Mass of the exponent's interval."""
 
 CLEAR = 1.5
-"""Standard errors of gain that make a preference clear; `docs/evidence/validation.md` has the false alarms."""
+"""Standard errors of gain that make a preference clear; `docs/evidence/validation.md` has the rate of false alarms."""
 
 CLOSE = 1e-5
-"""Step below which an exponent is good enough."""
+"""Precision of the exponent."""
 
 BLOCK_ROWS = 32_768
 
 
 @dataclass(frozen=True)
 class Exponent:
-    """An exponent on the likelihood of each item, and how sure we are of it.
+    """An exponent on the likelihood of each item, and its uncertainty.
 
     Parameters
     ----------
@@ -53,11 +55,11 @@ class Exponent:
     low, high
         90% interval from the spread over items; 0 and infinity where nothing can be learnt.
     gain, gain_se
-        Log score gained over exponent 1, in nats a vote (an item, when learnt from gold), and its standard error over
-        items.
+        Log score gained over exponent 1, in nats per vote (per item, when learnt from gold), and its standard error
+        over items.
     surplus
-        How many standard errors of gain remain for an exponent below 1 when annotators get the benefit of the doubt:
-        rows at the posterior mean, not the mode. 0 where 1 or more is best then. Learnt from gold: `gain / gain_se`.
+        Gain of an exponent below 1, in standard errors, when confusion rows are at their posterior mean instead of
+        the mode; 0 where the best exponent is then 1 or more. Learnt from gold: `gain / gain_se`.
     n
         Votes predicted, or items with gold.
     """
@@ -72,7 +74,7 @@ class Exponent:
 
     @property
     def below_one(self) -> bool:
-        """Whether it is clearly below 1: the posterior claims more than it knows, and not for want of votes alone."""
+        """Whether it is clearly below 1: the posterior is overconfident, and not only because votes are few."""
         return self.value < 1.0 and self.surplus > CLEAR
 
 
@@ -80,7 +82,7 @@ NOTHING = Exponent(1.0, 0.0, float("inf"), 0.0, 0.0, 0.0, 0)
 
 
 def tempered(at: Parameters, exponent: float) -> Parameters:
-    """Raise the confusion to a power, without norming: what a pass over votes needs for a tempered posterior.
+    """Raise the confusion to a power, without normalising it: what a pass over votes needs for a tempered posterior.
 
     Examples
     --------
@@ -90,50 +92,95 @@ def tempered(at: Parameters, exponent: float) -> Parameters:
     return at if exponent == 1.0 else Parameters(at.log_prevalence_k, exponent * at.log_confusion_akv)
 
 
-def pool_with_share(posterior_ik: Floats, counts_ik: Ints, *, pseudo_votes: float = 0.5) -> Floats:
-    """Average label probabilities with the smoothed vote share, half and half.
+def choose_exponent(parts: Parts, b: int, log_posterior: LogPosterior, at: Parameters, temper: str | float) -> Exponent:
+    """Return the exponent of a fit.
 
-    Where the model has given a class another meaning than the voters did, the share keeps the average near theirs.
-
-    Examples
-    --------
-    >>> pool_with_share(np.array([[1.0, 0.0]]), np.array([[1, 1]]))
-    array([[0.75, 0.25]])
+    Parameters
+    ----------
+    parts, b
+        The votes, and which ballot; gold where there is some.
+    log_posterior, at
+        The log posterior of the ballot, and its mode.
+    temper
+        "off", "heldout", "gold", or a number.
     """
-    return 0.5 * (posterior_ik + smoothed_share(counts_ik, pseudo_votes=pseudo_votes))
+    if temper == "heldout":
+        return learn_from_votes(parts, b, log_posterior, at)
+    if temper == "gold":
+        return learn_from_gold(parts, b, at)
+    if temper == "off":
+        return NOTHING
+    return Exponent(float(temper), float(temper), float(temper), 0.0, 0.0, 0.0, 0)
 
 
-def smoothed_share(counts_ik: Ints, *, pseudo_votes: float = 0.5) -> Floats:
-    """Give each item's share of votes by label, every label with some votes to begin with.
+def learn_from_votes(parts: Parts, b: int, log_posterior: LogPosterior, at: Parameters) -> Exponent:
+    """Learn the exponent by predicting left-out votes: see `heldout_exponent`."""
+    counted = parts.fetch_each(count_predictable, b)
+    rows_p, votes_p = zip(*counted, strict=True)
+    step = spacing(sum(votes_p), MOST_VOTES)
+    before_p = np.cumsum([0, *rows_p[:-1]]).tolist()
+    asked = [
+        parts.workers.ask(rows_to_predict, part, b, -before % step, step)
+        for part, before in zip(parts.handles, before_p, strict=True)
+    ]
+    return heldout_exponent(log_posterior, at, rows=join_rows(parts.workers.fetch_all(asked)).patterns)
 
-    Examples
-    --------
-    >>> smoothed_share(np.array([[3, 0]]))
-    array([[0.875, 0.125]])
-    """
-    smooth_ik = counts_ik + pseudo_votes
-    return np.asarray(smooth_ik / smooth_ik.sum(axis=1, keepdims=True), dtype=np.float64)
+
+def learn_from_gold(parts: Parts, b: int, at: Parameters) -> Exponent:
+    """Learn the exponent from items of known label; raise a `FitError` if there are none."""
+    evidence_ik, gold_i = (
+        np.concatenate(column) for column in zip(*parts.fetch_each(gold_evidence, b, at), strict=True)
+    )
+    if not len(gold_i):
+        what = "no item has a gold label, so temper='gold' has nothing to learn from"
+        msg = f"{parts.votes.ballots[b].name}: {what}. Use temper='heldout'."
+        raise FitError(msg)
+    return gold_exponent(evidence_ik, at.log_prevalence_k, gold_i)
+
+
+def count_predictable(part: Part, b: int) -> tuple[int, int]:
+    """Count the rows of one part whose votes can be predicted, and their votes."""
+    patterns = part.rows(b)
+    row_r = predictable_rows(patterns)
+    return len(row_r), int(np.diff(patterns.start_r)[row_r].sum())
+
+
+def rows_to_predict(part: Part, b: int, first: int, step: int) -> Rows:
+    """Return every `step`-th of these rows, beginning with row `first`."""
+    row_r = predictable_rows(part.rows(b))[first::step]
+    return Rows(part.rows(b).take(row_r), np.ones(len(row_r)))
+
+
+def gold_evidence(part: Part, b: int, at: Parameters) -> tuple[Floats, Ints]:
+    """Return the log likelihood of the votes on items of known label, relative to label 0, and those labels."""
+    ballot, patterns = part.ballot(b), part.patterns[b]
+    known_i = np.flatnonzero(ballot.gold_i != UNKNOWN)
+    some = patterns.take(patterns.row_i[known_i])
+    evidence_ik = np.zeros((some.n_rows, some.n_labels))
+    row_v = np.repeat(np.arange(some.n_rows), np.diff(some.start_r))
+    np.add.at(evidence_ik[:, 1:], row_v, at.push_ck()[some.code_v])
+    return evidence_ik, ballot.gold_i[known_i]
 
 
 def heldout_exponent(
     log_posterior: LogPosterior, at: Parameters, *, most_votes: int = MOST_VOTES, rows: Patterns | None = None
 ) -> Exponent:
-    """Learn the exponent from the votes alone: leave each out, predict it from the others on its item.
+    """Learn the exponent from the votes alone: predict each vote from the others on its item.
 
-    A vote's chance is the annotator's confusion row averaged over the tempered posterior of the other votes. The
-    item's own expected votes are taken off every row first, since the fit has seen them. Items of known label are left
-    out, and votes alone on their item, which are predicted from the prevalence whatever the exponent.
+    A vote's probability is the annotator's confusion row averaged over the tempered posterior of the other votes. The
+    item's own expected votes are first subtracted from every row, since the fit has seen them. Items of known label are
+    left out, and items with a single vote, whose prediction does not depend on the exponent.
 
     Parameters
     ----------
     log_posterior
-        Of the votes, with pseudo-counts of the density on the simplex.
+        The log posterior of the votes, with the pseudo-counts of the density on the simplex.
     at
         Its mode.
     most_votes
         Learn from about this many votes at most.
     rows
-        The rows to learn from, where those of the log posterior are not at hand.
+        The rows to learn from, where the log posterior does not hold its own.
 
     Examples
     --------
@@ -161,26 +208,26 @@ def heldout_exponent(
 
 
 def _some_rows(patterns: Patterns, most_votes: int) -> Patterns:
-    """Keep rows that have something to predict, evenly spaced where there are too many votes."""
+    """Keep the rows whose votes can be predicted, evenly spaced ones where there are too many votes."""
     row_r = predictable_rows(patterns)
     n_votes = int(np.diff(patterns.start_r)[row_r].sum())
     return patterns.take(row_r[:: spacing(n_votes, most_votes)])
 
 
 def predictable_rows(patterns: Patterns) -> Ints:
-    """Find the rows that have something to predict: more than one vote, and a label to be found out."""
+    """Find the rows whose votes can be predicted: those of unknown label with more than one vote."""
     votes_r = np.diff(patterns.start_r)
     return np.flatnonzero((patterns.clamp_r == UNKNOWN) & (patterns.weight_r > 0) & (votes_r > 1))
 
 
 def spacing(n_votes: int, most_votes: int) -> int:
-    """Say how far apart rows must lie to leave about so many of their votes."""
+    """Return n such that every n-th row has about `most_votes` of `n_votes` votes in total."""
     return max(1, -(-n_votes // most_votes))
 
 
 @dataclass(frozen=True, eq=False)
 class _Prediction:
-    """Each vote from the others on its item. Axes: **r** row, **v** vote, true **k**."""
+    """Predicts each vote from the others on its item. Axes: **r** row, **v** vote, true **k**."""
 
     patterns: Patterns
     log_prevalence_k: Floats
@@ -189,7 +236,7 @@ class _Prediction:
 
     @classmethod
     def without_items(cls, log_posterior: LogPosterior, at: Parameters, votes_akv: Floats) -> _Prediction:
-        """Take each item's expected votes off the rows that its votes are predicted from."""
+        """Subtract each item's expected votes from the confusion rows that its votes are predicted with."""
         patterns = log_posterior.patterns
         votes_ck = np.ascontiguousarray(votes_akv.transpose(0, 2, 1).reshape(-1, patterns.n_labels))
         chance_vk = np.empty((len(patterns.code_v), patterns.n_labels))
@@ -204,7 +251,7 @@ class _Prediction:
 
     @cached_property
     def log_vk(self) -> Floats:
-        """Logs of the votes' chances."""
+        """Logs of the votes' probabilities by true label."""
         return np.asarray(np.log(self.chance_vk))
 
     def some(self, most_votes: int) -> _Prediction:
@@ -217,7 +264,7 @@ class _Prediction:
         return replace(self, patterns=self.patterns.take(row_r), chance_vk=self.chance_vk[row_v % step == 0])
 
     def at(self, exponent: float) -> tuple[Floats, Floats]:
-        """Give each row's log score and its slope at an exponent."""
+        """Compute each row's log score and its slope at an exponent."""
         score_r, slope_r = np.empty((2, self.patterns.n_rows))
 
         def run(lo: int, hi: int) -> None:
@@ -236,8 +283,8 @@ def _over_rows(run: Callable[[int, int], None], n_rows: int, threads: int | None
 
 
 def _learn(predict: _Prediction) -> Exponent:
-    scout = predict.some(SCOUT_VOTES)
-    start = max(UP_TO_ONE, key=lambda exponent: _total(scout.patterns.weight_r, scout.at(exponent)[0]))
+    sample = predict.some(SAMPLE_VOTES)
+    start = max(UP_TO_ONE, key=lambda exponent: _total(sample.patterns.weight_r, sample.at(exponent)[0]))
     votes_r = np.diff(predict.patterns.start_r).astype(np.float64)
     return _best(predict.at, predict.patterns.weight_r, votes_r, start, grid=UP_TO_ONE)
 
@@ -245,12 +292,12 @@ def _learn(predict: _Prediction) -> Exponent:
 def gold_exponent(
     evidence_ik: Floats, log_prevalence_k: Floats, gold_i: Ints, *, weight_i: Floats | None = None
 ) -> Exponent:
-    """Learn the exponent from known labels: the least log loss of the tempered posterior.
+    """Learn the exponent from known labels: the one that minimises the log loss of the tempered posterior.
 
     Parameters
     ----------
     evidence_ik
-        Log likelihood of each item's votes by label, up to a constant an item.
+        Log likelihood of each item's votes by label, up to a constant per item.
     log_prevalence_k
         Log prevalence, up to a constant.
     gold_i
@@ -285,12 +332,12 @@ Curve = Callable[[float], tuple[Floats, Floats]]
 
 
 def _best(at: Curve, weight_r: Floats, votes_r: Floats, start: float, *, grid: tuple[float, ...] = GRID) -> Exponent:
-    """Refine the exponent from a point of the grid, and measure its gain over 1 a vote."""
+    """Refine the exponent from a point of the grid, and measure its gain over exponent 1 per vote."""
 
     def slope(exponent: float) -> float:
         return _total(weight_r, at(exponent)[1])
 
-    value = _summit(slope, grid, grid.index(start))
+    value = _optimum(slope, grid, grid.index(start))
     score_r, slope_r = at(value)
     more_r = score_r - at(1.0)[0]
     n = _total(weight_r, votes_r)
@@ -302,19 +349,19 @@ def _best(at: Curve, weight_r: Floats, votes_r: Floats, start: float, *, grid: t
 
 
 def _total(weight_r: Floats, value_r: Floats) -> float:
-    # Not a dot product: BLAS would wake its threads for it, which takes longer than the pass itself.
+    # Not a dot product: starting the threads of BLAS would take longer than the pass itself.
     return float((weight_r * value_r).sum())
 
 
 def _standard_error(slope: Callable[[float], float], value: float, squares: float) -> float:
-    """The sandwich: spread of the slopes over the bend of the log score (Huber 1967)."""
+    """Compute the sandwich estimate: spread of the slopes over the curvature of the log score (Huber 1967)."""
     low, high = max(value - 0.01, 0.0), value + 0.01
-    bend = (slope(low) - slope(high)) / (high - low)
-    return float(np.sqrt(squares) / bend) if bend > 0.0 else float("inf")
+    curvature = (slope(low) - slope(high)) / (high - low)
+    return float(np.sqrt(squares) / curvature) if curvature > 0.0 else float("inf")
 
 
-def _summit(slope: Callable[[float], float], grid: tuple[float, ...], g: int) -> float:
-    """Find where the slope turns from up to down, from a point of the grid outwards; else an end of the grid."""
+def _optimum(slope: Callable[[float], float], grid: tuple[float, ...], g: int) -> float:
+    """Find where the slope becomes negative, searching outwards from a point of the grid; else return its end."""
     low, high = max(g - 1, 0), min(g + 1, len(grid) - 1)
     while (below := slope(grid[low])) <= 0.0 and low > 0:
         low -= 1
@@ -326,10 +373,10 @@ def _summit(slope: Callable[[float], float], grid: tuple[float, ...], g: int) ->
 
 
 def zero_between(slope: Callable[[float], float], low: tuple[float, float], high: tuple[float, float]) -> float:
-    """Find to 1e-4 where a slope turns from up to down, given a place and its slope on either side.
+    """Find to 1e-4 where a slope changes from positive to negative, given a point and its slope on either side.
 
-    Ridders' method (1979): each step halves the range at least. SciPy has it too, yet loading its optimisers takes
-    longer than all else that an audit of a few thousand votes does here.
+    Ridders' method (1979): each step at least halves the range. SciPy has it too, but importing its optimisers takes
+    longer than all the rest that an audit of a few thousand votes does here.
 
     Examples
     --------
@@ -344,7 +391,7 @@ def zero_between(slope: Callable[[float], float], low: tuple[float, float], high
         before = at
         at = middle + (middle - low[0]) * here / math.sqrt(here * here - low[1] * high[1])
         tried = [low, (middle, here), (at, slope(at)), high]
-        # The range shrinks to the last place that goes up and the first that goes down.
-        low = max(place for place in tried if place[1] > 0.0)
-        high = min(place for place in tried if place[1] <= 0.0)
+        # The range shrinks to the last point with a positive slope and the first without.
+        low = max(point for point in tried if point[1] > 0.0)
+        high = min(point for point in tried if point[1] <= 0.0)
     return at

@@ -1,4 +1,4 @@
-"""The rows that annotators have in common: their value, their prior, and the best ones for given expectations."""
+"""Common rows: the confusion rows that partially pooled annotators vary around, their prior, and their best fit."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from scipy.special import digamma, gammaln
 from moral_entropy.votes.table import Floats
 
 TYPICAL_VOTES = 20.0
-"""Prior median of the concentrations: annotators keep to the common row as if each had 20 votes in it."""
+"""Prior median of the concentrations: the common row weighs as much as 20 votes of each annotator."""
 
 
 @dataclass(frozen=True, eq=False)
 class CommonRows:
-    """The rows annotators have in common. Axes: true **k**, **v**oted.
+    """The confusion rows that annotators have in common. Axes: true **k**, **v**oted.
 
     Parameters
     ----------
     mean_kv
         The common rows.
     concentration_k
-        How many votes each is worth in an annotator's own row.
+        How many votes each common row is worth in an annotator's own row.
     """
 
     mean_kv: Floats
@@ -34,25 +34,25 @@ class CommonRows:
         return self.mean_kv * self.concentration_k[:, None]
 
     def far_from(self, other: CommonRows) -> float:
-        """Give the largest change in probability or log concentration."""
+        """Return the largest difference in probability or log concentration."""
         mean = np.abs(self.mean_kv - other.mean_kv).max()
         return float(max(mean, np.abs(np.log(self.concentration_k / other.concentration_k)).max()))
 
 
 def row_score(mean_v: Floats, c: float, prior_v: Floats) -> float:
-    """Log prior of a common row and its concentration, in log ratios and logs."""
+    """Compute the log prior of a common row (in log ratios) and its concentration (in logs)."""
     return float(prior_v @ np.log(mean_v) + np.log(c) - 2.0 * np.log(TYPICAL_VOTES + c))
 
 
 def best_row(sum_v: Floats, n_annotators: int, prior_v: Floats) -> tuple[Floats, float]:
-    """Give the common row and concentration that make expected log probabilities likeliest.
+    """Find the common row and concentration with the highest posterior, given expected log probabilities.
 
     Parameters
     ----------
     sum_v
         Sum over annotators of the expected log probability of each vote.
     n_annotators
-        How many annotators.
+        Number of annotators.
     prior_v
         Dirichlet prior of the common row.
     """

@@ -1,9 +1,9 @@
 """EM and its accelerators → the mode of the log posterior.
 
-SQUAREM (Varadhan & Roland 2008, scheme S3) in log-ratio coordinates strides along EM's path; near the top Newton steps
-finish, or where there are too many parameters for them, mixtures of EM steps (Anderson 1965). A step that does not
-gain is not taken, so the log posterior never falls. The climb stops on the gradient, measured in standard errors, not
-on a slow log posterior.
+SQUAREM (Varadhan & Roland 2008, scheme S3) extrapolates EM steps in log-ratio coordinates. Near the mode Newton steps
+finish; where there are too many parameters for them, Anderson mixing (1965) of EM steps does. A step that would lower
+the log posterior is not taken. The search stops when the gradient, in standard errors, is small, not when the log
+posterior rises slowly.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from moral_entropy.consensus.options import MAX_PASSES, TOLERANCE
 from moral_entropy.votes.table import Floats
 
 STALLED = 1e-7
-"""What is left where a climb that no step moves any more counts as done: rounding, next to an edge of the simplex."""
+"""Scaled gradient that counts as converged once no step moves the parameters: rounding, near an edge of the simplex."""
 
-NEWTON_STEEPNESS = 1.0
-"""Scaled gradient from which Newton steps are tried."""
+NEWTON_GRADIENT = 1.0
+"""Scaled gradient below which Newton steps are tried."""
 
-MIXING_STEEPNESS = 0.03
-"""Scaled gradient from which EM steps are mixed: farther up, where EM is less linear, strides are better."""
+MIXING_GRADIENT = 0.03
+"""Scaled gradient below which EM steps are mixed: farther away, where EM is less linear, SQUAREM is better."""
 
 MEMORY = 12
-"""Steps of EM that a mixed one is made of."""
+"""Number of past EM steps that Anderson mixing combines."""
 
 
 @dataclass(frozen=True, eq=False)
-class Summit:
-    """Where one climb ended."""
+class Optimum:
+    """Where one search for the mode ended."""
 
     at: Parameters
     expected: Expectation
@@ -46,11 +46,11 @@ class Summit:
 
     @property
     def log_posterior(self) -> float:
-        """Height of the summit."""
+        """Log posterior at the optimum."""
         return self.expected.log_posterior
 
 
-def climb(
+def maximise(
     log_posterior: LogPosterior,
     start: Parameters,
     *,
@@ -58,48 +58,48 @@ def climb(
     max_passes: int = MAX_PASSES,
     newton: int = 2_500,
     watch: Callable[[float], None] | None = None,
-    known: Callable[[Parameters], bool] | None = None,
-) -> Summit:
-    """Climb from a start to the nearest mode.
+    stop_if: Callable[[Parameters], bool] | None = None,
+) -> Optimum:
+    """Maximise the log posterior from a start: find a mode near it.
 
     Parameters
     ----------
     log_posterior
-        What to climb.
+        The function to maximise.
     start
-        Where to begin.
+        Parameters to begin from.
     tolerance
         Stop when no derivative exceeds this, in standard errors.
     max_passes
-        Passes over the votes after which to give up, truthfully.
+        Passes over the votes after which to give up; `converged` is then False.
     newton
         Finish with Newton steps where there are at most this many parameters.
     watch
-        Called with the scaled gradient after every stride.
-    known
-        Near the top, asked whether the way on is known already; then the climb ends there.
+        Called with the scaled gradient before every step.
+    stop_if
+        Called with the parameters near the mode; the search ends where it returns True.
     """
-    walker = _Walker(log_posterior, start)
-    while walker.steepness > tolerance and walker.passes < max_passes:
+    search = _Search(log_posterior, start)
+    while search.scaled_gradient > tolerance and search.passes < max_passes:
         if watch is not None:
-            watch(walker.steepness)
-        if known is not None and walker.steepness < NEWTON_STEEPNESS and known(walker.at):
+            watch(search.scaled_gradient)
+        if stop_if is not None and search.scaled_gradient < NEWTON_GRADIENT and stop_if(search.at):
             break
-        if walker.mixing_pays(newton):
-            walker.mix()
-        elif not (walker.newton_pays(newton) and walker.newton()):
-            walker.stride()
-        if walker.stuck:
+        if search.mixing_pays(newton):
+            search.mixing_step()
+        elif not (search.newton_pays(newton) and search.newton_step()):
+            search.squarem_step()
+        if search.stuck:
             break
     # At the limits of rounding a gradient can stall just above the tolerance.
-    content = max(tolerance, STALLED if walker.stuck else 0.0, walker.rounding)
-    converged = walker.steepness <= content
-    norm = float(np.abs(walker.gradient_p).max())
-    return Summit(walker.at, walker.expected, walker.passes, converged, norm, tuple(walker.trace))
+    threshold = max(tolerance, STALLED if search.stuck else 0.0, search.rounding)
+    converged = search.scaled_gradient <= threshold
+    norm = float(np.abs(search.gradient_p).max())
+    return Optimum(search.at, search.expected, search.passes, converged, norm, tuple(search.trace))
 
 
-class _Walker:
-    """Where the climb stands; every move keeps or raises the log posterior."""
+class _Search:
+    """The state of the search; every step keeps or raises the log posterior."""
 
     def __init__(self, log_posterior: LogPosterior, start: Parameters) -> None:
         self.log_posterior = log_posterior
@@ -107,26 +107,26 @@ class _Walker:
         self.stuck = False
         self.trace: list[float] = []
         start = start.at_least_chance() if log_posterior.better_than_chance else start
-        self._arrive(start, self._expect(start))
+        self._move_to(start, self._expect(start))
         self.newton_due = self.newton_cost
-        self.mixer: _Mixer | None = None
+        self.mixer: _AndersonMixing | None = None
 
     def _expect(self, at: Parameters) -> Expectation:
         self.passes += 1
         return self.log_posterior.expect(at)
 
-    def _arrive(self, at: Parameters, expected: Expectation) -> None:
+    def _move_to(self, at: Parameters, expected: Expectation) -> None:
         self.at, self.expected = at, expected
         self.gradient_p = expected.gradient(at)
-        self.steepness = self._steepness(self.gradient_p)
+        self.scaled_gradient = self._scaled(self.gradient_p)
         self.trace.append(expected.log_posterior)
 
-    def _steepness(self, gradient_p: Floats) -> float:
-        """Largest derivative in standard errors; parameters nobody voted on are at their prior already."""
+    def _scaled(self, gradient_p: Floats) -> float:
+        """Return the largest derivative in standard errors; parameters without votes are at their prior already."""
         return float((np.abs(gradient_p) / self._scale_p()).max())
 
     def _scale_p(self) -> Floats:
-        """One over the standard error of each parameter, were all labels known."""
+        """Return one over the standard error of each parameter, as if all labels were known."""
         at, expected = self.at, self.expected
         prevalence = expected.items_k.sum() * at.prevalence_k * (1 - at.prevalence_k)
         totals = expected.votes_akv.sum(axis=-1, keepdims=True)
@@ -135,12 +135,12 @@ class _Walker:
 
     @property
     def rounding(self) -> float:
-        """How small a scaled gradient can be told from 0 with sums over this many votes."""
+        """Smallest scaled gradient that rounding lets one distinguish from 0 in sums over this many items."""
         size = 1.0 + float(self.expected.items_k.sum())
         return 64 * np.finfo(float).eps * size
 
-    def stride(self) -> None:
-        """Two EM steps, a stride along their path, and back to EM's own step where that does not gain."""
+    def squarem_step(self) -> None:
+        """Take two EM steps and extrapolate them; keep the second EM step where extrapolating does not gain."""
         x0 = pack(self.at)
         one = self.expected.maximum()
         at_one = self._expect(one)
@@ -153,21 +153,21 @@ class _Walker:
             far = far.at_least_chance() if self.log_posterior.better_than_chance else far
             at_far = self._expect(far)
             if at_far.log_posterior >= at_one.log_posterior:
-                self._arrive(far, at_far)
+                self._move_to(far, at_far)
                 return
         at_two = self._expect(two)
         self.stuck = bool(np.abs(x2 - x0).max() < 1e-13)
         if at_two.log_posterior >= self.expected.log_posterior - self._noise():
-            self._arrive(two, at_two)
+            self._move_to(two, at_two)
 
     def mixing_pays(self, most_parameters: int) -> bool:
-        """Near the top, where a Newton step's matrix would be too large."""
-        near = self.log_posterior.n_parameters > most_parameters and self.steepness < MIXING_STEEPNESS
+        """Whether the mode is near and the matrix of a Newton step would be too large."""
+        near = self.log_posterior.n_parameters > most_parameters and self.scaled_gradient < MIXING_GRADIENT
         return near and not self.log_posterior.better_than_chance
 
-    def mix(self) -> None:
-        """Take the best mixture of the last EM steps, and EM's own step where that does not gain."""
-        self.mixer = self.mixer or _Mixer(self._scale_p())
+    def mixing_step(self) -> None:
+        """Take the best mixture of the last EM steps, or EM's own step where the mixture does not gain."""
+        self.mixer = self.mixer or _AndersonMixing(self._scale_p())
         x0, one = pack(self.at), self.expected.maximum()
         x1 = pack(one)
         self.stuck = bool(np.abs(x1 - x0).max() < 1e-13)
@@ -176,20 +176,20 @@ class _Walker:
         if expected.log_posterior < self.expected.log_posterior - self._noise():
             self.mixer = None
             there, expected = one, self._expect(one)
-        self._arrive(there, expected)
+        self._move_to(there, expected)
 
     def _noise(self) -> float:
         return 1e-13 * abs(self.expected.log_posterior)
 
     def newton_pays(self, most_parameters: int) -> bool:
-        """Near the top, with a matrix that fits, and once the strides have cost as much as the step would."""
+        """Whether the mode is near, the matrix fits, and other steps have cost as much as a Newton step would."""
         if self.log_posterior.better_than_chance:
             return False
-        near = self.log_posterior.n_parameters <= most_parameters and self.steepness < NEWTON_STEEPNESS
+        near = self.log_posterior.n_parameters <= most_parameters and self.scaled_gradient < NEWTON_GRADIENT
         return near and self.passes >= self.newton_due
 
-    def newton(self) -> bool:
-        """Take a Newton step, shortened once if need be; False where it does not gain."""
+    def newton_step(self) -> bool:
+        """Take a Newton step, shortened once if needed; return False where it does not gain."""
         step_p = laplace.newton_step(self.log_posterior, self.at, self.gradient_p, self.expected)
         if step_p is not None:
             x0, n_labels = pack(self.at), len(self.at.log_prevalence_k)
@@ -197,26 +197,26 @@ class _Walker:
                 there = unpack(x0 + share * step_p, n_labels)
                 expected = self._expect(there)
                 if expected.log_posterior >= self.expected.log_posterior - self._noise():
-                    self._arrive(there, expected)
+                    self._move_to(there, expected)
                     return True
         self.newton_due = self.passes + max(30, 2 * self.newton_cost)
         return False
 
     @cached_property
     def newton_cost(self) -> int:
-        """What a Newton step costs, in passes: rough, from the number of cells touched and of parameters."""
+        """Estimate what a Newton step costs, in passes, from the number of matrix cells touched and of parameters."""
         n_other, cells = self.log_posterior.patterns.n_labels - 1, self.log_posterior.n_cells
         n_parameters = float(self.log_posterior.n_parameters)
-        # Cells of a matrix that outgrows the cache are several times as dear.
+        # Cells of a matrix that outgrows the cache cost several times as much.
         cells, factor = cells * (2.0 if n_parameters < 500 else 8.0), n_parameters**3 / 30.0
         return int((cells + factor) / (1e4 + 3.0 * n_other * self.log_posterior.n_votes))
 
 
-class _Mixer:
-    """Anderson's mixing (1965): the combination of the last EM steps that would leave least to go, were EM linear.
+class _AndersonMixing:
+    """Anderson mixing (1965): the combination of the last EM steps that ends nearest to the mode if EM is linear.
 
-    Lengths are measured in standard errors, in which EM's map is symmetric near the top; mixing then gains as
-    conjugate gradients would, for one pass a step.
+    Lengths are measured in standard errors, in which EM's map is symmetric near the mode; mixing then gains as much
+    as conjugate gradients would, for one pass per step.
     """
 
     def __init__(self, scale_p: Floats) -> None:
@@ -224,7 +224,7 @@ class _Mixer:
         self.last: list[tuple[Floats, Floats]] = []
 
     def mixed(self, x0: Floats, x1: Floats) -> Floats:
-        """Give where to go on, from where EM's step started and where it led."""
+        """Return the mixed step's end, from the start and the end of one EM step."""
         self.last = [*self.last[-MEMORY:], ((x1 - x0) * self.scale_p, x1)]
         if len(self.last) == 1:
             return x1

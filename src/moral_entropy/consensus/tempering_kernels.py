@@ -1,6 +1,6 @@
-"""The passes behind the exponent: each vote predicted from the other votes on its item.
+"""The Numba passes that learn the exponent: each vote is predicted from the other votes on its item.
 
-Rows come in ranges, so that the caller may spread them over threads. Several true labels `k` side by side throughout.
+Every pass takes a range of rows, so that the caller may spread rows over threads.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import numpy as np
 from moral_entropy.consensus.kernels import kernel
 
 LEAST = 1e-12
-"""Least expected votes of a cell: under flat priors an item may take a row's last one with it."""
+"""Least expected votes of a cell: under flat priors the item's own may be all that a confusion row has."""
 
 
 @kernel
 def chances_without_item(start_r, code_v, posterior_rk, votes_ck, total_ak, first, last, chance_vk):
-    """Chance of every vote by true label, with the item's own expected votes taken off the annotator's counts."""
+    """Write the probability of every vote by true label; the item's own expected votes are subtracted."""
     n_labels = posterior_rk.shape[1]
     for r in range(first, last):
         for v in range(start_r[r], start_r[r + 1]):
@@ -31,7 +31,7 @@ def chances_without_item(start_r, code_v, posterior_rk, votes_ck, total_ak, firs
 
 @kernel
 def _own_votes(start, stop, code_v, v, n_labels):
-    """How many votes of the item are the same as `v`, and how many are by the same annotator; codes ascend."""
+    """Count the votes of the item that are the same as `v`, and those by the same annotator; codes ascend."""
     a = code_v[v] // n_labels
     same, own = 0, 0
     first = v
@@ -47,7 +47,7 @@ def _own_votes(start, stop, code_v, v, n_labels):
 
 @kernel
 def score_rows(start_r, chance_vk, log_vk, log_prevalence_k, exponent, first, last, score_r, slope_r):
-    """Log score of each row's votes, each predicted from the others at an exponent, and its slope in the exponent."""
+    """Write the log score of each row's votes, each predicted from the others, and its slope in the exponent."""
     n_labels = len(log_prevalence_k)
     sum_k, x_k, rest_k = np.empty(n_labels), np.empty(n_labels), np.empty(n_labels)
     for r in range(first, last):
