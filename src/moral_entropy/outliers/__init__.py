@@ -1,4 +1,4 @@
-"""What is worth a look: items, words and annotators, ranked and with a reason; what a vote is worth; whom to ask next.
+"""Items, words and annotators worth a look, ranked with reasons; how much a vote counts; whose vote to ask for next.
 
 Takes a `Consensus` and its entropies, or the tables of a run folder. Writes no file.
 """

@@ -1,6 +1,6 @@
 """How far annotators agree: Krippendorff's alpha, Fleiss' kappa, PABAK, and plain agreement of pairs.
 
-Takes vote counts by item and label, gives each figure with an interval over resampled items. All four depend on an
+Takes vote counts by item and label, returns each figure with an interval over resampled items. All four depend on an
 item's counts alone, so items of equal counts are one row with a weight, and a resample is one multinomial draw.
 """
 
@@ -18,7 +18,7 @@ STATISTICS = ("krippendorff_alpha", "fleiss_kappa", "pabak", "percent_agreement"
 
 RESAMPLES = 1_000
 CELLS_DRAWN = 20_000_000
-"""Resamples times distinct counts at most; where counts hardly repeat there are fewer resamples, at least 100."""
+"""Upper limit of resamples × distinct counts; where counts hardly repeat there are fewer resamples, at least 100."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def _collapsed(counts_ik: Ints, weight_i: Floats | None) -> tuple[Floats, Floats
     for k in range(counts_ik.shape[1]):
         base = int(counts_ik[:, k].max(initial=0)) + 1
         if size * base >= 2**62:
-            # So many labels and votes that a key would overflow: number the keys afresh.
+            # With very many labels and votes the key would overflow: number the distinct keys again.
             distinct, key_i = np.unique(key_i, return_inverse=True)
             size = len(distinct)
         key_i, size = key_i * base + counts_ik[:, k], size * base
@@ -106,7 +106,7 @@ def _collapsed(counts_ik: Ints, weight_i: Floats | None) -> tuple[Floats, Floats
 
 
 def _statistics(cell_ck: Floats, weight_sc: Floats, n_labels: int) -> Floats:
-    """Give every statistic in every resample, from how often each cell is in it: `statistic_fs`."""
+    """Compute every statistic in every resample, from the weight of each cell in it: `statistic_fs`."""
     votes_c = cell_ck.sum(axis=1)
     paired_c = votes_c >= 2
     pairs_c = (cell_ck * (cell_ck - 1.0)).sum(axis=1)
@@ -120,7 +120,7 @@ def _statistics(cell_ck: Floats, weight_sc: Floats, n_labels: int) -> Floats:
 
 
 def _alpha(cell_ck: Floats, votes_c: Floats, agreeing_c: Floats, weight_sc: Floats) -> Floats:
-    """Krippendorff's alpha from coincidences: each of an item's m votes is paired with the m - 1 others."""
+    """Compute Krippendorff's alpha from coincidences: each of an item's m votes is paired with the m - 1 others."""
     pairable_sc = weight_sc * (votes_c >= 2)
     total_s, label_sk = pairable_sc @ votes_c, pairable_sc @ cell_ck
     observed_s = share_of(pairable_sc @ (votes_c * agreeing_c), total_s)
@@ -129,5 +129,5 @@ def _alpha(cell_ck: Floats, votes_c: Floats, agreeing_c: Floats, weight_sc: Floa
 
 
 def _above_chance(observed_s: Floats, chance_s: Floats) -> Floats:
-    # With one label alone, agreement by chance is certain and there is nothing to be above.
+    # With a single label, agreement by chance is certain: the statistic does not exist.
     return share_of(observed_s - chance_s, np.where(chance_s > 1.0 - 1e-12, 0.0, 1.0 - chance_s))

@@ -19,7 +19,7 @@ NEAR_CHANCE = 0.2
 """Youden index below which an annotator whose interval holds 0 is called near chance."""
 
 LEAN = 0.1
-"""Least lean, up or down, that makes an over- or under-flagger."""
+"""Least absolute lean of an over- or under-flagger."""
 
 ANNOTATORS_AT_ONCE = 1_024
 
@@ -46,8 +46,8 @@ class AnnotatorFigures:
     below_chance_a
         Posterior probability that the Youden index is below 0; NaN without draws.
     lean
-        How much oftener than the team the annotator would say yes on items half of which deserve it; NaN of more
-        than two labels.
+        How much more often than the team the annotator would say yes on items half of which are positive; NaN for
+        more than two labels.
     role_a
         "few votes", "below chance", "likely below chance", "near chance", "over-flagger", "under-flagger", or nothing.
     """
@@ -115,13 +115,13 @@ def _figures(confusion_sakv: Floats, positive: int, weight_a: Floats, team_s: Fl
 
 
 def _team_yes(confusion_sakv: Floats, positive: int, weight_a: Floats) -> Floats:
-    """Compute how often the team says yes on items half of which deserve it, by draw; annotators by votes given."""
+    """Compute how often the team says yes on items half of which are positive, by draw; weighted by votes given."""
     yes_s: Floats = (confusion_sakv[..., positive].mean(axis=-1) * weight_a).sum(axis=-1)
     return yes_s
 
 
 def _roles(votes_a: NDArray[np.int64], index: Figure, below_a: Floats, lean: Figure) -> NDArray[np.str_]:
-    # Comparisons with NaN are false: without draws nobody has a role but those with few votes.
+    # Comparisons with NaN are false: without draws the only role is "few votes".
     roles = {
         "few votes": votes_a < FEW_VOTES,
         "below chance": surely_below_chance(below_a, votes_a),

@@ -1,6 +1,6 @@
 """How often annotators vote against the majority, with and without their own vote in it.
 
-Takes a `Ballot`, gives a share an annotator. Looks at votes only: no consensus is asked.
+Takes a `Ballot`, returns one share per annotator. Uses votes only, not the consensus.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ITEMS_AT_ONCE = 262_144
 
 
 def majority_label(counts_ik: Ints, positive: int) -> NDArray[np.int64]:
-    """Give the paper's majority label of each item.
+    """Return the paper's majority label of each item.
 
     Of two labels the positive one when it has half the votes or more; of more the plurality, and the label that
     sorts first where several have as many.
@@ -34,7 +34,7 @@ def majority_label(counts_ik: Ints, positive: int) -> NDArray[np.int64]:
 
 
 def disagreement(ballot: Ballot) -> Floats:
-    """Give the share of each annotator's votes that differ from the majority label of their item.
+    """Compute the share of each annotator's votes that differ from the majority label of their item.
 
     The annotator's own vote counts in the majority, as in the paper (see `majority_label`).
 
@@ -55,7 +55,7 @@ def disagreement(ballot: Ballot) -> Floats:
 
 
 def disagreement_with_others(ballot: Ballot, *, anonymous: bool = False) -> Floats:
-    """Give the share of each annotator's votes that differ from the majority of the others on the item.
+    """Compute the share of each annotator's votes that differ from the majority of the others on the item.
 
     The annotator's own votes are left out; where the others tie, a vote for one of the tied labels differs from the
     rest of them: of two tied labels it counts half. Items nobody else voted on are left out; NaN where none is left.
@@ -80,19 +80,19 @@ def disagreement_with_others(ballot: Ballot, *, anonymous: bool = False) -> Floa
 
 def votes_against_others(ballot: Ballot, *, anonymous: bool = False) -> tuple[Floats, Floats]:
     """Count each annotator's votes against the majority of the others, and those on items others voted on."""
-    differing_a, heard_a = np.zeros(ballot.n_annotators), np.zeros(ballot.n_annotators)
+    differing_a, compared_a = np.zeros(ballot.n_annotators), np.zeros(ballot.n_annotators)
     for item_v, code_v, counts_ik, weight_v in _chunks(ballot):
         others_vk = _without_own(counts_ik[item_v], item_v, code_v, anonymous)
         top_vk = others_vk == others_vk.max(axis=1, keepdims=True)
         with_top_v = top_vk[np.arange(len(code_v)), code_v % ballot.n_labels] / top_vk.sum(axis=1)
-        heard_v = weight_v * (others_vk.sum(axis=1) > 0)
-        differing_a += _by_annotator(ballot, code_v, heard_v * (1.0 - with_top_v))
-        heard_a += _by_annotator(ballot, code_v, heard_v)
-    return differing_a, heard_a
+        compared_v = weight_v * (others_vk.sum(axis=1) > 0)
+        differing_a += _by_annotator(ballot, code_v, compared_v * (1.0 - with_top_v))
+        compared_a += _by_annotator(ballot, code_v, compared_v)
+    return differing_a, compared_a
 
 
 def _without_own(counts_vk: Ints, item_v: Ints, code_v: Ints, anonymous: bool) -> Ints:
-    """Take the votes of each vote's own annotator off the counts of its item, in place."""
+    """Subtract the votes of each vote's own annotator from the counts of its item, in place."""
     n_labels = counts_vk.shape[1]
     annotator_v, label_v = np.divmod(code_v, n_labels)
     # Votes are sorted by item and annotator: those of one pair are neighbours, one vote unless repeats were kept.
@@ -113,7 +113,7 @@ def _by_annotator(ballot: Ballot, code_v: Ints, weight_v: Floats) -> Floats:
 
 
 def _chunks(ballot: Ballot) -> Iterator[tuple[Ints, Ints, Ints, Floats]]:
-    """Give the votes some items at a time: item, code, counts by item and label, how many items each stands for."""
+    """Yield the votes in batches of items: item, code, counts by item and label, and the weight of each vote."""
     n_labels = ballot.n_labels
     for start in range(0, ballot.n_items, ITEMS_AT_ONCE):
         stop = min(start + ITEMS_AT_ONCE, ballot.n_items)

@@ -1,7 +1,7 @@
-"""Items worth a look: most in doubt, most at odds with a rule, most to be gained by one more vote.
+"""Items worth a look: most uncertain, most in conflict with a rule, most to be gained by one more vote.
 
-Takes the fits of one question and their entropies, gives every item's scores (`ItemScores`); ranks them by domain,
-each with its reason in words.
+Takes the fits of one question and their entropies, returns every item's scores (`ItemScores`), and ranks items by
+domain.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from moral_entropy.outliers.ranking import first
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
 
 TOP, TOP_IN_DOMAIN = 100, 50
-"""Items a ranking keeps, of a whole question and of one domain of it."""
+"""Items that a ranking keeps, of a whole question and of one domain of it."""
 
 ONE_MORE_VOTE = "one more vote"
 CONFLICT_RULES = ("any", "majority", "two-vote")
@@ -42,13 +42,14 @@ class ItemScores:
     p_i, low_i, high_i, label_i
         Probability and interval of the positive label (of more than two, of the consensus label), and that label.
     entropy_i
-        Of the label, in nats.
+        Entropy of the label, in nats.
     answer_ri
         By ranking "conflict:rule", the label each rule gives; `UNKNOWN` where it gives none.
     score_ri
         Scores by ranking; NaN where an item is not to be ranked.
     annotator_i
-        Whose vote would tell most, by row of `Votes.annotators`; `NOBODY` where all have voted.
+        The annotator whose vote is expected to be most informative, by row of `Votes.annotators`; `NOBODY` where all
+        have voted.
     """
 
     question: str
@@ -69,7 +70,7 @@ class ItemScores:
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """One ranking of items in one domain, by position in `ItemScores`, first things first."""
+    """One ranking of items in one domain: their positions in `ItemScores`, highest score first."""
 
     domain: str
     ranking: str
@@ -82,7 +83,7 @@ def score_items(votes: Votes, fits: Sequence[QuestionFit], parts: EntropyParts) 
     Parameters
     ----------
     votes
-        The votes behind the fits.
+        The votes that were fitted.
     fits
         All fits of one question.
     parts
@@ -97,7 +98,7 @@ def score_items(votes: Votes, fits: Sequence[QuestionFit], parts: EntropyParts) 
     published_i = np.concatenate([ballot.published_i for ballot in ballots])
     answers = _answers(counts_ik, published_i, positive)
     gains = [_gain(votes, fit) for fit in fits]
-    # Doubt before the first vote is the prior's, and says nothing of the item.
+    # Without a vote the entropy is that of the prior, and says nothing about the item.
     doubts = {"entropy": parts.total_i, "aleatoric": parts.aleatoric_i, "epistemic": parts.epistemic_i}
     score_ri = {name: np.where(counts_ik.any(axis=1), doubt_i, np.nan) for name, doubt_i in doubts.items()}
     score_ri |= {name: _conflict(answer_i, label_i, mean_ik) for name, answer_i in answers.items()}
@@ -135,11 +136,11 @@ def rank_items(scores: ItemScores, domains: Sequence[str]) -> Iterator[Ranked]:
 
 
 def _answers(counts_ik: Ints, published_i: Ints, positive: int | None) -> dict[str, Ints]:
-    """Give the label that each rule gives each item, by the name of its ranking."""
+    """Return the label that each rule assigns to each item, by the name of its ranking."""
     answers: dict[str, Ints] = {}
     if positive is None:
         top_ik = counts_ik == counts_ik.max(axis=1, keepdims=True)
-        # A tie is broken at random: there is no answer that could be at odds with anything.
+        # A tie is broken at random: there is no answer that could be in conflict with the consensus.
         answers["conflict:plurality"] = np.where(top_ik.sum(axis=1) == 1, counts_ik.argmax(axis=1), UNKNOWN)
     else:
         for name in CONFLICT_RULES:
@@ -151,19 +152,19 @@ def _answers(counts_ik: Ints, published_i: Ints, positive: int | None) -> dict[s
 
 def _answer(rule: Rule, counts_ik: Ints, positive: int) -> Ints:
     score_i = rule.scores(counts_ik, positive)
-    said_i = np.where(score_i == 1.0, positive, 1 - positive).astype(np.int16)
-    said_i[np.isnan(score_i)] = UNKNOWN
-    return said_i
+    answer_i = np.where(score_i == 1.0, positive, 1 - positive).astype(np.int16)
+    answer_i[np.isnan(score_i)] = UNKNOWN
+    return answer_i
 
 
 def _conflict(answer_i: Ints, label_i: Ints, mean_ik: Floats) -> Floats:
-    """Give the posterior probability that the rule is wrong, NaN where it agrees with the consensus or is silent."""
+    """Return the posterior probability that the rule is wrong; NaN where it agrees with the consensus or abstains."""
     wrong_i = 1.0 - mean_ik[np.arange(len(answer_i)), answer_i]
     return np.where((answer_i == UNKNOWN) | (answer_i == label_i), np.nan, wrong_i)
 
 
 def _gain(votes: Votes, fit: QuestionFit) -> tuple[Floats, Ints]:
-    """Give every item's gain by one more vote and whose it would be; items of one pattern share both."""
+    """Compute every item's gain by one more vote, and whose vote that is; items of one pattern share both."""
     ballot, patterns = fit.ballot, fit.patterns
     first_r = np.empty(patterns.n_rows, dtype=np.int64)
     first_r[patterns.row_i[::-1]] = np.arange(ballot.n_items)[::-1]

@@ -1,8 +1,8 @@
-"""Which vote would tell most: the expected fall of an item's label entropy by one more vote.
+"""Which vote is most informative: the expected reduction of an item's label entropy by one more vote.
 
-With label probabilities p and the voter's confusion matrix, that fall is the mutual information between label and vote:
-the entropy of the vote less its mean entropy given the label. Takes arrays, so that it works on a fit and on the
-tables of a run folder alike.
+With label probabilities p and the voter's confusion matrix, it is the mutual information between label and vote: the
+entropy of the vote minus its mean entropy given the label. Takes arrays, so that it works both on a fit and on the
+tables of a run folder.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from moral_entropy.ties import highest, tie_key
 from moral_entropy.votes.table import Floats, Ints
 
 MOST_INFORMATIVE = 50
-"""Annotators considered for an item: those whose vote tells most of a label that could be any."""
+"""Number of annotators considered per item: the most informative if all labels are equally likely."""
 
 NOBODY = -1
 """Index where no annotator is left to ask."""
@@ -28,16 +28,16 @@ CELLS_AT_ONCE = 200_000
 
 @dataclass(frozen=True, eq=False)
 class NextVotes:
-    """The most telling vote on each item. Axis: **i** item.
+    """The most informative further vote on each item. Axis: **i** item.
 
     Parameters
     ----------
     gain_i
-        Expected fall of the label entropy by that vote, in nats; where nobody is left to ask, `average_i`.
+        Expected reduction of the label entropy by that vote, in nats; where nobody is left to ask, `average_i`.
     annotator_i
         Whose vote it is, by row of the confusion matrices; `NOBODY` where all have voted.
     average_i
-        The same for a vote of which only the team is known: the confusion matrices averaged by votes given.
+        The same for a vote of an average annotator: confusion matrices averaged, weighted by votes given.
     """
 
     gain_i: Floats
@@ -46,14 +46,14 @@ class NextVotes:
 
 
 def information_gain(p_ik: Floats, confusion_akv: Floats) -> Floats:
-    """Give the expected fall of every item's label entropy by one vote of every annotator, in nats: `gain_ia`.
+    """Compute the expected reduction of every item's label entropy by one vote of each annotator, in nats: `gain_ia`.
 
     Parameters
     ----------
     p_ik
         Label probabilities.
     confusion_akv
-        Chance of each vote given the label, by annotator.
+        Probability of each vote given the label, by annotator.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def information_gain(p_ik: Floats, confusion_akv: Floats) -> Floats:
     """
     noise_ka = entr(confusion_akv).sum(axis=-1).T
     gain_ia: Floats = -(p_ik @ noise_ka)
-    # Vote by vote, in place: the three-way array of all chances would not fit in a core's cache.
+    # Label by label, in place: the three-way array of all probabilities would not fit in the cache of a core.
     for confusion_ak in np.moveaxis(confusion_akv, 2, 0):
         chance_ia = np.maximum(p_ik @ confusion_ak.T, 1e-300)
         log_ia = np.log(chance_ia)
@@ -85,7 +85,7 @@ def choose_votes(
     repeats: bool = False,
     allowed_a: NDArray[np.bool_] | None = None,
 ) -> NextVotes:
-    """Choose for every item the annotator whose vote would tell most, among those who have not voted on it.
+    """Choose for every item the annotator whose vote is most informative, among those who have not voted on it.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def choose_votes(
     confusion_akv, votes_a
         How annotators vote, and how many votes they gave.
     repeats
-        Whether an annotator may vote on an item again: so with anonymous votes, where one stands for all.
+        Whether an annotator may vote on an item again: True for anonymous votes, where one annotator stands for all.
     allowed_a
         Who can be asked; all by default.
 
@@ -131,7 +131,7 @@ def choose_votes(
 
 
 def most_informative(confusion_akv: Floats, allowed_a: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-    """Give at most `MOST_INFORMATIVE` annotators, ascending: those who tell most where every label is as likely."""
+    """Return the `MOST_INFORMATIVE` annotators, ascending: those who tell most if all labels are equally likely."""
     n_annotators, n_labels, _ = confusion_akv.shape
     at_even_a = information_gain(np.full((1, n_labels), 1.0 / n_labels), confusion_akv)[0]
     candidates = np.arange(n_annotators) if allowed_a is None else np.flatnonzero(allowed_a)
@@ -140,13 +140,13 @@ def most_informative(confusion_akv: Floats, allowed_a: NDArray[np.bool_] | None 
 
 
 def average_confusion(confusion_akv: Floats, votes_a: Ints) -> Floats:
-    """Give the team's confusion matrix, annotators weighted by the votes they gave: `confusion_kv`."""
+    """Return the team's confusion matrix, annotators weighted by the votes they gave: `confusion_kv`."""
     weight_a = np.maximum(np.asarray(votes_a, dtype=np.float64), 1e-9)
     return np.tensordot(weight_a / weight_a.sum(), confusion_akv, axes=1)
 
 
 def _voted(start_i: Ints, code_v: Ints, n_labels: int, column_a: Ints, chunk: slice) -> tuple[Ints, Ints]:
-    """Give positions (item in the chunk, column) of the votes that the chosen annotators have cast already."""
+    """Return positions (item in the chunk, column) of votes that the considered annotators have already cast."""
     first, last = start_i[chunk.start], start_i[chunk.stop]
     row_v = np.repeat(np.arange(chunk.stop - chunk.start), np.diff(start_i[chunk.start : chunk.stop + 1]))
     column_v = column_a[code_v[first:last] // n_labels]

@@ -1,6 +1,6 @@
-"""What a vote is worth: log-likelihood ratios of labels, from each annotator's confusion matrix.
+"""Pushes: how much a vote changes the log-odds; log-likelihood ratios from each annotator's confusion matrix.
 
-Takes a `QuestionFit`, gives the ratio at the mode and its interval over the draws. With two labels the posterior
+Takes a `QuestionFit`, returns the ratio at the mode and its interval over the draws. With two labels the posterior
 log-odds of an item are the prior's plus the pushes of its votes, so that a waterfall of them explains p.
 """
 
@@ -22,12 +22,12 @@ ANNOTATORS_AT_ONCE = 512
 class Pushes:
     """Log-likelihood ratios of some labels against a baseline, in nats.
 
-    Axes: **a** annotator, **v**oted, **c** label spoken for (`classes`). The bounds are NaN without draws.
+    Axes: **a** annotator, **v**oted, **c** label compared with the baseline (`classes`). Bounds are NaN without draws.
 
     Parameters
     ----------
     classes
-        Indices of the labels spoken for.
+        Indices of the labels compared with the baseline.
     push_avc, low_avc, high_avc
         At the mode, and the interval over the draws.
     """
@@ -39,7 +39,7 @@ class Pushes:
 
 
 def spoken_for(ballot: Ballot) -> tuple[int, tuple[int, ...]]:
-    """Give the baseline label, and the labels that pushes speak for: the positive of two, all but the first of more.
+    """Return the baseline label, and the labels compared with it: the positive of two, all but the first of more.
 
     Examples
     --------
@@ -56,12 +56,12 @@ def spoken_for(ballot: Ballot) -> tuple[int, tuple[int, ...]]:
 
 
 def prior_pushes(fit: QuestionFit, interval: float) -> Pushes:
-    """Give the prior log-odds, as the pushes of one annotator who only ever votes one way."""
+    """Return the prior log-odds, as pushes of one annotator with one possible vote."""
     return _pushes(fit.ballot, fit.prevalence_k[None, :, None], fit.prevalence_sk[:, None, :, None], interval)
 
 
 def vote_pushes(fit: QuestionFit, interval: float) -> Iterator[tuple[slice, Pushes]]:
-    """Give the pushes of every possible vote, some annotators at a time."""
+    """Yield the pushes of every possible vote, in batches of annotators."""
     for start in range(0, fit.ballot.n_annotators, ANNOTATORS_AT_ONCE):
         chunk = slice(start, min(start + ANNOTATORS_AT_ONCE, fit.ballot.n_annotators))
         yield chunk, _pushes(fit.ballot, fit.evidence_akv[chunk], fit.evidence_sakv[:, chunk], interval)

@@ -1,4 +1,4 @@
-"""Ranked things with their reasons: the rows of an outlier table as they are made.
+"""Rankings with their reasons: the rows of the outlier table.
 
 `first` finds the highest scores; `Rows` collects what was ranked.
 """
@@ -40,7 +40,7 @@ class Rows:
         scores: Sequence[float],
         reasons: Sequence[str],
     ) -> None:
-        """Add one ranking, first things first.
+        """Add one ranking, highest rank first.
 
         Parameters
         ----------
@@ -49,7 +49,7 @@ class Rows:
         ranking
             What it is ranked by.
         names, scores, reasons
-            A value for each thing.
+            One value per ranked item, annotator or word.
         """
         n_rows = len(names)
         for column, value in zip((self.kind, self.question, self.domain), where, strict=True):
@@ -75,7 +75,7 @@ def first(score_i: Floats, n: int) -> NDArray[np.int64]:
     """
     at_i = np.flatnonzero(~np.isnan(score_i)) if n > 0 else np.empty(0, dtype=np.int64)
     if len(at_i) > n:
-        # A full sort of a million scores for the first hundred would be a waste.
+        # Sorting a million scores to find the first hundred would be a waste.
         least = np.partition(score_i[at_i], len(at_i) - n)[len(at_i) - n]
         at_i = at_i[score_i[at_i] >= least - TIE]
     return at_i[np.argsort(-tie_key(score_i[at_i]), kind="stable")[: max(n, 0)]]

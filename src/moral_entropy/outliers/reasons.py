@@ -1,6 +1,6 @@
 """Why something is ranked where it is, in words and with figures.
 
-Takes scores and positions, gives one short sentence each. Knows nothing of how the scores came about.
+Takes scores and positions, returns one short sentence for each.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 def item_reasons(votes: Votes, scores: ItemScores, ranking: str, at_n: Ints) -> list[str]:
-    """Say why each of some items is in a ranking.
+    """Describe why each of some items is in a ranking.
 
     Parameters
     ----------
     votes
-        For the names of annotators.
+        The votes, for names of annotators.
     scores
-        Of the items.
+        Scores of the items.
     ranking
         One of the names in `scores.score_ri`.
     at_n
@@ -52,7 +52,7 @@ def item_reasons(votes: Votes, scores: ItemScores, ranking: str, at_n: Ints) -> 
 
 
 def item_facts(scores: ItemScores, at_n: Ints) -> list[str]:
-    """Say how each item's votes fell, and what p is: "3 of 5 votes yes; p = 0.52 [0.40, 0.64]"."""
+    """Describe how each item's votes fell, and what p is: "3 of 5 votes yes; p = 0.52 [0.40, 0.64]"."""
     bounds = zip(*(values[at_n].tolist() for values in (scores.p_i, scores.low_i, scores.high_i)), strict=True)
     labels_n = scores.label_i[at_n].tolist()
     return [
@@ -63,7 +63,7 @@ def item_facts(scores: ItemScores, at_n: Ints) -> list[str]:
 
 
 def votes_in_words(counts_k: Sequence[int], labels: Sequence[str], positive: int | None) -> str:
-    """Say how the votes on an item fell.
+    """Describe how the votes on an item fell.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def votes_in_words(counts_k: Sequence[int], labels: Sequence[str], positive: int
 
 
 def probability(p: float, low: float, high: float, *, label: str | None = None) -> str:
-    """Say what p is: "p = 0.52 [0.40, 0.64]", without an interval where there is none.
+    """Describe p: "p = 0.52 [0.40, 0.64]", without an interval where there is none.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def _names(votes: Votes, annotator_n: Ints) -> list[str]:
 
 
 def annotator_reasons(summary: pl.DataFrame, ranking: str) -> list[str]:
-    """Say of every row of an annotator summary why it is in a ranking: "disagreement" or "youden"."""
+    """Describe why each row of an annotator summary is in a ranking: "disagreement" or "youden"."""
     return [_annotator_reason(row, ranking) for row in summary.iter_rows(named=True)]
 
 

@@ -1,6 +1,6 @@
 """Who stands with the majority on which item: the paper's switching table.
 
-Takes votes as the run folder keeps them and some items, gives a column an annotator beside the majority.
+Takes votes as the run folder keeps them and some items, returns one column per annotator and one for the majority.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class SwitchingTable:
     Parameters
     ----------
     frame
-        A row an item: item, a column for every annotator with a vote on any of them (null where there is none), and
+        One row per item: item, a column for every annotator with a vote on any of them (null where there is none), and
         majority.
     roles
-        A row an annotator: annotator, with_majority, against_majority.
+        One row per annotator: annotator, with_majority, against_majority.
     """
 
     frame: pl.DataFrame
@@ -35,7 +35,7 @@ class SwitchingTable:
 def switching_table(
     votes: pl.DataFrame, items: Sequence[object], *, question: str, positive: str | None = None
 ) -> SwitchingTable:
-    """Lay out the votes on some items, an annotator a column.
+    """Lay out the votes on some items, one column per annotator.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def switching_table(
         )
         raise VotesError(msg)
     most = _majority(cast, positive)
-    # Annotators may be called as the other columns are.
+    # Annotators may have the names of other columns.
     apart = {name: f"{name} (annotator)" for name in ("item", MAJORITY)}
     renamed = cast.with_columns(pl.col("annotator").replace(apart))
     wide = renamed.pivot(on="annotator", index="item", values="label", aggregate_function="last", sort_columns=True)

@@ -34,12 +34,12 @@ from moral_entropy.votes.table import UNKNOWN, Floats, Votes
 WORDS_RANKING = "high entropy"
 
 MOST_ANNOTATORS = 5_000
-"""Annotators a ranking keeps; all are in the summary."""
+"""Largest number of annotators in a ranking; all of them are in the summary."""
 
 
 @dataclass(frozen=True, eq=False)
 class Outliers:
-    """What is worth a look, as tables of a run folder.
+    """Items, annotators and words worth a look, as tables of a run folder.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def find_outliers(fitted: FittedParts, *, advance: Advance = ignore) -> Outliers
     fitted
         The votes and their fits. Items are resampled with the seed of the fit; intervals have its mass.
     advance
-        Told the share done.
+        Called with the share done.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def find_outliers(fitted: FittedParts, *, advance: Advance = ignore) -> Outliers
 
 
 def rank_items_of_part(one: PartFit, advance: Advance, words: bool) -> tuple[pl.DataFrame, list[list[str]]]:
-    """Rank the items of one part, and its words if they are wanted; name the rankings of each question, in order."""
+    """Rank the items of one part, and its words if wanted; return rows, and the names of each question's rankings."""
     votes, rows, rankings = one.consensus.votes, Rows(), []
     corpus = Corpus(votes if words else replace(votes, texts=None))
     questions = list(by_question(one))
@@ -147,7 +147,7 @@ def merge_rankings(
 
 
 def in_one_order(named: Sequence[Sequence[str]]) -> list[str]:
-    """Put names together so that each list's order is kept.
+    """Merge lists of names so that the order of each list is kept.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def in_one_order(named: Sequence[Sequence[str]]) -> list[str]:
 
 
 Disagreement = tuple[Floats, Floats, Floats]
-"""By annotator: share of votes against the majority; votes against the majority of the others, of so many."""
+"""By annotator: share of votes against the majority; votes against the majority of the others; votes compared."""
 
 
 def count_disagreements(one: PartFit) -> tuple[Disagreement, ...]:
@@ -176,10 +176,10 @@ def count_disagreements(one: PartFit) -> tuple[Disagreement, ...]:
 
 
 def _summary(consensus: Consensus, b: int, counted: Disagreement) -> pl.DataFrame:
-    share_a, differing_a, heard_a = counted
+    share_a, differing_a, compared_a = counted
     fit, votes = consensus.fits[b], consensus.votes
     figures = describe_annotators(fit, interval=consensus.interval)
-    against = {"disagreement": share_a, "disagreement_others": share_of(differing_a, heard_a)}
+    against = {"disagreement": share_a, "disagreement_others": share_of(differing_a, compared_a)}
     return summary_frame(votes, fit, figures, against)
 
 
@@ -246,7 +246,7 @@ def summary_frame(
 
 
 def add_annotators(rows: Rows, question: str, summary: pl.DataFrame) -> None:
-    """Add the annotators at odds with the others, and those who know least; those with few votes last."""
+    """Rank annotators by disagreement with the others and by a low Youden index; those with few votes come last."""
     few = pl.col("role") == "few votes"
     rankings: Sequence[tuple[str, str, bool]] = (
         ("disagreement", "disagreement_others", True),

@@ -1,8 +1,8 @@
 """Words that mark the items of highest entropy.
 
-Takes texts, gives words with z-scores: log-odds ratios of the highest items against the rest, with an informative
+Takes texts, returns words with z-scores: log-odds ratios of the highest items against the rest, with an informative
 Dirichlet prior (Monroe, Colaresi and Quinn 2008, "Fightin' Words", Political Analysis 16(4), equations 15, 16, 20 and
-22). A word counts once an item, so that no single text can make a word stand out.
+22). A word counts once per item, so that no single text can make a word stand out.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     import polars as pl
 
 HIGH = 100
-"""Items of highest entropy looked at, or a quarter of all where there are fewer than 400."""
+"""Number of items of highest entropy that are compared; a quarter of all where there are fewer than 400."""
 
 WORDS = 30
-"""Words a ranking keeps."""
+"""Largest number of words in a ranking."""
 
 SIGNIFICANT = 1.96
 """Least z-score of a word that is listed."""
 
 FEWEST = 3
-"""Items of highest entropy a word must be in."""
+"""Least number of items of highest entropy that a word must be in."""
 
 PRIOR_WORDS = 500.0
 """Weight of the prior, in words: the corpus' own shares, so that rare words need more evidence. Never more than the
@@ -42,7 +42,7 @@ LONGEST = 2_000
 
 TEXTS_AT_ONCE = 65_536
 ENTITY = r"&(#\d{1,7}|[A-Za-z]{2,8});"
-"""Posts come with their quotation marks as &gt; and &quot;, which are no words."""
+"""HTML entities such as &gt; and &quot; in posts, which are no words."""
 
 PATTERN = r"[#@]?\p{L}[\p{L}\p{M}\p{N}_'’-]*"
 
@@ -62,7 +62,7 @@ class Word:
     high, rest
         Items it is in: of the highest entropy, and others.
     n_high, n_rest
-        Items there are.
+        Number of items of either kind.
     """
 
     word: str
@@ -82,7 +82,7 @@ def count_words(texts: pl.Series, group_i: Ints | None = None) -> pl.DataFrame:
     texts
         The texts; null where an item has none.
     group_i
-        A number an item, such as the code of its domain; all 0 by default.
+        One number per item, such as the code of its domain; all 0 by default.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def _counted(texts: pl.DataFrame) -> pl.DataFrame:
 
 
 def marking_words(all_words: pl.DataFrame, high_texts: pl.Series, n_items: int) -> list[Word]:
-    """Give the words that mark some items against the rest, highest z-score first.
+    """Find the words that mark some items against the rest, highest z-score first.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def marking_words(all_words: pl.DataFrame, high_texts: pl.Series, n_items: int) 
     high_texts
         Texts of the marked items.
     n_items
-        How many items there are in all.
+        Number of all items.
     """
     high = count_words(high_texts).select("word", high="n")
     joined = all_words.join(high, on="word", how="left", maintain_order="left").fill_null(0)
@@ -136,7 +136,7 @@ def marking_words(all_words: pl.DataFrame, high_texts: pl.Series, n_items: int) 
 
 
 def log_odds(high_w: Ints, rest_w: Ints, prior_words: float = PRIOR_WORDS) -> tuple[Floats, Floats]:
-    """Give each word's log-odds ratio and z-score between two sets of counts. Axis: **w** word.
+    """Compute each word's log-odds ratio and z-score between two sets of counts. Axis: **w** word.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def log_odds(high_w: Ints, rest_w: Ints, prior_words: float = PRIOR_WORDS) -> tu
     both_w = high_w + rest_w
     prior_w = prior_words * both_w / max(both_w.sum(), 1)
     with_prior_sw = np.stack([high_w + prior_w, rest_w + prior_w])
-    # The only word there is has no others; then every ratio is 1.
+    # A single word has no others; then every ratio is 1.
     others_sw = np.maximum(with_prior_sw.sum(axis=1, keepdims=True) - with_prior_sw, 1e-9)
     log_odds_sw = np.log(with_prior_sw / others_sw)
     ratio_w: Floats = log_odds_sw[0] - log_odds_sw[1]
@@ -163,12 +163,12 @@ def log_odds(high_w: Ints, rest_w: Ints, prior_words: float = PRIOR_WORDS) -> tu
 
 
 def n_high(n_items: int) -> int:
-    """Say how many items of so many are looked at."""
+    """Return how many of `n_items` items count as those of highest entropy."""
     return min(HIGH, n_items // 4)
 
 
 def _highest(entropy_i: Floats) -> Ints:
-    """Give the items of highest entropy; all of those that tie with the last, unless they are too many."""
+    """Return the items of highest entropy, and all that tie with the last of them, unless those are too many."""
     top_n = first(entropy_i, n_high(len(entropy_i)))
     if not len(top_n):
         return top_n
@@ -177,7 +177,7 @@ def _highest(entropy_i: Floats) -> Ints:
 
 
 def word_reasons(words: Iterable[Word]) -> list[str]:
-    """Say why each word is listed."""
+    """Describe why each word is listed."""
     return [
         f"in {word.high:,} of the {word.n_high:,} items of highest entropy and {word.rest:,} of the {word.n_rest:,} "
         f"others; log-odds {word.log_odds:+z.2f}, z = {word.z:.1f}"
@@ -186,21 +186,21 @@ def word_reasons(words: Iterable[Word]) -> list[str]:
 
 
 class Corpus:
-    """The words of all items, counted once for all questions put to the same items."""
+    """The words of all items, counted once for all questions about the same items."""
 
     def __init__(self, votes: Votes) -> None:
         self.votes = votes
         self._counted: dict[bytes, pl.DataFrame] = {}
 
     def marking(self, item_i: Ints, domain_i: Ints, entropy_i: Floats) -> Iterator[tuple[str, list[Word]]]:
-        """Give the words that mark the items of highest entropy of one question: in all domains, then in each.
+        """Yield the words that mark the items of highest entropy of one question: over all domains, then by domain.
 
         Parameters
         ----------
         item_i, domain_i
             Row of `Votes.items` and code of the domain of every item of the question.
         entropy_i
-            Its entropy; NaN where an item is not to be looked at.
+            Its entropy; NaN where an item is left out.
         """
         import polars as pl
 
