@@ -1,7 +1,7 @@
 """Ctrl-C and SIGTERM end a command from wherever it is, and leave nothing half-written.
 
-`Listener` turns both signals into `Stopped`. Libraries may swallow or wrap it: it is raised again until it gets
-through, and in the end the program ends without. What is `unfinished` is removed, if need be at the very end.
+`Listener` turns both signals into the exception `Stopped`. Libraries may catch it: it is raised again until it gets
+through, and at last the process is ended directly. Files that are `unfinished` are removed in any case.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from types import FrameType
 from typing import Any
 
 AGAIN = 3.0
-"""Seconds after which `Stopped` is raised again, where it has not got through."""
+"""Seconds after which `Stopped` is raised again, if something caught it."""
 
 AT_LAST = 10
-"""How often it is raised before the program ends without."""
+"""How often it is raised before the process is ended directly."""
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stopped(BaseException):
-    """Somebody wants the program to end. No `Exception` and no `KeyboardInterrupt`, so that few libraries catch it."""
+    """A signal asks the program to end. No `Exception` and no `KeyboardInterrupt`, so that few libraries catch it."""
 
 
 class Listener:
-    """Which signal was heard, and what is done about the next.
+    """Receives signals, and raises `Stopped` for them.
 
     Parameters
     ----------
-    heard
-        The first signal that asked the program to end.
+    received
+        The first signal that asked the program to end; None so far.
     raising
         Whether signals raise `Stopped`; otherwise they are only noted.
     over
-        Whether all is done, so that a signal may end the process on the spot.
+        Whether all is done, so that a signal may end the process at once.
     """
 
     def __init__(self) -> None:
-        self.heard: int | None = None
+        self.received: int | None = None
         self.raising = False
         self.over = False
         self.held = 0
@@ -53,16 +53,16 @@ class Listener:
         self._hook = sys.unraisablehook
 
     def begin(self) -> None:
-        """Hear signals from now on; in the main thread only, as Python has it."""
-        self.heard, self.raised, self.held, self.over, self.raising = None, 0, 0, False, True
+        """Receive signals from now on; only possible in the main thread."""
+        self.received, self.raised, self.held, self.over, self.raising = None, 0, 0, False, True
         if threading.current_thread() is threading.main_thread():
             self._hook, sys.unraisablehook = sys.unraisablehook, self._say_nothing
             self._before = {number: signal.getsignal(number) for number in SIGNALS}
             for number in SIGNALS:
-                signal.signal(number, self._hear)
+                signal.signal(number, self._receive)
 
     def end(self, *, for_good: bool) -> None:
-        """Give signals back to whom they belonged; at the end of a program they end it at once."""
+        """Restore the earlier signal handlers; at the end of a program signals end it at once instead."""
         self.raising = False
         if hasattr(signal, "setitimer") and self.raised:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
@@ -71,20 +71,20 @@ class Listener:
         self.over = for_good
         if not for_good:
             for number, handler in self._before.items():
-                # None: somebody else's, of which Python knows nothing.
+                # None: a handler that was not installed from Python.
                 signal.signal(number, handler if handler is not None else signal.SIG_DFL)
         self._before = {}
 
     def check(self) -> None:
-        """Raise `Stopped` if a signal was heard that could not be raised at its time."""
-        if self.heard is not None and self.raising and not self.held:
+        """Raise `Stopped` if a signal was received while raising was not possible."""
+        if self.received is not None and self.raising and not self.held:
             self._raise()
 
-    def _hear(self, number: int, _frame: FrameType | None) -> None:
+    def _receive(self, number: int, _frame: FrameType | None) -> None:
         if self.over:
             os._exit(128 + number)
-        if self.heard is None:
-            self.heard = number
+        if self.received is None:
+            self.received = number
         self.check()
 
     def _raise(self) -> None:
@@ -93,7 +93,7 @@ class Listener:
             clear_unfinished()
             os._exit(self.code)
         if hasattr(signal, "setitimer"):
-            # Whoever swallows an exception, in a callback or while an object is deleted, hears it once more.
+            # Code that catches the exception, in a callback or while an object is deleted, gets it once more.
             signal.signal(signal.SIGALRM, lambda *_: self.check())
             signal.setitimer(signal.ITIMER_REAL, AGAIN)
         raise Stopped
@@ -105,18 +105,18 @@ class Listener:
     @property
     def code(self) -> int:
         """The exit code that tells which signal ended the program."""
-        return 128 + (self.heard or signal.SIGINT)
+        return 128 + (self.received or signal.SIGINT)
 
 
 LISTENER = Listener()
-"""The process has one set of signals, and one who hears them."""
+"""The one listener: signals belong to the whole process."""
 
 _UNFINISHED: set[Path] = set()
 
 
 @contextmanager
-def in_one_go() -> Iterator[None]:
-    """Keep signals waiting while the block runs: for steps of which either all are taken or none."""
+def uninterrupted() -> Iterator[None]:
+    """Delay signals until the block ends: for steps of which either all are taken or none."""
     LISTENER.held += 1
     try:
         yield
@@ -146,9 +146,9 @@ def unfinished(path: Path) -> Iterator[Path]:
 
 
 def clear_unfinished() -> None:
-    """Remove what is unfinished still: something has interrupted its own clearing away."""
+    """Remove what is still unfinished, because its own removal was interrupted."""
     for path in list(_UNFINISHED):
-        # A thread that has not heard yet may be writing there.
+        # A thread that has not been stopped yet may be writing there.
         for _ in range(20):
             _remove(path)
             if not path.exists():

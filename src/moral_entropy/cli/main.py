@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         LISTENER.raising = False
         error = raised
     clear_unfinished()
-    stopped = LISTENER.heard is not None or isinstance(error, KeyboardInterrupt)
+    stopped = LISTENER.received is not None or isinstance(error, KeyboardInterrupt)
     if stopped:
         code = LISTENER.code
     elif error is not None:

@@ -1,7 +1,7 @@
 """The run: read → fit → entropy → audit of rules → outliers → checks → tables, manifest, report.
 
 `audit` does what `moral-entropy audit` does, and prints nothing. The stages touch votes through `Parts` alone, so
-that one machine and a cluster take the same walk.
+that the same code runs on one machine and on a cluster.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def audit(
     Returns
     -------
     Run
-        What is in doubt is in its findings and its manifest; no Python warning is given.
+        What is in doubt is in its findings and its manifest; no Python warning is issued.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the manifest says: what was read, what was asked, how each fit ended.
+"""The facts in the manifest: what was read, which options were chosen, how each fit ended.
 
 Takes results, returns plain values. Only the seconds differ between two runs of the same input.
 """
@@ -46,7 +46,7 @@ def manifest_facts(
     sums
         Entropies by domain: see `entropy_sums`.
     options
-        What was asked for.
+        The options of the run.
     command
         What the user typed, if anything.
     warnings

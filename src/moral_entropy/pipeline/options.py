@@ -1,4 +1,4 @@
-"""What a whole run can be asked for: the options of its stages, the same for the command line and for Python."""
+"""All options of a run: those of its stages, the same for the command line and for Python."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from moral_entropy.votes.options import ReadOptions
 
 @dataclass(frozen=True)
 class AuditOptions(StageOptions):
-    """Everything a run can be asked for.
+    """All options of a run.
 
     Parameters
     ----------

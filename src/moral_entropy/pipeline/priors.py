@@ -24,7 +24,7 @@ KNOWN_COLUMNS = ("annotator", "true", "voted", "pseudo_votes")
 
 
 def priors_for(votes: Votes, options: PriorOptions) -> Priors:
-    """Give the priors that the options mean for these votes.
+    """Return the priors for these votes, as the options say.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def priors_for(votes: Votes, options: PriorOptions) -> Priors:
 
 
 def check_priors(options: PriorOptions) -> None:
-    """Refuse options that can be no prior, before anything is read."""
+    """Raise a `PriorError` for options that are no valid prior, before anything is read."""
     diagonal, off_diagonal = options.confusion or (PAPER_DIAGONAL, PAPER_OFF_DIAGONAL)
     Priors(prevalence=_one_or_all(options.prevalence), diagonal=diagonal, off_diagonal=off_diagonal)
 

@@ -20,7 +20,7 @@ from moral_entropy.validate.verdict import verdict
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """A consensus, examined.
+    """The result of a validation.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Validation:
     findings
         What was found this time, in the order of the sides.
     verdict
-        In words, of all findings of the run.
+        The verdict in words, on all findings of the run.
     """
 
     path: Path

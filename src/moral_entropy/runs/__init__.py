@@ -1,5 +1,5 @@
-"""The run folder: the files a run leaves behind, which other programs read.
+"""The run: the result of an audit as named tables, in memory and as a folder that other programs read.
 
-`folder` makes a run folder appear whole or not at all, `tables` knows its tables, `manifest` the facts about
-the run. Knows nothing of how the numbers came about.
+`run` defines it, `make` builds it, `folder` writes a run folder whole or not at all, `tables` and `manifest` write and
+read its files.
 """

@@ -1,4 +1,4 @@
-"""Consensus → rows of annotators.parquet and pushes.parquet: how each annotator votes, and what each vote is worth."""
+"""Consensus → rows of annotators.parquet and pushes.parquet: how annotators vote, and how much a vote counts."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _bounds(fit: QuestionFit, chunk: slice, interval: float) -> tuple[pl.Series,
 
 
 def push_frames(consensus: Consensus) -> Iterator[pl.DataFrame]:
-    """Yield the prior's row, and one row per vote an annotator can cast and label it speaks for; fit by fit."""
+    """Yield, fit by fit, the prior's rows, and one row per annotator, possible vote and label it is compared for."""
     annotators = consensus.votes.annotators
     for fit in consensus.fits:
         nobody = pl.Series([None], dtype=annotators.dtype)

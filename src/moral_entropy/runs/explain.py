@@ -1,7 +1,7 @@
-"""Why p is what it is: the prior's log-odds, then what each vote adds.
+"""Why p is what it is: the prior's log-odds, and what each vote adds to them.
 
-Takes a run folder and the id of an item, gives an `Explanation` for every question put to it: the waterfall of the
-paper's first figure. With two labels the log-odds are those of the positive label; with more, those of the consensus
+Takes a run folder and the id of an item, returns one `Explanation` per question about it: the waterfall of the paper's
+first figure. With two labels the log-odds are those of the positive label; with more, those of the consensus
 label against the runner-up.
 """
 
@@ -50,7 +50,7 @@ class Explanation:
     Parameters
     ----------
     question, part, item, domain, text
-        What was asked of what; `text` is None where there is none.
+        The question and the item; `text` is None where there is none.
     towards, against
         The labels whose log-odds are explained.
     steps
@@ -60,9 +60,9 @@ class Explanation:
     label, entropy
         The consensus, and its entropy in nats.
     clamped
-        Whether the item's label was given as evidence: then votes explain nothing.
+        Whether the item's label was given as evidence: then its votes do not matter.
     of_several
-        Whether there are more than two labels: then the log-odds are not the whole of `p_map`.
+        Whether there are more than two labels: then the log-odds alone do not determine `p_map`.
     """
 
     question: str
@@ -154,11 +154,11 @@ def _binary_steps(pushes: pl.DataFrame, votes: pl.DataFrame) -> list[Push]:
 def _general_steps(
     pushes: pl.DataFrame, annotators: pl.DataFrame, votes: pl.DataFrame, towards: str, against: str
 ) -> list[Push]:
-    """Give the pushes towards one label against another, of more than two.
+    """Compute the pushes towards one label against another, for more than two labels.
 
-    The rows of a confusion matrix are all but independent in the posterior, so the interval of a ratio follows from
-    those of its two probabilities. Of the prior only ratios to the first label are kept: its interval errs on the wide
-    side unless that label is one of the two.
+    The rows of a confusion matrix are almost independent in the posterior, so the interval of a ratio follows from
+    those of its two probabilities. Of the prior only ratios to the first label are kept: its interval is too wide
+    unless that label is one of the two.
     """
     nothing = (0.0, 0.0, 0.0)
     of = {row[4]: row[5:8] for row in pushes.filter(pl.col("annotator").is_null()).rows()}

@@ -1,6 +1,6 @@
 """A run folder appears whole or not at all, and replaces nothing but an earlier run.
 
-Everything is written to a hidden folder beside the target, which is renamed into place when the last file is
+Everything is written to a hidden folder next to the target, which is renamed into place when the last file is
 there. Whatever stops the run before that, nothing that looks like a run is left.
 """
 
@@ -20,7 +20,7 @@ from typing import Any
 
 from moral_entropy.errors import RunFolderError
 from moral_entropy.files import flush
-from moral_entropy.stopping import in_one_go, unfinished
+from moral_entropy.stopping import unfinished, uninterrupted
 
 MANIFEST = "manifest.json"
 """The file that makes a folder a run folder."""
@@ -34,7 +34,7 @@ OTHER_FILES = (
     "comparison.parquet", "figures.parquet", "comparison.md", "comparison.html",
     ".DS_Store", "Thumbs.db", "desktop.ini",
 )  # fmt: skip
-"""What else than its tables may lie in a folder that `--force` replaces."""
+"""Files besides its tables that may lie in a folder which `--force` replaces."""
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def writing(path: str | Path, *, force: bool = False, inputs: Iterable[Any] = ()
     Yields
     ------
     Path
-        A hidden folder beside `path`; removed when the block raises, Ctrl-C included.
+        A hidden folder next to `path`; removed when the block raises, Ctrl-C included.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def whole_folder(path: str | Path, check: Callable[[Path], None]) -> Iterator[Pa
 
 
 def is_run_folder(path: Path) -> bool:
-    """Tell whether a folder holds a manifest."""
+    """Return whether a folder holds a manifest."""
     return (path / MANIFEST).is_file()
 
 
@@ -120,7 +120,7 @@ def _check_free(target: Path, *, force: bool, inputs: Iterable[Path]) -> None:
 
 
 def _check_replaceable(target: Path, found: list[str]) -> None:
-    """Refuse a folder that is no earlier run, or holds more than one: what --force deletes must be ours."""
+    """Raise a `RunFolderError` for a folder that is no run or holds other files: --force deletes only our own."""
     foreign = [name for name in found if not _of_a_run(target / name)]
     if not is_run_folder(target):
         why = f"is no run folder: it has no {MANIFEST}, but {found[0]}"
@@ -147,7 +147,7 @@ def _is_ours(manifest: Path) -> bool:
 
 
 def _of_a_run(path: Path) -> bool:
-    """Tell whether a file has the name of one that a command writes, or of what a killed command left of it."""
+    """Return whether a file has the name of one that a command writes, or that a killed command leaves behind."""
     # Late: the tables' module needs this one.
     from moral_entropy.schemas import SCHEMAS
 
@@ -183,7 +183,7 @@ def _put_in_place(partial: Path, target: Path) -> None:
         return
     # Two renames; if the process dies between them, the next run puts the old folder back.
     replaced = _sibling(target, "replaced")
-    with in_one_go():
+    with uninterrupted():
         target.rename(replaced)
         partial.rename(target)
         shutil.rmtree(replaced, ignore_errors=True)
@@ -203,7 +203,7 @@ def _host() -> str:
 
 
 def _sweep(target: Path) -> None:
-    """Clear away what runs of dead processes left beside the target; put back what they had moved aside."""
+    """Remove what runs of dead processes left next to the target; put back what they had moved aside."""
     pattern = re.compile(rf"\.{re.escape(target.name)}\.(partial|replaced)-{re.escape(_host())}-(\d+)-[0-9a-f]{{6}}")
     with suppress(OSError):
         for left in sorted(target.parent.iterdir()):

@@ -1,4 +1,4 @@
-"""Find a question or an item of a run folder by what the user typed, or say what comes close."""
+"""Find a question or an item of a run folder by what the user typed, or suggest similar ones."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from moral_entropy.errors import RunFolderError
 from moral_entropy.runs.run import Run
 
 COMPARED = 20_000
-"""Ids that are compared with one that is unknown: those that begin as it does, as far as they go."""
+"""Largest number of ids that an unknown one is compared with; ids with the same first letters come first."""
 
 
 def check_question(run: Run, question: str | None) -> str | None:
-    """Give the question back if the run has it."""
+    """Return the question if the run has it; otherwise raise a `RunFolderError`."""
     known = [one.name for one in run.questions]
     if question is None or question in known:
         return question
@@ -23,7 +23,7 @@ def check_question(run: Run, question: str | None) -> str | None:
 
 
 def find_item(run: Run, item: str, question: str | None) -> pl.Expr:
-    """Give the condition that picks one item, on one question or on all, from any table that has both columns.
+    """Return the condition that selects one item, on one question or on all, in a table with both columns.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def _close_ids(item: str, ids: pl.Series) -> str:
 
 
 def suggestion(wanted: str, known: list[str]) -> str:
-    """Ask whether one of the names that come close was meant; nothing where none does.
+    """Return a question that suggests similar names; an empty text where there are none.
 
     Examples
     --------

@@ -107,7 +107,7 @@ def _regrouped(frames: Callable[[], Iterable[pl.DataFrame]], schema: pl.Schema) 
 
 
 def has_texts(one: PartFit) -> bool:
-    """Tell whether the items of one part have texts."""
+    """Return whether the items of one part have texts."""
     return one.consensus.votes.texts is not None
 
 

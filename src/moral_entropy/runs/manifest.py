@@ -17,7 +17,7 @@ from moral_entropy.runs.tables import checked_folder
 
 
 def write_manifest(folder: Path, facts: Mapping[str, Any]) -> None:
-    """Write the facts about a run; figures that are not finite become null, as JSON knows no others."""
+    """Write the facts about a run; figures that are not finite become null, since JSON has no others."""
     text = json.dumps(_plain(facts), indent=2, ensure_ascii=False, allow_nan=False)
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
 

@@ -1,6 +1,6 @@
 """What to have annotated next: items of a run folder by expected information gain, and by whom.
 
-Takes a run folder, gives a table; `without_formulas` makes its texts safe to open in a spreadsheet.
+Takes a run folder, returns a table; `without_formulas` makes its texts safe to open in a spreadsheet.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from moral_entropy.runs.run import Run, as_run
 from moral_entropy.votes.table import Floats, Ints
 
 FORMULA = r"^[=+\-@\t\r]"
-"""How a cell begins that a spreadsheet would run."""
+"""How a cell begins that a spreadsheet would take for a formula."""
 
 QUEUE = pl.Schema(
     {
@@ -42,7 +42,7 @@ QUEUE = pl.Schema(
 
 @dataclass(frozen=True, eq=False)
 class _Fitted:
-    """One fit, as a run folder tells it. Axes: **i** item, **a** annotator, true **k**, **v**oted or vote."""
+    """One fit, as read from a run folder. Axes: **i** item, **a** annotator, true **k**, **v**oted or vote."""
 
     items: pl.DataFrame
     annotators: pl.Series
@@ -56,7 +56,7 @@ class _Fitted:
 def next_votes(
     run: Run | str | Path, n: int = 100, *, question: str | None = None, annotators: Sequence[str] = ()
 ) -> pl.DataFrame:
-    """Return the items whose labels one more vote would settle most, most first, and whose vote that would be.
+    """Return the items with the highest expected gain by one more vote, highest first, and whose vote that is.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def next_votes(
     """
     run = as_run(run)
     check_question(run, question)
-    fits = [_recall(run, fit) for fit in run.manifest["questions"] if question in (None, fit["question"])]
+    fits = [_read_fit(run, fit) for fit in run.manifest["questions"] if question in (None, fit["question"])]
     _check_annotators(fits, annotators)
     pieces = [_queue(fitted, n, annotators, repeats=bool(run.manifest["anonymous"])) for fitted in fits]
     queue = pl.concat(pieces)
@@ -146,7 +146,7 @@ def _reasons(rows: pl.DataFrame) -> list[str]:
     ]
 
 
-def _recall(run: Run, fit: dict[str, Any]) -> _Fitted:
+def _read_fit(run: Run, fit: dict[str, Any]) -> _Fitted:
     """Read one fit back from the tables of its run folder."""
     labels: list[str] = fit["labels"]
     question = pl.col("question") == fit["question"]

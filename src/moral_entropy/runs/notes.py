@@ -1,4 +1,4 @@
-"""How the consensus of a run differs from the paper's model, said wherever its figures are shown."""
+"""Notes on how the consensus of a run differs from the paper's model, shown wherever its figures are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ LEARNT = {"heldout": "learnt from left-out votes", "gold": "learnt from gold lab
 
 
 def model_notes(manifest: dict[str, Any]) -> list[str]:
-    """Say how the consensus differs from the paper's model; nothing where it does not.
+    """Describe how the consensus differs from the paper's model; no notes where it does not.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def model_notes(manifest: dict[str, Any]) -> list[str]:
 
 
 def _powers(manifest: dict[str, Any]) -> str:
-    """Name the exponent, by question where they differ."""
+    """Describe the exponent, by question where they differ."""
     fits = manifest["questions"]
     values = [f"{fit['exponent']['value']:.2g}" for fit in fits]
     if len(set(values)) == 1:

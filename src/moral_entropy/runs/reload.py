@@ -1,7 +1,7 @@
 """A run → the `Votes` it was made from, and the `Consensus` that was fitted to them.
 
-What validation and training need of an earlier run. The file the user once read is not asked for again: the run has
-everything. The fit is made again with the same priors, seed and options, bit for bit.
+Validation and training need them. The file that the user once read is not needed: the run has everything. The fit is
+made again with the same priors, seed and options, bit for bit.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def reload_consensus(run: Run | str | Path, **changes: Any) -> Consensus:
     run = as_run(run)
     votes, manifest = read_run_votes(run), run.manifest
     options = from_plain(FitOptions, manifest["options"]["fit"], "manifest.json")
-    # The run itself has said what is in doubt.
+    # The findings of the run hold the warnings already.
     with without_warnings():
         return fit(votes, options, **{"priors": priors_of(manifest), **changes})
 
@@ -92,7 +92,7 @@ def priors_of(manifest: dict[str, Any]) -> Priors:
 
 
 def _ballot(fact: dict[str, Any], known: dict[Any, pl.DataFrame], coded: dict[Any, pl.DataFrame]) -> Ballot:
-    """Rebuild one ballot from what the manifest and the tables say of it."""
+    """Rebuild one ballot from the manifest and the tables."""
     question, part, labels = fact["question"], fact["part"], tuple(fact["labels"])
     of_items = known.get((question, part), pl.DataFrame(schema={"item": pl.Int64()}))
     item_i = of_items["item"].to_numpy()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from moral_entropy.runs.verdict import Verdict
 
 SCHEMA = 2
-"""Version of the run folder: it rises whenever a column changes its meaning or goes."""
+"""Version of the run folder: it rises whenever a column changes its meaning or is removed."""
 
 OPTIONAL = ("posterior", "texts", "soft_labels")
 """Tables that not every run has."""
@@ -36,7 +36,7 @@ Frames = Callable[[], Iterable[pl.DataFrame]]
 
 @dataclass(frozen=True)
 class Table:
-    """A table that is made when it is asked for: its columns, and its rows in chunks."""
+    """A table that is made on demand: its columns, and its rows in chunks."""
 
     schema: pl.Schema
     frames: Frames
@@ -117,15 +117,15 @@ class Run:
 
     @property
     def where(self) -> str:
-        """What to call it in a sentence: its folder, or that it is in memory."""
+        """Its name in a sentence: the folder, or "the run in memory"."""
         return "the run in memory" if self.path is None else str(self.path)
 
     def has(self, name: str) -> bool:
-        """Tell whether the run has a table."""
+        """Return whether the run has a table."""
         return name in self.made if self.path is None else (self.path / f"{name}.parquet").is_file()
 
     def table(self, name: str, *, where: pl.Expr | None = None) -> pl.DataFrame:
-        """Return a table, or some of its rows; one that not every run has is without rows where there is none.
+        """Return a table, or some of its rows; an optional table that the run lacks has no rows.
 
         Parameters
         ----------
@@ -231,7 +231,7 @@ class Run:
         write_manifest(folder, self.manifest)
 
     def __repr__(self) -> str:
-        """Say in one line what the run is about."""
+        """Describe the run in one line."""
         facts = self.manifest
         asked = ", ".join(question.name for question in self.questions)
         return f"Run({facts['votes']:,} votes on {facts['items']:,} items; {asked}; {self.path or 'in memory'})"
@@ -262,7 +262,7 @@ def as_run(run: Run | str | Path) -> Run:
 
 
 def rows_in_groups(frames: Iterable[pl.DataFrame], schema: pl.Schema, size: int) -> Iterator[pl.DataFrame]:
-    """Cut frames anew, so that where parts begin leaves no trace in a file."""
+    """Yield the same rows in frames of `size` rows, so that a file does not depend on where parts begin."""
     held = pl.DataFrame(schema=schema)
     for frame in frames:
         if frame.height:

@@ -1,6 +1,6 @@
 """Tables of a run folder: how they are written and read back.
 
-Tables are written from chunks, so that none has to fit in memory, and the same rows always give the same bytes.
+Tables are written from chunks, so that none has to fit in memory, and the same rows always make the same bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def write_table(path: Path, schema: pl.Schema, chunks: Callable[[], Iterable[pl.
     path
         The file.
     schema
-        Its columns, in order; every chunk must have just these.
+        Its columns, in order; every chunk must have exactly these.
     chunks
         Called once, when writing begins.
     """
@@ -80,7 +80,7 @@ def read_table(path: str | Path, name: str, *, where: pl.Expr | None = None) -> 
 
 
 def checked_folder(path: str | Path) -> Path:
-    """Give the path of a run folder, or say why it is none."""
+    """Return the path of a run folder; raise a `RunFolderError` that says why it is none."""
     folder = Path(path)
     if not folder.is_dir():
         why = "it is a file" if folder.exists() else "there is no such folder"
