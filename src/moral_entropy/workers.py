@@ -1,6 +1,6 @@
-"""Workers: who does the work on the parts that votes lie in.
+"""Workers: run functions on the parts that votes lie in.
 
-Work is a plain function of a part. `Here` does it at once, in this process; `cluster.workers` sends it to a Dask
+A task is a plain function of a part. `Here` runs it at once, in this process; `cluster.workers` sends it to a Dask
 cluster. Results stay where they are made until they are added up in a fixed order, or fetched.
 """
 
@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 
 FAN_IN = 8
-"""Results joined in one task."""
+"""Number of results joined in one task."""
 
 
 class Workers(ABC):
-    """Do work on parts. A result is whatever `ask` returns; `fetch` makes a value of it."""
+    """Run tasks on parts. `ask` returns a handle of a result; `fetch` returns its value."""
 
     @property
     @abstractmethod
     def n_threads(self) -> int:
-        """Tasks that run side by side."""
+        """Number of tasks that run at the same time."""
 
     @property
     @abstractmethod
@@ -31,18 +31,18 @@ class Workers(ABC):
 
     @abstractmethod
     def ask(self, work: Callable[..., Any], *given: Any) -> Any:
-        """Have one thing done; what is given may be the result of another task."""
+        """Submit one task; its arguments may be handles of other results."""
 
     @abstractmethod
     def fetch(self, result: Any) -> Any:
         """Wait for a result, and return its value."""
 
     def each(self, work: Callable[..., Any], parts: Sequence[Any], *given: Any) -> list[Any]:
-        """Have the same done with every part."""
+        """Submit the same task for every part."""
         return [self.ask(work, part, *given) for part in parts]
 
     def send(self, value: Any) -> Any:
-        """Make something large known to all workers, once."""
+        """Send a large value to all workers, once; return its handle."""
         return self.ask(same_value, value)
 
     def total(self, addends: Sequence[Any]) -> Any:
@@ -50,7 +50,7 @@ class Workers(ABC):
         return self.joined(added, addends)
 
     def joined(self, join: Callable[..., Any], results: Sequence[Any]) -> Any:
-        """Join results, a few at a time and in a fixed order; a single one is left as it is."""
+        """Join results, a few at a time and in a fixed order; a single one is not joined."""
         level = list(results)
         while len(level) > 1:
             level = [self.ask(join, *level[at : at + FAN_IN]) for at in range(0, len(level), FAN_IN)]
@@ -61,7 +61,7 @@ class Workers(ABC):
         return [self.fetch(result) for result in results]
 
     def in_order(self, work: Callable[..., Any], parts: Sequence[Any], *given: Any) -> Iterator[Any]:
-        """Yield the results part by part, a few being made ahead: they are never all held here."""
+        """Yield the results part by part; only a few are computed ahead, so that they are never all held here."""
         ahead = 2 * self.n_threads
         asked = self.each(work, parts[:ahead], *given)
         for at in range(len(parts)):
@@ -69,13 +69,13 @@ class Workers(ABC):
             asked += self.each(work, parts[at + ahead : at + ahead + 1], *given)
 
     def stream(self, work: Callable[..., Iterable[Any]], parts: Sequence[Any], *given: Any) -> Iterator[Any]:
-        """Yield what `work`, which makes several things of a part one by one, makes of every part."""
+        """Yield the results of `work`, a generator, part by part."""
         for several in self.in_order(as_list, parts, work, *given):
             yield from several
 
 
 class Here(Workers):
-    """Do all work at once, in this process and with all its cores.
+    """Run every task at once, in this process and with all its cores.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class Here(Workers):
         return None
 
     def ask(self, work: Callable[..., Any], *given: Any) -> Any:
-        """Do one thing now."""
+        """Run one task now."""
         return work(*given)
 
     def fetch(self, result: Any) -> Any:
@@ -102,18 +102,18 @@ class Here(Workers):
         return result
 
     def stream(self, work: Callable[..., Iterable[Any]], parts: Sequence[Any], *given: Any) -> Iterator[Any]:
-        """Yield what `work` makes of every part as it is made, without holding any of it."""
+        """Yield the results of `work`, a generator, part by part as they are made; none is held."""
         for part in parts:
             yield from work(part, *given)
 
 
 def same_value(value: Any) -> Any:
-    """Return what is given: a task that holds a value."""
+    """Return the value: a task that holds it."""
     return value
 
 
 def as_list(part: Any, work: Callable[..., Iterable[Any]], *given: Any) -> list[Any]:
-    """Make all that `work` makes of a part: a task that holds several things."""
+    """Return all results of `work`, a generator, on one part as a list."""
     return list(work(part, *given))
 
 

@@ -1,6 +1,6 @@
-"""Slices in any order → parts by item: every item's rows come together, items in the order of one machine.
+"""Slices in any order → parts by item: all rows of an item in one part, items in the order of one machine.
 
-Parts are ranges of ids, cut where a sample of them says. Slices that are such ranges already stay as they are.
+Parts are ranges of ids, with limits chosen from a sample. Slices that are such ranges already stay as they are.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from moral_entropy.cluster.files import Table, load_slice
 from moral_entropy.workers import Workers
 
 SAMPLED = 1_024
-"""Items looked at in each slice to find where to cut."""
+"""Size of the sample of items from each slice."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,24 +30,24 @@ class Range:
 
 
 def range_of(frame: pl.DataFrame, item: str) -> Range:
-    """Look which items a slice has."""
+    """Return the range of the items of a slice."""
     items = frame.get_column(item).drop_nulls().sort()
     return Range(items.first(), items.last(), items.gather_every(max(1, len(items) // SAMPLED)))
 
 
 def exchange(workers: Workers, table: Table, loaded: Sequence[Any], n_parts: int) -> list[Any]:
-    """Bring the rows of every item together, whichever slices they are in.
+    """Bring all rows of an item into one part, whichever slices they are in.
 
     Parameters
     ----------
     workers
         The workers.
     table
-        What the slices are of.
+        The table that the slices belong to.
     loaded
         The rows of each slice.
     n_parts
-        How many parts are wanted.
+        Number of parts wanted.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def cut_rows(frame: pl.DataFrame, item: str, edges: pl.Series) -> list[pl.DataFr
 
 
 def pick(pieces: Sequence[pl.DataFrame], p: int) -> pl.DataFrame:
-    """Take one part's piece of a slice."""
+    """Return one part's piece of a slice."""
     return pieces[p]
 
 
@@ -102,5 +102,5 @@ def join_pieces(*pieces: pl.DataFrame) -> pl.DataFrame:
 
 
 def load_slices(workers: Workers, table: Table) -> list[Any]:
-    """Have every slice read."""
+    """Submit the reading of every slice; return handles of their rows."""
     return [workers.ask(load_slice, one, table.columns, table.item) for one in table.slices]

@@ -1,6 +1,6 @@
 """Parquet parts on disk or in an object store → slices of rows that one worker reads at a time.
 
-Knows which columns the reader will ask for, and nothing of what is in them.
+Selects the columns that the reader needs, and does not look at their values.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from moral_entropy.votes.source import one_line
 from moral_entropy.votes.values import code_ids
 
 ROWS_AT_ONCE = 2_000_000
-"""Rows of a slice, and about those of a part."""
+"""Rows per slice, and about as many per part."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Table:
     Parameters
     ----------
     name
-        What it is called in errors and in the manifest.
+        Its name in errors and in the manifest.
     paths
         Its files, in order.
     slices
@@ -60,7 +60,7 @@ class Table:
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return sum(one.rows for one in self.slices)
 
     @property
@@ -81,7 +81,7 @@ def open_table(
     options
         How the votes shall be read.
     rows_at_once
-        Rows a slice.
+        Rows per slice.
     """
     _refuse(options)
     paths = _paths(source)
@@ -168,7 +168,7 @@ def _wanted(names: Sequence[str], found: ColumnRoles, options: ReadOptions) -> t
         asked.append(options.of)
     for name in asked:
         if name not in names:
-            msg = f"the votes have no column {name!r}. ColumnRoles: {', '.join(names)}."
+            msg = f"the votes have no column {name!r}. Columns: {', '.join(names)}."
             raise VotesError(msg)
     return tuple(dict.fromkeys(asked))
 
@@ -194,7 +194,7 @@ def _as_ids(column: pl.Series) -> pl.Series:
 
 
 def hash_files(paths: Sequence[str]) -> str:
-    """Give the SHA-256 of the bytes of some files, one after the other."""
+    """Compute the SHA-256 of the bytes of some files, one after the other."""
     digest = hashlib.sha256()
     for path in paths:
         with _opened(path) as file:

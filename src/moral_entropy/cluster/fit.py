@@ -1,4 +1,4 @@
-"""`fit` for votes at hand, with the workers of a cluster: the same answer, up to rounding."""
+"""`fit` with the workers of a cluster, for votes on this machine: the same result, up to rounding."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def fit_on_cluster(
     progress: Progress | None = None,
     **options: Any,
 ) -> Consensus:
-    """Fit the consensus to votes at hand, with the workers of a Dask cluster.
+    """Fit the consensus to votes on this machine, with the workers of a Dask cluster.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def fit_on_cluster(
     priors, progress
         As in `fit`.
     n_parts
-        Parts to cut the items into; by default as many as tasks can run at once, and more of very many votes.
+        Parts to cut the items into; by default as many as tasks can run at once, and more for very many votes.
     **options
         Options of `fit`. Adam needs one machine.
     """
@@ -57,7 +57,7 @@ def fit_on_cluster(
 
 
 def items_of_part(one: PartFit, b: int) -> tuple[Floats, ...]:
-    """Return what a fit says of one part's items, as arrays."""
+    """Return the results of a fit for one part's items, as arrays."""
     fit = one.consensus.fits[b]
     summary = fit.summary
     return fit.posterior_ik, summary.mean_ik, summary.low_i, summary.high_i, summary.expected_entropy_i

@@ -1,7 +1,7 @@
-"""A file of gold labels beside votes in parts: read here, its items looked up by the workers, its labels sent back.
+"""A file of gold labels for votes in parts: read here, its items looked up by the workers, its labels sent to them.
 
-Which items of the file have votes, and on which question, the parts say; what is wrong with the file is then found
-here, in the words of one machine.
+The parts say which items of the file have votes, and on which question; errors of the file are then found here, with
+the same messages as on one machine.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NO_ROWS = np.zeros(0, dtype=np.int32)
 
 
 @dataclass(frozen=True, eq=False)
-class Met:
+class NamedItems:
     """Items of one part that a file of gold labels names. Axes: **m** such item, **b** ballot, **n** row of a ballot.
 
     Parameters
@@ -49,7 +49,7 @@ class Met:
 def join_gold(
     workers: Workers, parts: Sequence[Any], template: Votes, found: ColumnRoles, options: ReadOptions
 ) -> tuple[list[Any], ReadingLog]:
-    """Return every part with its items' gold labels; and the remarks on the file.
+    """Return every part with its items' gold labels; and the log of reading the file.
 
     Parameters
     ----------
@@ -58,24 +58,24 @@ def join_gold(
     template
         Questions and labels of the whole.
     found
-        Which column of the votes is what.
+        The roles of the votes' columns.
     options
-        What the user asked for, among it the file.
+        The options of reading, which name the file.
     """
-    tally, sent = ReadingLog(), workers.send(_ids(found, options))
-    met_p: list[Met] = workers.fetch_all(workers.each(met_of_part, parts, sent))
-    known = _read(met_p, template, found, options, tally)
-    gold_m = [_gold(known, met_p, template, question, tally) for question in template.questions]
+    log, sent = ReadingLog(), workers.send(_ids(found, options))
+    named_p: list[NamedItems] = workers.fetch_all(workers.each(named_items_of_part, parts, sent))
+    known = _read(named_p, template, found, options, log)
+    gold_m = [_gold(known, named_p, template, question, log) for question in template.questions]
     by_question = dict(zip(template.questions, gold_m, strict=True))
-    first_p = np.cumsum([0, *(len(met.items) for met in met_p)]).tolist()
+    first_p = np.cumsum([0, *(len(named.items) for named in named_p)]).tolist()
     joined = []
-    for part, met, first in zip(parts, met_p, first_p, strict=False):
+    for part, named, first in zip(parts, named_p, first_p, strict=False):
         labels = [
             by_question[ballot.question][first + item_n]
-            for ballot, item_n in zip(template.ballots, met.item_bn, strict=True)
+            for ballot, item_n in zip(template.ballots, named.item_bn, strict=True)
         ]
-        joined.append(workers.ask(with_gold, part, met.row_bn, labels))
-    return joined, tally
+        joined.append(workers.ask(with_gold, part, named.row_bn, labels))
+    return joined, log
 
 
 def _ids(found: ColumnRoles, options: ReadOptions) -> pl.Series:
@@ -84,8 +84,8 @@ def _ids(found: ColumnRoles, options: ReadOptions) -> pl.Series:
     return code_ids(source.column(item), textual=source.textual).values
 
 
-def met_of_part(votes: Votes, ids: pl.Series) -> Met:
-    """Look which items of one part a file names."""
+def named_items_of_part(votes: Votes, ids: pl.Series) -> NamedItems:
+    """Find the items of one part that the file names."""
     items = votes.items
     spelt, named = (items, ids) if items.dtype == ids.dtype else (items.cast(pl.String), ids.cast(pl.String))
     at_m = np.flatnonzero(spelt.is_in(named.implode()).to_numpy())
@@ -93,36 +93,38 @@ def met_of_part(votes: Votes, ids: pl.Series) -> Met:
     item_bn = tuple(
         np.searchsorted(at_m, ballot.item_i[row_n]) for ballot, row_n in zip(votes.ballots, row_bn, strict=True)
     )
-    return Met(items.gather(at_m), items.first(), row_bn, item_bn)
+    return NamedItems(items.gather(at_m), items.first(), row_bn, item_bn)
 
 
 def _read(
-    met_p: Sequence[Met], template: Votes, found: ColumnRoles, options: ReadOptions, tally: ReadingLog
+    named_p: Sequence[NamedItems], template: Votes, found: ColumnRoles, options: ReadOptions, log: ReadingLog
 ) -> ItemLabels:
-    """Read the file as if its items that occur were all the items there are."""
-    items = pl.concat([met.items for met in met_p])
+    """Read the file as if there were no items but those that it names."""
+    items = pl.concat([named.items for named in named_p])
     if not len(items):
-        # All are strangers, which is an error; it names the item that the votes begin with.
-        items = pl.Series([next(met.first for met in met_p if met.first is not None)], dtype=items.dtype)
+        # No item has votes, which is an error; its message names the first item of the votes.
+        items = pl.Series([next(named.first for named in named_p if named.first is not None)], dtype=items.dtype)
     nowhere = from_polars(pl.DataFrame(), template.reading.source)
-    known = read_item_labels("gold", nowhere, found, Rows(items, NO_ROWS), options, template.questions, tally)
+    known = read_item_labels("gold", nowhere, found, Rows(items, NO_ROWS), options, template.questions, log)
     return cast("ItemLabels", known)
 
 
-def _gold(known: ItemLabels, met_p: Sequence[Met], template: Votes, question: str, tally: ReadingLog) -> Ints:
-    """Give the label on a question of every item that was met: `gold_m`."""
+def _gold(known: ItemLabels, named_p: Sequence[NamedItems], template: Votes, question: str, log: ReadingLog) -> Ints:
+    """Return the label on a question of every item that the file names: `gold_m`."""
     asked = [b for b, ballot in enumerate(template.ballots) if ballot.question == question]
-    first_p = np.cumsum([0, *(len(met.items) for met in met_p)])
+    first_p = np.cumsum([0, *(len(named.items) for named in named_p)])
     item_n = np.sort(
-        np.concatenate([first + met.item_bn[b] for met, first in zip(met_p, first_p, strict=False) for b in asked])
+        np.concatenate(
+            [first + named.item_bn[b] for named, first in zip(named_p, first_p, strict=False) for b in asked]
+        )
     )
     gold_m = np.full(first_p[-1], UNKNOWN, dtype=np.int16)
-    gold_m[item_n] = known.of_ballot(replace(template.ballots[asked[0]], item_i=item_n.astype(np.int32)), tally)
+    gold_m[item_n] = known.of_ballot(replace(template.ballots[asked[0]], item_i=item_n.astype(np.int32)), log)
     return gold_m
 
 
 def with_gold(votes: Votes, row_bn: Sequence[Ints], gold_bn: Sequence[Ints]) -> Votes:
-    """Put gold labels down beside some rows of every ballot."""
+    """Add gold labels to some rows of every ballot."""
     ballots = []
     for ballot, row_n, gold_n in zip(votes.ballots, row_bn, gold_bn, strict=True):
         gold_i = np.full(ballot.n_items, UNKNOWN, dtype=np.int16)
@@ -131,14 +133,14 @@ def with_gold(votes: Votes, row_bn: Sequence[Ints], gold_bn: Sequence[Ints]) -> 
     return replace(votes, ballots=tuple(ballots))
 
 
-def remarked(reading: Reading, gold: Any, tally: ReadingLog) -> Reading:
-    """Add the file, and the remarks on it, to what was read."""
+def remarked(reading: Reading, gold: Any, log: ReadingLog) -> Reading:
+    """Add the file, and the log of reading it, to the facts about what was read."""
     dropped = dict(reading.dropped)
-    for reason, n in tally.dropped.items():
+    for reason, n in log.dropped.items():
         dropped[reason] = dropped.get(reason, 0) + n
     return replace(
         reading,
         columns={**reading.columns, "gold": gold_name(gold)},
         dropped=dict(sorted(dropped.items())),
-        notes=(*reading.notes, *(note for note in tally.notes if note not in reading.notes)),
+        notes=(*reading.notes, *(note for note in log.notes if note not in reading.notes)),
     )

@@ -1,4 +1,4 @@
-"""Votes in parts on a cluster: consecutive items each, rows of identical items agreed between them."""
+"""Votes in parts on a cluster: each part has consecutive items; parts share rows of identical items."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from moral_entropy.votes.table import Ballot, Floats, Ints, Votes
 from moral_entropy.workers import Workers
 
 VOTES_PER_PART = 400_000
-"""Votes that travel to a worker as one part: few enough bytes for one task."""
+"""Votes that are sent to a worker as one part: few enough bytes for one task."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,18 +93,18 @@ def _no_rows(n_annotators: int, n_labels: int) -> Patterns:
 
 
 def send_votes(votes: Votes, workers: Workers, *, use_gold: bool = False, n_parts: int | None = None) -> ClusterParts:
-    """Send votes at hand to the workers of a cluster.
+    """Send votes from this machine to the workers of a cluster.
 
     Parameters
     ----------
     votes
         What was voted.
     workers
-        Who shall hold the parts.
+        The workers that shall hold the parts.
     use_gold
         Clamp items of known label to it, as evidence.
     n_parts
-        Parts to cut the items into; by default as many as tasks can run at once, and more of very many votes.
+        Parts to cut the items into; by default as many as tasks can run at once, and more for very many votes.
     """
     wanted = n_parts or max(workers.n_threads, -(-votes.n_votes // VOTES_PER_PART))
     made = [workers.ask(make_part, cut, use_gold, workers.threads_per_task) for cut in cut_votes(votes, wanted)]
@@ -112,12 +112,12 @@ def send_votes(votes: Votes, workers: Workers, *, use_gold: bool = False, n_part
 
 
 def cluster_parts(workers: Workers, handles: Sequence[Any], template: Votes, votes_ba: Sequence[Ints]) -> ClusterParts:
-    """Take parts that lie with workers; learn the classes of their items.
+    """Make `ClusterParts` of parts that the workers hold; their item classes are fetched.
 
     Parameters
     ----------
     workers, handles
-        The workers, and the parts as they know them.
+        The workers, and handles of the parts.
     template
         Questions, labels, annotators and domains.
     votes_ba

@@ -43,7 +43,7 @@ def read_on_cluster(
     use_gold: bool = False,
     part_rows: int | None = None,
 ) -> ClusterParts:
-    """Read votes into parts that lie with the workers of a cluster.
+    """Read votes into parts that the workers of a cluster hold.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def read_on_cluster(
 
 
 def _is_read_by_workers(source: Any, options: ReadOptions) -> bool:
-    """Tell whether the workers can read a source: Parquet files with one row per vote."""
+    """Return whether the workers can read a source: Parquet files with one row per vote."""
     paths = [source] if isinstance(source, str | Path) else source
     is_parquet = isinstance(paths, Sequence) and all(str(path).endswith((".parquet", ".pq")) for path in paths)
     return is_parquet and options.format in ("auto", "long") and options.layout != "wide"
@@ -80,7 +80,7 @@ def _is_read_by_workers(source: Any, options: ReadOptions) -> bool:
 def _read_by_workers(
     workers: Workers, source: Any, options: ReadOptions, fit_by: str | None, use_gold: bool, part_rows: int
 ) -> ClusterParts:
-    """Have the workers read all votes, by item; learn here what they have in common."""
+    """Have the workers read all votes; questions, labels, annotators and domains are collected here."""
     read, gold_file = _portable(options, fit_by), options.gold_file
     table = open_table(source, read, part_rows)
     digest = workers.ask(hash_files, table.paths)
@@ -115,7 +115,7 @@ def _portable(options: ReadOptions, fit_by: str | None) -> ReadOptions:
 
 
 def check_solver(solver: str) -> None:
-    """Refuse the one solver that needs all votes in one place."""
+    """Raise a `UsageError` for the one solver that needs all votes on one machine."""
     if solver == "adam":
         msg = "solver='adam' needs one machine. Leave it out, or fit without a cluster."
         raise UsageError(msg)

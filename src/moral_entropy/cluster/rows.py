@@ -1,8 +1,8 @@
-"""Parts agree on the rows of identical items: who answers for which, and how many items each stands for.
+"""Rows of identical items across parts: each row is assigned to one part, with the number of items of all parts.
 
-One machine collapses identical items wherever they lie, if that pays. Parts do the same by fingerprints of 128 bits:
-each row goes to the first part that has it, with the items of all. Rows then are numbered as on one machine, so that
-evenly spaced or randomly chosen ones are the same, however many parts there are.
+One machine collapses all identical items, if that pays. Parts do the same by hashes of 128 bits: each row is assigned
+to the first part that has it. Rows are then numbered as on one machine, so that evenly spaced or randomly chosen rows
+are the same for any number of parts.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from moral_entropy.votes.table import Ints
 from moral_entropy.workers import Workers
 
 ROWS_AT_ONCE = 4_000_000
-"""Rows whose fingerprints are compared in one task, about."""
+"""Approximate number of rows whose hashes are compared in one task."""
 
 
 def agree_on_rows(workers: Workers, parts: Sequence[Any]) -> list[Any]:
-    """Return the parts again, each with the rows it answers for.
+    """Assign rows to parts; return the parts, each with its rows.
 
     Parameters
     ----------
@@ -42,22 +42,22 @@ def _agree(workers: Workers, parts: Sequence[Any], b: int, sizes_p: Sequence[tup
     items_p, rows_p = zip(*sizes_p, strict=True)
     if not _pays(workers, parts, b, items_p):
         return workers.each(rows_of_items, parts, b)
-    n_heaps = max(1, -(-sum(rows_p) // ROWS_AT_ONCE))
-    heaps = workers.each(fingerprints, parts, b, n_heaps)
-    met = [workers.ask(meet, *workers.each(pick, heaps, h)) for h in range(n_heaps)]
-    return [workers.ask(own_rows, part, b, *workers.each(pick, met, p)) for p, part in enumerate(parts)]
+    n_buckets = max(1, -(-sum(rows_p) // ROWS_AT_ONCE))
+    buckets = workers.each(hashes_in_buckets, parts, b, n_buckets)
+    assigned = [workers.ask(assign_to_first, *workers.each(pick, buckets, h)) for h in range(n_buckets)]
+    return [workers.ask(own_rows, part, b, *workers.each(pick, assigned, p)) for p, part in enumerate(parts)]
 
 
 def _pays(workers: Workers, parts: Sequence[Any], b: int, items_p: Sequence[int]) -> bool:
-    """Tell from the first items, as one machine does, whether collapsing pays."""
+    """Return whether collapsing pays, judged by the first items as on one machine."""
     before_p = np.cumsum([0, *items_p[:-1]]).tolist()
     asked = [
-        workers.ask(first_fingerprints, part, b, SAMPLE - before)
+        workers.ask(hashes_of_first_items, part, b, SAMPLE - before)
         for part, before in zip(parts, before_p, strict=True)
         if before < SAMPLE
     ]
-    print_i = np.concatenate(workers.fetch_all(asked))
-    return bool(len(print_i)) and len(np.unique(print_i)) / len(print_i) <= WORTHWHILE
+    hash_i = np.concatenate(workers.fetch_all(asked))
+    return bool(len(hash_i)) and len(np.unique(hash_i)) / len(hash_i) <= WORTHWHILE
 
 
 def sizes_of_part(part: Part) -> list[tuple[int, int]]:
@@ -65,8 +65,8 @@ def sizes_of_part(part: Part) -> list[tuple[int, int]]:
     return [(ballot.n_items, one.n_rows) for ballot, one in zip(part.votes.ballots, part.patterns, strict=True)]
 
 
-def first_fingerprints(part: Part, b: int, most: int) -> Ints:
-    """Return the fingerprints of the first items of one part."""
+def hashes_of_first_items(part: Part, b: int, most: int) -> Ints:
+    """Compute the hashes of the first items of one part."""
     patterns = part.patterns[b]
     return _hashed(patterns, 0)[patterns.row_i[:most]]
 
@@ -84,8 +84,8 @@ def rows_of_items(part: Part, b: int) -> Rows:
     return Rows(rows, np.asarray(ballot.count_i, dtype=np.float64))
 
 
-def fingerprints(part: Part, b: int, n_heaps: int) -> list[pl.DataFrame]:
-    """Return the fingerprints of one part's rows, with their items, sorted into heaps."""
+def hashes_in_buckets(part: Part, b: int, n_buckets: int) -> list[pl.DataFrame]:
+    """Compute the hashes of one part's rows, with their numbers of items, in buckets by hash."""
     patterns = part.patterns[b]
     one_r, other_r = _hashed(patterns, 0), _hashed(patterns, 1)
     columns = {
@@ -95,12 +95,12 @@ def fingerprints(part: Part, b: int, n_heaps: int) -> list[pl.DataFrame]:
         "weight": patterns.weight_r,
         "count": items_by_row(patterns, part.votes.ballots[b]),
     }
-    heap_r = one_r % np.uint64(n_heaps)
-    return [pl.DataFrame({name: column[heap_r == h] for name, column in columns.items()}) for h in range(n_heaps)]
+    bucket_r = one_r % np.uint64(n_buckets)
+    return [pl.DataFrame({name: column[bucket_r == h] for name, column in columns.items()}) for h in range(n_buckets)]
 
 
-def meet(*pieces: pl.DataFrame) -> list[pl.DataFrame]:
-    """Return each row of a heap to the first part that has it, with the items of all; by part."""
+def assign_to_first(*pieces: pl.DataFrame) -> list[pl.DataFrame]:
+    """Assign each row of a bucket to the first part that has it, with the items of all; return the rows by part."""
     together = pl.concat([piece.with_columns(part=pl.lit(p)) for p, piece in enumerate(pieces)])
     first = together.group_by("one", "other", maintain_order=True).agg(
         pl.col("part", "row").first(), pl.col("weight", "count").sum()
@@ -110,12 +110,12 @@ def meet(*pieces: pl.DataFrame) -> list[pl.DataFrame]:
 
 
 def own_rows(part: Part, b: int, *pieces: pl.DataFrame) -> Rows:
-    """Take the rows that one part answers for."""
+    """Select the rows that are assigned to one part."""
     mine = pl.concat(pieces).sort("row")
     rows = part.patterns[b].take(mine["row"].to_numpy())
     return Rows(replace(rows, weight_r=mine["weight"].to_numpy()), mine["count"].to_numpy())
 
 
 def with_rows(part: Part, *own: Rows) -> Part:
-    """Tell a part which rows it answers for."""
+    """Return a part with the rows assigned to it."""
     return replace(part, agreed=own)

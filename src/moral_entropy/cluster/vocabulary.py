@@ -1,8 +1,7 @@
-"""Parts are read alike: every part is read together with rows that show all values there are.
+"""The vocabulary: rows with all values of labels, annotators, questions and domains, so that parts are read alike.
 
-Which labels, annotators, questions and domains there are, one part alone cannot tell. So rows that show every
-combination of values (the vocabulary) are gathered from all slices, read beneath the rows of every part, and taken out
-again.
+One part alone does not contain all of these values. So rows with every combination of values (the vocabulary) are
+collected from all slices, appended to the rows of every part before it is read, and removed again.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from moral_entropy.votes.table import Ballot, Ints, Reading, Votes
 from moral_entropy.workers import FAN_IN, Workers
 
 LAST = "\U0010ffff"
-"""Sorts after every id of text."""
+"""A text that sorts after every id."""
 
 NUMBER = re.compile(r"\d[\d,]*")
 
@@ -38,10 +37,10 @@ class Reader:
     Parameters
     ----------
     name
-        What the table is called.
+        Name of the table.
     item, text
         Columns of the items, and of their texts if there are any.
-    kinds
+    combinations
         Sets of columns; every combination of their values that occurs must be in the vocabulary.
     options
         How to read, as on one machine.
@@ -52,49 +51,52 @@ class Reader:
     name: str
     item: str
     text: str | None
-    kinds: tuple[tuple[str, ...], ...]
+    combinations: tuple[tuple[str, ...], ...]
     options: ReadOptions
     fit_by: str | None
 
     def read(self, frame: pl.DataFrame) -> Votes:
-        """Read rows as votes, cut into parts that are fitted on their own if asked for."""
+        """Read rows as votes, split by `fit_by` if it is given."""
         votes = read_source(from_polars(frame, self.name), self.options)
         return votes if self.fit_by is None else votes.split_by(self.fit_by)
 
 
 def reader_for(table: Table, options: ReadOptions, fit_by: str | None) -> Reader:
-    """Say how the parts of a table are read, and which values must be known to all of them."""
+    """Return how the parts of a table are read, and which values all of them must know."""
     found = table.found
     asked = tuple(name for name in (found.get("question"), fit_by) if name)
     who = (*asked, *(name for name in (found.get("annotator"),) if name))
     values = options.questions or options.counts or (found.column["label"],)
     if options.anonymous and (count := found.get("count")):
-        # A row may count no vote at all, and then shows nothing.
+        # A row may have a count of 0 votes, and then its values do not occur.
         who = (*who, count)
-    beside = (found.get("domain"), found.get("gold"), found.get("published"), *options.keep)
-    kinds = [(*who, value) for value in values] + [(*asked, name) for name in beside if name]
-    named = tuple(tuple(dict.fromkeys(kind)) for kind in kinds)
+    facts = (found.get("domain"), found.get("gold"), found.get("published"), *options.keep)
+    combinations = [(*who, value) for value in values] + [(*asked, name) for name in facts if name]
+    named = tuple(tuple(dict.fromkeys(combination)) for combination in combinations)
     text = found.get("text")
     return Reader(table.name, table.item, None if text == table.item else text, named, options, fit_by)
 
 
 def find_vocabulary(frame: pl.DataFrame, reader: Reader) -> pl.DataFrame:
-    """Keep rows that show every combination of values; of their items only whether they have one, and no texts."""
+    """Keep rows with every combination of values; of the item only whether there is one, and no texts."""
     bare = frame.drop(reader.text, strict=False) if reader.text else frame
     if bare.schema[reader.item] != pl.Boolean:
-        # A row without an item is no vote, yet the reader looks at its cells.
+        # A row without an item is no vote, but the reader looks at its cells.
         bare = bare.with_columns(pl.col(reader.item).is_not_null())
-    shown = [bare.unique(subset=[reader.item, *kind], keep="first", maintain_order=True) for kind in reader.kinds]
+    shown = [
+        bare.unique(subset=[reader.item, *combination], keep="first", maintain_order=True)
+        for combination in reader.combinations
+    ]
     return pl.concat(shown).unique(maintain_order=True)
 
 
 def join_vocabularies(reader: Reader, *several: pl.DataFrame) -> pl.DataFrame:
-    """Put the vocabularies of several parts together, each combination once."""
+    """Join the vocabularies of several slices, each combination once."""
     return find_vocabulary(pl.concat(several, how="vertical_relaxed"), reader)
 
 
 def gather_vocabulary(workers: Workers, rows: Sequence[Any], reader: Reader) -> pl.DataFrame:
-    """Find the vocabulary of all rows."""
+    """Collect the vocabulary of all rows."""
     level = workers.each(find_vocabulary, rows, reader)
     while len(level) > 1:
         some = [level[at : at + FAN_IN] for at in range(0, len(level), FAN_IN)]
@@ -104,16 +106,18 @@ def gather_vocabulary(workers: Workers, rows: Sequence[Any], reader: Reader) -> 
 
 
 def read_template(vocabulary: pl.DataFrame, reader: Reader) -> Votes:
-    """Read the vocabulary alone: questions, labels, annotators and domains of the whole, on items that are none."""
-    return reader.read(_under(vocabulary, reader, pl.Series(range(_n_items(vocabulary, reader)), dtype=pl.Int64)))
+    """Read the vocabulary alone: questions, labels, annotators and domains of all votes, on made-up items."""
+    return reader.read(
+        _with_made_up_items(vocabulary, reader, pl.Series(range(_n_items(vocabulary, reader)), dtype=pl.Int64))
+    )
 
 
 def _n_items(vocabulary: pl.DataFrame, reader: Reader) -> int:
     return int(vocabulary[reader.item].sum())
 
 
-def _under(vocabulary: pl.DataFrame, reader: Reader, items: pl.Series) -> pl.DataFrame:
-    """Give vocabulary items of their own, one each where they had one, and no text."""
+def _with_made_up_items(vocabulary: pl.DataFrame, reader: Reader, items: pl.Series) -> pl.DataFrame:
+    """Return the vocabulary with made-up items, one per row that had an item, and without texts."""
     has_r = vocabulary[reader.item]
     place = pl.Series(np.cumsum(has_r.to_numpy()) - 1, dtype=pl.Int64).set(~has_r, None)
     columns = [items.gather(place).alias(reader.item)]
@@ -123,10 +127,10 @@ def _under(vocabulary: pl.DataFrame, reader: Reader, items: pl.Series) -> pl.Dat
 
 
 def read_part(frame: pl.DataFrame, vocabulary: pl.DataFrame, reader: Reader) -> Votes:
-    """Read the rows of one part, with the vocabulary beneath them and taken out again."""
+    """Read the rows of one part with the vocabulary appended, and remove the vocabulary's items again."""
     n_added = _n_items(vocabulary, reader)
-    beneath = _under(vocabulary, reader, _items_after(frame.get_column(reader.item), n_added))
-    votes = reader.read(pl.concat([frame, beneath.select(frame.columns)], how="vertical_relaxed"))
+    appended = _with_made_up_items(vocabulary, reader, _items_after(frame.get_column(reader.item), n_added))
+    votes = reader.read(pl.concat([frame, appended.select(frame.columns)], how="vertical_relaxed"))
     n_items = votes.n_items - n_added
     return replace(
         votes,
@@ -139,7 +143,7 @@ def read_part(frame: pl.DataFrame, vocabulary: pl.DataFrame, reader: Reader) -> 
 
 
 def _items_after(items: pl.Series, n: int) -> pl.Series:
-    """Give ids that sort after all of some items."""
+    """Return `n` ids that sort after all of some items."""
     if items.dtype.is_integer():
         return pl.Series(np.arange(n) + (int(items.max() or 0) + 1), dtype=pl.Int64)  # type: ignore[arg-type]
     return pl.Series([f"{LAST}{at}" for at in range(n)], dtype=pl.String)
@@ -154,12 +158,12 @@ def _without_last(ballot: Ballot, n_items: int) -> Ballot:
 
 
 def tally_part(votes: Votes) -> tuple[Reading, tuple[Ints, ...]]:
-    """Say how one part was read; count, by ballot, the votes of each annotator."""
+    """Return how one part was read, and by ballot the votes of each annotator."""
     return votes.reading, tuple(ballot.votes_a for ballot in votes.ballots)
 
 
 def add_readings(readings: Sequence[Reading], template: Reading, sha256: str) -> Reading:
-    """Add up how parts were read; what the vocabulary added to each part is taken off."""
+    """Add up how parts were read, without what the vocabulary added to each."""
     dropped: Counter[str] = Counter()
     for reading in readings:
         dropped.update(reading.dropped)
@@ -174,7 +178,7 @@ def add_readings(readings: Sequence[Reading], template: Reading, sha256: str) ->
 
 
 def add_notes(several: Sequence[Sequence[str]], template: Sequence[str]) -> tuple[str, ...]:
-    """Put the remarks of parts together, the counts they begin with added up.
+    """Join the notes of parts; counts at their beginning are added up.
 
     Examples
     --------
@@ -193,7 +197,7 @@ def add_notes(several: Sequence[Sequence[str]], template: Sequence[str]) -> tupl
 
 
 def finish_part(votes: Votes, votes_ba: Sequence[Ints], use_gold: bool, threads: int | None) -> Part:
-    """Tell a part how many votes each annotator gave in all, and collapse its identical items."""
+    """Make a part of votes: with each annotator's number of votes in all parts, identical items collapsed."""
     ballots = tuple(_known_to(ballot, votes_a) for ballot, votes_a in zip(votes.ballots, votes_ba, strict=True))
     return make_part(replace(votes, ballots=ballots), use_gold, threads)
 
@@ -202,7 +206,7 @@ def _known_to(ballot: Ballot, votes_a: Ints) -> Ballot:
     share = some_items(ballot, slice(0, ballot.n_items), votes_a)
     if votes_a.all():
         return share
-    # An annotator may be known to the vocabulary alone: the item of the vote belongs to another part of the question.
+    # An annotator may occur in the vocabulary alone: then all their votes are on other ballots.
     kept_a = np.flatnonzero(votes_a)
     place_a = np.cumsum(votes_a > 0) - 1
     code_v = place_a[share.code_v // share.n_labels] * share.n_labels + share.code_v % share.n_labels

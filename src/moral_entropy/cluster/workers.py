@@ -1,6 +1,6 @@
-"""Workers of a Dask cluster: how they are reached, what they are asked, and what happens when they are gone.
+"""Workers of a Dask cluster: connecting, running tasks, and errors when workers or scheduler are gone.
 
-Every task can be done again from what it was given, so that the loss of a worker changes no digit.
+Every task can be run again from its arguments, so that the loss of a worker changes no digit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LOCAL = "local"
 """The address that stands for a cluster on this machine."""
 
 BYTES_AT_ONCE = 4_000_000
-"""Bytes that travel in one task at most; Dask warns of more than 10 million."""
+"""Most bytes that are sent in one task; Dask warns about more than 10 million."""
 
 PATIENCE = 60.0
 """Seconds without any worker, or without the scheduler, after which a run gives up."""
@@ -39,18 +39,18 @@ POLL = 2.0
 
 @contextmanager
 def connected(address: str) -> Iterator[DaskWorkers]:
-    """Connect to a scheduler, or start workers on this machine; let go of them at the end.
+    """Connect to a scheduler, or start workers on this machine; disconnect or stop them at the end.
 
     Parameters
     ----------
     address
-        Such as "tcp://scheduler:8786", or "local" for one worker a core on this machine.
+        Such as "tcp://scheduler:8786", or "local" for one worker per core on this machine.
     """
     _need_dask()
-    _hush()
+    _silence_dask()
     with _local_scheduler() if address == LOCAL else _same(address) as where, _client(where) as client:
         workers = DaskWorkers(client)
-        workers.greet()
+        workers.check_version()
         yield workers
 
 
@@ -62,8 +62,8 @@ def _need_dask() -> None:
         raise MissingExtraError(msg, "cluster") from error
 
 
-def _hush() -> None:
-    """Keep Dask's log off the screen: the run goes on after the loss of a worker, or ends with an error of its own."""
+def _silence_dask() -> None:
+    """Hide Dask's log: the run continues after the loss of a worker, or ends with an error of its own."""
     import distributed  # noqa: F401
 
     for name in ("distributed", *filter(lambda name: name.startswith("distributed."), logging.root.manager.loggerDict)):
@@ -106,13 +106,13 @@ def _client(address: str) -> Iterator[Client]:
 
 
 def worker_version() -> str:
-    """Give the version of this package where it runs."""
+    """Return the version of this package on a worker."""
     return __version__
 
 
 @dataclass(frozen=True, eq=False)
 class DaskWorkers(Workers):
-    """Do work with the workers of a Dask cluster, by way of a client.
+    """Run tasks on the workers of a Dask cluster, through a client.
 
     Parameters
     ----------
@@ -130,34 +130,34 @@ class DaskWorkers(Workers):
     address: str = field(init=False, default="?")
 
     def __post_init__(self) -> None:
-        """Note where the scheduler is: once it is gone, the client no longer knows."""
+        """Remember where the scheduler is: once it is gone, the client no longer knows."""
         scheduler = getattr(self.client, "scheduler", None)
         if scheduler is not None:
             object.__setattr__(self, "address", str(scheduler.address))
 
     @property
     def threads_per_task(self) -> int:
-        """One: Dask runs several tasks side by side."""
+        """One: Dask runs several tasks at the same time."""
         return 1
 
     @property
     def n_threads(self) -> int:
-        """Tasks the workers can do at once."""
+        """Number of tasks the workers can run at once."""
         return max(1, int(sum(self.client.nthreads().values())))
 
-    def greet(self) -> None:
-        """Wait for the first worker, and make sure that it has the same version of this package."""
+    def check_version(self) -> None:
+        """Wait for the first worker, and check that it has the same version of this package."""
         there = self.fetch(self.ask(worker_version))
         if there != __version__:
             msg = f"the workers have moral-entropy {there}, this machine has {__version__}. Install the same on both."
             raise ClusterError(msg)
 
     def ask(self, work: Callable[..., Any], *given: Any) -> Future[Any]:
-        """Have one thing done, some time, somewhere; what is given may be the result of another task."""
+        """Submit one task to any worker; its arguments may be handles of other results."""
         return self.client.submit(work, *given, key=f"{work.__name__}-{uuid4().hex}", pure=False)
 
     def send(self, value: Any) -> Future[Any]:
-        """Make something large known to all workers: sent once, its large arrays in pieces, and never lost."""
+        """Send a large value to all workers, once: large arrays in pieces, as tasks that can be repeated."""
         if isinstance(value, np.ndarray) and value.nbytes > BYTES_AT_ONCE:
             rows = max(1, int(len(value) * BYTES_AT_ONCE / value.nbytes))
             pieces = [self.ask(same_value, value[at : at + rows]) for at in range(0, len(value), rows)]
@@ -169,21 +169,21 @@ class DaskWorkers(Workers):
         return self.ask(same_value, value)
 
     def fetch(self, future: Future[Any]) -> Any:
-        """Wait for a result, for as long as there is anybody who could give it."""
-        absent_since = None
+        """Wait for a result as long as there is a scheduler and a worker; return its value."""
+        unreachable_since = None
         while True:
             try:
                 return future.result(timeout=POLL)
             except TimeoutError:
-                absent_since = (absent_since or time.monotonic()) if self._deserted() else None
-                if absent_since is not None and time.monotonic() - absent_since > self.patience:
+                unreachable_since = (unreachable_since or time.monotonic()) if self._is_unreachable() else None
+                if unreachable_since is not None and time.monotonic() - unreachable_since > self.patience:
                     raise self._gone() from None
             except MoralEntropyError:
                 raise
             except Exception as error:
                 raise self._explained(error) from error
 
-    def _deserted(self) -> bool:
+    def _is_unreachable(self) -> bool:
         if self.client.status != "running":
             return True
         try:
@@ -226,7 +226,7 @@ def _joined(*pieces: Any) -> Any:
 
 
 def _large_fields(value: Any) -> dict[str, Any]:
-    """Name the fields of a dataclass that hold large arrays."""
+    """Return the fields of a dataclass that hold large arrays, by name."""
     held = {one.name: getattr(value, one.name) for one in fields(value)} if is_dataclass(value) else {}
     return {name: one for name, one in held.items() if isinstance(one, np.ndarray) and one.nbytes > BYTES_AT_ONCE}
 
