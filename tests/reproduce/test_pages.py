@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moral_entropy.markup import markdown_table
-from moral_entropy.reproduce.beside import Basis, lay_beside
+from moral_entropy.reproduce.comparison import Basis, compare_figures
 from moral_entropy.reproduce.figures import Figure, as_frame
 from moral_entropy.reproduce.pages import Table, comparison_tables, sum_up, to_html, to_markdown
 from moral_entropy.reproduce.published import read_published
@@ -49,14 +49,14 @@ def parsed(page):
 @pytest.fixture(scope="module")
 def tables():
     ours = as_frame([Figure(*one.place, one.value + 0.0123) for one in read_published()]).unique(maintain_order=True)
-    beside = lay_beside(read_published(), ours, Basis(("mftc", "mfrc", "emfd")))
-    return beside, comparison_tables(beside, ["MFTC: <b>evil</b> & Co.csv"])
+    comparison = compare_figures(read_published(), ours, Basis(("mftc", "mfrc", "emfd")))
+    return comparison, comparison_tables(comparison, ["MFTC: <b>evil</b> & Co.csv"])
 
 
 def test_every_figure_is_on_both_pages(tables):
-    beside, made = tables
+    comparison, made = tables
     rows = parsed(to_html(made)).rows
-    assert len(rows) == len(made) + beside.height + 7 + 4
+    assert len(rows) == len(made) + comparison.height + 7 + 4
     markdown = to_markdown(made)
     assert len(re.findall(r"^\|", markdown, flags=re.MULTILINE)) == len(rows) + len(made)
     entropy = [row for row in rows if "aleatoric" in row or "epistemic" in row]
@@ -66,9 +66,9 @@ def test_every_figure_is_on_both_pages(tables):
 
 
 def test_sums(tables):
-    beside, _ = tables
-    rows = sum_up(beside)
-    assert sum(int(row[1]) for row in rows) == beside.height
+    comparison, _ = tables
+    rows = sum_up(comparison)
+    assert sum(int(row[1]) for row in rows) == comparison.height
     assert all(int(row[1]) == sum(map(int, row[2:5])) for row in rows)
     assert [row[1] for row in rows if row[0].startswith("Entropy: aleatoric")] == ["150"]
 

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from moral_entropy.errors import RunFolderError
-from moral_entropy.reproduce.beside import Basis, lay_beside
+from moral_entropy.reproduce.comparison import Basis, compare_figures
 from moral_entropy.reproduce.figures import as_frame
 from moral_entropy.reproduce.published import read_published
 from moral_entropy.reproduce.soft_labels import soft_label_figures
@@ -30,10 +30,10 @@ def test_figures_are_those_of_minilm_where_it_was_trained(run):
 
 
 def test_they_stand_beside_the_paper(run):
-    beside = lay_beside(read_published(), as_frame(soft_label_figures(run)), Basis(("mftc",))).filter(
+    comparison = compare_figures(read_published(), as_frame(soft_label_figures(run)), Basis(("mftc",))).filter(
         section="soft labels"
     )
-    rows = {row["foundation"]: row for row in beside.iter_rows(named=True)}
+    rows = {row["foundation"]: row for row in comparison.iter_rows(named=True)}
     assert rows["care"]["published"] == 0.955 and rows["care"]["ours"] == pytest.approx(0.95)
     assert rows["care"]["verdict"] in ("same", "differs")
     assert rows["loyalty"]["note"] == "no classifier was trained"
@@ -41,10 +41,10 @@ def test_they_stand_beside_the_paper(run):
 
 def test_of_simulated_votes_they_are_not_comparable(run):
     basis = Basis(("mftc",), twins=True)
-    beside = lay_beside(read_published(), as_frame(soft_label_figures(run)), basis).filter(
+    comparison = compare_figures(read_published(), as_frame(soft_label_figures(run)), basis).filter(
         foundation="care", metric="auc"
     )
-    assert beside["verdict"].to_list() == ["not comparable"]
+    assert comparison["verdict"].to_list() == ["not comparable"]
 
 
 def test_a_run_without_a_study_says_how_to_make_one(tmp_path):

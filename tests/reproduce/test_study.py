@@ -24,27 +24,27 @@ def study(tmp_path_factory):
 
 def test_the_folder(study):
     assert sorted(path.name for path in study.path.iterdir()) == FILES
-    assert pl.read_parquet(study.path / "comparison.parquet").equals(study.beside)
+    assert pl.read_parquet(study.path / "comparison.parquet").equals(study.comparison)
     manifest = json.loads((study.path / "manifest.json").read_text())
     assert manifest["command"] == "typed" and manifest["twins"] == {"scale": 0.05, "seed": 0}
     assert any(message.startswith("eMFD ") for message in manifest["warnings"])
 
 
 def test_all_entropy_cells_have_a_figure(study):
-    cells = study.beside.filter(section="entropy")
+    cells = study.comparison.filter(section="entropy")
     assert cells.height == 150 and cells["ours"].null_count() == 0 and (cells["ours"] >= 0).all()
     assert cells.select("corpus", "domain").unique().height == 15
 
 
 def test_what_has_no_figure_says_so(study):
-    missing = study.beside.filter(pl.col("ours").is_null())
+    missing = study.comparison.filter(pl.col("ours").is_null())
     assert set(missing["section"]) == {"soft labels"}
     assert set(missing["note"]) == {"no classifier was trained"}
-    assert set(study.beside["verdict"]) == {"not comparable"}
+    assert set(study.comparison["verdict"]) == {"not comparable"}
 
 
 def test_rates_have_intervals(study):
-    rates = study.beside.filter(pl.col("metric").is_in(["fpr", "fnr", "fdr", "disagreement"]))
+    rates = study.comparison.filter(pl.col("metric").is_in(["fpr", "fnr", "fdr", "disagreement"]))
     assert rates.height > 50 and rates["low"].null_count() == 0
     assert (rates["low"] <= rates["high"]).all()
 
@@ -76,7 +76,7 @@ def test_one_corpus_from_its_published_file(tmp_path, name, file, lay_out):
     planned = plan(name)
     (tmp_path / file).write_text(lay_out(planned))
     study = run_study(Inputs(**{name: tmp_path / file}), tmp_path / "out", QUICK)
-    verdicts = dict(study.beside.group_by("corpus").agg(pl.col("verdict").unique().sort()).iter_rows())
+    verdicts = dict(study.comparison.group_by("corpus").agg(pl.col("verdict").unique().sort()).iter_rows())
     others = {"mftc": ["mfrc", "emfd"], "mfrc": ["mftc", "emfd"]}[name]
     assert all(verdicts[other] == ["not comparable"] for other in (*others, "(all)"))
     assert "differs" in verdicts[name]
@@ -118,7 +118,7 @@ def highlights(tmp_path):
 def test_emfd_has_no_question_of_any_foundation_and_gold_only_if_given(highlights):
     files = {"emfd": highlights / "highlights_raw.csv"}
     study = run_study(Inputs(**files), highlights / "out", QUICK)
-    gold = study.beside.filter(reference="gold")
+    gold = study.comparison.filter(reference="gold")
     assert set(gold["note"]) == {"no gold labels"}
     assert "any foundation" not in set(study.figures["foundation"])
     assert "so it is in no figure of any foundation" in (study.path / "comparison.md").read_text()
@@ -131,7 +131,7 @@ def test_emfd_with_gold_and_themes(highlights):
     pl.DataFrame(rows, schema=["item", "question", "gold"], orient="row").write_csv(highlights / "gold.csv")
     inputs = Inputs(**files, gold=highlights / "gold.csv", themes=highlights / "themes.csv")
     study = run_study(inputs, highlights / "out", QUICK)
-    gold = study.beside.filter(reference="gold")
+    gold = study.comparison.filter(reference="gold")
     assert gold["ours"].null_count() == 0 and set(gold["verdict"]) <= {"same", "differs"}
     domains = set(study.figures.filter(metric="texts", corpus="emfd")["domain"])
     assert domains == {"(all)", "Physical Violence", "Internal Unrest"}

@@ -45,12 +45,12 @@ def reproduce(
 def _parts(study: Study) -> Iterator[str | Table]:
     """Return the verdicts by section, the figures of the rules, and where the files are."""
     from moral_entropy.cli.screen import plain_table
-    from moral_entropy.reproduce.beside import VERDICTS
+    from moral_entropy.reproduce.comparison import VERDICTS
     from moral_entropy.reproduce.pages import sum_up
 
-    yield plain_table(("section", "figures", *VERDICTS, "within"), sum_up(study.beside), n_words=1)
+    yield plain_table(("section", "figures", *VERDICTS, "within"), sum_up(study.comparison), n_words=1)
     yield "within: ours is within the tolerance, comparable or not\n"
-    rows = map(_cells, study.beside.filter(section="audit").iter_rows(named=True))
+    rows = map(_cells, study.comparison.filter(section="audit").iter_rows(named=True))
     yield plain_table(("corpus", "rule", "metric", "reading", "paper", "ours"), rows, n_words=4)
     files = " ".join(sorted(path.name for path in study.path.iterdir()))
     yield f"\n{study.path}: {files}  ({sum(study.manifest['seconds'].values()):.1f} s)"

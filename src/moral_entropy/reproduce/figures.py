@@ -1,4 +1,4 @@
-"""Our figures beside those of the rules: the corpora's table, entropies, and annotators who dissent.
+"""Our figures except those of the rules: the corpora's table, entropies, and annotators who dissent.
 
 Takes `Votes` and `Consensus`, returns a table in the columns of `grading`. Touches no files.
 """
@@ -15,18 +15,18 @@ from moral_entropy.consensus.fitted import local_fit
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.grading.rules import rule_named
 from moral_entropy.names import ALL, MEAN
+from moral_entropy.reproduce.any_foundation import gather_annotations
 from moral_entropy.reproduce.published import LARGEST
-from moral_entropy.reproduce.together import gather_annotations
 from moral_entropy.runs.item_tables import entropy_frame, entropy_sums
 from moral_entropy.votes.table import Ints, Votes
 
 EQUAL = 0.005
-"""Two rates nearer than this look the same in the paper's figures."""
+"""Two rates that differ by less than this look the same in the paper's figures."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of ours; `n` is what it is an average over, or zero."""
+    """One figure of ours; `n` is the number of things it averages over, or zero."""
 
     corpus: str
     domain: str
@@ -53,7 +53,7 @@ def corpora_figures(votes: Mapping[str, Votes]) -> list[Figure]:
     Parameters
     ----------
     votes
-        By corpus.
+        Votes by corpus.
     """
     figures: list[Figure] = []
     for name, one in votes.items():
@@ -94,12 +94,12 @@ def _domains(votes: Votes) -> Iterator[tuple[str, Ints]]:
 
 
 def entropy_figures(found: Mapping[str, Consensus]) -> list[Figure]:
-    """Average the entropies by corpus, domain and foundation; give the epistemic share of the cells too.
+    """Average the entropies by corpus, domain and foundation; return also the epistemic share of the cells.
 
     Parameters
     ----------
     found
-        By corpus.
+        Consensus by corpus.
     """
     figures: list[Figure] = []
     for name, consensus in found.items():
@@ -120,12 +120,12 @@ def entropy_figures(found: Mapping[str, Consensus]) -> list[Figure]:
 
 
 def dissent_figures(name: str, votes: Votes) -> list[Figure]:
-    """Find, by domain and foundation, how often the least and the most discordant annotator leave the majority.
+    """Compute, by domain and foundation, the lowest and highest share of votes against the majority of any annotator.
 
     Parameters
     ----------
     name
-        Of the corpus.
+        Name of the corpus.
     votes
         Its votes.
     """
@@ -155,7 +155,7 @@ def counted_figures(rules: pl.DataFrame) -> list[Figure]:
     Parameters
     ----------
     rules
-        From `grade_rules`.
+        Figures from `grade_rules`.
     """
     figures = []
     graded = rules.filter(reference="consensus").filter(~pl.col("domain").is_in([ALL, MEAN]))

@@ -36,11 +36,11 @@ class Corpora:
     Parameters
     ----------
     cells, members
-        As in `audit.cells`; questions are those of `questions`, domains those of `places`.
+        As in `grading.cells`; questions are those of `questions`, domains those of `places`.
     corpus_c
         Index of the corpus.
     names, questions
-        Of the corpora, and of all their questions.
+        Names of the corpora, and of all their questions.
     places
         Corpus and domain.
     """
@@ -65,9 +65,9 @@ def grade_rules(
     rules
         Names of the rules.
     seed
-        Of the resampling behind intervals against gold.
+        Seed of the resampling for intervals against gold.
     threads
-        At most this many; the result does not depend on it.
+        At most this many threads; the result does not depend on it.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def grade_rules(
     import polars as pl
 
     asked = as_rules(rules)
-    corpora = _put_together(found, asked)
+    corpora = _join_corpora(found, asked)
     mass = next(iter(found.values())).interval
     sums = posterior_sums(corpora.cells, corpora.members, threads=threads)
     gradings = [Grading("consensus", asked, corpora.cells, sums, _no_names(), 0.5, mass, resampled=False)]
@@ -100,7 +100,7 @@ def grade_rules(
     return pl.concat(frames).unique(maintain_order=True)
 
 
-def _put_together(found: Mapping[str, Consensus], rules: tuple[Rule, ...]) -> Corpora:
+def _join_corpora(found: Mapping[str, Consensus], rules: tuple[Rule, ...]) -> Corpora:
     questions = tuple(dict.fromkeys(name for one in found.values() for name in questions_of(one)))
     places: list[tuple[str, str]] = []
     pieces: list[Cells] = []
@@ -110,7 +110,7 @@ def _put_together(found: Mapping[str, Consensus], rules: tuple[Rule, ...]) -> Co
         offset = sum(piece.n_cells for piece in pieces)
         members += [replace(member, cell_gt=member.cell_gt + offset) for member in own]
         number_q = np.array([questions.index(question) for question in questions_of(consensus)])
-        # No domain is a place too, the last of the corpus: its code, -1, finds it.
+        # "No domain" is the last place of the corpus, so that its code, -1, finds it.
         domains = (*consensus.votes.domains, NO_DOMAIN)
         place_d = len(places) + np.arange(len(domains))
         places += [(name, domain) for domain in domains]
@@ -135,7 +135,7 @@ def _readings(corpora: Corpora, grading: Grading) -> list[pl.DataFrame]:
     by_place = _grade(grading, cells, corpora.questions, [str(at) for at in range(len(corpora.places))])
     by_corpus_cells = replace(cells, domain_c=corpora.corpus_c)
     by_corpus = _grade(grading, by_corpus_cells, corpora.questions, corpora.names)
-    # Every cell a question of its own, so that the mean over questions is the mean over cells.
+    # Every cell becomes a question of its own, so that the mean over questions is the mean over cells.
     alone = replace(by_corpus_cells, question_c=cells.domain_c * n_questions + cells.question_c)
     names = [f"{place}|{question}" for place in corpora.places for question in corpora.questions]
     by_cell = _grade(grading, alone, names, corpora.names).filter(question=MEAN)

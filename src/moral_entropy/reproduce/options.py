@@ -14,7 +14,7 @@ FILES, TWINS = "The corpora", "Simulated twins"
 
 @dataclass(frozen=True)
 class Inputs(StageOptions):
-    """What the study is run on: files of the corpora, or simulated twins of all three."""
+    """The data of the study: files of the corpora, or simulated twins of all three."""
 
     mftc: str | Path | None = option(
         None, "File of MFTC, as published or as the command corpus wrote it.", metavar="FILE", panel=FILES
@@ -34,7 +34,7 @@ class Inputs(StageOptions):
     scale: float = option(1.0, "Size of the twins; 1 is that of the corpora.", panel=TWINS)
 
     def __post_init__(self) -> None:
-        """Refuse what contradicts itself."""
+        """Raise a `UsageError` for options that contradict each other."""
         super().__post_init__()
         rules = [
             (
@@ -52,7 +52,7 @@ class Inputs(StageOptions):
 
     @property
     def files(self) -> dict[str, str | Path]:
-        """The files at hand, by short name of the corpus."""
+        """The files that are given, by short name of the corpus."""
         named = {"mftc": self.mftc, "mfrc": self.mfrc, "emfd": self.emfd}
         return {name: file for name, file in named.items() if file is not None}
 

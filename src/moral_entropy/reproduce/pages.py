@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from moral_entropy.markup import NOTHING, html_page, html_table, markdown_table, markdown_text
 from moral_entropy.names import ALL, MEAN
-from moral_entropy.reproduce.beside import VERDICTS
+from moral_entropy.reproduce.comparison import VERDICTS
 from moral_entropy.reproduce.published import CORPORA, COUNTS, DIGITS, READINGS, SECTIONS, spell, spell_gap
 
 if TYPE_CHECKING:
@@ -34,11 +34,11 @@ class Table:
     Parameters
     ----------
     title, words
-        What stands above it.
+        Its heading, and paragraphs above it.
     header, rows
         Its cells.
     numbers
-        Columns that are set flush right.
+        Columns that are aligned right.
     """
 
     title: str
@@ -48,31 +48,31 @@ class Table:
     numbers: frozenset[str] = frozenset()
 
 
-def comparison_tables(beside: pl.DataFrame, basis: Sequence[str]) -> list[Table]:
-    """Give the tables of the comparison: sums, readings, and one for each section.
+def comparison_tables(comparison: pl.DataFrame, basis: Sequence[str]) -> list[Table]:
+    """Return the tables of the comparison: sums, readings, and one for each section.
 
     Parameters
     ----------
-    beside
-        From `lay_beside`.
+    comparison
+        From `compare_figures`.
     basis
-        What ours was computed from, a sentence each.
+        Sentences about the data that ours were computed from.
     """
-    sections = [_section(beside.filter(section=name), title) for name, title in SECTIONS.items()]
-    return [_sums(beside, basis), _readings(), *sections]
+    sections = [_section(comparison.filter(section=name), title) for name, title in SECTIONS.items()]
+    return [_sums(comparison, basis), _readings(), *sections]
 
 
-def sum_up(beside: pl.DataFrame) -> list[tuple[str, ...]]:
+def sum_up(comparison: pl.DataFrame) -> list[tuple[str, ...]]:
     """Count the verdicts of each section, and the figures within tolerance whatever the verdict."""
     rows = []
     for name, title in SECTIONS.items():
-        own = beside.filter(section=name)
+        own = comparison.filter(section=name)
         counts = [str(int((own["verdict"] == verdict).sum())) for verdict in VERDICTS]
         rows.append((title, str(own.height), *counts, str(int(own["within"].sum()))))
     return rows
 
 
-def _sums(beside: pl.DataFrame, basis: Sequence[str]) -> Table:
+def _sums(comparison: pl.DataFrame, basis: Sequence[str]) -> Table:
     words = (
         *basis,
         "Same: within the tolerance of its row. Not comparable: there is no figure of ours, or it is of something "
@@ -80,7 +80,7 @@ def _sums(beside: pl.DataFrame, basis: Sequence[str]) -> Table:
         "comparable or not. pp: percentage points.",
     )
     header = ("section", "figures", *VERDICTS, "within")
-    return Table("The paper's figures beside ours", words, header, tuple(sum_up(beside)), frozenset(header[1:]))
+    return Table("The paper's figures beside ours", words, header, tuple(sum_up(comparison)), frozenset(header[1:]))
 
 
 def _readings() -> Table:
@@ -96,15 +96,15 @@ def _readings() -> Table:
 def _section(own: pl.DataFrame, title: str) -> Table:
     columns = [
         "corpus",
-        *(name for name in ("domain", "foundation", "rule", "reference", "reading") if _told(own[name])),
+        *(name for name in ("domain", "foundation", "rule", "reference", "reading") if _has_values(own[name])),
     ]
     header = (*columns, "metric", "paper", "ours", "interval", "difference", "tolerance", "verdict", "note")
     rows = tuple(_cells(row, columns) for row in own.iter_rows(named=True))
     return Table(title, (), header, rows, frozenset({"paper", "ours", "interval", "difference", "tolerance"}))
 
 
-def _told(column: pl.Series) -> bool:
-    """Tell whether a column says anything at all."""
+def _has_values(column: pl.Series) -> bool:
+    """Return whether any value of a column is neither empty nor "(all)"."""
     return bool((~column.is_in(["", ALL])).any())
 
 

@@ -1,6 +1,6 @@
 """The paper's figures, as printed there: `data/published.toml` → a tuple of `Published`.
 
-Knows what the paper says and how a figure is spelt; nothing of votes or of our figures.
+Also defines how a figure is written. Does not depend on votes or on our figures.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ READINGS = {
     "mean": "the mean of the five foundations' figures, domains pooled",
     "cells": "the mean over domain × foundation, every cell counting once",
 }
-"""What a figure of the running text can mean, where the paper does not say."""
+"""Possible meanings of a figure in the running text, where the paper does not say which."""
 
 COUNTS = {"texts", "annotations", "annotators", "domains_fpr_above_fnr", "equal_fnr_cells"}
 DIGITS = {"annotations_per_text": 2, "auc": 3, "aleatoric": 4, "epistemic": 4, "total": 4}
@@ -60,9 +60,9 @@ class Published:
     metric, value
         The figure; shares as fractions.
     printed
-        The figure in the paper's words.
+        The figure as printed in the paper.
     tolerance
-        How far ours may be off and still be the same.
+        Largest difference at which ours still counts as the same.
     bound
         Whether `value` is only a bound.
     reading
@@ -87,11 +87,11 @@ class Published:
 
     @property
     def place(self) -> tuple[str, ...]:
-        """What the figure is of: the key under which ours is found."""
+        """The key under which our figure is found."""
         return (self.corpus, self.domain, self.foundation, self.rule, self.reference, self.metric)
 
     def holds(self, ours: float) -> bool:
-        """Tell whether our figure is the same, within the tolerance.
+        """Return whether our figure is the same, within the tolerance.
 
         Examples
         --------
@@ -108,7 +108,7 @@ class Published:
 
 
 def spell_gap(metric: str, gap: float) -> str:
-    """Write how far a figure is off, with its sign; shares in percentage points.
+    """Write a difference with its sign; shares in percentage points.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def spell(metric: str, value: float) -> str:
 
 @cache
 def read_published() -> tuple[Published, ...]:
-    """Give every figure of the paper, those with several readings once for each.
+    """Return every figure of the paper; those with several readings once per reading.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def read_published() -> tuple[Published, ...]:
 
 
 def foundations() -> tuple[str, ...]:
-    """Name the five foundations, in the order of the paper's tables."""
+    """Return the five foundations, in the order of the paper's tables."""
     return tuple(dict.fromkeys(figure.foundation for figure in read_published() if figure.metric == "aleatoric"))
 
 

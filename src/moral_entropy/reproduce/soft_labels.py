@@ -14,7 +14,7 @@ CORPUS = "mftc"
 """The one corpus on which the paper trains classifiers."""
 
 MODELS = ("minilm", "tfidf")
-"""Whose figures to show, the first that is there; else the study's first model."""
+"""Models whose figures are shown: the first of them in the study; else the study's first model."""
 
 
 def soft_label_figures(run: str | Path) -> list[Figure]:

@@ -14,7 +14,7 @@ VOTE_COLUMNS = {"item", "annotator", "question", "label"}
 
 
 def corpora_in(inputs: Inputs) -> tuple[str, ...]:
-    """Return the short names of the corpora at hand, in the order of `CORPORA`."""
+    """Return the short names of the given corpora, in the order of `CORPORA`."""
     return tuple(name for name in CORPORA if inputs.twins or name in inputs.files)
 
 
@@ -28,9 +28,9 @@ def load_votes(name: str, inputs: Inputs, seed: int = 0) -> Votes:
     name
         "mftc", "mfrc" or "emfd".
     inputs
-        Where it is.
+        Files or twins.
     seed
-        Of a simulated twin.
+        Seed of a simulated twin.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def load_votes(name: str, inputs: Inputs, seed: int = 0) -> Votes:
 
 
 def is_table_of_votes(path: str | Path) -> bool:
-    """Tell a table of votes, as `corpus` and `simulate` write it, from a published file."""
+    """Return whether a file is a table of votes, as `corpus` and `simulate` write it, and not a published file."""
     from moral_entropy.votes.files import MAGIC_PARQUET, head_of
     from moral_entropy.votes.source import open_source
 

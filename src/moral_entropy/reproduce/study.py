@@ -21,7 +21,8 @@ from moral_entropy.pipeline.audit import Stopwatch
 from moral_entropy.pipeline.facts import count_votes, reading_facts
 from moral_entropy.pipeline.priors import priors_for
 from moral_entropy.progress import Progress, silent
-from moral_entropy.reproduce.beside import Basis, lay_beside
+from moral_entropy.reproduce.any_foundation import any_foundation
+from moral_entropy.reproduce.comparison import Basis, compare_figures
 from moral_entropy.reproduce.figures import as_frame, corpora_figures, counted_figures, dissent_figures, entropy_figures
 from moral_entropy.reproduce.grading import grade_rules
 from moral_entropy.reproduce.options import Inputs, ReproduceOptions
@@ -29,7 +30,6 @@ from moral_entropy.reproduce.pages import comparison_tables, to_html, to_markdow
 from moral_entropy.reproduce.published import CORPORA, read_published
 from moral_entropy.reproduce.soft_labels import soft_label_figures
 from moral_entropy.reproduce.sources import corpora_in, load_votes
-from moral_entropy.reproduce.together import any_foundation
 from moral_entropy.runs.folder import writing
 from moral_entropy.runs.manifest import write_manifest
 from moral_entropy.votes.table import Votes
@@ -49,8 +49,8 @@ class Study:
     ----------
     path
         The folder.
-    beside
-        Every published figure with ours: `lay_beside`.
+    comparison
+        Every published figure with ours: `compare_figures`.
     figures
         All figures of ours, published or not.
     manifest
@@ -58,14 +58,14 @@ class Study:
     """
 
     path: Path
-    beside: pl.DataFrame
+    comparison: pl.DataFrame
     figures: pl.DataFrame
     manifest: dict[str, Any]
 
 
 @dataclass(eq=False)
 class Fits:
-    """The corpora as they are read and fitted."""
+    """Votes and fits of the corpora, filled one by one."""
 
     votes: dict[str, Votes] = field(default_factory=dict)
     foundations: dict[str, Consensus] = field(default_factory=dict)
@@ -82,7 +82,7 @@ def run_study(
     command: str = "",
     progress: Progress | None = None,
 ) -> Study:
-    """Run the paper's study and write its figures beside the published ones.
+    """Run the paper's study and write its figures next to the published ones.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def run_study(
     --------
     >>> import tempfile
     >>> study = run_study(Inputs(twins=True, scale=0.01), f"{tempfile.mkdtemp()}/out", ReproduceOptions(draws=20))
-    >>> study.beside.filter(section="entropy").height
+    >>> study.comparison.filter(section="entropy").height
     150
     """
     options, progress, watch = options or ReproduceOptions(), progress or silent, Stopwatch()
@@ -113,15 +113,17 @@ def run_study(
         with watch.timing("grade"):
             figures = _figures(fits, options, progress)
         with watch.timing("write"):
-            beside = lay_beside(read_published(), figures, Basis(corpora_in(inputs), inputs.twins, inputs.scale))
-            tables = comparison_tables(beside, basis_lines(fits, inputs, options))
-            beside.write_parquet(folder / "comparison.parquet", compression="zstd")
+            comparison = compare_figures(
+                read_published(), figures, Basis(corpora_in(inputs), inputs.twins, inputs.scale)
+            )
+            tables = comparison_tables(comparison, basis_lines(fits, inputs, options))
+            comparison.write_parquet(folder / "comparison.parquet", compression="zstd")
             figures.write_parquet(folder / "figures.parquet", compression="zstd")
             (folder / "comparison.md").write_text(to_markdown(tables), encoding="utf-8")
             (folder / "comparison.html").write_text(to_html(tables), encoding="utf-8")
         manifest = _manifest(fits, inputs, options, command, watch)
         write_manifest(folder, manifest)
-    return Study(Path(out), beside, figures, manifest)
+    return Study(Path(out), comparison, figures, manifest)
 
 
 def _fit_all(inputs: Inputs, options: ReproduceOptions, progress: Progress, watch: Stopwatch) -> Fits:
@@ -169,7 +171,7 @@ def _figures(fits: Fits, options: ReproduceOptions, progress: Progress) -> pl.Da
 
 
 def basis_lines(fits: Fits, inputs: Inputs, options: ReproduceOptions) -> list[str]:
-    """Say what our figures were computed from, a sentence each."""
+    """Describe the data that our figures were computed from, one sentence each."""
     lines = []
     for name, votes in fits.votes.items():
         n_annotators = len(votes.annotators)

@@ -1,4 +1,4 @@
-"""Does a text carry any foundation at all: five questions → one.
+"""Whether a text carries any foundation at all: five questions → one.
 
 Takes `Votes` on the foundations, returns `Votes` on that one question. Touches no files.
 """
@@ -32,12 +32,12 @@ class Annotations:
 
 
 def gather_annotations(votes: Votes) -> Annotations:
-    """Put the votes of one annotator on one item together.
+    """Join the votes of one annotator on one item.
 
     Parameters
     ----------
     votes
-        Yes/no questions.
+        Votes on yes/no questions.
     """
     item_v = np.concatenate([np.repeat(ballot.item_i, ballot.votes_i) for ballot in votes.ballots])
     annotator_v = np.concatenate([ballot.annotator_a[ballot.code_v // 2] for ballot in votes.ballots])
@@ -49,15 +49,15 @@ def gather_annotations(votes: Votes) -> Annotations:
 
 
 def any_foundation(votes: Votes) -> Votes | None:
-    """Ask of every text whether it carries any foundation; None if all votes on that agree.
+    """Return votes on whether a text carries any foundation; None if all of them agree.
 
-    An annotator says yes who flags at least one foundation. In eMFD every highlight is a yes, so there is no such
+    An annotator who flags at least one foundation says yes. In eMFD every highlight is a yes, so there is no such
     question to fit.
 
     Parameters
     ----------
     votes
-        On the foundations, yes or no.
+        Votes on the foundations, yes or no.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def any_foundation(votes: Votes) -> Votes | None:
 
 
 def _gold(votes: Votes) -> NDArray[np.int16]:
-    """Yes where any foundation is known to be there, no where all are known not to be, else unknown."""
+    """Return yes where any foundation is known to be there, no where all are known to be absent, else unknown."""
     yes_i = np.zeros(votes.n_items, dtype=bool)
     known_no_i = np.zeros(votes.n_items, dtype=np.int64)
     for ballot in votes.ballots:

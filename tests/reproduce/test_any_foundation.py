@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moral_entropy.reproduce.together import any_foundation, gather_annotations
+from moral_entropy.reproduce.any_foundation import any_foundation, gather_annotations
 from moral_entropy.votes.read import read_votes
 
 QUESTIONS = ("authority", "care", "loyalty")

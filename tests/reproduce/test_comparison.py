@@ -7,7 +7,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from moral_entropy.reproduce.beside import Basis, lay_beside
+from moral_entropy.reproduce.comparison import Basis, compare_figures
 from moral_entropy.reproduce.figures import Figure, as_frame
 from moral_entropy.reproduce.published import Published, read_published
 
@@ -16,9 +16,9 @@ SIZE = Published("corpora", "mftc", "texts", 100, 0, printed="100")
 ALL_THREE = ("mftc", "mfrc", "emfd")
 
 
-def beside(figure, value, basis):
+def compared(figure, value, basis):
     ours = as_frame([Figure(*figure.place, value, 0.1, 0.3, 5)]) if value != "absent" else as_frame([])
-    return lay_beside((figure,), ours, basis).row(0, named=True)
+    return compare_figures((figure,), ours, basis).row(0, named=True)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def beside(figure, value, basis):
     ],
 )
 def test_verdicts(figure, value, basis, verdict, note):
-    row = beside(figure, value, basis)
+    row = compared(figure, value, basis)
     assert (row["verdict"], row["note"]) == (verdict, note)
     if value in ("absent", None):
         assert row["ours"] is row["difference"] is row["within"] is None
@@ -59,20 +59,20 @@ def test_verdicts(figure, value, basis, verdict, note):
 
 
 def test_within_is_told_whether_comparable_or_not():
-    assert beside(RATE, 0.201, Basis(ALL_THREE, twins=True))["within"] is True
-    assert beside(RATE, 0.301, Basis(ALL_THREE, twins=True))["within"] is False
+    assert compared(RATE, 0.201, Basis(ALL_THREE, twins=True))["within"] is True
+    assert compared(RATE, 0.301, Basis(ALL_THREE, twins=True))["within"] is False
 
 
 def test_the_paper_beside_itself_is_the_same():
     published = tuple(one for one in read_published() if one.section != "soft labels")
     ours = as_frame([Figure(*one.place, one.value) for one in published])
-    found = lay_beside(published, ours.unique(maintain_order=True), Basis(ALL_THREE))
+    found = compare_figures(published, ours.unique(maintain_order=True), Basis(ALL_THREE))
     assert found["verdict"].unique().to_list() == ["same"]
     assert found["difference"].abs().max() == 0
 
 
 def test_columns():
-    found = lay_beside(read_published(), as_frame([]), Basis(ALL_THREE))
+    found = compare_figures(read_published(), as_frame([]), Basis(ALL_THREE))
     assert found.columns[:12] == [
         "section", "corpus", "domain", "foundation", "rule", "metric", "published", "ours", "low", "high",
         "difference", "verdict",

@@ -1,4 +1,4 @@
-"""The paper's figures beside ours, with the difference and a verdict each.
+"""The paper's figures next to ours, with the difference and a verdict for each.
 
 Takes both, returns a table. Touches no files.
 """
@@ -18,17 +18,17 @@ SAME, DIFFERS, NOT_COMPARABLE = "same", "differs", "not comparable"
 VERDICTS = (SAME, DIFFERS, NOT_COMPARABLE)
 
 COPIED = ("texts", "annotations", "annotations_per_text", "annotators")
-"""What a twin of full size has in common with its corpus by construction."""
+"""Metrics in which a twin of full size equals its corpus by construction."""
 
 
 @dataclass(frozen=True)
 class Basis:
-    """What our figures were computed from.
+    """The data that our figures were computed from.
 
     Parameters
     ----------
     corpora
-        Short names of the corpora at hand.
+        Short names of the corpora.
     twins
         Whether they are simulated.
     scale
@@ -40,17 +40,17 @@ class Basis:
     scale: float = 1.0
 
 
-def lay_beside(published: tuple[Published, ...], ours: pl.DataFrame, basis: Basis) -> pl.DataFrame:
-    """Give a row for each published figure, ours beside it.
+def compare_figures(published: tuple[Published, ...], ours: pl.DataFrame, basis: Basis) -> pl.DataFrame:
+    """Return one row per published figure, with ours next to it.
 
     Parameters
     ----------
     published
-        What the paper says.
+        The paper's figures.
     ours
-        From `grading` and `figures`.
+        Our figures, from `grading` and `figures`.
     basis
-        What ours were computed from; decides what can be compared.
+        The data behind ours, which decides what can be compared.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def lay_beside(published: tuple[Published, ...], ours: pl.DataFrame, basis: Basi
     >>> figure = Published("audit", "mftc", "fpr", 0.2, 0.005, rule="any", reference="consensus")
     >>> place = dict(zip(("corpus", "domain", "foundation", "rule", "reference", "metric"), figure.place))
     >>> ours = pl.DataFrame([{**place, "value": 0.25, "low": 0.24, "high": 0.26}])
-    >>> lay_beside((figure,), ours, Basis(("mftc",)))["verdict"][0]
+    >>> compare_figures((figure,), ours, Basis(("mftc",)))["verdict"][0]
     'differs'
     """
     import polars as pl
@@ -104,7 +104,7 @@ def _row(figure: Published, found: dict[str, Any] | None, basis: Basis) -> dict[
 
 
 def _why_not(figure: Published, value: float | None, basis: Basis) -> str:
-    """Say why a figure cannot be compared; nothing if it can."""
+    """Return why a figure cannot be compared; an empty text if it can."""
     if figure.section == "soft labels" and value is None:
         return "no classifier was trained"
     if figure.corpus != ALL and figure.corpus not in basis.corpora:
