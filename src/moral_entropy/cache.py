@@ -1,6 +1,6 @@
-"""Where things are kept that can be made again: compiled kernels, the chart library, encoded texts.
+"""The cache folder, for what can be made again: compiled kernels, the chart library, encoded texts.
 
-Names the folder and touches no file. What is in it may be deleted at any time.
+Returns its path and touches no file. What is in it may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ CACHE = "MORAL_ENTROPY_CACHE"
 
 
 def cache_folder() -> Path:
-    """Name the user's cache folder: `$MORAL_ENTROPY_CACHE`, else `moral-entropy` where the system keeps caches.
+    """Return the user's cache folder: `$MORAL_ENTROPY_CACHE`, else `moral-entropy` where the system keeps caches.
 
     That is `$XDG_CACHE_HOME` or `~/.cache`; on macOS `~/Library/Caches`, on Windows `%LOCALAPPDATA%`.
 
     Raises
     ------
     OSError
-        The user has no home folder; whoever wants to keep something goes on without.
+        The user has no home folder; callers then continue without a cache.
 
     Examples
     --------

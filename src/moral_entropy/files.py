@@ -1,7 +1,7 @@
 """Files that appear whole or not at all.
 
-Opens a hidden file beside the wanted one and renames it at the end; knows nothing of what is written. Run folders have
-the same in `moral_entropy.runs.folder`.
+Writes to a hidden file next to the wanted one and renames it at the end. Run folders have the same in
+`moral_entropy.runs.folder`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def flush(path: Path) -> None:
 
 
 def check_free(target: Path, *, force: bool) -> None:
-    """Refuse to write over something unless told to."""
+    """Raise a `UsageError` if the target exists, unless `force` is given."""
     empty = target.is_dir() and not any(target.iterdir())
     if target.exists() and not empty and not force:
         msg = f"{target} exists. Choose another name with -o, or replace it with --force."

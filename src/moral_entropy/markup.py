@@ -41,9 +41,9 @@ def markdown_table(
     header, rows
         The cells; None is shown as a dash.
     numbers
-        Columns that are set flush right.
+        Columns that are aligned right.
     is_markdown
-        Whether the cells are Markdown already; only bars are escaped then.
+        Whether the cells are Markdown already; then only vertical bars are escaped.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def html_table(
     numbers
         Columns whose cells are of the class `number`.
     row_classes
-        One class per row, empty for none; not given, no row has one.
+        One class per row, empty for none; without them no row has a class.
 
     Examples
     --------

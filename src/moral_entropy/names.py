@@ -12,4 +12,4 @@ MULTICLASS = "(multiclass)"
 """The label itself, right or wrong, of a question with more than two labels."""
 
 NO_DOMAIN = "(none)"
-"""Items without a domain, or without whatever else they are split by."""
+"""Items without a domain, or without a value of another column they are split by."""

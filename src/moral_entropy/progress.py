@@ -1,7 +1,4 @@
-"""Progress bars that are silent when nobody watches.
-
-A bar appears only on a terminal, on standard error, so that output piped elsewhere stays clean.
-"""
+"""Progress bars, shown only where standard error is a terminal, so that piped output stays clean."""
 
 from __future__ import annotations
 
@@ -12,27 +9,21 @@ from contextlib import contextmanager
 Advance = Callable[[float], None]
 """Called with the share done so far, between 0 and 1."""
 
-
 Progress = Callable[[str, float], None]
 """Called with the name of a stage and the share of it done."""
 
 
-def share_of(advance: Advance, n: int, of: int) -> Advance:
-    """Return what is told the progress of the n-th of several equal steps, n from 0, and tells that of all of them."""
-    return lambda share: advance((n + share) / of)
-
-
 def ignore(_share: float) -> None:
-    """Take a share of progress and say nothing."""
+    """Ignore a share of progress."""
 
 
-def part(advance: Advance, n: int, of: int) -> Advance:
-    """Return what the n-th of several equal parts reports its own progress to; parts are counted from 0.
+def share_of(advance: Advance, n: int, of: int) -> Advance:
+    """Return the callback for the n-th of several equal steps, counted from 0; it reports the share of all of them.
 
     Examples
     --------
     >>> shares = []
-    >>> part(shares.append, 1, 4)(0.5)
+    >>> share_of(shares.append, 1, 4)(0.5)
     >>> shares
     [0.375]
     """
@@ -40,11 +31,11 @@ def part(advance: Advance, n: int, of: int) -> Advance:
 
 
 def silent(_stage: str, _share: float) -> None:
-    """Take the progress of a stage and say nothing."""
+    """Ignore the progress of a stage."""
 
 
 def share_of_progress(progress: Progress | None, n: int, of: int) -> Progress:
-    """Return the progress of the n-th of several runs of a stage, as a share of all of them."""
+    """Return the callback for the n-th of several runs of a stage; it reports the share of all of them."""
 
     def advance(stage: str, share: float) -> None:
         if progress is not None:

@@ -18,7 +18,7 @@ import polars as pl
 
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import TrainError
-from moral_entropy.progress import Advance, ignore, part
+from moral_entropy.progress import Advance, ignore, share_of
 from moral_entropy.report.soft_labels import CONSTANT
 from moral_entropy.study.options import StudyOptions
 from moral_entropy.study.references import ALL_VOTES, Condition, make_conditions
@@ -91,7 +91,7 @@ def compare_targets(
     conditions, notes = make_conditions(consensus, options.targets, held_out=options.held_out, seed=options.split_seed)
     comparison = _Comparison(options, train, notes=list(notes))
     for n, condition in enumerate(conditions):
-        comparison.run(condition, part(advance, n, len(conditions)))
+        comparison.run(condition, share_of(advance, n, len(conditions)))
     return comparison.study(conditions[0].rows)
 
 
@@ -113,7 +113,7 @@ class _Comparison:
         for n, splits in enumerate(by_split):
             error = _nothing_to_learn(condition, splits)
             if error is None:
-                self._run_split(condition, splits, part(advance, n, len(by_split)))
+                self._run_split(condition, splits, share_of(advance, n, len(by_split)))
                 trained += 1
             elif len(by_split) == 1:
                 raise error
@@ -147,7 +147,7 @@ class _Comparison:
                 targets.take(split.validation_i),
                 # No early stopping, so that every target gets the same steps.
                 TrainOptions(**options.hyperparameters(), model=model, seed=seed, patience=0),
-                advance=part(advance, done, len(jobs)),
+                advance=share_of(advance, done, len(jobs)),
             )
             p_io = np.asarray(classifier.probabilities(tested.texts), dtype=float)
             answers.setdefault((model, kind), []).append(p_io)
