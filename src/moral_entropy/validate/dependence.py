@@ -69,7 +69,7 @@ def examine_dependence(
     seed
         Of what is drawn.
     advance
-        Told the share done.
+        Called with the share done.
 
     Examples
     --------

@@ -106,7 +106,7 @@ def examine_ensemble(
     seed
         Of all of them.
     advance
-        Told the share done.
+        Called with the share done.
 
     Examples
     --------

@@ -247,7 +247,7 @@ def examine_gold(consensus: Consensus, *, seed: int = 0, advance: Advance = igno
     seed
         Of the folds in which an exponent is learnt from gold.
     advance
-        Told the share done.
+        Called with the share done.
     """
     findings: list[Finding] = []
     for n, fit in enumerate(consensus.fits):

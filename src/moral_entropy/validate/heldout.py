@@ -90,7 +90,7 @@ def examine_heldout(consensus: Consensus, *, folds: int = 5, seed: int = 0, adva
     seed
         Of the cut.
     advance
-        Told the share done.
+        Called with the share done.
     """
     findings: list[Finding] = []
     n = len(consensus.fits)

@@ -169,7 +169,7 @@ def examine_laplace(
     votes_of
         Returns the votes of the n-th fit; those on this machine when not given.
     advance
-        Told the share done.
+        Called with the share done.
 
     Examples
     --------

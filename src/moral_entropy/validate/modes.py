@@ -13,8 +13,8 @@ from itertools import combinations, islice
 import numpy as np
 from numpy.typing import NDArray
 
-from moral_entropy.consensus.em import maximise
 from moral_entropy.consensus.coordinates import pack, unpack
+from moral_entropy.consensus.em import maximise
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import APART, LEVEL, NEAR, ROUGH, ROUGH_NEWTON
 from moral_entropy.consensus.starts import paper_start, starts
@@ -89,7 +89,7 @@ def find_modes(
     seed
         Of the random starts.
     advance
-        Told the share done.
+        Called with the share done.
 
     Examples
     --------

@@ -238,7 +238,7 @@ def examine_nuts(
     seed, chains, tune, draws
         As in `sample`.
     advance
-        Told the share done.
+        Called with the share done.
     """
     findings: list[Finding] = []
     for n, fit in enumerate(consensus.fits):

@@ -138,7 +138,7 @@ def sample(
     cores
         Chains walked at a time; as many as there are cores by default.
     advance
-        Told the share done.
+        Called with the share done.
     """
     began = time.perf_counter()
     log_posterior = densities_of(fit, threads=1).log_ratio

@@ -118,7 +118,7 @@ def predictive_findings(
     seed
         Of what is drawn.
     advance
-        Told the share done.
+        Called with the share done.
 
     Examples
     --------

@@ -104,7 +104,7 @@ def examine_prior_power(
     votes_of
         Returns the votes of the n-th fit; those on this machine when not given.
     advance
-        Told the share done.
+        Called with the share done.
 
     Examples
     --------

@@ -150,7 +150,7 @@ def prior_grid(
     draws, seed
         Of each fit.
     advance
-        Told the share done.
+        Called with the share done.
 
     Returns
     -------
@@ -248,7 +248,7 @@ def examine_priors(
     draws, seed
         Of each fit.
     advance
-        Told the share done.
+        Called with the share done.
 
     Examples
     --------

@@ -127,7 +127,7 @@ def examine(
     required
         Whether an extra that is not installed is an error; otherwise it is a finding.
     advance
-        Told the share done.
+        Called with the share done.
     **options
         Keywords of that side's own function.
     """
@@ -149,7 +149,7 @@ def examine_cheaply(fitted: FittedParts, *, seed: int = 0, advance: Advance = ig
     seed
         Of whatever is random.
     advance
-        Told the share done.
+        Called with the share done.
     """
     findings: list[Finding] = []
     votes_of = votes_of_fits(fitted)

@@ -33,7 +33,7 @@ def examine_temper(
     votes_of
         Returns the votes of the n-th fit; those on this machine when not given.
     advance
-        Told the share done.
+        Called with the share done.
     """
     findings, votes_of = [], votes_of or local_votes(consensus)
     for n, fit in enumerate(consensus.fits):

@@ -43,7 +43,7 @@ def examine_votes(
     votes_of
         Returns the votes of the n-th fit; those on this machine when not given.
     advance
-        Told the share done.
+        Called with the share done.
 
     Examples
     --------
