@@ -9,9 +9,16 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 TWINS := mftc mfrc emfd
 
-# What `make quick` leaves to `make test`.
-NOT_QUICK := $(foreach room,cluster reproduce study train,tests/$(room) src/moral_entropy/$(room)) \
-  $(addprefix tests/,benchmarks browser studies cli/test_stopped.py cli/test_study.py cli/test_train.py)
+# What `make quick` leaves to `make test`: all that is not on the way of an audit, and what starts many processes.
+NOT_QUICK := \
+  src/moral_entropy/cluster src/moral_entropy/reproduce src/moral_entropy/study src/moral_entropy/train \
+  src/moral_entropy/validate src/moral_entropy/consensus/adam.py \
+  tests/benchmarks tests/browser tests/cluster tests/compare tests/reproduce tests/studies tests/study tests/train \
+  tests/truth tests/validate \
+  tests/cli/test_compare.py tests/cli/test_corpus.py tests/cli/test_reproduce.py tests/cli/test_stopped.py \
+  tests/cli/test_study.py tests/cli/test_train.py tests/cli/test_validate.py \
+  tests/consensus/test_adam.py tests/golden/test_tutorial.py tests/report/test_figures.py \
+  tests/test_compiled.py tests/test_docs.py tests/test_imports.py
 
 # One stamp per set of packages: a second `make` installs nothing.
 BASE := $(VENV)/.installed-base
@@ -41,7 +48,7 @@ demo/%.parquet: | $(BASE)
 # Tests run side by side; threads of BLAS and PyTorch on top would only wait for each other.
 quick test: export OMP_NUM_THREADS = 1
 quick test: export OPENBLAS_NUM_THREADS = 1
-quick: $(TEST) ## pass the tests of the inner loop: none of clusters, browsers, training, studies or signals
+quick: $(TEST) ## pass the tests of what an audit does, in 90 seconds: the inner loop
 	$(BIN)/python -m pytest -m "not slow" -n $(JOBS) $(NOT_QUICK:%=--ignore=%)
 
 test: $(TEST) ## pass the tests (not the slow ones), doctests included

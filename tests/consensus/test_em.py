@@ -1,4 +1,4 @@
-"""The search for the mode: monotone, truthful about convergence, the same for any number of threads, away from saddles."""
+"""The search for the mode: monotone, truthful about convergence, the same with any number of threads, off saddles."""
 
 import numpy as np
 import pytest

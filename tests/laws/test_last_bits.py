@@ -18,8 +18,7 @@ from made_votes import tied_votes
 from polars.testing import assert_frame_equal
 from support import votes_of
 
-from moral_entropy.consensus import draws, laplace
-from moral_entropy.consensus import fit as fitting
+from moral_entropy.consensus import draws, fitted, laplace
 from moral_entropy.consensus.fit import fit
 from moral_entropy.grading.advice import Costs, _loss
 from moral_entropy.grading.gate import check_limits
@@ -61,7 +60,7 @@ CASES = {
 def test_the_last_bits_decide_nothing(case, seed, tmp_path, monkeypatch):
     votes, options = CASES[case]
     audit(votes, tmp_path / "one", AuditOptions(fit=options, report=False))
-    for module in (draws, fitting):
+    for module in (draws, fitted):
         monkeypatch.setattr(module, "settle_halves", rounded_otherwise(seed))
     audit(votes, tmp_path / "two", AuditOptions(fit=options, report=False))
     one, two = tables(tmp_path / "one"), tables(tmp_path / "two")

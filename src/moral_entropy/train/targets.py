@@ -22,6 +22,7 @@ from moral_entropy.consensus.entropy import decompose_entropy
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.errors import RuleError, TrainError
 from moral_entropy.grading.rules import rule_named
+from moral_entropy.ties import highest
 from moral_entropy.train.head import Block, Head
 from moral_entropy.train.options import Weight
 from moral_entropy.votes.table import Floats, Ints
@@ -268,7 +269,7 @@ def _positive(block: Block) -> int:
 
 def _likeliest(answers: Answers) -> Ints:
     if answers.block.positive is None:
-        return np.asarray(answers.p_ik.argmax(axis=1))
+        return highest(answers.p_ik)
     positive = _positive(answers.block)
     return np.where(answers.p_ik[:, positive] >= 0.5, positive, 1 - positive)
 
