@@ -170,13 +170,14 @@ def test_what_needs_one_machine_is_refused(tmp_path, options, words):
     assert not (tmp_path / "run").exists()
 
 
-def test_what_workers_cannot_read_is_read_here_and_sent(tmp_path):
+@pytest.mark.parametrize("file", ["wide.csv", "wide.parquet"])
+def test_what_workers_cannot_read_is_read_here_and_sent(tmp_path, file):
     wide = pl.DataFrame(
         {"item": range(60)} | {f"ann {a}": [(n * (a + 1) // 3) % 2 for n in range(60)] for a in range(5)}
     )
-    wide.write_csv(tmp_path / "wide.csv")
-    one = audit(tmp_path / "wide.csv", tmp_path / "one", options_of())
-    many = audit(tmp_path / "wide.csv", tmp_path / "many", options_of(), workers=Here(), part_rows=90)
+    (wide.write_csv if file.endswith("csv") else wide.write_parquet)(tmp_path / file)
+    one = audit(tmp_path / file, tmp_path / "one", options_of())
+    many = audit(tmp_path / file, tmp_path / "many", options_of(), workers=Here(), part_rows=90)
     assert many.manifest["cluster"]["parts"] > 2
     assert_same_tables(tmp_path / "one", tmp_path / "many", atol=1e-8)
     assert_same_manifest(one.manifest, many.manifest)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moral_entropy.cluster.exchange import choose_edges, cut_rows, exchange, in_order, range_of
-from moral_entropy.cluster.files import Table, load_slice, open_table
-from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.cluster.files import Table, has_row_per_vote, load_slice, open_table
+from moral_entropy.errors import VotesError
 from moral_entropy.votes.columns import ColumnRoles
 from moral_entropy.votes.options import ReadOptions
 
@@ -76,5 +76,6 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
     with pytest.raises(VotesError, match="fractions"):
         load_slice(table.slices[0], table.columns, table.item)
     pl.DataFrame({"item": [1], "ann": ["yes"], "bob": ["no"]}).write_parquet(tmp_path / "wide.parquet")
-    with pytest.raises(UsageError, match="neither annotator nor label"):
+    assert not has_row_per_vote(tmp_path / "wide.parquet", ReadOptions())
+    with pytest.raises(VotesError, match="no column that looks like the annotator"):
         open_table(tmp_path / "wide.parquet", ReadOptions())

@@ -83,7 +83,6 @@ def open_table(
     rows_at_once
         Rows per slice.
     """
-    _refuse(options)
     paths = _paths(source)
     names, counts = _columns_and_rows(paths)
     name = paths[0].rsplit("/", 1)[-1]
@@ -100,10 +99,12 @@ def open_table(
     return Table(name, tuple(paths), tuple(slices), found, _wanted(names, found, options))
 
 
-def _refuse(options: ReadOptions) -> None:
-    if options.format not in ("auto", "long") or options.layout == "wide":
-        msg = f"a cluster reads a row a vote, not {options.format if options.layout != 'wide' else 'a row an item'}."
-        raise UsageError(msg)
+def has_row_per_vote(source: str | Path | Sequence[str | Path], options: ReadOptions) -> bool:
+    """Tell from the names of its columns whether a table of Parquet files has one row per vote."""
+    names, _ = _columns_and_rows(_paths(source))
+    found = find_columns(names, options, str(source))
+    named = found.get("annotator") or found.get("label")
+    return bool(named or options.multilabel or options.questions or options.counts)
 
 
 def _paths(source: str | Path | Sequence[str | Path]) -> list[str]:
@@ -148,12 +149,6 @@ def _columns_and_rows(paths: Sequence[str]) -> tuple[list[str], list[int]]:
 
 def _roles(names: Sequence[str], options: ReadOptions, name: str) -> ColumnRoles:
     found = find_columns(names, options, name)
-    if not (found.get("annotator") or found.get("label") or options.multilabel or options.questions or options.counts):
-        msg = (
-            f"{name} has neither annotator nor label. A cluster reads a row a vote; a table with a column an annotator "
-            "is read on one machine. Name the columns (--annotator, --label)."
-        )
-        raise UsageError(msg)
     counted = bool(options.counts) or options.of is not None
     needed = {"item": True, "annotator": not options.anonymous, "label": not (options.questions or counted)}
     for role, is_needed in needed.items():

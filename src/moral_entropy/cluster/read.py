@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from moral_entropy.cluster.exchange import exchange, load_slices
-from moral_entropy.cluster.files import ROWS_AT_ONCE, hash_files, open_table
+from moral_entropy.cluster.files import ROWS_AT_ONCE, has_row_per_vote, hash_files, open_table
 from moral_entropy.cluster.gold import join_gold, remarked
 from moral_entropy.cluster.parts import ClusterParts, cluster_parts, send_votes
 from moral_entropy.cluster.rows import agree_on_rows
@@ -74,7 +74,8 @@ def _is_read_by_workers(source: Any, options: ReadOptions) -> bool:
     """Return whether the workers can read a source: Parquet files with one row per vote."""
     paths = [source] if isinstance(source, str | Path) else source
     is_parquet = isinstance(paths, Sequence) and all(str(path).endswith((".parquet", ".pq")) for path in paths)
-    return is_parquet and options.format in ("auto", "long") and options.layout != "wide"
+    is_long = options.format in ("auto", "long") and options.layout != "wide"
+    return is_parquet and is_long and has_row_per_vote(source, options)
 
 
 def _read_by_workers(
