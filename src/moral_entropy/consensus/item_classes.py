@@ -147,6 +147,9 @@ def number_rows(columns: Iterable[Ints]) -> tuple[Ints, Ints]:
         if key_i is None:
             key_i, size = column_i.astype(np.int64), n
             continue
+        if n == 1:
+            # The same everywhere, such as no gold at all: it tells no rows apart.
+            continue
         if size > np.iinfo(np.int64).max // n:
             distinct, key_i = np.unique(key_i, return_inverse=True)
             size = len(distinct)

@@ -147,7 +147,9 @@ class Sorting:
         if self.fact_bnf is None:
             return self.group_bn[b]
         own, class_i = one.part.classes[b]
-        return np.asarray(self.group_bn[b][place_of(own.fact_nf, self.fact_bnf[b])][class_i])
+        group_m = self.group_bn[b][place_of(own.fact_nf, self.fact_bnf[b])]
+        # Groups are few: 16 bits per item are enough nearly always.
+        return np.asarray((group_m.astype(np.uint16) if len(self.cell_bgt[b]) <= 1 << 16 else group_m)[class_i])
 
 
 def sums_of_part(
@@ -215,11 +217,11 @@ def _units(member: Membership) -> tuple[Ints, Ints, Floats]:
     patterns, count_i = member.fit.patterns, member.fit.ballot.count_i
     if not patterns.collapsed:
         # Every item is a unit; sorting 16-bit numbers, where they are enough, takes almost no time.
-        narrow = member.group_i.astype(np.uint16) if len(member.cell_gt) <= 1 << 16 else member.group_i
+        narrow = member.group_i.astype(np.uint16, copy=False) if len(member.cell_gt) <= 1 << 16 else member.group_i
         order_u = np.argsort(narrow, kind="stable")
         return order_u, member.group_i[order_u], count_i[order_u]
     row_i, n_rows = patterns.row_i.astype(np.int64), patterns.n_rows
-    key_u, unit_i = np.unique(member.group_i * n_rows + row_i, return_inverse=True)
+    key_u, unit_i = np.unique(member.group_i.astype(np.int64) * n_rows + row_i, return_inverse=True)
     weight_u: Floats = np.bincount(unit_i, weights=count_i, minlength=len(key_u)).astype(float)
     return key_u % n_rows, key_u // n_rows, weight_u
 
