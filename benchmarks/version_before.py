@@ -38,7 +38,8 @@ def run(source: Path, *arguments: str, folder: Path) -> tuple[float, float]:
 
 def audit(source: Path, votes: str, *flags: str, folder: Path) -> float:
     """Audit votes with one version; give the seconds."""
-    return run(source, "audit", votes, "-o", "run", "--force", "-q", *flags, folder=folder)[0]
+    out = f"run-{source.parent.name}"
+    return run(source, "audit", votes, "-o", out, "--force", "-q", *flags, folder=folder)[0]
 
 
 def measure(before: Path, now: Path, items: int, repeats: int, folder: Path) -> list[tuple[str, float, float]]:

@@ -13,7 +13,8 @@ import textwrap
 import pytest
 
 from moral_entropy.errors import RunFolderError
-from moral_entropy.runs.folder import writing
+from moral_entropy.runs.folder import MANIFEST_KEYS, writing
+from moral_entropy.runs.manifest import write_manifest
 
 
 def manifest(seed=0):
@@ -248,3 +249,12 @@ def test_folders_of_living_processes_and_of_other_runs_are_left_alone(tmp_path):
     (tmp_path / ".run.partial-elsewhere-1-abcdef").mkdir()
     write_run(tmp_path / "run", force=True)
     assert ".run.partial-elsewhere-1-abcdef" in names(tmp_path)
+
+
+def test_a_run_of_version_0_1_can_be_replaced(tmp_path):
+    with writing(tmp_path / "run") as folder:
+        write_manifest(folder, dict.fromkeys(MANIFEST_KEYS, "0.1.0"))
+        (folder / "validation.parquet").write_bytes(b"")
+    with writing(tmp_path / "run", force=True) as folder:
+        write_manifest(folder, dict.fromkeys(MANIFEST_KEYS, "0.2.0"))
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["manifest.json"]

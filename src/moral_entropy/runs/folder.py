@@ -28,6 +28,9 @@ MANIFEST = "manifest.json"
 MANIFEST_KEYS = frozenset({"version", "command", "versions", "seconds"})
 """What every manifest of ours holds; other programs have files of that name too."""
 
+EARLIER_FILES = ("validation.parquet",)
+"""Files that runs of earlier versions have."""
+
 OTHER_FILES = (
     MANIFEST, "report.html", "dataset-card.md", "croissant.json",
     "study.parquet", "study_differences.parquet", "study_curves.parquet", "study.md",
@@ -151,7 +154,7 @@ def _of_a_run(path: Path) -> bool:
     # Late: the tables' module needs this one.
     from moral_entropy.schemas import SCHEMAS
 
-    names = (*OTHER_FILES, *(f"{table}.parquet" for table in SCHEMAS))
+    names = (*OTHER_FILES, *EARLIER_FILES, *(f"{table}.parquet" for table in SCHEMAS))
     left = re.fullmatch(r"\.(.+?)(\.partial-\d+-[0-9a-f]{6}|\.\d+\.part|-[0-9a-f]{6}(\.parquet))", path.name)
     name = path.name if left is None else f"{left[1]}{left[3] or ''}"
     return name in names and not path.is_dir()
