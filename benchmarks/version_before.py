@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -22,8 +21,8 @@ ROOT = Path(__file__).resolve().parents[1]
 TWINS = ("mftc", "mfrc", "emfd")
 
 
-def run(source: Path, *arguments: str, folder: Path) -> tuple[float, float]:
-    """Run a command of one version; give seconds, and the peak memory of all commands so far in GB."""
+def run(source: Path, *arguments: str, folder: Path) -> float:
+    """Run a command of one version; return the seconds it took."""
     environment = {**os.environ, "PYTHONPATH": str(source)}
     start = time.perf_counter()
     subprocess.run(
@@ -33,17 +32,17 @@ def run(source: Path, *arguments: str, folder: Path) -> tuple[float, float]:
         check=True,
         stdout=subprocess.DEVNULL,
     )
-    return time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
+    return time.perf_counter() - start
 
 
 def audit(source: Path, votes: str, *flags: str, folder: Path) -> float:
-    """Audit votes with one version; give the seconds."""
+    """Audit votes with one version; return the seconds."""
     out = f"run-{source.parent.name}"
-    return run(source, "audit", votes, "-o", out, "--force", "-q", *flags, folder=folder)[0]
+    return run(source, "audit", votes, "-o", out, "--force", "-q", *flags, folder=folder)
 
 
 def measure(before: Path, now: Path, items: int, repeats: int, folder: Path) -> list[tuple[str, float, float]]:
-    """Give what was measured, and the seconds of the earlier and of this version."""
+    """Return what was measured, and the seconds of the earlier and of this version."""
     run(
         now,
         "simulate",
@@ -60,7 +59,7 @@ def measure(before: Path, now: Path, items: int, repeats: int, folder: Path) -> 
     for twin in TWINS:
         run(now, "simulate", "--like", twin, "-o", f"{twin}.parquet", folder=folder)
     works = {
-        "`--help`": lambda source: run(source, "--help", folder=folder)[0],
+        "`--help`": lambda source: run(source, "--help", folder=folder),
         "audit of 10,000 votes": lambda source: audit(source, "small.parquet", folder=folder),
         "audit of the three twins": lambda source: sum(
             audit(source, f"{twin}.parquet", "--preset", "mft", folder=folder) for twin in TWINS
