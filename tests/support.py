@@ -12,7 +12,7 @@ import pytest
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from moral_entropy.consensus.draws import posterior_of_rows
+from moral_entropy.consensus.draws import drawn_posterior
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.patterns import collapse
 from moral_entropy.consensus.priors import Priors
@@ -45,7 +45,7 @@ def real_data(name: str) -> Path:
 def posterior_draws(fit, items=slice(None)):
     """Label probabilities of some items of a fit in every draw: `posterior_sik`."""
     row_r, at_i = np.unique(fit.patterns.row_i[items], return_inverse=True)
-    return posterior_of_rows(fit.patterns, fit.prevalence_sk, fit.evidence_sakv, row_r)[:, at_i]
+    return drawn_posterior(fit, fit.patterns, row_r)[:, at_i]
 
 
 def votes_of(rows, n_labels=2, *, n_items=None, gold_i=None, count_i=None, question="q", positive=None):

@@ -29,6 +29,8 @@ SOURCES = (
     "compiled.py",
     "consensus/draw_kernels.py",
     "consensus/kernels.py",
+    "consensus/state_draw_kernels.py",
+    "consensus/state_kernels.py",
     "consensus/tempering_kernels.py",
     "consensus/vector_math.py",
     "ties.py",

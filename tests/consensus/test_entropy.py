@@ -1,5 +1,7 @@
 """Entropies by hand, and their averages by domain."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.testing import assert_allclose
 from support import random_rows, votes_of
@@ -45,3 +47,36 @@ def test_without_draws_only_the_total_is_known():
     assert np.isfinite(parts.total_i).all()
     assert np.isnan(parts.aleatoric_i).all()
     assert np.isnan(parts.epistemic_i).all()
+
+
+def mixed_fit(votes, ambiguity, interior, **options):
+    """A fit whose items are said to lie between labels by hand."""
+    [one] = fit(votes, model="mixed", **options).fits
+    summary = replace(one.summary, ambiguity_i=one.summary.expected_entropy_i * ambiguity, interior_i=interior)
+    return replace(one, summary=summary)
+
+
+def test_three_parts_sum_to_the_total_and_mixed_calls_ambiguity_aleatoric():
+    votes = votes_of(random_rows(np.random.default_rng(2), 40, 6, 3), 3)
+    share_i = np.linspace(0, 1, 40)
+    one = mixed_fit(votes, share_i, share_i, draws=40)
+    parts = decompose_entropy(one)
+    for i in range(40):
+        p_k, expected = one.summary.mean_ik[i], one.summary.expected_entropy_i[i]
+        total = -sum(p * np.log(p) for p in p_k)
+        assert_allclose(parts.total_i[i], total, rtol=1e-12)
+        assert_allclose(parts.ambiguity_i[i], share_i[i] * expected, rtol=1e-12, atol=1e-15)
+        assert_allclose(parts.annotators_i[i], total - expected, rtol=1e-9, atol=1e-12)
+        assert_allclose(parts.ambiguity_i[i] + parts.votes_i[i] + parts.annotators_i[i], total, rtol=1e-12)
+    assert_allclose(parts.aleatoric_i, parts.ambiguity_i)
+    assert_allclose(parts.epistemic_i, parts.total_i - parts.ambiguity_i, atol=1e-12)
+    some = parts.of(slice(3, 5))
+    assert_allclose(some.epistemic_i, parts.epistemic_i[3:5])
+
+
+def test_the_paper_keeps_its_two_parts():
+    [one] = fit(votes_of(random_rows(np.random.default_rng(3), 30, 5, 2)), draws=40).fits
+    parts = decompose_entropy(one)
+    assert (parts.ambiguity_i == 0).all() and parts.ambiguity_i.strides == (0,)
+    assert_allclose(parts.aleatoric_i, one.summary.expected_entropy_i, atol=1e-15)
+    assert_allclose(parts.epistemic_i, parts.total_i - one.summary.expected_entropy_i, atol=1e-15)

@@ -225,7 +225,7 @@ def test_half_with_the_share_lies_between_both():
     rng = np.random.default_rng(0)
     posterior_ik, counts_ik = rng.dirichlet(np.ones(3), size=20), rng.integers(0, 5, size=(20, 3))
     share_ik = smoothed_share(counts_ik)
-    half_ik = pool_with_share(posterior_ik, counts_ik)
+    half_ik = pool_with_share(posterior_ik, counts_ik, np.full(len(counts_ik), 0.5))
     assert_allclose(half_ik.sum(axis=1), 1.0)
     assert (half_ik >= np.minimum(posterior_ik, share_ik)).all() and (
         half_ik <= np.maximum(posterior_ik, share_ik)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from moral_entropy.cluster.read import check_solver
 from moral_entropy.consensus.fit import fit_parts
 from moral_entropy.consensus.fitted import PartFit
 from moral_entropy.consensus.options import FitOptions
+from moral_entropy.consensus.parts import domains_of
 from moral_entropy.consensus.patterns import collapse
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Consensus, DrawSummary
@@ -45,13 +47,14 @@ def fit_on_cluster(
     """
     chosen, priors = FitOptions(**options), priors or Priors()
     check_solver(chosen.solver)
-    parts = send_votes(votes, workers, use_gold=chosen.use_gold, n_parts=n_parts)
+    parts = send_votes(votes, workers, use_gold=chosen.use_gold, by_domain=chosen.by_domain, n_parts=n_parts)
     fitted = fit_parts(parts, priors, chosen, progress)
     fits = []
     for b, ballot in enumerate(votes.ballots):
         made = list(workers.in_order(items_of_part, fitted.handles, b))
         posterior_ik, *columns = (np.concatenate(column) for column in zip(*made, strict=True))
-        patterns = collapse(ballot, use_gold=chosen.use_gold)
+        domains = domains_of(votes, ballot) if chosen.by_domain else None
+        patterns = collapse(ballot, use_gold=chosen.use_gold, domains=domains)
         fits.append(fitted.consensus.fits[b].on_items(ballot, patterns, posterior_ik, DrawSummary(*columns)))
     return Consensus(votes, tuple(fits), priors, chosen)
 
@@ -59,5 +62,4 @@ def fit_on_cluster(
 def items_of_part(one: PartFit, b: int) -> tuple[Floats, ...]:
     """Return the results of a fit for one part's items, as arrays."""
     fit = one.consensus.fits[b]
-    summary = fit.summary
-    return fit.posterior_ik, summary.mean_ik, summary.low_i, summary.high_i, summary.expected_entropy_i
+    return fit.posterior_ik, *(getattr(fit.summary, column.name) for column in fields(DrawSummary))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from moral_entropy.cluster.rows import agree_on_rows
 from moral_entropy.consensus.item_classes import PartialBallot, partial_ballot, votes_of_classes
 from moral_entropy.consensus.parts import Part, Parts, Rows, join_rows, make_part, pooled_part
 from moral_entropy.consensus.patterns import Patterns
+from moral_entropy.consensus.states import States
 from moral_entropy.votes.table import Ballot, Floats, Ints, Votes
 from moral_entropy.workers import Workers
 
@@ -42,10 +43,11 @@ class ClusterParts(Parts):
         *,
         threads: int | None = None,
         better_than_chance: bool = False,
+        between: States | None = None,
     ) -> PartedLogPosterior:
         """Return the log posterior of a ballot, whose passes are made by the workers."""
-        nothing = _no_rows(len(pseudo_akv), len(pseudo_k))
-        own = (nothing, pseudo_k, pseudo_akv, threads, better_than_chance)
+        nothing = _no_rows(len(pseudo_akv), pseudo_akv.shape[-1], len(pseudo_k) if between else 1)
+        own = (nothing, pseudo_k, pseudo_akv, threads, better_than_chance, between)
         return PartedLogPosterior(*own, parts=self, b=b, sizes=self.sizes(b))
 
     @cache  # noqa: B019 (parts live as long as their run)
@@ -78,7 +80,7 @@ def _between(wanted: Ints, first: int, last: int) -> Ints:
     return np.asarray(wanted[at:until] - first)
 
 
-def _no_rows(n_annotators: int, n_labels: int) -> Patterns:
+def _no_rows(n_annotators: int, n_labels: int, n_domains: int) -> Patterns:
     """Return patterns without any rows."""
     nothing = np.zeros(0)
     return Patterns(
@@ -89,10 +91,13 @@ def _no_rows(n_annotators: int, n_labels: int) -> Patterns:
         weight_r=nothing,
         clamp_r=nothing.astype(np.int16),
         row_i=nothing.astype(np.int64),
+        n_domains=n_domains,
     )
 
 
-def send_votes(votes: Votes, workers: Workers, *, use_gold: bool = False, n_parts: int | None = None) -> ClusterParts:
+def send_votes(
+    votes: Votes, workers: Workers, *, use_gold: bool = False, by_domain: bool = False, n_parts: int | None = None
+) -> ClusterParts:
     """Send votes from this machine to the workers of a cluster.
 
     Parameters
@@ -103,11 +108,14 @@ def send_votes(votes: Votes, workers: Workers, *, use_gold: bool = False, n_part
         The workers that shall hold the parts.
     use_gold
         Clamp items of known label to it, as evidence.
+    by_domain
+        Tell items of different domains apart.
     n_parts
         Parts to cut the items into; by default as many as tasks can run at once, and more for very many votes.
     """
     wanted = n_parts or max(workers.n_threads, -(-votes.n_votes // VOTES_PER_PART))
-    made = [workers.ask(make_part, cut, use_gold, workers.threads_per_task) for cut in cut_votes(votes, wanted)]
+    asked = partial(make_part, by_domain=by_domain)
+    made = [workers.ask(asked, cut, use_gold, workers.threads_per_task) for cut in cut_votes(votes, wanted)]
     return cluster_parts(workers, agree_on_rows(workers, made), votes, [ballot.votes_a for ballot in votes.ballots])
 
 

@@ -24,9 +24,9 @@ SMALL = 20_000
 
 @dataclass(frozen=True)
 class Size:
-    """Size of a ballot in one part: items with a vote; votes, cells and rows as in `LogPosterior`."""
+    """Size of a ballot in one part: items with a vote by domain; votes, cells and rows as in `LogPosterior`."""
 
-    n_items: float
+    items_d: Floats
     n_votes: int
     n_cells: float
     n_rows: int
@@ -34,8 +34,8 @@ class Size:
 
 def size_of(part: Part, b: int) -> Size:
     """Measure a ballot of one part."""
-    likelihood = part.likelihoods[b]
-    return Size(likelihood.n_items, likelihood.n_votes, likelihood.n_cells, likelihood.patterns.n_rows)
+    likelihood = part.likelihood(b, False)
+    return Size(likelihood.items_d, likelihood.n_votes, likelihood.n_cells, likelihood.patterns.n_rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +60,9 @@ class PartedLogPosterior(LogPosterior):
         return np.asarray(self.parts.total(votes_by_code, self.b))
 
     @cached_property
-    def n_items(self) -> float:
-        """Items with a vote, of all parts."""
-        return float(sum(size.n_items for size in self.sizes))
+    def items_d(self) -> Floats:
+        """Items with a vote by domain, of all parts."""
+        return np.asarray(sum(size.items_d for size in self.sizes))
 
     @property
     def n_votes(self) -> int:
@@ -72,7 +72,8 @@ class PartedLogPosterior(LogPosterior):
     @cached_property
     def n_cells(self) -> float:
         """Cells of the curvature that a pass would touch."""
-        return sum(size.n_cells for size in self.sizes)
+        cells = sum(size.n_cells for size in self.sizes)
+        return cells if self.between is None else cells * self.states.n_states / 4.0
 
     @property
     def n_rows(self) -> int:
@@ -81,8 +82,8 @@ class PartedLogPosterior(LogPosterior):
 
     def pass_over(self, at: Parameters) -> tuple[Floats, Floats]:
         """Return the sums of one pass over all parts."""
-        count_ck, total_t = self.total(pass_over_part, at)
-        return count_ck, total_t
+        count_cz, total_dt = self.total(pass_over_part, at)
+        return count_cz, total_dt
 
     def take_missing(self, at: Parameters, curvature_pp: Floats) -> None:
         """Subtract the missing information from the lower triangle, in place."""
@@ -102,9 +103,9 @@ class PartedLogPosterior(LogPosterior):
 
     def on(self, rows: Patterns) -> LogPosterior:
         """Return the same density on rows of this machine."""
-        return LogPosterior(rows, self.pseudo_k, self.pseudo_akv, self.threads, self.better_than_chance)
+        return LogPosterior(rows, self.pseudo_k, self.pseudo_akv, self.threads, self.better_than_chance, self.between)
 
-    def posterior_rk(self, at: Parameters) -> Floats:
+    def posterior_rz(self, at: Parameters) -> Floats:
         """Raise an error: rows stay with the workers."""
         msg = "the rows of a ballot in parts stay with the workers."
         raise NotImplementedError(msg)
@@ -129,30 +130,30 @@ class PartedCovariance(ScoreCovariance):
 
     def take_own(self, own_app: Floats) -> Floats:
         """Subtract it from each annotator's own block, in place; return the prevalence's."""
-        less_app, items_kk = self.workers.total(self.workers.each(own_of_part, self.held, own_app.shape))
+        less_app, items_dzz = self.workers.total(self.workers.each(own_of_part, self.held, own_app.shape))
         own_app += less_app
-        return np.asarray(items_kk)
+        return np.asarray(items_dzz)
 
-    def product(self, gain_ck: Floats, base_k: Floats) -> tuple[Floats, Floats]:
+    def product(self, gain_cz: Floats, base_dz: Floats) -> tuple[Floats, Floats]:
         """Multiply with a vector, in one pass over the votes."""
-        gain = self.workers.send(gain_ck) if gain_ck.nbytes > SMALL else gain_ck
-        sum_ck, sum_k = self.workers.total(self.workers.each(product_of_part, self.held, gain, base_k))
-        return sum_ck, sum_k
+        gain = self.workers.send(gain_cz) if gain_cz.nbytes > SMALL else gain_cz
+        sum_cz, sum_dz = self.workers.total(self.workers.each(product_of_part, self.held, gain, base_dz))
+        return sum_cz, sum_dz
 
 
 def votes_by_code(part: Part, b: int) -> Floats:
     """Count the votes of one part by code, identical items as often as they occur: `votes_c`."""
-    return part.likelihoods[b].votes_c
+    return part.likelihood(b, False).votes_c
 
 
 def pass_over_part(part: Part, b: int, at: Parameters) -> tuple[Floats, Floats]:
     """Return the sums of a pass over one part."""
-    return part.likelihoods[b].pass_over(at)
+    return part.likelihood(b, at.mixed).pass_over(at)
 
 
 def missing_of_part(part: Part, b: int, at: Parameters) -> Floats:
     """Return, below the diagonal, minus the information that one part leaves unknown."""
-    likelihood = part.likelihoods[b]
+    likelihood = part.likelihood(b, at.mixed)
     less_pp = np.zeros((likelihood.n_parameters,) * 2)
     likelihood.take_missing(at, less_pp)
     return less_pp
@@ -160,16 +161,16 @@ def missing_of_part(part: Part, b: int, at: Parameters) -> Floats:
 
 def covariance_of_part(part: Part, b: int, at: Parameters) -> ScoreCovariance:
     """Compute the posteriors of one part that products need."""
-    return part.likelihoods[b].covariance(at)
+    return part.likelihood(b, at.mixed).covariance(at)
 
 
 def own_of_part(held: ScoreCovariance, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
     """Return what one part subtracts from each annotator's block, and the prevalence's."""
     less_app = np.zeros(shape)
-    items_kk = held.take_own(less_app)
-    return less_app, items_kk
+    items_dzz = held.take_own(less_app)
+    return less_app, items_dzz
 
 
-def product_of_part(held: ScoreCovariance, gain_ck: Floats, base_k: Floats) -> tuple[Floats, Floats]:
+def product_of_part(held: ScoreCovariance, gain_cz: Floats, base_dz: Floats) -> tuple[Floats, Floats]:
     """Multiply one part's covariance with a vector."""
-    return held.product(gain_ck, base_k)
+    return held.product(gain_cz, base_dz)

@@ -41,6 +41,7 @@ def read_on_cluster(
     *,
     fit_by: str | None = None,
     use_gold: bool = False,
+    by_domain: bool = False,
     part_rows: int | None = None,
 ) -> ClusterParts:
     """Read votes into parts that the workers of a cluster hold.
@@ -63,11 +64,12 @@ def read_on_cluster(
     """
     part_rows = part_rows or ROWS_AT_ONCE
     if _is_read_by_workers(source, options):
-        return _read_by_workers(workers, source, options, fit_by, use_gold, part_rows)
+        return _read_by_workers(workers, source, options, fit_by, (use_gold, by_domain), part_rows)
     wanted = options if fit_by is None else replace(options, keep=(fit_by,))
     votes = read_votes(source, wanted)
     votes = _remarked(votes if fit_by is None else votes.split_by(fit_by))
-    return send_votes(votes, workers, use_gold=use_gold, n_parts=max(workers.n_threads, -(-votes.n_votes // part_rows)))
+    n_parts = max(workers.n_threads, -(-votes.n_votes // part_rows))
+    return send_votes(votes, workers, use_gold=use_gold, by_domain=by_domain, n_parts=n_parts)
 
 
 def _is_read_by_workers(source: Any, options: ReadOptions) -> bool:
@@ -79,7 +81,7 @@ def _is_read_by_workers(source: Any, options: ReadOptions) -> bool:
 
 
 def _read_by_workers(
-    workers: Workers, source: Any, options: ReadOptions, fit_by: str | None, use_gold: bool, part_rows: int
+    workers: Workers, source: Any, options: ReadOptions, fit_by: str | None, told: tuple[bool, bool], part_rows: int
 ) -> ClusterParts:
     """Have the workers read all votes; questions, labels, annotators and domains are collected here."""
     read, gold_file = _portable(options, fit_by), options.gold_file
@@ -97,7 +99,7 @@ def _read_by_workers(
     if gold_file is not None:
         parts, remarks = join_gold(workers, parts, template, table.found, options)
         reading = remarked(reading, gold_file, remarks)
-    made = workers.each(finish_part, parts, workers.send(votes_ba), use_gold, workers.threads_per_task)
+    made = workers.each(finish_part, parts, workers.send(votes_ba), *told, workers.threads_per_task)
     template = _remarked(replace(template, reading=reading))
     return cluster_parts(workers, agree_on_rows(workers, made), template, votes_ba)
 

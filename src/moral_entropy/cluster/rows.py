@@ -15,9 +15,8 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.cluster.exchange import pick
-from moral_entropy.consensus.kernels import hash_rows
 from moral_entropy.consensus.parts import Part, Rows, items_by_row
-from moral_entropy.consensus.patterns import SAMPLE, WORTHWHILE, Patterns, as_rows
+from moral_entropy.consensus.patterns import SAMPLE, WORTHWHILE, Domains, as_rows, hashed
 from moral_entropy.votes.table import Ints
 from moral_entropy.workers import Workers
 
@@ -68,26 +67,22 @@ def sizes_of_part(part: Part) -> list[tuple[int, int]]:
 def hashes_of_first_items(part: Part, b: int, most: int) -> Ints:
     """Compute the hashes of the first items of one part."""
     patterns = part.patterns[b]
-    return _hashed(patterns, 0)[patterns.row_i[:most]]
-
-
-def _hashed(patterns: Patterns, salt: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    hash_r = np.empty(patterns.n_rows, dtype=np.uint64)
-    hash_rows(patterns.start_r, patterns.code_v, patterns.clamp_r, salt, hash_r)
-    return hash_r
+    return hashed(patterns, 0)[patterns.row_i[:most]]
 
 
 def rows_of_items(part: Part, b: int) -> Rows:
     """Make every item of one part a row."""
     ballot, patterns = part.votes.ballots[b], part.patterns[b]
-    rows = as_rows(ballot, patterns.clamp_r[patterns.row_i]) if patterns.collapsed else patterns
-    return Rows(rows, np.asarray(ballot.count_i, dtype=np.float64))
+    if patterns.collapsed:
+        told = patterns.domain_r[patterns.row_i] if patterns.n_domains > 1 else patterns.domain_r
+        patterns = as_rows(ballot, patterns.clamp_r[patterns.row_i], Domains(told, patterns.n_domains))
+    return Rows(patterns, np.asarray(ballot.count_i, dtype=np.float64))
 
 
 def hashes_in_buckets(part: Part, b: int, n_buckets: int) -> list[pl.DataFrame]:
     """Compute the hashes of one part's rows, with their numbers of items, in buckets by hash."""
     patterns = part.patterns[b]
-    one_r, other_r = _hashed(patterns, 0), _hashed(patterns, 1)
+    one_r, other_r = hashed(patterns, 0), hashed(patterns, 1)
     columns = {
         "one": one_r,
         "other": other_r,

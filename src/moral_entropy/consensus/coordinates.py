@@ -1,10 +1,12 @@
 """Log-ratio coordinates: K - 1 numbers per simplex, without the redundancy of softmax logits.
 
-Order: log ratios of the prevalence to label 0, then, for annotator 0, 1, … and true label 0, 1, …, the log
-ratios of that confusion row to voting label 0.
+Order: log ratios of the prevalence to label 0 (domain by domain), then, for annotator 0, 1, … and true label 0, 1, …,
+the log ratios of that confusion row to voting label 0.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -21,13 +23,22 @@ def pack(at: Parameters) -> Floats:
     >>> pack(at).round(3)
     array([ 0.   , -1.386,  1.386])
     """
-    prevalence = at.log_prevalence_k[1:] - at.log_prevalence_k[0]
+    prevalence = at.log_prevalence_k[..., 1:] - at.log_prevalence_k[..., :1]
     confusion = at.log_confusion_akv[..., 1:] - at.log_confusion_akv[..., :1]
-    return np.concatenate([prevalence, confusion.ravel()])
+    return np.concatenate([prevalence.ravel(), confusion.ravel()])
 
 
-def unpack(x_p: Floats, n_labels: int) -> Parameters:
+def unpack(x_p: Floats, n_labels: int, weights: tuple[int, ...] = ()) -> Parameters:
     """Return the parameters at some log-ratio coordinates; leading axes (draws) are kept.
+
+    Parameters
+    ----------
+    x_p
+        The coordinates, along the last axis.
+    n_labels
+        Number of labels.
+    weights
+        Shape of the prevalence where it is not one number per label: domains and groups of states.
 
     Examples
     --------
@@ -35,9 +46,17 @@ def unpack(x_p: Floats, n_labels: int) -> Parameters:
     >>> at.confusion_akv.round(2).tolist()
     [[[0.8, 0.2], [0.2, 0.8]]]
     """
-    n_other = n_labels - 1
-    shape = (*x_p.shape[:-1], x_p.shape[-1] // (n_labels * n_other), n_labels, n_other)
-    return Parameters(_log_shares(x_p[..., :n_other]), _log_shares(x_p[..., n_other:].reshape(shape)))
+    *domains, n_groups = weights or (n_labels,)
+    lead, n_weights = x_p.shape[:-1], math.prod(domains) * (n_groups - 1)
+    prevalence = x_p[..., :n_weights].reshape(*lead, *domains, n_groups - 1)
+    n_annotators = (x_p.shape[-1] - n_weights) // (n_labels * (n_labels - 1))
+    confusion = x_p[..., n_weights:].reshape(*lead, n_annotators, n_labels, n_labels - 1)
+    return Parameters(_log_shares(prevalence), _log_shares(confusion))
+
+
+def unpack_like(x_p: Floats, at: Parameters) -> Parameters:
+    """Return the parameters at some log-ratio coordinates, of the shape of others."""
+    return unpack(x_p, at.log_confusion_akv.shape[-1], at.log_prevalence_k.shape)
 
 
 def _log_shares(ratios: Floats) -> Floats:

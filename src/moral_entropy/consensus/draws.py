@@ -6,20 +6,23 @@ Items are summarised row by row: no array of draws × items is ever held.
 from __future__ import annotations
 
 import zlib
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtri, softmax
 
 from moral_entropy.consensus import draw_kernels as kernels
 from moral_entropy.consensus import laplace
-from moral_entropy.consensus.coordinates import pack, unpack
+from moral_entropy.consensus import state_draw_kernels as state_kernels
+from moral_entropy.consensus.coordinates import pack, unpack, unpack_like
 from moral_entropy.consensus.densities import Densities
 from moral_entropy.consensus.model import LogPosterior, Parameters, over_blocks
 from moral_entropy.consensus.modes import mode_in_log_ratios
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.patterns import Patterns
-from moral_entropy.consensus.result import Curvature, DrawSummary
+from moral_entropy.consensus.result import Curvature, DrawSummary, Mixture, ParameterFit, nothing_between
+from moral_entropy.consensus.states import States
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.ties import settle_halves
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints
@@ -55,7 +58,7 @@ def draw(
     """
     n_parameters = densities.simplex.n_parameters
     if options.draws == 0:
-        nothing = unpack(np.empty((0, n_parameters)), ballot.n_labels)
+        nothing = unpack(np.empty((0, n_parameters)), ballot.n_labels, at.log_prevalence_k.shape)
         return Curvature("none", options.coordinates, True, float("nan")), nothing, None
     rng = _stream(ballot, options.seed)
     if densities.nested is not None:
@@ -65,7 +68,7 @@ def draw(
     gaussian: laplace.Gaussian
     dense = n_parameters <= laplace.DENSE
     gaussian = laplace.dense_gaussian(target, centre) if dense else laplace.krylov_gaussian(target, centre)
-    drawn, length_s = _draw_around(pack(centre), gaussian, ballot.n_labels, options.draws, rng)
+    drawn, length_s = _draw_around(centre, gaussian, options.draws, rng)
     found = Curvature(gaussian.method, coordinates, gaussian.positive_definite, gaussian.smallest)
     if densities.simplex.better_than_chance:
         return found, drawn.at_least_chance(), None
@@ -74,22 +77,22 @@ def draw(
 
 
 def _draw_around(
-    centre_p: Floats, gaussian: laplace.Gaussian, n_labels: int, n_draws: int, rng: np.random.Generator
+    centre: Parameters, gaussian: laplace.Gaussian, n_draws: int, rng: np.random.Generator
 ) -> tuple[Parameters, Floats]:
     """Draw parameters; return them, and the squared length of each draw in standard normal numbers.
 
     Where there are very many parameters, draws are made in batches to save memory.
     """
+    centre_p = pack(centre)
     tile = n_draws if gaussian.method == "dense" else max(1, NUMBERS_AT_ONCE // len(centre_p))
-    like = unpack(centre_p, n_labels)
-    log_sk = np.empty((n_draws, *like.log_prevalence_k.shape))
-    log_sakv = np.empty((n_draws, *like.log_confusion_akv.shape))
+    log_sk = np.empty((n_draws, *centre.log_prevalence_k.shape))
+    log_sakv = np.empty((n_draws, *centre.log_confusion_akv.shape))
     length_s = np.empty(n_draws)
     for first in range(0, n_draws, tile):
         some = slice(first, min(first + tile, n_draws))
         normal_sp = rng.standard_normal((some.stop - first, len(centre_p)))
         # Beyond e^600 a probability underflows, and its log is lost.
-        drawn = unpack((centre_p + gaussian.step(normal_sp.T).T).clip(-600.0, 600.0), n_labels)
+        drawn = unpack_like((centre_p + gaussian.step(normal_sp.T).T).clip(-600.0, 600.0), centre)
         log_sk[some], log_sakv[some] = drawn.log_prevalence_k, drawn.log_confusion_akv
         length_s[some] = np.einsum("sp,sp->s", normal_sp, normal_sp)
     return Parameters(log_sk, log_sakv), length_s
@@ -97,7 +100,7 @@ def _draw_around(
 
 def _centre(densities: Densities, at: Parameters, options: FitOptions) -> tuple[str, LogPosterior, Parameters]:
     """Choose the centre of the Gaussian, and the density whose curvature it has."""
-    if densities.rows is not None:
+    if densities.rows is not None or densities.log_ratio.between is not None:
         return "logit-mode", densities.log_ratio, at
     if options.coordinates == "jeffreys":
         # Half of the Jacobian: the density by Jeffreys' measure, whose mode lies inside the simplex under any prior.
@@ -113,6 +116,86 @@ def _centre(densities: Densities, at: Parameters, options: FitOptions) -> tuple[
 def _stream(ballot: Ballot, seed: int) -> np.random.Generator:
     """Return the random generator of a question: one more question changes no draw of the others."""
     return np.random.default_rng([seed, zlib.crc32(ballot.question.encode()), zlib.crc32(ballot.part.encode())])
+
+
+@dataclass(frozen=True, eq=False)
+class StateDraws:
+    """Draws as the passes of the mixed model read them. Axes: **c** code, **k** label, **z** state, **s** draw.
+
+    Parameters
+    ----------
+    vote_cks
+        Probability of a vote by the label it was for, relative to the largest.
+    weight_dzs
+        Weight of every state by domain.
+    states
+        The states.
+    """
+
+    vote_cks: Floats
+    weight_dzs: Floats
+    states: States
+
+    @property
+    def geometry(self) -> tuple[Ints, Floats]:
+        """Where the states lie: their two labels, and how much they have of the first."""
+        return self.states.ends_ze, self.states.share_z
+
+
+def state_draws(mixture: Mixture, confusion_sakv: Floats, at_s: Ints | slice = slice(None)) -> StateDraws:
+    """Return some draws, or all, in the order in which the passes of the mixed model read them."""
+    some_sakv = confusion_sakv[at_s]
+    n_draws, _, n_labels, _ = some_sakv.shape
+    vote_cks = np.ascontiguousarray(some_sakv.transpose(1, 3, 2, 0)).reshape(-1, n_labels, n_draws)
+    # Products of some votes must not vanish in all states at once; so small a share of the largest changes nothing.
+    vote_cks /= vote_cks.max(axis=1, keepdims=True)
+    np.maximum(vote_cks, 1e-30, out=vote_cks)
+    weight_sdz = mixture.states.weight_of_states(mixture.weight_sdg[at_s])
+    return StateDraws(vote_cks, np.ascontiguousarray(weight_sdz.transpose(1, 2, 0)), mixture.states)
+
+
+def summarise_mixed(
+    patterns: Patterns,
+    drawn: StateDraws,
+    *,
+    positive: int,
+    interval: float = 0.9,
+    threads: int | None = None,
+    advance: Advance = ignore,
+) -> DrawSummary:
+    """Compute the same as `summarise` where items may lie between labels, with ambiguity and mass between labels."""
+    n_rows, n_labels = patterns.n_rows, patterns.n_labels
+    mean_rk, out = np.empty((n_rows, n_labels)), np.empty((5, n_rows))
+    rows = (patterns.start_r, patterns.code_v, patterns.clamp_r, patterns.domain_r)
+    draws = (drawn.vote_cks, drawn.weight_dzs, *drawn.geometry, drawn.states.ambiguity_z)
+    ranked = (positive if n_labels == 2 else -1, *_tail(interval))
+
+    def run(lo: int, hi: int) -> None:
+        state_kernels.mixed_summaries(*rows, *draws, *ranked, lo, hi, mean_rk, *out)
+
+    _over_rows(run, n_rows, threads, advance)
+    settle_halves(mean_rk)
+    return DrawSummary(patterns.spread(mean_rk), *map(patterns.spread, out))
+
+
+def _tail(interval: float) -> tuple[float, float]:
+    """Return the mass of each tail, and the standard deviations beyond which values are ranked."""
+    tail = (1.0 - interval) / 2.0
+    return tail, float(-ndtri(min(2.0 * tail, 0.5)))
+
+
+def _over_rows(run: Callable[[int, int], None], n_rows: int, threads: int | None, advance: Advance) -> None:
+    """Call `run` on ranges of rows that cover all, in threads."""
+    done = [0]
+
+    def some(first: int, last: int) -> None:
+        for block in range(first, last):
+            lo, hi = block * BLOCK_ROWS, min((block + 1) * BLOCK_ROWS, n_rows)
+            run(lo, hi)
+            done[0] += hi - lo
+            advance(done[0] / n_rows)
+
+    over_blocks(some, -(-n_rows // BLOCK_ROWS), threads, grain=64)
 
 
 def summarise(
@@ -146,22 +229,15 @@ def summarise(
     mean_rk, low_r, high_r, entropy_r = np.empty((n_rows, n_labels)), *np.empty((3, n_rows))
     push_cks, base_ks = log_ratios(prevalence_sk, confusion_sakv)
     rows = (patterns.start_r, patterns.code_v, patterns.clamp_r)
-    tail = (1.0 - interval) / 2.0
-    ranked = (tail, float(-ndtri(min(2.0 * tail, 0.5))))
-    done = [0]
+    ranked, out = _tail(interval), (low_r, high_r, entropy_r)
 
-    def run(first: int, last: int) -> None:
-        for block in range(first, last):
-            lo, hi = block * BLOCK_ROWS, min((block + 1) * BLOCK_ROWS, n_rows)
-            out = (low_r, high_r, entropy_r)
-            if n_labels == 2:
-                kernels.binary_summaries(*rows, push_cks[:, 0], base_ks[0], *ranked, lo, hi, mean_rk[:, 1], *out)
-            else:
-                kernels.general_summaries(*rows, push_cks, base_ks, *ranked, lo, hi, mean_rk, *out)
-            done[0] += hi - lo
-            advance(done[0] / n_rows)
+    def run(lo: int, hi: int) -> None:
+        if n_labels == 2:
+            kernels.binary_summaries(*rows, push_cks[:, 0], base_ks[0], *ranked, lo, hi, mean_rk[:, 1], *out)
+        else:
+            kernels.general_summaries(*rows, push_cks, base_ks, *ranked, lo, hi, mean_rk, *out)
 
-    over_blocks(run, -(-n_rows // BLOCK_ROWS), threads, grain=64)
+    _over_rows(run, n_rows, threads, advance)
     if n_labels == 2:
         mean_rk[:, 0] = 1.0 - mean_rk[:, 1]
         if positive == 0:
@@ -172,6 +248,8 @@ def summarise(
         low_i=patterns.spread(low_r),
         high_i=patterns.spread(high_r),
         expected_entropy_i=patterns.spread(entropy_r),
+        ambiguity_i=nothing_between(len(patterns.row_i)),
+        interior_i=nothing_between(len(patterns.row_i)),
     )
 
 
@@ -189,6 +267,23 @@ def log_ratios(prevalence_sk: Floats, confusion_sakv: Floats) -> tuple[Floats, F
     return push_cks, np.ascontiguousarray((log_sk[:, 1:] - log_sk[:, :1]).T)
 
 
+def mixed_posterior_of_rows(patterns: Patterns, mixture: Mixture, confusion_sakv: Floats, row_r: Ints) -> Floats:
+    """Compute the same where items may lie between labels."""
+    some, states = patterns.take(row_r), mixture.states
+    weight_sdz = states.weight_of_states(mixture.weight_sdg)
+    domain_r = some.domain_r if some.n_domains > 1 else np.zeros(some.n_rows, dtype=np.int32)
+    row_v = np.repeat(np.arange(some.n_rows), np.diff(some.start_r))
+    posterior_srk = np.empty((len(weight_sdz), some.n_rows, patterns.n_labels))
+    for s, confusion_akv in enumerate(confusion_sakv):
+        log_cz = np.log(states.votes_azv(confusion_akv)).transpose(0, 2, 1).reshape(-1, states.n_states)
+        log_rz = np.log(weight_sdz[s])[domain_r]
+        np.add.at(log_rz, row_v, log_cz[some.code_v])
+        posterior_srk[s] = softmax(log_rz, axis=-1) @ states.mix_zk
+    clamped = some.clamp_r != UNKNOWN
+    posterior_srk[:, clamped] = np.eye(patterns.n_labels)[some.clamp_r[clamped]]
+    return posterior_srk
+
+
 def posterior_of_rows(patterns: Patterns, prevalence_sk: Floats, confusion_sakv: Floats, row_r: Ints) -> Floats:
     """Compute the label probabilities of some rows in every draw: `posterior_srk`."""
     some = patterns.take(row_r)
@@ -202,3 +297,10 @@ def posterior_of_rows(patterns: Patterns, prevalence_sk: Floats, confusion_sakv:
     clamped = some.clamp_r != UNKNOWN
     posterior_srk[:, clamped] = np.eye(n_labels)[some.clamp_r[clamped]]
     return posterior_srk
+
+
+def drawn_posterior(fit: ParameterFit, patterns: Patterns, row_r: Ints) -> Floats:
+    """Compute the label probabilities of some rows in every draw of a fit: `posterior_srk`."""
+    if fit.mixture is not None:
+        return mixed_posterior_of_rows(patterns, fit.mixture, fit.confusion_sakv, row_r)
+    return posterior_of_rows(patterns, fit.prevalence_sk, fit.evidence_sakv, row_r)

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from moral_entropy.consensus import laplace
-from moral_entropy.consensus.coordinates import pack, unpack
+from moral_entropy.consensus.coordinates import pack, unpack_like
 from moral_entropy.consensus.model import Expectation, LogPosterior, Parameters
 from moral_entropy.consensus.options import MAX_PASSES, TOLERANCE
 from moral_entropy.votes.table import Floats
@@ -128,10 +128,11 @@ class _Search:
     def _scale_p(self) -> Floats:
         """Return one over the standard error of each parameter, as if all labels were known."""
         at, expected = self.at, self.expected
-        prevalence = expected.items_k.sum() * at.prevalence_k * (1 - at.prevalence_k)
+        items = expected.items_k.sum(axis=-1, keepdims=True)
+        prevalence = items * at.prevalence_k * (1 - at.prevalence_k)
         totals = expected.votes_akv.sum(axis=-1, keepdims=True)
         confusion = totals * at.confusion_akv * (1 - at.confusion_akv)
-        return np.asarray(np.sqrt(np.concatenate([prevalence[1:], confusion[..., 1:].ravel()]) + 1e-3))
+        return np.asarray(np.sqrt(np.concatenate([prevalence[..., 1:].ravel(), confusion[..., 1:].ravel()]) + 1e-3))
 
     @property
     def rounding(self) -> float:
@@ -149,7 +150,7 @@ class _Search:
         r, v = x1 - x0, x2 - 2 * x1 + x0
         length = -float(np.sqrt((r @ r) / max(float(v @ v), 1e-300)))
         if length < -1.0:
-            far = unpack(x0 - 2 * length * r + length**2 * v, len(self.at.log_prevalence_k))
+            far = unpack_like(x0 - 2 * length * r + length**2 * v, self.at)
             far = far.at_least_chance() if self.log_posterior.better_than_chance else far
             at_far = self._expect(far)
             if at_far.log_posterior >= at_one.log_posterior:
@@ -171,7 +172,7 @@ class _Search:
         x0, one = pack(self.at), self.expected.maximum()
         x1 = pack(one)
         self.stuck = bool(np.abs(x1 - x0).max() < 1e-13)
-        there = unpack(self.mixer.mixed(x0, x1), len(self.at.log_prevalence_k))
+        there = unpack_like(self.mixer.mixed(x0, x1), self.at)
         expected = self._expect(there)
         if expected.log_posterior < self.expected.log_posterior - self._noise():
             self.mixer = None
@@ -192,9 +193,9 @@ class _Search:
         """Take a Newton step, shortened once if needed; return False where it does not gain."""
         step_p = laplace.newton_step(self.log_posterior, self.at, self.gradient_p, self.expected)
         if step_p is not None:
-            x0, n_labels = pack(self.at), len(self.at.log_prevalence_k)
+            x0 = pack(self.at)
             for share in (1.0, 0.25):
-                there = unpack(x0 + share * step_p, n_labels)
+                there = unpack_like(x0 + share * step_p, self.at)
                 expected = self._expect(there)
                 if expected.log_posterior >= self.expected.log_posterior - self._noise():
                     self._move_to(there, expected)

@@ -1,4 +1,4 @@
-"""Split an item's label entropy by what is still unknown.
+"""Split an item's label entropy by what would remove it.
 
 Takes a `Consensus` or posterior draws, returns `EntropyParts`. Touches neither votes nor files.
 """
@@ -11,22 +11,63 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import entr
 
-from moral_entropy.consensus.result import Consensus, QuestionFit
+from moral_entropy.consensus.options import Model
+from moral_entropy.consensus.result import Consensus, QuestionFit, nothing_between
 from moral_entropy.votes.table import Floats
+
+ENOUGH_VOTES = 30
+"""Votes per item from which on ambiguity and missing votes can be told apart."""
+
+TOO_FEW_TO_TELL = (
+    f"Below about {ENOUGH_VOTES} votes per item, an item that is ambiguous looks like one that lacks votes: read these "
+    "two parts together there."
+)
+"""Said wherever the parts are shown."""
+
+COLUMNS = ("total_i", "ambiguity_i", "votes_i", "annotators_i")
 
 
 @dataclass(frozen=True, eq=False)
 class EntropyParts:
-    """Label entropy of each item, in nats: `total_i` = `aleatoric_i` + `epistemic_i`.
+    """Label entropy of each item, in nats: `total_i` = `ambiguity_i` + `votes_i` + `annotators_i`.
 
-    The aleatoric part is what stays in doubt with the parameters known. Under this model it still falls as votes
-    arrive: it is doubt about this item's label, not a constant of the item. The epistemic part is what the draws
-    disagree about. Both are NaN where there are no draws.
+    It is the entropy of the model's own label probabilities, not of the published ones, which are pooled with the vote
+    share. The parts are NaN where there are no draws.
+
+    Parameters
+    ----------
+    total_i
+        Entropy of the label.
+    ambiguity_i
+        What stays whatever is asked of anybody, since the item lies between labels; 0 if items have one true label.
+    votes_i
+        What more votes on this item remove.
+    annotators_i
+        What more votes anywhere remove: doubt about how annotators vote, over which the draws disagree.
+    model
+        The model of the fit, on which the meaning of `aleatoric_i` and `epistemic_i` depends.
     """
 
     total_i: Floats
-    aleatoric_i: Floats
-    epistemic_i: Floats
+    ambiguity_i: Floats
+    votes_i: Floats
+    annotators_i: Floats
+    model: Model = "paper"
+
+    @property
+    def aleatoric_i(self) -> Floats:
+        """What cannot be removed: ambiguity. Under the paper's model what stays with the parameters known."""
+        return self.ambiguity_i if self.model == "mixed" else self.votes_i
+
+    @property
+    def epistemic_i(self) -> Floats:
+        """What more votes remove, on this item or anywhere. Under the paper's model what draws disagree about."""
+        return self.votes_i + self.annotators_i if self.model == "mixed" else self.annotators_i
+
+    def of(self, some: slice) -> EntropyParts:
+        """Return the entropies of some items."""
+        total_i, ambiguity_i, votes_i, annotators_i = (getattr(self, column)[some] for column in COLUMNS)
+        return EntropyParts(total_i, ambiguity_i, votes_i, annotators_i, self.model)
 
 
 def decompose_entropy(posterior: Consensus | QuestionFit | Floats) -> EntropyParts:
@@ -36,36 +77,41 @@ def decompose_entropy(posterior: Consensus | QuestionFit | Floats) -> EntropyPar
     ----------
     posterior
         A consensus (items of all its fits one below the other), one of its fits, or label probabilities
-        `posterior_sik` for every draw and item, whose last axis sums to 1.
+        `posterior_sik` for every draw and item, whose last axis sums to 1; these have no ambiguity.
 
     Examples
     --------
-    Two draws, each certain, that contradict each other: all doubt is about the fit.
+    Two draws, each certain, that contradict each other: all doubt is about the annotators.
 
     >>> parts = decompose_entropy(np.array([[[1.0, 0.0]], [[0.0, 1.0]]]))
-    >>> parts.aleatoric_i.round(3), parts.epistemic_i.round(3)
+    >>> parts.votes_i.round(3), parts.annotators_i.round(3)
     (array([0.]), array([0.693]))
     """
     if isinstance(posterior, Consensus):
         return stacked([decompose_entropy(fit) for fit in posterior.fits])
     if isinstance(posterior, QuestionFit):
-        return _parts(posterior.summary.mean_ik, posterior.summary.expected_entropy_i)
-    return _parts(posterior.mean(axis=0), entr(posterior).sum(axis=-1).mean(axis=0))
+        summary = posterior.summary
+        return _parts(summary.mean_ik, summary.expected_entropy_i, summary.ambiguity_i, posterior.options.model)
+    n_items = posterior.shape[1]
+    return _parts(posterior.mean(axis=0), entr(posterior).sum(axis=-1).mean(axis=0), nothing_between(n_items), "paper")
 
 
-def _parts(mean_ik: Floats, aleatoric_i: Floats) -> EntropyParts:
+def _parts(mean_ik: Floats, expected_i: Floats, ambiguity_i: Floats, model: Model) -> EntropyParts:
     total_i = entr(mean_ik).sum(axis=-1)
-    # Jensen makes the difference non-negative; rounding can leave about -1e-16.
-    epistemic_i = np.maximum(total_i - aleatoric_i, 0.0)
-    return EntropyParts(total_i, np.minimum(aleatoric_i, total_i), epistemic_i)
+    # Jensen makes both differences non-negative; rounding can leave about -1e-16.
+    annotators_i = np.maximum(total_i - expected_i, 0.0)
+    expected_i = np.minimum(expected_i, total_i)
+    if model == "paper":
+        return EntropyParts(total_i, ambiguity_i, expected_i, annotators_i, model)
+    votes_i = np.maximum(expected_i - ambiguity_i, 0.0)
+    return EntropyParts(total_i, np.minimum(ambiguity_i, expected_i), votes_i, annotators_i, model)
 
 
 def stacked(parts: Sequence[EntropyParts]) -> EntropyParts:
     """Put the entropies of several fits one below the other."""
     if len(parts) == 1:
         return parts[0]
-    return EntropyParts(
-        total_i=np.concatenate([part.total_i for part in parts]),
-        aleatoric_i=np.concatenate([part.aleatoric_i for part in parts]),
-        epistemic_i=np.concatenate([part.epistemic_i for part in parts]),
+    total_i, ambiguity_i, votes_i, annotators_i = (
+        np.concatenate([getattr(part, column) for part in parts]) for column in COLUMNS
     )
+    return EntropyParts(total_i, ambiguity_i, votes_i, annotators_i, parts[0].model)

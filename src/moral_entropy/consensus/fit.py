@@ -5,22 +5,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from moral_entropy.consensus.densities import Densities
+from moral_entropy.consensus.domain_prior import DomainPrior
 from moral_entropy.consensus.draws import draw
 from moral_entropy.consensus.fit_findings import warn_about
 from moral_entropy.consensus.fitted import FittedParts, fitted_parts
-from moral_entropy.consensus.model import LogPosterior
+from moral_entropy.consensus.mixed import find_mixed_mode
+from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import Mode, find_mode
 from moral_entropy.consensus.options import FitOptions
-from moral_entropy.consensus.parts import Parts, local_parts
-from moral_entropy.consensus.pooling import learn_rows, pooled_prior
+from moral_entropy.consensus.parts import Parts, domains_of, local_parts
+from moral_entropy.consensus.pooling import learn_mixed_rows, learn_rows, pooled_prior
 from moral_entropy.consensus.priors import Priors
-from moral_entropy.consensus.result import Climb, Consensus, ParameterFit
+from moral_entropy.consensus.result import Climb, Consensus, Mixture, ParameterFit
+from moral_entropy.consensus.states import between_labels
 from moral_entropy.consensus.tempering import choose_exponent
 from moral_entropy.options import lists_options
 from moral_entropy.progress import Progress, share_of_progress, silent
@@ -61,7 +65,7 @@ def fit(
     """
     options = (options or FitOptions()).changed(changes, "fit")
     votes = votes if isinstance(votes, Votes) else read_votes(votes)
-    parts = local_parts(votes, use_gold=options.use_gold, threads=options.threads)
+    parts = local_parts(votes, use_gold=options.use_gold, by_domain=options.by_domain, threads=options.threads)
     return fit_parts(parts, priors or Priors(), options, progress).consensus
 
 
@@ -121,31 +125,64 @@ def fit_parts(parts: Parts, priors: Priors, options: FitOptions, progress: Progr
 
 def find_parameters(parts: Parts, b: int, priors: Priors, options: FitOptions, advance: Progress) -> ParameterFit:
     """Find the mode of one ballot, and draw around it."""
-    ballot = parts.votes.ballots[b]
-    densities, mode = _locate(parts, b, priors, options, advance)
+    ballot, prior = parts.votes.ballots[b], None
+    if options.mixed:
+        densities, mode, prior = _locate_mixed(parts, b, priors, options, advance)
+    else:
+        densities, mode = _locate(parts, b, priors, options, advance)
     at = mode.optimum.at
     curvature, drawn, log_density_s = draw(densities, at, ballot, options)
     log_sakv = drawn.log_confusion_akv
+    mixture = _mixture_of(densities.log_ratio, at, drawn, prior) if options.mixed else None
     return ParameterFit(
-        prevalence_k=at.prevalence_k,
+        prevalence_k=mixture.prevalence_k if mixture else at.prevalence_k,
         confusion_akv=at.confusion_akv,
         climb=_climb_of(mode, options.solver),
         curvature=curvature,
         rival=mode.rival,
-        prevalence_sk=drawn.prevalence_k,
+        prevalence_sk=mixture.prevalence_sk if mixture else drawn.prevalence_k,
         # In place: logs and probabilities at once can be large.
         confusion_sakv=np.exp(log_sakv, out=log_sakv if log_sakv.flags.writeable else None),
         alpha_k=densities.alpha_k,
         beta_akv=np.broadcast_to(densities.beta_akv, at.confusion_akv.shape),
         exponent=choose_exponent(parts, b, densities.simplex, at, options.temper),
         options=options,
+        mixture=mixture,
         common=densities.rows,
         log_density_s=log_density_s,
     )
 
 
+def _locate_mixed(
+    parts: Parts, b: int, priors: Priors, options: FitOptions, advance: Progress
+) -> tuple[Densities, Mode, DomainPrior | None]:
+    """Find the mode of the mixed model, annotators pooled as asked."""
+    ballot = parts.votes.ballots[b]
+    states = between_labels(ballot.n_labels)
+    row_kv, beta_akv = priors.row_kv(ballot, mixed=True), priors.beta_akv(ballot, parts.votes, mixed=True)
+    if options.pooling == "full":
+        beta_akv = pooled_prior(row_kv, beta_akv)
+    n_domains = domains_of(parts.votes, ballot).number if options.by_domain else 1
+    alpha_g = states.size_g.copy()
+    alpha_g[: ballot.n_labels] = priors.alpha_k(ballot)
+    density = parts.log_posterior(
+        b,
+        np.tile(alpha_g, (n_domains, 1)),
+        beta_akv,
+        threads=options.threads,
+        better_than_chance=options.better_than_chance,
+        between=states,
+    )
+    watch = _watching(options, advance)
+    rows = None
+    if options.pooling == "partial":
+        density, rows = learn_mixed_rows(density, beta_akv - row_kv, row_kv)
+    found = find_mixed_mode(density, tolerance=options.tolerance, max_passes=options.max_passes, watch=watch)
+    return Densities(found.density, found.density, rows), found.mode, found.prior
+
+
 def _locate(parts: Parts, b: int, priors: Priors, options: FitOptions, advance: Progress) -> tuple[Densities, Mode]:
-    """Find the mode, annotators pooled as asked."""
+    """Find the mode of the paper's model, annotators pooled as asked."""
     ballot = parts.votes.ballots[b]
     alpha_k, beta_akv, row_kv = priors.alpha_k(ballot), priors.beta_akv(ballot, parts.votes), priors.row_kv(ballot)
     if options.pooling == "partial":
@@ -179,13 +216,25 @@ def _find_best_mode(simplex: LogPosterior, options: FitOptions, advance: Progres
             watch=lambda share: advance("climbing", share),
         )
         return Mode(optimum, optimum.passes, {"adam": optimum.log_posterior}, None)
+    watch = _watching(options, advance)
+    return find_mode(simplex, tolerance=options.tolerance, max_passes=options.max_passes, watch=watch)
+
+
+def _watching(options: FitOptions, advance: Progress) -> Callable[[float], None]:
+    """Return what tells the progress of a search from its steepness."""
     # From a gradient of about a thousand standard errors down to the tolerance is the whole way, in logs.
     decades = np.log10(1e3 / options.tolerance)
 
     def watch(steepness: float) -> None:
         advance("climbing", float(np.clip(np.log10(1e3 / max(steepness, 1e-300)) / decades, 0.0, 1.0)))
 
-    return find_mode(simplex, tolerance=options.tolerance, max_passes=options.max_passes, watch=watch)
+    return watch
+
+
+def _mixture_of(density: LogPosterior, at: Parameters, drawn: Parameters, prior: DomainPrior | None) -> Mixture:
+    """Collect the weights of the states, at the mode and in every draw."""
+    strength = prior.strength if prior else float("inf")
+    return Mixture(density.states, at.prevalence_k, drawn.prevalence_k, density.items_d, strength)
 
 
 def _climb_of(mode: Mode, solver: str) -> Climb:

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from moral_entropy.consensus.draws import summarise
+from moral_entropy.consensus.draws import state_draws, summarise, summarise_mixed
 from moral_entropy.consensus.entropy import EntropyParts, decompose_entropy
-from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.parts import LocalParts, Part, Parts, likelihood_of
 from moral_entropy.consensus.patterns import as_rows
 from moral_entropy.consensus.priors import Priors
-from moral_entropy.consensus.result import Consensus, DrawSummary, ParameterFit, QuestionFit
+from moral_entropy.consensus.result import Consensus, DrawSummary, ParameterFit, QuestionFit, nothing_between
+from moral_entropy.consensus.tempering import tempered
 from moral_entropy.progress import Progress, share_of_progress, silent
 from moral_entropy.ties import settle_halves
 from moral_entropy.votes.table import UNKNOWN, Floats, Votes
@@ -50,9 +50,18 @@ def fit_of_part(part: Part, b: int, found: ParameterFit, advance: Progress = sil
     """Compute the results of one ballot for the items of one part."""
     ballot, patterns = part.ballot(b), part.patterns[b]
     found = found.for_annotators(ballot.n_annotators)
-    at = Parameters(np.log(found.prevalence_k), np.log(found.evidence_akv))
-    posterior_ik = patterns.spread(settle_halves(likelihood_of(patterns, part.threads).posterior_rk(at)))
-    if found.n_draws:
+    likelihood = likelihood_of(patterns, part.threads, mixed=found.mixture is not None)
+    posterior_ik = patterns.spread(settle_halves(likelihood.posterior_rk(tempered(found.at, found.exponent.value))))
+    if found.mixture is not None and found.n_draws:
+        summary = summarise_mixed(
+            patterns,
+            state_draws(found.mixture, found.confusion_sakv),
+            positive=ballot.positive,
+            interval=found.options.interval,
+            threads=part.threads,
+            advance=lambda share: advance("drawing", share),
+        )
+    elif found.n_draws:
         summary = summarise(
             patterns,
             found.prevalence_sk,
@@ -63,14 +72,15 @@ def fit_of_part(part: Part, b: int, found: ParameterFit, advance: Progress = sil
             advance=lambda share: advance("drawing", share),
         )
     else:
-        summary = without_draws(posterior_ik)
+        summary = without_draws(posterior_ik, patterns.spread(likelihood.interior_r(found.at)))
     return found.on_items(ballot, patterns, posterior_ik, summary)
 
 
-def without_draws(posterior_ik: Floats) -> DrawSummary:
-    """Return the mode in place of the mean, with unknown intervals and expected entropies."""
+def without_draws(posterior_ik: Floats, interior_i: Floats | None = None) -> DrawSummary:
+    """Return the mode in place of the mean, with unknown intervals, expected entropies and ambiguity."""
     unknown_i = np.full(len(posterior_ik), np.nan)
-    return DrawSummary(posterior_ik, unknown_i, unknown_i, unknown_i)
+    interior_i = nothing_between(len(posterior_ik)) if interior_i is None else interior_i
+    return DrawSummary(posterior_ik, unknown_i, unknown_i, unknown_i, unknown_i, interior_i)
 
 
 def fit_part(part: Part, priors: Priors, options: FitOptions, progress: Progress, *found: ParameterFit) -> PartFit:
@@ -148,12 +158,13 @@ def on_classes(
     found: Sequence[ParameterFit],
     priors: Priors,
     options: FitOptions,
-    mean_bik: Sequence[Floats] | None = None,
+    summaries: Sequence[DrawSummary] | None = None,
 ) -> Consensus:
     """Return a consensus on item classes, with parameters found on all items; with probabilities where given."""
     fits = []
     for b, (ballot, one) in enumerate(zip(class_votes.ballots, found, strict=True)):
-        mean_ik = np.full((ballot.n_items, ballot.n_labels), np.nan) if mean_bik is None else mean_bik[b]
+        unknown_ik = np.full((ballot.n_items, ballot.n_labels), np.nan)
+        summary = without_draws(unknown_ik) if summaries is None else summaries[b]
         rows = as_rows(ballot, np.full(ballot.n_items, UNKNOWN, dtype=np.int16))
-        fits.append(one.for_annotators(ballot.n_annotators).on_items(ballot, rows, mean_ik, without_draws(mean_ik)))
+        fits.append(one.for_annotators(ballot.n_annotators).on_items(ballot, rows, summary.mean_ik, summary))
     return Consensus(class_votes, tuple(fits), priors, options)

@@ -61,26 +61,32 @@ def binary_pass(start_r, code_v, weight_r, clamp_r, push_c, base, bound_b, first
 
 
 @kernel
-def general_pass(start_r, code_v, weight_r, clamp_r, push_ck, base_k, bound_b, first, last, count_bck, total_bt):
-    """The same for any number of labels; `k` runs over the labels after the first."""
-    n_other = len(base_k)
-    x_k = np.empty(n_other)
+def general_pass(
+    start_r, code_v, weight_r, clamp_r, domain_r, push_cz, base_dz, bound_b, first, last, count_bcz, total_bdt
+):
+    """The same for any number of states; `z` runs over the states after the first.
+
+    Items and log likelihood are added up by domain; where domains are not told apart, `domain_r` is empty.
+    """
+    n_other = base_dz.shape[1]
+    x_z = np.empty(n_other)
     for b in range(first, last):
         for r in range(bound_b[b], bound_b[b + 1]):
-            for k in range(n_other):
-                x_k[k] = base_k[k]
+            d = domain_r[r] if len(domain_r) > 0 else 0
+            for z in range(n_other):
+                x_z[z] = base_dz[d, z]
             for v in range(start_r[r], start_r[r + 1]):
-                for k in range(n_other):
-                    x_k[k] += push_ck[code_v[v], k]
-            row = _softmax(x_k, clamp_r[r])
+                for z in range(n_other):
+                    x_z[z] += push_cz[code_v[v], z]
+            row = _softmax(x_z, clamp_r[r])
             weight = weight_r[r]
-            total_bt[b, n_other] += weight * row
-            for k in range(n_other):
-                x_k[k] *= weight
-                total_bt[b, k] += x_k[k]
+            total_bdt[b, d, n_other] += weight * row
+            for z in range(n_other):
+                x_z[z] *= weight
+                total_bdt[b, d, z] += x_z[z]
             for v in range(start_r[r], start_r[r + 1]):
-                for k in range(n_other):
-                    count_bck[b, code_v[v], k] += x_k[k]
+                for z in range(n_other):
+                    count_bcz[b, code_v[v], z] += x_z[z]
 
 
 @kernel
@@ -104,21 +110,22 @@ def _softmax(x_k, clamp):
 
 
 @kernel
-def row_posteriors(start_r, code_v, clamp_r, push_ck, base_k, first, last, posterior_rk):
-    """Label probabilities of rows `first` to `last`."""
-    n_other = len(base_k)
-    x_k = np.empty(n_other)
+def row_posteriors(start_r, code_v, clamp_r, domain_r, push_cz, base_dz, first, last, posterior_rz):
+    """Probabilities of the states of rows `first` to `last`, written to the first rows of `posterior_rz`."""
+    n_other = base_dz.shape[1]
+    x_z = np.empty(n_other)
     for r in range(first, last):
-        x_k[:] = base_k
+        d = domain_r[r] if len(domain_r) > 0 else 0
+        x_z[:] = base_dz[d]
         for v in range(start_r[r], start_r[r + 1]):
-            for k in range(n_other):
-                x_k[k] += push_ck[code_v[v], k]
-        log_sum = _softmax(x_k, clamp_r[r])
-        posterior_rk[r, 0] = math.exp(-log_sum)
+            for z in range(n_other):
+                x_z[z] += push_cz[code_v[v], z]
+        log_sum = _softmax(x_z, clamp_r[r])
+        posterior_rz[r - first, 0] = math.exp(-log_sum)
         if clamp_r[r] >= 0:
-            posterior_rk[r, 0] = 1.0 if clamp_r[r] == 0 else 0.0
-        for k in range(n_other):
-            posterior_rk[r, k + 1] = x_k[k]
+            posterior_rz[r - first, 0] = 1.0 if clamp_r[r] == 0 else 0.0
+        for z in range(n_other):
+            posterior_rz[r - first, z + 1] = x_z[z]
 
 
 @kernel
@@ -201,28 +208,31 @@ def count_votes(start_r, code_v, weight_r, votes_c):
 
 
 @kernel
-def covariance_pass(start_r, code_v, weight_r, posterior_rk, gain_ck, base_k, bound_b, first, last, out_bck, total_bk):
+def covariance_pass(
+    start_r, code_v, weight_r, domain_r, posterior_rz, gain_cz, base_dz, bound_b, first, last, out_bcz, total_bdz
+):
     """Multiply the score covariance with a vector, without ever forming it.
 
-    `gain_ck` is what a vote of code `c` adds to the vector's product with label k's score.
+    `gain_cz` is what a vote of code `c` adds to the vector's product with state z's score.
     """
-    n_labels = posterior_rk.shape[1]
-    x_k = np.empty(n_labels)
+    n_states = posterior_rz.shape[1]
+    x_z = np.empty(n_states)
     for b in range(first, last):
         for r in range(bound_b[b], bound_b[b + 1]):
-            x_k[:] = base_k
+            d = domain_r[r] if len(domain_r) > 0 else 0
+            x_z[:] = base_dz[d]
             for v in range(start_r[r], start_r[r + 1]):
-                for k in range(n_labels):
-                    x_k[k] += gain_ck[code_v[v], k]
+                for z in range(n_states):
+                    x_z[z] += gain_cz[code_v[v], z]
             mean = 0.0
-            for k in range(n_labels):
-                mean += posterior_rk[r, k] * x_k[k]
-            for k in range(n_labels):
-                x_k[k] = weight_r[r] * posterior_rk[r, k] * (x_k[k] - mean)
-                total_bk[b, k] += x_k[k]
+            for z in range(n_states):
+                mean += posterior_rz[r, z] * x_z[z]
+            for z in range(n_states):
+                x_z[z] = weight_r[r] * posterior_rz[r, z] * (x_z[z] - mean)
+                total_bdz[b, d, z] += x_z[z]
             for v in range(start_r[r], start_r[r + 1]):
-                for k in range(n_labels):
-                    out_bck[b, code_v[v], k] += x_k[k]
+                for z in range(n_states):
+                    out_bcz[b, code_v[v], z] += x_z[z]
 
 
 @kernel
@@ -241,27 +251,36 @@ def binary_covariance_pass(start_r, code_v, weight_r, p_r, gain_c, base, bound_b
 
 
 @kernel
-def hash_rows(start_i, code_v, clamp_i, salt, hash_i):
-    """Write a 64-bit hash of every item's votes and clamp."""
-    for i in range(len(start_i) - 1):
+def hash_rows(start_i, code_v, clamp_i, domain_i, salt, hash_i):
+    """Write a 64-bit hash of the votes, the clamp and the domain of the first items; without domains that is empty."""
+    for i in range(len(hash_i)):
         # The clamp is put into the high bits, above all codes, so that it cannot be taken for a code.
         h = np.uint64(salt) ^ (np.uint64(clamp_i[i] + 1) << np.uint64(40))
+        if len(domain_i) > 0:
+            h = _mixed(h, np.uint64(domain_i[i]) << np.uint64(32))
         for v in range(start_i[i], start_i[i + 1]):
-            # The finaliser of SplitMix64 (Steele, Lea & Flood 2014) mixes every bit into every other.
-            h = (h ^ np.uint64(code_v[v])) + np.uint64(0x9E3779B97F4A7C15)
-            h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-            h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-            h = h ^ (h >> np.uint64(31))
+            h = _mixed(h, np.uint64(code_v[v]))
         hash_i[i] = h
 
 
 @kernel
-def same_rows(start_i, code_v, clamp_i, first_r, row_i):
+def _mixed(h, code):
+    # The finaliser of SplitMix64 (Steele, Lea & Flood 2014) mixes every bit into every other.
+    h = (h ^ code) + np.uint64(0x9E3779B97F4A7C15)
+    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return h ^ (h >> np.uint64(31))
+
+
+@kernel
+def same_rows(start_i, code_v, clamp_i, domain_i, first_r, row_i):
     """Return whether every item equals the first item of its row, vote by vote."""
     for i in range(len(row_i)):
         j = first_r[row_i[i]]
         n = start_i[i + 1] - start_i[i]
         if n != start_i[j + 1] - start_i[j] or clamp_i[i] != clamp_i[j]:
+            return False
+        if len(domain_i) > 0 and domain_i[i] != domain_i[j]:
             return False
         for v in range(n):
             if code_v[start_i[i] + v] != code_v[start_i[j] + v]:

@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, cholesky, eigh, solve_triangular
 
+from moral_entropy.consensus.components import component_shares, vote_scores
 from moral_entropy.consensus.model import Expectation, LogPosterior, Parameters
 from moral_entropy.votes.table import Floats
 
@@ -60,7 +61,7 @@ def complete_blocks(
 ) -> tuple[Floats, Floats]:
     """Compute the information of prevalence and of each confusion row with all labels known, pseudo-counts included."""
     expected = expected or log_posterior.expect(at)
-    prevalence = _multinomial(expected.items_k.sum(), at.prevalence_k)
+    prevalence = _multinomial(expected.items_k.sum(axis=-1), at.prevalence_k)
     confusion = _multinomial(expected.votes_akv.sum(axis=-1), at.confusion_akv)
     return prevalence, confusion
 
@@ -86,13 +87,15 @@ def lower_information(log_posterior: LogPosterior, at: Parameters, expected: Exp
 
 
 def _block_diagonal(prevalence: Floats, confusion: Floats) -> Floats:
-    n_other = len(prevalence)
-    n_rows = confusion.shape[0] * confusion.shape[1]
-    whole = np.zeros((n_other * (1 + n_rows),) * 2)
-    whole[:n_other, :n_other] = prevalence
-    first = n_other * (1 + np.arange(n_rows))[:, None, None]
-    down, across = np.indices((n_other, n_other))
-    whole[first + down, first + across] = confusion.reshape(n_rows, n_other, n_other)
+    """Put the blocks of the weights, one per domain, and of all rows along the diagonal of one matrix."""
+    sizes = [blocks.size // blocks.shape[-1] for blocks in (prevalence, confusion)]
+    whole, begin = np.zeros((sum(sizes),) * 2), 0
+    for blocks, size in zip((prevalence, confusion), sizes, strict=True):
+        n_other = blocks.shape[-1]
+        first = begin + np.arange(0, size, n_other)[:, None, None]
+        down, across = np.indices((n_other, n_other))
+        whole[first + down, first + across] = blocks.reshape(-1, n_other, n_other)
+        begin += size
     return whole
 
 
@@ -133,7 +136,8 @@ def dense_gaussian(log_posterior: LogPosterior, at: Parameters) -> DenseGaussian
 def _complete_diagonal(log_posterior: LogPosterior, at: Parameters) -> Floats:
     prevalence, confusion = complete_blocks(log_posterior, at)
     # On the edge of the simplex a probability rounds to 0 or 1, and its information to nothing.
-    return np.concatenate([np.diag(prevalence), np.einsum("akvv->akv", confusion).ravel()]).clip(min=1e-12)
+    diagonals = [np.diagonal(blocks, axis1=-2, axis2=-1).ravel() for blocks in (prevalence, confusion)]
+    return np.concatenate(diagonals).clip(min=1e-12)
 
 
 def _smallest_share(lower_pp: Floats, scale_p: Floats, iterations: int = 30) -> float:
@@ -239,22 +243,30 @@ class _Coupling:
 
     def __init__(self, log_posterior: LogPosterior, at: Parameters) -> None:
         self.log_posterior, self.at = log_posterior, at
+        self.states, self.n_labels = log_posterior.states, log_posterior.patterns.n_labels
         self.covariance = log_posterior.covariance(at)
-        self.complete = complete_blocks(log_posterior, at)
+        prevalence, confusion = complete_blocks(log_posterior, at)
+        self.complete = prevalence.reshape(-1, *prevalence.shape[-2:]), confusion
+        if not self.states.corners_only:
+            self.share_czk = component_shares(self.states, at.confusion_akv)
+            self.component_att = log_posterior.unknown_component(at, vote_scores(self.states, at.confusion_akv))
         self.blocks = self._own_blocks()
 
     def _own_blocks(self) -> tuple[Floats, Floats]:
-        """Cholesky factors of the prevalence block and of every annotator's block."""
-        n_labels = self.log_posterior.patterns.n_labels
-        size = n_labels * (n_labels - 1)
+        """Cholesky factors of the weights' blocks, one per domain, and of every annotator's block."""
+        n_other = self.n_labels - 1
         prevalence, confusion = self.complete
-        own_app = np.zeros((len(confusion), size, size))
-        for k in range(n_labels):
-            rows = slice(k * (n_labels - 1), (k + 1) * (n_labels - 1))
+        own_app = np.zeros((len(confusion), self.n_labels * n_other, self.n_labels * n_other))
+        for k in range(self.n_labels):
+            rows = slice(k * n_other, (k + 1) * n_other)
             own_app[:, rows, rows] = confusion[:, k]
-        items_kk = self.covariance.take_own(own_app)
-        lower_app = _safe_cholesky(own_app, self.complete[1])
-        return _safe_cholesky(prevalence - items_kk[1:, 1:], prevalence), lower_app
+        items_dzz = self.covariance.take_own(own_app)
+        if not self.states.corners_only:
+            own_app -= self.component_att
+        add = self.states.add_groups
+        items_dgg = np.swapaxes(add(np.swapaxes(add(items_dzz), 1, 2)), 1, 2)
+        lower_dgg = _safe_cholesky(prevalence - items_dgg[:, 1:, 1:], prevalence)
+        return lower_dgg, _safe_cholesky(own_app, confusion)
 
     def __call__(self, vector_p: Floats) -> Floats:
         """Multiply with I - C."""
@@ -263,19 +275,30 @@ class _Coupling:
 
     def curvature(self, vector_p: Floats) -> Floats:
         """Multiply with the whole curvature, in one pass over the votes."""
-        patterns = self.log_posterior.patterns
-        n_labels, n_other = patterns.n_labels, patterns.n_labels - 1
         prevalence, confusion = self.complete
-        u_k, u_akv = vector_p[:n_other], vector_p[n_other:].reshape(-1, n_labels, n_other)
-        complete_k = prevalence @ u_k
+        n_weights, n_labels = prevalence.size // prevalence.shape[-1], self.n_labels
+        u_dg = vector_p[:n_weights].reshape(prevalence.shape[:-1])
+        u_akv = vector_p[n_weights:].reshape(-1, n_labels, n_labels - 1)
+        complete_dg = np.einsum("dgh,dh->dg", prevalence, u_dg)
         complete_akv = np.einsum("akvw,akw->akv", confusion, u_akv)
         full_akv = np.concatenate([np.zeros((*u_akv.shape[:2], 1)), u_akv], axis=-1)
         gain_akv = full_akv - (self.at.confusion_akv * full_akv).sum(axis=-1, keepdims=True)
-        gain_ck = np.ascontiguousarray(gain_akv.transpose(0, 2, 1).reshape(-1, n_labels))
-        sum_ck, sum_k = self.covariance.product(gain_ck, np.concatenate([[0.0], u_k]))
+        base_dz = np.concatenate([np.zeros((len(u_dg), 1)), u_dg], axis=1)[:, self.states.group_z]
+        sum_ck, sum_dz = self._product(gain_akv.transpose(0, 2, 1).reshape(-1, n_labels), base_dz)
         sum_akv = sum_ck.reshape(-1, n_labels, n_labels).transpose(0, 2, 1)
-        missing_akv = sum_akv - self.at.confusion_akv * sum_akv.sum(axis=-1, keepdims=True)
-        return np.concatenate([complete_k - sum_k[1:], (complete_akv - missing_akv[..., 1:]).ravel()])
+        missing_akv = (sum_akv - self.at.confusion_akv * sum_akv.sum(axis=-1, keepdims=True))[..., 1:]
+        if not self.states.corners_only:
+            own_at = np.einsum("atu,au->at", self.component_att, u_akv.reshape(len(u_akv), -1))
+            missing_akv = missing_akv + own_at.reshape(u_akv.shape)
+        missing_dg = self.states.add_groups(sum_dz)[:, 1:]
+        return np.concatenate([(complete_dg - missing_dg).ravel(), (complete_akv - missing_akv).ravel()])
+
+    def _product(self, gain_ck: Floats, base_dz: Floats) -> tuple[Floats, Floats]:
+        """Multiply the covariance over states with a vector, given and returned by component of each vote."""
+        if self.states.corners_only:
+            return self.covariance.product(np.ascontiguousarray(gain_ck), base_dz)
+        sum_cz, sum_dz = self.covariance.product(np.einsum("czk,ck->cz", self.share_czk, gain_ck), base_dz)
+        return np.einsum("czk,cz->ck", self.share_czk, sum_cz), sum_dz
 
 
 def _safe_cholesky(blocks: Floats, complete: Floats) -> Floats:
@@ -290,8 +313,8 @@ def _safe_cholesky(blocks: Floats, complete: Floats) -> Floats:
 def _solve_blocks(blocks: tuple[Floats, Floats], right_ps: Floats, *, transposed: bool) -> Floats:
     prevalence, confusion = blocks
     if transposed:
-        prevalence, confusion = prevalence.T, np.swapaxes(confusion, -1, -2)
-    n_other, size = len(prevalence), confusion.shape[-1]
-    head = np.linalg.solve(prevalence, right_ps[:n_other])
-    tail = np.linalg.solve(confusion, right_ps[n_other:].reshape(-1, size, right_ps.shape[-1]))
-    return np.concatenate([head, tail.reshape(-1, right_ps.shape[-1])])
+        prevalence, confusion = np.swapaxes(prevalence, -1, -2), np.swapaxes(confusion, -1, -2)
+    n_weights, n_columns = prevalence.size // prevalence.shape[-1], right_ps.shape[-1]
+    head = np.linalg.solve(prevalence, right_ps[:n_weights].reshape(len(prevalence), -1, n_columns))
+    tail = np.linalg.solve(confusion, right_ps[n_weights:].reshape(len(confusion), -1, n_columns))
+    return np.concatenate([head.reshape(-1, n_columns), tail.reshape(-1, n_columns)])

@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moral_entropy.consensus import kernels
+from moral_entropy.consensus.components import component_covariance, vote_scores, votes_by_component
 from moral_entropy.consensus.patterns import Patterns
+from moral_entropy.consensus.states import States, corners
 from moral_entropy.votes.table import Floats
 
 BLOCKS = 16
@@ -29,13 +31,20 @@ SMALL = 400_000
 OWN_BYTES = 1 << 28
 """Most memory, in bytes, for the sums of annotators' own blocks by several threads."""
 
+ROWS_AT_ONCE = 32_768
+"""Rows whose states' probabilities are computed together."""
+
 FLOOR = 1e-12
 """Least probability of a label: under flat priors a mode may lie on the edge of the simplex."""
 
 
 @dataclass(frozen=True, eq=False)
 class Parameters:
-    """Prevalence and confusion, as logs. Axes: **a** annotator, true **k**, **v**oted."""
+    """Prevalence and confusion, as logs. Axes: **a** annotator, true **k**, **v**oted.
+
+    Under the mixed model the prevalence is that of the groups of states, labels first, and there is one per domain: it
+    has one row for each.
+    """
 
     log_prevalence_k: Floats
     log_confusion_akv: Floats
@@ -49,6 +58,11 @@ class Parameters:
     def confusion_akv(self) -> Floats:
         """The confusion itself."""
         return np.exp(self.log_confusion_akv)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether these are parameters of the mixed model: one row of weights per domain."""
+        return self.log_prevalence_k.ndim == 2
 
     @property
     def least(self) -> float:
@@ -65,14 +79,20 @@ class Parameters:
         lifted_akv = np.where(np.eye(n_labels, dtype=bool) & short_ak, 1.0 / n_labels, confusion_akv * shrink_ak)
         return Parameters(self.log_prevalence_k, np.log(lifted_akv))
 
-    def push_ck(self) -> Floats:
-        """By vote code, the log ratio of each further label's likelihood to label 0's."""
-        by_code = self.log_confusion_akv.transpose(0, 2, 1).reshape(-1, len(self.log_prevalence_k))
+    def push_cz(self, states: States | None = None) -> Floats:
+        """By vote code, the log ratio of each further state's likelihood to state 0's; states are labels by default."""
+        log_azv = self.log_confusion_akv
+        if states is not None and not states.corners_only:
+            log_azv = np.log(states.votes_azv(self.confusion_akv))
+        by_code = log_azv.transpose(0, 2, 1).reshape(-1, log_azv.shape[1])
         return np.ascontiguousarray(by_code[:, 1:] - by_code[:, :1])
 
-    def base_k(self) -> Floats:
-        """The log ratio of each further label's prevalence to label 0's."""
-        return np.asarray(self.log_prevalence_k[1:] - self.log_prevalence_k[0])
+    def base_dz(self, states: States | None = None) -> Floats:
+        """By domain, the log ratio of each further state's weight to state 0's; states are labels by default."""
+        log_dz = np.atleast_2d(self.log_prevalence_k)
+        if states is not None and not states.corners_only:
+            log_dz = (log_dz - np.log(states.size_g))[:, states.group_z]
+        return np.ascontiguousarray(log_dz[:, 1:] - log_dz[:, :1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,9 +109,9 @@ class Expectation:
 
     def gradient(self, at: Parameters) -> Floats:
         """Compute the derivative of the log posterior in log-ratio coordinates at the parameters of the pass."""
-        prevalence = self.items_k - self.items_k.sum() * at.prevalence_k
+        prevalence = self.items_k - self.items_k.sum(axis=-1, keepdims=True) * at.prevalence_k
         confusion = self.votes_akv - self.votes_akv.sum(axis=-1, keepdims=True) * at.confusion_akv
-        return np.concatenate([prevalence[1:], confusion[..., 1:].ravel()])
+        return np.concatenate([prevalence[..., 1:].ravel(), confusion[..., 1:].ravel()])
 
 
 def _log_shares(counts: Floats) -> Floats:
@@ -122,6 +142,8 @@ class LogPosterior:
         At most this many threads; all cores by default.
     better_than_chance
         Whether right answers are kept at chance or above.
+    between
+        The states of items, where they may lie between labels; None for the paper's model.
     """
 
     patterns: Patterns
@@ -129,22 +151,43 @@ class LogPosterior:
     pseudo_akv: Floats
     threads: int | None = None
     better_than_chance: bool = False
+    between: States | None = None
+
+    @property
+    def states(self) -> States:
+        """The states an item can be in."""
+        return self.between or corners(self.patterns.n_labels)
 
     @property
     def n_parameters(self) -> int:
         """Free parameters: log ratios of the prevalence and of every confusion row."""
         n_labels = self.patterns.n_labels
-        return (n_labels - 1) * (1 + self.patterns.n_annotators * n_labels)
+        return self.n_weights + (n_labels - 1) * self.patterns.n_annotators * n_labels
+
+    @property
+    def n_weights(self) -> int:
+        """Those of them that are log ratios of the prevalence, in every domain."""
+        n_domains = self.pseudo_k.size // self.pseudo_k.shape[-1]
+        return self.pseudo_k.size - int(n_domains)
 
     @cached_property
     def votes_c(self) -> Floats:
         """Votes by code: the labels' expected votes always add up to these."""
         return self.patterns.votes_c
 
-    @cached_property
+    @property
     def n_items(self) -> float:
         """Items with a vote."""
-        return float(self.patterns.weight_r.sum())
+        return float(self.items_d.sum())
+
+    @cached_property
+    def items_d(self) -> Floats:
+        """Items with a vote, by domain."""
+        patterns = self.patterns
+        if patterns.n_domains == 1:
+            return np.array([patterns.weight_r.sum()])
+        counted_d = np.bincount(patterns.domain_r, weights=patterns.weight_r, minlength=patterns.n_domains)
+        return counted_d.astype(np.float64)
 
     @cached_property
     def bound_b(self) -> NDArray[np.int64]:
@@ -158,8 +201,9 @@ class LogPosterior:
 
     @cached_property
     def _buffers(self) -> tuple[Floats, Floats]:
-        n_blocks, n_labels = len(self.bound_b) - 1, self.patterns.n_labels
-        return np.zeros((n_blocks, len(self.votes_c), n_labels - 1)), np.zeros((n_blocks, n_labels))
+        n_blocks, n_states = len(self.bound_b) - 1, self.states.n_states
+        total_bdt = np.zeros((n_blocks, self.patterns.n_domains, n_states))
+        return np.zeros((n_blocks, len(self.votes_c), n_states - 1)), total_bdt
 
     @property
     def n_votes(self) -> int:
@@ -169,8 +213,9 @@ class LogPosterior:
     @cached_property
     def n_cells(self) -> float:
         """Number of updates of curvature cells in a pass over the votes."""
-        n_other = self.patterns.n_labels - 1
-        return float(((np.diff(self.patterns.start_r) * (n_other + 1) * n_other + n_other) ** 2.0).sum())
+        n_other, states = self.patterns.n_labels - 1, self.states
+        cells = ((np.diff(self.patterns.start_r) * (n_other + 1) * n_other + states.n_groups - 1) ** 2.0).sum()
+        return float(cells if states.corners_only else cells * states.n_states / 4.0)
 
     def sample_rows(self, most_votes: int) -> LogPosterior:
         """Return the log posterior of a sample of the rows, where there are more votes than `most_votes`."""
@@ -186,57 +231,101 @@ class LogPosterior:
         return self._expectation(at, *self.pass_over(at))
 
     def pass_over(self, at: Parameters) -> tuple[Floats, Floats]:
-        """Return the sums of one pass: expected votes of labels after the first; their items, log likelihood."""
+        """Return the sums of a pass: expected votes of states after the first; their items by domain, log likelihood."""
         patterns = self.patterns
-        count_bck, total_bt = self._buffers
-        count_bck[:], total_bt[:] = 0.0, 0.0
+        count_bcz, total_bdt = self._buffers
+        count_bcz[:], total_bdt[:] = 0.0, 0.0
         rows = (patterns.start_r, patterns.code_v, patterns.weight_r, patterns.clamp_r)
-        push_ck, base_k = at.push_ck(), at.base_k()
+        push_cz, base_dz = at.push_cz(self.between), at.base_dz(self.between)
 
         def run(first: int, last: int) -> None:
-            if patterns.n_labels == 2:
-                parameters = (push_ck[:, 0].copy(), base_k[0])
-                kernels.binary_pass(*rows, *parameters, self.bound_b, first, last, count_bck[:, :, 0], total_bt)
+            blocks = (self.bound_b, first, last)
+            if self.states.n_states == 2:
+                parameters, out = (push_cz[:, 0].copy(), base_dz[0, 0]), (count_bcz[:, :, 0], total_bdt[:, 0])
+                kernels.binary_pass(*rows, *parameters, *blocks, *out)
             else:
-                kernels.general_pass(*rows, push_ck, base_k, self.bound_b, first, last, count_bck, total_bt)
+                kernels.general_pass(*rows, patterns.domain_r, push_cz, base_dz, *blocks, count_bcz, total_bdt)
 
         over_blocks(run, len(self.bound_b) - 1, self.threads)
-        return count_bck.sum(axis=0), total_bt.sum(axis=0)
+        return count_bcz.sum(axis=0), total_bdt.sum(axis=0)
 
-    def _expectation(self, at: Parameters, count_ck: Floats, total_t: Floats) -> Expectation:
-        n_labels = self.patterns.n_labels
-        items_k = np.concatenate([[self.n_items - total_t[:-1].sum()], total_t[:-1]])
-        # Label 0 has the remaining votes; rounding can leave about -1e-12.
-        all_ck = np.column_stack([self.votes_c - count_ck.sum(axis=1), count_ck]).clip(min=0.0)
-        votes_akv = all_ck.reshape(-1, n_labels, n_labels).transpose(0, 2, 1)
-        log_label0 = self.n_items * at.log_prevalence_k[0] + self.votes_c @ at.log_confusion_akv[:, 0, :].ravel()
-        log_prior = self.pseudo_k @ at.log_prevalence_k + (self.pseudo_akv * at.log_confusion_akv).sum()
-        counts_akv = votes_akv + self.pseudo_akv
+    def _expectation(self, at: Parameters, count_cz: Floats, total_dt: Floats) -> Expectation:
+        states = self.states
+        items_dz = np.column_stack([self.items_d - total_dt[:, :-1].sum(axis=1), total_dt[:, :-1]]).clip(min=0.0)
+        items_k = states.add_groups(items_dz).reshape(self.pseudo_k.shape)
+        votes_cz = self.votes_by_state(count_cz)
+        vote_azv = states.votes_azv(at.confusion_akv)
+        log_0_dk, log_0_av = np.atleast_2d(at.log_prevalence_k)[:, 0], at.log_confusion_akv[:, 0, :]
+        log_state0 = self.items_d @ log_0_dk + self.votes_c @ log_0_av.ravel()
+        log_prior = (self.pseudo_k * at.log_prevalence_k).sum() + (self.pseudo_akv * at.log_confusion_akv).sum()
+        counts_akv = votes_by_component(states, at.confusion_akv, vote_azv, votes_cz) + self.pseudo_akv
         return Expectation(
-            items_k=items_k.clip(min=0.0) + self.pseudo_k,
+            items_k=items_k + self.pseudo_k,
             votes_akv=_at_least_chance(counts_akv) if self.better_than_chance else counts_akv,
-            log_posterior=float(total_t[-1] + log_label0 + log_prior),
+            log_posterior=float(total_dt[:, -1].sum() + log_state0 + log_prior),
         )
+
+    def votes_by_state(self, count_cz: Floats) -> Floats:
+        """Add state 0, which has the remaining votes, to the expected votes of the others."""
+        # Rounding can leave about -1e-12.
+        return np.column_stack([self.votes_c - count_cz.sum(axis=1), count_cz]).clip(min=0.0)
+
+    def posterior_rz(self, at: Parameters) -> Floats:
+        """Compute the probabilities of the states of every row at some parameters."""
+        return self._by_rows(at, lambda posterior_rz: posterior_rz, self.states.n_states)
 
     def posterior_rk(self, at: Parameters) -> Floats:
         """Compute the label probabilities of every row at some parameters."""
-        patterns = self.patterns
-        posterior_rk = np.empty((patterns.n_rows, patterns.n_labels))
-        rows = (patterns.start_r, patterns.code_v, patterns.clamp_r)
-        push_ck, base_k = at.push_ck(), at.base_k()
+        states = self.states
+        if states.corners_only:
+            return self.posterior_rz(at)
+        return self._by_rows(at, lambda posterior_rz: posterior_rz @ states.mix_zk, states.n_labels)
+
+    def interior_r(self, at: Parameters) -> Floats:
+        """Compute how probably every row's items lie between labels."""
+        n_labels = self.patterns.n_labels
+        return self._by_rows(at, lambda posterior_rz: posterior_rz[:, n_labels:].sum(axis=1, keepdims=True), 1)[:, 0]
+
+    def _by_rows(self, at: Parameters, read: Callable[[Floats], Floats], n_columns: int) -> Floats:
+        """Compute what is read from the states' probabilities, some rows at a time."""
+        patterns, n_rows = self.patterns, self.patterns.n_rows
+        votes = (patterns.start_r, patterns.code_v, patterns.clamp_r, patterns.domain_r)
+        parameters = (at.push_cz(self.between), at.base_dz(self.between))
+        out_rx = np.empty((n_rows, n_columns))
 
         def run(first: int, last: int) -> None:
-            lo, hi = self.bound_b[first], self.bound_b[last]
-            kernels.row_posteriors(*rows, push_ck, base_k, lo, hi, posterior_rk)
+            for lo in range(first * ROWS_AT_ONCE, min(last * ROWS_AT_ONCE, n_rows), ROWS_AT_ONCE):
+                hi = min(lo + ROWS_AT_ONCE, n_rows)
+                posterior_rz = np.empty((hi - lo, self.states.n_states))
+                kernels.row_posteriors(*votes, *parameters, lo, hi, posterior_rz)
+                out_rx[lo:hi] = read(posterior_rz)
 
-        over_blocks(run, len(self.bound_b) - 1, self.threads)
-        return posterior_rk
+        over_blocks(run, -(-n_rows // ROWS_AT_ONCE), self.threads)
+        return out_rx
 
     def take_missing(self, at: Parameters, curvature_pp: Floats) -> None:
         """Subtract the missing information from the lower triangle of the complete-data information, in place."""
         patterns = self.patterns
         rows = (patterns.start_r, patterns.code_v, patterns.weight_r)
-        kernels.add_missing_information(*rows, self.posterior_rk(at), at.confusion_akv, curvature_pp)
+        if self.states.corners_only:
+            kernels.add_missing_information(*rows, self.posterior_rk(at), at.confusion_akv, curvature_pp)
+            return
+        from moral_entropy.consensus import state_kernels
+
+        score_czt = vote_scores(self.states, at.confusion_akv)
+        parameters = (at.push_cz(self.between), at.base_dz(self.between), score_czt, self.states.group_z)
+        votes = (*rows, patterns.clamp_r, patterns.domain_r)
+        state_kernels.take_state_information(*votes, *parameters, 0, patterns.n_rows, curvature_pp)
+        n_weights, n_own = self.n_weights, score_czt.shape[-1]
+        own_att = self.unknown_component(at, score_czt)
+        for a, own_tt in enumerate(own_att):
+            own = slice(n_weights + a * n_own, n_weights + (a + 1) * n_own)
+            curvature_pp[own, own] -= own_tt
+
+    def unknown_component(self, at: Parameters, score_czt: Floats) -> Floats:
+        """Compute, per annotator, the covariance of the score given states: for which label a vote was is unknown."""
+        count_cz, _ = self.pass_over(at)
+        return component_covariance(self.states, at.confusion_akv, self.votes_by_state(count_cz), score_czt)
 
     def covariance(self, at: Parameters) -> ScoreCovariance:
         """Return the covariance of the complete-data score at some parameters, as an operator."""
@@ -244,50 +333,66 @@ class LogPosterior:
 
 
 class ScoreCovariance:
-    """The missing information at some parameters: the covariance of the complete-data score, never held as a matrix."""
+    """The missing information at some parameters: the covariance over states of the score, never held as a matrix."""
 
     def __init__(self, log_posterior: LogPosterior, at: Parameters) -> None:
         self.log_posterior, self.at = log_posterior, at
-        self.posterior_rk = log_posterior.posterior_rk(at)
+        self.posterior_rz = log_posterior.posterior_rz(at)
 
     def take_own(self, own_app: Floats) -> Floats:
-        """Subtract it from each annotator's own block, in place; return the prevalence's block: `items_kk`."""
+        """Subtract it from each annotator's own block, in place; return the weights' blocks: `items_dzz`."""
         patterns, bound_b = self.log_posterior.patterns, self.log_posterior.bound_b
         n_blocks = min(len(bound_b) - 1, max(1, OWN_BYTES // max(own_app.nbytes, 1)))
         edge_b = bound_b[np.arange(n_blocks + 1) * (len(bound_b) - 1) // n_blocks]
         own_bapp = np.zeros((n_blocks, *own_app.shape))
-        items_bkk = np.zeros((n_blocks, patterns.n_labels, patterns.n_labels))
-        rows = (patterns.start_r, patterns.code_v, patterns.weight_r, self.posterior_rk)
+        n_states = self.posterior_rz.shape[1]
+        items_bdzz = np.zeros((n_blocks, patterns.n_domains, n_states, n_states))
+        add = self._own_kernel()
 
         def run(first: int, last: int) -> None:
             for b in range(first, last):
-                lo, hi = edge_b[b], edge_b[b + 1]
-                kernels.add_own_information(*rows, self.at.confusion_akv, lo, hi, own_bapp[b], items_bkk[b])
+                add(edge_b[b], edge_b[b + 1], own_bapp[b], items_bdzz[b])
 
         over_blocks(run, n_blocks, self.log_posterior.threads)
         own_app += own_bapp.sum(axis=0)
-        return np.asarray(items_bkk.sum(axis=0))
+        return np.asarray(items_bdzz.sum(axis=0))
 
-    def product(self, gain_ck: Floats, base_k: Floats) -> tuple[Floats, Floats]:
-        """Multiply it with a vector, in one pass over the votes; `gain_ck` is what a vote adds to label k's score."""
-        patterns, bound_b = self.log_posterior.patterns, self.log_posterior.bound_b
-        n_blocks, binary = len(bound_b) - 1, patterns.n_labels == 2
-        out_bck = np.zeros((n_blocks, len(gain_ck), 1 if binary else patterns.n_labels))
-        total_bk = np.zeros((n_blocks, out_bck.shape[-1]))
+    def _own_kernel(self) -> Callable[[int, int, Floats, Floats], None]:
+        """Return the function that does some rows."""
+        patterns, states = self.log_posterior.patterns, self.log_posterior.states
         rows = (patterns.start_r, patterns.code_v, patterns.weight_r)
-        over_c, base = gain_ck[:, -1] - gain_ck[:, 0], base_k[-1] - base_k[0]
+        if states.corners_only:
+            given = (*rows, self.posterior_rz, self.at.confusion_akv)
+            return lambda lo, hi, own_app, items_dzz: kernels.add_own_information(*given, lo, hi, own_app, items_dzz[0])
+        from moral_entropy.consensus import state_kernels
+
+        score_czt = vote_scores(states, self.at.confusion_akv)
+        own = (*rows, patterns.domain_r, self.posterior_rz, score_czt, patterns.n_labels)
+        return lambda lo, hi, own_app, items_dzz: state_kernels.take_own_state_information(
+            *own, lo, hi, own_app, items_dzz
+        )
+
+    def product(self, gain_cz: Floats, base_dz: Floats) -> tuple[Floats, Floats]:
+        """Multiply it with a vector, in one pass over the votes; `gain_cz` is what a vote adds to state z's score."""
+        patterns, bound_b = self.log_posterior.patterns, self.log_posterior.bound_b
+        n_blocks, binary = len(bound_b) - 1, self.posterior_rz.shape[1] == 2
+        out_bcz = np.zeros((n_blocks, len(gain_cz), 1 if binary else self.posterior_rz.shape[1]))
+        total_bdz = np.zeros((n_blocks, patterns.n_domains, out_bcz.shape[-1]))
+        rows = (patterns.start_r, patterns.code_v, patterns.weight_r)
+        over_c, base = gain_cz[:, -1] - gain_cz[:, 0], base_dz[0, -1] - base_dz[0, 0]
 
         def run(first: int, last: int) -> None:
             blocks = (bound_b, first, last)
             if binary:
-                p_r, out = self.posterior_rk[:, 1], (out_bck[:, :, 0], total_bk[:, 0])
+                p_r, out = self.posterior_rz[:, 1], (out_bcz[:, :, 0], total_bdz[:, 0, 0])
                 kernels.binary_covariance_pass(*rows, p_r, over_c, base, *blocks, *out)
             else:
-                kernels.covariance_pass(*rows, self.posterior_rk, gain_ck, base_k, *blocks, out_bck, total_bk)
+                given = (*rows, patterns.domain_r, self.posterior_rz, gain_cz, base_dz)
+                kernels.covariance_pass(*given, *blocks, out_bcz, total_bdz)
 
         over_blocks(run, n_blocks, self.log_posterior.threads)
-        out_ck, total_k = out_bck.sum(axis=0), total_bk.sum(axis=0)
-        return (np.hstack([-out_ck, out_ck]), np.hstack([-total_k, total_k])) if binary else (out_ck, total_k)
+        out_cz, total_dz = out_bcz.sum(axis=0), total_bdz.sum(axis=0)
+        return (np.hstack([-out_cz, out_cz]), np.hstack([-total_dz, total_dz])) if binary else (out_cz, total_dz)
 
 
 def available_cores() -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from moral_entropy.consensus import laplace
-from moral_entropy.consensus.coordinates import pack, unpack
+from moral_entropy.consensus.coordinates import pack, unpack_like
 from moral_entropy.consensus.em import Optimum, maximise
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.options import MAX_PASSES, TOLERANCE
@@ -169,7 +169,7 @@ def leave_saddle(log_posterior: LogPosterior, optimum: Optimum, *, tolerance: fl
         direction_p = laplace.escape_direction(log_posterior, optimum.at)
         if direction_p is None:
             return optimum
-        away = unpack(pack(optimum.at) + direction_p, len(optimum.at.log_prevalence_k))
+        away = unpack_like(pack(optimum.at) + direction_p, optimum.at)
         further = maximise(log_posterior, away, tolerance=tolerance, max_passes=max_passes)
         if further.log_posterior <= optimum.log_posterior:
             return optimum

@@ -14,6 +14,7 @@ Coordinates = Literal["jeffreys", "paper", "jacobian", "logit-mode"]
 Pooling = Literal["none", "partial", "full"]
 Constraint = Literal["none", "better-than-chance"]
 Temper = Literal["off", "heldout", "gold"]
+Model = Literal["mixed", "paper"]
 
 COORDINATES: tuple[Coordinates, ...] = get_args(Coordinates)
 POOLING: tuple[Pooling, ...] = get_args(Pooling)
@@ -71,6 +72,20 @@ class FitOptions(StageOptions):
 
     error = FitError
 
+    model: Model = option(
+        "paper",
+        "mixed: items may lie between labels, and the published p is pooled with the vote share; paper: one true label "
+        "per item, as the paper has it.",
+        panel=FIT,
+        everyday=True,
+    )
+    domain_prevalence: Literal["on", "off"] = option(
+        "on",
+        "Whether the prevalence may differ between domains, as far as the votes say that it does; the paper's model "
+        "has one for all.",
+        metavar="on|off",
+        panel=FIT,
+    )
     draws: int = option(1_000, "Posterior draws; 0 finds the mode alone.", panel=FIT, everyday=True)
     seed: int = option(
         0,
@@ -146,7 +161,18 @@ class FitOptions(StageOptions):
         """Whether every annotator's diagonal is kept at chance or above."""
         return self.constrain == "better-than-chance"
 
+    @property
+    def mixed(self) -> bool:
+        """Whether items may lie between labels."""
+        return self.model == "mixed"
+
+    @property
+    def by_domain(self) -> bool:
+        """Whether items of different domains are told apart."""
+        return self.mixed and self.domain_prevalence == "on"
+
     def _check_together(self) -> None:
+        self._check_paper()
         if self.solver == "adam" and (self.pooling == "partial" or self.better_than_chance):
             what = "pooling='partial'" if self.pooling == "partial" else "constrain='better-than-chance'"
             msg = f"solver='adam' is the paper's climber and knows no {what}. Use solver='em'."
@@ -158,4 +184,16 @@ class FitOptions(StageOptions):
             raise FitError(msg)
         if self.temper == "gold" and self.use_gold:
             msg = "use_gold takes gold labels as evidence, so they can no longer tell the exponent. Give one of them."
+            raise FitError(msg)
+
+    def _check_paper(self) -> None:
+        """Refuse what only the paper's model has."""
+        if self.mixed and self.solver == "adam":
+            msg = "solver='adam' is the paper's solver. Add model='paper', or use solver='em'."
+            raise FitError(msg)
+        if self.mixed and self.temper != "off":
+            msg = (
+                "temper makes up for the paper's model, whose votes count too much together; the mixed model needs no "
+                "such power. Add model='paper', or leave temper out."
+            )
             raise FitError(msg)

@@ -17,8 +17,9 @@ import numpy as np
 
 from moral_entropy.consensus.item_classes import ItemClasses, add_classes, classify, facts_of, votes_of_classes
 from moral_entropy.consensus.model import LogPosterior
-from moral_entropy.consensus.patterns import Patterns, collapse, pool_fully
-from moral_entropy.votes.table import Ballot, Floats, Ints, Votes
+from moral_entropy.consensus.patterns import Domains, Patterns, collapse, pool_fully
+from moral_entropy.consensus.states import States, between_labels
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
 from moral_entropy.workers import Here, Workers
 
 
@@ -48,9 +49,9 @@ def join_rows(several: Sequence[Rows]) -> Rows:
         return several[0]
     rows = [one.patterns for one in several]
     start_r = np.concatenate([[0], *(np.diff(one.start_r) for one in rows)]).cumsum()
-    columns = {name: np.concatenate([getattr(one, name) for one in rows]) for name in ("code_v", "weight_r", "clamp_r")}
-    numbers_r = np.arange(len(start_r) - 1)
-    patterns = Patterns(rows[0].n_annotators, rows[0].n_labels, start_r, **columns, row_i=numbers_r)
+    names = ("code_v", "weight_r", "clamp_r", "domain_r")
+    columns: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in rows]) for name in names}
+    patterns = replace(rows[0], start_r=start_r, **columns, row_i=np.arange(len(start_r) - 1))
     return Rows(patterns, np.concatenate([one.count_r for one in several]))
 
 
@@ -89,9 +90,14 @@ class Part:
         return self.votes.ballots[b]
 
     @cached_property
-    def likelihoods(self) -> tuple[LogPosterior, ...]:
-        """By ballot, the log posterior of its rows without a prior."""
-        return tuple(likelihood_of(self.rows(b), self.threads) for b in range(len(self.patterns)))
+    def _likelihoods(self) -> dict[tuple[int, bool], LogPosterior]:
+        return {}
+
+    def likelihood(self, b: int, mixed: bool) -> LogPosterior:
+        """Return the log posterior of a ballot's rows without a prior, under the mixed model or the paper's."""
+        if (b, mixed) not in self._likelihoods:
+            self._likelihoods[b, mixed] = likelihood_of(self.rows(b), self.threads, mixed=mixed)
+        return self._likelihoods[b, mixed]
 
     @cached_property
     def classes(self) -> tuple[tuple[ItemClasses, Ints], ...]:
@@ -99,10 +105,13 @@ class Part:
         return tuple(classify(facts_of(self.votes, ballot), ballot.count_i) for ballot in self.votes.ballots)
 
 
-def likelihood_of(patterns: Patterns, threads: int | None) -> LogPosterior:
-    """Return a log posterior without a prior."""
+def likelihood_of(patterns: Patterns, threads: int | None, *, mixed: bool = False) -> LogPosterior:
+    """Return a log posterior without a prior, under the mixed model or the paper's."""
     n_labels = patterns.n_labels
-    return LogPosterior(patterns, np.zeros(n_labels), np.zeros((patterns.n_annotators, n_labels, n_labels)), threads)
+    between = between_labels(n_labels) if mixed else None
+    pseudo_k = np.zeros((patterns.n_domains, between.n_groups)) if between else np.zeros(n_labels)
+    pseudo_akv = np.zeros((patterns.n_annotators, n_labels, n_labels))
+    return LogPosterior(patterns, pseudo_k, pseudo_akv, threads, between=between)
 
 
 def items_by_row(patterns: Patterns, ballot: Ballot) -> Floats:
@@ -181,6 +190,7 @@ class Parts(ABC):
         *,
         threads: int | None = None,
         better_than_chance: bool = False,
+        between: States | None = None,
     ) -> LogPosterior:
         """Return the log posterior of a ballot: see `LogPosterior`."""
 
@@ -233,9 +243,10 @@ class LocalParts(Parts):
         *,
         threads: int | None = None,
         better_than_chance: bool = False,
+        between: States | None = None,
     ) -> LogPosterior:
         """Return the log posterior of a ballot."""
-        return LogPosterior(self.part.patterns[b], pseudo_k, pseudo_akv, threads, better_than_chance)
+        return LogPosterior(self.part.patterns[b], pseudo_k, pseudo_akv, threads, better_than_chance, between)
 
     def fetch_rows(self, b: int, wanted: Ints | None = None) -> Rows:
         """Return some rows of a ballot by number, or all."""
@@ -247,11 +258,29 @@ class LocalParts(Parts):
         return [self.part.patterns[b].n_rows]
 
 
-def local_parts(votes: Votes, *, use_gold: bool = False, threads: int | None = None) -> LocalParts:
+def local_parts(
+    votes: Votes, *, use_gold: bool = False, by_domain: bool = False, threads: int | None = None
+) -> LocalParts:
     """Hold votes as the one part of this machine."""
-    return LocalParts(votes=votes, handles=[make_part(votes, use_gold, threads)])
+    return LocalParts(votes=votes, handles=[make_part(votes, use_gold, threads, by_domain=by_domain)])
 
 
-def make_part(votes: Votes, use_gold: bool, threads: int | None = None) -> Part:
-    """Collapse the identical items of some votes, as if there were no others."""
-    return Part(votes, tuple(collapse(ballot, use_gold=use_gold) for ballot in votes.ballots), threads=threads)
+def make_part(votes: Votes, use_gold: bool, threads: int | None = None, *, by_domain: bool = False) -> Part:
+    """Collapse the identical items of some votes, as if there were no others; by domain, where these are told apart."""
+    patterns = tuple(
+        collapse(ballot, use_gold=use_gold, domains=domains_of(votes, ballot) if by_domain else None)
+        for ballot in votes.ballots
+    )
+    return Part(votes, patterns, threads=threads)
+
+
+def domains_of(votes: Votes, ballot: Ballot) -> Domains:
+    """Number the domains of a ballot's items; items without one are a domain of their own, the last.
+
+    Where there are not several domains, or the ballot is one part of a question, all its items are in one.
+    """
+    if len(votes.domains) < 2 or ballot.part:
+        return Domains()
+    domain_i = votes.domain_i[ballot.item_i]
+    n_named = len(votes.domains)
+    return Domains(np.where(domain_i == UNKNOWN, n_named, domain_i).astype(np.int32), n_named + 1)

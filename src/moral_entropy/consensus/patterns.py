@@ -7,7 +7,7 @@ pay, every item keeps its own row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,6 +20,18 @@ WORTHWHILE = 0.8
 
 SAMPLE = 200_000
 """Items looked at to decide whether collapsing pays."""
+
+
+def _no_domains() -> NDArray[np.int32]:
+    return np.zeros(0, dtype=np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Domains:
+    """The domain of every item of a ballot; one for all, and no list of them, by default."""
+
+    domain_i: NDArray[np.int32] = field(default_factory=_no_domains)
+    number: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +50,8 @@ class Patterns:
         Label the row's items are known to have, `UNKNOWN` where it is to be estimated.
     row_i
         The row of every item.
+    domain_r, n_domains
+        Domain of the row's items, where every domain has a prevalence of its own; else all items are in domain 0.
     """
 
     n_annotators: int
@@ -47,6 +61,8 @@ class Patterns:
     weight_r: Floats
     clamp_r: NDArray[np.int16]
     row_i: Ints
+    domain_r: NDArray[np.int32] = field(default_factory=_no_domains)
+    n_domains: int = 1
 
     @property
     def n_rows(self) -> int:
@@ -84,10 +100,12 @@ class Patterns:
             weight_r=self.weight_r[rows],
             clamp_r=self.clamp_r[rows],
             row_i=np.arange(len(rows)),
+            domain_r=self.domain_r[rows] if self.n_domains > 1 else self.domain_r,
+            n_domains=self.n_domains,
         )
 
 
-def collapse(ballot: Ballot, *, use_gold: bool = False) -> Patterns:
+def collapse(ballot: Ballot, *, use_gold: bool = False, domains: Domains | None = None) -> Patterns:
     """Collapse a ballot's identical items, where it pays.
 
     Parameters
@@ -96,6 +114,8 @@ def collapse(ballot: Ballot, *, use_gold: bool = False) -> Patterns:
         The votes.
     use_gold
         Clamp items with known truth to it, as evidence.
+    domains
+        The domain of every item, where domains are told apart: items of two domains are never identical.
 
     Examples
     --------
@@ -107,25 +127,18 @@ def collapse(ballot: Ballot, *, use_gold: bool = False) -> Patterns:
     """
     clamp_i = ballot.gold_i if use_gold else np.full(ballot.n_items, UNKNOWN, dtype=np.int16)
     clamp_i = np.ascontiguousarray(clamp_i, dtype=np.int16)
-    whole = as_rows(ballot, clamp_i)
-    if _distinct_share(ballot, clamp_i) > WORTHWHILE:
+    whole = as_rows(ballot, clamp_i, domains)
+    if _distinct_share(whole) > WORTHWHILE:
         return whole
-    row_i, first_r = _group(ballot.start_i, ballot.code_v, clamp_i)
+    row_i, first_r = _group(whole)
     rows = whole.take(first_r)
     weight_r: Floats = np.bincount(row_i, weights=whole.weight_r, minlength=len(first_r)).astype(np.float64)
-    return Patterns(
-        n_annotators=rows.n_annotators,
-        n_labels=rows.n_labels,
-        start_r=rows.start_r,
-        code_v=rows.code_v,
-        weight_r=weight_r,
-        clamp_r=rows.clamp_r,
-        row_i=row_i,
-    )
+    return replace(rows, weight_r=weight_r, row_i=row_i)
 
 
-def as_rows(ballot: Ballot, clamp_i: NDArray[np.int16]) -> Patterns:
+def as_rows(ballot: Ballot, clamp_i: NDArray[np.int16], domains: Domains | None = None) -> Patterns:
     """Make one row per item."""
+    domains = domains or Domains()
     dtype = np.int32 if ballot.n_items < np.iinfo(np.int32).max else np.int64
     return Patterns(
         n_annotators=ballot.n_annotators,
@@ -135,6 +148,8 @@ def as_rows(ballot: Ballot, clamp_i: NDArray[np.int16]) -> Patterns:
         weight_r=np.where(ballot.votes_i > 0, ballot.count_i, 0.0),
         clamp_r=clamp_i,
         row_i=np.arange(ballot.n_items, dtype=dtype),
+        domain_r=domains.domain_i,
+        n_domains=domains.number,
     )
 
 
@@ -155,20 +170,16 @@ def pool_fully(patterns: Patterns) -> Patterns:
     return replace(patterns, code_v=label_v[order_v].astype(patterns.code_v.dtype), n_annotators=1)
 
 
-def _distinct_share(ballot: Ballot, clamp_i: NDArray[np.int16]) -> float:
+def _distinct_share(whole: Patterns) -> float:
     # Few annotators make few patterns, however many items there are, and a sample shows it.
-    n = min(ballot.n_items, SAMPLE)
-    if n == 0:
-        return 1.0
-    hash_i = _hash(ballot.start_i[: n + 1], ballot.code_v, clamp_i[:n], salt=0)
-    return len(np.unique(hash_i)) / n
+    n = min(whole.n_rows, SAMPLE)
+    return len(np.unique(hashed(whole, 0, n))) / n if n else 1.0
 
 
-def _group(start_i: Ints, code_v: Ints, clamp_i: Ints) -> tuple[Ints, Ints]:
+def _group(whole: Patterns) -> tuple[Ints, Ints]:
     """Number the distinct items by first appearance; return each item's number and each number's first item."""
     for salt in range(8):
-        hash_i = _hash(start_i, code_v, clamp_i, salt)
-        _, first_g, group_i = np.unique(hash_i, return_index=True, return_inverse=True)
+        _, first_g, group_i = np.unique(hashed(whole, salt), return_index=True, return_inverse=True)
         order_g = np.argsort(first_g)
         rank_g = np.empty_like(order_g)
         rank_g[order_g] = np.arange(len(order_g))
@@ -176,14 +187,15 @@ def _group(start_i: Ints, code_v: Ints, clamp_i: Ints) -> tuple[Ints, Ints]:
         from moral_entropy.consensus.kernels import same_rows
 
         # Two different items almost never have the same hash; if they do, another salt separates them.
-        if same_rows(start_i, code_v, clamp_i, first_r, row_i):
+        if same_rows(whole.start_r, whole.code_v, whole.clamp_r, whole.domain_r, first_r, row_i):
             return row_i, first_r
-    return np.arange(len(clamp_i)), np.arange(len(clamp_i))
+    return np.arange(whole.n_rows), np.arange(whole.n_rows)
 
 
-def _hash(start_i: Ints, code_v: Ints, clamp_i: Ints, salt: int) -> NDArray[np.uint64]:
+def hashed(rows: Patterns, salt: int, most: int | None = None) -> NDArray[np.uint64]:
+    """Compute 64-bit hashes of the first rows, or of all: of their votes, their known label and their domain."""
     from moral_entropy.consensus.kernels import hash_rows
 
-    hash_i = np.empty(len(clamp_i), dtype=np.uint64)
-    hash_rows(start_i, code_v, clamp_i, salt, hash_i)
-    return hash_i
+    hash_r = np.empty(rows.n_rows if most is None else most, dtype=np.uint64)
+    hash_rows(rows.start_r, rows.code_v, rows.clamp_r, rows.domain_r, salt, hash_r)
+    return hash_r

@@ -18,8 +18,9 @@ from moral_entropy.consensus import laplace
 from moral_entropy.consensus.common_rows import TYPICAL_VOTES, CommonRows, best_row
 from moral_entropy.consensus.em import Optimum
 from moral_entropy.consensus.model import LogPosterior, Parameters
-from moral_entropy.consensus.modes import Mode, find_mode
+from moral_entropy.consensus.modes import SAMPLE_VOTES, Mode, find_mode
 from moral_entropy.consensus.nested import NestedMode, nested_mode
+from moral_entropy.consensus.starts import share_start
 from moral_entropy.votes.table import Floats
 
 ROUNDS = 200
@@ -77,6 +78,26 @@ def learn_rows(
     return Pooled(rows, density, find_mode(density, tolerance=tolerance, max_passes=max_passes), None)
 
 
+def learn_mixed_rows(density: LogPosterior, known_akv: Floats, row_kv: Floats) -> tuple[LogPosterior, CommonRows]:
+    """Learn common rows under the mixed model, by variational Bayes; return the density given them, and the rows.
+
+    Parameters
+    ----------
+    density
+        The log posterior.
+    known_akv
+        Pseudo-votes of single annotators, known from elsewhere.
+    row_kv
+        Dirichlet prior of the common rows.
+    """
+    start = share_start(density.sample_rows(SAMPLE_VOTES))
+    typical_kv = start.confusion_akv.mean(axis=0, keepdims=True)
+    rows = _variational_rows(
+        replace(density, pseudo_akv=known_akv), row_kv, Parameters(start.log_prevalence_k, np.log(typical_kv)), None
+    )
+    return replace(density, pseudo_akv=rows.beta_kv + known_akv), rows
+
+
 def _as_mode(nested: NestedMode) -> Mode:
     """Describe how the nested search ended as a `Mode`."""
     at, density = nested.settled.at, nested.settled.density
@@ -109,6 +130,6 @@ def _variational_rows(
 
 def _variational_step(density: LogPosterior, at: Parameters) -> Parameters:
     expected = density.expect(at)
-    log_k = digamma(expected.items_k) - digamma(expected.items_k.sum())
+    log_k = digamma(expected.items_k) - digamma(expected.items_k.sum(axis=-1, keepdims=True))
     votes_akv = expected.votes_akv
     return Parameters(log_k, digamma(votes_akv) - digamma(votes_akv.sum(axis=-1, keepdims=True)))

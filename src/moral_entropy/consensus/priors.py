@@ -17,6 +17,9 @@ from moral_entropy.votes.table import Ballot, Floats, Votes
 
 PAPER_DIAGONAL, PAPER_OFF_DIAGONAL = 1.8, 1.2
 
+ALL_WRONG = 3.0
+"""Under the mixed model, most pseudo-votes for all wrong labels together: 1.2 of each of many would be chance."""
+
 
 @dataclass(frozen=True)
 class Priors:
@@ -28,7 +31,8 @@ class Priors:
         Alpha: one number for all labels, or one per label; two labels are ordered negative, positive,
         more in the order of the ballot.
     diagonal, off_diagonal
-        Beta: of the right answer and of every wrong one.
+        Beta: of the right answer and of every wrong one; None for the paper's 1.2 of every wrong one, under the mixed
+        model at most 3 of all wrong ones together.
     annotators
         Votes known from elsewhere, by annotator id: a matrix true × voted of pseudo-votes added to beta.
     by_question
@@ -46,7 +50,7 @@ class Priors:
 
     prevalence: float | Sequence[float] = 1.0
     diagonal: float = PAPER_DIAGONAL
-    off_diagonal: float = PAPER_OFF_DIAGONAL
+    off_diagonal: float | None = None
     annotators: Mapping[object, ArrayLike] = field(default_factory=dict)
     by_question: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
@@ -54,7 +58,8 @@ class Priors:
         """Raise a `PriorError` for priors under which there is no mode."""
         _check("the prevalence prior", self.prevalence)
         _check("the diagonal of the confusion prior", self.diagonal)
-        _check("the off-diagonal of the confusion prior", self.off_diagonal)
+        if self.off_diagonal is not None:
+            _check("the off-diagonal of the confusion prior", self.off_diagonal)
         for question, alpha in self.by_question.items():
             _check(f"the prevalence prior of {question!r}", alpha)
 
@@ -72,16 +77,19 @@ class Priors:
         # Two labels are given as "negative, positive", whichever sorts first.
         return given[::-1].copy() if ballot.n_labels == 2 and ballot.positive == 0 else given
 
-    def row_kv(self, ballot: Ballot) -> Floats:
+    def row_kv(self, ballot: Ballot, *, mixed: bool = False) -> Floats:
         """Return beta of an annotator without a prior of their own."""
-        beta_kv = np.full((ballot.n_labels, ballot.n_labels), self.off_diagonal, dtype=float)
+        wrong = self.off_diagonal
+        if wrong is None:
+            wrong = min(PAPER_OFF_DIAGONAL, ALL_WRONG / (ballot.n_labels - 1)) if mixed else PAPER_OFF_DIAGONAL
+        beta_kv = np.full((ballot.n_labels, ballot.n_labels), wrong, dtype=float)
         np.fill_diagonal(beta_kv, self.diagonal)
         return beta_kv
 
-    def beta_akv(self, ballot: Ballot, votes: Votes | None = None) -> Floats:
+    def beta_akv(self, ballot: Ballot, votes: Votes | None = None, *, mixed: bool = False) -> Floats:
         """Return beta for every annotator of the ballot."""
         n_labels = ballot.n_labels
-        beta_akv = np.tile(self.row_kv(ballot), (ballot.n_annotators, 1, 1))
+        beta_akv = np.tile(self.row_kv(ballot, mixed=mixed), (ballot.n_annotators, 1, 1))
         if self.annotators and votes is not None:
             known = {str(name): np.asarray(cells, dtype=float) for name, cells in self.annotators.items()}
             for a, name in enumerate(votes.annotators.gather(ballot.annotator_a).to_list()):

@@ -15,13 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moral_entropy.consensus.common_rows import CommonRows
+from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.consensus.priors import Priors
+from moral_entropy.consensus.states import States
 from moral_entropy.consensus.tempering import Exponent
+from moral_entropy.consensus.vote_share import pool_with_share, share_weight
 from moral_entropy.findings import Finding
-from moral_entropy.ties import highest
-from moral_entropy.votes.table import Ballot, Floats, Votes
+from moral_entropy.ties import highest, settle_halves
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Votes
 
 
 @dataclass(frozen=True)
@@ -105,17 +108,72 @@ class DrawSummary:
     Parameters
     ----------
     mean_ik
-        Mean over draws of the label probabilities: the paper's p.
+        Mean over draws of the label probabilities: the model's own, and the paper's p.
     low_i, high_i
-        Central interval of one label's probability: the positive one of two labels, else the consensus label.
+        Central interval of one label's probability in `mean_ik`: the positive one of two labels, else the likeliest.
     expected_entropy_i
-        Mean over draws of the entropy, in nats: the aleatoric part.
+        Mean over draws of the entropy of the label probabilities, in nats.
+    ambiguity_i
+        Mean over draws of the expected entropy of where the item lies between the labels, in nats; 0 if items have one
+        true label.
+    interior_i
+        Posterior probability that the item lies between labels; 0 if items have one true label.
     """
 
     mean_ik: Floats
     low_i: Floats
     high_i: Floats
     expected_entropy_i: Floats
+    ambiguity_i: Floats
+    interior_i: Floats
+
+
+def nothing_between(n_items: int) -> Floats:
+    """Return 0 for every item, as one number that takes no memory: ambiguity where items have one true label.
+
+    Examples
+    --------
+    >>> nothing_between(3)
+    array([0., 0., 0.])
+    """
+    return np.broadcast_to(0.0, (n_items,))
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Weights of the states between labels, as fitted. Axes: **d** domain, **g** group of states, **s** draw.
+
+    Parameters
+    ----------
+    states
+        The states.
+    weight_dg, weight_sdg
+        Weights at the mode, and in every draw; one domain where domains are not told apart.
+    items_d
+        Items with a vote, by domain.
+    strength
+        Pseudo-items with which every domain's weights are drawn towards the common ones; infinite with one domain.
+    """
+
+    states: States
+    weight_dg: Floats
+    weight_sdg: Floats
+    items_d: Floats
+    strength: float = float("inf")
+
+    @property
+    def prevalence_k(self) -> Floats:
+        """The labels' shares of all items, at the mode."""
+        return self._over_domains(self.weight_dg)
+
+    @property
+    def prevalence_sk(self) -> Floats:
+        """The same in every draw."""
+        return self._over_domains(self.weight_sdg)
+
+    def _over_domains(self, weight_dg: Floats) -> Floats:
+        share_d = self.items_d / self.items_d.sum()
+        return self.states.prevalence_k(np.einsum("d,...dg->...g", share_d, weight_dg))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -136,6 +194,8 @@ class ParameterFit:
         The Dirichlet priors of prevalence and confusion; with partial pooling, those learnt from the votes.
     exponent
         The power each item's likelihood is raised to; 1 for the model itself.
+    mixture
+        Weights of the states between labels, under the mixed model, where the prevalence follows from them.
     common
         The rows annotators were found to have in common, where they were partially pooled.
     options
@@ -156,6 +216,7 @@ class ParameterFit:
     beta_akv: Floats
     exponent: Exponent
     options: FitOptions
+    mixture: Mixture | None = None
     common: CommonRows | None = None
     log_density_s: Floats | None = None
 
@@ -168,6 +229,12 @@ class ParameterFit:
     def evidence_sakv(self) -> Floats:
         """The same in every draw."""
         return _powered(self.confusion_sakv, self.exponent.value)
+
+    @cached_property
+    def at(self) -> Parameters:
+        """The parameters at the mode, as a pass over the votes takes them."""
+        weight = self.prevalence_k if self.mixture is None else self.mixture.weight_dg
+        return Parameters(np.log(weight), np.log(self.confusion_akv))
 
     @property
     def pooling(self) -> str:
@@ -229,14 +296,41 @@ class QuestionFit(ParameterFit):
         """Name of the question."""
         return self.ballot.question
 
+    @property
+    def pooled(self) -> bool:
+        """Whether the published p is pooled with the vote share; the paper's model publishes its own."""
+        return self.options.model == "mixed"
+
+    @cached_property
+    def share_weight_i(self) -> Floats:
+        """Weight of the smoothed vote share in the published p: see `share_weight`.
+
+        0 under the paper's model, where nobody voted, and where the label was given as evidence.
+        """
+        if not self.pooled:
+            return nothing_between(self.ballot.n_items)
+        known_i = self.patterns.clamp_r[self.patterns.row_i] != UNKNOWN
+        return np.where(known_i | (self.ballot.votes_i == 0), 0.0, share_weight(self.summary.interior_i))
+
+    @cached_property
+    def p_ik(self) -> Floats:
+        """Label probabilities as they are published: the model's mean over draws, pooled with the vote share."""
+        if not self.pooled:
+            return self.summary.mean_ik
+        p_ik = np.empty_like(self.summary.mean_ik)
+        # Some items at a time: each step would hold a copy of all.
+        for some in self.chunks():
+            mean_ik, counts_ik = self.summary.mean_ik[some], self.ballot.counts_ik[some]
+            p_ik[some] = pool_with_share(mean_ik, counts_ik, self.share_weight_i[some])
+        return settle_halves(p_ik)
+
     @cached_property
     def label_i(self) -> NDArray[np.int16]:
-        """Index of the consensus label: positive when p >= 1/2, of more than two the likeliest."""
-        mean_ik = self.summary.mean_ik
+        """Index of the consensus label: positive when the published p >= 1/2, of more than two the likeliest."""
         if self.ballot.n_labels == 2:
             positive = self.ballot.positive
-            return np.where(mean_ik[:, positive] >= 0.5, positive, 1 - positive).astype(np.int16)
-        return highest(mean_ik).astype(np.int16)
+            return np.where(self.p_ik[:, positive] >= 0.5, positive, 1 - positive).astype(np.int16)
+        return highest(self.p_ik).astype(np.int16)
 
     def chunks(self, size: int = 65_536) -> Iterator[slice]:
         """Yield consecutive slices of the items, so that draws × items need not be held in memory at once."""
@@ -293,5 +387,10 @@ class Consensus:
 
     @cached_property
     def posterior_ik(self) -> Floats:
-        """Posterior mean of the label probabilities; items of all fits one below the other."""
+        """The model's posterior mean of the label probabilities; items of all fits one below the other."""
         return np.concatenate([fit.summary.mean_ik for fit in self.fits])
+
+    @cached_property
+    def p_ik(self) -> Floats:
+        """The published label probabilities; items of all fits one below the other."""
+        return np.concatenate([fit.p_ik for fit in self.fits])

@@ -6,6 +6,7 @@ Every start treats all annotators and all labels the same way, so that renaming 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -29,6 +30,17 @@ def starts(log_posterior: LogPosterior) -> Iterator[tuple[str, Parameters]]:
         yield f"any {k}", _from_posterior(log_posterior, _any_of(share_rk, k))
 
 
+def share_start(log_posterior: LogPosterior) -> Parameters:
+    """Return the start of the mixed model: rows from vote shares, and about as many items between labels as at them."""
+    patterns, states = log_posterior.patterns, log_posterior.states
+    share_rk = _shares(log_posterior, pseudo_votes=0.5)
+    by_label = _from_posterior(replace(log_posterior, pseudo_k=np.zeros(patterns.n_labels)), share_rk)
+    weight_g = states.size_g.copy()
+    weight_g[: patterns.n_labels] = patterns.n_labels * by_label.prevalence_k
+    log_g = np.log(weight_g / weight_g.sum())
+    return Parameters(np.tile(log_g, (patterns.n_domains, 1)), by_label.log_confusion_akv)
+
+
 def paper_start(n_annotators: int, n_labels: int) -> Parameters:
     """Return the start of the paper's listing, with its random prevalence at its mean: equal labels.
 
@@ -44,13 +56,13 @@ def paper_start(n_annotators: int, n_labels: int) -> Parameters:
     )
 
 
-def _shares(log_posterior: LogPosterior) -> Floats:
+def _shares(log_posterior: LogPosterior, pseudo_votes: float = 0.01) -> Floats:
     """Compute each row's share of votes by label, after adding a hundredth of a vote to every label."""
     patterns = log_posterior.patterns
     n_rows, n_labels = patterns.n_rows, patterns.n_labels
     row_v = np.repeat(np.arange(n_rows), np.diff(patterns.start_r))
     flat = np.bincount(row_v * n_labels + patterns.code_v % n_labels, minlength=n_rows * n_labels)
-    counts_rk = flat.reshape(n_rows, n_labels) + 0.01
+    counts_rk = flat.reshape(n_rows, n_labels) + pseudo_votes
     clamped = patterns.clamp_r != UNKNOWN
     counts_rk[clamped] = np.eye(n_labels)[patterns.clamp_r[clamped]]
     return np.asarray(counts_rk / counts_rk.sum(axis=1, keepdims=True))

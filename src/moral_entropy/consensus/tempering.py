@@ -158,7 +158,7 @@ def gold_evidence(part: Part, b: int, at: Parameters) -> tuple[Floats, Ints]:
     some = patterns.take(patterns.row_i[known_i])
     evidence_ik = np.zeros((some.n_rows, some.n_labels))
     row_v = np.repeat(np.arange(some.n_rows), np.diff(some.start_r))
-    np.add.at(evidence_ik[:, 1:], row_v, at.push_ck()[some.code_v])
+    np.add.at(evidence_ik[:, 1:], row_v, at.push_cz()[some.code_v])
     return evidence_ik, ballot.gold_i[known_i]
 
 

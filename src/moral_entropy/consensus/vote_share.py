@@ -1,10 +1,13 @@
-"""Smoothed vote shares: the plainest estimate of label probabilities, and their average with the posterior."""
+"""Smoothed vote shares: the plainest estimate of label probabilities, and its pool with the model's."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from moral_entropy.votes.table import Floats, Ints
+
+LEAST_SHARE, MOST_SHARE = 0.2, 0.6
+"""Weight of the smoothed share in the published p: where the item is surely one label, and where it lies between."""
 
 
 def smoothed_share(counts_ik: Ints, *, pseudo_votes: float = 0.5) -> Floats:
@@ -19,14 +22,26 @@ def smoothed_share(counts_ik: Ints, *, pseudo_votes: float = 0.5) -> Floats:
     return np.asarray(smooth_ik / smooth_ik.sum(axis=1, keepdims=True), dtype=np.float64)
 
 
-def pool_with_share(posterior_ik: Floats, counts_ik: Ints, *, pseudo_votes: float = 0.5) -> Floats:
-    """Average label probabilities with the smoothed vote share, half and half.
+def share_weight(interior_i: Floats) -> Floats:
+    """Compute the weight of the smoothed share in the published p, from the posterior mass between labels.
+
+    Examples
+    --------
+    >>> share_weight(np.array([0.0, 0.3, 1.0]))
+    array([0.2, 0.5, 0.6])
+    """
+    return np.minimum(MOST_SHARE, LEAST_SHARE + interior_i)
+
+
+def pool_with_share(posterior_ik: Floats, counts_ik: Ints, weight_i: Floats, *, pseudo_votes: float = 0.5) -> Floats:
+    """Average label probabilities with the smoothed vote share, which has some weight on each item.
 
     Where the model has given a class another meaning than the voters did, the share keeps the average near theirs.
 
     Examples
     --------
-    >>> pool_with_share(np.array([[1.0, 0.0]]), np.array([[1, 1]]))
+    >>> pool_with_share(np.array([[1.0, 0.0]]), np.array([[1, 1]]), np.array([0.5]))
     array([[0.75, 0.25]])
     """
-    return 0.5 * (posterior_ik + smoothed_share(counts_ik, pseudo_votes=pseudo_votes))
+    share_ik = smoothed_share(counts_ik, pseudo_votes=pseudo_votes)
+    return (1.0 - weight_i[:, None]) * posterior_ik + weight_i[:, None] * share_ik

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, logit
 
-from moral_entropy.consensus.fitted import FittedParts, PartFit, on_classes
+from moral_entropy.consensus.fitted import FittedParts, PartFit, on_classes, without_draws
 from moral_entropy.consensus.item_classes import ItemClasses, facts_of, number_rows, votes_of_classes
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.grading.cells import Cells, Membership, join_cells, questions_of, targets_of
@@ -42,15 +42,15 @@ MANY_ITEMS = 500_000
 
 def gold_consensus(fitted: FittedParts) -> Consensus:
     """Fetch the items with gold from all parts, and return the consensus on them."""
-    classes, mean_bik, clamps = [], [], []
+    classes, summaries, clamps = [], [], []
     for of_ballot in zip(*fitted.fetch_each(gold_of_part), strict=True):
-        fact_nf, weight_n, mean_nk, clamp_n = map(np.concatenate, zip(*of_ballot, strict=True))
+        fact_nf, weight_n, mean_nk, interior_n, clamp_n = map(np.concatenate, zip(*of_ballot, strict=True))
         classes.append(ItemClasses(fact_nf, weight_n))
-        mean_bik.append(mean_nk)
+        summaries.append(without_draws(mean_nk, interior_n))
         clamps.append(clamp_n)
     whole = fitted.class_consensus
     votes = votes_of_classes(whole.votes, classes, [ballot.votes_a for ballot in whole.votes.ballots])
-    known = on_classes(votes, whole.fits, whole.priors, whole.options, mean_bik)
+    known = on_classes(votes, whole.fits, whole.priors, whole.options, summaries)
     fits = (
         replace(fit, patterns=replace(fit.patterns, clamp_r=clamp_r))
         for fit, clamp_r in zip(known.fits, clamps, strict=True)
@@ -58,8 +58,8 @@ def gold_consensus(fitted: FittedParts) -> Consensus:
     return replace(known, fits=tuple(fits))
 
 
-def gold_of_part(one: PartFit) -> list[tuple[Ints, Floats, Floats, Ints]]:
-    """Return, by ballot, facts, weight, p and clamp of one part's items with gold.
+def gold_of_part(one: PartFit) -> list[tuple[Ints, Floats, Floats, Floats, Ints]]:
+    """Return, by ballot, facts, weight, the model's p, mass between labels and clamp of one part's items with gold.
 
     One item without gold, if there is one, is among them: figures by domain count it as a domain's only group.
     """
@@ -69,7 +69,8 @@ def gold_of_part(one: PartFit) -> list[tuple[Ints, Floats, Floats, Ints]]:
         some = np.concatenate([np.flatnonzero(gold_i != UNKNOWN), np.flatnonzero(gold_i == UNKNOWN)[:1]])
         fact_nf = np.column_stack([fact_i[some] for fact_i in facts_of(one.consensus.votes, fit.ballot)])
         clamp_n = fit.patterns.clamp_r[fit.patterns.row_i[some]]
-        found.append((fact_nf, fit.ballot.count_i[some], fit.summary.mean_ik[some], clamp_n))
+        p_n, interior_n = fit.summary.mean_ik[some], fit.summary.interior_i[some]
+        found.append((fact_nf, fit.ballot.count_i[some], p_n, interior_n, clamp_n))
     return found
 
 
@@ -111,7 +112,7 @@ def consensus_cells(consensus: Consensus, *, merged: bool = False) -> tuple[Cell
 def _groups(votes: Votes, fit: QuestionFit, merged: bool) -> tuple[Ints, Ints, Floats]:
     ballot = fit.ballot
     known_i = ballot.gold_i != UNKNOWN
-    p_it = fit.summary.mean_ik[:, targets_of(ballot)]
+    p_it = fit.p_ik[:, targets_of(ballot)]
     columns = [known_i.astype(int), votes.domain_i[ballot.item_i] - UNKNOWN, fit.label_i]
     n_known = np.count_nonzero(known_i)
     if merged and n_known > FEW_ITEMS:
@@ -181,9 +182,9 @@ def reliability(consensus: Consensus, *, mass: float = 0.9) -> pl.DataFrame:
 
 
 def _points(fit: QuestionFit, known_i: NDArray[np.bool_], target: int, mass: float) -> list[dict[str, object]]:
-    key_i = tie_key(fit.summary.mean_ik[known_i, target])
+    key_i = tie_key(fit.p_ik[known_i, target])
     order_i = np.argsort(key_i, kind="stable")
-    p_i = fit.summary.mean_ik[known_i, target][order_i]
+    p_i = fit.p_ik[known_i, target][order_i]
     gold_i = (fit.ballot.gold_i[known_i] == target)[order_i]
     count_i = fit.ballot.count_i[known_i][order_i]
     # Sorted already: a level begins wherever p rises.

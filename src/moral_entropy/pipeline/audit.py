@@ -176,11 +176,10 @@ def read_parts(
         from moral_entropy.cluster.read import check_solver, read_on_cluster
 
         check_solver(options.fit.solver)
-        use_gold = options.fit.use_gold
-        return read_on_cluster(
-            workers, source, options.read, fit_by=options.fit_by, use_gold=use_gold, part_rows=part_rows
-        )
+        told = {"use_gold": options.fit.use_gold, "by_domain": options.fit.by_domain}
+        return read_on_cluster(workers, source, options.read, fit_by=options.fit_by, part_rows=part_rows, **told)
     wanted = options.read if options.fit_by is None else replace(options.read, keep=(options.fit_by,))
     votes = source if isinstance(source, Votes) else read_votes(source, wanted)
     votes = votes if options.fit_by is None else votes.split_by(options.fit_by)
-    return local_parts(votes, use_gold=options.fit.use_gold, threads=options.fit.threads)
+    fit = options.fit
+    return local_parts(votes, use_gold=fit.use_gold, by_domain=fit.by_domain, threads=fit.threads)

@@ -152,6 +152,7 @@ def reports(items: GoldItems, *, seed: int = 0) -> dict[str, Floats]:
     held_ik = items.log_mean_ik(exponent_of(replace(items.fit, exponent=NOTHING)).value)
     rng = np.random.default_rng([seed, zlib.crc32(items.fit.question.encode())])
     fold_i = rng.permutation(len(items.item_i)) % FOLDS
+    half_i = np.full(len(items.item_i), 0.5)
     with np.errstate(divide="ignore"):
         return {
             "plurality": np.log(_plurality(items.counts_ik)),
@@ -159,7 +160,7 @@ def reports(items: GoldItems, *, seed: int = 0) -> dict[str, Floats]:
             "mode": _posterior(items.log_prevalence_k, items.evidence_ik),
             CONSENSUS: items.log_mean_ik(1.0),
             "tempered by held-out votes": held_ik,
-            "half tempered, half share": np.log(pool_with_share(np.exp(held_ik), items.counts_ik)),
+            "half tempered, half share": np.log(pool_with_share(np.exp(held_ik), items.counts_ik, half_i)),
             "tempered by gold": tempered_by_gold(items, fold_i),
             "prevalence tempered too": tempered_by_gold(items, fold_i, prevalence=True),
         }

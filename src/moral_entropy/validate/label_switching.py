@@ -247,7 +247,7 @@ def _try(board: Switchboard, at: Parameters, team_a: Team, pair: tuple[int, int]
 
 def items_of(part: Part, b: int, at: Parameters, pair: tuple[int, int]) -> float:
     """Count one part's items whose likeliest label is one of two."""
-    label_r = highest(part.likelihoods[b].posterior_rk(at))
+    label_r = highest(part.likelihood(b, at.mixed).posterior_rk(at))
     return float(part.rows(b).weight_r[np.isin(label_r, pair)].sum())
 
 
@@ -298,6 +298,6 @@ def _hopeless(top: float, heights: list[float]) -> bool:
 
 def changed_items(part: Part, b: int, one: Parameters, other: Parameters) -> float:
     """Count one part's items whose likeliest label differs between two sets of parameters."""
-    label_r: Ints = highest(part.likelihoods[b].posterior_rk(one))
-    other_r: Ints = highest(part.likelihoods[b].posterior_rk(other))
+    label_r: Ints = highest(part.likelihood(b, one.mixed).posterior_rk(one))
+    other_r: Ints = highest(part.likelihood(b, other.mixed).posterior_rk(other))
     return float(part.rows(b).weight_r[label_r != other_r].sum())
