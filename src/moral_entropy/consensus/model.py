@@ -231,7 +231,7 @@ class LogPosterior:
         return self._expectation(at, *self.pass_over(at))
 
     def pass_over(self, at: Parameters) -> tuple[Floats, Floats]:
-        """Return the sums of a pass: expected votes of states after the first; their items by domain, log likelihood."""
+        """Return sums of a pass: expected votes of states after the first; their items by domain, log likelihood."""
         patterns = self.patterns
         count_bcz, total_bdt = self._buffers
         count_bcz[:], total_bdt[:] = 0.0, 0.0
