@@ -21,6 +21,7 @@ from moral_entropy.consensus.model import LogPosterior, Parameters, over_blocks
 from moral_entropy.consensus.modes import mode_in_log_ratios
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.patterns import Patterns
+from moral_entropy.consensus.rare_states import skew_rare_weights
 from moral_entropy.consensus.result import Curvature, DrawSummary, Mixture, ParameterFit, nothing_between
 from moral_entropy.consensus.states import States
 from moral_entropy.progress import Advance, ignore
@@ -69,10 +70,13 @@ def draw(
     dense = n_parameters <= laplace.DENSE
     gaussian = laplace.dense_gaussian(target, centre) if dense else laplace.krylov_gaussian(target, centre)
     drawn, length_s = _draw_around(centre, gaussian, options.draws, rng)
+    if target.between is not None:
+        log_sdg, added_s = skew_rare_weights(drawn.log_prevalence_k, centre.log_prevalence_k)
+        drawn, length_s = replace(drawn, log_prevalence_k=log_sdg), length_s - 2.0 * added_s
     found = Curvature(gaussian.method, coordinates, gaussian.positive_definite, gaussian.smallest)
     if densities.simplex.better_than_chance:
         return found, drawn.at_least_chance(), None
-    # Steps are linear in the normal numbers, so their density is the Gaussian's up to a constant.
+    # Steps are linear in the normal numbers, so their density is the Gaussian's up to a constant (and what was skewed).
     return found, drawn, None if densities.rows is not None else -0.5 * length_s
 
 

@@ -9,19 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from moral_entropy.consensus.domain_prior import DomainPrior, learn_domain_prior
 from moral_entropy.consensus.em import maximise
 from moral_entropy.consensus.model import LogPosterior, Parameters
-from moral_entropy.consensus.modes import ROUGH, SAMPLE_VOTES, Mode, leave_saddle
+from moral_entropy.consensus.modes import LEVEL, ROUGH, SAMPLE_VOTES, Mode, leave_saddle
 from moral_entropy.consensus.starts import share_start
 
-ROUNDS = 30
+ROUNDS = 100
 """Largest number of rounds in which weights of domains, and what they have in common, are learnt in turn."""
 
 SETTLED = 1e-3
-"""They end when no common weight and no log of the strength changes by more than this."""
+"""They end when no log ratio of common weights and no log of the strength changes by more than this."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,15 +59,18 @@ def find_mixed_mode(
 def _learn_domains(
     density: LogPosterior, at: Parameters, max_passes: int, watch: Callable[[float], None] | None
 ) -> tuple[LogPosterior, Parameters, DomainPrior, int]:
-    """Learn in turn the weights of domains and what they have in common; return density, parameters, prior, passes."""
-    pseudo_g, passes = density.pseudo_k[0], 0
-    prior = DomainPrior(np.asarray(at.prevalence_k[0]))
+    """Learn in turn the weights of domains and what they have in common; return density, parameters, prior, passes.
+
+    At first every domain is on its own: how much mass lies between labels is weakly determined, and a common prior that
+    was learnt too early would keep too much of it there.
+    """
+    pseudo_g, n_domains, passes = density.pseudo_k[0], len(density.pseudo_k), 0
+    density, prior = replace(density, pseudo_k=density.pseudo_k / n_domains), None
     for _ in range(ROUNDS):
-        density = replace(density, pseudo_k=prior.pseudo_dg(len(density.pseudo_k)))
-        rough = maximise(density, at, tolerance=ROUGH, max_passes=max_passes, newton=0, watch=watch)
+        rough = maximise(density, at, tolerance=LEVEL, max_passes=max_passes, watch=watch)
         at, passes = rough.at, passes + rough.passes
-        found = learn_domain_prior(rough.expected.items_k - density.pseudo_k, pseudo_g, prior)
-        settled, prior = found.far_from(prior) < SETTLED, found
-        if settled:
+        found = learn_domain_prior(rough.expected.items_k - density.pseudo_k, pseudo_g)
+        if prior is not None and found.far_from(prior) < SETTLED:
             break
-    return replace(density, pseudo_k=prior.pseudo_dg(len(density.pseudo_k))), at, prior, passes
+        density, prior = replace(density, pseudo_k=found.pseudo_dg(n_domains)), found
+    return density, at, prior or found, passes
