@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 
+PARTS = ("ambiguity", "doubt_votes", "doubt_annotators")
+"""The three parts of the entropy."""
+
+ALL_PARTS = (*PARTS, "aleatoric", "epistemic")
+"""The same in two parts too, as the model has them."""
+
 ITEMS = pl.Schema(
     {
         "question": pl.String(),
@@ -12,13 +18,13 @@ ITEMS = pl.Schema(
         "n_votes": pl.Int32(),
         "n_positive": pl.Int32(),
         "p_map": pl.Float64(),
+        "p_model": pl.Float64(),
         "p": pl.Float64(),
         "p_low": pl.Float64(),
         "p_high": pl.Float64(),
         "label": pl.String(),
         "entropy": pl.Float64(),
-        "aleatoric": pl.Float64(),
-        "epistemic": pl.Float64(),
+        **dict.fromkeys(ALL_PARTS, pl.Float64()),
         "count": pl.Float64(),
         "part": pl.String(),
         "gold": pl.String(),
@@ -31,6 +37,7 @@ POSTERIOR = pl.Schema(
         "item": pl.String(),
         "class": pl.String(),
         "p_map": pl.Float64(),
+        "p_model": pl.Float64(),
         "p": pl.Float64(),
     }
 )
@@ -54,8 +61,7 @@ ENTROPY = pl.Schema(
         "domain": pl.String(),
         "n_items": pl.Int64(),
         "total": pl.Float64(),
-        "aleatoric": pl.Float64(),
-        "epistemic": pl.Float64(),
+        **dict.fromkeys(ALL_PARTS, pl.Float64()),
     }
 )
 AUDIT = pl.Schema(

@@ -29,17 +29,21 @@ def item(question, name, p_k, labels, *, domain=None, count=1.0, votes=3, draws=
         "n_votes": votes,
         "n_positive": 1,
         "p_map": p,
+        "p_model": p,
         "p": p,
         "p_low": max(p - 0.05, 0.0) if draws else None,
         "p_high": min(p + 0.05, 1.0) if draws else None,
         "label": labels[best],
         "entropy": total,
+        "ambiguity": 0.5 * total if draws else None,
+        "doubt_votes": 0.3 * total if draws else None,
+        "doubt_annotators": 0.2 * total if draws else None,
         "aleatoric": 0.8 * total if draws else None,
         "epistemic": 0.2 * total if draws else None,
         "count": count,
         "part": "",
     }
-    more = [] if two else [(question, name, label, p, p) for label, p in zip(labels, p_k, strict=True)]
+    more = [] if two else [(question, name, label, p, p, p) for label, p in zip(labels, p_k, strict=True)]
     return row, more
 
 

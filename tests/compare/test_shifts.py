@@ -48,7 +48,7 @@ def test_entropies_are_plain_means(pair, question, domain):
     comparison, rows_a, rows_b, *_ = pair
     rows = shared_rows(rows_a, rows_b, question, domain)
     found = figures(comparison.shifts.filter(label="(all)"), question=question, domain=domain)
-    for part in ("entropy", "aleatoric", "epistemic"):
+    for part in ("entropy", "ambiguity", "doubt_votes", "doubt_annotators"):
         a, b = (sum(row[side][part] for row in rows) / len(rows) for side in (0, 1))
         assert found[part]["a"] == pytest.approx(a, abs=1e-12)
         assert found[part]["b"] == pytest.approx(b, abs=1e-12)
@@ -68,7 +68,7 @@ def test_prevalence_is_the_mean_of_p(pair):
 def test_prevalence_of_every_label_of_three(pair):
     comparison, _, _, items_a, items_b = pair
     p_a, p_b = (
-        {(name, label): p for _, more in items for _, name, label, p, _ in more} for items in (items_a, items_b)
+        {(name, label): p for _, more in items for _, name, label, p, *_ in more} for items in (items_a, items_b)
     )
     found = comparison.shifts.filter(question="tone", domain="(all)", metric="prevalence")
     assert found["label"].to_list() == ["calm", "glad", "sad"]
@@ -104,7 +104,7 @@ def test_correlation_is_that_of_numpy(pair):
         expected
     )
     p_a, p_b = (
-        {(name, label): p for _, more in items for _, name, label, p, _ in more} for items in (items_a, items_b)
+        {(name, label): p for _, more in items for _, name, label, p, *_ in more} for items in (items_a, items_b)
     )
     keys = [key for key in p_a if key in p_b]
     expected = np.corrcoef([p_a[key] for key in keys], [p_b[key] for key in keys])[0, 1]
@@ -229,6 +229,6 @@ def test_without_draws_there_are_no_parts(tmp_path):
     b = write_run(tmp_path / "b", random_items(rng, labels, 20), labels)
     comparison = compare_runs(a, b)
     found = figures(comparison.shifts)
-    assert found["aleatoric"]["change"] is None and found["aleatoric"]["low"] is None
+    assert found["doubt_votes"]["change"] is None and found["doubt_votes"]["low"] is None
     assert found["entropy"]["change"] is not None
     assert comparison.items["apart"].null_count() == 20

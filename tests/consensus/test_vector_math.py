@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.special import entr, expit
 
-from moral_entropy.consensus.vector_math import logistic, mean_and_entropy
+from moral_entropy.consensus.vector_math import entropy_of_rare, logistic, mean_and_entropy
 
 
 def buffers(n):
@@ -42,3 +42,12 @@ def test_mean_and_entropy_equal_the_librarys(x):
     rare_s = expit(-far_s)
     entropy_s = entr(rare_s) + (1 - rare_s) * np.log1p(np.exp(-far_s))
     assert_allclose(entropy, entropy_s.mean(), rtol=1e-12, atol=1e-300)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(rare=st.lists(st.one_of(st.floats(0.0, 0.5), st.floats(0.0, 1e-6)), min_size=1, max_size=40))
+def test_entropy_of_the_rarer_label_equals_the_librarys(rare):
+    rare_s = np.array(rare)
+    entropy_s = np.empty_like(rare_s)
+    entropy_of_rare(rare_s, entropy_s, np.empty_like(rare_s), np.empty_like(rare_s))
+    assert_allclose(entropy_s, entr(rare_s) - (1 - rare_s) * np.log1p(-rare_s), rtol=1e-13, atol=1e-300)

@@ -21,7 +21,7 @@ from moral_entropy.outliers.table import find_outliers
 from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.runs import annotator_tables, item_tables
-from moral_entropy.schemas import ANNOTATORS, ENTROPY, ITEMS, POSTERIOR, with_ids
+from moral_entropy.schemas import ALL_PARTS, ANNOTATORS, ENTROPY, ITEMS, POSTERIOR, with_ids
 from moral_entropy.votes.table import Votes, ballot_from_codes
 
 
@@ -149,7 +149,7 @@ def test_without_draws_there_is_no_split_and_no_interval():
     consensus = fit(simulated(), draws=0)
     items = item_frame(consensus)
     assert items["p"].equals(items["p_map"], check_names=False)
-    for column in ("p_low", "p_high", "aleatoric", "epistemic"):
+    for column in ("p_low", "p_high", *ALL_PARTS):
         assert items[column].null_count() == items.height
     expected = [-sum(q * math.log(q) for q in (p, 1 - p) if q > 0) for p in items["p_map"]]
     np.testing.assert_allclose(items["entropy"].to_numpy(), expected, atol=1e-12)
@@ -198,8 +198,38 @@ def test_disagreement_by_a_loop_over_votes():
 
 def test_means_by_domain_are_those_of_the_items(consensus):
     items = item_frame(consensus)
-    for _, domain, n_items, total, aleatoric, epistemic in entropy_frame(consensus).iter_rows():
+    for _, domain, n_items, total, *parts in entropy_frame(consensus).iter_rows():
         inside = items if domain == "(all)" else items.filter(pl.col("domain") == domain)
         assert n_items == inside.height
-        means = [inside[name].mean() for name in ("entropy", "aleatoric", "epistemic")]
-        np.testing.assert_allclose([total, aleatoric, epistemic], means, rtol=1e-9)
+        means = [inside[name].mean() for name in ("entropy", *ALL_PARTS)]
+        np.testing.assert_allclose([total, *parts], means, rtol=1e-9)
+
+
+@pytest.mark.parametrize("n_labels", [2, 4])
+def test_published_p_stands_beside_the_models_and_entropies_are_the_models(n_labels):
+    consensus = fit(with_domains(simulated(n_labels)), draws=60, model="mixed")
+    [only] = consensus.fits
+    ambiguity_i = 0.6 * only.summary.expected_entropy_i
+    between = replace(only.summary, ambiguity_i=ambiguity_i, interior_i=np.linspace(0, 1, 120))
+    only = replace(only, summary=between)
+    consensus = replace(consensus, fits=(only,))
+    posterior, starts = posterior_frame(consensus), only.ballot.start_i
+    n_ambiguous = 0
+    for i, row in enumerate(item_frame(consensus).rows(named=True)):
+        own = posterior.filter(item=row["item"])
+        about = "1" if n_labels == 2 else row["label"]
+        votes = Counter(code % n_labels for code in only.ballot.code_v[starts[i] : starts[i + 1]])
+        share = (votes[int(about)] + 0.5) / (votes.total() + n_labels / 2)
+        a = min(0.6, 0.2 + i / 119)
+        assert row["p_model"] == only.summary.mean_ik[i, int(about)]
+        assert row["p"] == pytest.approx((1 - a) * row["p_model"] + a * share, abs=1e-9)
+        assert own.filter(pl.col("class") == about).select("p_model", "p").row(0) == (row["p_model"], row["p"])
+        assert row["p_low"] <= row["p"] <= row["p_high"]
+        total = -sum(p * math.log(p) for p in own["p_model"])
+        assert row["entropy"] == pytest.approx(total, abs=1e-12)
+        assert row["ambiguity"] + row["doubt_votes"] + row["doubt_annotators"] == pytest.approx(total, abs=1e-12)
+        assert (row["aleatoric"], row["epistemic"]) == (row["ambiguity"], row["doubt_votes"] + row["doubt_annotators"])
+        n_ambiguous += total > math.log(n_labels) / 2 and row["ambiguity"] > total / 2
+    sums = local_fit(consensus).total(item_tables.entropy_sums)[0].sum(axis=0)
+    assert sums[item_tables.AMBIGUOUS] == n_ambiguous
+    assert n_ambiguous > 0 or n_labels == 4

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from moral_entropy.cli.screen import plain_table, print_parts
 from moral_entropy.compare.page import AGREEMENT_COLUMNS, agreement_rows
-from moral_entropy.compare.shifts import PARTS
+from moral_entropy.compare.shifts import ENTROPIES
 from moral_entropy.compare.table import Comparison
 from moral_entropy.compare.words import chance, change, change_in_percent, item_counts, number, percent
 from moral_entropy.markup import NOTHING
@@ -65,13 +65,13 @@ def _shift_table(shifts: pl.DataFrame, by: str) -> Table:
     shown = keys[:MOST_DOMAINS] if by == "domain" else keys
     rows = [row for key in shown for row in _shift_rows(key, shifts.filter(pl.col(by) == key).to_dicts())]
     if len(shown) < len(keys):
-        rows.append([f"and {len(keys) - len(shown):,} more", *[""] * 5])
-    return plain_table((by, "prevalence", "change", *PARTS), rows)
+        rows.append([f"and {len(keys) - len(shown):,} more", *[""] * (2 + len(ENTROPIES))])
+    return plain_table((by, "prevalence", "change", *ENTROPIES), rows)
 
 
 def _shift_rows(key: str, figures: Sequence[dict[str, Any]]) -> Iterator[list[str]]:
     """Return one row, or one per label with more than two; entropies are those of all labels."""
-    entropy, *parts = ([row for row in figures if row["metric"] == part] for part in PARTS)
+    entropy, *parts = ([row for row in figures if row["metric"] == part] for part in ENTROPIES)
     nats = [*map(change, entropy), *(number(row["change"], sign=True) for rows in parts for row in rows)]
     shares = [row for row in figures if row["metric"] == "prevalence"]
     if not shares:

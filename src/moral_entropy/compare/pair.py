@@ -16,10 +16,11 @@ import polars as pl
 
 from moral_entropy.errors import RunFolderError
 from moral_entropy.runs.run import Run, as_run
+from moral_entropy.schemas import PARTS
 from moral_entropy.votes.table import Floats
 
 KEY = "item_key"
-CARRIED = ("p", "p_low", "p_high", "label", "entropy", "aleatoric", "epistemic", "n_votes", "domain", "count")
+CARRIED = ("p", "p_low", "p_high", "label", "entropy", *PARTS, "n_votes", "domain", "count")
 
 
 @dataclass(frozen=True, eq=False)

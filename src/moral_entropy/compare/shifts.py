@@ -17,9 +17,10 @@ from moral_entropy.compare.pair import KEY, QuestionPair
 from moral_entropy.compare.resample import Columns, Sums, resampled_sums
 from moral_entropy.grading.intervals import central_interval
 from moral_entropy.names import ALL, NO_DOMAIN
+from moral_entropy.schemas import PARTS
 from moral_entropy.votes.table import Floats, Ints
 
-PARTS = ("entropy", "aleatoric", "epistemic")
+ENTROPIES = ("entropy", *PARTS)
 
 SHIFTS = pl.Schema(
     {
@@ -99,7 +100,7 @@ def _columns(pair: QuestionPair, keys: pl.Series, domains: Sequence[str]) -> Col
     frame, made = pair.frame, {"count": np.ones(pair.frame.height)}
     for k in _targets(pair.labels):
         made |= _two_sided(f"p:{k}", pair.a_ik[:, k], pair.b_ik[:, k])
-    for part in PARTS:
+    for part in ENTROPIES:
         made |= _two_sided(part, *(frame[f"{part}_{side}"].fill_null(np.nan).to_numpy() for side in "ab"))
     said_ai, said_bi = (_codes(frame[f"label_{side}"], pair.labels) for side in "ab")
     made["same"] = (said_ai == said_bi).astype(float)
@@ -148,7 +149,7 @@ def moved(pair: QuestionPair) -> Floats:
 def _pooled(pairs: Sequence[QuestionPair], sums_q: Sequence[Sums]) -> Sums:
     """Add up the questions; figures of single labels only where all questions have two."""
     alike = all(len(pair.labels) == 2 for pair in pairs)
-    names = [name for name in sums_q[0] if alike or ":" not in name or name.partition(":")[2] in PARTS]
+    names = [name for name in sums_q[0] if alike or ":" not in name or name.partition(":")[2] in ENTROPIES]
     return {name: np.sum([sums[name] for sums in sums_q], axis=0) for name in names}
 
 
@@ -160,7 +161,7 @@ def _ratio(over: Floats, under: Floats) -> Floats:
 def _shift_rows(
     question: str, labels: Sequence[str], sums: Sums, domains: Sequence[str], mass: float
 ) -> Iterator[dict[str, Any]]:
-    shown = [(f"p:{k}", "prevalence", labels[k]) for k in _targets(labels)] + [(part, part, ALL) for part in PARTS]
+    shown = [(f"p:{k}", "prevalence", labels[k]) for k in _targets(labels)] + [(part, part, ALL) for part in ENTROPIES]
     shown = [one for one in shown if f"a:{one[0]}" in sums]
     n_ds = sums["count"]
     sides = {name: [_ratio(sums[f"{side}:{name}"], n_ds)[:, 0] for side in "ab"] for name, _, _ in shown}

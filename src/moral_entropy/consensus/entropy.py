@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import entr
 
 from moral_entropy.consensus.options import Model
 from moral_entropy.consensus.result import Consensus, QuestionFit, nothing_between
+from moral_entropy.ties import TIE
 from moral_entropy.votes.table import Floats
 
 ENOUGH_VOTES = 30
@@ -105,6 +107,26 @@ def _parts(mean_ik: Floats, expected_i: Floats, ambiguity_i: Floats, model: Mode
         return EntropyParts(total_i, ambiguity_i, expected_i, annotators_i, model)
     votes_i = np.maximum(expected_i - ambiguity_i, 0.0)
     return EntropyParts(total_i, np.minimum(ambiguity_i, expected_i), votes_i, annotators_i, model)
+
+
+def is_uncertain(total_i: Floats, n_labels: int) -> NDArray[np.bool_]:
+    """Return which labels are uncertain: those with more than half of the entropy there can be."""
+    return np.asarray(total_i > np.log(n_labels) / 2 + TIE)
+
+
+def is_ambiguous(parts: EntropyParts, n_labels: int) -> NDArray[np.bool_]:
+    """Return which items are ambiguous: the label is uncertain, and most of its entropy is ambiguity.
+
+    More votes would not help there; the cure is to ship the soft label.
+
+    Examples
+    --------
+    >>> total_i, ambiguity_i = np.array([0.6, 0.6, 0.1]), np.array([0.5, 0.1, 0.1])
+    >>> nothing_i = np.zeros(3)
+    >>> is_ambiguous(EntropyParts(total_i, ambiguity_i, total_i - ambiguity_i, nothing_i, "mixed"), 2).tolist()
+    [True, False, False]
+    """
+    return is_uncertain(parts.total_i, n_labels) & (parts.ambiguity_i > parts.total_i / 2 + TIE)
 
 
 def stacked(parts: Sequence[EntropyParts]) -> EntropyParts:

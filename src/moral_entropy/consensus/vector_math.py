@@ -14,6 +14,9 @@ from moral_entropy.compiled import compiled
 # Sums may be reordered in here, and only here: within one block of one thread, so bits do not depend on threads.
 vector_kernel = compiled(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 
+# Here nothing may be reordered: `whole * LN2 - ROUNDER * LN2` has lost the digits that `(whole - ROUNDER) * LN2` keeps.
+elementwise_kernel = compiled(fastmath={"contract", "nsz"}, error_model="numpy")
+
 LOG2_E = 1.4426950408889634
 # ln 2 in two parts, the first with zeros at its end, so that n * LN2_HIGH is exact.
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
@@ -21,6 +24,7 @@ LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 ROUNDER = 6755399441055744.0
 EXPONENT = np.int64(52)
 ONE_BITS = np.int64(1023) << EXPONENT
+ROOT_HALF_BITS, ROUNDER_BITS = (np.array([number]).view(np.int64)[0] for number in (0.5**0.5, ROUNDER))
 FARTHEST = 700.0
 
 
@@ -65,6 +69,24 @@ def logistic(x_s, p_s, softplus_s, size_s, whole_s, bits_s):
         softplus_s[s] = log1p_of(e / (2.0 + e)) + (0.0 if x_s[s] < 0.0 else x_s[s])
 
 
+@elementwise_kernel
+def entropy_of_rare(rare_s, entropy_s, odds_s, whole_s):
+    """Write the entropy of (q, 1 - q), in nats, for q from 0 to 1/2; the last two are buffers."""
+    bits_s, whole_bits_s = odds_s.view(np.int64), whole_s.view(np.int64)
+    for s in range(len(rare_s)):
+        odds_s[s] = rare_s[s] / (1.0 - rare_s[s])
+        entropy_s[s] = log1p_of(odds_s[s] / (2.0 + odds_s[s]))
+    for s in range(len(rare_s)):
+        # The odds are a power of two, whose exponent lies in the low bits of `whole_s`, times 0.7 to 1.4.
+        whole = (bits_s[s] - ROOT_HALF_BITS) >> EXPONENT
+        whole_bits_s[s] = ROUNDER_BITS + whole
+        bits_s[s] -= whole << EXPONENT
+    for s in range(len(rare_s)):
+        whole = whole_s[s] - ROUNDER
+        broken = log1p_of((odds_s[s] - 1.0) / (odds_s[s] + 1.0))
+        entropy_s[s] -= rare_s[s] * (whole * LN2_HIGH + (whole * LN2_LOW + broken))
+
+
 @njit(inline="always")
 def exp_near_zero(r):
     """Taylor series of exp, to full precision for |r| up to ln(2) / 2."""
@@ -85,7 +107,7 @@ def exp_near_zero(r):
 
 @njit(inline="always")
 def log1p_of(u):
-    """log(1 + e) = 2 artanh(u) for u = e / (2 + e), by its series; e from 0 to 1."""
+    """log(1 + e) = 2 artanh(u) for u = e / (2 + e), by its series; e from -0.5 to 1."""
     w = u * u
     q = 1.0 / 29.0
     q = q * w + 1.0 / 27.0

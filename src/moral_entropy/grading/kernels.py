@@ -22,23 +22,26 @@ from moral_entropy.consensus.vector_math import (
     LOG2_E,
     ONE_BITS,
     ROUNDER,
+    elementwise_kernel,
+    entropy_of_rare,
     exp_near_zero,
     log1p_of,
 )
 from moral_entropy.ties import TIE
 
 kernel = compiled()
-vector_kernel = compiled(fastmath={"contract", "nsz"}, error_model="numpy")
 
 CERTAIN = 1e6
 """Log odds of a known label: so large that its probability is exactly 1."""
 
 
 @kernel
-def binary_cells(start_r, code_v, clamp_r, row_u, cell_u, weight_us, push_cs, base_s, sign, sum_tcs):
+def binary_cells(start_r, code_v, clamp_r, row_u, cell_u, weight_us, pool_u, share_u, push_cs, base_s, sign, sum_tcs):
     """Add units of two labels to their cells; fastest when `cell_u` ascends.
 
-    `sign` is 1 if the positive label is label 1, else -1. `weight_us` has a column per draw, or a single one.
+    `sign` is 1 if the positive label is label 1, else -1. `weight_us` has a column per draw, or a single one. p is
+    pooled with the share `share_u` of the positive label, which has the weight `pool_u`; neither has entries where p is
+    the model's own.
     """
     n_draws = len(base_s)
     x_s, size_s, whole_s = np.empty(n_draws), np.empty(n_draws), np.empty(n_draws)
@@ -61,12 +64,14 @@ def binary_cells(start_r, code_v, clamp_r, row_u, cell_u, weight_us, push_cs, ba
             for s in range(n_draws):
                 x_s[s] *= sign
         _values(x_s, size_s, whole_s, bits_s, power_s, value_ts)
+        if len(pool_u) and pool_u[u] > 0.0:
+            _pool(pool_u[u], share_u[u], value_ts, x_s, whole_s)
         _add(weight_us[u], value_ts, part_ts)
     if len(row_u):
         _flush(part_ts, sum_tcs, cell_u[len(row_u) - 1])
 
 
-@vector_kernel
+@elementwise_kernel
 def _values(x_s, size_s, whole_s, bits_s, power_s, value_ts):
     """Compute from log odds: yes or no, p, p squared, entropy, and min(p, 1 - p).
 
@@ -92,6 +97,20 @@ def _values(x_s, size_s, whole_s, bits_s, power_s, value_ts):
         p_s[s] = yes + (1.0 - 2.0 * yes) * doubt_s[s]
         value_ts[0, s] = yes
         value_ts[2, s] = p_s[s] * p_s[s]
+
+
+@elementwise_kernel
+def _pool(weight, share, value_ts, odds_s, whole_s):
+    """Pool p with a share, and compute the other values from it anew; the last two are buffers."""
+    p_s, doubt_s = value_ts[1], value_ts[4]
+    for s in range(len(p_s)):
+        p_s[s] = (1.0 - weight) * p_s[s] + weight * share
+        yes = 1.0 if p_s[s] >= 0.5 - TIE else 0.0
+        rest = 1.0 - p_s[s]
+        value_ts[0, s] = yes
+        value_ts[2, s] = p_s[s] * p_s[s]
+        doubt_s[s] = p_s[s] if p_s[s] < rest else rest
+    entropy_of_rare(doubt_s, value_ts[3], odds_s, whole_s)
 
 
 @kernel
@@ -122,7 +141,7 @@ def _flush(part_ts, sum_tcs, cell):
 
 
 @kernel
-def general_cells(start_r, code_v, clamp_r, row_u, cell_uk, weight_us, push_cks, base_ks, sum_tcs):
+def general_cells(start_r, code_v, clamp_r, row_u, cell_uk, weight_us, pool_u, share_uk, push_cks, base_ks, sum_tcs):
     """Add units of any number of labels, each label in turn against the rest: unit `u` to cell `cell_uk[u, k]`."""
     n_other, n_draws = base_ks.shape
     p_ks = np.empty((n_other + 1, n_draws))
@@ -140,6 +159,8 @@ def general_cells(start_r, code_v, clamp_r, row_u, cell_uk, weight_us, push_cks,
             for v in range(start_r[r], start_r[r + 1]):
                 p_ks[1:] += push_cks[code_v[v]]
         _probabilities(p_ks, best_s)
+        if len(pool_u) and pool_u[u] > 0.0:
+            _pool_labels(pool_u[u], share_uk[u], p_ks, best_s)
         for k in range(n_other + 1):
             _label_values(p_ks, k, best_s, value_ts)
             _add(weight_us[u], value_ts, part_ts)
@@ -162,6 +183,18 @@ def _probabilities(p_ks, best_s):
             total += p_ks[k, s]
         for k in range(n_labels):
             p_ks[k, s] /= total
+
+
+@kernel
+def _pool_labels(weight, share_k, p_ks, best_s):
+    """Pool probabilities with shares in place, draw by draw; write the likeliest label."""
+    n_labels, n_draws = p_ks.shape
+    for s in range(n_draws):
+        best_s[s] = 0
+        for k in range(n_labels):
+            p_ks[k, s] = (1.0 - weight) * p_ks[k, s] + weight * share_k[k]
+            if p_ks[k, s] > p_ks[best_s[s], s] + TIE:
+                best_s[s] = k
 
 
 @kernel

@@ -1,8 +1,8 @@
 """Sums of the posterior over the items of each cell, from which every grade is computed.
 
 Takes cells and fits; one streaming pass over items and draws returns `CellSums`. Draws × items is never held. The
-first column is the posterior mean p, every further column one draw: grades of the first column are the figures, grades
-of the others make their intervals.
+first column is the published p, every further column one draw, pooled with the vote share as p is: grades of the first
+column are the figures, grades of the others make their intervals.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from moral_entropy.consensus.draws import log_ratios
 from moral_entropy.consensus.fitted import PartFit
 from moral_entropy.consensus.item_classes import place_of
 from moral_entropy.consensus.model import over_blocks
+from moral_entropy.consensus.vote_share import smoothed_share
 from moral_entropy.grading.cells import Cells, Membership, targets_of
 from moral_entropy.grading.costs import Costs
 from moral_entropy.progress import Advance, ignore
@@ -169,7 +170,7 @@ def cost_of_p(members: Sequence[Membership], n_cells: int, costs: Costs) -> Floa
     of_p_c = np.zeros(n_cells)
     for member in members:
         for t, target in enumerate(member.targets):
-            cost_i = member.fit.ballot.count_i * costs.of_p(member.fit.summary.mean_ik[:, target])
+            cost_i = member.fit.ballot.count_i * costs.of_p(member.fit.p_ik[:, target])
             of_p_c += np.bincount(member.cell_gt[member.group_i, t], weights=cost_i, minlength=n_cells)
     return of_p_c
 
@@ -183,7 +184,7 @@ def _add_mean(member: Membership, sum_tcs: Floats) -> None:
     fit, n_cells = member.fit, sum_tcs.shape[1]
     for t, target in enumerate(member.targets):
         cell_i = member.cell_gt[member.group_i, t]
-        p_i = fit.summary.mean_ik[:, target]
+        p_i = fit.p_ik[:, target]
         yes_i = fit.label_i == target
         entropy_i = entr(p_i) + entr(1.0 - p_i)
         for at, value_i in enumerate((yes_i, p_i, p_i * p_i, entropy_i, np.minimum(p_i, 1.0 - p_i), 1.0)):
@@ -192,6 +193,7 @@ def _add_mean(member: Membership, sum_tcs: Floats) -> None:
 
 def _add_draws(member: Membership, sum_tcs: Floats, resample: bool, seed: tuple[int, int], threads: int | None) -> None:
     row_u, group_u, weight_u = _units(member)
+    pool_u, share_uk = _pools(member, row_u)
     n_columns = sum_tcs.shape[2]
     prevalence_sk, confusion_sakv = _parameters(member, n_columns)
 
@@ -206,7 +208,8 @@ def _add_draws(member: Membership, sum_tcs: Floats, resample: bool, seed: tuple[
                 if resample:
                     rng = np.random.default_rng([*seed, tile, begin])
                     weight_us = rng.poisson(weight_us, (len(weight_us), len(prevalence_sk[at]))).astype(float)
-                _add_units(member, row_u[some], group_u[some], weight_us, push_cks, base_ks, part_tcs)
+                pool = pool_u[some], share_uk[some]
+                _add_units(member, row_u[some], group_u[some], weight_us, pool, push_cks, base_ks, part_tcs)
             sum_tcs[:, :, at] += part_tcs
 
     over_blocks(run, -(-n_columns // TILE), threads)
@@ -224,6 +227,23 @@ def _units(member: Membership) -> tuple[Ints, Ints, Floats]:
     key_u, unit_i = np.unique(member.group_i.astype(np.int64) * n_rows + row_i, return_inverse=True)
     weight_u: Floats = np.bincount(unit_i, weights=count_i, minlength=len(key_u)).astype(float)
     return key_u % n_rows, key_u // n_rows, weight_u
+
+
+def _pools(member: Membership, row_u: Ints) -> tuple[Floats, Floats]:
+    """Return the weight of the vote share in each unit's p, and the share of each target; no entries where p has none.
+
+    Items of one unit have the same votes, so the first stands for all.
+    """
+    fit, targets = member.fit, member.targets
+    if not fit.pooled:
+        return np.empty(0), np.empty((0, len(targets)))
+    item_u = row_u
+    if fit.patterns.collapsed:
+        first_r = np.empty(fit.patterns.n_rows, dtype=np.int64)
+        first_r[fit.patterns.row_i[::-1]] = np.arange(fit.ballot.n_items)[::-1]
+        item_u = first_r[row_u]
+    share_uk = smoothed_share(fit.ballot.counts_ik[item_u])
+    return fit.share_weight_i[item_u], np.ascontiguousarray(share_uk[:, targets])
 
 
 def _parameters(member: Membership, n_columns: int) -> tuple[Floats, Floats]:
@@ -244,6 +264,7 @@ def _add_units(
     row_u: Ints,
     group_u: Ints,
     weight_us: Floats,
+    pool: tuple[Floats, Floats],
     push_cks: Floats,
     base_ks: Floats,
     part_tcs: Floats,
@@ -252,13 +273,14 @@ def _add_units(
 
     patterns = member.fit.patterns
     rows = (patterns.start_r, patterns.code_v, patterns.clamp_r)
-    cell_ut = member.cell_gt[group_u]
+    cell_ut, (pool_u, share_ut) = member.cell_gt[group_u], pool
     if patterns.n_labels == 2:
         sign = 1.0 if member.targets[0] == 1 else -1.0
         one = (np.ascontiguousarray(push_cks[:, 0]), base_ks[0], sign)
-        kernels.binary_cells(*rows, row_u, np.ascontiguousarray(cell_ut[:, 0]), weight_us, *one, part_tcs)
+        cell_u, share_u = (np.ascontiguousarray(one_ut[:, 0]) for one_ut in (cell_ut, share_ut))
+        kernels.binary_cells(*rows, row_u, cell_u, weight_us, pool_u, share_u, *one, part_tcs)
     else:
-        kernels.general_cells(*rows, row_u, cell_ut, weight_us, push_cks, base_ks, part_tcs)
+        kernels.general_cells(*rows, row_u, cell_ut, weight_us, pool_u, share_ut, push_cks, base_ks, part_tcs)
 
 
 def gold_sums(cells: Cells, members: Sequence[Membership], *, replicates: int, seed: int = 0) -> CellSums:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from moral_entropy.consensus.entropy import EntropyParts
+from moral_entropy.consensus.entropy import EntropyParts, is_ambiguous
+from moral_entropy.consensus.published import published_interval
 from moral_entropy.consensus.result import QuestionFit
 from moral_entropy.grading.rules import RULES, Rule
 from moral_entropy.names import ALL
@@ -40,9 +41,10 @@ class ItemScores:
     counts_ik
         Votes by label.
     p_i, low_i, high_i, label_i
-        Probability and interval of the positive label (of more than two, of the consensus label), and that label.
+        Published probability and interval of the positive label (of more than two, of the consensus label), and that
+        label.
     entropy_i
-        Entropy of the label, in nats.
+        Entropy of the label, in nats: the model's own.
     answer_ri
         By ranking "conflict:rule", the label each rule gives; `UNKNOWN` where it gives none.
     score_ri
@@ -93,17 +95,22 @@ def score_items(votes: Votes, fits: Sequence[QuestionFit], parts: EntropyParts) 
     positive = ballots[0].positive if ballots[0].n_labels == 2 else None
     item_i = np.concatenate([ballot.item_i for ballot in ballots])
     counts_ik = np.concatenate([ballot.counts_ik for ballot in ballots])
-    mean_ik = np.concatenate([fit.summary.mean_ik for fit in fits])
+    p_ik = np.concatenate([fit.p_ik for fit in fits])
     label_i = np.concatenate([fit.label_i for fit in fits])
     published_i = np.concatenate([ballot.published_i for ballot in ballots])
     answers = _answers(counts_ik, published_i, positive)
     gains = [_gain(votes, fit) for fit in fits]
     # Without a vote the entropy is that of the prior, and says nothing about the item.
-    doubts = {"entropy": parts.total_i, "aleatoric": parts.aleatoric_i, "epistemic": parts.epistemic_i}
+    doubts = {"entropy": parts.total_i, "doubt_votes": parts.votes_i, "doubt_annotators": parts.annotators_i}
+    if parts.model == "mixed":
+        doubts["ambiguity"] = parts.ambiguity_i
     score_ri = {name: np.where(counts_ik.any(axis=1), doubt_i, np.nan) for name, doubt_i in doubts.items()}
-    score_ri |= {name: _conflict(answer_i, label_i, mean_ik) for name, answer_i in answers.items()}
-    score_ri[ONE_MORE_VOTE] = np.concatenate([gain_i for gain_i, _ in gains])
-    p_i = mean_ik[:, positive] if positive is not None else mean_ik[np.arange(len(item_i)), label_i]
+    score_ri |= {name: _conflict(answer_i, label_i, p_ik) for name, answer_i in answers.items()}
+    # Votes do not help where the item is ambiguous.
+    ambiguous_i = is_ambiguous(parts, ballots[0].n_labels)
+    score_ri[ONE_MORE_VOTE] = np.where(ambiguous_i, np.nan, np.concatenate([gain_i for gain_i, _ in gains]))
+    bounds = [published_interval(fit) for fit in fits]
+    p_i = p_ik[:, positive] if positive is not None else p_ik[np.arange(len(item_i)), label_i]
     return ItemScores(
         question=fits[0].question,
         labels=ballots[0].labels,
@@ -112,8 +119,8 @@ def score_items(votes: Votes, fits: Sequence[QuestionFit], parts: EntropyParts) 
         domain_i=votes.domain_i[item_i],
         counts_ik=counts_ik,
         p_i=p_i,
-        low_i=np.concatenate([fit.summary.low_i for fit in fits]),
-        high_i=np.concatenate([fit.summary.high_i for fit in fits]),
+        low_i=np.concatenate([low_i for low_i, _ in bounds]),
+        high_i=np.concatenate([high_i for _, high_i in bounds]),
         label_i=label_i,
         entropy_i=parts.total_i,
         answer_ri=answers,
@@ -157,9 +164,9 @@ def _answer(rule: Rule, counts_ik: Ints, positive: int) -> Ints:
     return answer_i
 
 
-def _conflict(answer_i: Ints, label_i: Ints, mean_ik: Floats) -> Floats:
-    """Return the posterior probability that the rule is wrong; NaN where it agrees with the consensus or abstains."""
-    wrong_i = 1.0 - mean_ik[np.arange(len(answer_i)), answer_i]
+def _conflict(answer_i: Ints, label_i: Ints, p_ik: Floats) -> Floats:
+    """Return the probability that the rule is wrong; NaN where it agrees with the consensus or abstains."""
+    wrong_i = 1.0 - p_ik[np.arange(len(answer_i)), answer_i]
     return np.where((answer_i == UNKNOWN) | (answer_i == label_i), np.nan, wrong_i)
 
 

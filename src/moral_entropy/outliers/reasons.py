@@ -17,6 +17,13 @@ from moral_entropy.votes.table import Ints, Votes
 if TYPE_CHECKING:
     import polars as pl
 
+WOULD = {
+    "ambiguity": "would stay whatever is asked",
+    "doubt_votes": "would go with more votes on it",
+    "doubt_annotators": "would go with more votes anywhere",
+}
+"""What would become of each part of the entropy."""
+
 
 def item_reasons(votes: Votes, scores: ItemScores, ranking: str, at_n: Ints) -> list[str]:
     """Describe why each of some items is in a ranking.
@@ -44,10 +51,9 @@ def item_reasons(votes: Votes, scores: ItemScores, ranking: str, at_n: Ints) -> 
         most = float(np.log(len(scores.labels)))
         said = [f"entropy {score:.3f} of at most {most:.3f} nats" for score in score_n]
     else:
-        stays = {"aleatoric": "would stay with the annotators known", "epistemic": "is doubt about the annotators"}
         whole_n = scores.entropy_i[at_n].tolist()
         pairs = zip(score_n, whole_n, strict=True)
-        said = [f"{score:.3f} of {whole:.3f} nats {stays[ranking]}" for score, whole in pairs]
+        said = [f"{score:.3f} of {whole:.3f} nats {WOULD[ranking]}" for score, whole in pairs]
     return [f"{text}; {fact}" for text, fact in zip(said, item_facts(scores, at_n), strict=True)]
 
 

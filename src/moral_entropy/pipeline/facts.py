@@ -16,12 +16,14 @@ import numpy as np
 from moral_entropy import __version__
 from moral_entropy.consensus.fitted import FittedParts
 from moral_entropy.consensus.model import available_cores
+from moral_entropy.consensus.options import Model
 from moral_entropy.consensus.parts import Part
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import QuestionFit
+from moral_entropy.consensus.vote_share import LEAST_SHARE, MOST_SHARE
 from moral_entropy.options import as_plain
 from moral_entropy.pipeline.options import AuditOptions
-from moral_entropy.runs.item_tables import ALEATORIC, EPISTEMIC, ITEMS_COUNTED, TOTAL, UNCERTAIN
+from moral_entropy.runs.item_tables import AMBIGUOUS, ITEMS_COUNTED, TOTAL, UNCERTAIN, mean_parts
 from moral_entropy.runs.run import SCHEMA
 from moral_entropy.votes.table import Floats, Ints, Votes
 
@@ -66,6 +68,7 @@ def manifest_facts(
         "fit_by": options.fit_by,
         "priors": _prior_facts(consensus.priors),
         **_asked(options),
+        "formulas": formulas(options.fit.model),
         "options": as_plain(options),
         "warnings": list(warnings),
         "versions": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
@@ -108,7 +111,7 @@ def count_votes(votes: Votes) -> Ints:
 
 def _fit_facts(fit: QuestionFit, sum_f: Floats, counts: Sequence[int]) -> dict[str, Any]:
     ballot, weight = fit.ballot, sum_f[ITEMS_COUNTED]
-    means = {"entropy": TOTAL, "aleatoric": ALEATORIC, "epistemic": EPISTEMIC, "uncertain": UNCERTAIN}
+    means = {"entropy": TOTAL, "uncertain": UNCERTAIN, "ambiguous": AMBIGUOUS}
     return {
         "question": ballot.question,
         "part": ballot.part,
@@ -119,6 +122,7 @@ def _fit_facts(fit: QuestionFit, sum_f: Floats, counts: Sequence[int]) -> dict[s
         "annotators": ballot.n_annotators,
         "prevalence": dict(zip(ballot.labels, fit.share_k.tolist(), strict=True)),
         **{name: float(sum_f[column] / weight) for name, column in means.items()},
+        **mean_parts(sum_f),
         **asdict(fit.climb),
         "curvature": asdict(fit.curvature),
         "exponent": asdict(fit.exponent),
@@ -141,6 +145,21 @@ def _prior_facts(priors: Priors) -> dict[str, Any]:
         "annotators": {str(name): np.asarray(cells).tolist() for name, cells in priors.annotators.items()},
         "by_question": {name: list(alpha) for name, alpha in priors.by_question.items()},
     }
+
+
+def formulas(model: Model) -> dict[str, str]:
+    """Return how columns of the items follow from others, which depends on the model.
+
+    Examples
+    --------
+    >>> formulas("paper")["aleatoric"], formulas("mixed")["aleatoric"]
+    ('doubt_votes', 'ambiguity')
+    """
+    pooled = f"(1 - a) p_model + a (n_label + 1/2) / (n_votes + n_labels / 2), a = {LEAST_SHARE} to {MOST_SHARE}"
+    mixed = {"p": pooled, "aleatoric": "ambiguity", "epistemic": "doubt_votes + doubt_annotators"}
+    paper = {"p": "p_model", "aleatoric": "doubt_votes", "epistemic": "doubt_annotators"}
+    parts = {"entropy": "H(p_model) = ambiguity + doubt_votes + doubt_annotators"}
+    return parts | (mixed if model == "mixed" else paper)
 
 
 def _asked(options: AuditOptions) -> dict[str, Any]:

@@ -19,12 +19,13 @@ from moral_entropy.report.card import CROISSANT, croissant_facts, dataset_card
 from moral_entropy.report.figures import slug
 from moral_entropy.runs.folder import whole_folder
 from moral_entropy.runs.run import Question, Run, as_run
+from moral_entropy.schemas import ALL_PARTS
 
 Layout = Literal["hf", "csv", "jsonl", "lewidi"]
 
 DATA_FILE = "data/train.parquet"
-FACTS = ("question", "item", "domain", "n_votes", "n_positive", "p", "p_low", "p_high", "label", "entropy",
-         "aleatoric", "epistemic", "count", "part")  # fmt: skip
+FACTS = ("question", "item", "domain", "n_votes", "n_positive", "p_model", "p", "p_low", "p_high", "label", "entropy",
+         *ALL_PARTS, "count", "part")  # fmt: skip
 
 
 def export_run(run: Run | str | Path, out: str | Path, *, to: Layout, force: bool = False) -> list[Path]:

@@ -30,8 +30,8 @@ REASONS = 25
 """Outliers of each ranking that are sure to be shown, by question."""
 
 COLUMNS = (
-    "question", "item", "domain", "n_votes", "n_positive", "p_map", "p", "p_low", "p_high", "label", "entropy",
-    "aleatoric", "epistemic", "part",
+    "question", "item", "domain", "n_votes", "n_positive", "p_map", "p_model", "p", "p_low", "p_high", "label",
+    "entropy", "ambiguity", "doubt_votes", "doubt_annotators", "part",
 )  # fmt: skip
 
 

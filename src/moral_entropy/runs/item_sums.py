@@ -11,6 +11,7 @@ import polars as pl
 
 from moral_entropy.names import ALL, NO_DOMAIN
 from moral_entropy.runs.run import Question, Run, target_name
+from moral_entropy.schemas import PARTS
 
 MAX_VOTES = 40
 """Largest number of votes with a row of its own in the table by votes; more are pooled there."""
@@ -18,7 +19,7 @@ MAX_VOTES = 40
 MAX_CELLS = 40_000
 """Vote cells in the page at most; with more, domains are pooled."""
 
-PARTS = {"total": "entropy", "aleatoric": "aleatoric", "epistemic": "epistemic"}
+ENTROPIES = {"total": "entropy"} | {name: name for name in PARTS}
 CELL = ("target", "domain", "votes", "positive")
 CELL_ITEMS = pl.Schema(
     {
@@ -82,7 +83,7 @@ def entropy_by_votes(run: Run) -> pl.DataFrame:
     Returns
     -------
     pl.DataFrame
-        question, votes (`MAX_VOTES` stands for more), n, total, aleatoric, epistemic.
+        question, votes (`MAX_VOTES` stands for more), n, total, and its parts.
     """
     weight = pl.col("count")
 
@@ -94,7 +95,7 @@ def entropy_by_votes(run: Run) -> pl.DataFrame:
     return (
         run.scan("items")
         .group_by("question", votes.alias("votes"))
-        .agg(n=weight.sum(), **{name: mean(of) for name, of in PARTS.items()})
+        .agg(n=weight.sum(), **{name: mean(of) for name, of in ENTROPIES.items()})
         .sort("question", "votes")
         .with_columns(pl.col(pl.Float64).fill_nan(None))
         .collect(engine="streaming")

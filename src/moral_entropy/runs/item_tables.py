@@ -8,23 +8,25 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from moral_entropy.consensus.entropy import EntropyParts
+from moral_entropy.consensus.entropy import EntropyParts, is_ambiguous, is_uncertain
 from moral_entropy.consensus.fitted import PartFit
+from moral_entropy.consensus.published import published_interval
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.names import ALL
 from moral_entropy.runs.tables import ROWS_PER_GROUP
-from moral_entropy.schemas import ENTROPY, ITEMS, POSTERIOR, TEXTS, VOTES, with_ids
-from moral_entropy.ties import TIE
+from moral_entropy.schemas import ALL_PARTS, ENTROPY, ITEMS, POSTERIOR, TEXTS, VOTES, with_ids
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
 
-ITEMS_SUMMED, ITEMS_COUNTED, TOTAL, ALEATORIC, EPISTEMIC, UNCERTAIN = range(6)
-"""Columns of `sum_df`: see `entropy_sums`."""
+ITEMS_SUMMED, ITEMS_COUNTED, TOTAL, UNCERTAIN, AMBIGUOUS, FIRST_PART = range(6)
+"""Columns of `sum_df`, see `entropy_sums`; from `FIRST_PART` on the parts of the entropy, as in `ALL_PARTS`."""
 
 
 def item_frames(one: PartFit, b: int) -> Iterator[pl.DataFrame]:
     """Yield one row per item of a ballot of one part."""
-    for chunk in one.consensus.fits[b].chunks(ROWS_PER_GROUP):
-        yield _item_frame(one.consensus.votes, one.consensus.fits[b], chunk, one.entropies[b])
+    fit = one.consensus.fits[b]
+    bounds = published_interval(fit)
+    for chunk in fit.chunks(ROWS_PER_GROUP):
+        yield _item_frame(one.consensus.votes, fit, chunk, one.entropies[b].of(chunk), bounds)
 
 
 def posterior_frames(one: PartFit, b: int) -> Iterator[pl.DataFrame]:
@@ -38,7 +40,8 @@ def posterior_frames(one: PartFit, b: int) -> Iterator[pl.DataFrame]:
             "item": items.gather(np.repeat(ballot.item_i[chunk], ballot.n_labels)),
             "class": pl.Series(list(ballot.labels) * n_items),
             "p_map": fit.posterior_ik[chunk].ravel(),
-            "p": fit.summary.mean_ik[chunk].ravel(),
+            "p_model": fit.summary.mean_ik[chunk].ravel(),
+            "p": fit.p_ik[chunk].ravel(),
         }
         yield pl.DataFrame(columns, schema=schema)
 
@@ -81,7 +84,9 @@ def counts_of(ballot: Ballot, chunk: slice) -> NDArray[np.int64]:
     return np.bincount(key_v, minlength=n_items * n_labels).reshape(n_items, n_labels)
 
 
-def _item_frame(votes: Votes, fit: QuestionFit, chunk: slice, entropy: EntropyParts) -> pl.DataFrame:
+def _item_frame(
+    votes: Votes, fit: QuestionFit, chunk: slice, entropy: EntropyParts, bounds: tuple[Floats, Floats]
+) -> pl.DataFrame:
     ballot, label_i = fit.ballot, fit.label_i[chunk]
     item_i = ballot.item_i[chunk]
     row_i = np.arange(len(item_i))
@@ -94,13 +99,13 @@ def _item_frame(votes: Votes, fit: QuestionFit, chunk: slice, entropy: EntropyPa
         "n_votes": ballot.votes_i[chunk].astype(np.int32),
         "n_positive": counts_of(ballot, chunk)[row_i, about_i].astype(np.int32),
         "p_map": fit.posterior_ik[chunk][row_i, about_i],
-        "p": fit.summary.mean_ik[chunk][row_i, about_i],
-        "p_low": _or_null(fit.summary.low_i[chunk]),
-        "p_high": _or_null(fit.summary.high_i[chunk]),
+        "p_model": fit.summary.mean_ik[chunk][row_i, about_i],
+        "p": fit.p_ik[chunk][row_i, about_i],
+        "p_low": _or_null(bounds[0][chunk]),
+        "p_high": _or_null(bounds[1][chunk]),
         "label": pl.Series(ballot.labels, dtype=pl.String).gather(label_i),
-        "entropy": entropy.total_i[chunk],
-        "aleatoric": _or_null(entropy.aleatoric_i[chunk]),
-        "epistemic": _or_null(entropy.epistemic_i[chunk]),
+        "entropy": entropy.total_i,
+        **{name: _or_null(part_i) for name, part_i in zip(ALL_PARTS, _in_order(entropy), strict=True)},
         "count": ballot.count_i[chunk],
         "part": pl.repeat(ballot.part, len(item_i), eager=True),
         "gold": _label_names(ballot, ballot.gold_i[chunk]),
@@ -132,14 +137,15 @@ def _or_null(values_i: Floats) -> pl.Series:
 def entropy_sums(one: PartFit) -> tuple[Floats, ...]:
     """Add up the entropies of every fit by domain: `sum_df`, the last row for items of no domain.
 
-    Columns: rows, items, total, aleatoric and epistemic entropy, and items whose label is uncertain: those with more
-    than half of the entropy there can be.
+    Columns: rows, items, total entropy, items whose label is uncertain (more than half of the entropy there can be),
+    items that are ambiguous (see `is_ambiguous`), and the parts of the entropy, in the order of `ALL_PARTS`.
     """
     sums, n_places = [], len(one.consensus.votes.domains) + 1
     for fit, entropy in zip(one.consensus.fits, one.entropies, strict=True):
         place_i = one.consensus.votes.domain_i[fit.ballot.item_i] % n_places
-        uncertain_i = entropy.total_i > np.log(fit.ballot.n_labels) / 2 + TIE
-        values = (1.0, entropy.total_i, entropy.aleatoric_i, entropy.epistemic_i, uncertain_i)
+        uncertain_i = is_uncertain(entropy.total_i, fit.ballot.n_labels)
+        ambiguous_i = is_ambiguous(entropy, fit.ballot.n_labels)
+        values = (1.0, entropy.total_i, uncertain_i, ambiguous_i, *_in_order(entropy))
         columns = [np.bincount(place_i, minlength=n_places)]
         columns += [np.bincount(place_i, weights=fit.ballot.count_i * value, minlength=n_places) for value in values]
         sums.append(np.column_stack(columns).astype(np.float64))
@@ -160,7 +166,16 @@ def entropy_frame(consensus: Consensus, sums: Sequence[Floats]) -> pl.DataFrame:
 
 
 def _means(question: str, domain: str, sum_f: Floats) -> dict[str, object]:
-    weight = sum_f[ITEMS_COUNTED]
-    means = {"total": TOTAL, "aleatoric": ALEATORIC, "epistemic": EPISTEMIC}
-    named = {"question": question, "domain": domain, "n_items": round(weight)}
-    return named | {name: float(sum_f[column] / weight) for name, column in means.items()}
+    named = {"question": question, "domain": domain, "n_items": round(sum_f[ITEMS_COUNTED])}
+    return named | {"total": float(sum_f[TOTAL] / sum_f[ITEMS_COUNTED])} | mean_parts(sum_f)
+
+
+def mean_parts(sum_f: Floats) -> dict[str, float]:
+    """Return the means of the parts of the entropy by name, from sums over items: see `entropy_sums`."""
+    return {name: float(sum_f[FIRST_PART + n] / sum_f[ITEMS_COUNTED]) for n, name in enumerate(ALL_PARTS)}
+
+
+def _in_order(entropy: EntropyParts) -> tuple[Floats, ...]:
+    """Return the parts of the entropy in the order of `ALL_PARTS`."""
+    three = (entropy.ambiguity_i, entropy.votes_i, entropy.annotators_i)
+    return (*three, entropy.aleatoric_i, entropy.epistemic_i)

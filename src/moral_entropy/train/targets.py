@@ -322,7 +322,7 @@ def _answers_of(consensus: Consensus, question: str) -> Answers:
         block=Block(question, ballot.labels, positive),
         item_i=all_of("item_i"),
         counts_ik=all_of("counts_ik"),
-        p_ik=np.concatenate([fit.summary.mean_ik for fit in fits]),
+        p_ik=np.concatenate([fit.p_ik for fit in fits]),
         epistemic_i=np.concatenate([_epistemic(fit) for fit in fits]),
         published_i=all_of("published_i"),
         count_i=all_of("count_i"),
