@@ -11,6 +11,7 @@ import pytest
 
 from moral_entropy.cli.screen import printable
 from moral_entropy.cli.waterfall import ASCII, BLOCKS, marks_for_output, waterfall_lines
+from moral_entropy.consensus.entropy import TOO_FEW_TO_TELL
 from moral_entropy.runs.explain import Explanation, Step, explain_item
 from moral_entropy.runs.tables import read_table
 
@@ -124,12 +125,26 @@ def test_an_item_of_known_label_is_not_explained_by_votes(run, folder):
     assert "given as evidence" in run("explain", "run", "1")[1]
 
 
-def told(*pushes):
+def told(*pushes, model="paper"):
     steps, total = [], 0.0
     for n, push in enumerate(pushes):
         total += push
         steps.append(Step(f"a{n}" if n else None, "1" if n else None, push, push - 0.1, push + 0.1, total))
-    return Explanation("q", "", "i", None, None, "1", "0", tuple(steps), 0.5, 0.5, 0.4, 0.6, "1", 0.69, False, False)
+    shown = {"p_map": 0.5, "p_model": 0.5, "p": 0.5, "p_low": 0.4, "p_high": 0.6, "label": "1", "entropy": 0.69}
+    parts = {"ambiguity": 0.4, "doubt_votes": 0.2, "doubt_annotators": 0.09, "model": model}
+    names = ("q", "", "i", None, None, "1", "0")
+    return Explanation(*names, tuple(steps), **shown, **parts, clamped=False, of_several=False)
+
+
+def test_the_parts_of_the_entropy_are_named_with_their_cures():
+    lines = waterfall_lines(told(-2.0, 1.0, model="mixed"), ASCII, width=80)
+    assert "  0.400 ambiguity: stays whatever is asked: ship the soft label" in lines
+    assert "  0.200 votes: more votes on the item remove it" in lines
+    assert "  0.090 annotators: more votes anywhere remove it" in lines
+    assert TOO_FEW_TO_TELL in " ".join(lines)
+    assert TOO_FEW_TO_TELL not in " ".join(waterfall_lines(told(*[0.1] * 31, model="mixed"), ASCII, width=80))
+    paper = waterfall_lines(told(-2.0, 1.0), ASCII, width=80)
+    assert not any("ambiguity" in line for line in paper) and "  0.200 votes: more votes on the item remove it" in paper
 
 
 def test_bars_run_from_sum_to_sum():

@@ -78,6 +78,26 @@ def test_a_table_on_the_screen_and_json(run, audited):
     assert [record["rank"] for record in records] == [1, 2, 3] and "is expected to take" in records[0]["reason"]
 
 
+def test_ambiguous_items_are_counted_and_not_asked_about(run, audited, folder):
+    # Half of the items are said to be ambiguous, as no fit has said yet.
+    table = folder / "run" / "items.parquet"
+    items = pl.read_parquet(table)
+    every_second = pl.int_range(pl.len()) % 2 == 0
+    items.with_columns(ambiguity=pl.when(every_second).then("entropy").otherwise(0.0)).write_parquet(table)
+    manifest = json.loads((folder / "run" / "manifest.json").read_text())
+    uncertain = items.filter(every_second, pl.col("entropy") > 0.34657359)
+    for fit in manifest["questions"]:
+        fit["ambiguous"] = uncertain.filter(question=fit["question"]).height / fit["items_counted"]
+    (folder / "run" / "manifest.json").write_text(json.dumps(manifest | {"model": "mixed"}))
+    queue = next_votes("run", 1_000)
+    assert queue.join(uncertain, on=["question", "item"], how="semi").is_empty()
+    assert queue.height == items.height - uncertain.height
+    code, out, _ = run("next", "run", "-n", 3)
+    assert code == 0 and f"{uncertain.height} items are ambiguous, so votes would not help: ship them soft" in out
+    assert "Below about 30 votes per item" in out
+    assert "Below about 30" in run("next", "run", "-n", 3, "-o", "queue.csv")[1]
+
+
 def test_the_file_appears_whole_and_is_not_replaced_unasked(run, audited, folder):
     code, out, _ = run("next", "run", "-n", 7, "-o", "queue.csv")
     assert code == 0 and "queue.csv: 7 votes" in out

@@ -116,7 +116,7 @@ def test_parts_without_draws_without_texts(tmp_path):
     assert summary["youden_low"].is_null().all() and summary["role"].to_list().count("few votes") == 0
     outliers = read_table(out, "outliers")
     assert set(outliers["kind"]) == {"item", "annotator"}
-    assert outliers.filter(ranking="aleatoric").is_empty() and not outliers.filter(ranking="entropy").is_empty()
+    assert outliers.filter(ranking="doubt_votes").is_empty() and not outliers.filter(ranking="entropy").is_empty()
     assert outliers.filter(kind="annotator")["reason"].str.contains(" in web| in print").all()
     assert read_table(out, "pushes").filter(pl.col("annotator").is_null())["part"].to_list() == ["print", "web"]
 

@@ -93,5 +93,5 @@ def test_a_folder_of_another_version_is_refused(tmp_path, schema):
     manifest = read_manifest(tmp_path / "run")
     del manifest["schema"]
     write_manifest(tmp_path / "run", manifest | ({} if schema is None else {"schema": schema}))
-    with pytest.raises(RunFolderError, match=rf"schema {schema or 1}; this one reads 2.*Run the audit again"):
+    with pytest.raises(RunFolderError, match=rf"schema {schema or 1}; this one reads 3.*Run the audit again"):
         read_run(tmp_path / "run")

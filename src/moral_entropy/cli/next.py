@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +13,8 @@ from moral_entropy.cli.flags import Force, Json, Run, names, refuse_existing
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from moral_entropy.runs.run import Run as OpenRun
 
 Number = Annotated[int, Option("--number", "-n", min=1, metavar="N", help="How many items.")]
 Out = Annotated[Path | None, Option("--out", "-o", metavar="FILE", help="Write a CSV file instead.")]
@@ -28,7 +31,7 @@ def next_items(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """List the items that one more vote would settle most, and whose vote that would be.
+    """List the items that one more vote would settle most, and whose vote that would be; ambiguous ones are left out.
 
     Example: moral-entropy next run/ -n 100 -o queue.csv
     """
@@ -36,8 +39,10 @@ def next_items(
     if out is not None:
         refuse_existing(out, force=force)
     from moral_entropy.runs.next_items import next_votes, without_formulas
+    from moral_entropy.runs.run import read_run
 
-    queue = next_votes(run, number, question=question, annotators=asked)
+    opened = read_run(run)
+    queue = next_votes(opened, number, question=question, annotators=asked)
     if out is not None:
         from moral_entropy.files import whole_file
 
@@ -48,11 +53,22 @@ def next_items(
 
         typer.echo(dumps(queue.to_dicts(), indent=2))
     elif out is None:
-        typer.echo("\n".join(queue_lines(queue)))
+        typer.echo("\n".join([*queue_lines(queue), *left_out_lines(opened, question)]))
     else:
-        typer.echo(
-            f"{out}: {queue.height:,} votes to ask for, expected to tell {queue['expected_gain'].sum():.1f} nats"
-        )
+        told = f"{out}: {queue.height:,} votes to ask for, expected to tell {queue['expected_gain'].sum():.1f} nats"
+        typer.echo("\n".join([told, *left_out_lines(opened, question)]))
+
+
+def left_out_lines(run: OpenRun, question: str | None) -> list[str]:
+    """Say how many items are left out as ambiguous; nothing under the paper's model, which knows of none."""
+    from moral_entropy.consensus.entropy import TOO_FEW_TO_TELL
+    from moral_entropy.runs.next_items import count_ambiguous
+
+    if run.model == "paper":
+        return []
+    n = count_ambiguous(run, question=question)
+    are, them = ("items are", "them") if n != 1 else ("item is", "it")
+    return ["", f"{n:,} {are} ambiguous, so votes would not help: ship {them} soft", *wrap(TOO_FEW_TO_TELL, 80)]
 
 
 def queue_lines(queue: pl.DataFrame) -> list[str]:

@@ -5,20 +5,23 @@ The rules are shown pooled over everything; all figures, by question and domain,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from moral_entropy.cli.screen import plain_table, print_parts
+from moral_entropy.consensus.entropy import CURES, TOO_FEW_TO_TELL
 from moral_entropy.markup import NOTHING
 from moral_entropy.names import ALL
 from moral_entropy.runs.notes import model_notes
 from moral_entropy.runs.run import Run
+from moral_entropy.schemas import PARTS
 
 if TYPE_CHECKING:
     import polars as pl
     from rich.table import Table
 
-COLUMNS = ("question", "items", "label", "share", "entropy", "aleatoric", "epistemic", "uncertain", "converged")
+COLUMNS = ("question", "items", "label", "share", "entropy")
 METRICS = ("fpr", "fnr", "fdr", "for")
 OUTSIDE = "*"
 REPORT = "report.html"
@@ -33,8 +36,7 @@ def _run_parts(run: Run) -> Iterator[str | Table]:
     manifest = run.manifest
     yield from reading_lines(manifest)
     yield ""
-    yield plain_table(COLUMNS, map(_cells, manifest["questions"]), n_words=1)
-    yield "entropy in nats (0.693 is a coin toss); uncertain: above half its maximum"
+    yield from entropy_parts(run)
     yield from model_notes(manifest)
     yield ""
     yield from rule_lines(run)
@@ -44,6 +46,19 @@ def _run_parts(run: Run) -> Iterator[str | Table]:
         seconds = sum(manifest["seconds"].values())
         open_first = f"open {run.path / REPORT}; " if REPORT in files else ""
         yield f"{open_first}{len(files)} files in {run.path}  ({seconds:.1f} s)"
+
+
+def entropy_parts(run: Run) -> Iterator[str | Table]:
+    """Return a row per fit, and what its columns mean; the paper's model knows of no ambiguity."""
+    parts = PARTS if run.model == "mixed" else PARTS[1:]
+    names = [part.removeprefix("doubt_") for part in parts]
+    heads = (*COLUMNS, *names, "uncertain", "converged")
+    yield plain_table(heads, [_cells(fit, parts) for fit in run.manifest["questions"]], n_words=1)
+    yield "entropy in nats (0.693 is a coin toss); uncertain: above half its maximum"
+    yield f"entropy = {' + '.join(names)}"
+    yield from (f"  {name}: {CURES[part]}" for name, part in zip(names, parts, strict=True))
+    if run.model == "mixed":
+        yield from wrap(TOO_FEW_TO_TELL, 80)
 
 
 def reading_lines(manifest: dict[str, Any]) -> list[str]:
@@ -78,7 +93,7 @@ def _many(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
-def _cells(fit: dict[str, Any]) -> tuple[str, ...]:
+def _cells(fit: dict[str, Any], parts: Sequence[str]) -> tuple[str, ...]:
     # The positive label of two, the commonest of more.
     shares: dict[str, float] = fit["prevalence"]
     label = fit["positive"] or max(shares, key=shares.__getitem__)
@@ -87,7 +102,7 @@ def _cells(fit: dict[str, Any]) -> tuple[str, ...]:
         f"{fit['items_counted']:,.0f}",
         label,
         f"{shares[label]:.1%}",
-        *(_nats(fit[name]) for name in ("entropy", "aleatoric", "epistemic")),
+        *(_nats(fit[name]) for name in ("entropy", *parts)),
         f"{fit['uncertain']:.1%}",
         "yes" if fit["converged"] else "NO",
     )

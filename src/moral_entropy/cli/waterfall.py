@@ -9,9 +9,12 @@ from __future__ import annotations
 import shutil
 import sys
 from itertools import pairwise
+from textwrap import wrap
 from typing import TYPE_CHECKING, NamedTuple
 
 from moral_entropy.cli.screen import printable
+from moral_entropy.consensus.entropy import CURES, ENOUGH_VOTES, TOO_FEW_TO_TELL
+from moral_entropy.schemas import PARTS
 
 if TYPE_CHECKING:
     from moral_entropy.runs.explain import Explanation, Step
@@ -116,10 +119,27 @@ def _outcome(told: Explanation, towards: str, against: str) -> list[str]:
         ]
     elif told.of_several:
         lines = [f"at the mode p({towards}) = {told.p_map:.3f}: log-odds {total:+z.2f} against {against}"]
+    elif told.model == "mixed":
+        lines = [
+            f"at the mode p({towards}) = {told.p_map:.3f}: less sure than the log-odds, as an item may lie between"
+        ]
     else:
         lines = [f"at the mode p({towards}) = 1 / (1 + exp({-total:z.2f})) = {told.p_map:.3f}"]
     bounds = "" if told.p_low is None else f" [{told.p_low:.3f}, {told.p_high:.3f}]"
-    lines.append(
-        f"over the draws p({towards}) = {told.p:.3f}{bounds}; consensus {label}, entropy {told.entropy:.3f} nats"
-    )
-    return lines
+    if told.model == "mixed":
+        lines.append(f"over the draws p({towards}) = {told.p_model:.3f}")
+        said = f"published, pooled with the share of the votes: p({towards}) = {told.p:.3f}{bounds}"
+    else:
+        said = f"over the draws p({towards}) = {told.p:.3f}{bounds}"
+    lines.append(f"{said}; consensus {label}, entropy {told.entropy:.3f} nats")
+    return [*lines, *_part_lines(told)]
+
+
+def _part_lines(told: Explanation) -> list[str]:
+    """Name the parts of the entropy, each with its cure; nothing without draws."""
+    if told.doubt_votes is None:
+        return []
+    shown = PARTS if told.model == "mixed" else PARTS[1:]
+    lines = [f"  {getattr(told, part):.3f} {part.removeprefix('doubt_')}: {CURES[part]}" for part in shown]
+    too_few = told.model == "mixed" and len(told.steps) - 1 < ENOUGH_VOTES
+    return [*lines, *(wrap(TOO_FEW_TO_TELL, NARROWEST + 20) if too_few else [])]

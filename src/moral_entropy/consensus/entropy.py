@@ -26,6 +26,13 @@ TOO_FEW_TO_TELL = (
 )
 """Said wherever the parts are shown."""
 
+CURES = {
+    "ambiguity": "stays whatever is asked: ship the soft label",
+    "doubt_votes": "more votes on the item remove it",
+    "doubt_annotators": "more votes anywhere remove it",
+}
+"""What to do about each part, by its column in the tables."""
+
 COLUMNS = ("total_i", "ambiguity_i", "votes_i", "annotators_i")
 
 
@@ -114,19 +121,17 @@ def is_uncertain(total_i: Floats, n_labels: int) -> NDArray[np.bool_]:
     return np.asarray(total_i > np.log(n_labels) / 2 + TIE)
 
 
-def is_ambiguous(parts: EntropyParts, n_labels: int) -> NDArray[np.bool_]:
+def is_ambiguous(total_i: Floats, ambiguity_i: Floats, n_labels: int) -> NDArray[np.bool_]:
     """Return which items are ambiguous: the label is uncertain, and most of its entropy is ambiguity.
 
     More votes would not help there; the cure is to ship the soft label.
 
     Examples
     --------
-    >>> total_i, ambiguity_i = np.array([0.6, 0.6, 0.1]), np.array([0.5, 0.1, 0.1])
-    >>> nothing_i = np.zeros(3)
-    >>> is_ambiguous(EntropyParts(total_i, ambiguity_i, total_i - ambiguity_i, nothing_i, "mixed"), 2).tolist()
+    >>> is_ambiguous(np.array([0.6, 0.6, 0.1]), np.array([0.5, 0.1, 0.1]), 2).tolist()
     [True, False, False]
     """
-    return is_uncertain(parts.total_i, n_labels) & (parts.ambiguity_i > parts.total_i / 2 + TIE)
+    return is_uncertain(total_i, n_labels) & (ambiguity_i > total_i / 2 + TIE)
 
 
 def stacked(parts: Sequence[EntropyParts]) -> EntropyParts:

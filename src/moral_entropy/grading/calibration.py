@@ -33,6 +33,12 @@ CONSENSUS = Rule(
     sees="labels",
 )
 
+MODEL = replace(
+    CONSENSUS,
+    name="model",
+    meaning="the model's own probability, before it is pooled with the vote share to the published p",
+)
+
 FEW_ITEMS = 2_000
 """Up to this many items, intervals of the consensus' grades resample the items themselves; beyond, bins of equal p."""
 
@@ -72,6 +78,12 @@ def gold_of_part(one: PartFit) -> list[tuple[Ints, Floats, Floats, Floats, Ints]
         p_n, interior_n = fit.summary.mean_ik[some], fit.summary.interior_i[some]
         found.append((fact_nf, fit.ballot.count_i[some], p_n, interior_n, clamp_n))
     return found
+
+
+def before_pooling(consensus: Consensus) -> Consensus:
+    """Return a consensus that publishes the model's own probabilities."""
+    fits = (replace(fit, options=replace(fit.options, model="paper")) for fit in consensus.fits)
+    return replace(consensus, fits=tuple(fits))
 
 
 def unseen_gold(fit: QuestionFit) -> QuestionFit:

@@ -16,7 +16,14 @@ from moral_entropy.consensus.fitted import FittedParts, local_fit
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.grading.advice import Advice, advise
-from moral_entropy.grading.calibration import CONSENSUS, consensus_cells, gold_consensus, reliability
+from moral_entropy.grading.calibration import (
+    CONSENSUS,
+    MODEL,
+    before_pooling,
+    consensus_cells,
+    gold_consensus,
+    reliability,
+)
 from moral_entropy.grading.cells import Cells, Membership, questions_of, sort_into_cells
 from moral_entropy.grading.costs import Costs
 from moral_entropy.grading.groups import Grading, Names, Rows
@@ -41,9 +48,10 @@ Reference = Literal["auto", "consensus", "gold", "both"]
 class AuditTable:
     """The results of the audit of rules.
 
-    Against the consensus a figure grades the rule by p, the mean over draws; its interval is that of the figures of
-    single draws. Where the fit is unsure of many items at once, their means may all lie on one side of ½, which happens
-    in no single draw, and a figure can lie outside its interval: a sign of thin data, as `epistemic` is.
+    Against the consensus a figure grades the rule by the published p; its interval is that of the figures of single
+    draws, pooled with the vote share as p is. Where the fit is unsure of many items at once, their means may all lie on
+    one side of ½, which happens in no single draw, and a figure can lie outside its interval: a sign of thin data, as
+    `doubt_annotators` is.
 
     Parameters
     ----------
@@ -198,7 +206,11 @@ def _grade_gold(
     """Grade the rules, and the consensus itself, against gold."""
     gold = gold_sums(graded.cells, members, replicates=replicates, seed=seed)
     against_gold = replace(graded, reference="gold", sums=gold, resampled=True)
-    return [against_gold.rows(), grade_consensus(known, against_gold, replicates, seed)]
+    rows = [against_gold.rows(), grade_consensus(known, replace(against_gold, rules=(CONSENSUS,)), replicates, seed)]
+    if any(fit.pooled for fit in known.fits):
+        own = replace(against_gold, rules=(MODEL,))
+        rows.append(grade_consensus(before_pooling(known), own, replicates, seed))
+    return rows
 
 
 def _with_ballots(votes: Votes, consensus: Consensus) -> Consensus:
@@ -292,7 +304,7 @@ def grade_consensus(consensus: Consensus, grading: Grading, replicates: int, see
     for merged in (False, True):
         cells, members = consensus_cells(consensus, merged=merged)
         sums = gold_sums(cells, members, replicates=replicates if merged else 0, seed=seed)
-        made.append(replace(grading, rules=(CONSENSUS,), cells=cells, sums=sums).rows())
+        made.append(replace(grading, cells=cells, sums=sums).rows())
     exact, rough = made
     value_m, rough_m = np.array(exact.value), np.array(rough.value)
     with np.errstate(invalid="ignore"):

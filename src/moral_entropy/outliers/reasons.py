@@ -10,19 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from moral_entropy.consensus.entropy import CURES
 from moral_entropy.outliers.items import ONE_MORE_VOTE, ItemScores
 from moral_entropy.outliers.next_votes import NOBODY
 from moral_entropy.votes.table import Ints, Votes
 
 if TYPE_CHECKING:
     import polars as pl
-
-WOULD = {
-    "ambiguity": "would stay whatever is asked",
-    "doubt_votes": "would go with more votes on it",
-    "doubt_annotators": "would go with more votes anywhere",
-}
-"""What would become of each part of the entropy."""
 
 
 def item_reasons(votes: Votes, scores: ItemScores, ranking: str, at_n: Ints) -> list[str]:
@@ -53,7 +47,7 @@ def item_reasons(votes: Votes, scores: ItemScores, ranking: str, at_n: Ints) -> 
     else:
         whole_n = scores.entropy_i[at_n].tolist()
         pairs = zip(score_n, whole_n, strict=True)
-        said = [f"{score:.3f} of {whole:.3f} nats {WOULD[ranking]}" for score, whole in pairs]
+        said = [f"{score:.3f} of {whole:.3f} nats: {CURES[ranking]}" for score, whole in pairs]
     return [f"{text}; {fact}" for text, fact in zip(said, item_facts(scores, at_n), strict=True)]
 
 

@@ -79,4 +79,6 @@ class ReproduceOptions(StageOptions):
     @property
     def fit(self) -> FitOptions:
         """The options of the fits."""
-        return FitOptions(draws=self.draws, seed=self.seed, coordinates=self.coordinates, threads=self.threads)
+        return FitOptions(
+            model="paper", draws=self.draws, seed=self.seed, coordinates=self.coordinates, threads=self.threads
+        )

@@ -18,6 +18,7 @@ import polars as pl
 from moral_entropy.errors import RunFolderError
 from moral_entropy.runs.lookup import check_question, find_item
 from moral_entropy.runs.run import Run, as_run
+from moral_entropy.schemas import PARTS
 from moral_entropy.ties import DECIMALS
 
 
@@ -55,10 +56,14 @@ class Explanation:
         The labels whose log-odds are explained.
     steps
         The prior, then every vote.
-    p_map, p, p_low, p_high
-        Probability of `towards` at the mode, over the draws, and its interval.
+    p_map, p_model, p, p_low, p_high
+        Probability of `towards` at the mode, over the draws, and as published with its interval.
     label, entropy
-        The consensus, and its entropy in nats.
+        The consensus, and the model's entropy in nats.
+    ambiguity, doubt_votes, doubt_annotators
+        The parts of the entropy: see `EntropyParts`. None without draws.
+    model
+        "mixed" or "paper".
     clamped
         Whether the item's label was given as evidence: then its votes do not matter.
     of_several
@@ -74,11 +79,16 @@ class Explanation:
     against: str
     steps: tuple[Step, ...]
     p_map: float
+    p_model: float
     p: float
     p_low: float | None
     p_high: float | None
     label: str
     entropy: float
+    ambiguity: float | None
+    doubt_votes: float | None
+    doubt_annotators: float | None
+    model: str
     clamped: bool
     of_several: bool
 
@@ -124,7 +134,8 @@ def _explain(run: Run, row: dict[str, Any], votes: pl.DataFrame, text: str | Non
         against = shares.filter(pl.col("class") != towards)["class"][0]
         annotators = run.table("annotators", where=here & (pl.col("part") == part))
         steps = _general_steps(pushes, annotators, votes, towards, against)
-    facts = {name: row[name] for name in ("domain", "p_map", "p", "p_low", "p_high", "label", "entropy")}
+    named = ("domain", "p_map", "p_model", "p", "p_low", "p_high", "label", "entropy", *PARTS)
+    facts = {name: row[name] for name in named}
     clamped = bool(run.manifest["use_gold"]) and row["p_map"] in (0.0, 1.0)
     return Explanation(
         question=question,
@@ -134,6 +145,7 @@ def _explain(run: Run, row: dict[str, Any], votes: pl.DataFrame, text: str | Non
         towards=towards,
         against=against,
         steps=tuple(_summed(steps)),
+        model=run.model,
         clamped=clamped,
         of_several=len(labels) > 2,
         **facts,

@@ -144,7 +144,7 @@ def entropy_sums(one: PartFit) -> tuple[Floats, ...]:
     for fit, entropy in zip(one.consensus.fits, one.entropies, strict=True):
         place_i = one.consensus.votes.domain_i[fit.ballot.item_i] % n_places
         uncertain_i = is_uncertain(entropy.total_i, fit.ballot.n_labels)
-        ambiguous_i = is_ambiguous(entropy, fit.ballot.n_labels)
+        ambiguous_i = is_ambiguous(entropy.total_i, entropy.ambiguity_i, fit.ballot.n_labels)
         values = (1.0, entropy.total_i, uncertain_i, ambiguous_i, *_in_order(entropy))
         columns = [np.bincount(place_i, minlength=n_places)]
         columns += [np.bincount(place_i, weights=fit.ballot.count_i * value, minlength=n_places) for value in values]

@@ -1,6 +1,7 @@
 """What to have annotated next: items of a run folder by expected information gain, and by whom.
 
-Takes a run folder, returns a table; `without_formulas` makes its texts safe to open in a spreadsheet.
+Takes a run folder, returns a table; `without_formulas` makes its texts safe to open in a spreadsheet. Items that are
+ambiguous are left out, since votes do not help there; `count_ambiguous` counts them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from moral_entropy.consensus.entropy import is_ambiguous
 from moral_entropy.errors import RunFolderError
 from moral_entropy.outliers.next_votes import NOBODY, choose_votes
 from moral_entropy.outliers.ranking import first
@@ -33,6 +36,7 @@ QUEUE = pl.Schema(
         "expected_gain": pl.Float64(),
         "average_gain": pl.Float64(),
         "entropy": pl.Float64(),
+        "doubt_votes": pl.Float64(),
         "p": pl.Float64(),
         "n_votes": pl.Int64(),
         "reason": pl.String(),
@@ -42,11 +46,15 @@ QUEUE = pl.Schema(
 
 @dataclass(frozen=True, eq=False)
 class _Fitted:
-    """One fit, as read from a run folder. Axes: **i** item, **a** annotator, true **k**, **v**oted or vote."""
+    """One fit, as read from a run folder. Axes: **i** item, **a** annotator, true **k**, **v**oted or vote.
+
+    `p_ik` are the model's own probabilities, which say what a vote would tell.
+    """
 
     items: pl.DataFrame
     annotators: pl.Series
     p_ik: Floats
+    ambiguous_i: NDArray[np.bool_]
     start_i: Ints
     code_v: Ints
     confusion_akv: Floats
@@ -57,6 +65,8 @@ def next_votes(
     run: Run | str | Path, n: int = 100, *, question: str | None = None, annotators: Sequence[str] = ()
 ) -> pl.DataFrame:
     """Return the items with the highest expected gain by one more vote, highest first, and whose vote that is.
+
+    Items that are ambiguous are left out: their labels are uncertain, and more votes would not change that.
 
     Parameters
     ----------
@@ -87,6 +97,14 @@ def next_votes(
         texts = run.table("texts", where=pl.col("item").is_in(queue["item"].to_list()))
         queue = queue.join(texts, on="item", how="left", maintain_order="left")
     return queue
+
+
+def count_ambiguous(run: Run | str | Path, *, question: str | None = None) -> int:
+    """Count the items that are ambiguous, so that `next_votes` leaves them out; an item counts once per question."""
+    run = as_run(run)
+    check_question(run, question)
+    asked = [fit for fit in run.manifest["questions"] if question in (None, fit["question"])]
+    return round(sum(fit["ambiguous"] * fit["items_counted"] for fit in asked))
 
 
 def without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
@@ -124,7 +142,7 @@ def _queue(fitted: _Fitted, n: int, annotators: Sequence[str], *, repeats: bool)
         allowed_a=allowed_a,
     )
     gain_i = chosen.gain_i if allowed_a is None else np.where(chosen.annotator_i == NOBODY, np.nan, chosen.gain_i)
-    at_n = first(gain_i, n)
+    at_n = first(np.where(fitted.ambiguous_i, np.nan, gain_i), n)
     names = fitted.annotators.cast(pl.String).extend_constant(None, 1)
     who = names.gather(np.where(chosen.annotator_i[at_n] == NOBODY, len(names) - 1, chosen.annotator_i[at_n]))
     rows = fitted.items[at_n].with_columns(
@@ -151,7 +169,7 @@ def _read_fit(run: Run, fit: dict[str, Any]) -> _Fitted:
     labels: list[str] = fit["labels"]
     question = pl.col("question") == fit["question"]
     here = question & (pl.col("part") == fit["part"])
-    columns = ("question", "item", "domain", "entropy", "p", "n_votes")
+    columns = ("question", "item", "domain", "entropy", "ambiguity", "doubt_votes", "p_model", "p", "n_votes")
     items = run.table("items", where=here).select(columns)
     cells = run.table("annotators", where=here)
     votes = run.table("votes", where=question)
@@ -165,9 +183,10 @@ def _read_fit(run: Run, fit: dict[str, Any]) -> _Fitted:
     order_v = np.argsort(at_v, kind="stable")
     label_v = coded["label"].replace_strict(labels, range(len(labels)), return_dtype=pl.Int64).to_numpy()
     return _Fitted(
-        items=items.with_columns(pl.col("n_votes").cast(pl.Int64)),
+        items=items.drop("ambiguity", "p_model").with_columns(pl.col("n_votes").cast(pl.Int64)),
         annotators=who,
         p_ik=_shares(run, items, labels, fit, question),
+        ambiguous_i=_ambiguous(items, len(labels)),
         start_i=np.searchsorted(at_v[order_v], np.arange(items.height + 1)),
         code_v=(by_v * len(labels) + label_v)[order_v],
         confusion_akv=cells["probability"].to_numpy().reshape(-1, len(labels), len(labels)),
@@ -175,9 +194,15 @@ def _read_fit(run: Run, fit: dict[str, Any]) -> _Fitted:
     )
 
 
+def _ambiguous(items: pl.DataFrame, n_labels: int) -> NDArray[np.bool_]:
+    # Without draws the parts are unknown, and no item is called ambiguous.
+    total_i, ambiguity_i = items["entropy"].to_numpy(), items["ambiguity"].fill_null(0.0).to_numpy()
+    return is_ambiguous(total_i, ambiguity_i, n_labels)
+
+
 def _shares(run: Run, items: pl.DataFrame, labels: list[str], fit: dict[str, Any], question: pl.Expr) -> Floats:
     if len(labels) == 2:
-        p_i = items["p"].to_numpy()
+        p_i = items["p_model"].to_numpy()
         share_ik = np.stack([1.0 - p_i, p_i], axis=1)
         return share_ik if fit["positive"] == labels[1] else share_ik[:, ::-1]
     posterior = run.table("posterior", where=question)
@@ -186,4 +211,4 @@ def _shares(run: Run, items: pl.DataFrame, labels: list[str], fit: dict[str, Any
         wanted = items.height * len(labels)
         msg = f"{run.where} has {kept.height:,} rows of {fit['question']!r} in posterior, not {wanted:,}."
         raise RunFolderError(msg)
-    return kept["p"].to_numpy().reshape(-1, len(labels))
+    return kept["p_model"].to_numpy().reshape(-1, len(labels))

@@ -24,7 +24,7 @@ from moral_entropy.schemas import SCHEMAS
 if TYPE_CHECKING:
     from moral_entropy.runs.verdict import Verdict
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the run folder: it rises whenever a column changes its meaning or is removed."""
 
 OPTIONAL = ("posterior", "texts", "soft_labels")
@@ -193,6 +193,11 @@ class Run:
     def interval(self) -> float:
         """Mass of every interval."""
         return float(self.manifest["interval"])
+
+    @property
+    def model(self) -> str:
+        """The model of the fits: "mixed" or "paper"."""
+        return str(self.manifest.get("model", "paper"))
 
     @cached_property
     def verdict(self) -> Verdict:

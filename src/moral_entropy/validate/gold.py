@@ -50,6 +50,7 @@ BEHIND = 0.02
 """Share of gold labels that the consensus may miss beyond what the plain vote misses."""
 
 CONSENSUS = "consensus"
+PUBLISHED = "published"
 SHARE = "vote share"
 
 
@@ -154,7 +155,8 @@ def reports(items: GoldItems, *, seed: int = 0) -> dict[str, Floats]:
     fold_i = rng.permutation(len(items.item_i)) % FOLDS
     half_i = np.full(len(items.item_i), 0.5)
     with np.errstate(divide="ignore"):
-        return {
+        published = {PUBLISHED: np.log(items.fit.p_ik[items.item_i])} if items.fit.pooled else {}
+        return published | {
             "plurality": np.log(_plurality(items.counts_ik)),
             SHARE: np.log(smoothed_share(items.counts_ik)),
             "mode": _posterior(items.log_prevalence_k, items.evidence_ik),
@@ -269,11 +271,12 @@ def _findings(items: GoldItems, log_p: Mapping[str, Floats]) -> list[Finding]:
 
 
 def _verdict(items: GoldItems, log_p: Mapping[str, Floats]) -> Finding:
-    """Hold the consensus against the smoothed vote share, item by item."""
-    mine_i, theirs_i = (losses(log_p[name], items.gold_i) for name in (CONSENSUS, SHARE))
+    """Hold the published p against the smoothed vote share, item by item; the untempered consensus if p is its own."""
+    mine, what = (PUBLISHED, "published p") if PUBLISHED in log_p else (CONSENSUS, "untempered consensus")
+    mine_i, theirs_i = (losses(log_p[name], items.gold_i) for name in (mine, SHARE))
     mean, low, high = mean_interval(theirs_i - mine_i, np.arange(len(mine_i)))
     text = (
-        f"against gold the untempered consensus loses {mine_i.mean():.2f} nats per item, the smoothed vote share "
+        f"against gold the {what} loses {mine_i.mean():.2f} nats per item, the smoothed vote share "
         f"{theirs_i.mean():.2f}."
     )
     words: dict[str, Any] = {"level": "good" if low > 0.0 else "info", "text": text}
