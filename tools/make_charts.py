@@ -16,9 +16,9 @@ from typing import Any
 import altair as alt
 
 from moral_entropy.report.chart_specs import FOLDER, QUESTION_COLOURS, QUESTIONS, SUFFIX, TARGET_COLOURS, TARGETS
-from moral_entropy.report.figures import RATE_NAMES
+from moral_entropy.report.figures import NOT_SPLIT, RATE_NAMES
 
-ALEATORIC, EPISTEMIC = "#56B4E9", "#D55E00"
+PARTS = {"ambiguity": "#CC79A7", "votes": "#56B4E9", "annotators": "#D55E00", NOT_SPLIT: "#999999"}
 WIDTH = 640
 
 Spec = dict[str, Any]
@@ -141,7 +141,7 @@ def _explorer() -> Any:
 
 def _entropy() -> Any:
     """Draw the mean entropy by question and domain, split into its parts."""
-    scale = alt.Scale(domain=["aleatoric", "epistemic"], range=[ALEATORIC, EPISTEMIC])
+    scale = alt.Scale(domain=list(PARTS), range=list(PARTS.values()))
     return (
         alt.Chart(alt.NamedData("entropy"))
         .mark_bar()
@@ -155,7 +155,7 @@ def _entropy() -> Any:
         .properties(width=WIDTH // 3, height=alt.Step(16))
         .facet(facet=alt.Facet("question:N", title=None, sort=None), columns=3)
         .resolve_axis(x="independent")
-        .properties(usermeta={"columns": 3}, description="Mean entropy by question and domain, in two parts")
+        .properties(usermeta={"columns": 3}, description="Mean entropy by question and domain, in its parts")
     )
 
 

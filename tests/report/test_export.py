@@ -21,7 +21,7 @@ from moral_entropy.runs.tables import read_table
 def test_jsonl_has_every_item_with_its_votes_and_soft_label(many_run, tmp_path):
     [file] = export_run(many_run, tmp_path / "out.jsonl", to="jsonl")
     rows = [json.loads(line) for line in file.read_text().splitlines()]
-    posterior = {(item, label): p for _, item, label, _, p in read_table(many_run, "posterior").iter_rows()}
+    posterior = {(item, label): p for _, item, label, *_, p in read_table(many_run, "posterior").iter_rows()}
     votes = read_table(many_run, "votes")
     assert len(rows) == read_table(many_run, "items").height
     for row in rows:

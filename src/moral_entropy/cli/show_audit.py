@@ -5,17 +5,16 @@ The rules are shown pooled over everything; all figures, by question and domain,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from moral_entropy.cli.screen import plain_table, print_parts
-from moral_entropy.consensus.entropy import CURES, TOO_FEW_TO_TELL
+from moral_entropy.consensus.entropy import CURES, parts_note, shown_parts
 from moral_entropy.markup import NOTHING
 from moral_entropy.names import ALL
 from moral_entropy.runs.notes import model_notes
 from moral_entropy.runs.run import Run
-from moral_entropy.schemas import PARTS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -49,16 +48,14 @@ def _run_parts(run: Run) -> Iterator[str | Table]:
 
 
 def entropy_parts(run: Run) -> Iterator[str | Table]:
-    """Return a row per fit, and what its columns mean; the paper's model knows of no ambiguity."""
-    parts = PARTS if run.model == "mixed" else PARTS[1:]
-    names = [part.removeprefix("doubt_") for part in parts]
-    heads = (*COLUMNS, *names, "uncertain", "converged")
+    """Return a row per fit, and what its columns mean."""
+    parts = shown_parts(run.model)
+    heads = (*COLUMNS, *parts.values(), "uncertain", "converged")
     yield plain_table(heads, [_cells(fit, parts) for fit in run.manifest["questions"]], n_words=1)
     yield "entropy in nats (0.693 is a coin toss); uncertain: above half its maximum"
-    yield f"entropy = {' + '.join(names)}"
-    yield from (f"  {name}: {CURES[part]}" for name, part in zip(names, parts, strict=True))
-    if run.model == "mixed":
-        yield from wrap(TOO_FEW_TO_TELL, 80)
+    yield f"entropy = {' + '.join(parts.values())}"
+    yield from (f"  {name}: {CURES[part]}" for part, name in parts.items())
+    yield from wrap(parts_note(run.model), 80)
 
 
 def reading_lines(manifest: dict[str, Any]) -> list[str]:
@@ -93,7 +90,7 @@ def _many(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
-def _cells(fit: dict[str, Any], parts: Sequence[str]) -> tuple[str, ...]:
+def _cells(fit: dict[str, Any], parts: Iterable[str]) -> tuple[str, ...]:
     # The positive label of two, the commonest of more.
     shares: dict[str, float] = fit["prevalence"]
     label = fit["positive"] or max(shares, key=shares.__getitem__)

@@ -13,8 +13,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, NamedTuple
 
 from moral_entropy.cli.screen import printable
-from moral_entropy.consensus.entropy import CURES, ENOUGH_VOTES, TOO_FEW_TO_TELL
-from moral_entropy.schemas import PARTS
+from moral_entropy.consensus.entropy import CURES, ENOUGH_VOTES, TOO_FEW_TO_TELL, shown_parts
 
 if TYPE_CHECKING:
     from moral_entropy.runs.explain import Explanation, Step
@@ -139,7 +138,7 @@ def _part_lines(told: Explanation) -> list[str]:
     """Name the parts of the entropy, each with its cure; nothing without draws."""
     if told.doubt_votes is None:
         return []
-    shown = PARTS if told.model == "mixed" else PARTS[1:]
-    lines = [f"  {getattr(told, part):.3f} {part.removeprefix('doubt_')}: {CURES[part]}" for part in shown]
+    shown = shown_parts(told.model).items()
+    lines = [f"  {getattr(told, part):.3f} {name}: {CURES[part]}" for part, name in shown]
     too_few = told.model == "mixed" and len(told.steps) - 1 < ENOUGH_VOTES
     return [*lines, *(wrap(TOO_FEW_TO_TELL, NARROWEST + 20) if too_few else [])]

@@ -24,7 +24,10 @@ TOO_FEW_TO_TELL = (
     f"Below about {ENOUGH_VOTES} votes per item, an item that is ambiguous looks like one that lacks votes: read these "
     "two parts together there."
 )
-"""Said wherever the parts are shown."""
+
+ONE_TRUE_LABEL = (
+    "The paper's model gives every item one true label: what no vote can remove is not told apart from missing votes."
+)
 
 CURES = {
     "ambiguity": "stays whatever is asked: ship the soft label",
@@ -132,6 +135,23 @@ def is_ambiguous(total_i: Floats, ambiguity_i: Floats, n_labels: int) -> NDArray
     [True, False, False]
     """
     return is_uncertain(total_i, n_labels) & (ambiguity_i > total_i / 2 + TIE)
+
+
+def shown_parts(model: str) -> dict[str, str]:
+    """Return the parts that a model tells apart: the name on screens by column of the tables.
+
+    Examples
+    --------
+    >>> shown_parts("paper")
+    {'doubt_votes': 'votes', 'doubt_annotators': 'annotators'}
+    """
+    parts = CURES if model == "mixed" else list(CURES)[1:]
+    return {part: part.removeprefix("doubt_") for part in parts}
+
+
+def parts_note(model: str) -> str:
+    """Return what must be said wherever the parts are shown."""
+    return TOO_FEW_TO_TELL if model == "mixed" else ONE_TRUE_LABEL
 
 
 def stacked(parts: Sequence[EntropyParts]) -> EntropyParts:

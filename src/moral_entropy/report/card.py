@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 
 from moral_entropy import __version__
+from moral_entropy.consensus.entropy import CURES, parts_note, shown_parts
 from moral_entropy.files import write_text
 from moral_entropy.markup import NOTHING, markdown_table, markdown_text
 from moral_entropy.names import ALL
@@ -32,13 +33,18 @@ FIELDS = {
     "domain": ("sc:Text", "where the item comes from"),
     "n_votes": ("sc:Integer", "votes on the item"),
     "n_positive": ("sc:Integer", "votes for the positive label, with more than two labels for the consensus"),
-    "p": ("sc:Float", "posterior probability of the positive label, with more than two labels of the consensus"),
+    "p_model": (
+        "sc:Float",
+        "the model's probability of the positive label, with more than two labels of the consensus",
+    ),
+    "p": ("sc:Float", "the same as published: under the mixed model pooled with the share of the votes"),
     "p_low": ("sc:Float", "lower bound of its interval"),
     "p_high": ("sc:Float", "upper bound of its interval"),
     "label": ("sc:Text", "the consensus label"),
-    "entropy": ("sc:Float", "entropy of the label's distribution, in nats"),
-    "aleatoric": ("sc:Float", "the part that stays with the annotators known, in nats"),
-    "epistemic": ("sc:Float", "the rest, in nats"),
+    "entropy": ("sc:Float", "entropy of the model's label probabilities, in nats: the sum of its three parts"),
+    **{part: ("sc:Float", f"part of the entropy, in nats; {cure}") for part, cure in CURES.items()},
+    "aleatoric": ("sc:Float", "what cannot be removed: ambiguity; under the paper's model doubt_votes"),
+    "epistemic": ("sc:Float", "the rest of the entropy"),
 }
 
 
@@ -115,6 +121,10 @@ def _body(run: Run) -> Iterator[str]:
     yield ""
     yield _table(_entropy(run))
     yield ""
+    yield from (f"- {name}: {CURES[part]}." for part, name in shown_parts(run.model).items())
+    yield ""
+    yield parts_note(run.model)
+    yield ""
     yield "## What common rules would have done"
     yield ""
     yield f"Rates against the consensus, pooled over questions and domains, with {run.interval:.0%} intervals."
@@ -132,12 +142,19 @@ def _body(run: Run) -> Iterator[str]:
 def _protocol(run: Run) -> str:
     m = run.manifest
     priors = m["priors"]
+    mixed = run.model == "mixed"
+    model = (
+        "mixed-membership model: items may lie between labels"
+        if mixed
+        else "Dawid–Skene model: one true label per item"
+    )
+    pooled = ", pooled with the share of the item's votes" if mixed else ""
     return (
         f"{m['votes']:,} votes by {m['annotators']:,} annotators on {m['items']:,} items were pooled with a Bayesian "
-        "Dawid–Skene model: one true label per item, a confusion matrix per annotator, Dirichlet priors on both "
+        f"{model}, a confusion matrix per annotator, Dirichlet priors on both "
         f"(prevalence {json.dumps(priors['prevalence'])}, confusion rows {priors['diagonal']:g} on the diagonal and "
         f"{priors['off_diagonal']:g} off it). p is the posterior probability averaged over {m['draws']:,} draws around "
-        f"the mode (seed {m['seed']}). Made by moral-entropy {m['version']} from an input with SHA-256 "
+        f"the mode (seed {m['seed']}){pooled}. Made by moral-entropy {m['version']} from an input with SHA-256 "
         f"{m['input']['sha256'] or '(none: a dataframe)'}."
         + "".join(f" {note[0].upper()}{note[1:]}." for note in model_notes(m))
     )
@@ -150,8 +167,9 @@ def _analysis(run: Run) -> list[str]:
 
 def _entropy(run: Run) -> pl.DataFrame:
     rows = run.table("entropy").filter(domain=ALL)
-    shown = [pl.col(name).round(4) for name in ("total", "aleatoric", "epistemic")]
-    return rows.select("question", pl.col("n_items").alias("items"), *shown)
+    shown = {"total": "total"} | shown_parts(run.model)
+    means = {name: pl.col(of).round(4) for of, name in shown.items()}
+    return rows.select("question", pl.col("n_items").alias("items"), **means)
 
 
 def _rates(run: Run) -> pl.DataFrame:

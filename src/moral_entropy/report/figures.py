@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from moral_entropy.consensus.entropy import shown_parts
 from moral_entropy.errors import UsageError
 from moral_entropy.files import whole_file
 from moral_entropy.markup import json_rows
@@ -23,6 +24,9 @@ FORMATS = ("png", "svg", "pdf")
 SOFT = ("share", "smoothed-share")
 RATE_NAMES = {"fpr": "false positive rate", "fnr": "false negative rate", "fdr": "false discovery rate",
               "for": "false omission rate", "disagreement": "disagreement"}  # fmt: skip
+
+NOT_SPLIT = "not split"
+"""Name of an entropy whose parts are unknown, as there are no draws."""
 
 Rows = list[dict[str, Any]]
 
@@ -69,7 +73,7 @@ def figure_specs(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
     for metric in ("fpr", "fnr", "fdr"):
         rows = rates.filter(~pooled if domains else pooled, metric=RATE_NAMES[metric])
         yield f"heat-{metric}", _filled(specs["heat"], heat=rows.to_dicts())
-    yield "entropy", _filled(specs["entropy"], entropy=_entropy_parts(entropy_rows(run, domains)))
+    yield "entropy", _filled(specs["entropy"], entropy=_entropy_parts(run, entropy_rows(run, domains)))
     by_votes = entropy_by_votes(run).filter(pl.col("votes") > 0)
     yield "entropy-by-votes", _filled(specs["by_votes"], by_votes=by_votes.to_dicts())
     reliability = reliability_rows(run).to_dicts()
@@ -99,12 +103,12 @@ def _hard_rates(run: Run, domains: Sequence[str]) -> pl.DataFrame:
     return rows.filter(~pl.col("rule").is_in(SOFT), pl.col("target").is_in(list(targets.names)))
 
 
-def _entropy_parts(rows: pl.DataFrame) -> Rows:
-    parts = []
+def _entropy_parts(run: Run, rows: pl.DataFrame) -> Rows:
+    parts, shown = [], shown_parts(run.model)
     for row in rows.iter_rows(named=True):
         # Without draws all that is known is the total.
-        values = {"aleatoric": row["aleatoric"] if row["aleatoric"] is not None else row["total"]}
-        values |= {"epistemic": row["epistemic"] or 0.0}
+        known = row["doubt_votes"] is not None
+        values = {name: row[part] for part, name in shown.items()} if known else {NOT_SPLIT: row["total"]}
         parts += [
             {"question": row["question"], "domain": row["domain"], "part": part, "at": at, "nats": nats,
              "share": nats / row["total"] if row["total"] else None, "n": row["n_items"]}

@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 
 from moral_entropy import __version__
+from moral_entropy.consensus.entropy import shown_parts
 from moral_entropy.markup import markdown_table, markdown_text
 from moral_entropy.names import ALL
 from moral_entropy.runs.run import Run
@@ -94,12 +95,12 @@ def _audit(run: Run) -> Iterator[str]:
         f"{m['votes']:,} votes by {voters} on {m['items']:,} items; SHA-256 of their file: "
         f"{m['input']['sha256'] or '(none: a dataframe)'}. The fit {ended}."
     )
-    parts = ("total", "aleatoric", "epistemic")
+    parts = {"total": "entropy"} | shown_parts(run.model)
     entropies = [
         (row["question"], f"{row['n_items']:,}", *(_shown(row[name], ".4f") for name in parts))
         for row in run.table("entropy").filter(domain=ALL).iter_rows(named=True)
     ]
-    yield from ("", markdown_table(("question", "items", "entropy", "aleatoric", "epistemic"), entropies), "")
+    yield from ("", markdown_table(("question", "items", *parts.values()), entropies), "")
     yield "Nats per item. What common rules would have made of the same votes, against the consensus:"
     yield from ("", markdown_table(("rule", *map(str.upper, RATES)), _rates(run)), "")
     for warning in m["warnings"]:

@@ -245,15 +245,16 @@ function startEntropy() {
   const list = rows(D.entropy), labels = Math.max(...D.questions.map((q) => q.labels.length));
   $("most").textContent = Math.log(2).toFixed(3) + (labels > 2 ? ` (${Math.log(labels).toFixed(3)} with ${labels} labels)` : "");
   // Without draws all that is known is the total.
-  const parts = (r) => (r.aleatoric == null ? [["aleatoric", r.total]] : [["aleatoric", r.aleatoric], ["epistemic", r.epistemic]]);
+  const parts = (r) => (r.doubt_votes == null ? [["not split", r.total]] : D.parts.map((one) => [one.name, r[one.column]]));
+  $("entropy-parts").append(...D.parts.map((one) => make("li", {}, make("b", {}, one.name), `: ${one.cure}`)));
+  $("entropy-note").textContent = D.parts_note;
   draw("entropy", { entropy: list.flatMap((r) => parts(r).map(([part, nats], at) => (
     { question: r.question, domain: r.domain, n: r.n_items, part, at, nats, share: share(nats, r.total) }))) });
   const figures = [
-    ["total, nats", (r) => fixed(r.total), 1], ["aleatoric", (r) => fixed(r.aleatoric), 1], ["epistemic", (r) => fixed(r.epistemic, 4), 1],
+    ["total, nats", (r) => fixed(r.total), 1], ...D.parts.map((one) => [one.name, (r) => fixed(r[one.column], 4), 1]),
   ];
   table($("table-entropy"), "entropy", list, [
     ["question", (r) => r.question], ["domain", (r) => r.domain], ["items", (r) => whole(r.n_items), 1], ...figures,
-    ["epistemic share", (r) => percent(r.epistemic == null ? null : share(r.epistemic, r.total)), 1],
   ]);
   const byVotes = rows(D.by_votes);
   draw("by_votes", { by_votes: byVotes.filter((r) => r.votes > 0) });
@@ -375,8 +376,8 @@ const SHOW = {
   split: ["votes split", (r) => r.n_positive > 0 && r.n_positive < r.n_votes],
 };
 const SORT = {
-  entropy: ["entropy", (r) => -r.entropy], epistemic: ["epistemic part", (r) => -(r.epistemic ?? 0)],
-  aleatoric: ["aleatoric part", (r) => -(r.aleatoric ?? 0)],
+  entropy: ["entropy", (r) => -r.entropy],
+  ...Object.fromEntries(D.parts.map((one) => [one.column, [`entropy: ${one.name}`, (r) => -(r[one.column] ?? 0)]])),
   high: ["p, high first", (r) => -r.p], low: ["p, low first", (r) => r.p], votes: ["votes, most first", (r) => -r.n_votes],
 };
 
@@ -440,7 +441,9 @@ function waterfall(r) {
 function inWords(r, p) {
   const off = Math.abs(p - r.p_map) > 0.002 ? ` The run says ${r.p_map.toFixed(3)}: a known label was used as evidence.` : "";
   const bounds = r.p_low == null ? "" : ` (${r.p_low.toFixed(3)} – ${r.p_high.toFixed(3)})`;
-  return `p = ${p.toFixed(3)} at the mode.${off} Averaged over the draws, p = ${r.p.toFixed(3)}${bounds}.`;
+  if (D.model !== "mixed") return `p = ${p.toFixed(3)} at the mode.${off} Averaged over the draws, p = ${r.p.toFixed(3)}${bounds}.`;
+  return `p = ${r.p_map.toFixed(3)} at the mode, less than these log-odds say, as items may lie between labels; ${r.p_model.toFixed(3)} over ` +
+    `the draws. Published, pooled with the share of the votes: p = ${r.p.toFixed(3)}${bounds}.`;
 }
 
 function detail(r) {
@@ -451,7 +454,8 @@ function detail(r) {
     const note = `Cut at ${whole(D.text_cut)} of ${whole(text.length)} characters.`;
     if (text.length > D.text_cut) box.append(make("p", { class: "muted" }, note));
   }
-  const parts = r.aleatoric == null ? "" : ` = ${r.aleatoric.toFixed(3)} aleatoric + ${r.epistemic.toFixed(3)} epistemic`;
+  const split = D.parts.map((one) => r[one.column] == null ? null : `${r[one.column].toFixed(3)} ${one.name}`);
+  const parts = split.includes(null) ? "" : ` = ${split.join(" + ")}`;
   box.append(make("p", {}, `Consensus: ${r.label}. Entropy ${r.entropy.toFixed(3)} nats${parts}.`));
   const reasons = reasonsOf.get(r.row) || [];
   const reasonLines = reasons.map((one) => make("li", {}, `${one.ranking}, rank ${one.rank}: ${one.reason}`));

@@ -1,0 +1,58 @@
+"""The three parts of the entropy in the report, in figures and on the card, with what must be said beside them."""
+
+from __future__ import annotations
+
+import math
+
+import polars as pl
+import pytest
+
+import moral_entropy as me
+from moral_entropy.consensus.entropy import TOO_FEW_TO_TELL, parts_note, shown_parts
+from moral_entropy.report.card import croissant_facts, dataset_card
+from moral_entropy.report.data import report_data
+from moral_entropy.report.figures import figure_specs
+
+
+@pytest.fixture(scope="module", params=["mixed", "paper"])
+def run(request):
+    votes = me.simulate_votes(n_items=80, n_annotators=6, votes_per_item=4, seed=2).votes
+    return me.audit(votes, model=request.param, draws=40)
+
+
+def test_bars_are_the_parts_and_add_up_to_the_mean_entropy(run):
+    [bars] = [spec["datasets"]["entropy"] for name, spec in figure_specs(run) if name == "entropy"]
+    mean = sum(-sum(q * math.log(q) for q in (p, 1 - p) if q > 0) for p in run.items["p_model"]) / run.items.height
+    assert sum(bar["nats"] for bar in bars) == pytest.approx(mean, rel=1e-9)
+    assert [bar["part"] for bar in bars] == list(shown_parts(run.model).values())
+
+
+def test_what_the_page_says_of_the_parts_is_what_the_library_says(run):
+    data = report_data(run)
+    assert data["model"] == run.model and data["parts_note"] == parts_note(run.model)
+    assert [part["column"] for part in data["parts"]] == list(shown_parts(run.model))
+    for part in data["parts"]:
+        assert set(data["items"]) >= {part["column"], "p_model"} and part["cure"] in dataset_card(run)
+    assert (TOO_FEW_TO_TELL in dataset_card(run)) == (run.model == "mixed")
+
+
+def test_the_card_describes_every_column_that_it_names(run):
+    fields = [field["name"] for field in croissant_facts(run)["recordSet"][0]["field"]]
+    assert set(fields) <= set(run.items.columns) and {"p_model", "ambiguity", "doubt_votes"} <= set(fields)
+
+
+def test_without_draws_there_is_one_bar():
+    votes = me.simulate_votes(n_items=30, n_annotators=6, votes_per_item=4, seed=2).votes
+    run = me.audit(votes, draws=0)
+    [bars] = [spec["datasets"]["entropy"] for name, spec in figure_specs(run) if name == "entropy"]
+    assert [bar["part"] for bar in bars] == ["not split"]
+    assert bars[0]["nats"] == pytest.approx(run.items["entropy"].mean())
+
+
+def test_the_manifest_says_which_formulas_hold(run):
+    formulas = run.manifest["formulas"]
+    items = run.items.with_columns(n_label="n_positive", n_labels=2, a=0.2)
+    for column in ("aleatoric", "epistemic"):
+        assert items.select(apart=pl.sql_expr(formulas[column]) - pl.col(column))["apart"].abs().max() < 1e-12
+    p = formulas["p"].partition(", a =")[0].replace("(1 - a) p", "(1 - a) * p").replace("+ a (", "+ a * (")
+    assert items.select(apart=pl.sql_expr(p.replace("1/2", "0.5")) - pl.col("p"))["apart"].abs().max() < 1e-9
