@@ -146,16 +146,15 @@ class StateDraws:
         return self.states.ends_ze, self.states.share_z
 
 
-def state_draws(mixture: Mixture, confusion_sakv: Floats, at_s: Ints | slice = slice(None)) -> StateDraws:
-    """Return some draws, or all, in the order in which the passes of the mixed model read them."""
-    some_sakv = confusion_sakv[at_s]
-    n_draws, _, n_labels, _ = some_sakv.shape
-    vote_cks = np.ascontiguousarray(some_sakv.transpose(1, 3, 2, 0)).reshape(-1, n_labels, n_draws)
+def state_draws(states: States, weight_sdg: Floats, confusion_sakv: Floats) -> StateDraws:
+    """Return draws in the order in which the passes of the mixed model read them."""
+    n_draws, _, n_labels, _ = confusion_sakv.shape
+    vote_cks = np.array(confusion_sakv.transpose(1, 3, 2, 0), order="C").reshape(-1, n_labels, n_draws)
     # Products of some votes must not vanish in all states at once; so small a share of the largest changes nothing.
     vote_cks /= vote_cks.max(axis=1, keepdims=True)
     np.maximum(vote_cks, 1e-30, out=vote_cks)
-    weight_sdz = mixture.states.weight_of_states(mixture.weight_sdg[at_s])
-    return StateDraws(vote_cks, np.ascontiguousarray(weight_sdz.transpose(1, 2, 0)), mixture.states)
+    weight_sdz = states.weight_of_states(weight_sdg)
+    return StateDraws(vote_cks, np.ascontiguousarray(weight_sdz.transpose(1, 2, 0)), states)
 
 
 def summarise_mixed(

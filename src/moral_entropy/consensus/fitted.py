@@ -55,7 +55,7 @@ def fit_of_part(part: Part, b: int, found: ParameterFit, advance: Progress = sil
     if found.mixture is not None and found.n_draws:
         summary = summarise_mixed(
             patterns,
-            state_draws(found.mixture, found.confusion_sakv),
+            state_draws(found.mixture.states, found.mixture.weight_sdg, found.confusion_sakv),
             positive=ballot.positive,
             interval=found.options.interval,
             threads=part.threads,

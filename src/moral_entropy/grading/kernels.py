@@ -14,6 +14,7 @@ import math
 import numpy as np
 
 from moral_entropy.compiled import compiled
+from moral_entropy.consensus.state_draw_kernels import read_labels, row_draws
 from moral_entropy.consensus.vector_math import (
     EXPONENT,
     FARTHEST,
@@ -165,6 +166,39 @@ def general_cells(start_r, code_v, clamp_r, row_u, cell_uk, weight_us, pool_u, s
             _label_values(p_ks, k, best_s, value_ts)
             _add(weight_us[u], value_ts, part_ts)
             _flush(part_ts, sum_tcs, cell_uk[u, k])
+
+
+@kernel
+def mixed_cells(
+    start_r, code_v, clamp_r, domain_r, row_u, cell_ut, weight_us, pool_u, share_ut, target,
+    vote_cks, weight_dzs, ends_ze, share_z, sum_tcs,
+):  # fmt: skip
+    """Add units of items that may lie between labels; `target` is the positive one of two labels."""
+    n_labels, n_draws = vote_cks.shape[1], vote_cks.shape[2]
+    x_zs, p_ks = np.empty((len(share_z), n_draws)), np.empty((n_labels, n_draws))
+    one_s, other_s, best_s = np.empty(n_draws), np.empty(n_draws), np.empty(n_draws, np.int64)
+    value_ts, part_ts = np.empty((5, n_draws)), np.zeros((6, n_draws))
+    for u in range(len(row_u)):
+        r = row_u[u]
+        if clamp_r[r] >= 0:
+            p_ks[:] = 0.0
+            p_ks[clamp_r[r]] = 1.0
+        else:
+            weight_zs = weight_dzs[domain_r[r] if len(domain_r) > 0 else 0]
+            row_draws(code_v, start_r[r], start_r[r + 1], vote_cks, weight_zs, ends_ze, share_z, x_zs, one_s)
+            read_labels(x_zs, ends_ze, share_z, p_ks)
+        if n_labels == 2:
+            value_ts[1] = p_ks[target]
+            _pool(pool_u[u], share_ut[u, 0], value_ts, one_s, other_s)
+            _add(weight_us[u], value_ts, part_ts)
+            if u + 1 == len(row_u) or cell_ut[u + 1, 0] != cell_ut[u, 0]:
+                _flush(part_ts, sum_tcs, cell_ut[u, 0])
+            continue
+        _pool_labels(pool_u[u], share_ut[u], p_ks, best_s)
+        for k in range(n_labels):
+            _label_values(p_ks, k, best_s, value_ts)
+            _add(weight_us[u], value_ts, part_ts)
+            _flush(part_ts, sum_tcs, cell_ut[u, k])
 
 
 @kernel

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 
 import numpy as np
 from scipy.special import entr
 
-from moral_entropy.consensus.draws import log_ratios
+from moral_entropy.consensus.draws import log_ratios, state_draws
 from moral_entropy.consensus.fitted import PartFit
 from moral_entropy.consensus.item_classes import place_of
 from moral_entropy.consensus.model import over_blocks
@@ -195,21 +196,21 @@ def _add_draws(member: Membership, sum_tcs: Floats, resample: bool, seed: tuple[
     row_u, group_u, weight_u = _units(member)
     pool_u, share_uk = _pools(member, row_u)
     n_columns = sum_tcs.shape[2]
-    prevalence_sk, confusion_sakv = _parameters(member, n_columns)
+    add = _adder(member, n_columns)
 
     def run(first: int, last: int) -> None:
         for tile in range(first, last):
             at = slice(tile * TILE, min((tile + 1) * TILE, n_columns))
-            push_cks, base_ks = log_ratios(prevalence_sk[at], confusion_sakv[at])
-            part_tcs = np.zeros((*sum_tcs.shape[:2], len(prevalence_sk[at])))
+            add_units = add(at)
+            part_tcs = np.zeros((*sum_tcs.shape[:2], at.stop - at.start))
             for begin in range(0, len(row_u), UNITS_AT_ONCE):
                 some = slice(begin, begin + UNITS_AT_ONCE)
                 weight_us = weight_u[some, None]
                 if resample:
                     rng = np.random.default_rng([*seed, tile, begin])
-                    weight_us = rng.poisson(weight_us, (len(weight_us), len(prevalence_sk[at]))).astype(float)
-                pool = pool_u[some], share_uk[some]
-                _add_units(member, row_u[some], group_u[some], weight_us, pool, push_cks, base_ks, part_tcs)
+                    weight_us = rng.poisson(weight_us, (len(weight_us), at.stop - at.start)).astype(float)
+                cell_ut = member.cell_gt[group_u[some]]
+                add_units(row_u[some], cell_ut, weight_us, pool_u[some], share_uk[some], part_tcs)
             sum_tcs[:, :, at] += part_tcs
 
     over_blocks(run, -(-n_columns // TILE), threads)
@@ -246,34 +247,58 @@ def _pools(member: Membership, row_u: Ints) -> tuple[Floats, Floats]:
     return fit.share_weight_i[item_u], np.ascontiguousarray(share_uk[:, targets])
 
 
-def _parameters(member: Membership, n_columns: int) -> tuple[Floats, Floats]:
-    """Choose one draw per column: evenly spaced draws if there are more, repeated ones if fewer, the mode if none."""
+def _adder(member: Membership, n_columns: int) -> Callable[[slice], Callable[..., None]]:
+    """Return what gives, for some columns, the function that adds units with their draws."""
     fit = member.fit
-    if fit.n_draws == 0:
-        shape = (n_columns, *fit.evidence_akv.shape)
-        return np.tile(fit.prevalence_k, (n_columns, 1)), np.broadcast_to(fit.evidence_akv, shape)
-    if n_columns < fit.n_draws:
-        at_s = np.arange(n_columns) * fit.n_draws // n_columns
-    else:
-        at_s = np.arange(n_columns) % fit.n_draws
-    return fit.prevalence_sk[at_s], fit.evidence_sakv[at_s]
+    at_s = _draws_of_columns(fit.n_draws, n_columns)
+    if fit.mixture is not None:
+        mixture = fit.mixture
+        weight_sdg = mixture.weight_sdg[at_s] if fit.n_draws else _repeated(mixture.weight_dg, n_columns)
+        confusion_sakv = fit.confusion_sakv[at_s] if fit.n_draws else _repeated(fit.confusion_akv, n_columns)
+
+        def mixed(at: slice) -> Callable[..., None]:
+            drawn = state_draws(mixture.states, weight_sdg[at], confusion_sakv[at])
+            return partial(_add_mixed, member, (drawn.vote_cks, drawn.weight_dzs, *drawn.geometry))
+
+        return mixed
+    prevalence_sk = fit.prevalence_sk[at_s] if fit.n_draws else _repeated(fit.prevalence_k, n_columns)
+    evidence_sakv = fit.evidence_sakv[at_s] if fit.n_draws else _repeated(fit.evidence_akv, n_columns)
+
+    def plain(at: slice) -> Callable[..., None]:
+        push_cks, base_ks = log_ratios(prevalence_sk[at], evidence_sakv[at])
+        return partial(_add_plain, member, push_cks, base_ks)
+
+    return plain
 
 
-def _add_units(
-    member: Membership,
-    row_u: Ints,
-    group_u: Ints,
-    weight_us: Floats,
-    pool: tuple[Floats, Floats],
-    push_cks: Floats,
-    base_ks: Floats,
-    part_tcs: Floats,
-) -> None:
+def _draws_of_columns(n_draws: int, n_columns: int) -> Ints:
+    """Choose one draw per column: evenly spaced draws if there are more, repeated ones if fewer."""
+    if n_columns < n_draws:
+        return np.arange(n_columns) * n_draws // n_columns
+    return np.arange(n_columns) % max(n_draws, 1)
+
+
+def _repeated(one: Floats, n_columns: int) -> Floats:
+    return np.broadcast_to(one, (n_columns, *one.shape))
+
+
+def _add_mixed(member: Membership, draws: tuple[Floats | Ints, ...], *units: Floats | Ints) -> None:
+    """Add units of items that may lie between labels."""
+    from moral_entropy.grading import kernels
+
+    patterns = member.fit.patterns
+    rows = (patterns.start_r, patterns.code_v, patterns.clamp_r, patterns.domain_r)
+    *given, part_tcs = units
+    kernels.mixed_cells(*rows, *given, member.targets[0], *draws, part_tcs)
+
+
+def _add_plain(member: Membership, push_cks: Floats, base_ks: Floats, *units: Floats | Ints) -> None:
+    """Add units of items that have one true label."""
     from moral_entropy.grading import kernels
 
     patterns = member.fit.patterns
     rows = (patterns.start_r, patterns.code_v, patterns.clamp_r)
-    cell_ut, (pool_u, share_ut) = member.cell_gt[group_u], pool
+    row_u, cell_ut, weight_us, pool_u, share_ut, part_tcs = units
     if patterns.n_labels == 2:
         sign = 1.0 if member.targets[0] == 1 else -1.0
         one = (np.ascontiguousarray(push_cks[:, 0]), base_ks[0], sign)
