@@ -22,6 +22,9 @@ TYPICAL_STRENGTH, SPREAD = 20.0, 1.5
 WEAKEST, STRONGEST = 0.5, 1e5
 """Bounds of the strength."""
 
+SAME_WEIGHT, SAME_STRENGTH = 1e-4, 0.02
+"""Differences of a common weight, and of the log of the strength, that are none."""
+
 
 @dataclass(frozen=True, eq=False)
 class DomainPrior:
@@ -34,10 +37,10 @@ class DomainPrior:
         """Return the pseudo-items of every domain."""
         return np.tile(self.strength * self.common_g, (n_domains, 1))
 
-    def far_from(self, other: DomainPrior) -> float:
-        """Return the largest change of the log of a common weight or of the strength."""
-        weights = np.abs(np.log(self.common_g / other.common_g)).max()
-        return float(max(weights, abs(np.log(self.strength / other.strength))))
+    def is_near(self, other: DomainPrior) -> bool:
+        """Return whether another prior is so near that domains would hardly notice the difference."""
+        weights = np.abs(self.common_g - other.common_g).max()
+        return bool(weights < SAME_WEIGHT and abs(np.log(self.strength / other.strength)) < SAME_STRENGTH)
 
 
 def learn_domain_prior(items_dg: Floats, pseudo_g: Floats) -> DomainPrior:

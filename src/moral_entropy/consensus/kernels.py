@@ -61,32 +61,26 @@ def binary_pass(start_r, code_v, weight_r, clamp_r, push_c, base, bound_b, first
 
 
 @kernel
-def general_pass(
-    start_r, code_v, weight_r, clamp_r, domain_r, push_cz, base_dz, bound_b, first, last, count_bcz, total_bdt
-):
-    """The same for any number of states; `z` runs over the states after the first.
-
-    Items and log likelihood are added up by domain; where domains are not told apart, `domain_r` is empty.
-    """
-    n_other = base_dz.shape[1]
-    x_z = np.empty(n_other)
+def general_pass(start_r, code_v, weight_r, clamp_r, push_ck, base_k, bound_b, first, last, count_bck, total_bt):
+    """The same for any number of labels; `k` runs over the labels after the first."""
+    n_other = len(base_k)
+    x_k = np.empty(n_other)
     for b in range(first, last):
         for r in range(bound_b[b], bound_b[b + 1]):
-            d = domain_r[r] if len(domain_r) > 0 else 0
-            for z in range(n_other):
-                x_z[z] = base_dz[d, z]
+            for k in range(n_other):
+                x_k[k] = base_k[k]
             for v in range(start_r[r], start_r[r + 1]):
-                for z in range(n_other):
-                    x_z[z] += push_cz[code_v[v], z]
-            row = _softmax(x_z, clamp_r[r])
+                for k in range(n_other):
+                    x_k[k] += push_ck[code_v[v], k]
+            row = _softmax(x_k, clamp_r[r])
             weight = weight_r[r]
-            total_bdt[b, d, n_other] += weight * row
-            for z in range(n_other):
-                x_z[z] *= weight
-                total_bdt[b, d, z] += x_z[z]
+            total_bt[b, n_other] += weight * row
+            for k in range(n_other):
+                x_k[k] *= weight
+                total_bt[b, k] += x_k[k]
             for v in range(start_r[r], start_r[r + 1]):
-                for z in range(n_other):
-                    count_bcz[b, code_v[v], z] += x_z[z]
+                for k in range(n_other):
+                    count_bck[b, code_v[v], k] += x_k[k]
 
 
 @kernel

@@ -18,9 +18,6 @@ from moral_entropy.consensus.starts import share_start
 ROUNDS = 100
 """Largest number of rounds in which weights of domains, and what they have in common, are learnt in turn."""
 
-SETTLED = 1e-3
-"""They end when no log ratio of common weights and no log of the strength changes by more than this."""
-
 
 @dataclass(frozen=True, eq=False)
 class MixedMode:
@@ -70,7 +67,7 @@ def _learn_domains(
         rough = maximise(density, at, tolerance=LEVEL, max_passes=max_passes, watch=watch)
         at, passes = rough.at, passes + rough.passes
         found = learn_domain_prior(rough.expected.items_k - density.pseudo_k, pseudo_g)
-        if prior is not None and found.far_from(prior) < SETTLED:
+        if prior is not None and found.is_near(prior):
             break
         density, prior = replace(density, pseudo_k=found.pseudo_dg(n_domains)), found
     return density, at, prior or found, passes

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -236,18 +237,44 @@ class LogPosterior:
         count_bcz, total_bdt = self._buffers
         count_bcz[:], total_bdt[:] = 0.0, 0.0
         rows = (patterns.start_r, patterns.code_v, patterns.weight_r, patterns.clamp_r)
-        push_cz, base_dz = at.push_cz(self.between), at.base_dz(self.between)
+        if self.between is not None:
+            return self._mixed_pass(rows, at)
+        push_cz, base_dz = at.push_cz(), at.base_dz()
 
         def run(first: int, last: int) -> None:
             blocks = (self.bound_b, first, last)
-            if self.states.n_states == 2:
+            if patterns.n_labels == 2:
                 parameters, out = (push_cz[:, 0].copy(), base_dz[0, 0]), (count_bcz[:, :, 0], total_bdt[:, 0])
                 kernels.binary_pass(*rows, *parameters, *blocks, *out)
             else:
-                kernels.general_pass(*rows, patterns.domain_r, push_cz, base_dz, *blocks, count_bcz, total_bdt)
+                kernels.general_pass(*rows, push_cz, base_dz[0], *blocks, count_bcz, total_bdt[:, 0])
 
         over_blocks(run, len(self.bound_b) - 1, self.threads)
         return count_bcz.sum(axis=0), total_bdt.sum(axis=0)
+
+    def _mixed_pass(self, rows: tuple[Any, ...], at: Parameters) -> tuple[Floats, Floats]:
+        """Make the same pass where items may lie between labels."""
+        from moral_entropy.consensus import state_kernels
+
+        states, (count_bcz, total_bdt) = self.states, self._buffers
+        vote_azv = states.votes_azv(at.confusion_akv)
+        vote_cz = np.ascontiguousarray(vote_azv.transpose(0, 2, 1)).reshape(-1, states.n_states)
+        top_c = vote_cz.max(axis=1, keepdims=True)
+        given = (self.patterns.domain_r, vote_cz / top_c, states.weight_of_states(at.prevalence_k))
+
+        def run(first: int, last: int) -> None:
+            state_kernels.mixed_pass(*rows, *given, self.bound_b, first, last, count_bcz, total_bdt)
+
+        over_blocks(run, len(self.bound_b) - 1, self.threads)
+        total_dt = total_bdt.sum(axis=0)
+        # As in the other passes, the log likelihood is relative to state 0's.
+        total_dt[0, -1] += self.votes_c @ np.log(top_c[:, 0]) - self._log_state0(at)
+        return count_bcz.sum(axis=0), total_dt
+
+    def _log_state0(self, at: Parameters) -> float:
+        """Compute the log likelihood if every item were in state 0, which is label 0."""
+        log_0_d, log_0_av = np.atleast_2d(at.log_prevalence_k)[:, 0], at.log_confusion_akv[:, 0, :]
+        return float(self.items_d @ log_0_d + self.votes_c @ log_0_av.ravel())
 
     def _expectation(self, at: Parameters, count_cz: Floats, total_dt: Floats) -> Expectation:
         states = self.states
@@ -255,14 +282,12 @@ class LogPosterior:
         items_k = states.add_groups(items_dz).reshape(self.pseudo_k.shape)
         votes_cz = self.votes_by_state(count_cz)
         vote_azv = states.votes_azv(at.confusion_akv)
-        log_0_dk, log_0_av = np.atleast_2d(at.log_prevalence_k)[:, 0], at.log_confusion_akv[:, 0, :]
-        log_state0 = self.items_d @ log_0_dk + self.votes_c @ log_0_av.ravel()
         log_prior = (self.pseudo_k * at.log_prevalence_k).sum() + (self.pseudo_akv * at.log_confusion_akv).sum()
         counts_akv = votes_by_component(states, at.confusion_akv, vote_azv, votes_cz) + self.pseudo_akv
         return Expectation(
             items_k=items_k + self.pseudo_k,
             votes_akv=_at_least_chance(counts_akv) if self.better_than_chance else counts_akv,
-            log_posterior=float(total_dt[:, -1].sum() + log_state0 + log_prior),
+            log_posterior=float(total_dt[:, -1].sum() + self._log_state0(at) + log_prior),
         )
 
     def votes_by_state(self, count_cz: Floats) -> Floats:

@@ -14,6 +14,65 @@ NEGLIGIBLE = 1e-14
 """Probability of a state below which it adds nothing to a covariance."""
 
 
+RESCALED = 8
+"""Votes after which products are scaled to a largest one of 1, so that none can vanish."""
+
+
+@kernel
+def mixed_pass(
+    start_r, code_v, weight_r, clamp_r, domain_r, vote_cz, weight_dz, bound_b, first, last, count_bcz, total_bdt
+):
+    """E-step and M-step in one go, for blocks `first` to `last`: see `kernels.general_pass`.
+
+    Probabilities are multiplied, which takes no exponentials: `vote_cz` is relative to the likeliest state's, and the
+    log likelihood to the product of these.
+    """
+    n_states = weight_dz.shape[1]
+    x_z = np.empty(n_states)
+    for b in range(first, last):
+        count_cz = count_bcz[b]
+        for r in range(bound_b[b], bound_b[b + 1]):
+            d = domain_r[r] if len(domain_r) > 0 else 0
+            begin, end = start_r[r], start_r[r + 1]
+            scaled = 0.0
+            for z in range(n_states):
+                x_z[z] = weight_dz[d, z]
+            for v in range(begin, end):
+                c = code_v[v]
+                for z in range(n_states):
+                    x_z[z] *= vote_cz[c, z]
+                if (v - begin) % RESCALED == RESCALED - 1:
+                    scaled += _rescale(x_z)
+            if clamp_r[r] >= 0:
+                for z in range(n_states):
+                    x_z[z] = x_z[z] if z == clamp_r[r] else 0.0
+            total = 0.0
+            for z in range(n_states):
+                total += x_z[z]
+            weight = weight_r[r]
+            total_bdt[b, d, n_states - 1] += weight * (scaled + math.log(max(total, 1e-300)))
+            scale = weight / max(total, 1e-300)
+            for z in range(n_states):
+                x_z[z] *= scale
+            for z in range(1, n_states):
+                total_bdt[b, d, z - 1] += x_z[z]
+            for v in range(begin, end):
+                c = code_v[v]
+                for z in range(1, n_states):
+                    count_cz[c, z - 1] += x_z[z]
+
+
+@kernel
+def _rescale(x_z):
+    """Scale to a largest entry of 1; return the log of what it was."""
+    top = 0.0
+    for z in range(len(x_z)):
+        top = max(top, x_z[z])
+    for z in range(len(x_z)):
+        x_z[z] /= top
+    return math.log(top)
+
+
 @kernel
 def _row_states(code_v, first, last, base_z, push_cz, x_z):
     """Write the probabilities of a row's states."""
