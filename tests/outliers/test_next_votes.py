@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import entropy
 
+from moral_entropy.consensus.fit import fit
+from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.outliers import next_votes as module
-from moral_entropy.outliers.next_votes import NOBODY, average_confusion, choose_votes, information_gain
+from moral_entropy.outliers.next_votes import NOBODY, average_votes, choose_votes, information_gain, state_posterior
 
 
 def enumerated(p_k, confusion_kv):
@@ -91,4 +95,37 @@ def test_an_anonymous_annotator_can_vote_again():
 
 def test_the_team_is_weighted_by_votes():
     confusion_akv = np.array([np.eye(2), np.full((2, 2), 0.5)])
-    np.testing.assert_allclose(average_confusion(confusion_akv, np.array([3, 1])), [[0.875, 0.125], [0.125, 0.875]])
+    np.testing.assert_allclose(average_votes(confusion_akv, np.array([3, 1])), [[0.875, 0.125], [0.125, 0.875]])
+
+
+def mixed_fit(n_labels):
+    votes = simulate_votes(n_items=40, n_annotators=5, votes_per_item=3, n_labels=n_labels, seed=3).votes
+    domain_i = np.arange(votes.n_items, dtype=np.int32) % 3 - 1
+    return fit(replace(votes, domains=("u", "v"), domain_i=domain_i), model="mixed", draws=0).fits[0]
+
+
+@pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_between_labels_the_gain_is_that_of_every_vote_added_and_all_states_looked_at_again(n_labels):
+    one = mixed_fit(n_labels)
+    states, patterns = one.mixture.states, one.patterns
+    mix_zk, vote_azv = states.mix_zk, states.votes_azv(one.confusion_akv)
+    p_rz = state_posterior(patterns, one.at, states)(slice(0, patterns.n_rows))
+    gain_ra = information_gain(p_rz, vote_azv, mix_zk)
+    weight_dz = states.weight_of_states(one.mixture.weight_dg)
+    np.testing.assert_allclose((p_rz @ mix_zk)[patterns.row_i], one.posterior_ik, atol=1e-9)
+
+    def entropy_given(row, *further):
+        """Entropy of the labels' mean shares after some votes, and the probability of the last of them."""
+        codes = patterns.code_v[patterns.start_r[row] : patterns.start_r[row + 1]]
+        cast = [*((code // n_labels, code % n_labels) for code in codes), *further]
+        x_z = weight_dz[patterns.domain_r[row]].copy()
+        for a, v in cast:
+            before, x_z = x_z.sum(), x_z * [sum(mix_zk[z] * one.confusion_akv[a, :, v]) for z in range(len(x_z))]
+        return entropy((x_z / x_z.sum()) @ mix_zk), x_z.sum() / before
+
+    for row in range(0, patterns.n_rows, 5):
+        for a in range(5):
+            after = [entropy_given(row, (a, v)) for v in range(n_labels)]
+            gain = entropy_given(row)[0] - sum(chance * left for left, chance in after)
+            assert gain_ra[row, a] == pytest.approx(gain, abs=1e-12)

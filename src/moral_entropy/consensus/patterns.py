@@ -22,7 +22,8 @@ SAMPLE = 200_000
 """Items looked at to decide whether collapsing pays."""
 
 
-def _no_domains() -> NDArray[np.int32]:
+def no_domains() -> NDArray[np.int32]:
+    """Return the domains of items that are all in one: no list of them."""
     return np.zeros(0, dtype=np.int32)
 
 
@@ -30,7 +31,7 @@ def _no_domains() -> NDArray[np.int32]:
 class Domains:
     """The domain of every item of a ballot; one for all, and no list of them, by default."""
 
-    domain_i: NDArray[np.int32] = field(default_factory=_no_domains)
+    domain_i: NDArray[np.int32] = field(default_factory=no_domains)
     number: int = 1
 
 
@@ -61,7 +62,7 @@ class Patterns:
     weight_r: Floats
     clamp_r: NDArray[np.int16]
     row_i: Ints
-    domain_r: NDArray[np.int32] = field(default_factory=_no_domains)
+    domain_r: NDArray[np.int32] = field(default_factory=no_domains)
     n_domains: int = 1
 
     @property

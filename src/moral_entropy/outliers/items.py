@@ -14,9 +14,10 @@ import numpy as np
 from moral_entropy.consensus.entropy import EntropyParts, is_ambiguous
 from moral_entropy.consensus.published import published_interval
 from moral_entropy.consensus.result import QuestionFit
+from moral_entropy.consensus.tempering import tempered
 from moral_entropy.grading.rules import RULES, Rule
 from moral_entropy.names import ALL
-from moral_entropy.outliers.next_votes import NOBODY, choose_votes
+from moral_entropy.outliers.next_votes import NOBODY, choose_votes, state_posterior
 from moral_entropy.outliers.ranking import first
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
 
@@ -175,13 +176,20 @@ def _gain(votes: Votes, fit: QuestionFit) -> tuple[Floats, Ints]:
     ballot, patterns = fit.ballot, fit.patterns
     first_r = np.empty(patterns.n_rows, dtype=np.int64)
     first_r[patterns.row_i[::-1]] = np.arange(ballot.n_items)[::-1]
-    chosen = choose_votes(
-        fit.summary.mean_ik[first_r],
-        patterns.start_r,
-        patterns.code_v,
-        fit.confusion_akv,
-        ballot.votes_a,
-        repeats=votes.anonymous,
-    )
+    told = (patterns.start_r, patterns.code_v)
+    if fit.mixture is None:
+        p_rk = fit.summary.mean_ik[first_r]
+        chosen = choose_votes(p_rk, *told, fit.confusion_akv, ballot.votes_a, repeats=votes.anonymous)
+    else:
+        states = fit.mixture.states
+        p_of = state_posterior(patterns, tempered(fit.at, fit.exponent.value), states)
+        chosen = choose_votes(
+            p_of,
+            *told,
+            states.votes_azv(fit.confusion_akv),
+            ballot.votes_a,
+            mix_zk=states.mix_zk,
+            repeats=votes.anonymous,
+        )
     named_r = np.append(ballot.annotator_a.astype(np.int64), NOBODY)[chosen.annotator_i]
     return chosen.gain_i[patterns.row_i], named_r[patterns.row_i]

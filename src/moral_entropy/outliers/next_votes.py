@@ -1,19 +1,22 @@
 """Which vote is most informative: the expected reduction of an item's label entropy by one more vote.
 
-With label probabilities p and the voter's confusion matrix, it is the mutual information between label and vote: the
-entropy of the vote minus its mean entropy given the label. Takes arrays, so that it works both on a fit and on the
-tables of a run folder.
+With label probabilities p and the voter's confusion matrix, it is the mutual information between label and vote. Where
+items may lie between labels, it is the entropy of the labels' mean shares, less its expectation after the vote: what no
+vote can remove is no part of it. Takes arrays, so that it works both on a fit and on the tables of a run folder.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from moral_entropy.consensus.model import over_blocks
+from moral_entropy.consensus.model import Parameters, over_blocks
+from moral_entropy.consensus.patterns import Patterns
+from moral_entropy.consensus.states import States
 from moral_entropy.ties import highest, tie_key
 from moral_entropy.votes.table import Floats, Ints
 
@@ -24,6 +27,9 @@ NOBODY = -1
 """Index where no annotator is left to ask."""
 
 CELLS_AT_ONCE = 200_000
+
+Probabilities = Callable[[slice], Floats]
+"""Computes the probabilities of the states of some items."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,15 +51,17 @@ class NextVotes:
     average_i: Floats
 
 
-def information_gain(p_ik: Floats, confusion_akv: Floats) -> Floats:
+def information_gain(p_iz: Floats, vote_azv: Floats, mix_zk: Floats | None = None) -> Floats:
     """Compute the expected reduction of every item's label entropy by one vote of each annotator, in nats: `gain_ia`.
 
     Parameters
     ----------
-    p_ik
-        Label probabilities.
-    confusion_akv
-        Probability of each vote given the label, by annotator.
+    p_iz
+        Probabilities of the states that an item can be in.
+    vote_azv
+        Probability of each vote given the state, by annotator.
+    mix_zk
+        How much of each label a state has; by default the states are the labels.
 
     Examples
     --------
@@ -62,26 +70,65 @@ def information_gain(p_ik: Floats, confusion_akv: Floats) -> Floats:
     >>> always, coin = np.eye(2), np.full((2, 2), 0.5)
     >>> information_gain(np.array([[0.5, 0.5]]), np.array([always, coin])).round(3)
     array([[0.693, 0.   ]])
+
+    An item that surely lies between two labels loses nothing, whoever votes:
+
+    >>> voter = np.array([[0.9, 0.1], [0.1, 0.9], [0.5, 0.5]])
+    >>> information_gain(np.array([[0.0, 0.0, 1.0]]), voter[None], np.array([[1, 0], [0, 1], [0.5, 0.5]])).round(3)
+    array([[0.]])
     """
-    noise_ka = entr(confusion_akv).sum(axis=-1).T
-    gain_ia: Floats = -(p_ik @ noise_ka)
-    # Label by label, in place: the three-way array of all probabilities would not fit in the cache of a core.
-    for confusion_ak in np.moveaxis(confusion_akv, 2, 0):
-        chance_ia = np.maximum(p_ik @ confusion_ak.T, 1e-300)
-        log_ia = np.log(chance_ia)
-        log_ia *= chance_ia
-        gain_ia -= log_ia
+    if mix_zk is None:
+        # What a vote tells of the label: the entropy of the vote, less its mean entropy given the label.
+        gain_ia: Floats = -(p_iz @ entr(vote_azv).sum(axis=-1).T)
+    else:
+        gain_ia = entr(p_iz @ mix_zk).sum(axis=1)[:, None] + _joint_with_labels(p_iz, vote_azv, mix_zk)
+    # Vote by vote, in place: the three-way array of all probabilities would not fit in the cache of a core.
+    for vote_az in np.moveaxis(vote_azv, 2, 0):
+        gain_ia -= _times_log(p_iz @ vote_az.T)
     # Never negative; rounding can leave about -1e-16.
     return np.maximum(gain_ia, 0.0, out=gain_ia)
 
 
+def _joint_with_labels(p_iz: Floats, vote_azv: Floats, mix_zk: Floats) -> Floats:
+    """Add up x log x over all pairs of label and vote, x the probability of both: `sum_ia`."""
+    sum_ia = np.zeros((len(p_iz), len(vote_azv)))
+    for vote_az in np.moveaxis(vote_azv, 2, 0):
+        for mix_z in mix_zk.T:
+            sum_ia += _times_log(p_iz @ (vote_az * mix_z).T)
+    return sum_ia
+
+
+def _times_log(chance_ia: Floats) -> Floats:
+    """Compute x log x, in place."""
+    np.maximum(chance_ia, 1e-300, out=chance_ia)
+    log_ia = np.log(chance_ia)
+    log_ia *= chance_ia
+    return log_ia
+
+
+def state_posterior(patterns: Patterns, at: Parameters, states: States) -> Probabilities:
+    """Return a function that computes the probabilities of the states of some rows at given parameters."""
+    from moral_entropy.consensus.kernels import row_posteriors
+
+    votes = (patterns.start_r, patterns.code_v, patterns.clamp_r, patterns.domain_r)
+    parameters = (at.push_cz(states), at.base_dz(states))
+
+    def of_rows(some: slice) -> Floats:
+        posterior_rz = np.empty((some.stop - some.start, states.n_states))
+        row_posteriors(*votes, *parameters, some.start, some.stop, posterior_rz)
+        return posterior_rz
+
+    return of_rows
+
+
 def choose_votes(
-    p_ik: Floats,
+    p_iz: Floats | Probabilities,
     start_i: Ints,
     code_v: Ints,
-    confusion_akv: Floats,
+    vote_azv: Floats,
     votes_a: Ints,
     *,
+    mix_zk: Floats | None = None,
     repeats: bool = False,
     allowed_a: NDArray[np.bool_] | None = None,
 ) -> NextVotes:
@@ -89,12 +136,14 @@ def choose_votes(
 
     Parameters
     ----------
-    p_ik
-        Label probabilities.
+    p_iz
+        Probabilities of the states that items can be in, or a function that computes those of some items.
     start_i, code_v
         The votes so far, as in `Ballot`.
-    confusion_akv, votes_a
-        How annotators vote, and how many votes they gave.
+    vote_azv, votes_a
+        How annotators vote given the state, labels first; and how many votes they gave.
+    mix_zk
+        How much of each label a state has; by default the states are the labels.
     repeats
         Whether an annotator may vote on an item again: True for anonymous votes, where one annotator stands for all.
     allowed_a
@@ -107,26 +156,29 @@ def choose_votes(
     >>> chosen.annotator_i.tolist(), chosen.gain_i.round(3).tolist()
     ([1], [0.02])
     """
-    n_items, (n_annotators, n_labels, _) = len(p_ik), confusion_akv.shape
-    asked_m = most_informative(confusion_akv, allowed_a)
+    n_items, (n_annotators, _, n_labels) = len(start_i) - 1, vote_azv.shape
+    asked_m = most_informative(vote_azv[:, :n_labels], allowed_a)
     column_a = np.full(n_annotators, NOBODY)
     column_a[asked_m] = np.arange(len(asked_m))
-    gain_i, chosen_i = np.zeros(n_items), np.full(n_items, NOBODY)
+    gain_i, chosen_i, average_i = np.zeros(n_items), np.full(n_items, NOBODY), np.empty(n_items)
     step = max(CELLS_AT_ONCE // max(len(asked_m), 1), 1)
-    confusion_mkv = confusion_akv[asked_m]
+    vote_mzv, average_zv = vote_azv[asked_m], average_votes(vote_azv, votes_a)
 
     def choose(first: int, last: int) -> None:
         for n in range(first, last):
             chunk = slice(n * step, min((n + 1) * step, n_items))
-            gain_im = information_gain(p_ik[chunk], confusion_mkv)
+            some_iz = p_iz(chunk) if callable(p_iz) else p_iz[chunk]
+            average_i[chunk] = information_gain(some_iz, average_zv[None], mix_zk)[:, 0]
+            if not len(asked_m):
+                continue
+            gain_im = information_gain(some_iz, vote_mzv, mix_zk)
             if not repeats:
                 gain_im[_voted(start_i, code_v, n_labels, column_a, chunk)] = -1.0
             best_i = highest(gain_im)
             gain_i[chunk] = gain_im[np.arange(len(best_i)), best_i]
             chosen_i[chunk] = np.where(gain_i[chunk] >= 0, asked_m[best_i], NOBODY)
 
-    over_blocks(choose, -(-n_items // step) if len(asked_m) else 0, grain=8)
-    average_i = information_gain(p_ik, average_confusion(confusion_akv, votes_a)[None])[:, 0]
+    over_blocks(choose, -(-n_items // step), grain=8)
     return NextVotes(np.where(chosen_i == NOBODY, average_i, gain_i), chosen_i, average_i)
 
 
@@ -139,10 +191,10 @@ def most_informative(confusion_akv: Floats, allowed_a: NDArray[np.bool_] | None 
     return np.sort(candidates[order[:MOST_INFORMATIVE]])
 
 
-def average_confusion(confusion_akv: Floats, votes_a: Ints) -> Floats:
-    """Return the team's confusion matrix, annotators weighted by the votes they gave: `confusion_kv`."""
+def average_votes(vote_azv: Floats, votes_a: Ints) -> Floats:
+    """Return how the team votes given the state, annotators weighted by the votes they gave: `vote_zv`."""
     weight_a = np.maximum(np.asarray(votes_a, dtype=np.float64), 1e-9)
-    return np.tensordot(weight_a / weight_a.sum(), confusion_akv, axes=1)
+    return np.tensordot(weight_a / weight_a.sum(), vote_azv, axes=1)
 
 
 def _voted(start_i: Ints, code_v: Ints, n_labels: int, column_a: Ints, chunk: slice) -> tuple[Ints, Ints]:

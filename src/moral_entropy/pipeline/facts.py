@@ -19,7 +19,7 @@ from moral_entropy.consensus.model import available_cores
 from moral_entropy.consensus.options import Model
 from moral_entropy.consensus.parts import Part
 from moral_entropy.consensus.priors import Priors
-from moral_entropy.consensus.result import QuestionFit
+from moral_entropy.consensus.result import Mixture, QuestionFit
 from moral_entropy.consensus.vote_share import LEAST_SHARE, MOST_SHARE
 from moral_entropy.options import as_plain
 from moral_entropy.pipeline.options import AuditOptions
@@ -57,13 +57,15 @@ def manifest_facts(
         Time by stage.
     """
     consensus, counts = fitted.consensus, fitted.parts.total(count_part)
-    fits = zip(consensus.fits, sums, counts[1:], strict=True)
+    fits, domains = zip(consensus.fits, sums, counts[1:], strict=True), consensus.votes.domains
     return {
         "schema": SCHEMA,
         "version": __version__,
         "command": command,
         **reading_facts(consensus.votes, counts),
-        "questions": [_fit_facts(fit, sum_df.sum(axis=0), counts_b.tolist()) for fit, sum_df, counts_b in fits],
+        "questions": [
+            _fit_facts(fit, domains, sum_df.sum(axis=0), counts_b.tolist()) for fit, sum_df, counts_b in fits
+        ],
         "converged": consensus.converged,
         "fit_by": options.fit_by,
         "priors": _prior_facts(consensus.priors),
@@ -109,7 +111,7 @@ def count_votes(votes: Votes) -> Ints:
     return np.array([(votes.n_items, int((votes_i == 0).sum()), votes.n_votes), *by_ballot])
 
 
-def _fit_facts(fit: QuestionFit, sum_f: Floats, counts: Sequence[int]) -> dict[str, Any]:
+def _fit_facts(fit: QuestionFit, domains: Sequence[str], sum_f: Floats, counts: Sequence[int]) -> dict[str, Any]:
     ballot, weight = fit.ballot, sum_f[ITEMS_COUNTED]
     means = {"entropy": TOTAL, "uncertain": UNCERTAIN, "ambiguous": AMBIGUOUS}
     return {
@@ -127,6 +129,20 @@ def _fit_facts(fit: QuestionFit, sum_f: Floats, counts: Sequence[int]) -> dict[s
         "curvature": asdict(fit.curvature),
         "exponent": asdict(fit.exponent),
         "common": _common_facts(fit),
+        "mixture": _mixture_facts(fit.mixture, domains),
+    }
+
+
+def _mixture_facts(mixture: Mixture | None, domains: Sequence[str]) -> dict[str, Any] | None:
+    """Return the weights of the states between labels, where items may lie there; items of no domain come last."""
+    if mixture is None:
+        return None
+    named = [*domains, None] if len(mixture.weight_dg) > 1 else []
+    return {
+        "points": mixture.states.points,
+        "domains": named,
+        "weights": mixture.weight_dg.tolist(),
+        "strength": mixture.strength if np.isfinite(mixture.strength) else None,
     }
 
 

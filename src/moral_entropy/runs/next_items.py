@@ -7,7 +7,7 @@ ambiguous are left out, since votes do not help there; `count_ambiguous` counts 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,16 @@ import polars as pl
 from numpy.typing import NDArray
 
 from moral_entropy.consensus.entropy import is_ambiguous
+from moral_entropy.consensus.model import Parameters
+from moral_entropy.consensus.patterns import Patterns, no_domains
+from moral_entropy.consensus.states import States
+from moral_entropy.consensus.tempering import tempered
 from moral_entropy.errors import RunFolderError
-from moral_entropy.outliers.next_votes import NOBODY, choose_votes
+from moral_entropy.outliers.next_votes import NOBODY, Probabilities, choose_votes, state_posterior
 from moral_entropy.outliers.ranking import first
 from moral_entropy.runs.lookup import check_question, suggestion
 from moral_entropy.runs.run import Run, as_run
-from moral_entropy.votes.table import Floats, Ints
+from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
 FORMULA = r"^[=+\-@\t\r]"
 """How a cell begins that a spreadsheet would take for a formula."""
@@ -46,19 +50,20 @@ QUEUE = pl.Schema(
 
 @dataclass(frozen=True, eq=False)
 class _Fitted:
-    """One fit, as read from a run folder. Axes: **i** item, **a** annotator, true **k**, **v**oted or vote.
+    """One fit, as read from a run folder. Axes: **i** item, **a** annotator, **z** state, **k** label, **v**ote.
 
-    `p_ik` are the model's own probabilities, which say what a vote would tell.
+    Probabilities are the model's own, which say what a vote would tell.
     """
 
     items: pl.DataFrame
     annotators: pl.Series
-    p_ik: Floats
     ambiguous_i: NDArray[np.bool_]
     start_i: Ints
     code_v: Ints
-    confusion_akv: Floats
     votes_a: Ints
+    p_iz: Floats | Probabilities
+    vote_azv: Floats
+    mix_zk: Floats | None = None
 
 
 def next_votes(
@@ -133,11 +138,12 @@ def _check_annotators(fits: Sequence[_Fitted], wanted: Sequence[str]) -> None:
 def _queue(fitted: _Fitted, n: int, annotators: Sequence[str], *, repeats: bool) -> pl.DataFrame:
     allowed_a = _allowed(fitted.annotators, annotators)
     chosen = choose_votes(
-        fitted.p_ik,
+        fitted.p_iz,
         fitted.start_i,
         fitted.code_v,
-        fitted.confusion_akv,
+        fitted.vote_azv,
         fitted.votes_a,
+        mix_zk=fitted.mix_zk,
         repeats=repeats,
         allowed_a=allowed_a,
     )
@@ -169,7 +175,7 @@ def _read_fit(run: Run, fit: dict[str, Any]) -> _Fitted:
     labels: list[str] = fit["labels"]
     question = pl.col("question") == fit["question"]
     here = question & (pl.col("part") == fit["part"])
-    columns = ("question", "item", "domain", "entropy", "ambiguity", "doubt_votes", "p_model", "p", "n_votes")
+    columns = ("question", "item", "domain", "entropy", "ambiguity", "doubt_votes", "p_model", "p", "n_votes", "gold")
     items = run.table("items", where=here).select(columns)
     cells = run.table("annotators", where=here)
     votes = run.table("votes", where=question)
@@ -182,16 +188,45 @@ def _read_fit(run: Run, fit: dict[str, Any]) -> _Fitted:
     at_v, by_v = coded["at"].to_numpy(), coded["by"].to_numpy().astype(np.int64)
     order_v = np.argsort(at_v, kind="stable")
     label_v = coded["label"].replace_strict(labels, range(len(labels)), return_dtype=pl.Int64).to_numpy()
-    return _Fitted(
-        items=items.drop("ambiguity", "p_model").with_columns(pl.col("n_votes").cast(pl.Int64)),
+    fitted = _Fitted(
+        items=items.drop("ambiguity", "p_model", "gold").with_columns(pl.col("n_votes").cast(pl.Int64)),
         annotators=who,
-        p_ik=_shares(run, items, labels, fit, question),
         ambiguous_i=_ambiguous(items, len(labels)),
         start_i=np.searchsorted(at_v[order_v], np.arange(items.height + 1)),
         code_v=(by_v * len(labels) + label_v)[order_v],
-        confusion_akv=cells["probability"].to_numpy().reshape(-1, len(labels), len(labels)),
         votes_a=cells["n_votes"].gather_every(n_cells).to_numpy(),
+        p_iz=np.empty(0),
+        vote_azv=cells["probability"].to_numpy().reshape(-1, len(labels), len(labels)),
     )
+    if fit["mixture"] is None:
+        return replace(fitted, p_iz=_shares(run, items, labels, fit, question))
+    known = items["gold"] if run.manifest["use_gold"] else pl.repeat(None, items.height, dtype=pl.String, eager=True)
+    return _between_labels(fitted, fit, known)
+
+
+def _between_labels(fitted: _Fitted, fit: dict[str, Any], known: pl.Series) -> _Fitted:
+    """Add the states between labels, and how probable they are given the votes, at the mode."""
+    labels, mixture = fit["labels"], fit["mixture"]
+    states, names = States(len(labels), mixture["points"]), mixture["domains"]
+    rows = Patterns(
+        n_annotators=len(fitted.vote_azv),
+        n_labels=len(labels),
+        start_r=np.asarray(fitted.start_i, dtype=np.int64),
+        code_v=np.asarray(fitted.code_v, dtype=np.int32),
+        weight_r=np.ones(fitted.items.height),
+        clamp_r=_codes(known, labels, UNKNOWN).astype(np.int16),
+        row_i=np.arange(fitted.items.height),
+        domain_r=_codes(fitted.items["domain"], names[:-1], len(names) - 1).astype(np.int32) if names else no_domains(),
+        n_domains=max(len(names), 1),
+    )
+    at = Parameters(np.log(mixture["weights"]), np.log(fitted.vote_azv))
+    p_of = state_posterior(rows, tempered(at, fit["exponent"]["value"]), states)
+    return replace(fitted, p_iz=p_of, vote_azv=states.votes_azv(fitted.vote_azv), mix_zk=states.mix_zk)
+
+
+def _codes(names: pl.Series, known: Sequence[str], default: int) -> Ints:
+    """Return the position of each name among those known; `default` where there is none."""
+    return names.replace_strict(list(known), range(len(known)), default=default, return_dtype=pl.Int64).to_numpy()
 
 
 def _ambiguous(items: pl.DataFrame, n_labels: int) -> NDArray[np.bool_]:
