@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import polars as pl
 import pytest
@@ -51,8 +52,17 @@ def test_without_draws_there_is_one_bar():
 
 def test_the_manifest_says_which_formulas_hold(run):
     formulas = run.manifest["formulas"]
-    items = run.items.with_columns(n_label="n_positive", n_labels=2, a=0.2)
+    items = run.items.with_columns(n_label="n_positive", n_labels=2)
     for column in ("aleatoric", "epistemic"):
         assert items.select(apart=pl.sql_expr(formulas[column]) - pl.col(column))["apart"].abs().max() < 1e-12
-    p = formulas["p"].partition(", a =")[0].replace("(1 - a) p", "(1 - a) * p").replace("+ a (", "+ a * (")
-    assert items.select(apart=pl.sql_expr(p.replace("1/2", "0.5")) - pl.col("p"))["apart"].abs().max() < 1e-9
+    if run.model == "paper":
+        assert formulas["p"] == "p_model" and (items["p"] == items["p_model"]).all()
+        return
+    before, share, between = re.fullmatch(r"\(1 - a\) (p_model) \+ a (.*), a = (.* to .*)", formulas["p"]).groups()
+    share = pl.sql_expr(share.replace("1/2", "0.5"))
+    # The weight of the share that explains p, where it can be told.
+    weights = items.with_columns(apart=share - pl.col(before)).filter(pl.col("apart").abs() > 0.01)
+    weights = weights.select(a=(pl.col("p") - pl.col(before)) / pl.col("apart"))["a"]
+    low, high = map(float, between.split(" to "))
+    assert len(weights) > 10 and weights.min() >= low - 1e-9 and weights.max() <= high + 1e-9
+    assert weights.min() < weights.max()

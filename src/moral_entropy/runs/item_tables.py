@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -145,7 +146,7 @@ def entropy_sums(one: PartFit) -> tuple[Floats, ...]:
         place_i = one.consensus.votes.domain_i[fit.ballot.item_i] % n_places
         uncertain_i = is_uncertain(entropy.total_i, fit.ballot.n_labels)
         ambiguous_i = is_ambiguous(entropy.total_i, entropy.ambiguity_i, fit.ballot.n_labels)
-        values = (1.0, entropy.total_i, uncertain_i, ambiguous_i, *_in_order(entropy))
+        values: tuple[Any, ...] = (1.0, entropy.total_i, uncertain_i, ambiguous_i, *_in_order(entropy))
         columns = [np.bincount(place_i, minlength=n_places)]
         columns += [np.bincount(place_i, weights=fit.ballot.count_i * value, minlength=n_places) for value in values]
         sums.append(np.column_stack(columns).astype(np.float64))
