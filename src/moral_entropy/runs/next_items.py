@@ -109,7 +109,8 @@ def count_ambiguous(run: Run | str | Path, *, question: str | None = None) -> in
     run = as_run(run)
     check_question(run, question)
     asked = [fit for fit in run.manifest["questions"] if question in (None, fit["question"])]
-    return int(round(sum(fit["ambiguous"] * fit["items_counted"] for fit in asked)))
+    counted: float = sum(fit["ambiguous"] * fit["items_counted"] for fit in asked)
+    return round(counted)
 
 
 def without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
