@@ -73,7 +73,7 @@ class FitOptions(StageOptions):
     error = FitError
 
     model: Model = option(
-        "paper",
+        "mixed",
         "mixed: items may lie between labels, and the published p is pooled with the vote share; paper: one true label "
         "per item, as the paper has it.",
         panel=FIT,

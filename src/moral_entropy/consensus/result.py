@@ -19,7 +19,7 @@ from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.consensus.priors import Priors
-from moral_entropy.consensus.states import States
+from moral_entropy.consensus.states import States, corners
 from moral_entropy.consensus.tempering import Exponent
 from moral_entropy.consensus.vote_share import pool_with_share, share_weight
 from moral_entropy.findings import Finding
@@ -235,6 +235,26 @@ class ParameterFit:
         """The parameters at the mode, as a pass over the votes takes them."""
         weight = self.prevalence_k if self.mixture is None else self.mixture.weight_dg
         return Parameters(np.log(weight), np.log(self.confusion_akv))
+
+    @property
+    def between(self) -> States | None:
+        """The states of items, where they may lie between labels; None under the paper's model."""
+        return None if self.mixture is None else self.mixture.states
+
+    @property
+    def states(self) -> States:
+        """The states an item can be in: the labels alone under the paper's model."""
+        return self.between or corners(self.confusion_akv.shape[-1])
+
+    @property
+    def weight_dg(self) -> Floats:
+        """Weights of the groups of states by domain, at the mode; under the paper's model the prevalence, as one row."""
+        return np.atleast_2d(self.at.prevalence_k)
+
+    @property
+    def weight_sdg(self) -> Floats:
+        """The same in every draw."""
+        return self.prevalence_sk[:, None] if self.mixture is None else self.mixture.weight_sdg
 
     @property
     def pooling(self) -> str:

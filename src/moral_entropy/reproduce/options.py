@@ -78,7 +78,7 @@ class ReproduceOptions(StageOptions):
 
     @property
     def fit(self) -> FitOptions:
-        """The options of the fits."""
+        """The options of the fits, which are of the paper's model."""
         return FitOptions(
             model="paper", draws=self.draws, seed=self.seed, coordinates=self.coordinates, threads=self.threads
         )
