@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -160,3 +161,43 @@ def plain_em(votes, start, priors, steps=20_000, tolerance=1e-13):
         if moved < tolerance:
             break
     return Parameters(log_pi, log_theta), post_ik
+
+
+def plain_mixed_em(votes, start, steps=20_000, tolerance=1e-10):
+    """EM of the mixed model with NumPy, states listed one by one and default priors; probabilities of states too."""
+    ballot = votes.ballots[0]
+    n_labels, item_v = ballot.n_labels, np.repeat(np.arange(ballot.n_items), ballot.votes_i)
+    a_v, said_v = np.divmod(ballot.code_v, n_labels)
+    mix_zk, group_z = plain_states(n_labels)
+    size_g = np.bincount(group_z)
+    beta_kv = np.full((n_labels, n_labels), min(1.2, 3.0 / (n_labels - 1))) + np.eye(n_labels)
+    np.fill_diagonal(beta_kv, 1.8)
+    weight_g, theta_akv = start.prevalence_k[0], start.confusion_akv
+    for _ in range(steps):
+        vote_azv = np.einsum("zk,akv->azv", mix_zk, theta_akv)
+        log_iz = np.tile(np.log(weight_g / size_g)[group_z], (ballot.n_items, 1))
+        np.add.at(log_iz, item_v, np.log(vote_azv[a_v, :, said_v]))
+        state_iz = np.exp(log_iz - logsumexp(log_iz, axis=1, keepdims=True))
+        weight_iz = state_iz * (ballot.count_i * (ballot.votes_i > 0))[:, None]
+        counts_akv = np.tile(beta_kv, (ballot.n_annotators, 1, 1))
+        for v in range(len(item_v)):
+            share_zk = mix_zk * theta_akv[a_v[v], :, said_v[v]] / vote_azv[a_v[v], :, said_v[v], None]
+            counts_akv[a_v[v], :, said_v[v]] += weight_iz[item_v[v]] @ share_zk
+        items_g = np.bincount(group_z, weights=weight_iz.sum(axis=0)) + size_g
+        before = np.concatenate([weight_g, theta_akv.ravel()])
+        weight_g, theta_akv = items_g / items_g.sum(), counts_akv / counts_akv.sum(axis=-1, keepdims=True)
+        if np.abs(np.concatenate([weight_g, theta_akv.ravel()]) - before).max() < tolerance:
+            break
+    return Parameters(np.log(weight_g)[None], np.log(theta_akv)), state_iz
+
+
+def plain_states(n_labels):
+    """The grid of states from its definition: where each lies, and whose weight it shares."""
+    inner = {2: 7}.get(n_labels, 3 if n_labels <= 6 else 1)
+    mix, group = [*np.eye(n_labels)], [*range(n_labels)]
+    for g, (one, other) in enumerate(combinations(range(n_labels), 2)):
+        for j in range(inner, 0, -1):
+            place_k = np.zeros(n_labels)
+            place_k[one], place_k[other] = j / (inner + 1), 1 - j / (inner + 1)
+            mix, group = [*mix, place_k], [*group, n_labels + g]
+    return np.array(mix), np.array(group)

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose
-from support import plain_em, random_rows, real_data, votes_of
+from support import plain_em, plain_mixed_em, plain_states, random_rows, real_data, votes_of
 
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.priors import Priors
@@ -24,7 +24,7 @@ def test_predictions_equal_those_of_a_textbook_em_without_the_votes(n_labels):
     rng = np.random.default_rng(n_labels)
     rows = np.array(random_rows(rng, 60, 6, n_labels))
     votes = votes_of(rows, n_labels, n_items=60)
-    one = fit(votes, draws=0).fits[0]
+    one = fit(votes, model="paper", draws=0).fits[0]
     held = hold_out(one, folds=3, seed=4)
     ballot = one.ballot
     item_v = np.repeat(np.arange(60), ballot.votes_i)
@@ -50,12 +50,34 @@ def test_predictions_equal_those_of_a_textbook_em_without_the_votes(n_labels):
                 assert_allclose(found, expected, atol=2e-3)
 
 
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_predictions_between_labels_equal_those_of_states_listed_one_by_one(n_labels):
+    rng = np.random.default_rng(n_labels)
+    rows = np.array(random_rows(rng, 40, 5, n_labels))
+    one = fit(votes_of(rows, n_labels, n_items=40), draws=0).fits[0]
+    held = hold_out(one, folds=3, seed=4)
+    assert held.methods == ("consensus", "vote share", "prevalence") and not len(held.exponent_f)
+    mix_zk, group_z = plain_states(n_labels)
+    annotator_v, label_v = np.divmod(one.ballot.code_v, n_labels)
+    for fold in range(3):
+        kept_v, out_v = held.fold_v != fold, np.flatnonzero(held.fold_v == fold)
+        left = votes_of(np.column_stack([held.item_v, annotator_v, label_v])[kept_v], n_labels, n_items=40)
+        at, state_iz = plain_mixed_em(left, mode_of(one))
+        weight_z = (at.prevalence_k[0] / np.bincount(group_z))[group_z]
+        vote_vz = np.einsum("zk,vk->vz", mix_zk, at.confusion_akv[annotator_v[out_v], :, label_v[out_v]])
+        for method, weight_vz in (("consensus", state_iz[held.item_v[out_v]]), ("prevalence", weight_z[None])):
+            found_v = np.exp(held.log_p_mvk[held.methods.index(method), out_v, label_v[out_v]])
+            assert_allclose(found_v, (weight_vz * vote_vz).sum(axis=1), atol=2e-3)
+
+
 def test_chances_of_labels_sum_to_one_and_exponents_are_learnt():
-    one = fit(simulate_votes(n_items=300, n_annotators=8, votes_per_item=4, n_labels=3).votes, draws=0).fits[0]
-    held = hold_out(one)
-    assert_allclose(np.exp(held.log_p_mvk).sum(axis=2), 1.0)
-    assert len(held.exponent_f) == 5 and ((held.exponent_f >= 0) & (held.exponent_f <= 1)).all()
-    assert len(held.label_v) == one.ballot.n_votes
+    votes = simulate_votes(n_items=300, n_annotators=8, votes_per_item=4, n_labels=3).votes
+    for model, n_exponents in (("paper", 5), ("mixed", 0)):
+        one = fit(votes, model=model, draws=0).fits[0]
+        held = hold_out(one)
+        assert_allclose(np.exp(held.log_p_mvk).sum(axis=2), 1.0)
+        assert len(held.exponent_f) == n_exponents and ((held.exponent_f >= 0) & (held.exponent_f <= 1)).all()
+        assert len(held.label_v) == one.ballot.n_votes
 
 
 def test_votes_with_a_label_behind_them_are_predicted_best_by_the_consensus():
@@ -82,10 +104,11 @@ def test_votes_by_the_toss_of_a_coin_are_predicted_by_nobody():
 def test_a_consensus_that_may_not_see_the_items_is_doubted():
     # A prior that all but forbids one label leaves the annotators' habits, where the votes show items apart.
     simulated = simulate_votes(n_items=300, n_annotators=10, votes_per_item=8, accuracy=(0.9, 0.95), seed=1)
-    blind = fit(simulated.votes, draws=0, priors=Priors(prevalence=(2e4, 1.0), diagonal=200.0, off_diagonal=200.0))
-    found = gains(examine_heldout(blind))["gain_over_vote_share"]
-    assert found.level == "doubt" and found.high < 0
-    assert "--temper heldout" in found.cure
+    priors = Priors(prevalence=(2e4, 1.0), diagonal=200.0, off_diagonal=200.0)
+    for model, cure in (("paper", "partial or --temper heldout."), ("mixed", "Try --pooling partial.")):
+        found = gains(examine_heldout(fit(simulated.votes, draws=0, model=model, priors=priors)))
+        assert found["gain_over_vote_share"].level == "doubt" and found["gain_over_vote_share"].high < 0
+        assert found["gain_over_vote_share"].cure.endswith(cure)
 
 
 def test_the_seed_decides_the_folds():

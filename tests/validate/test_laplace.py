@@ -10,15 +10,16 @@ import pytest
 from scipy.stats import genpareto
 from support import random_parameters, random_rows, votes_of
 
-from moral_entropy.consensus.coordinates import pack, unpack
+from moral_entropy.consensus.coordinates import pack, unpack_like
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.model import LogPosterior, Parameters
-from moral_entropy.consensus.patterns import collapse
+from moral_entropy.consensus.patterns import Domains, collapse
 from moral_entropy.consensus.priors import Priors
+from moral_entropy.consensus.states import between_labels
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import FitError, MoralEntropyWarning
 from moral_entropy.validate import laplace
-from moral_entropy.validate.density import log_heights, log_over_label0
+from moral_entropy.validate.density import drawn_of, log_heights, log_over_base
 from moral_entropy.validate.laplace import examine_laplace, fit_tail, reweight, smooth
 
 
@@ -75,32 +76,57 @@ def test_densities_are_the_log_posteriors_own(n_labels):
         np.array([at.log_prevalence_k for at in places]), np.array([at.log_confusion_akv for at in places])
     )
     np.testing.assert_allclose(
-        log_heights(density, drawn, log_over_label0(density.patterns, drawn)),
+        log_heights(density, drawn, log_over_base(density.patterns, drawn, density.between)),
         [density.expect(at).log_posterior for at in places],
         rtol=1e-12,
     )
 
 
-@pytest.mark.parametrize("coordinates", ["jacobian", "paper", "logit-mode", "jeffreys"])
-def test_ratios_are_density_over_the_gaussians(coordinates):
+@pytest.mark.parametrize("n_labels", [2, 3, 4])
+def test_densities_between_labels_are_the_log_posteriors_own(n_labels):
+    rng = np.random.default_rng(n_labels)
+    rows = random_rows(rng, 60, 12, n_labels)
+    gold_i = np.full(60, -1, dtype=np.int16)
+    gold_i[:n_labels] = np.arange(n_labels)
+    votes = votes_of(rows, n_labels, gold_i=gold_i)
+    ballot, states = votes.ballots[0], between_labels(n_labels)
+    patterns = collapse(ballot, use_gold=True, domains=Domains(rng.integers(2, size=60).astype(np.int32), 2))
+    alpha_dg = rng.uniform(1.0, 2.0, (2, states.n_groups))
+    density = LogPosterior(patterns, alpha_dg, Priors().beta_akv(ballot, votes), between=states)
+    places = [random_parameters(rng, 12, n_labels).log_confusion_akv for _ in range(6)]
+    log_sdg = np.log(rng.dirichlet(np.ones(states.n_groups), size=(6, 2)))
+    drawn = Parameters(log_sdg, np.array(places))
+    np.testing.assert_allclose(
+        log_heights(density, drawn, log_over_base(patterns, drawn, states)),
+        [density.expect(Parameters(*at)).log_posterior for at in zip(log_sdg, places, strict=True)],
+        rtol=1e-12,
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "coordinates"),
+    [("mixed", "jeffreys"), *(("paper", name) for name in ("jacobian", "paper", "logit-mode", "jeffreys"))],
+)
+def test_ratios_are_density_over_the_gaussians(model, coordinates):
     votes = simulate_votes(n_items=120, n_annotators=4, votes_per_item=3, seed=2).votes
-    one = quiet_fit(votes, draws=3_000, coordinates=coordinates).fits[0]
-    drawn = Parameters(np.log(one.prevalence_sk), np.log(one.confusion_sakv))
+    one = quiet_fit(votes, draws=3_000, model=model, coordinates=coordinates).fits[0]
+    drawn = drawn_of(one, 3_000)
     x_sp = np.stack([pack(Parameters(*at)) for at in zip(drawn.log_prevalence_k, drawn.log_confusion_akv, strict=True)])
     # The Gaussian, learnt back from its draws.
     apart_sp = x_sp - x_sp.mean(axis=0)
     distance_s = np.einsum("sp,sp->s", apart_sp @ np.linalg.inv(np.cov(x_sp.T)), apart_sp)
     assert np.corrcoef(-0.5 * distance_s, one.log_density_s)[0, 1] > 0.995
-    density = LogPosterior(one.patterns, one.alpha_k, one.beta_akv)
-    log_s = np.array([density.expect(unpack(x_p, 2)).log_posterior for x_p in x_sp[:300]])
+    density = LogPosterior(one.patterns, one.alpha_k, one.beta_akv, between=one.between)
+    log_s = np.array([density.expect(unpack_like(x_p, one.at)).log_posterior for x_p in x_sp[:300]])
     expected = smooth(log_s - one.log_density_s[:300])
     found = reweight(one, draws=300)
     assert found.k == pytest.approx(expected.k, rel=1e-6)
 
 
-def test_plenty_of_votes_do_not_alarm():
+@pytest.mark.parametrize("model", ["mixed", "paper"])
+def test_plenty_of_votes_do_not_alarm(model):
     votes = simulate_votes(n_items=3_000, n_annotators=6, votes_per_item=5, seed=1).votes
-    (finding,) = examine_laplace(quiet_fit(votes))
+    (finding,) = examine_laplace(quiet_fit(votes, model=model))
     assert (finding.side, finding.figure, finding.n, finding.level) == ("laplace", "pareto_k", 400, "good")
     assert finding.value < 0.7
     assert "Pareto-k" in finding.text
@@ -108,7 +134,7 @@ def test_plenty_of_votes_do_not_alarm():
 
 def test_thin_votes_alarm():
     votes = simulate_votes(n_items=400, n_annotators=150, votes_per_item=1.3, seed=1).votes
-    (finding,) = examine_laplace(quiet_fit(votes, coordinates="jacobian"))
+    (finding,) = examine_laplace(quiet_fit(votes, model="paper", coordinates="jacobian"))
     assert finding.value > 1.25
     assert finding.level == "doubt"
     n_parameters = 1 + 2 * votes.ballots[0].n_annotators

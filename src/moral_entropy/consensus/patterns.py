@@ -84,6 +84,11 @@ class Patterns:
         count_votes(self.start_r, self.code_v, self.weight_r, votes_c)
         return votes_c
 
+    @property
+    def domains(self) -> Domains:
+        """The domain of every item."""
+        return Domains(self.domain_r[self.row_i], self.n_domains) if self.n_domains > 1 else Domains()
+
     def spread(self, values_r: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the value of each item's row, for every item."""
         return values_r[self.row_i] if self.collapsed else values_r

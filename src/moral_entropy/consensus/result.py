@@ -248,8 +248,8 @@ class ParameterFit:
 
     @property
     def weight_dg(self) -> Floats:
-        """Weights of the groups of states by domain, at the mode; under the paper's model the prevalence, as one row."""
-        return np.atleast_2d(self.at.prevalence_k)
+        """Weights of the groups of states by domain, at the mode; under the paper's model the prevalence."""
+        return self.prevalence_k[None] if self.mixture is None else self.mixture.weight_dg
 
     @property
     def weight_sdg(self) -> Floats:

@@ -23,6 +23,11 @@ FLAT = 1e-3
 def starts(log_posterior: LogPosterior) -> Iterator[tuple[str, Parameters]]:
     """Yield starting parameters with their names, the paper's first."""
     patterns = log_posterior.patterns
+    if log_posterior.between is not None:
+        by_label = replace(log_posterior, pseudo_k=np.zeros(patterns.n_labels), between=None)
+        for name, at in starts(by_label):
+            yield name, share_start(log_posterior) if name == "share" else spread_over_states(at, log_posterior)
+        return
     yield "paper", paper_start(patterns.n_annotators, patterns.n_labels)
     share_rk = _shares(log_posterior)
     yield "share", _from_posterior(log_posterior, share_rk)
@@ -32,13 +37,18 @@ def starts(log_posterior: LogPosterior) -> Iterator[tuple[str, Parameters]]:
 
 def share_start(log_posterior: LogPosterior) -> Parameters:
     """Return the start of the mixed model: rows from vote shares, and about as many items between labels as at them."""
-    patterns, states = log_posterior.patterns, log_posterior.states
     share_rk = _shares(log_posterior, pseudo_votes=0.5)
-    by_label = _from_posterior(replace(log_posterior, pseudo_k=np.zeros(patterns.n_labels)), share_rk)
+    by_label = replace(log_posterior, pseudo_k=np.zeros(log_posterior.patterns.n_labels))
+    return spread_over_states(_from_posterior(by_label, share_rk), log_posterior)
+
+
+def spread_over_states(by_label: Parameters, log_posterior: LogPosterior) -> Parameters:
+    """Return parameters of the paper's model as a start of the mixed model, the same in every domain."""
+    states, n_labels = log_posterior.states, log_posterior.patterns.n_labels
     weight_g = states.size_g.copy()
-    weight_g[: patterns.n_labels] = patterns.n_labels * by_label.prevalence_k
+    weight_g[:n_labels] = n_labels * by_label.prevalence_k
     log_g = np.log(weight_g / weight_g.sum())
-    return Parameters(np.tile(log_g, (patterns.n_domains, 1)), by_label.log_confusion_akv)
+    return Parameters(np.tile(log_g, (log_posterior.patterns.n_domains, 1)), by_label.log_confusion_akv)
 
 
 def paper_start(n_annotators: int, n_labels: int) -> Parameters:

@@ -26,18 +26,9 @@ def row_draws(code_v, first, last, vote_cks, weight_zs, ends_ze, share_z, x_zs, 
     n_states, n_draws = x_zs.shape
     x_zs[:] = weight_zs
     for v in range(first, last):
-        vote_ks = vote_cks[code_v[v]]
-        for z in range(n_states):
-            one_s, other_s, share = vote_ks[ends_ze[z, 0]], vote_ks[ends_ze[z, 1]], share_z[z]
-            x_s = x_zs[z]
-            if share == 1.0:
-                for s in range(n_draws):
-                    x_s[s] *= one_s[s]
-            else:
-                for s in range(n_draws):
-                    x_s[s] *= share * one_s[s] + (1.0 - share) * other_s[s]
+        take_vote(vote_cks[code_v[v]], ends_ze, share_z, x_zs)
         if (v - first) % RESCALED == RESCALED - 1:
-            _rescale(x_zs, top_s)
+            rescale(x_zs, top_s)
     top_s[:] = 0.0
     for z in range(n_states):
         for s in range(n_draws):
@@ -50,7 +41,23 @@ def row_draws(code_v, first, last, vote_cks, weight_zs, ends_ze, share_z, x_zs, 
 
 
 @kernel
-def _rescale(x_zs, top_s):
+def take_vote(vote_ks, ends_ze, share_z, x_zs):
+    """Multiply the likelihood of every state in every draw by that of one vote."""
+    n_states, n_draws = x_zs.shape
+    for z in range(n_states):
+        one_s, other_s, share = vote_ks[ends_ze[z, 0]], vote_ks[ends_ze[z, 1]], share_z[z]
+        x_s = x_zs[z]
+        if share == 1.0:
+            for s in range(n_draws):
+                x_s[s] *= one_s[s]
+        else:
+            for s in range(n_draws):
+                x_s[s] *= share * one_s[s] + (1.0 - share) * other_s[s]
+
+
+@kernel
+def rescale(x_zs, top_s):
+    """Scale every draw's largest likelihood to 1; `top_s` is then what it was scaled by."""
     n_states, n_draws = x_zs.shape
     top_s[:] = 0.0
     for z in range(n_states):

@@ -124,6 +124,23 @@ class States:
         share_zv = self.share_z[:, None]
         return np.asarray(share_zv * first + (1.0 - share_zv) * second)
 
+    def trade_groups(self, one: int, other: int) -> NDArray[np.int64]:
+        """Return the order of the groups in which two labels, and the edges that they are ends of, trade places.
+
+        Examples
+        --------
+        Of the edges 01, 02 and 12 the first two trade places with the labels 1 and 2.
+
+        >>> States(3, points=1).trade_groups(1, 2).tolist()
+        [0, 2, 1, 4, 3, 5]
+        """
+        order_k = np.arange(self.n_labels)
+        order_k[[one, other]] = other, one
+        group_kk = np.diag(np.arange(self.n_labels))
+        group_kk[tuple(self.edges.T)] = group_kk[tuple(self.edges.T[::-1])] = np.arange(self.n_labels, self.n_groups)
+        ends_ge = np.concatenate([np.repeat(np.arange(self.n_labels)[:, None], 2, axis=1), self.edges])
+        return np.asarray(group_kk[tuple(order_k[ends_ge].T)])
+
     def prevalence_k(self, weight_g: Floats) -> Floats:
         """Compute the labels' shares of all items from the weights of groups, along the last axis."""
         return weight_g if self.corners_only else weight_g @ self.label_gk

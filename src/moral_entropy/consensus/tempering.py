@@ -16,6 +16,7 @@ import numpy as np
 from scipy.special import log_softmax, ndtri
 
 from moral_entropy.consensus import tempering_kernels as kernels
+from moral_entropy.consensus.components import component_shares
 from moral_entropy.consensus.model import LogPosterior, Parameters, over_blocks
 from moral_entropy.consensus.parts import Part, Parts, Rows, join_rows
 from moral_entropy.consensus.patterns import Patterns
@@ -117,13 +118,19 @@ def learn_from_votes(parts: Parts, b: int, log_posterior: LogPosterior, at: Para
     """Learn the exponent by predicting left-out votes: see `heldout_exponent`."""
     counted = parts.fetch_each(count_predictable, b)
     rows_p, votes_p = zip(*counted, strict=True)
-    step = spacing(sum(votes_p), MOST_VOTES)
+    step = spacing(sum(votes_p), _most_votes(log_posterior, MOST_VOTES))
     before_p = np.cumsum([0, *rows_p[:-1]]).tolist()
     asked = [
         parts.workers.ask(rows_to_predict, part, b, -before % step, step)
         for part, before in zip(parts.handles, before_p, strict=True)
     ]
     return heldout_exponent(log_posterior, at, rows=join_rows(parts.workers.fetch_all(asked)).patterns)
+
+
+def _most_votes(log_posterior: LogPosterior, most_votes: int) -> int:
+    """Scale a number of votes down by how many states there are for each label, so that as much memory is needed."""
+    states = log_posterior.states
+    return max(1, most_votes * states.n_labels // states.n_states)
 
 
 def learn_from_gold(parts: Parts, b: int, at: Parameters) -> Exponent:
@@ -189,19 +196,24 @@ def heldout_exponent(
     >>> from moral_entropy.consensus.priors import Priors
     >>> from moral_entropy.corpora.simulate import simulate_votes
     >>> votes = simulate_votes(n_items=2_000, n_annotators=8, votes_per_item=5).votes
-    >>> (ballot,), (one,) = votes.ballots, fit(votes, draws=0).fits
+    >>> (ballot,), (one,) = votes.ballots, fit(votes, model="paper", draws=0).fits
     >>> priors = Priors()
     >>> log_posterior = LogPosterior(collapse(ballot), priors.alpha_k(ballot) - 1, priors.beta_akv(ballot) - 1)
-    >>> found = heldout_exponent(log_posterior, Parameters(np.log(one.prevalence_k), np.log(one.confusion_akv)))
+    >>> found = heldout_exponent(log_posterior, one.at)
     >>> found.value > 0.9, found.below_one
     (True, False)
     """
+    most_votes = _most_votes(log_posterior, most_votes)
     patterns = _some_rows(log_posterior.patterns, most_votes) if rows is None else rows
     if not patterns.n_rows:
         return NOTHING
-    votes_akv = log_posterior.expect(at).votes_akv
-    some = LogPosterior(patterns, log_posterior.pseudo_k, log_posterior.pseudo_akv, log_posterior.threads)
+    votes_akv, between = log_posterior.expect(at).votes_akv, log_posterior.between
+    given = (log_posterior.pseudo_k, log_posterior.pseudo_akv, log_posterior.threads)
+    some = LogPosterior(patterns, *given, between=between)
     strict = _learn(_Prediction.without_items(some, at, votes_akv))
+    if between is not None:
+        # Its rows are near their posterior means already.
+        return strict if strict.value < 1.0 else replace(strict, surplus=0.0)
     # Pseudo-counts beta instead of beta - 1: the posterior mean of a row whose labels are known.
     lenient = _learn(_Prediction.without_items(some, at, votes_akv + 1.0))
     return replace(strict, surplus=lenient.surplus if lenient.value < 1.0 else 0.0)
@@ -227,17 +239,21 @@ def spacing(n_votes: int, most_votes: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _Prediction:
-    """Predicts each vote from the others on its item. Axes: **r** row, **v** vote, true **k**."""
+    """Predicts each vote from the others on its item. Axes: **r** row, **v** vote, **z** state (true label)."""
 
     patterns: Patterns
-    log_prevalence_k: Floats
-    chance_vk: Floats
+    log_weight_dz: Floats
+    chance_vz: Floats
     threads: int | None
 
     @classmethod
     def without_items(cls, log_posterior: LogPosterior, at: Parameters, votes_akv: Floats) -> _Prediction:
         """Subtract each item's expected votes from the confusion rows that its votes are predicted with."""
-        patterns = log_posterior.patterns
+        patterns, states = log_posterior.patterns, log_posterior.states
+        if not states.corners_only:
+            log_dz = (at.log_prevalence_k - np.log(states.size_g))[:, states.group_z]
+            chance_vz = _chances_between(log_posterior, at, votes_akv)
+            return cls(patterns, log_dz, chance_vz, log_posterior.threads)
         votes_ck = np.ascontiguousarray(votes_akv.transpose(0, 2, 1).reshape(-1, patterns.n_labels))
         chance_vk = np.empty((len(patterns.code_v), patterns.n_labels))
         posterior_rk, total_ak = log_posterior.posterior_rk(at), votes_akv.sum(axis=-1)
@@ -247,32 +263,54 @@ class _Prediction:
             kernels.chances_without_item(*rows, votes_ck, total_ak, lo, hi, chance_vk)
 
         _over_rows(run, patterns.n_rows, log_posterior.threads)
-        return cls(patterns, at.log_prevalence_k, chance_vk, log_posterior.threads)
+        return cls(patterns, at.log_prevalence_k[None], chance_vk, log_posterior.threads)
 
     @cached_property
-    def log_vk(self) -> Floats:
-        """Logs of the votes' probabilities by true label."""
-        return np.asarray(np.log(self.chance_vk))
+    def log_vz(self) -> Floats:
+        """Logs of the votes' probabilities by state."""
+        return np.asarray(np.log(self.chance_vz))
 
     def some(self, most_votes: int) -> _Prediction:
         """Keep evenly spaced rows."""
-        step = -(-len(self.chance_vk) // most_votes)
+        step = -(-len(self.chance_vz) // most_votes)
         if step == 1:
             return self
         row_r = np.arange(0, self.patterns.n_rows, step)
         row_v = np.repeat(np.arange(self.patterns.n_rows), np.diff(self.patterns.start_r))
-        return replace(self, patterns=self.patterns.take(row_r), chance_vk=self.chance_vk[row_v % step == 0])
+        return replace(self, patterns=self.patterns.take(row_r), chance_vz=self.chance_vz[row_v % step == 0])
 
     def at(self, exponent: float) -> tuple[Floats, Floats]:
         """Compute each row's log score and its slope at an exponent."""
         score_r, slope_r = np.empty((2, self.patterns.n_rows))
 
         def run(lo: int, hi: int) -> None:
-            votes = (self.patterns.start_r, self.chance_vk, self.log_vk, self.log_prevalence_k)
+            votes = (self.patterns.start_r, self.patterns.domain_r, self.chance_vz, self.log_vz, self.log_weight_dz)
             kernels.score_rows(*votes, exponent, lo, hi, score_r, slope_r)
 
         _over_rows(run, self.patterns.n_rows, self.threads)
         return score_r, slope_r
+
+
+def _chances_between(log_posterior: LogPosterior, at: Parameters, votes_akv: Floats) -> Floats:
+    """Compute the probability of every vote by state, its item's own expected votes by label subtracted."""
+    patterns, states = log_posterior.patterns, log_posterior.states
+    n_labels = patterns.n_labels
+    row_v = np.repeat(np.arange(patterns.n_rows), np.diff(patterns.start_r))
+    posterior_rz, share_czk = log_posterior.posterior_rz(at), component_shares(states, at.confusion_akv)
+    own_vk = np.zeros((len(row_v), n_labels))
+    for z in range(states.n_states):
+        own_vk += posterior_rz[row_v, z, None] * share_czk[patterns.code_v, z]
+    key_v = row_v * np.int64(patterns.n_annotators) * n_labels + patterns.code_v
+    cell_vk = votes_akv.transpose(0, 2, 1).reshape(-1, n_labels)[patterns.code_v] - _added_up(own_vk, key_v)
+    total_vk = votes_akv.sum(axis=-1)[patterns.code_v // n_labels] - _added_up(own_vk, key_v // n_labels)
+    chance_vk = np.maximum(cell_vk, kernels.LEAST) / np.maximum(total_vk, n_labels * kernels.LEAST)
+    return np.asarray(np.minimum(chance_vk, 1.0) @ states.mix_zk.T)
+
+
+def _added_up(value_vk: Floats, key_v: Ints) -> Floats:
+    """Replace every value by the sum of those with the same key; these lie side by side."""
+    first_n = np.flatnonzero(np.diff(key_v, prepend=-1))
+    return np.repeat(np.add.reduceat(value_vk, first_n, axis=0), np.diff(first_n, append=len(key_v)), axis=0)
 
 
 def _over_rows(run: Callable[[int, int], None], n_rows: int, threads: int | None) -> None:

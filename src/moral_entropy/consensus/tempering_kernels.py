@@ -46,11 +46,15 @@ def _own_votes(start, stop, code_v, v, n_labels):
 
 
 @kernel
-def score_rows(start_r, chance_vk, log_vk, log_prevalence_k, exponent, first, last, score_r, slope_r):
-    """Write the log score of each row's votes, each predicted from the others, and its slope in the exponent."""
-    n_labels = len(log_prevalence_k)
+def score_rows(start_r, domain_r, chance_vk, log_vk, log_weight_dk, exponent, first, last, score_r, slope_r):
+    """Write the log score of each row's votes, each predicted from the others, and its slope in the exponent.
+
+    `k` runs over labels or, where items may lie between them, over states; `domain_r` is empty for one domain.
+    """
+    n_labels = log_weight_dk.shape[1]
     sum_k, x_k, rest_k = np.empty(n_labels), np.empty(n_labels), np.empty(n_labels)
     for r in range(first, last):
+        d = domain_r[r] if len(domain_r) > 0 else 0
         sum_k[:] = 0.0
         for v in range(start_r[r], start_r[r + 1]):
             for k in range(n_labels):
@@ -60,7 +64,7 @@ def score_rows(start_r, chance_vk, log_vk, log_prevalence_k, exponent, first, la
             top = -np.inf
             for k in range(n_labels):
                 rest_k[k] = sum_k[k] - log_vk[v, k]
-                x_k[k] = log_prevalence_k[k] + exponent * rest_k[k]
+                x_k[k] = log_weight_dk[d, k] + exponent * rest_k[k]
                 top = max(top, x_k[k])
             total, chance, pull, pull_chance = 0.0, 0.0, 0.0, 0.0
             for k in range(n_labels):

@@ -12,10 +12,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from moral_entropy.consensus.components import votes_by_component
 from moral_entropy.consensus.em import maximise
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import LEVEL
 from moral_entropy.consensus.patterns import Patterns
+from moral_entropy.consensus.states import States
 from moral_entropy.validate.pairs import NOTICEABLE, Pairs, dependent_pairs, weigh_pairs
 from moral_entropy.validate.residuals import Residuals, residuals_of
 from moral_entropy.votes.table import Floats, Ints
@@ -126,7 +128,8 @@ def _pairs_of(log_posterior: LogPosterior, rest: LogPosterior, there: Parameters
     own_v = patterns.code_v // patterns.n_labels == a
     log_akv = there.log_confusion_akv.copy()
     log_akv[a] = _own_rates(
-        rest.posterior_rk(there)[row_v[own_v]],
+        rest.states,
+        rest.posterior_rz(there)[row_v[own_v]],
         patterns.code_v[own_v] % patterns.n_labels,
         patterns.weight_r[row_v[own_v]],
         log_posterior.pseudo_akv[a],
@@ -140,14 +143,16 @@ def _pairs_of(log_posterior: LogPosterior, rest: LogPosterior, there: Parameters
     return pairs.take(pairs.excess_p > 0)
 
 
-def _own_rates(others_vk: Floats, said_v: Ints, weight_v: Floats, pseudo_kv: Floats) -> Floats:
+def _own_rates(states: States, others_vz: Floats, said_v: Ints, weight_v: Floats, pseudo_kv: Floats) -> Floats:
     """Estimate one annotator's confusion, given what everyone else says of each item: `log_confusion_kv`."""
     n_labels = len(pseudo_kv)
     confusion_kv = np.full((n_labels, n_labels), 0.3 / max(n_labels - 1, 1)) + np.eye(n_labels) * 0.4
     for _ in range(STEPS):
         confusion_kv = confusion_kv / confusion_kv.sum(axis=1, keepdims=True)
-        joint_vk = others_vk * confusion_kv[:, said_v].T
-        joint_vk *= (weight_v / np.maximum(joint_vk.sum(axis=1), 1e-300))[:, None]
-        counts = [np.bincount(said_v, weights=joint_vk[:, k], minlength=n_labels) for k in range(n_labels)]
-        confusion_kv = np.maximum(np.array(counts) + pseudo_kv, 1e-9)
+        vote_zv = states.votes_azv(confusion_kv)
+        joint_vz = others_vz * vote_zv[:, said_v].T
+        joint_vz *= (weight_v / np.maximum(joint_vz.sum(axis=1), 1e-300))[:, None]
+        counts = [np.bincount(said_v, weights=joint_v, minlength=n_labels) for joint_v in joint_vz.T]
+        votes_akv = votes_by_component(states, confusion_kv[None], vote_zv[None], np.transpose(counts))
+        confusion_kv = np.maximum(votes_akv[0] + pseudo_kv, 1e-9)
     return np.asarray(np.log(confusion_kv / confusion_kv.sum(axis=1, keepdims=True)))

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from moral_entropy.consensus.densities import Densities
-from moral_entropy.consensus.draws import log_ratios
+from moral_entropy.consensus.draws import StateDraws, log_ratios, state_draws
 from moral_entropy.consensus.model import LogPosterior, Parameters, over_blocks
 from moral_entropy.consensus.patterns import Patterns, pool_fully
-from moral_entropy.consensus.result import QuestionFit
+from moral_entropy.consensus.result import Mixture, QuestionFit
+from moral_entropy.consensus.states import States
 from moral_entropy.validate import draw_kernels as kernels
 from moral_entropy.votes.table import Floats
 
 BLOCK_ROWS = 2_048
+
+ROW_DRAWS = 4_000_000
+"""Rows times draws of item probabilities that are held at a time."""
+
+
+def names_of_parts(fit: QuestionFit) -> tuple[str, str]:
+    """Name the two parts of an entropy over draws: what each draw has on average, and what draws disagree about."""
+    return ("aleatoric", "epistemic") if fit.mixture is None else ("ambiguity_and_votes", "annotators")
 
 
 def densities_of(fit: QuestionFit, threads: int | None = None) -> Densities:
@@ -32,53 +42,115 @@ def densities_of(fit: QuestionFit, threads: int | None = None) -> Densities:
     if fit.pooling == "full":
         patterns, beta_akv = pool_fully(patterns), beta_akv[:1]
     chance = fit.options.better_than_chance
-    log_ratio = LogPosterior(patterns, fit.alpha_k, np.ascontiguousarray(beta_akv), threads, better_than_chance=chance)
-    if fit.common is not None:
+    log_ratio = LogPosterior(patterns, fit.alpha_k, np.ascontiguousarray(beta_akv), threads, chance, fit.between)
+    if fit.common is not None or fit.mixture is not None:
         return Densities(log_ratio, log_ratio)
     return Densities(replace(log_ratio, pseudo_k=fit.alpha_k - 1.0, pseudo_akv=log_ratio.pseudo_akv - 1.0), log_ratio)
 
 
 def mode_of(fit: QuestionFit) -> Parameters:
     """Return the mode of a fit, one matrix where it was fitted for all."""
-    confusion_akv = fit.confusion_akv[:1] if fit.pooling == "full" else fit.confusion_akv
-    return Parameters(np.log(fit.prevalence_k), np.log(confusion_akv))
+    return Parameters(fit.at.log_prevalence_k, fit.at.log_confusion_akv[:1]) if fit.pooling == "full" else fit.at
+
+
+def pseudo_counts(fit: QuestionFit) -> tuple[Floats, Floats]:
+    """Return the pseudo-counts of the density whose mode was looked for: in log ratios, or one less on the simplex."""
+    less = 0.0 if fit.common is not None or fit.mixture is not None else 1.0
+    return fit.alpha_k - less, fit.beta_akv - less
 
 
 def log_posterior_of(fit: QuestionFit) -> LogPosterior:
     """Return the density whose mode was looked for, each annotator with rows of their own even where all share one."""
-    less = 0.0 if fit.common is not None else 1.0
-    return LogPosterior(fit.patterns, fit.alpha_k - less, fit.beta_akv - less)
+    return LogPosterior(fit.patterns, *pseudo_counts(fit), between=fit.between)
 
 
 def drawn_of(fit: QuestionFit, draws: int) -> Parameters:
     """Return the first draws of a fit, one matrix where it was fitted for all."""
     confusion_sakv = fit.confusion_sakv[:draws, :1] if fit.pooling == "full" else fit.confusion_sakv[:draws]
-    return Parameters(np.log(fit.prevalence_sk[:draws]), np.log(confusion_sakv))
+    weight = fit.prevalence_sk if fit.mixture is None else fit.mixture.weight_sdg
+    return Parameters(np.log(weight[:draws]), np.log(confusion_sakv))
 
 
-def log_over_label0(patterns: Patterns, drawn: Parameters, threads: int | None = None) -> Floats:
-    """Compute the log likelihood at many draws, relative to all items being of label 0: `log_s`; a sum over rows."""
-    push_cks, base_ks = log_ratios(drawn.prevalence_k, drawn.confusion_akv)
+def log_over_base(
+    patterns: Patterns, drawn: Parameters, states: States | None = None, threads: int | None = None
+) -> Floats:
+    """Compute the log likelihood at many draws, relative to what `log_heights` adds: `log_s`; a sum over rows.
+
+    Parameters
+    ----------
+    patterns
+        The rows.
+    drawn
+        The draws.
+    states
+        The states of items, where they may lie between labels.
+    threads
+        At most this many threads.
+    """
     rows = (patterns.start_r, patterns.code_v, patterns.weight_r, patterns.clamp_r)
-    n_blocks = -(-patterns.n_rows // BLOCK_ROWS)
-    log_bs = np.zeros((n_blocks, base_ks.shape[-1]))
+    n_blocks, n_draws = -(-patterns.n_rows // BLOCK_ROWS), len(drawn.log_confusion_akv)
+    log_bs = np.zeros((n_blocks, n_draws))
+    add = _adds_states(patterns, drawn, states) if states else _adds_labels(patterns, drawn)
 
     def run(first: int, last: int) -> None:
         for b in range(first, last):
-            span = (b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, patterns.n_rows))
-            if patterns.n_labels == 2:
-                kernels.binary_log_likelihoods(*rows, push_cks[:, 0], base_ks[0], *span, log_bs[b])
-            else:
-                kernels.general_log_likelihoods(*rows, push_cks, base_ks, *span, log_bs[b])
+            add(*rows, b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, patterns.n_rows), log_bs[b])
 
     over_blocks(run, n_blocks, threads)
     return np.asarray(log_bs.sum(axis=0))
 
 
-def log_heights(log_posterior: LogPosterior, drawn: Parameters, over_label0_s: Floats) -> Floats:
-    """Complete log likelihoods relative to label 0 with what is known without a pass over the votes: `log_s`."""
+def _adds_labels(patterns: Patterns, drawn: Parameters) -> Callable[..., None]:
+    """Return what adds the log likelihood of some rows, relative to label 0."""
+    push_cks, base_ks = log_ratios(drawn.prevalence_k, drawn.confusion_akv)
+    if patterns.n_labels == 2:
+        return lambda *votes: kernels.binary_log_likelihoods(*votes[:4], push_cks[:, 0], base_ks[0], *votes[4:])
+    return lambda *votes: kernels.general_log_likelihoods(*votes[:4], push_cks, base_ks, *votes[4:])
+
+
+def _adds_states(patterns: Patterns, drawn: Parameters, states: States) -> Callable[..., None]:
+    """Return what adds it where items may lie between labels, relative to every vote's likeliest label."""
+    by_state = state_draws_of(states, drawn)
+    given = (patterns.domain_r, by_state.vote_cks, by_state.weight_dzs, *by_state.geometry)
+    return lambda *votes: kernels.mixed_log_likelihoods(*votes[:4], *given, *votes[4:])
+
+
+def state_draws_of(states: States, drawn: Parameters) -> StateDraws:
+    """Return draws of the mixed model's parameters in the order in which passes read them."""
+    weight_sdg = drawn.prevalence_k
+    mixture = Mixture(states, weight_sdg[0], weight_sdg, np.ones(weight_sdg.shape[1]))
+    return state_draws(mixture, drawn.confusion_akv)
+
+
+def log_heights(log_posterior: LogPosterior, drawn: Parameters, over_base_s: Floats) -> Floats:
+    """Complete relative log likelihoods with what is known without a pass over the votes: `log_s`."""
     log_sk, log_sakv = drawn.log_prevalence_k, drawn.log_confusion_akv
     votes_av = log_posterior.votes_c.reshape(-1, log_posterior.patterns.n_labels)
-    label0_s = log_posterior.n_items * log_sk[:, 0] + np.einsum("av,sav->s", votes_av, log_sakv[:, :, 0])
-    prior_s = log_sk @ log_posterior.pseudo_k + np.einsum("akv,sakv->s", log_posterior.pseudo_akv, log_sakv)
-    return np.asarray(over_label0_s + label0_s + prior_s)
+    if log_posterior.between is None:
+        base_s, log_base_sav = log_posterior.n_items * log_sk[:, 0], log_sakv[:, :, 0]
+    else:
+        base_s, log_base_sav = np.zeros(len(log_sk)), log_sakv.max(axis=2)
+    base_s = base_s + np.einsum("av,sav->s", votes_av, log_base_sav)
+    prior_s = np.tensordot(log_sk, log_posterior.pseudo_k, axes=log_posterior.pseudo_k.ndim)
+    prior_s = prior_s + np.einsum("akv,sakv->s", log_posterior.pseudo_akv, log_sakv)
+    return np.asarray(over_base_s + base_s + prior_s)
+
+
+def mixed_label_draws(patterns: Patterns, states: States, drawn: Parameters) -> Iterator[tuple[slice, Floats]]:
+    """Yield every row's label probabilities in every draw, some rows at a time: `p_rks`; known labels are not heeded.
+
+    Parameters
+    ----------
+    patterns
+        The rows.
+    states, drawn
+        The states of items, and the draws.
+    """
+    by_state, n_draws = state_draws_of(states, drawn), len(drawn.log_confusion_akv)
+    given = (patterns.domain_r, by_state.vote_cks, by_state.weight_dzs, *by_state.geometry)
+    size = max(1, ROW_DRAWS // (n_draws * patterns.n_labels))
+    for start in range(0, patterns.n_rows, size):
+        rows = slice(start, min(start + size, patterns.n_rows))
+        p_rks = np.empty((rows.stop - start, patterns.n_labels, n_draws))
+        kernels.mixed_labels(patterns.start_r, patterns.code_v, *given, rows.start, rows.stop, p_rks)
+        yield rows, p_rks

@@ -13,7 +13,6 @@ from statistics import NormalDist
 import numpy as np
 
 from moral_entropy.consensus.fit_findings import annotator_name, finding_of
-from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.findings import Finding, level_of, listed
 from moral_entropy.progress import Advance, ignore, share_of
@@ -30,6 +29,7 @@ from moral_entropy.validate.pairs import (
 )
 from moral_entropy.validate.predictive import REPLICATES, predictive_findings
 from moral_entropy.validate.residuals import residuals_of
+from moral_entropy.validate.temper import less_sure
 
 SIDE = "dependence"
 
@@ -41,8 +41,6 @@ COPIES, ALIKE = 0.05, 0.95
 
 SURELY = 3.0
 """Standard errors from which the pooled excess counts."""
-
-TEMPER = "Grade against probabilities that are no surer than the votes allow (--temper heldout), or check against gold."
 
 NAMED = 20
 """Pairs with a finding of their own at most, the surest ones."""
@@ -90,7 +88,7 @@ def examine_dependence(
 
 
 def _examine_pairs(consensus: Consensus, fit: QuestionFit, least_items: float) -> Iterator[Finding]:
-    at = Parameters(np.log(fit.prevalence_k), np.log(fit.confusion_akv))
+    at = fit.at
     anonymous = consensus.votes.anonymous
     density = replace(log_posterior_of(fit), better_than_chance=fit.options.better_than_chance)
     residuals = residuals_of(density, at, anonymous=anonymous)
@@ -124,7 +122,7 @@ def _pooled(fit: QuestionFit, together: Together, interval: float) -> Finding:
         fit, SIDE, "excess_agreement", together.excess, low=together.excess - half, high=together.excess + half,
         n=round(together.items), level=level_of(doubted), text=text,
         meaning=f"{votes:.1f} votes on an item are worth about {worth:.1f} independent ones, and p is too sure.",
-        cure=TEMPER,
+        cure=less_sure(fit),
     )  # fmt: skip
 
 
@@ -145,7 +143,8 @@ def _typical(fit: QuestionFit, pairs: Pairs) -> Finding:
     )
     return finding_of(
         fit, SIDE, "typical_excess", pairs.typical, n=n_told, level=level_of(doubted), text=text,
-        meaning="Some annotators make the same mistakes, and p takes their agreement for evidence.", cure=TEMPER,
+        meaning="Some annotators make the same mistakes, and p takes their agreement for evidence.",
+        cure=less_sure(fit),
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The fused Numba passes that check posterior draws: the log likelihood of the votes at each of them."""
+"""The fused Numba passes that check posterior draws: log likelihood and label probabilities at each of them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from moral_entropy.compiled import compiled
+from moral_entropy.consensus.state_draw_kernels import RESCALED, read_labels, rescale, row_draws, take_vote
 from moral_entropy.consensus.vector_math import logistic
 
 kernel = compiled()
@@ -57,3 +58,44 @@ def general_log_likelihoods(start_r, code_v, weight_r, clamp_r, push_cks, base_k
             for k in range(n_other):
                 total += math.exp(x_ks[k, s] - top)
             log_s[s] += weight_r[r] * (top + math.log(total))
+
+
+@kernel
+def mixed_log_likelihoods(
+    start_r, code_v, weight_r, clamp_r, domain_r, vote_cks, weight_dzs, ends_ze, share_z, first, last, log_s
+):
+    """The same where items may lie between labels; `vote_cks` says relative to what."""
+    n_states, n_draws = weight_dzs.shape[1:]
+    x_zs, top_s, row_s = np.empty((n_states, n_draws)), np.empty(n_draws), np.empty(n_draws)
+    for r in range(first, last):
+        if weight_r[r] == 0.0:
+            continue
+        x_zs[:] = weight_dzs[domain_r[r] if len(domain_r) > 0 else 0]
+        if clamp_r[r] >= 0:
+            for z in range(n_states):
+                if z != clamp_r[r]:
+                    x_zs[z] = 0.0
+        row_s[:] = 0.0
+        for v in range(start_r[r], start_r[r + 1]):
+            take_vote(vote_cks[code_v[v]], ends_ze, share_z, x_zs)
+            if (v - start_r[r]) % RESCALED == RESCALED - 1:
+                rescale(x_zs, top_s)
+                for s in range(n_draws):
+                    row_s[s] -= math.log(top_s[s])
+        top_s[:] = 0.0
+        for z in range(n_states):
+            for s in range(n_draws):
+                top_s[s] += x_zs[z, s]
+        for s in range(n_draws):
+            log_s[s] += weight_r[r] * (row_s[s] + math.log(top_s[s]))
+
+
+@kernel
+def mixed_labels(start_r, code_v, domain_r, vote_cks, weight_dzs, ends_ze, share_z, first, last, p_rks):
+    """Write the label probabilities of rows `first` to `last` in every draw, where items may lie between labels."""
+    n_states, n_draws = weight_dzs.shape[1:]
+    x_zs, top_s = np.empty((n_states, n_draws)), np.empty(n_draws)
+    for r in range(first, last):
+        d = domain_r[r] if len(domain_r) > 0 else 0
+        row_draws(code_v, start_r[r], start_r[r + 1], vote_cks, weight_dzs[d], ends_ze, share_z, x_zs, top_s)
+        read_labels(x_zs, ends_ze, share_z, p_rks[r - first])

@@ -22,6 +22,7 @@ from moral_entropy.findings import Finding, level_of, listed
 from moral_entropy.progress import Advance, ignore, share_of
 from moral_entropy.ties import highest
 from moral_entropy.validate.density import densities_of, mode_of
+from moral_entropy.validate.heldout import other_fits
 from moral_entropy.validate.modes import PROBE, REPORTED, FoundMode, find_modes
 from moral_entropy.votes.table import Floats
 
@@ -221,7 +222,7 @@ def _spread(fit: QuestionFit, kind: str, members: Iterator[Member]) -> Spread:
         # From the reported p, so that squares of nearly equal numbers keep their digits.
         step_r = posterior_rk[rows, shown_r] - reported_rk[rows, shown_r]
         sum_r, square_r = sum_r + step_r, square_r + step_r**2
-        prevalence_mk.append(at.prevalence_k)
+        prevalence_mk.append(shares_of_labels(log_posterior, at))
         entropy_m.append(np.average(entr(posterior_rk).sum(axis=1), weights=weight_r))
         changed_m.append(np.average(highest(posterior_rk) != label_r, weights=weight_r))
     n = len(prevalence_mk)
@@ -236,6 +237,13 @@ def _spread(fit: QuestionFit, kind: str, members: Iterator[Member]) -> Spread:
         weight_r=weight_r,
         changed=float(np.mean(changed_m)),
     )
+
+
+def shares_of_labels(log_posterior: LogPosterior, at: Parameters) -> Floats:
+    """Compute the labels' shares of all items at some parameters, over the domains of a log posterior."""
+    items_d = log_posterior.items_d
+    weight_g = (items_d / items_d.sum()) @ at.prevalence_k if at.mixed else at.prevalence_k
+    return log_posterior.states.prevalence_k(weight_g)
 
 
 def _spread_findings(fit: QuestionFit, spread: Spread) -> list[Finding]:
@@ -269,7 +277,7 @@ def _bootstrap_ratio(fit: QuestionFit, spread: Spread, k: int) -> Finding:
         fit, SIDE, "bootstrap_ratio", ratio, subject=label, n=spread.members, level=level_of(ratio > TOO_NARROW),
         text=text,
         meaning="Its interval is too narrow: the model does not fit these votes.",
-        cure="Report the wider spread with the share; try --pooling partial or --temper heldout.",
+        cure=f"Report the wider spread with the share; {other_fits(fit)}.",
     )  # fmt: skip
 
 

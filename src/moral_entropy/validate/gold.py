@@ -2,7 +2,7 @@
 
 Takes fits whose ballots have gold; returns the scores of the votes' plurality and smoothed share, of the plain
 consensus at its mode and averaged over draws, of the same tempered by held-out votes, and tempered by gold,
-cross-validated.
+cross-validated. The mixed model is not tempered: there it is the published p that is scored, and the model alone.
 Everything is computed in logs, and nothing is clipped. Items whose gold was evidence in the fit are left out.
 """
 
@@ -150,6 +150,8 @@ def reports(items: GoldItems, *, seed: int = 0) -> dict[str, Floats]:
     seed
         Of the folds in which an exponent is learnt from gold.
     """
+    if items.fit.mixture is not None:
+        return mixed_reports(items)
     held_ik = items.log_mean_ik(exponent_of(replace(items.fit, exponent=NOTHING)).value)
     rng = np.random.default_rng([seed, zlib.crc32(items.fit.question.encode())])
     fold_i = rng.permutation(len(items.item_i)) % FOLDS
@@ -165,6 +167,19 @@ def reports(items: GoldItems, *, seed: int = 0) -> dict[str, Floats]:
             "half tempered, half share": np.log(pool_with_share(np.exp(held_ik), items.counts_ik, half_i)),
             "tempered by gold": tempered_by_gold(items, fold_i),
             "prevalence tempered too": tempered_by_gold(items, fold_i, prevalence=True),
+        }
+
+
+def mixed_reports(items: GoldItems) -> dict[str, Floats]:
+    """Return those of the mixed model: the consensus is p as published, which is pooled with the vote share."""
+    fit, at = items.fit, items.item_i
+    with np.errstate(divide="ignore"):
+        return {
+            "plurality": np.log(_plurality(items.counts_ik)),
+            SHARE: np.log(smoothed_share(items.counts_ik)),
+            "mode": np.log(fit.posterior_ik[at]),
+            "model alone": np.log(fit.summary.mean_ik[at]),
+            CONSENSUS: np.log(fit.p_ik[at]),
         }
 
 
@@ -285,7 +300,9 @@ def _verdict(items: GoldItems, log_p: Mapping[str, Floats]) -> Finding:
             "level": "doubt",
             "text": text,
             "meaning": "The consensus is surer than it is right.",
-            "cure": "Learn from the gold labels how sure to be: --temper gold.",
+            "cure": "Do not read p as a frequency: rank by it, or publish vote shares instead."
+            if items.fit.mixture
+            else "Learn from the gold labels how sure to be: --temper gold.",
         }
     return finding_of(items.fit, SIDE, "gain_over_vote_share", mean, low=low, high=high, n=len(mine_i), **words)
 
@@ -311,7 +328,10 @@ def _off(ece: float) -> Finding:
         SIDE, "p_off", ece, level=level_of(ece > POORLY_CALIBRATED, bad=ece > BADLY_CALIBRATED),
         text=f"the probability p is off by {ece:.2f} on average against the gold labels (expected calibration error).",
         meaning="Where p is off, annotators make the same mistakes, and p takes their agreement for evidence.",
-        cure="Do not read p as a frequency: rank by it, or learn from the gold labels how sure to be (--temper gold).",
+        cure=(
+            "Do not read p as a frequency: rank by it, or learn from the gold labels how sure to be (--model paper "
+            "--temper gold)."
+        ),
     )  # fmt: skip
 
 

@@ -33,12 +33,16 @@ from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints
 SIDE = "heldout"
 
 METHODS = ("consensus", "tempered", "vote share", "prevalence")
+"""Ways to predict; the mixed model is not tempered."""
 
 MOST_VOTES = 1_000_000
 """At most this many votes are held out and predicted; all others only fitted to."""
 
 MOST_ITEMS = 1_000_000
 """Pre-counted rows are held out item by item up to here; of more, a sample of this many items."""
+
+VOTES_AT_ONCE = 100_000
+"""Votes whose chances are computed together."""
 
 TOLERANCE = 1e-3
 """Of the refits, in standard errors: a thousandth of one changes no prediction that matters."""
@@ -53,7 +57,7 @@ class HeldOut:
     Parameters
     ----------
     log_p_mvk
-        Log chance each of `METHODS` gave to every label.
+        Log chance each of the methods gave to every label.
     label_v
         What was voted.
     item_v
@@ -63,7 +67,9 @@ class HeldOut:
     fold_v
         The fold with which it was left out.
     exponent_f
-        The exponents learnt from the other folds, for "tempered".
+        The exponents learnt from the other folds, for "tempered"; none under the mixed model.
+    methods
+        Those of `METHODS` that were tried.
     """
 
     log_p_mvk: Floats
@@ -72,10 +78,11 @@ class HeldOut:
     votes_v: Ints
     fold_v: Ints
     exponent_f: Floats
+    methods: tuple[str, ...] = METHODS
 
     def losses(self, method: str) -> Floats:
         """Return every vote's loss under a method, in nats."""
-        return losses(self.log_p_mvk[METHODS.index(method)], self.label_v)
+        return losses(self.log_p_mvk[self.methods.index(method)], self.label_v)
 
 
 def examine_heldout(consensus: Consensus, *, folds: int = 5, seed: int = 0, advance: Advance = ignore) -> list[Finding]:
@@ -118,12 +125,13 @@ def hold_out(fit: QuestionFit, *, folds: int = 5, seed: int = 0, advance: Advanc
     kept_v = np.flatnonzero(fold_v >= 0)
     fold_v, code_v = fold_v[kept_v], fit.ballot.code_v[kept_v]
     item_v = np.repeat(np.arange(fit.ballot.n_items), fit.ballot.votes_i)[kept_v]
-    log_p_mvk = np.empty((len(METHODS), len(kept_v), fit.ballot.n_labels))
-    exponents = []
+    methods = METHODS if fit.mixture is None else tuple(method for method in METHODS if method != "tempered")
+    log_p_mvk = np.empty((len(methods), len(kept_v), fit.ballot.n_labels))
+    exponents: list[float] = []
     for fold in range(folds):
         out_v = np.flatnonzero(fold_v == fold)
         refit = _Refit.without(fit, kept_v[out_v])
-        exponents.append(refit.exponent)
+        exponents += refit.exponents
         log_p_mvk[:, out_v] = [np.log(p_vk) for p_vk in refit.predict(item_v[out_v], code_v[out_v])]
         advance((fold + 1) / folds)
     return HeldOut(
@@ -133,6 +141,7 @@ def hold_out(fit: QuestionFit, *, folds: int = 5, seed: int = 0, advance: Advanc
         votes_v=fit.ballot.votes_i[item_v],
         fold_v=fold_v,
         exponent_f=np.array(exponents),
+        methods=methods,
     )
 
 
@@ -150,7 +159,9 @@ def _item_by_item(fit: QuestionFit, rng: np.random.Generator) -> QuestionFit:
     n_labels = some.n_labels
     code_v = (kept_a[some.code_v // n_labels] * n_labels + some.code_v % n_labels).astype(np.int32)
     ballot = replace(some, annotator_a=fit.ballot.annotator_a, code_v=code_v, count_i=np.ones(len(rows)))
-    return replace(fit, ballot=ballot, patterns=collapse(ballot, use_gold=_clamps(fit.patterns)))
+    domains = fit.patterns.domains
+    domains = replace(domains, domain_i=domains.domain_i[rows]) if domains.number > 1 else domains
+    return replace(fit, ballot=ballot, patterns=collapse(ballot, use_gold=_clamps(fit.patterns), domains=domains))
 
 
 def _clamps(patterns: Patterns) -> bool:
@@ -174,27 +185,40 @@ class _Refit:
     ballot: Ballot
     log_posterior: LogPosterior
     at: Parameters
-    exponent: float
+    exponents: tuple[float, ...]
 
     @classmethod
     def without(cls, fit: QuestionFit, out_v: Ints) -> _Refit:
         """Fit again, from the mode of all votes: the same mode, without these votes."""
         ballot = _left(fit.ballot, out_v)
-        patterns = collapse(ballot, use_gold=_clamps(fit.patterns))
+        patterns = collapse(ballot, use_gold=_clamps(fit.patterns), domains=fit.patterns.domains)
         log_posterior = densities_of(replace(fit, patterns=patterns)).simplex
         at = maximise(log_posterior, mode_of(fit), tolerance=TOLERANCE).at
-        return cls(ballot, log_posterior, at, heldout_exponent(log_posterior, at).value)
+        exponents = () if at.mixed else (heldout_exponent(log_posterior, at).value,)
+        return cls(ballot, log_posterior, at, exponents)
 
     def predict(self, item_v: Ints, code_v: Ints) -> Iterator[Floats]:
         """Compute every method's chances of the labels, for votes on these items by these annotators."""
-        patterns, confusion_akv = self.log_posterior.patterns, self.at.confusion_akv
-        voter_v = code_v // patterns.n_labels if len(confusion_akv) > 1 else np.zeros(len(code_v), dtype=np.int64)
-        confusion_vkl = confusion_akv[voter_v]
-        for exponent in (1.0, self.exponent):
-            posterior_rk = self.log_posterior.posterior_rk(tempered(self.at, exponent))
-            yield np.einsum("vk,vkl->vl", posterior_rk[patterns.row_i[item_v]], confusion_vkl)
+        patterns, states = self.log_posterior.patterns, self.log_posterior.states
+        vote_azl = states.votes_azv(self.at.confusion_akv)
+        voter_v = code_v // patterns.n_labels if len(vote_azl) > 1 else np.zeros(len(code_v), dtype=np.int64)
+        row_v = patterns.row_i[item_v]
+        for exponent in (1.0, *self.exponents):
+            posterior_rz = self.log_posterior.posterior_rz(tempered(self.at, exponent))
+            yield _chances(posterior_rz[row_v], vote_azl, voter_v)
         yield smoothed_share(self.ballot.counts_ik[item_v])
-        yield np.einsum("k,vkl->vl", np.exp(log_softmax(self.at.log_prevalence_k)), confusion_vkl)
+        weight_dz = states.weight_of_states(np.exp(log_softmax(np.atleast_2d(self.at.log_prevalence_k), axis=-1)))
+        domain_v = patterns.domain_r[row_v] if patterns.n_domains > 1 else np.zeros(len(row_v), dtype=np.int64)
+        yield _chances(weight_dz[domain_v], vote_azl, voter_v)
+
+
+def _chances(weight_vz: Floats, vote_azl: Floats, voter_v: Ints) -> Floats:
+    """Average how annotators vote over the states of items, some votes at a time: `chance_vl`."""
+    chance_vl = np.empty((len(voter_v), vote_azl.shape[-1]))
+    for start in range(0, len(voter_v), VOTES_AT_ONCE):
+        some = slice(start, start + VOTES_AT_ONCE)
+        chance_vl[some] = np.einsum("vz,vzl->vl", weight_vz[some], vote_azl[voter_v[some]])
+    return chance_vl
 
 
 def _left(ballot: Ballot, out_v: Ints) -> Ballot:
@@ -207,7 +231,7 @@ def _left(ballot: Ballot, out_v: Ints) -> Ballot:
 
 def _scored(fit: QuestionFit, held: HeldOut) -> list[Finding]:
     findings = []
-    for m, method in enumerate(METHODS):
+    for m, method in enumerate(held.methods):
         scores = score(held.log_p_mvk[m], held.label_v, targets_of(fit.ballot))
         mean, low, high = mean_interval(held.losses(method), held.item_v)
         findings.append(finding_of(fit, SIDE, "log_loss", mean, subject=method, low=low, high=high, n=scores.n))
@@ -219,7 +243,7 @@ def _by_votes(fit: QuestionFit, held: HeldOut) -> list[Finding]:
     findings = []
     for least, most, name in BY_VOTES:
         here_v = (held.votes_v >= least) & (held.votes_v <= (most or np.inf))
-        for method in METHODS if here_v.any() else ():
+        for method in held.methods if here_v.any() else ():
             mean, low, high = mean_interval(held.losses(method)[here_v], held.item_v[here_v])
             subject, n = f"{method}, {name}", int(here_v.sum())
             findings.append(finding_of(fit, SIDE, "log_loss_by_votes", mean, subject=subject, low=low, high=high, n=n))
@@ -232,12 +256,17 @@ def _compared(fit: QuestionFit, held: HeldOut) -> list[Finding]:
     for rival in ("vote share", "prevalence"):
         more_v = held.losses(rival) - held.losses("consensus")
         mean, low, high = mean_interval(more_v, held.item_v)
-        figure, words = f"gain_over_{rival.replace(' ', '_')}", _words(rival, mean, low, high)
+        figure, words = f"gain_over_{rival.replace(' ', '_')}", _words(fit, rival, mean, low, high)
         findings.append(finding_of(fit, SIDE, figure, mean, low=low, high=high, n=len(more_v), **words))
     return findings
 
 
-def _words(rival: str, mean: float, low: float, high: float) -> dict[str, Any]:
+def other_fits(fit: QuestionFit) -> str:
+    """Say which other fits may be worth a try."""
+    return "try --pooling partial" + " or --temper heldout" * (fit.mixture is None)
+
+
+def _words(fit: QuestionFit, rival: str, mean: float, low: float, high: float) -> dict[str, Any]:
     """Put the comparison with a simpler prediction into words: level, text, and what it means and what to do."""
     what = {"vote share": "the share of the other votes on the item", "prevalence": "the annotators' habits alone"}[
         rival
@@ -247,7 +276,7 @@ def _words(rival: str, mean: float, low: float, high: float) -> dict[str, Any]:
             "level": "doubt",
             "text": f"left-out votes are predicted {-mean:.3f} nats per vote worse by the consensus than by {what}.",
             "meaning": "Its probabilities are not to be read as chances.",
-            "cure": "Try --pooling partial or --temper heldout.",
+            "cure": f"{other_fits(fit).capitalize()}.",
         }
     if low > 0.0:
         better = f"left-out votes are predicted {mean:.3f} nats per vote better by the consensus than by {what}."

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from moral_entropy.consensus.fit_findings import NOTICEABLE, annotator_name, finding_of
-from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.modes import CLOSE
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.consensus.youden import SURE, below_chance, surely_below_chance, youden
@@ -91,7 +90,7 @@ def _examine(consensus: Consensus, votes: VoteAccess, groups: Groups, teams: Seq
     yield from _below_chance(consensus, fit)
     yield _unsupported(fit, votes.unsupported())
     yield _groups(consensus, fit, groups)
-    at = Parameters(np.log(fit.prevalence_k), np.log(fit.confusion_akv))
+    at = fit.at
     # One matrix for all leaves no team that could switch; a fit at the bound of chance is no mode to compare with.
     if fit.pooling != "full" and is_mode(votes.density, at):
         yield from _teams(consensus, fit, cheapest_switches(votes.switchboard(), at, teams))

@@ -22,6 +22,7 @@ from moral_entropy.consensus.em import maximise
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import CLOSE, LEVEL
 from moral_entropy.consensus.parts import Part, Parts
+from moral_entropy.consensus.states import between_labels, corners
 from moral_entropy.ties import highest, tie_key
 from moral_entropy.validate.links import Groups
 from moral_entropy.votes.table import Ints
@@ -222,7 +223,7 @@ def _strongest_tree(shared: csr_array) -> csr_array:
 def _pairs(at: Parameters, team_a: Team) -> list[tuple[int, int]]:
     """Return the pairs of labels that the team confuses most."""
     confusion_kv = at.confusion_akv[team_a].sum(axis=0)
-    pairs = list(combinations(range(len(at.log_prevalence_k)), 2))
+    pairs = list(combinations(range(len(confusion_kv)), 2))
     return sorted(pairs, key=lambda pair: -tie_key(confusion_kv[pair] + confusion_kv[pair[::-1]]))[:MOST_PAIRS]
 
 
@@ -253,11 +254,11 @@ def items_of(part: Part, b: int, at: Parameters, pair: tuple[int, int]) -> float
 
 def _log_prior(log_posterior: LogPosterior, at: Parameters) -> float:
     confusion = (log_posterior.pseudo_akv * at.log_confusion_akv).sum()
-    return float(log_posterior.pseudo_k @ at.log_prevalence_k + confusion)
+    return float((log_posterior.pseudo_k * at.log_prevalence_k).sum() + confusion)
 
 
 def switched(at: Parameters, team_a: Team, pair: tuple[int, int]) -> Parameters:
-    """Let two confusion rows of a team trade places; of everyone, the prevalence too.
+    """Let two confusion rows of a team trade places; of everyone, the prevalence too, and that between labels.
 
     Examples
     --------
@@ -265,11 +266,12 @@ def switched(at: Parameters, team_a: Team, pair: tuple[int, int]) -> Parameters:
     >>> switched(at, np.array([True]), (0, 1)).confusion_akv.round(1).tolist()
     [[[0.2, 0.8], [0.9, 0.1]]]
     """
-    order_k = np.arange(len(at.log_prevalence_k))
-    order_k[list(pair)] = pair[::-1]
+    n_labels = at.log_confusion_akv.shape[-1]
+    states = between_labels(n_labels) if at.mixed else corners(n_labels)
+    order_g = states.trade_groups(*pair)
     log_akv = at.log_confusion_akv.copy()
-    log_akv[team_a] = log_akv[team_a][:, order_k]
-    log_k = at.log_prevalence_k[order_k] if team_a.all() else at.log_prevalence_k
+    log_akv[team_a] = log_akv[team_a][:, order_g[:n_labels]]
+    log_k = at.log_prevalence_k[..., order_g] if team_a.all() else at.log_prevalence_k
     return Parameters(log_k, log_akv)
 
 

@@ -13,15 +13,15 @@ from itertools import combinations, islice
 import numpy as np
 from numpy.typing import NDArray
 
-from moral_entropy.consensus.coordinates import pack, unpack
+from moral_entropy.consensus.coordinates import pack, unpack_like
 from moral_entropy.consensus.em import maximise
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import APART, LEVEL, NEAR, ROUGH, ROUGH_NEWTON
-from moral_entropy.consensus.starts import paper_start, starts
+from moral_entropy.consensus.starts import paper_start, spread_over_states, starts
 from moral_entropy.consensus.youden import youden
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.ties import highest
-from moral_entropy.validate.label_switching import candidate_teams
+from moral_entropy.validate.label_switching import candidate_teams, switched
 from moral_entropy.validate.links import find_groups, shared_items
 from moral_entropy.votes.table import Floats
 
@@ -120,19 +120,12 @@ def _all_starts(log_posterior: LogPosterior, at: Parameters, seeds: int, seed: i
     for n, team_a in enumerate(candidate_teams(shared_items(patterns), find_groups(patterns))):
         for one, other in islice(combinations(range(patterns.n_labels), 2), MOST_PAIRS):
             whom = "all" if team_a.all() else f"team {n}"
-            yield f"{PROBE} {one} {other} {whom}", _switched(at, team_a, one, other)
-    middle_p = pack(paper_start(patterns.n_annotators, patterns.n_labels))
+            yield f"{PROBE} {one} {other} {whom}", switched(at, team_a, (one, other))
+    middle = paper_start(patterns.n_annotators, patterns.n_labels)
+    middle = spread_over_states(middle, log_posterior) if at.mixed else middle
     for n in range(seeds):
-        step_p = SPREAD * np.random.default_rng([seed, n]).standard_normal(len(middle_p))
-        yield f"seed {n}", unpack(middle_p + step_p, patterns.n_labels)
-
-
-def _switched(at: Parameters, team_a: NDArray[np.bool_], one: int, other: int) -> Parameters:
-    """Let two true labels trade places, for a team; the prevalence follows where the team is everybody."""
-    order_k = np.arange(len(at.log_prevalence_k))
-    order_k[[one, other]] = order_k[[other, one]]
-    confusion_akv = np.where(team_a[:, None, None], at.log_confusion_akv[:, order_k], at.log_confusion_akv)
-    return Parameters(at.log_prevalence_k[order_k] if team_a.all() else at.log_prevalence_k, confusion_akv)
+        step_p = SPREAD * np.random.default_rng([seed, n]).standard_normal(log_posterior.n_parameters)
+        yield f"seed {n}", unpack_like(pack(middle) + step_p, middle)
 
 
 def _search_from(log_posterior: LogPosterior, start: Parameters, modes: list[Parameters]) -> int:

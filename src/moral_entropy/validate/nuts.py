@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import entr, logit
 
 from moral_entropy.consensus import laplace
-from moral_entropy.consensus.draws import draw, summarise
+from moral_entropy.consensus.draws import draw, summarise, summarise_mixed
 from moral_entropy.consensus.fit_findings import finding_of
 from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.options import COORDINATES, Coordinates
@@ -24,7 +24,7 @@ from moral_entropy.findings import Finding, Level
 from moral_entropy.names import ALL
 from moral_entropy.progress import Advance, ignore, share_of
 from moral_entropy.ties import highest
-from moral_entropy.validate.density import densities_of, mode_of
+from moral_entropy.validate.density import densities_of, mode_of, names_of_parts, state_draws_of
 from moral_entropy.validate.nuts_sampler import CHAINS, DRAWS, ENOUGH, MIXED, TUNE, Samples, row_values, sample
 from moral_entropy.votes.table import UNKNOWN, Floats, Votes
 
@@ -55,7 +55,7 @@ class Agreement:
     n_items
         How many items.
     aleatoric, epistemic
-        Mean parts under the Gaussian, in nats.
+        Mean parts under the Gaussian, in nats: what each draw has, and what draws disagree about.
     nuts_aleatoric, nuts_epistemic
         The same under NUTS.
     correlation
@@ -129,6 +129,9 @@ def compare(
 
 
 def _summary(fit: QuestionFit, samples: Samples, drawn: Parameters, interval: float) -> DrawSummary:
+    if fit.mixture is not None:
+        by_state = state_draws_of(fit.states, drawn)
+        return summarise_mixed(samples.patterns, by_state, positive=fit.ballot.positive, interval=interval)
     drawn = tempered(drawn, fit.exponent.value)
     return summarise(
         samples.patterns, drawn.prevalence_k, drawn.confusion_akv, positive=fit.ballot.positive, interval=interval
@@ -144,7 +147,7 @@ def _coverage(fit: QuestionFit, samples: Samples, told: DrawSummary) -> Floats:
     low_r, high_r = told.low_i[item_r], told.high_i[item_r]
     label_r = highest(told.mean_ik[item_r])
     covered_r = np.empty(patterns.n_rows)
-    for rows, value_rks in row_values(patterns, samples.drawn, fit.exponent.value):
+    for rows, value_rks in row_values(fit, patterns, samples.drawn):
         if patterns.n_labels == 2:
             with np.errstate(divide="ignore"):
                 ends = logit(low_r[rows]), logit(high_r[rows])
@@ -254,7 +257,8 @@ def _examine(
         return [finding_of(fit, SIDE, "ess", float("nan"), text=skipped)]
     samples = sample(fit, chains=chains, tune=tune, draws=draws, seed=seed, advance=advance)
     findings = mixing_findings(fit, samples)
-    for coordinates in COORDINATES:
+    # The Gaussian of the mixed model has but one place.
+    for coordinates in COORDINATES if fit.mixture is None else ("logit-mode",):
         agreements = compare(consensus.votes, fit, samples, coordinates, seed=seed, interval=consensus.interval)
         for agreement in agreements:
             findings += _agreement_findings(fit, agreement, consensus.interval)
@@ -297,12 +301,12 @@ def _ess_findings(fit: QuestionFit, samples: Samples, n: int, given: str) -> Ite
 
 
 def _agreement_findings(fit: QuestionFit, found: Agreement, interval: float) -> list[Finding]:
-    everywhere = found.domain == ALL
+    everywhere, (within, across) = found.domain == ALL, names_of_parts(fit)
     figures = {
-        "epistemic_ratio": found.epistemic_ratio,
-        "aleatoric_ratio": found.aleatoric_ratio,
-        "epistemic_correlation": found.correlation,
-        "epistemic_item_ratio": found.item_ratio,
+        f"{across}_ratio": found.epistemic_ratio,
+        f"{within}_ratio": found.aleatoric_ratio,
+        f"{across}_correlation": found.correlation,
+        f"{across}_item_ratio": found.item_ratio,
         "p_mean_difference": found.p_mean,
         "p_max_difference": found.p_max,
         "coverage": found.coverage,
@@ -317,9 +321,10 @@ def _agreement_findings(fit: QuestionFit, found: Agreement, interval: float) -> 
     if not everywhere or found.coordinates != fit.curvature.coordinates:
         return plain
     text = (
-        f"the Laplace approximation's epistemic part is {found.epistemic_ratio:.2f} times that of "
-        f"NUTS, its aleatoric part {found.aleatoric_ratio:.2f} times; p differs by {found.p_mean:.3f} on average, "
-        f"{found.p_max:.3f} at most; its {interval:.0%} intervals hold {found.coverage:.0%} of the sampled draws."
+        f"the Laplace approximation's {across} part is {found.epistemic_ratio:.2f} times that of "
+        f"NUTS, its {within.replace('_', ' ')} part {found.aleatoric_ratio:.2f} times; p differs by "
+        f"{found.p_mean:.3f} on average, {found.p_max:.3f} at most; its "
+        f"{interval:.0%} intervals hold {found.coverage:.0%} of the sampled draws."
     )
     ratio = replace(
         plain[0],

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 from scipy.special import softmax
 
 from moral_entropy.consensus import laplace
-from moral_entropy.consensus.coordinates import pack, unpack
+from moral_entropy.consensus.coordinates import pack, unpack_like
 from moral_entropy.consensus.draws import log_ratios
 from moral_entropy.consensus.model import LogPosterior, Parameters, available_cores
 from moral_entropy.consensus.modes import mode_in_log_ratios
@@ -28,14 +28,11 @@ from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.consensus.result import QuestionFit
 from moral_entropy.errors import FitError, MissingExtraError
 from moral_entropy.progress import Advance, ignore
-from moral_entropy.validate.density import densities_of, mode_of
+from moral_entropy.validate.density import ROW_DRAWS, densities_of, mixed_label_draws, mode_of
 from moral_entropy.votes.table import UNKNOWN, Floats
 
 CHAINS, TUNE, DRAWS = 4, 400, 1_500
 """Enough for 400 effective draws of everything on thin votes by hundreds of annotators, where one in seven counts."""
-
-ROW_DRAWS = 4_000_000
-"""Rows times draws of item probabilities that are held at a time."""
 
 MOST_ROWS = 500
 """Rows of items whose mixing is looked at; of more, evenly spaced ones."""
@@ -104,7 +101,7 @@ class Samples:
 
     @property
     def prevalence_sk(self) -> Floats:
-        """Draws of the prevalence, chains one after the other."""
+        """Draws of the prevalence, chains one after the other; of the mixed model the weights by domain."""
         return self.drawn.prevalence_k
 
     @property
@@ -151,13 +148,13 @@ def sample(
     walk = _Walk.around(log_posterior, mode_of(fit), chains * (tune + draws), advance)
     z_csp, divergences = _walk(walk, chains=chains, tune=tune, draws=draws, seed=seed, cores=cores)
     x_csp = walk.position(z_csp)
-    drawn = unpack(x_csp.reshape(-1, x_csp.shape[-1]), fit.ballot.n_labels)
+    drawn = unpack_like(x_csp.reshape(-1, x_csp.shape[-1]), fit.at)
     return Samples(
         x_csp=x_csp,
         drawn=drawn,
         patterns=log_posterior.patterns,
         parameters=measure_mixing(x_csp),
-        rows=_rows_mixing(log_posterior.patterns, drawn, chains, fit.exponent.value),
+        rows=_rows_mixing(fit, log_posterior.patterns, drawn, chains),
         divergences=divergences,
         gradients=walk.gradients,
         seconds=time.perf_counter() - began,
@@ -168,9 +165,14 @@ class _Walk:
     """The density as the walker sees it: log posterior and gradient in whitened coordinates."""
 
     def __init__(
-        self, log_posterior: LogPosterior, centre_p: Floats, gaussian: laplace.DenseGaussian, steps: int, tell: Advance
+        self,
+        log_posterior: LogPosterior,
+        centre: Parameters,
+        gaussian: laplace.DenseGaussian,
+        steps: int,
+        tell: Advance,
     ) -> None:
-        self.log_posterior, self.centre_p, self.gaussian = log_posterior, centre_p, gaussian
+        self.log_posterior, self.centre, self.centre_p, self.gaussian = log_posterior, centre, pack(centre), gaussian
         self.factor_pp = np.asfortranarray(gaussian.lower_pp)
         self.steps, self.tell = steps, tell
         self.done = self.gradients = 0
@@ -179,7 +181,7 @@ class _Walk:
     def around(cls, log_posterior: LogPosterior, near: Parameters, steps: int, tell: Advance) -> _Walk:
         """Whiten at the mode in log ratios, which the density falls off from in every direction."""
         centre = mode_in_log_ratios(log_posterior, near)
-        return cls(log_posterior, pack(centre), laplace.dense_gaussian(log_posterior, centre), steps, tell)
+        return cls(log_posterior, centre, laplace.dense_gaussian(log_posterior, centre), steps, tell)
 
     def position(self, z_csp: Floats) -> Floats:
         """Return the log ratios at whitened coordinates."""
@@ -188,14 +190,11 @@ class _Walk:
 
     def make_density(self) -> Callable[[Floats], tuple[float, Floats]]:
         """Return one chain's density; each has sums of its own to write to, since chains run at the same time."""
-        own = LogPosterior(
-            self.log_posterior.patterns, self.log_posterior.pseudo_k, self.log_posterior.pseudo_akv, threads=1
-        )
-        n_labels = own.patterns.n_labels
+        own = replace(self.log_posterior, threads=1)
 
         def density(z_p: Floats) -> tuple[float, Floats]:
             self.gradients += 1
-            at = unpack(self.centre_p + self._from_white(z_p), n_labels)
+            at = unpack_like(self.centre_p + self._from_white(z_p), self.centre)
             expected = own.expect(at)
             return expected.log_posterior, self._to_white(expected.gradient(at))
 
@@ -271,10 +270,10 @@ def measure_mixing(value_csq: Floats) -> Mixing:
     return Mixing(ess_q, rhat_q)
 
 
-def _rows_mixing(patterns: Patterns, drawn: Parameters, chains: int, exponent: float) -> Mixing:
+def _rows_mixing(fit: QuestionFit, patterns: Patterns, drawn: Parameters, chains: int) -> Mixing:
     some = patterns.take(np.arange(0, patterns.n_rows, -(-patterns.n_rows // MOST_ROWS)))
     ess_r, rhat_r = np.empty(some.n_rows), np.empty(some.n_rows)
-    for rows, value_rks in row_values(some, drawn, exponent):
+    for rows, value_rks in row_values(fit, some, drawn):
         n_rows, n_values, _ = value_rks.shape
         mixing = measure_mixing(np.moveaxis(value_rks.reshape(n_rows * n_values, chains, -1), 0, -1))
         ess_r[rows] = mixing.ess_q.reshape(n_rows, n_values).min(axis=1)
@@ -284,12 +283,24 @@ def _rows_mixing(patterns: Patterns, drawn: Parameters, chains: int, exponent: f
     return Mixing(ess_r, rhat_r)
 
 
-def row_values(patterns: Patterns, drawn: Parameters, exponent: float = 1.0) -> Iterator[tuple[slice, Floats]]:
+def row_values(fit: QuestionFit, patterns: Patterns, drawn: Parameters) -> Iterator[tuple[slice, Floats]]:
     """Yield every row's label probabilities in every draw, some rows at a time: `value_rks`.
 
     Of two labels it is the log odds of the second, which rank as its probability does.
+
+    Parameters
+    ----------
+    fit
+        The fit, whose model says how to compute them.
+    patterns, drawn
+        The rows, and the draws.
     """
-    push_cks, base_ks = log_ratios(drawn.prevalence_k, drawn.confusion_akv**exponent)
+    if fit.mixture is not None:
+        for rows, p_rks in mixed_label_draws(patterns, fit.states, drawn):
+            log_rks = np.log(np.maximum(p_rks, 1e-300)) if patterns.n_labels == 2 else p_rks
+            yield rows, log_rks[:, 1:] - log_rks[:, :1] if patterns.n_labels == 2 else p_rks
+        return
+    push_cks, base_ks = log_ratios(drawn.prevalence_k, drawn.confusion_akv**fit.exponent.value)
     n_codes, n_other, n_draws = push_cks.shape
     votes_rc = csr_array(
         (np.ones(len(patterns.code_v)), patterns.code_v, patterns.start_r), shape=(patterns.n_rows, n_codes)

@@ -14,7 +14,7 @@ from moral_entropy.validate.residuals import Residuals
 from moral_entropy.votes.table import Floats, Ints
 
 MOMENT_CELLS = 400_000_000
-"""Pairs of votes times cubed labels beyond which the residuals' own moments stand for the expected ones."""
+"""Pairs of votes times squared labels times states beyond which the residuals' own moments stand for expected ones."""
 
 FALSE_SHARE = 0.005
 """Expected share of false ones among the pairs named (Benjamini and Hochberg)."""
@@ -170,7 +170,7 @@ def _tested(residuals: Residuals, one_p: Ints, other_p: Ints, pair_e: Ints, at_e
 def _moments(
     residuals: Residuals, residual_e: Floats, at_e: Ints, summed: Callable[[Floats], Floats]
 ) -> tuple[Floats, Floats]:
-    if len(at_e) * residuals.confusion_akv.shape[-1] ** 3 > MOMENT_CELLS:
+    if len(at_e) * residuals.n_labels**2 * residuals.states.n_states > MOMENT_CELLS:
         # So many labels that expected moments would take minutes: the residuals' own will do.
         return summed(residual_e**2), summed(residual_e**3)
     second_e, third_e = residuals.moments(at_e)

@@ -1,8 +1,8 @@
 """Would the fitted model have given votes like these? Posterior predictive checks.
 
-Takes a `Consensus`, draws new labels and new votes of the same annotators on the same items from its posterior draws,
-and compares: agreement, unanimous items, the number of votes for a label. Findings of the side "dependence": with
-error rates fitted, what is left to be off is mostly that votes are not independent given the label.
+Takes a `Consensus`, draws new states (labels, or places between them) and new votes of the same annotators on the same
+items from its posterior draws, and compares: agreement, unanimous items, the number of votes for a label. Findings of
+the side "dependence": with error rates fitted, what is left to be off is mostly that votes are not independent.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.findings import Finding, level_of
 from moral_entropy.grading.intervals import central_interval
 from moral_entropy.progress import Advance, ignore
+from moral_entropy.validate.temper import less_sure
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
 SIDE = "dependence"
@@ -55,6 +56,8 @@ class Voters:
         Who gave each vote, and what it was.
     known_i
         The item's label where it is known, `UNKNOWN` elsewhere.
+    domain_i
+        The item's domain, 0 where domains are not told apart.
     n_labels
         Labels a vote can take.
     """
@@ -63,6 +66,7 @@ class Voters:
     annotator_v: Ints
     label_v: Ints
     known_i: Ints
+    domain_i: Ints
     n_labels: int
 
     @property
@@ -174,15 +178,19 @@ def voters_of(fit: QuestionFit, *, most: int) -> Voters:
     end_i = np.cumsum(votes_i)
     at_v = np.repeat(ballot.start_i[item_i] - (end_i - votes_i), votes_i) + np.arange(end_i[-1] if len(end_i) else 0)
     annotator_v, label_v = np.divmod(ballot.code_v[at_v], ballot.n_labels)
-    return Voters(votes_i, annotator_v, label_v, patterns.clamp_r[patterns.row_i[item_i]], ballot.n_labels)
+    row_i = patterns.row_i[item_i]
+    domain_i = patterns.domain_r[row_i] if patterns.n_domains > 1 else np.zeros(len(item_i), dtype=np.int32)
+    return Voters(votes_i, annotator_v, label_v, patterns.clamp_r[row_i], domain_i, ballot.n_labels)
 
 
 def _replicate(fit: QuestionFit, voters: Voters, draw: int, rng: np.random.Generator) -> Ints:
-    """Draw a label for every item, and a vote for every voter: `label_v`."""
-    truth_i = _pick(fit.prevalence_sk[draw][None], np.zeros(voters.n_items, dtype=np.int64), rng)
-    truth_i = np.where(voters.known_i == UNKNOWN, truth_i, voters.known_i)
-    row_v = voters.annotator_v * voters.n_labels + np.repeat(truth_i, voters.votes_i)
-    return _pick(fit.confusion_sakv[draw].reshape(-1, voters.n_labels), row_v, rng)
+    """Draw a state for every item, its label or a place between labels, and a vote for every voter: `label_v`."""
+    states = fit.states
+    state_i = _pick(states.weight_of_states(fit.weight_sdg[draw]), voters.domain_i, rng)
+    # The first states are the labels.
+    state_i = np.where(voters.known_i == UNKNOWN, state_i, voters.known_i)
+    row_v = voters.annotator_v * states.n_states + np.repeat(state_i, voters.votes_i)
+    return _pick(states.votes_azv(fit.confusion_sakv[draw]).reshape(-1, voters.n_labels), row_v, rng)
 
 
 def _pick(chance_rk: Floats, row_v: Ints, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -267,5 +275,5 @@ def _finding(fit: QuestionFit, predicted: Predicted, interval: float) -> Finding
         fit, SIDE, f"predicted_{predicted.name}", predicted.observed, low=low, high=high,
         n=len(predicted.replicated_s), level=level_of(doubted), text=text,
         meaning="The model does not draw votes like these: annotators err together, or some items are hard for all.",
-        cure="Grade against probabilities that are no surer than the votes allow: --temper heldout.",
+        cure=less_sure(fit),
     )  # fmt: skip

@@ -21,9 +21,12 @@ from scipy.special import entr, expit, logit, softmax
 
 from moral_entropy.consensus.draws import log_ratios
 from moral_entropy.consensus.fit_findings import finding_of
+from moral_entropy.consensus.model import Parameters
+from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.findings import Finding
 from moral_entropy.progress import Advance, ignore
+from moral_entropy.validate.density import mixed_label_draws, names_of_parts
 from moral_entropy.validate.vote_access import VoteAccess, VotesOf, local_votes, votes_of_fit
 from moral_entropy.votes.table import UNKNOWN, Floats
 
@@ -56,7 +59,8 @@ class PowerScaling:
     Parameters
     ----------
     names, labels
-        What each figure is: "prevalence" and "mean_p" of a label, "total", "aleatoric", "epistemic" of none.
+        What each figure is: "prevalence" and "mean_p" of a label, "total", "aleatoric", "epistemic" of none
+        (under the mixed model "ambiguity_and_votes" and "annotators").
     value_q, sd_q
         Posterior mean and standard deviation; entropies are means over items, in nats.
     prior_q, prior_error_q
@@ -177,12 +181,13 @@ def _figures(access: VoteAccess, seed: int) -> list[_Figure]:
     tangent_s = np.einsum("srk,rk,r->s", posterior_srk, slope_rk, weight_r)
     mean_sk = np.einsum("srk,r->sk", posterior_srk, weight_r)
     labels = [(k, fit.ballot.labels[k]) for k in _counted_labels(fit)]
+    within, across = names_of_parts(fit)
     return [
         *(_Figure("prevalence", label, fit.prevalence_sk[:, k]) for k, label in labels),
         *(_Figure("mean_p", label, mean_sk[:, k]) for k, label in labels),
         _Figure("total", "", tangent_s),
-        _Figure("aleatoric", "", entropy_s),
-        _Figure("epistemic", "", tangent_s - entropy_s),
+        _Figure(within, "", entropy_s),
+        _Figure(across, "", tangent_s - entropy_s),
     ]
 
 
@@ -195,6 +200,8 @@ def _sample_posterior(access: VoteAccess, seed: int) -> tuple[Floats, Floats]:
     """Label probabilities of some rows in some draws, `posterior_srk`, and what each row counts."""
     fit = access.fit
     rows, count_r = access.sample(ROWS, seed)
+    if fit.mixture is not None:
+        return _mixed_posterior(fit, rows), count_r / count_r.sum()
     push_cks, base_ks = log_ratios(fit.prevalence_sk[:DRAWS], fit.evidence_sakv[:DRAWS])
     n_codes, n_other, n_draws = push_cks.shape
     votes_rc = csr_array((np.ones(len(rows.code_v)), rows.code_v, rows.start_r), shape=(rows.n_rows, n_codes))
@@ -203,6 +210,16 @@ def _sample_posterior(access: VoteAccess, seed: int) -> tuple[Floats, Floats]:
     known = rows.clamp_r != UNKNOWN
     posterior_srk[:, known] = np.eye(n_other + 1)[rows.clamp_r[known]]
     return posterior_srk, count_r / count_r.sum()
+
+
+def _mixed_posterior(fit: QuestionFit, rows: Patterns) -> Floats:
+    """Compute the same where items may lie between labels."""
+    drawn = Parameters(np.log(fit.weight_sdg[:DRAWS]), np.log(fit.confusion_sakv[:DRAWS]))
+    chunks = [p_rks for _, p_rks in mixed_label_draws(rows, fit.states, drawn)]
+    posterior_srk = np.concatenate(chunks).transpose(2, 0, 1)
+    known = rows.clamp_r != UNKNOWN
+    posterior_srk[:, known] = np.eye(rows.n_labels)[rows.clamp_r[known]]
+    return posterior_srk
 
 
 def _shares(ratio_rks: Floats) -> Floats:
@@ -252,7 +269,7 @@ def _prior_density(fit: QuestionFit) -> tuple[Floats, Floats]:
 def _blocks(fit: QuestionFit) -> Iterator[tuple[Floats, Floats]]:
     """All Dirichlet rows with a prior, and their pseudo-votes, a few hundred annotators at a time."""
     n_labels = fit.ballot.n_labels
-    yield fit.prevalence_sk[:, None], fit.alpha_k[None]
+    yield fit.weight_sdg, np.atleast_2d(fit.alpha_k)
     # One matrix for all has one prior; common rows that were learnt have none to speak of.
     n_rows = {"none": len(fit.beta_akv), "full": 1}.get(fit.pooling, 0)
     for first in range(0, n_rows, BLOCK):

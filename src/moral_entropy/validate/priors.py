@@ -18,7 +18,7 @@ from moral_entropy.consensus.entropy import decompose_entropy
 from moral_entropy.consensus.fit import refit
 from moral_entropy.consensus.fit_findings import finding_of
 from moral_entropy.consensus.options import POOLING, FitOptions
-from moral_entropy.consensus.priors import Priors
+from moral_entropy.consensus.priors import PAPER_OFF_DIAGONAL, Priors
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.errors import FitError
 from moral_entropy.findings import Finding, without_warnings
@@ -46,7 +46,11 @@ REPORTED = "reported"
 WIDE = 1.0
 """Logits over which a prevalence ranges, under other rows and poolings, from which the prior decides."""
 
-ENTROPIES = ("total", "aleatoric", "epistemic")
+ENTROPIES = {
+    "paper": ("total", "aleatoric", "epistemic"),
+    "mixed": ("total", "ambiguity", "votes", "annotators"),
+}
+"""Entropies of the grid, by model."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,7 @@ def star_of(consensus: Consensus) -> list[PriorChoice]:
     (11, 'reported · 1/1 · none')
     """
     own, pooling = consensus.priors, consensus.options.pooling
-    own_rows = f"{own.diagonal:g}/{own.off_diagonal:g}"
+    own_rows = _name_of_rows(own)
     alphas = _alphas(consensus.votes).items()
     changed = [
         *(PriorChoice(name, own_rows, pooling, _with(own, alpha=alpha)) for name, alpha in alphas),
@@ -107,12 +111,18 @@ def _other_poolings(options: FitOptions) -> Iterator[str]:
 def cross_of(votes: Votes) -> list[PriorChoice]:
     """Return every prevalence prior with every confusion prior, and with the poolings of the paper's rows."""
     plain = Priors()
-    paper = f"{plain.diagonal:g}/{plain.off_diagonal:g}"
+    paper = _name_of_rows(plain)
     choices = []
     for name, alpha in _alphas(votes).items():
         choices += [PriorChoice(name, f"{d:g}/{o:g}", "none", _with(plain, alpha, (d, o))) for d, o in ROWS]
         choices += [PriorChoice(name, paper, pooling, _with(plain, alpha)) for pooling in POOLING[1:]]
     return choices
+
+
+def _name_of_rows(priors: Priors) -> str:
+    """Name a confusion prior; under the mixed model the default has less of each of many wrong labels."""
+    wrong = PAPER_OFF_DIAGONAL if priors.off_diagonal is None else priors.off_diagonal
+    return f"{priors.diagonal:g}/{wrong:g}"
 
 
 def _alphas(votes: Votes) -> dict[str, float | tuple[float, ...]]:
@@ -156,7 +166,7 @@ def prior_grid(
     -------
     pl.DataFrame
         Columns prior, prevalence_prior, rows, pooling, question, part, figure, subject, value, low, high. Figures are
-        prevalence (subject: the label), total, aleatoric, epistemic (means over items, in nats), fpr and fnr (subject:
+        prevalence (subject: the label), entropies (means over items, in nats; see `ENTROPIES`), fpr and fnr (subject:
         the rule). The ends are those of the fit's own interval, null for entropies.
     """
     import polars as pl
@@ -205,8 +215,9 @@ def _fit_rows(one: QuestionFit, interval: float) -> list[tuple[Any, ...]]:
     for k in [ballot.positive] if ballot.n_labels == 2 else range(ballot.n_labels):
         low, high = np.quantile(one.prevalence_sk[:, k], [tail, 1.0 - tail]).tolist()
         rows.append((*named, "prevalence", ballot.labels[k], float(one.share_k[k]), low, high))
-    for name, value_i in zip(ENTROPIES, (parts.total_i, parts.aleatoric_i, parts.epistemic_i), strict=True):
-        rows.append((*named, name, "", float(np.average(value_i, weights=ballot.count_i)), None, None))
+    for name in ENTROPIES[parts.model]:
+        value = float(np.average(getattr(parts, f"{name}_i"), weights=ballot.count_i))
+        rows.append((*named, name, "", value, None, None))
     return rows
 
 

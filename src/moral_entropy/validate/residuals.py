@@ -1,10 +1,12 @@
 """Residuals of every two votes on an item, given the consensus, and what the fit absorbs of them.
 
-With the label summed out, the residual of two annotators' votes is the expected product of their errors:
+With the item's state z summed out (its label; under the mixed model its place between labels), the residual of two
+annotators' votes is the expected product of their errors:
 
-    r = Σ_k p_k Σ_v (1[a voted v] - θ_a,k,v) (1[b voted v] - θ_b,k,v),
+    r = Σ_z p_z Σ_v (1[a voted v] - T_a,z,v) (1[b voted v] - T_b,z,v),
 
-whose mean over items is the agreement beyond what independence given the label predicts. It is the score of a
+T_a,z,v being the probability that a votes v on an item in state z. Its mean over items is the agreement beyond what
+independence given the state predicts. It is the score of a
 dependence between the two, so its variance is reduced by what the fit has already absorbed: the residuals' regression
 on the scores of prevalence and confusion (a Lagrange multiplier test).
 """
@@ -18,8 +20,10 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, solve_triangular
 from scipy.sparse import csr_array
 
+from moral_entropy.consensus.components import vote_scores
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.patterns import Patterns
+from moral_entropy.consensus.states import States
 from moral_entropy.validate.links import evenly
 from moral_entropy.votes.table import Floats, Ints
 
@@ -104,58 +108,65 @@ class Residuals:
     seen: float = 1.0
 
     @cached_property
-    def posterior_rk(self) -> Floats:
-        """Label probabilities of every row."""
-        return self.log_posterior.posterior_rk(self.at)
+    def posterior_rz(self) -> Floats:
+        """Probabilities of the states of every row: of its labels under the paper's model."""
+        return self.log_posterior.posterior_rz(self.at)
+
+    @property
+    def states(self) -> States:
+        """The states of items."""
+        return self.log_posterior.states
 
     @cached_property
-    def confusion_akv(self) -> Floats:
-        """Confusion at the mode."""
-        return self.at.confusion_akv
+    def vote_azv(self) -> Floats:
+        """How annotators vote on an item in each state, at the mode: the confusion under the paper's model."""
+        return self.states.votes_azv(self.at.confusion_akv)
+
+    @property
+    def n_labels(self) -> int:
+        """How many labels there are."""
+        return self.vote_azv.shape[-1]
 
     @cached_property
     def residual_e(self) -> Floats:
         """The residual of every pair of votes."""
-        n_labels = self.confusion_akv.shape[-1]
-        a_e, said_a_e = np.divmod(self.votes.one_e, n_labels)
-        b_e, said_b_e = np.divmod(self.votes.other_e, n_labels)
+        a_e, said_a_e = np.divmod(self.votes.one_e, self.n_labels)
+        b_e, said_b_e = np.divmod(self.votes.other_e, self.n_labels)
         total_e = np.zeros(len(a_e))
-        for k in range(n_labels):
-            total_e += self.posterior_rk[self.votes.row_e, k] * self._product(k, a_e, said_a_e, b_e, said_b_e)
+        for z in range(self.states.n_states):
+            total_e += self.posterior_rz[self.votes.row_e, z] * self._product(z, a_e, said_a_e, b_e, said_b_e)
         return total_e
 
-    def _product(self, k: int, a_e: Ints, said_a_e: Ints | int, b_e: Ints, said_b_e: Ints | int) -> Floats:
-        """Sum over labels the product of two votes' errors, were the true label `k`."""
-        both_e = np.einsum("ev,ev->e", self.confusion_akv[a_e, k], self.confusion_akv[b_e, k])
-        cross_e = self.confusion_akv[b_e, k, said_a_e] + self.confusion_akv[a_e, k, said_b_e]
+    def _product(self, z: int, a_e: Ints, said_a_e: Ints | int, b_e: Ints, said_b_e: Ints | int) -> Floats:
+        """Sum over labels the product of two votes' errors, were the item in state `z`."""
+        both_e = np.einsum("ev,ev->e", self.vote_azv[a_e, z], self.vote_azv[b_e, z])
+        cross_e = self.vote_azv[b_e, z, said_a_e] + self.vote_azv[a_e, z, said_b_e]
         product_e: Floats = np.equal(said_a_e, said_b_e) - cross_e + both_e
         return product_e
 
     @cached_property
     def scale_e(self) -> Floats:
         """What the residual would be on average if the two votes' errors were one and the same."""
-        spread_ak = 1.0 - (self.confusion_akv**2).sum(axis=-1)
-        n_labels = spread_ak.shape[1]
-        a_e, b_e = self.votes.one_e // n_labels, self.votes.other_e // n_labels
+        spread_az = 1.0 - (self.vote_azv**2).sum(axis=-1)
+        a_e, b_e = self.votes.one_e // self.n_labels, self.votes.other_e // self.n_labels
         mean_e: Floats = (
-            self.posterior_rk[self.votes.row_e] * np.sqrt((spread_ak[a_e] * spread_ak[b_e]).clip(min=0.0))
+            self.posterior_rz[self.votes.row_e] * np.sqrt((spread_az[a_e] * spread_az[b_e]).clip(min=0.0))
         ).sum(axis=1)
         return mean_e
 
     def moments(self, at_e: Ints) -> tuple[Floats, Floats]:
         """Compute second and third moments of some residuals under independence, given the item's other votes."""
-        n_labels = self.confusion_akv.shape[-1]
-        a_e, said_a_e = np.divmod(self.votes.one_e[at_e], n_labels)
-        b_e, said_b_e = np.divmod(self.votes.other_e[at_e], n_labels)
-        likelihood_ek = self.confusion_akv[a_e, :, said_a_e] * self.confusion_akv[b_e, :, said_b_e]
-        others_ek = self.posterior_rk[self.votes.row_e[at_e]] / np.maximum(likelihood_ek, 1e-300)
-        others_ek /= others_ek.sum(axis=1, keepdims=True)
+        a_e, said_a_e = np.divmod(self.votes.one_e[at_e], self.n_labels)
+        b_e, said_b_e = np.divmod(self.votes.other_e[at_e], self.n_labels)
+        likelihood_ez = self.vote_azv[a_e, :, said_a_e] * self.vote_azv[b_e, :, said_b_e]
+        others_ez = self.posterior_rz[self.votes.row_e[at_e]] / np.maximum(likelihood_ez, 1e-300)
+        others_ez /= others_ez.sum(axis=1, keepdims=True)
         second_e, third_e = np.zeros((2, len(at_e)))
-        for u in range(n_labels):
-            for v in range(n_labels):
-                chance_ek = others_ek * self.confusion_akv[a_e, :, u] * self.confusion_akv[b_e, :, v]
-                chance_e = np.maximum(chance_ek.sum(axis=1), 1e-300)
-                sum_e = sum(chance_ek[:, k] * self._product(k, a_e, u, b_e, v) for k in range(n_labels))
+        for u in range(self.n_labels):
+            for v in range(self.n_labels):
+                chance_ez = others_ez * self.vote_azv[a_e, :, u] * self.vote_azv[b_e, :, v]
+                chance_e = np.maximum(chance_ez.sum(axis=1), 1e-300)
+                sum_e = sum(chance_ez[:, z] * self._product(z, a_e, u, b_e, v) for z in range(self.states.n_states))
                 second_e += sum_e * sum_e / chance_e
                 third_e += sum_e**3 / chance_e**2
         return second_e, third_e
@@ -163,19 +174,31 @@ class Residuals:
     @cached_property
     def scores(self) -> csr_array:
         """Gradient of every row's log likelihood, in log ratios: `score_rp`."""
-        patterns, n_labels = self.votes.patterns, self.confusion_akv.shape[-1]
+        patterns = self.votes.patterns
         row_v = np.repeat(np.arange(patterns.n_rows), np.diff(patterns.start_r))
-        a_v, said_v = np.divmod(patterns.code_v, n_labels)
-        values = [(self.posterior_rk - self.at.prevalence_k)[:, k] for k in range(1, n_labels)]
-        rows = [np.arange(patterns.n_rows)] * (n_labels - 1)
-        columns = [np.full(patterns.n_rows, k) for k in range(n_labels - 1)]
-        for k in range(n_labels):
-            for v in range(1, n_labels):
-                values.append(self.posterior_rk[row_v, k] * ((said_v == v) - self.confusion_akv[a_v, k, v]))
-                columns.append((n_labels - 1) * (1 + a_v * n_labels + k) + v - 1)
-                rows.append(row_v)
-        at = (np.concatenate(rows), np.concatenate(columns))
-        return csr_array((np.concatenate(values), at), shape=(patterns.n_rows, self.log_posterior.n_parameters))
+        weight_dg, domain_r = np.atleast_2d(self.at.prevalence_k), self._domain_r
+        excess_rg = (self.states.add_groups(self.posterior_rz) - weight_dg[domain_r])[:, 1:]
+        n_other, n_own = excess_rg.shape[1], self.n_labels * (self.n_labels - 1)
+        own_vt = self._vote_scores(row_v)
+        first_v = self.log_posterior.n_weights + patterns.code_v // self.n_labels * n_own
+        values = np.concatenate([excess_rg.ravel(), own_vt.ravel()])
+        rows = np.concatenate([np.repeat(np.arange(patterns.n_rows), n_other), np.repeat(row_v, n_own)])
+        columns = [domain_r[:, None] * n_other + np.arange(n_other), first_v[:, None] + np.arange(n_own)]
+        at = (rows, np.concatenate([column.ravel() for column in columns]))
+        return csr_array((values, at), shape=(patterns.n_rows, self.log_posterior.n_parameters))
+
+    @property
+    def _domain_r(self) -> Ints:
+        patterns = self.votes.patterns
+        return patterns.domain_r if patterns.n_domains > 1 else np.zeros(patterns.n_rows, dtype=np.int32)
+
+    def _vote_scores(self, row_v: Ints) -> Floats:
+        """Compute the expected score of every vote, by log ratio of its annotator: `score_vt`."""
+        code_v, score_czt = self.votes.patterns.code_v, vote_scores(self.states, self.at.confusion_akv)
+        score_vt = np.zeros((len(code_v), score_czt.shape[-1]))
+        for z in range(self.states.n_states):
+            score_vt += self.posterior_rz[row_v, z, None] * score_czt[code_v, z]
+        return score_vt
 
     @cached_property
     def factor(self) -> Floats | None:
@@ -193,10 +216,11 @@ class Residuals:
     def _prior_information(self) -> Floats:
         """What the priors add for each parameter, and a trifle where they add nothing."""
         at, pseudo_k, pseudo_akv = self.at, self.log_posterior.pseudo_k, self.log_posterior.pseudo_akv
-        prevalence = pseudo_k.sum() * (at.prevalence_k * (1.0 - at.prevalence_k))[1:]
+        spread_k = at.prevalence_k * (1.0 - at.prevalence_k)
+        prevalence = pseudo_k.sum(axis=-1, keepdims=True) * spread_k[..., 1:]
         spread_akv = at.confusion_akv * (1.0 - at.confusion_akv)
         confusion = pseudo_akv.sum(axis=-1, keepdims=True) * spread_akv[..., 1:]
-        return np.concatenate([prevalence, confusion.ravel()]) + 1e-6
+        return np.concatenate([prevalence.ravel(), confusion.ravel()]) + 1e-6
 
     def absorbed(self, residual_rp: csr_array) -> Floats:
         """Compute the variance that the fit absorbs of sums over rows, one column per sum."""

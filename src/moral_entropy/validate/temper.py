@@ -42,6 +42,13 @@ def examine_temper(
     return findings
 
 
+def less_sure(fit: QuestionFit) -> str:
+    """Say what to do about probabilities that are too sure."""
+    if fit.mixture is not None:
+        return "Check some labels against gold; look under dependence at who errs together."
+    return "Grade against probabilities that are no surer than the votes allow: --temper heldout."
+
+
 def exponent_of(fit: QuestionFit, access: VoteAccess | None = None) -> Exponent:
     """Learn the exponent from the votes of one fit."""
     if fit.exponent.n and fit.exponent.value != 1.0:
@@ -67,5 +74,5 @@ def _words(fit: QuestionFit, exponent: Exponent) -> dict[str, Any]:
         "level": "doubt",
         "text": f"left-out votes are predicted best with each item's likelihood to the power {exponent.value:.2f}.",
         "meaning": "The probabilities are too sure: annotators make the same mistakes.",
-        "cure": "Grade against probabilities that are no surer than the votes allow: --temper heldout.",
+        "cure": less_sure(fit),
     }

@@ -18,7 +18,7 @@ from moral_entropy.consensus.patterns import Patterns, pool_fully
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.consensus.tempering import Exponent, learn_from_votes
-from moral_entropy.validate.density import drawn_of, log_heights, log_over_label0, mode_of
+from moral_entropy.validate.density import drawn_of, log_heights, log_over_base, mode_of, pseudo_counts
 from moral_entropy.validate.label_switching import SAMPLE_PAIRS, Switchboard
 from moral_entropy.validate.links import (
     PAIRS_OF_VOTES,
@@ -93,8 +93,7 @@ class VoteAccess:
     @cached_property
     def whole(self) -> LogPosterior:
         """The density whose mode was looked for, with a row of its own for every annotator, and without any bound."""
-        less = 0.0 if self.fit.common is not None else 1.0
-        return self.parts.log_posterior(self.b, self.fit.alpha_k - less, self.fit.beta_akv - less)
+        return self.parts.log_posterior(self.b, *pseudo_counts(self.fit), between=self.fit.between)
 
     @cached_property
     def shared(self) -> tuple[Parts, LogPosterior]:
@@ -103,7 +102,7 @@ class VoteAccess:
             return self.parts, self.whole
         parts = self.parts.pooled()
         pseudo_akv = np.ascontiguousarray(self.whole.pseudo_akv[:1])
-        return parts, parts.log_posterior(self.b, self.whole.pseudo_k, pseudo_akv)
+        return parts, parts.log_posterior(self.b, self.whole.pseudo_k, pseudo_akv, between=self.fit.between)
 
     @cached_property
     def density(self) -> LogPosterior:
@@ -113,7 +112,7 @@ class VoteAccess:
         return self._on(self.parts.fetch_rows(self.b).patterns)
 
     def _on(self, rows: Patterns) -> LogPosterior:
-        return LogPosterior(rows, self.whole.pseudo_k, self.whole.pseudo_akv)
+        return LogPosterior(rows, self.whole.pseudo_k, self.whole.pseudo_akv, between=self.fit.between)
 
     @property
     def n_votes(self) -> int:
@@ -134,8 +133,8 @@ class VoteAccess:
             return np.empty(0)
         alpha_k, beta_akv = self.fit.alpha_k, self.fit.beta_akv[: len(self.shared[1].pseudo_akv)]
         density = replace(self.shared[1], pseudo_k=prior * alpha_k, pseudo_akv=prior * beta_akv)
-        over_label0_s = self.fitted.total(over_label0_of_part, self.b, draws)
-        return log_heights(density, drawn_of(self.fit, draws), over_label0_s)
+        over_base_s = self.fitted.total(over_base_of_part, self.b, draws)
+        return log_heights(density, drawn_of(self.fit, draws), over_base_s)
 
     def sample(self, most: int, seed: int) -> tuple[Patterns, Floats]:
         """Draw some rows at random, or return all if they are few, and how many items each stands for."""
@@ -218,10 +217,11 @@ def sampled_rows(n_rows: int, most: int, seed: int) -> Ints:
     return np.sort(np.random.default_rng(seed).choice(n_rows, most, replace=False))
 
 
-def over_label0_of_part(one: PartFit, b: int, draws: int) -> Floats:
-    """Add up one part's log likelihoods at the first draws, relative to label 0."""
+def over_base_of_part(one: PartFit, b: int, draws: int) -> Floats:
+    """Add up one part's relative log likelihoods at the first draws."""
     fit, rows = one.consensus.fits[b], one.part.rows(b)
-    return log_over_label0(pool_fully(rows) if fit.pooling == "full" else rows, drawn_of(fit, draws), one.part.threads)
+    rows = pool_fully(rows) if fit.pooling == "full" else rows
+    return log_over_base(rows, drawn_of(fit, draws), fit.between, one.part.threads)
 
 
 def count_unsupported(one: PartFit, b: int) -> Unsupported:
@@ -237,7 +237,7 @@ def count_unsupported(one: PartFit, b: int) -> Unsupported:
         enough_i |= (ballot.votes_i > 0) & (label_i == ballot.positive)
     item_i = np.flatnonzero(enough_i & (np.take_along_axis(counts_ik, label_i[:, None], axis=1)[:, 0] == 0))
     with np.errstate(divide="ignore"):
-        likelihood_ik = np.log(fit.posterior_ik[item_i]) - np.log(fit.prevalence_k)
+        likelihood_ik = np.log(fit.posterior_ik[item_i]) - np.log(_prevalence_of(fit, item_i))
     row_i = np.arange(len(item_i))
     reversed_i = likelihood_ik[row_i, label_i[item_i]] > likelihood_ik[row_i, counts_ik[item_i].argmax(axis=1)]
     return Unsupported(
@@ -246,6 +246,12 @@ def count_unsupported(one: PartFit, b: int) -> Unsupported:
         by_votes=float(ballot.count_i[item_i[reversed_i]].sum()),
         first=votes.items[int(ballot.item_i[item_i[0]])] if len(item_i) else None,
     )
+
+
+def _prevalence_of(fit: QuestionFit, item_i: Ints) -> Floats:
+    """Return the labels' shares of all items in the domain of each item: `prevalence_ik`."""
+    prevalence_dk, domains = fit.states.prevalence_k(fit.weight_dg), fit.patterns.domains
+    return prevalence_dk[domains.domain_i[item_i]] if domains.number > 1 else prevalence_dk
 
 
 def same_voters_in_part(part: Part, b: int, other: int) -> bool:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from moral_entropy.consensus.fit_findings import annotator_name, finding_of
-from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.findings import Finding, level_of, listed
 from moral_entropy.progress import Advance, ignore
@@ -81,8 +80,7 @@ def _of_fit(consensus: Consensus, fit: QuestionFit, access: VoteAccess) -> Itera
 
 def _hardly_known(consensus: Consensus, fit: QuestionFit, access: VoteAccess) -> Finding:
     """Find annotators of whom some confusion row rests more on the prior than on votes."""
-    at = Parameters(np.log(fit.prevalence_k), np.log(fit.confusion_akv))
-    votes_akv = access.density.expect(at).votes_akv - access.density.pseudo_akv
+    votes_akv = access.density.expect(fit.at).votes_akv - access.density.pseudo_akv
     thin_a = (votes_akv.sum(axis=-1) < fit.beta_akv.sum(axis=-1)).any(axis=-1)
     votes_a = fit.ballot.votes_a
     share = float(votes_a[thin_a].sum() / max(votes_a.sum(), 1))
