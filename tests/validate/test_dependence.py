@@ -10,10 +10,9 @@ import polars as pl
 import pytest
 from made_votes import copied
 from scipy.stats import kstest
-from support import random_rows, votes_of
+from support import plain_mixed_em, plain_states, random_rows, votes_of
 
 from moral_entropy.consensus.fit import fit
-from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.patterns import collapse
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.corpora.simulate import simulate_votes
@@ -32,47 +31,64 @@ def fitted(votes, **options):
         return fit(votes, **{"draws": 0, **options})
 
 
-def residuals_in(votes):
-    consensus = fitted(votes)
-    [one] = consensus.fits
-    return residuals_of(log_posterior_of(one), Parameters(np.log(one.prevalence_k), np.log(one.confusion_akv)))
+def residuals_in(votes, **options):
+    [one] = fitted(votes, **options).fits
+    return residuals_of(log_posterior_of(one), one.at)
 
 
-def plain_residual(one, i, a, b, said):
+MODELS = pytest.mark.parametrize("model", ["mixed", "paper"])
+
+
+def plain_parameters(votes, one):
+    """How annotators vote by state, what states weigh, and their probabilities for each item, from the definitions."""
+    if one.options.model == "paper":
+        return one.confusion_akv, one.prevalence_k, one.posterior_ik
+    mix_zk, group_z = plain_states(one.ballot.n_labels)
+    _, state_iz = plain_mixed_em(votes, one.at, steps=1)
+    weight_g = one.mixture.weight_dg[0] / np.bincount(group_z)
+    return np.einsum("zk,akv->azv", mix_zk, one.confusion_akv), weight_g[group_z], state_iz
+
+
+def plain_residual(theta, state_iz, i, a, b, said):
     """The residual of one pair on one item, with loops."""
-    n_labels, total = len(one.prevalence_k), 0.0
-    for k in range(n_labels):
-        for v in range(n_labels):
-            error_a = float(said[i, a] == v) - one.confusion_akv[a, k, v]
-            error_b = float(said[i, b] == v) - one.confusion_akv[b, k, v]
-            total += one.posterior_ik[i, k] * error_a * error_b
+    total = 0.0
+    for z in range(theta.shape[1]):
+        for v in range(theta.shape[2]):
+            error_a = float(said[i, a] == v) - theta[a, z, v]
+            error_b = float(said[i, b] == v) - theta[b, z, v]
+            total += state_iz[i, z] * error_a * error_b
     return total
 
 
+@MODELS
 @pytest.mark.parametrize("n_labels", [2, 3])
-def test_residuals_agree_with_loops(n_labels):
+def test_residuals_agree_with_loops(n_labels, model):
     rows = random_rows(np.random.default_rng(3), 90, 5, n_labels)
     votes = votes_of(rows, n_labels)
-    [one] = fitted(votes).fits
+    [one] = fitted(votes, model=model).fits
+    theta, _, state_iz = plain_parameters(votes, one)
     said = {(i, a): k for i, a, k in rows}
-    pairs = weigh_pairs(residuals_in(votes), least_items=1)
+    pairs = weigh_pairs(residuals_in(votes, model=model), least_items=1)
     assert len(pairs.one_p) == 10
     for p, (a, b) in enumerate(zip(pairs.one_p.tolist(), pairs.other_p.tolist(), strict=True)):
         shared = [i for i in range(90) if (i, a) in said and (i, b) in said]
-        excess = np.mean([plain_residual(one, i, a, b, said) for i in shared])
+        excess = np.mean([plain_residual(theta, state_iz, i, a, b, said) for i in shared])
         assert (pairs.items_p[p], pairs.excess_p[p]) == (len(shared), pytest.approx(excess, abs=1e-9))
         assert pairs.agreement_p[p] == pytest.approx(np.mean([said[i, a] == said[i, b] for i in shared]))
 
 
+@MODELS
 @pytest.mark.parametrize("n_labels", [2, 3])
-def test_moments_are_those_of_votes_drawn_again(n_labels):
+def test_moments_are_those_of_votes_drawn_again(n_labels, model):
     """Against a sum over all votes the two could have given, each with a posterior of its own."""
     rows = random_rows(np.random.default_rng(5), 12, 4, n_labels, share=1.0)
-    residuals = residuals_in(votes_of(rows, n_labels))
-    pi, theta = residuals.at.prevalence_k, residuals.confusion_akv
+    votes = votes_of(rows, n_labels)
+    residuals = residuals_in(votes, model=model)
+    theta, pi, _ = plain_parameters(votes, fitted(votes, model=model).fits[0])
+    states = range(len(pi))
     said = {(i, a): k for i, a, k in rows}
     second_e, third_e = residuals.moments(np.arange(len(residuals.votes.row_e)))
-    row_i = collapse(votes_of(rows, n_labels).ballots[0]).row_i
+    row_i = collapse(votes.ballots[0]).row_i
     for e in range(len(second_e)):
         i = int(np.flatnonzero(row_i == residuals.votes.row_e[e])[0])
         a, b = residuals.votes.one_e[e] // n_labels, residuals.votes.other_e[e] // n_labels
@@ -80,33 +96,42 @@ def test_moments_are_those_of_votes_drawn_again(n_labels):
         for u in range(n_labels):
             for v in range(n_labels):
                 now = {**{c: said[i, c] for c in range(4)}, int(a): u, int(b): v}
-                joint_k = np.array([pi[k] * np.prod([theta[c, k, now[c]] for c in range(4)]) for k in range(n_labels)])
-                product_k = [
-                    sum(((u == w) - theta[a, k, w]) * ((v == w) - theta[b, k, w]) for w in range(n_labels))
-                    for k in range(n_labels)
+                joint_z = np.array([pi[z] * np.prod([theta[c, z, now[c]] for c in range(4)]) for z in states])
+                product_z = [
+                    sum(((u == w) - theta[a, z, w]) * ((v == w) - theta[b, z, w]) for w in range(n_labels))
+                    for z in states
                 ]
-                joint.append(joint_k.sum())
-                value.append(joint_k @ product_k / joint_k.sum())
+                joint.append(joint_z.sum())
+                value.append(joint_z @ product_z / joint_z.sum())
         chance, value = np.array(joint) / sum(joint), np.array(value)
         assert chance @ value == pytest.approx(0.0, abs=1e-12)
         assert second_e[e] == pytest.approx(chance @ value**2) and third_e[e] == pytest.approx(chance @ value**3)
 
 
+@pytest.mark.parametrize(("model", "n_domains"), [("paper", 1), ("mixed", 1), ("mixed", 2)])
 @pytest.mark.parametrize("n_labels", [2, 3])
-def test_scores_are_the_gradient(n_labels):
+def test_scores_are_the_gradient(n_labels, model, n_domains):
     votes = votes_of(random_rows(np.random.default_rng(2), 40, 4, n_labels), n_labels)
-    residuals = residuals_in(votes)
+    votes = replace(votes, domains=("a", "b")[:n_domains], domain_i=np.arange(40, dtype=np.int32) % n_domains)
+    residuals = residuals_in(votes, model=model)
     patterns, at = residuals.votes.patterns, residuals.at
-    flat = LogPosterior(patterns, np.zeros(n_labels), np.zeros_like(at.log_confusion_akv))
+    # Items without a domain are one more.
+    assert (
+        at.log_prevalence_k.size == {"paper": n_labels, "mixed": (2 * n_domains - 1) * residuals.states.n_groups}[model]
+    )
+    flat = replace(
+        residuals.log_posterior, pseudo_k=0 * at.log_prevalence_k, pseudo_akv=np.zeros_like(at.log_confusion_akv)
+    )
     found_p = residuals.scores.T @ patterns.weight_r
     np.testing.assert_allclose(found_p, flat.expect(at).gradient(at), atol=1e-8)
 
 
-def test_independent_votes_have_uniform_chances():
+@MODELS
+def test_independent_votes_have_uniform_chances(model):
     chances, squares, named = [], [], 0
     for seed in range(20):
         votes = simulate_votes(n_items=500, n_annotators=10, votes_per_item=5, seed=seed).votes
-        pairs = weigh_pairs(residuals_in(votes), least_items=20)
+        pairs = weigh_pairs(residuals_in(votes, model=model), least_items=20)
         chances.append(pairs.chance_p)
         squares.append(pairs.dispersion)
         named += len(dependent_pairs(pairs))
@@ -131,9 +156,9 @@ def test_copied_votes_are_found_and_named(n_annotators, n_labels):
 def test_copiers_who_look_perfect_are_seen_through():
     """With six annotators the fit believes the two who always agree, and the others seem to err together."""
     votes = copied(simulate_votes(n_items=800, n_annotators=6, votes_per_item=5, seed=4).votes, 2, 5)
-    consensus = fitted(votes)
+    consensus = fitted(votes, model="paper")
     assert consensus.fits[0].confusion_akv[[2, 5]].diagonal(axis1=1, axis2=2).min() > 0.97
-    pairs = weigh_pairs(residuals_in(votes), least_items=20)
+    pairs = weigh_pairs(residuals_in(votes, model="paper"), least_items=20)
     believed = {(pairs.one_p[p], pairs.other_p[p]) for p in dependent_pairs(pairs)}
     assert believed and (2, 5) not in believed
     named = [f.subject for f in examine_dependence(consensus, replicates=0) if f.figure == "pair_excess"]
@@ -166,11 +191,17 @@ def test_hard_items_that_all_get_wrong_raise_the_overall_figure():
         for a in rng.choice(8, size=5, replace=False):
             right = rng.random() < (0.5 if hard[i] else 0.97)
             rows.append((i, int(a), int(truth[i] if right else 1 - truth[i])))
-    found = {f.figure: f for f in examine_dependence(fitted(votes_of(rows)), replicates=0)}
     clean = simulate_votes(n_items=600, n_annotators=8, votes_per_item=5, seed=3).votes
-    calm = {f.figure: f for f in examine_dependence(fitted(clean), replicates=0)}
-    assert calm["excess_agreement"].level == calm["typical_excess"].level == "info"
-    assert abs(found["excess_agreement"].value) > 2 * abs(calm["excess_agreement"].value)
+    excess = {}
+    for model in ("paper", "mixed"):
+        found = {f.figure: f for f in examine_dependence(fitted(votes_of(rows), model=model), replicates=0)}
+        calm = {f.figure: f for f in examine_dependence(fitted(clean, model=model), replicates=0)}
+        assert calm["excess_agreement"].level == calm["typical_excess"].level == "info"
+        excess[model] = abs(found["excess_agreement"].value)
+        if model == "paper":
+            assert excess[model] > 2 * abs(calm["excess_agreement"].value)
+    # To the mixed model such an item lies between the labels, where votes are independent again.
+    assert excess["mixed"] < 0.5 * excess["paper"]
 
 
 def test_two_of_three_who_copy_cannot_be_told():

@@ -22,7 +22,7 @@ from moral_entropy.votes.read import read_votes
 
 def with_gold(n_labels=2, seed=0, **options):
     votes = simulate_votes(n_items=150, n_annotators=8, votes_per_item=4, n_labels=n_labels, seed=seed).votes
-    return fit(votes, draws=60, **options)
+    return fit(votes, **{"draws": 60, "model": "paper", **options})
 
 
 def copied_votes(seed=0, copies=9):
@@ -44,6 +44,19 @@ def test_the_mode_and_the_mean_are_those_of_the_fit(n_labels):
         assert_allclose(np.exp(log_p_ik).sum(axis=1), 1.0)
 
 
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_between_labels_the_published_p_and_the_model_alone_are_scored(n_labels):
+    one = with_gold(n_labels, model="mixed").fits[0]
+    items = GoldItems.of(one)
+    found = reports(items)
+    assert list(found) == ["plurality", "vote share", "mode", "model alone", "consensus"]
+    assert_allclose(np.exp(found["model alone"]), one.summary.mean_ik)
+    assert_allclose(np.exp(found["consensus"]), one.p_ik)
+    loss = -np.average(np.log(one.p_ik[np.arange(150), one.ballot.gold_i]))
+    assert score_reports(items, found)["consensus"].log_loss == pytest.approx(loss)
+    assert "untempered" not in examine_gold(with_gold(n_labels, model="mixed"))[-1].text
+
+
 def test_tempered_probabilities_are_those_of_a_tempered_fit():
     plain, less = with_gold().fits[0], with_gold(temper=0.4).fits[0]
     assert_allclose(np.exp(GoldItems.of(plain).log_mean_ik(0.4)), less.summary.mean_ik, atol=1e-8)
@@ -54,7 +67,7 @@ def test_tempered_probabilities_are_those_of_a_tempered_fit():
 
 
 def test_no_draws_means_the_mode():
-    one = fit(simulate_votes(n_items=100, n_annotators=6, votes_per_item=4).votes, draws=0).fits[0]
+    one = with_gold(draws=0).fits[0]
     found = reports(GoldItems.of(one))
     assert_allclose(found["consensus"], found["mode"])
 
@@ -90,7 +103,7 @@ def test_gold_exponents_are_where_the_loss_is_flat():
 
 
 def test_votes_heard_again_and_again_are_found_out():
-    consensus = fit(copied_votes(), draws=100)
+    consensus = fit(copied_votes(), draws=100, model="paper")
     verdict = examine_gold(consensus)[-1]
     assert verdict.figure == "gain_over_vote_share" and verdict.level == "doubt" and verdict.high < 0
     assert "--temper gold" in verdict.cure
@@ -100,10 +113,11 @@ def test_votes_heard_again_and_again_are_found_out():
     assert scores["tempered by gold"].ece < scores["consensus"].ece
 
 
+@pytest.mark.parametrize("model", ["mixed", "paper"])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_sound_consensus_is_not_doubted(seed):
+def test_a_sound_consensus_is_not_doubted(seed, model):
     simulated = simulate_votes(n_items=600, n_annotators=8, votes_per_item=5, seed=seed)
-    verdict = examine_gold(fit(simulated.votes, draws=100))[-1]
+    verdict = examine_gold(fit(simulated.votes, draws=100, model=model))[-1]
     assert verdict.level == "good" and verdict.low > 0
 
 
@@ -119,8 +133,11 @@ def test_gold_that_was_evidence_is_left_out():
 def test_real_votes_need_tempering(name):
     folder = real_data(name)
     votes = read_votes(folder / "votes.csv", gold_file=folder / "gold.csv", on_repeat="count")
-    items = GoldItems.of(fit(votes, draws=100).fits[0])
+    items = GoldItems.of(fit(votes, draws=100, model="paper").fits[0])
     loss = {method: scores.log_loss for method, scores in score_reports(items, reports(items)).items()}
     assert loss["tempered by gold"] < min(loss["vote share"], loss["mode"], loss["consensus"])
     assert loss["tempered by held-out votes"] < 0.7 * loss["consensus"]
     assert loss["half tempered, half share"] < loss["vote share"]
+    mixed = GoldItems.of(fit(votes, draws=100).fits[0])
+    published = score_reports(mixed, reports(mixed))["consensus"].log_loss
+    assert published < min(loss["vote share"], loss["mode"], loss["consensus"])

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from made_votes import two_teams
+from numpy.testing import assert_allclose
 from support import plain_em, plain_log_posterior, random_rows, vote_rows, votes_of
 
 from moral_entropy.consensus.fit import fit
@@ -18,6 +19,7 @@ from moral_entropy.consensus.patterns import collapse
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
+from moral_entropy.validate.density import log_posterior_of
 from moral_entropy.validate.identifiability import examine_identifiability
 from moral_entropy.validate.label_switching import Switchboard, candidate_teams, cheapest_switches, switched
 from moral_entropy.validate.links import find_groups, same_voters, shared_items
@@ -159,7 +161,7 @@ def test_reversed_annotators_among_others_are_below_chance_together():
 def test_the_cost_of_a_switch_is_the_difference_of_two_modes():
     votes, _ = two_teams(links=2, items=(120, 90), size=4, votes=3, seed=3)
     priors, ballot = Priors(), votes.ballots[0]
-    one = fitted(votes).fits[0]
+    one = fitted(votes, model="paper").fits[0]
     home = Parameters(np.log(one.prevalence_k), np.log(one.confusion_akv))
     log_posterior = LogPosterior(one.patterns, priors.alpha_k(ballot) - 1, priors.beta_akv(ballot) - 1)
     team_a = np.arange(8) >= 4
@@ -175,21 +177,45 @@ def test_the_cost_of_a_switch_is_the_difference_of_two_modes():
 
 def test_switching_everyone_costs_what_the_prior_says():
     made = simulate_votes(n_items=200, n_annotators=3, votes_per_item=3, seed=2)
-    consensus, priors = fitted(made.votes), Priors()
+    consensus, priors = fitted(made.votes, model="paper"), Priors()
     [one] = consensus.fits
     [whole] = [f for f in examine_identifiability(consensus) if f.figure == "switch_cost_all"]
     home = Parameters(np.log(one.prevalence_k), np.log(one.confusion_akv))
     there, _ = plain_em(made.votes, switched(home, np.ones(3, dtype=bool), (0, 1)), priors)
     expected = plain_log_posterior(made.votes, home, priors) - plain_log_posterior(made.votes, there, priors)
     assert whole.value == pytest.approx(expected, abs=0.01) and whole.level == "info"
-    flat = fitted(made.votes, priors=Priors(diagonal=1.2, off_diagonal=1.2))
+    flat = fitted(made.votes, priors=Priors(diagonal=1.2, off_diagonal=1.2), model="paper")
+    [free] = [f for f in examine_identifiability(flat) if f.figure == "switch_cost_all"]
+    assert free.value == pytest.approx(0.0, abs=1e-6)
+
+
+def test_between_labels_too_switching_everyone_costs_what_the_prior_says():
+    """The same mode in a mirror: labels and what lies between them trade places, and only the prior can tell."""
+    votes = simulate_votes(n_items=200, n_annotators=4, votes_per_item=4, n_labels=3, seed=2).votes
+    votes = replace(votes, domains=("a", "b"), domain_i=np.arange(200, dtype=np.int32) % 2)
+    [one] = fitted(votes).fits
+    everyone, density = np.ones(4, dtype=bool), log_posterior_of(one)
+    for pair in ((0, 1), (0, 2), (1, 2)):
+        there = switched(one.at, everyone, pair)
+        moved_k = np.arange(3)
+        moved_k[list(pair)] = pair[::-1]
+        assert_allclose(density.posterior_rk(there), density.posterior_rk(one.at)[:, moved_k], atol=1e-9)
+        prior = (density.pseudo_akv * (one.at.log_confusion_akv - there.log_confusion_akv)).sum()
+        prior += (density.pseudo_k * (one.at.log_prevalence_k - there.log_prevalence_k)).sum()
+        fell = density.expect(one.at).log_posterior - density.expect(there).log_posterior
+        assert fell == pytest.approx(prior, abs=1e-8)
+
+
+def test_between_labels_a_flat_prior_leaves_everyone_free():
+    votes = simulate_votes(n_items=200, n_annotators=3, votes_per_item=3, seed=2).votes
+    flat = fitted(votes, priors=Priors(diagonal=1.2, off_diagonal=1.2))
     [free] = [f for f in examine_identifiability(flat) if f.figure == "switch_cost_all"]
     assert free.value == pytest.approx(0.0, abs=1e-6)
 
 
 def test_a_fit_on_a_switched_mode_is_bad():
     votes, _ = two_teams(links=12, reversed_team=False, items=(150, 100))
-    consensus = fitted(votes)
+    consensus = fitted(votes, model="paper")
     [one] = consensus.fits
     home = Parameters(np.log(one.prevalence_k), np.log(one.confusion_akv))
     away, posterior_ik = plain_em(votes, switched(home, np.arange(10) >= 5, (0, 1)), Priors())
@@ -259,7 +285,13 @@ def test_without_draws_or_names_it_still_answers():
 
 
 @pytest.mark.parametrize(
-    "options", [{"pooling": "full"}, {"pooling": "partial"}, {"constrain": "better-than-chance"}, {"temper": 0.5}]
+    "options",
+    [
+        {"pooling": "full"},
+        {"pooling": "partial"},
+        {"constrain": "better-than-chance"},
+        {"model": "paper", "temper": 0.5},
+    ],
 )
 def test_other_ways_to_fit_are_examined_too(options):
     votes, _ = two_teams(links=40, reversed_team=False)
