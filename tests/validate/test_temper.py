@@ -7,8 +7,11 @@ import pytest
 from support import plain_mixed_em, plain_states, votes_of
 
 from moral_entropy.consensus.fit import fit
+from moral_entropy.consensus.model import Parameters
+from moral_entropy.consensus.tempering import heldout_exponent
 from moral_entropy.corpora.simulate import simulate_votes
-from moral_entropy.validate.temper import examine_temper, exponent_of
+from moral_entropy.validate.density import log_posterior_of
+from moral_entropy.validate.temper import examine_temper, less_sure
 
 
 def unequally_hard(seed=0, n_items=400):
@@ -36,20 +39,12 @@ def test_between_labels_they_do_not():
     assert (finding.level, finding.value) == ("good", pytest.approx(1.0, abs=0.1))
 
 
-def heard_thrice(n_items=60, seed=0):
-    """Three voters, each heard three times."""
-    rng = np.random.default_rng(seed)
-    truth_i = rng.integers(2, size=n_items)
-    said_ia = np.where(rng.random((n_items, 3)) < (0.9, 0.75, 0.7), truth_i[:, None], 1 - truth_i[:, None])
-    return votes_of([(i, 3 * n + a, said_ia[i, a]) for i in range(n_items) for a in range(3) for n in range(3)])
-
-
-def plain_scores(votes, one, exponent):
+def plain_scores(one, votes, at, exponent):
     """Log score of every item's votes between labels, each predicted from the others, with loops."""
     mix_zk, group_z = plain_states(2)
-    _, state_iz = plain_mixed_em(votes, one.at, steps=1)
-    weight_z = (one.mixture.weight_dg[0] / np.bincount(group_z))[group_z]
-    said_ia, theta = one.ballot.code_v.reshape(one.ballot.n_items, -1) % 2, one.confusion_akv
+    _, state_iz = plain_mixed_em(votes, at, steps=1)
+    weight_z = (at.prevalence_k[0] / np.bincount(group_z))[group_z]
+    said_ia, theta = one.ballot.code_v.reshape(one.ballot.n_items, -1) % 2, at.confusion_akv
     vote_azv = np.einsum("zk,akv->azv", mix_zk, theta)
     own_iak = np.array([
         [state_iz[i] @ (mix_zk * theta[a, :, v] / vote_azv[a, :, v, None]) for a, v in enumerate(said_a)]
@@ -72,18 +67,23 @@ def plain_scores(votes, one, exponent):
 
 
 def test_the_exponent_between_labels_is_that_of_states_listed_one_by_one():
-    votes = heard_thrice()
-    consensus = fit(votes, draws=0)
-    found = exponent_of(consensus.fits[0])
-    assert 0.0 < found.value < 1.0
+    votes = unequally_hard(n_items=100)
+    [one] = fit(votes, draws=0).fits
+    # Were hardly an item between labels, as is not so at the mode, votes would count too much together.
+    at = Parameters(np.log([[0.6, 0.399, 0.001]]), one.at.log_confusion_akv)
+    found = heldout_exponent(log_posterior_of(one), at)
+    assert 0.0 < found.value < 0.9
 
     def score(exponent):
-        return plain_scores(votes, consensus.fits[0], exponent).sum()
+        return plain_scores(one, votes, at, exponent).sum()
 
     assert score(found.value) > max(score(found.value - 0.02), score(found.value + 0.02))
     assert found.gain == pytest.approx((score(found.value) - score(1.0)) / votes.n_votes, rel=1e-6)
-    (finding,) = examine_temper(consensus)
-    assert finding.level == "doubt" and "--temper" not in finding.cure
+
+
+def test_the_cure_between_labels_is_no_exponent():
+    [one] = fit(unequally_hard(), draws=0).fits
+    assert "--temper" not in less_sure(one) and "gold" in less_sure(one)
 
 
 @pytest.mark.parametrize("pooling", ["none", "full"])

@@ -134,7 +134,7 @@ def scale_powers(
     """Compute how every figure of one fit moves under a scaled prior and a scaled likelihood.
 
     Rows that annotators were found to have in common are the votes' doing: there only the prior of the prevalence
-    is scaled.
+    is scaled. So is the prevalence that domains were found to have in common: there only the prior of the rows is.
 
     Parameters
     ----------
@@ -269,12 +269,18 @@ def _prior_density(fit: QuestionFit) -> tuple[Floats, Floats]:
 def _blocks(fit: QuestionFit) -> Iterator[tuple[Floats, Floats]]:
     """All Dirichlet rows with a prior, and their pseudo-votes, a few hundred annotators at a time."""
     n_labels = fit.ballot.n_labels
-    yield fit.weight_sdg, np.atleast_2d(fit.alpha_k)
+    if not _learnt_weights(fit):
+        yield fit.weight_sdg, np.atleast_2d(fit.alpha_k)
     # One matrix for all has one prior; common rows that were learnt have none to speak of.
     n_rows = {"none": len(fit.beta_akv), "full": 1}.get(fit.pooling, 0)
     for first in range(0, n_rows, BLOCK):
         some = slice(first, min(first + BLOCK, n_rows))
         yield fit.confusion_sakv[:, some].reshape(fit.n_draws, -1, n_labels), fit.beta_akv[some].reshape(-1, n_labels)
+
+
+def _learnt_weights(fit: QuestionFit) -> bool:
+    """Whether what domains are drawn towards was learnt from the votes: then it is no assumption."""
+    return fit.mixture is not None and bool(np.isfinite(fit.mixture.strength))
 
 
 def _squared(step_nrv: Floats, share_rv: Floats, total_r: Floats) -> Floats:
@@ -330,4 +336,6 @@ def _words(fit: QuestionFit, scaling: PowerScaling, k: int) -> dict[str, Any]:
         }
     if fit.common is not None:
         return {"text": f"of the prior of the shares alone, the common rows taken as learnt: {figures}."}
+    if _learnt_weights(fit):
+        figures = f"of the prior of the annotators alone, what domains have in common taken as learnt: {figures}"
     return {"level": "good", "text": f"the votes decide: {figures}."}
