@@ -8,13 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from support import plain_em, posterior_draws, random_rows, vote_rows, votes_of
+from support import plain_em, plain_mixed_em, plain_states, posterior_draws, random_rows, vote_rows, votes_of
 
 from moral_entropy.consensus.em import maximise
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.priors import Priors
-from moral_entropy.consensus.starts import paper_start
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.validate.density import densities_of, mode_of
@@ -23,8 +22,10 @@ from moral_entropy.validate.ensemble import (
     examine_ensemble,
     resample_annotators,
     resample_items,
+    shares_of_labels,
     switched_words,
 )
+from moral_entropy.validate.label_switching import switched
 from moral_entropy.validate.modes import find_modes
 
 
@@ -47,16 +48,29 @@ class Told:
         return self.counts
 
 
-def test_resampled_annotators_are_annotators_copied_by_hand():
+def by_hand(model, votes, start):
+    """The mode from a start by plain EM, and the items' label probabilities there."""
+    if model == "paper":
+        return plain_em(votes, start, Priors())
+    at, state_iz = plain_mixed_em(votes, start, tolerance=1e-12)
+    return at, state_iz @ plain_states(votes.ballots[0].n_labels)[0]
+
+
+MODELS = pytest.mark.parametrize("model", ["mixed", "paper"])
+
+
+@MODELS
+def test_resampled_annotators_are_annotators_copied_by_hand(model):
     rows = random_rows(np.random.default_rng(2), 30, 4, 2)
-    one = quiet_fit(votes_of(rows), draws=0).fits[0]
+    one = quiet_fit(votes_of(rows), draws=0, model=model).fits[0]
     copies = [2, 0, 1, 1]
     other, start = resample_annotators(densities_of(one).simplex, mode_of(one), Told(copies))
     found = maximise(other, start)
     # Who was annotator 0 is now 0 and 1; annotator 1 is gone.
     names = {0: (0, 1), 1: (), 2: (2,), 3: (3,)}
     copied = votes_of([(i, name, k) for i, a, k in rows for name in names[a]], n_items=30)
-    wanted, wanted_ik = plain_em(copied, paper_start(4, 2), Priors())
+    home = mode_of(one)
+    wanted, wanted_ik = by_hand(model, copied, Parameters(home.log_prevalence_k, home.log_confusion_akv[[0, 0, 2, 3]]))
     np.testing.assert_allclose(found.at.prevalence_k, np.exp(wanted.log_prevalence_k), atol=1e-5)
     np.testing.assert_allclose(found.at.confusion_akv, np.exp(wanted.log_confusion_akv)[[0, 2, 3]], atol=1e-5)
     posterior_ik = other.posterior_rk(found.at)[one.patterns.row_i]
@@ -64,15 +78,16 @@ def test_resampled_annotators_are_annotators_copied_by_hand():
     np.testing.assert_allclose(posterior_ik[voted_i], wanted_ik[voted_i], atol=1e-5)
 
 
-def test_resampled_items_are_items_copied_by_hand():
+@MODELS
+def test_resampled_items_are_items_copied_by_hand(model):
     rows = random_rows(np.random.default_rng(5), 40, 4, 2)
-    one = quiet_fit(votes_of(rows), draws=0).fits[0]
+    one = quiet_fit(votes_of(rows), draws=0, model=model).fits[0]
     item_n = np.random.default_rng(0).integers(40, size=40)
     counts_r = np.bincount(one.patterns.row_i[item_n], minlength=one.patterns.n_rows)
     other, start = resample_items(densities_of(one).simplex, mode_of(one), Told(counts_r))
     copied = votes_of([(n, a, k) for n, item in enumerate(item_n) for i, a, k in rows if i == item])
     found = maximise(other, start).at
-    wanted, _ = plain_em(copied, start, Priors())
+    wanted, _ = by_hand(model, copied, start)
     np.testing.assert_allclose(found.prevalence_k, np.exp(wanted.log_prevalence_k), atol=1e-5)
     np.testing.assert_allclose(found.confusion_akv, np.exp(wanted.log_confusion_akv), atol=1e-5)
 
@@ -154,13 +169,25 @@ def test_under_a_prior_without_a_side_everybody_can_switch():
         assert f"'{first}' and '{second}' trade places" in switched_words(consensus, one, mode)
 
 
-def test_a_mode_higher_than_the_reported_one_is_bad():
+def test_shares_of_labels_are_those_of_the_fit_over_its_domains():
+    votes = simulate_votes(n_items=300, n_annotators=6, votes_per_item=4, n_labels=3, seed=2).votes
+    votes = replace(votes, domains=("a", "b"), domain_i=(np.arange(300) < 100).astype(np.int32))
+    one = quiet_fit(votes, draws=0).fits[0]
+    found_k = shares_of_labels(densities_of(one).simplex, mode_of(one))
+    np.testing.assert_allclose(found_k, one.prevalence_k)
+    # At the mode in log ratios the weights are the items' mean, drawn a little to what domains have in common.
+    np.testing.assert_allclose(found_k, one.posterior_ik.mean(axis=0), atol=0.03)
+
+
+@MODELS
+def test_a_mode_higher_than_the_reported_one_is_bad(model):
     votes = simulate_votes(n_items=300, n_annotators=6, votes_per_item=4, seed=2).votes
-    consensus = quiet_fit(votes)
+    consensus = quiet_fit(votes, model=model)
     one = consensus.fits[0]
-    switched = Parameters(np.log(one.prevalence_k[::-1]), np.log(one.confusion_akv[:, ::-1]))
-    lower = maximise(densities_of(one).simplex, switched).at
+    lower = maximise(densities_of(one).simplex, switched(one.at, np.ones(6, dtype=bool), (0, 1))).at
     stuck = replace(one, prevalence_k=lower.prevalence_k, confusion_akv=lower.confusion_akv)
+    if model == "mixed":
+        stuck = replace(stuck, mixture=replace(one.mixture, weight_dg=lower.prevalence_k))
     findings = examine_ensemble(replace(consensus, fits=(stuck,)), members=2)
     (bad,) = [found for found in findings if found.level == "bad"]
     assert "nats better" in bad.text and "better answer" in bad.meaning
