@@ -27,6 +27,7 @@ from moral_entropy.cache import cache_folder
 SOURCES = (
     "grading/kernels.py",
     "compiled.py",
+    "consensus/dependence_kernels.py",
     "consensus/draw_kernels.py",
     "consensus/kernels.py",
     "consensus/state_draw_kernels.py",

@@ -1,0 +1,353 @@
+"""Do votes repeat each other? Residual correlation of every pair of annotators, and how many votes the votes are worth.
+
+Takes the votes, the posterior of the states and how annotators vote in each; returns correlations, shrunk towards none,
+and the effective number of votes. `near_copies` finds those who copy, from the votes alone. Changes no vote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from moral_entropy.consensus import dependence_kernels as kernels
+from moral_entropy.consensus.patterns import Patterns
+from moral_entropy.votes.table import Floats, Ints
+
+LEAST_ITEMS = 10
+"""Items a pair of annotators must share to have a correlation."""
+
+SCALES = (0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
+"""Standard deviations of the normals of which correlations are a mixture, beside exactly 0."""
+
+PSEUDO_PAIRS = 10.0
+"""Pairs without any correlation that are added before the mixture is learnt."""
+
+NEGLECTED = 0.3
+"""Shrunk correlations below this count as 0."""
+
+SHRINKING_STEPS = 200
+DRAWS = 200
+"""Draws of all correlations, for the interval of the effective number of votes."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairSums:
+    """Sums over the items that two annotators share. Axes: **p** pair, **x** sum.
+
+    Parameters
+    ----------
+    n_annotators
+        How many annotators there are.
+    first_p, second_p
+        The two annotators; first < second, ascending.
+    shared_p
+        Items they share; those of weighted rows all counted.
+    sums_px
+        What was added up; the function that made it says what.
+    """
+
+    n_annotators: int
+    first_p: Ints
+    second_p: Ints
+    shared_p: Floats
+    sums_px: Floats
+
+    @property
+    def n_pairs(self) -> int:
+        """Number of pairs."""
+        return len(self.first_p)
+
+    def take(self, kept_p: NDArray[np.bool_] | Ints) -> PairSums:
+        """Keep only some pairs."""
+        return PairSums(
+            self.n_annotators, self.first_p[kept_p], self.second_p[kept_p], self.shared_p[kept_p], self.sums_px[kept_p]
+        )
+
+
+class AnnotatorVotes(NamedTuple):
+    """The votes in the order of annotators: where each annotator's begin, and the row and label of every vote."""
+
+    start_a: NDArray[np.int64]
+    row_w: NDArray[np.int64]
+    label_w: NDArray[np.int64]
+
+
+def votes_by_annotator(patterns: Patterns) -> AnnotatorVotes:
+    """Sort the votes by annotator."""
+    annotator_v, label_v = np.divmod(patterns.code_v.astype(np.int64), patterns.n_labels)
+    order_w = np.argsort(annotator_v, kind="stable")
+    votes_a = np.bincount(annotator_v, minlength=patterns.n_annotators)
+    row_v = np.repeat(np.arange(patterns.n_rows), np.diff(patterns.start_r))
+    return AnnotatorVotes(np.concatenate([[0], np.cumsum(votes_a)]), row_v[order_w], label_v[order_w])
+
+
+def list_pairs(patterns: Patterns, votes: AnnotatorVotes, *, n_sums: int, least_items: float) -> PairSums:
+    """List the pairs of annotators with enough shared items, their sums still 0."""
+    first_p, second_p, shared_p = kernels.shared_pairs(
+        patterns.start_r, patterns.code_v, patterns.weight_r, patterns.n_labels, votes.start_a, votes.row_w, least_items
+    )
+    return PairSums(patterns.n_annotators, first_p, second_p, shared_p, np.zeros((len(first_p), n_sums)))
+
+
+def residual_pairs(
+    patterns: Patterns, posterior_rz: Floats, vote_azv: Floats, *, least_items: float = LEAST_ITEMS
+) -> PairSums:
+    """Add up the products of the residuals of every two annotators over the items that they share.
+
+    On an item of state z the residual of annotator j is the vote, as ones and zeros by label, less the probabilities
+    T_jz of votes; x = Σ_z r_z (y_j - T_jz)·(y_l - T_lz), with r the posterior of the states, has mean 0 where votes are
+    independent given the state. With corners alone the states are the labels.
+
+    Parameters
+    ----------
+    patterns
+        The votes.
+    posterior_rz
+        Posterior of the states, by row.
+    vote_azv
+        Probability of each vote by annotator and state.
+    least_items
+        Shared items a pair must have. 1 for part of the votes: `join_pairs` adds parts up.
+
+    Returns
+    -------
+    PairSums
+        Sums of x, x², the variance of x under independence, and the variance Σ_z r_z (1 - Σ_v T²) of each residual.
+
+    Examples
+    --------
+    Two coin tossers who always say the same:
+
+    >>> from moral_entropy.consensus.patterns import collapse
+    >>> from moral_entropy.votes.table import ballot_from_codes
+    >>> item_v, annotator_v = np.divmod(np.arange(20), 2)
+    >>> votes = {"item_v": item_v, "annotator_v": annotator_v, "label_v": item_v % 2}
+    >>> patterns = collapse(ballot_from_codes("q", ("0", "1"), **votes))
+    >>> pairs = residual_pairs(patterns, np.full((2, 2), 0.5), np.full((2, 2, 2), 0.5))
+    >>> pairs.shared_p, correlation(pairs).rho_p
+    (array([10.]), array([1.]))
+    """
+    votes = votes_by_annotator(patterns)
+    pairs = list_pairs(patterns, votes, n_sums=5, least_items=least_items)
+    kernels.add_residuals(
+        patterns.start_r, patterns.code_v, patterns.weight_r, patterns.n_labels, *votes,
+        np.ascontiguousarray(posterior_rz), np.ascontiguousarray(vote_azv), pairs.first_p, pairs.second_p,
+        pairs.sums_px,
+    )  # fmt: skip
+    return pairs
+
+
+def join_pairs(several: Sequence[PairSums], *, least_items: float) -> PairSums:
+    """Add up the sums of several parts of the votes, and keep the pairs with enough shared items.
+
+    Examples
+    --------
+    >>> part = PairSums(3, np.array([0, 1]), np.array([2, 2]), np.array([4.0, 8.0]), np.ones((2, 1)))
+    >>> both = join_pairs([part, part], least_items=10)
+    >>> both.first_p, both.shared_p, both.sums_px
+    (array([1]), array([16.]), array([[2.]]))
+    """
+    n_annotators = several[0].n_annotators
+    key_q = np.concatenate([one.first_p.astype(np.int64) * n_annotators + one.second_p for one in several])
+    key_p, pair_q = np.unique(key_q, return_inverse=True)
+    shared_q = np.concatenate([one.shared_p for one in several])
+    shared_p = np.bincount(pair_q, weights=shared_q, minlength=len(key_p)).astype(np.float64)
+    sums_qx = np.concatenate([one.sums_px for one in several])
+    sums_px = np.zeros((len(key_p), sums_qx.shape[1]))
+    np.add.at(sums_px, pair_q, sums_qx)
+    joined = PairSums(n_annotators, key_p // n_annotators, key_p % n_annotators, shared_p, sums_px)
+    return joined.take(shared_p >= least_items)
+
+
+# --- Correlations: sums → ρ, shrunk towards 0 ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Correlations:
+    """Residual correlations of pairs of annotators. Axis: **p** pair.
+
+    Parameters
+    ----------
+    n_annotators, first_p, second_p, shared_p
+        As in `PairSums`.
+    rho_p, error_p
+        The correlation as it was found, and its standard error.
+    shrunk_p
+        Its posterior mean, with what is typical of all pairs as the prior; 0 where that is below `NEGLECTED`.
+    mixture_m
+        Share of pairs at exactly 0, then in the normal of each of `SCALES`.
+    """
+
+    n_annotators: int
+    first_p: Ints
+    second_p: Ints
+    shared_p: Floats
+    rho_p: Floats
+    error_p: Floats
+    shrunk_p: Floats
+    mixture_m: Floats
+
+    def take(self, kept_p: NDArray[np.bool_] | Ints) -> Correlations:
+        """Keep only some pairs."""
+        kept = {name: getattr(self, name)[kept_p] for name in PAIR_COLUMNS}
+        return replace(self, **kept)
+
+
+PAIR_COLUMNS = ("first_p", "second_p", "shared_p", "rho_p", "error_p", "shrunk_p")
+
+
+def correlation(pairs: PairSums) -> Correlations:
+    """Compute the residual correlation of every pair, and shrink it as far as the pair's own error asks for.
+
+    ρ = Σx / √(ΣV_j ΣV_l); its error is the larger of the scatter found and the one that independence predicts. The true
+    correlations are taken as a mixture of a point at 0 and normals around 0 whose shares are learnt from all pairs
+    (adaptive shrinkage): where most pairs are independent, noise shrinks to nothing while a copy stays.
+
+    Parameters
+    ----------
+    pairs
+        Of `residual_pairs`.
+    """
+    total_p, square_p, variance_p, first_p, second_p = pairs.sums_px.T
+    # A pair without a doubt about any vote has nothing to correlate.
+    scale_p = np.sqrt(np.maximum(first_p * second_p, 1e-300))
+    told_p = np.minimum(first_p, second_p) > 1e-9
+    rho_p = np.where(told_p, total_p / scale_p, 0.0)
+    error_p = np.where(told_p, np.sqrt(np.maximum(square_p, variance_p)) / scale_p, 1.0)
+    mixture_m = learn_mixture(rho_p, error_p)
+    mean_p = np.einsum("pm,pm->p", *_posterior(rho_p, error_p, mixture_m)[:2])
+    return Correlations(
+        pairs.n_annotators, pairs.first_p, pairs.second_p, pairs.shared_p, rho_p, error_p,
+        shrunk_p=np.where(mean_p >= NEGLECTED, np.minimum(mean_p, 1.0), 0.0), mixture_m=mixture_m,
+    )  # fmt: skip
+
+
+def learn_mixture(rho_p: Floats, error_p: Floats) -> Floats:
+    """Learn by EM which share of pairs is at 0 and which in the normal of each scale: `mixture_m`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> learn_mixture(rng.normal(0, 0.1, 500), np.full(500, 0.1))[0] > 0.9
+    np.True_
+    """
+    n_parts = 1 + len(SCALES)
+    log_pm = _log_likelihood(rho_p, error_p)
+    mixture_m = np.full(n_parts, 1.0 / n_parts)
+    for _ in range(SHRINKING_STEPS):
+        joint_pm = log_pm + np.log(np.maximum(mixture_m, 1e-300))
+        mass_m = np.exp(joint_pm - logsumexp(joint_pm, axis=1, keepdims=True)).sum(axis=0)
+        mass_m[0] += PSEUDO_PAIRS
+        mixture_m = mass_m / mass_m.sum()
+    return mixture_m
+
+
+def _log_likelihood(rho_p: Floats, error_p: Floats) -> Floats:
+    variance_pm = error_p[:, None] ** 2 + np.array([0.0, *SCALES]) ** 2
+    return np.asarray(-0.5 * (np.log(variance_pm) + rho_p[:, None] ** 2 / variance_pm))
+
+
+def _posterior(rho_p: Floats, error_p: Floats, mixture_m: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return each pair's probability of every part of the mixture, and the mean and sd of ρ in each."""
+    joint_pm = _log_likelihood(rho_p, error_p) + np.log(np.maximum(mixture_m, 1e-300))
+    share_pm = np.exp(joint_pm - logsumexp(joint_pm, axis=1, keepdims=True))
+    squares_m = np.array([0.0, *SCALES]) ** 2
+    kept_pm = squares_m / (squares_m + error_p[:, None] ** 2)
+    return share_pm, kept_pm * rho_p[:, None], np.sqrt(kept_pm) * error_p[:, None]
+
+
+def draw_correlations(found: Correlations, rng: np.random.Generator) -> Floats:
+    """Draw all correlations once from their posteriors, each pair by itself; those below `NEGLECTED` are 0."""
+    share_pm, mean_pm, sd_pm = _posterior(found.rho_p, found.error_p, found.mixture_m)
+    chosen_p = (share_pm.cumsum(axis=1) < rng.random(len(share_pm))[:, None]).sum(axis=1).clip(max=len(SCALES))
+    at_p = np.arange(len(chosen_p))
+    drawn_p = mean_pm[at_p, chosen_p] + sd_pm[at_p, chosen_p] * rng.standard_normal(len(at_p))
+    return np.where(drawn_p >= NEGLECTED, np.minimum(drawn_p, 1.0), 0.0)
+
+
+# --- The effective number of votes ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class EffectiveVotes:
+    """How many independent votes the votes are worth. Axis: **r** row.
+
+    Parameters
+    ----------
+    effective_r
+        Effective number of votes of each row.
+    votes, effective
+        Votes per item, and effective votes per item: means over the items with a vote.
+    low, high
+        Interval of `effective` over draws of the correlations from their shrinkage posteriors, each pair by itself. It
+        holds what is unsure about correlations, not about which items were asked.
+    """
+
+    effective_r: Floats
+    votes: float
+    effective: float
+    low: float
+    high: float
+
+
+def effective_votes(patterns: Patterns, found: Correlations, *, mass: float = 0.9, seed: int = 0) -> EffectiveVotes:
+    """Compute the effective number of votes: a vote counts 1 / (1 + the correlations with the others on the item).
+
+    Parameters
+    ----------
+    patterns
+        The votes, near-copies included.
+    found
+        Correlations of the pairs.
+    mass
+        Probability mass of the interval.
+    seed
+        Of the draws.
+
+    Examples
+    --------
+    Three votes on every item, two of them always the same:
+
+    >>> from moral_entropy.consensus.patterns import collapse
+    >>> from moral_entropy.votes.table import ballot_from_codes
+    >>> votes = {"item_v": [0, 0, 0], "annotator_v": [0, 1, 2], "label_v": [1, 1, 0]}
+    >>> patterns = collapse(ballot_from_codes("q", ("0", "1"), **votes))
+    >>> one = np.ones(1)
+    >>> copies = Correlations(3, np.array([0]), np.array([1]), 99 * one, one, 0.01 * one, one, np.eye(7)[6])
+    >>> effective_votes(patterns, copies).effective
+    2.0
+    """
+    effective_r = effective_by_row(patterns, found, found.shrunk_p)
+    n_items = max(float(patterns.weight_r.sum()), 1e-300)
+    here = float(patterns.weight_r @ effective_r) / n_items
+    # Most pairs have no correlation in any draw: they are drawn, but cost nothing after that.
+    rng, draws = np.random.default_rng(seed), []
+    for _ in range(DRAWS if len(found.rho_p) else 0):
+        drawn_r = effective_by_row(patterns, found, draw_correlations(found, rng))
+        draws.append(float(patterns.weight_r @ drawn_r) / n_items)
+    low, high = np.quantile(draws or [here], [(1 - mass) / 2, (1 + mass) / 2])
+    votes = float(patterns.weight_r @ np.diff(patterns.start_r)) / n_items
+    return EffectiveVotes(effective_r, votes, here, min(float(low), here), max(float(high), here))
+
+
+def effective_by_row(patterns: Patterns, found: Correlations, rho_p: Floats) -> Floats:
+    """Compute each row's effective number of votes, given the correlations of the pairs."""
+    kept_p = rho_p > 0
+    effective_r: Floats = np.diff(patterns.start_r).astype(np.float64)
+    if not kept_p.any():
+        return effective_r
+    ends = np.concatenate([found.first_p[kept_p], found.second_p[kept_p]])
+    others = np.concatenate([found.second_p[kept_p], found.first_p[kept_p]])
+    order_q = np.argsort(ends, kind="stable")
+    degree_a = np.bincount(ends, minlength=found.n_annotators)
+    start_a = np.concatenate([[0], np.cumsum(degree_a)])
+    rho_q = np.tile(rho_p[kept_p], 2)[order_q]
+    kernels.add_effective(
+        patterns.start_r, patterns.code_v, patterns.n_labels, start_a, others[order_q], rho_q, effective_r
+    )
+    return effective_r
