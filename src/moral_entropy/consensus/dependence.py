@@ -31,8 +31,8 @@ NEGLECTED = 0.3
 """Shrunk correlations below this count as 0."""
 
 SHRINKING_STEPS = 200
-DRAWS = 200
-"""Draws of all correlations, for the interval of the effective number of votes."""
+DRAWS = 100
+"""Draws of all correlations, for the effective number of votes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,12 +280,13 @@ class EffectiveVotes:
     Parameters
     ----------
     effective_r
-        Effective number of votes of each row.
+        Effective number of votes of each row, the mean over the draws.
     votes, effective
         Votes per item, and effective votes per item: means over the items with a vote.
     low, high
-        Interval of `effective` over draws of the correlations from their shrinkage posteriors, each pair by itself. It
-        holds what is unsure about correlations, not about which items were asked.
+        Interval of `effective` over draws of the correlations from their shrinkage posteriors, each pair by itself;
+        correlations below `NEGLECTED` count as 0 in every draw. It holds what is unsure about correlations, not about
+        which items were asked, nor about the fit.
     """
 
     effective_r: Floats
@@ -318,21 +319,19 @@ def effective_votes(patterns: Patterns, found: Correlations, *, mass: float = 0.
     >>> votes = {"item_v": [0, 0, 0], "annotator_v": [0, 1, 2], "label_v": [1, 1, 0]}
     >>> patterns = collapse(ballot_from_codes("q", ("0", "1"), **votes))
     >>> one = np.ones(1)
-    >>> copies = Correlations(3, np.array([0]), np.array([1]), 99 * one, one, 0.01 * one, one, np.eye(7)[6])
-    >>> effective_votes(patterns, copies).effective
+    >>> copies = Correlations(3, np.array([0]), np.array([1]), 99 * one, one, 1e-6 * one, one, np.eye(7)[6])
+    >>> round(effective_votes(patterns, copies).effective, 3)
     2.0
     """
-    effective_r = effective_by_row(patterns, found, found.shrunk_p)
     n_items = max(float(patterns.weight_r.sum()), 1e-300)
-    here = float(patterns.weight_r @ effective_r) / n_items
-    # Most pairs have no correlation in any draw: they are drawn, but cost nothing after that.
-    rng, draws = np.random.default_rng(seed), []
-    for _ in range(DRAWS if len(found.rho_p) else 0):
+    rng, total_r, draws = np.random.default_rng(seed), np.zeros(patterns.n_rows), []
+    for _ in range(DRAWS):
         drawn_r = effective_by_row(patterns, found, draw_correlations(found, rng))
+        total_r += drawn_r
         draws.append(float(patterns.weight_r @ drawn_r) / n_items)
-    low, high = np.quantile(draws or [here], [(1 - mass) / 2, (1 + mass) / 2])
+    low, high = np.quantile(draws, [(1 - mass) / 2, (1 + mass) / 2])
     votes = float(patterns.weight_r @ np.diff(patterns.start_r)) / n_items
-    return EffectiveVotes(effective_r, votes, here, min(float(low), here), max(float(high), here))
+    return EffectiveVotes(total_r / DRAWS, votes, float(np.mean(draws)), float(low), float(high))
 
 
 def effective_by_row(patterns: Patterns, found: Correlations, rho_p: Floats) -> Floats:

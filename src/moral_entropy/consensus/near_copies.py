@@ -28,6 +28,9 @@ BAR = 0.45
 COPY_ITEMS = 30
 """Items that near-copies must share."""
 
+AGREED = 0.8
+"""Share of those items on which they must say the same: weak annotators with a common habit are no copies."""
+
 FALSE_SHARE = 0.001
 """Expected share of independent pairs among the pairs called near-copies (Benjamini and Hochberg)."""
 
@@ -100,9 +103,9 @@ def find_near_copies(
     The agreement of two annotators beyond chance, as a correlation R_jl, is a_j a_l where votes are independent given
     the item (exactly for two labels, and for more where errors are spread alike); strengths a are fitted to all pairs
     in absolute deviations, pairs that lie far off set aside. A pair's residual correlation is
-    (R_jl - a_j a_l) / √((1 - a_j²)(1 - a_l²)). Near-copies have one above the bar, share enough items, and agree too
-    often for chance. Then every group's most frequent vote is held against all other annotators in the same way, as it
-    has less noise than any member's, and who is above the bar joins.
+    (R_jl - a_j a_l) / √((1 - a_j²)(1 - a_l²)). Near-copies have one above the bar, share enough items, agree on four
+    out of five of them (`AGREED`), and too often for chance. Then every group's most frequent vote is held against all
+    other annotators in the same way, as it has less noise than any member's, and who is above the bar joins.
 
     Parameters
     ----------
@@ -224,9 +227,10 @@ def _alike(
     expected_p = expected_p.clip(1e-6, 1.0 - 1e-6)
     agreed_p = agreements.agreed_p.clip(0.0, 1.0)
     # Twice the log-likelihood ratio of the agreement found and expected is a squared z.
-    nats_p = pairs.shared_p * (rel_entr(agreed_p, expected_p) + rel_entr(1.0 - agreed_p, 1.0 - expected_p))
+    nats_p = rel_entr(agreed_p, expected_p) + rel_entr(1.0 - agreed_p, 1.0 - expected_p)
+    nats_p = pairs.shared_p * np.maximum(nats_p, 0.0)
     chance_p = np.where(agreed_p > expected_p, ndtr(-np.sqrt(2.0 * nats_p)), 1.0)
-    return above_p & (pairs.shared_p >= least_items) & _surely(chance_p)
+    return above_p & (agreed_p >= AGREED) & (pairs.shared_p >= least_items) & _surely(chance_p)
 
 
 def _surely(chance_p: Floats) -> NDArray[np.bool_]:
