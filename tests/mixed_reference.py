@@ -1,9 +1,9 @@
-"""The mixed model a second time, in plain NumPy: loops, sums over states, finite differences. Slow, and meant to be read.
+"""The mixed model a second time, in plain NumPy: loops, sums over states, finite differences. Slow, made to be read.
 
 Shares no line with the package; tests compare the package with it. An item lies at a point of the simplex of labels,
-one of a grid of states `z`: the corners first, then the points of each edge. Annotator `a` votes `v` on an item in state
-`z` with probability Σ_k mix_zk confusion_akv. States of one edge share its weight evenly: `weight_dg` has one number per
-corner and one per edge, for each domain. The log posterior is that of log-ratio coordinates, where a Dirichlet prior
+one of a grid of states `z`: the corners first, then the points of each edge. Annotator `a` votes `v` on an item in
+state `z` with probability Σ_k mix_zk confusion_akv. States of one edge share its weight evenly: `weight_dg` has one
+number per corner and one per edge, for each domain. The log posterior is that of log-ratio coordinates, where a Dirichlet prior
 with parameters β adds Σ β log θ.
 """
 
@@ -43,8 +43,8 @@ def row_pseudo_counts(n_labels):
 class MixedModel:
     """Votes and priors of a mixed model.
 
-    `votes` has one list of (annotator, label) per item. Without a `strength` all items share one vector of weights, with
-    a pseudo-count of 1 per state. With it every domain has its own, and κ pseudo-items with the weights `common_g`.
+    `votes` has one list of (annotator, label) per item. Without a `strength` all items share one vector of weights,
+    with a pseudo-count of 1 per state. With it every domain has its own, and κ pseudo-items with the weights `common_g`.
     """
 
     votes: list

@@ -16,6 +16,9 @@ from moral_entropy.votes.table import UNKNOWN, Floats
 MOST_LABELS = 5
 """Starts that favour a single label are tried for at most this many labels."""
 
+FEW_BETWEEN = 0.01
+"""Weight of a point between labels at the start of the mixed model, where a label weighs 1 on average."""
+
 FLAT = 1e-3
 """Added to all counts: an annotator without pseudo-votes and without a vote on a label would divide 0 by 0."""
 
@@ -36,7 +39,10 @@ def starts(log_posterior: LogPosterior) -> Iterator[tuple[str, Parameters]]:
 
 
 def share_start(log_posterior: LogPosterior) -> Parameters:
-    """Return the start of the mixed model: rows from vote shares, and about as many items between labels as at them."""
+    """Return the start of the mixed model: rows from vote shares, and few items between labels.
+
+    Mass between labels that the votes do not ask for goes away slowly, so the search begins with little of it.
+    """
     share_rk = _shares(log_posterior, pseudo_votes=0.5)
     by_label = replace(log_posterior, pseudo_k=np.zeros(log_posterior.patterns.n_labels))
     return spread_over_states(_from_posterior(by_label, share_rk), log_posterior)
@@ -45,7 +51,7 @@ def share_start(log_posterior: LogPosterior) -> Parameters:
 def spread_over_states(by_label: Parameters, log_posterior: LogPosterior) -> Parameters:
     """Return parameters of the paper's model as a start of the mixed model, the same in every domain."""
     states, n_labels = log_posterior.states, log_posterior.patterns.n_labels
-    weight_g = states.size_g.copy()
+    weight_g = FEW_BETWEEN * states.size_g
     weight_g[:n_labels] = n_labels * by_label.prevalence_k
     log_g = np.log(weight_g / weight_g.sum())
     return Parameters(np.tile(log_g, (log_posterior.patterns.n_domains, 1)), by_label.log_confusion_akv)

@@ -11,7 +11,7 @@ from moral_entropy.consensus.densities import Densities
 from moral_entropy.consensus.draws import StateDraws, log_ratios, state_draws
 from moral_entropy.consensus.model import LogPosterior, Parameters, over_blocks
 from moral_entropy.consensus.patterns import Patterns, pool_fully
-from moral_entropy.consensus.result import Mixture, QuestionFit
+from moral_entropy.consensus.result import QuestionFit
 from moral_entropy.consensus.states import States
 from moral_entropy.validate import draw_kernels as kernels
 from moral_entropy.votes.table import Floats
@@ -117,9 +117,7 @@ def _adds_states(patterns: Patterns, drawn: Parameters, states: States) -> Calla
 
 def state_draws_of(states: States, drawn: Parameters) -> StateDraws:
     """Return draws of the mixed model's parameters in the order in which passes read them."""
-    weight_sdg = drawn.prevalence_k
-    mixture = Mixture(states, weight_sdg[0], weight_sdg, np.ones(weight_sdg.shape[1]))
-    return state_draws(mixture, drawn.confusion_akv)
+    return state_draws(states, drawn.prevalence_k, drawn.confusion_akv)
 
 
 def log_heights(log_posterior: LogPosterior, drawn: Parameters, over_base_s: Floats) -> Floats:

@@ -125,7 +125,7 @@ class Residuals:
     @property
     def n_labels(self) -> int:
         """How many labels there are."""
-        return self.vote_azv.shape[-1]
+        return int(self.vote_azv.shape[-1])
 
     @cached_property
     def residual_e(self) -> Floats:
