@@ -33,9 +33,11 @@ def test_passes_over_parts_add_up_to_the_pass_over_all(rows, n_parts, seed):
     assert_allclose(many.log_posterior, plain_log_posterior(votes, at, Priors()), rtol=1e-12)
 
 
+@pytest.mark.parametrize("annotator_block", [0, 90])
 @pytest.mark.parametrize("n_labels", [2, 3])
 @pytest.mark.parametrize("n_parts", [1, 4])
-def test_curvature_of_parts_adds_up(n_labels, n_parts):
+def test_curvature_of_parts_adds_up(n_labels, n_parts, annotator_block, monkeypatch):
+    monkeypatch.setattr("moral_entropy.consensus.laplace.ANNOTATOR_BLOCK", annotator_block)
     rng = np.random.default_rng(5)
     gold_i = np.where(np.arange(60) % 7 == 0, rng.integers(n_labels, size=60), -1)
     votes = votes_of(random_rows(rng, 60, 5, n_labels), n_labels, gold_i=gold_i)

@@ -9,7 +9,7 @@ from support import log_posterior_of, plain_log_posterior, random_parameters, ra
 
 from moral_entropy.consensus.coordinates import pack, unpack
 from moral_entropy.consensus.em import maximise
-from moral_entropy.consensus.laplace import information, krylov_gaussian
+from moral_entropy.consensus.laplace import RowBlocks, information, krylov_gaussian
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.starts import paper_start
 from moral_entropy.corpora.simulate import simulate_votes
@@ -120,8 +120,11 @@ def test_three_thousand_votes_on_one_item_do_not_underflow():
     assert_allclose(value, plain_log_posterior(votes, at, Priors()), rtol=1e-12)
 
 
+@pytest.mark.parametrize("by_row", [False, True])
 @pytest.mark.parametrize("n_labels", [2, 3])
-def test_krylov_covariance_equals_the_dense_inverse_when_its_space_is_whole(n_labels):
+def test_krylov_covariance_equals_the_dense_inverse_when_its_space_is_whole(n_labels, by_row, monkeypatch):
+    if by_row:
+        monkeypatch.setattr("moral_entropy.consensus.laplace.ANNOTATOR_BLOCK", 0)
     rng = np.random.default_rng(5)
     votes = votes_of(random_rows(rng, 200, 3, n_labels), n_labels)
     model = log_posterior_of(votes, Priors(prevalence=2.0, diagonal=3.0, off_diagonal=2.0))
@@ -147,8 +150,38 @@ def test_krylov_standard_errors_are_near_the_dense_ones_when_its_space_is_small(
     assert abs(np.linalg.norm(together @ root) / np.sqrt(together @ exact @ together) - 1) < 0.05
 
 
-@pytest.mark.parametrize("n_labels", [2, 3])
-def test_blocks_of_rows_add_up_to_the_same_krylov_space(n_labels, monkeypatch):
+@pytest.mark.parametrize("n_labels", [2, 3, 7])
+def test_blocks_of_confusion_rows_are_those_of_the_dense_curvature(n_labels, monkeypatch):
+    monkeypatch.setattr("moral_entropy.consensus.laplace.ANNOTATOR_BLOCK", 0)
+    rng = np.random.default_rng(8)
+    model = log_posterior_of(votes_of(random_rows(rng, 60, 4, n_labels), n_labels))
+    at = maximise(model, paper_start(4, n_labels)).at
+    dense, root = (
+        information(model, at),
+        krylov_gaussian(model, at).blocks.solve(np.eye(model.n_parameters), transposed=True),
+    )
+    own = np.kron(np.eye(1 + 4 * n_labels), np.ones((n_labels - 1,) * 2))
+    assert_allclose(root @ root.T, np.linalg.inv(dense * own), rtol=1e-8, atol=1e-10)
+    across = krylov_gaussian(model, at).blocks.solve(np.eye(model.n_parameters), transposed=False)
+    assert_allclose(across, root.T, rtol=1e-9, atol=1e-12)
+
+
+def test_standard_errors_of_many_labels_are_near_the_dense_ones():
+    votes = simulate_votes(
+        n_items=1_000, n_annotators=5, votes_per_item=4, n_labels=12, accuracy=(0.3, 0.7), seed=2
+    ).votes
+    model = log_posterior_of(votes, Priors(prevalence=2.0, diagonal=2.8, off_diagonal=2.2))
+    at = maximise(model, paper_start(5, 12)).at
+    gaussian = krylov_gaussian(model, at)
+    assert isinstance(gaussian.blocks, RowBlocks)
+    ratio = np.linalg.norm(gaussian.step(np.eye(671)), axis=1) / np.sqrt(np.diag(np.linalg.inv(information(model, at))))
+    assert abs(ratio.mean() - 1) < 0.02
+    assert 0.94 < ratio.min() < ratio.max() < 1.05
+
+
+@pytest.mark.parametrize(("n_labels", "annotator_block"), [(2, 90), (3, 90), (2, 0), (3, 0)])
+def test_blocks_of_rows_add_up_to_the_same_krylov_space(n_labels, annotator_block, monkeypatch):
+    monkeypatch.setattr("moral_entropy.consensus.laplace.ANNOTATOR_BLOCK", annotator_block)
     rng = np.random.default_rng(6)
     votes = votes_of(random_rows(rng, 300, 4, n_labels), n_labels)
     at = maximise(log_posterior_of(votes), paper_start(4, n_labels)).at

@@ -134,6 +134,11 @@ class PartedCovariance(ScoreCovariance):
         own_app += less_app
         return np.asarray(items_dzz)
 
+    def own_rows(self) -> tuple[Floats, Floats]:
+        """Return what it takes from each confusion row's own block, and the prevalence's block."""
+        unknown_ck, items_dzz = self.workers.total(self.workers.each(own_rows_of_part, self.held))
+        return unknown_ck, items_dzz
+
     def product(self, gain_cz: Floats, base_dz: Floats) -> tuple[Floats, Floats]:
         """Multiply with a vector, in one pass over the votes."""
         gain = self.workers.send(gain_cz) if gain_cz.nbytes > SMALL else gain_cz
@@ -169,6 +174,11 @@ def own_of_part(held: ScoreCovariance, shape: tuple[int, ...]) -> tuple[Floats, 
     less_app = np.zeros(shape)
     items_dzz = held.take_own(less_app)
     return less_app, items_dzz
+
+
+def own_rows_of_part(held: ScoreCovariance) -> tuple[Floats, Floats]:
+    """Return what one part takes from each confusion row's block, and the prevalence's."""
+    return held.own_rows()
 
 
 def product_of_part(held: ScoreCovariance, gain_cz: Floats, base_dz: Floats) -> tuple[Floats, Floats]:

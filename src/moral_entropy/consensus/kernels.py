@@ -194,6 +194,20 @@ def add_own_information(start_r, code_v, weight_r, posterior_rk, confusion_akv, 
 
 
 @kernel
+def add_own_rows(start_r, code_v, weight_r, posterior_rk, bound_b, first, last, unknown_bck):
+    """Add up, by vote code and label, how uncertain it is that the vote's item has the label: p (1 - p)."""
+    n_labels = posterior_rk.shape[1]
+    x_k = np.empty(n_labels)
+    for b in range(first, last):
+        for r in range(bound_b[b], bound_b[b + 1]):
+            for k in range(n_labels):
+                x_k[k] = weight_r[r] * posterior_rk[r, k] * (1.0 - posterior_rk[r, k])
+            for v in range(start_r[r], start_r[r + 1]):
+                for k in range(n_labels):
+                    unknown_bck[b, code_v[v], k] += x_k[k]
+
+
+@kernel
 def count_votes(start_r, code_v, weight_r, votes_c):
     """Count the votes by code; a row counts once per item it stands for."""
     for r in range(len(start_r) - 1):

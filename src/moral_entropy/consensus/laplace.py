@@ -1,8 +1,8 @@
 """Curvature at the mode → a Gaussian in log-ratio coordinates → draws of the parameters.
 
 The Hessian is exact, by Louis' identity: the information with all labels known, minus the covariance of that score
-given the votes. It is a dense matrix for up to a few thousand parameters. For more there are exact blocks per annotator
-and a Krylov space for their coupling, so that no matrix of that size is ever held.
+given the votes. It is a dense matrix for up to a few thousand parameters. For more there are exact blocks per
+annotator, or per confusion row of many labels, and a Krylov space for their coupling: no matrix of that size is held.
 """
 
 from __future__ import annotations
@@ -25,6 +25,15 @@ KRYLOV = 128
 
 KRYLOV_VOTES = 5e8
 """Upper limit of votes × dimensions of the Krylov space."""
+
+KRYLOV_NUMBERS = 1 << 27
+"""Upper limit of parameters × dimensions of the Krylov space: its basis takes at most a gigabyte."""
+
+ANNOTATOR_BLOCK = 90
+"""Most parameters of an annotator for one block to hold all of them, those of ten labels; above, each row has one."""
+
+BLOCK_NUMBERS = 1 << 26
+"""Most numbers in all annotators' blocks; above, each row has one."""
 
 FLAT = 1e-9
 """Share of the complete-data information below which a direction counts as flat: no more than rounding."""
@@ -189,15 +198,101 @@ def _one_of(tied_pq: Floats) -> Floats:
     return mixed_p / np.linalg.norm(mixed_p)
 
 
+class Blocks(Protocol):
+    """A factor L of the curvature's blocks L L', those between the blocks left out."""
+
+    def solve(self, right_ps: Floats, *, transposed: bool) -> Floats:
+        """Solve with the factor, or with its transpose, for every column."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class AnnotatorBlocks:
+    """One block for the weights of every domain and one for every annotator, as inverses of their Cholesky factors."""
+
+    inverse_dgg: Floats
+    inverse_app: Floats
+
+    def solve(self, right_ps: Floats, *, transposed: bool) -> Floats:
+        """Multiply with the inverses."""
+        n_weights = self.inverse_dgg.size // self.inverse_dgg.shape[-1]
+        several = ((self.inverse_dgg, right_ps[:n_weights]), (self.inverse_app, right_ps[n_weights:]))
+        return np.concatenate([_times_blocks(inverse, some, transposed) for inverse, some in several])
+
+
+def _times_blocks(inverse_bpp: Floats, right_ps: Floats, transposed: bool) -> Floats:
+    """Multiply consecutive rows with one matrix after the other."""
+    inverse_bpp = np.swapaxes(inverse_bpp, -1, -2) if transposed else inverse_bpp
+    product_bps = inverse_bpp @ right_ps.reshape(len(inverse_bpp), -1, right_ps.shape[-1])
+    return product_bps.reshape(right_ps.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class RowBlocks:
+    """One block for the weights of every domain and one for every confusion row, these not held as matrices.
+
+    A row's block is D + m t' + t m' - (n + sum m) t t', with its shares t, its votes n, what is unknown of them m,
+    and a diagonal D. It is held as D and the two directions in which D^-1/2 block D^-1/2 is not the identity.
+    """
+
+    inverse_dgg: Floats
+    scale_akv: Floats
+    axis_akvd: Floats
+    gain_akd: Floats
+
+    def solve(self, right_ps: Floats, *, transposed: bool) -> Floats:
+        """Scale by D, and stretch along the two directions."""
+        n_weights, n_columns = self.inverse_dgg.size // self.inverse_dgg.shape[-1], right_ps.shape[-1]
+        tail_akvs = right_ps[n_weights:].reshape(*self.scale_akv.shape, n_columns)
+        tail_akvs = tail_akvs if transposed else tail_akvs * self.scale_akv[..., None]
+        along_akds = np.swapaxes(self.axis_akvd, -1, -2) @ tail_akvs
+        tail_akvs = tail_akvs + self.axis_akvd @ (self.gain_akd[..., None] * along_akds)
+        tail_akvs = tail_akvs * self.scale_akv[..., None] if transposed else tail_akvs
+        head = _times_blocks(self.inverse_dgg, right_ps[:n_weights], transposed)
+        return np.concatenate([head, tail_akvs.reshape(-1, n_columns)])
+
+
+def row_blocks(inverse_dgg: Floats, votes_ak: Floats, share_akv: Floats, unknown_akv: Floats) -> RowBlocks:
+    """Factor the block of every confusion row.
+
+    Parameters
+    ----------
+    inverse_dgg
+        The inverses of the factors of the weights' blocks.
+    votes_ak, share_akv
+        Expected votes of each row, pseudo-counts included, and its shares.
+    unknown_akv
+        Of these votes, the sum of p (1 - p), where p is the probability that the vote belongs to the row.
+    """
+    known_akv = votes_ak[..., None] * share_akv
+    left_akv = known_akv - unknown_akv
+    kept_akv = np.where(left_akv > FLAT * known_akv, left_akv, LEAST_INFORMATION * known_akv)
+    scale_akv = 1.0 / np.sqrt(kept_akv[..., 1:].clip(min=1e-12))
+    share, unknown = scale_akv * share_akv[..., 1:], scale_akv * unknown_akv[..., 1:]
+    length_ak = np.linalg.norm(share, axis=-1)
+    first_akv = share / length_ak[..., None]
+    along_ak = (first_akv * unknown).sum(axis=-1)
+    rest_akv = unknown - along_ak[..., None] * first_akv
+    across_ak = np.linalg.norm(rest_akv, axis=-1)
+    second_akv = rest_akv / np.where(across_ak > 0, across_ak, 1.0)[..., None]
+    plane_akdd = np.zeros((*votes_ak.shape, 2, 2))
+    plane_akdd[..., 0, 0] = length_ak * (2 * along_ak - (votes_ak + unknown_akv.sum(axis=-1)) * length_ak)
+    plane_akdd[..., 0, 1] = plane_akdd[..., 1, 0] = length_ak * across_ak
+    value_akd, turn_akdd = np.linalg.eigh(plane_akdd)
+    left_akd = np.where(value_akd > FLAT - 1.0, 1.0 + value_akd, LEAST_INFORMATION)
+    axis_akvd = np.stack([first_akv, second_akv], axis=-1) @ turn_akdd
+    return RowBlocks(inverse_dgg, scale_akv, axis_akvd, 1.0 / np.sqrt(left_akd) - 1.0)
+
+
 @dataclass(frozen=True, eq=False)
 class KrylovGaussian:
-    """Blocks per annotator, and the coupling between them in a Krylov space.
+    """Blocks per annotator or per confusion row, and the coupling between them in a Krylov space.
 
     With the block-diagonal curvature L L' the whole is L (I - C) L', and I - C is taken as the identity outside
     the space spanned by `basis_pm`, in which its inverse square root is `root_mm`.
     """
 
-    blocks: tuple[Floats, Floats]
+    blocks: Blocks
     basis_pm: Floats
     root_mm: Floats
     positive_definite: bool
@@ -208,14 +303,15 @@ class KrylovGaussian:
         """Correct the numbers inside the space, then solve with the blocks."""
         inside_ms = self.basis_pm.T @ normal_ps
         coupled_ps = normal_ps + self.basis_pm @ (self.root_mm @ inside_ms - inside_ms)
-        return _solve_blocks(self.blocks, coupled_ps, transposed=True)
+        return self.blocks.solve(coupled_ps, transposed=True)
 
 
 def krylov_gaussian(log_posterior: LogPosterior, at: Parameters, seed: int = 0) -> KrylovGaussian:
     """Factor the blocks, and resolve their coupling by Lanczos iteration with full reorthogonalisation."""
     operator = _Coupling(log_posterior, at)
     n = log_posterior.n_parameters
-    m = int(min(KRYLOV, n, max(16, KRYLOV_VOTES / max(log_posterior.n_votes, 1))))
+    most = min(KRYLOV_VOTES / max(log_posterior.n_votes, 1), KRYLOV_NUMBERS / n)
+    m = int(min(KRYLOV, n, max(16, most)))
     basis_pm, tri = np.zeros((n, m)), np.zeros((m, m))
     vector_p = np.random.default_rng(seed).standard_normal(n)
     vector_p /= np.linalg.norm(vector_p)
@@ -239,82 +335,112 @@ def krylov_gaussian(log_posterior: LogPosterior, at: Parameters, seed: int = 0) 
 
 
 class _Coupling:
-    """The curvature between annotators, scaled so that each annotator's own block is the identity."""
+    """The curvature between blocks, scaled so that each block is the identity."""
 
     def __init__(self, log_posterior: LogPosterior, at: Parameters) -> None:
+        expected = log_posterior.expect(at)
         self.log_posterior, self.at = log_posterior, at
         self.states, self.n_labels = log_posterior.states, log_posterior.patterns.n_labels
+        self.weight_dg = np.atleast_2d(at.prevalence_k)
+        self.items_d, self.votes_ak = np.atleast_2d(expected.items_k).sum(axis=1), expected.votes_akv.sum(axis=-1)
         self.covariance = log_posterior.covariance(at)
-        prevalence, confusion = complete_blocks(log_posterior, at)
-        self.complete = prevalence.reshape(-1, *prevalence.shape[-2:]), confusion
-        if not self.states.corners_only:
-            self.share_czk = component_shares(self.states, at.confusion_akv)
-            self.component_att = log_posterior.unknown_component(at, vote_scores(self.states, at.confusion_akv))
+        self.components = None if log_posterior.between is None else Components.of(log_posterior, at)
         self.blocks = self._own_blocks()
 
-    def _own_blocks(self) -> tuple[Floats, Floats]:
-        """Cholesky factors of the weights' blocks, one per domain, and of every annotator's block."""
-        n_other = self.n_labels - 1
-        prevalence, confusion = self.complete
-        own_app = np.zeros((len(confusion), self.n_labels * n_other, self.n_labels * n_other))
+    def _own_blocks(self) -> Blocks:
+        """Factor the blocks: an annotator's while they are small, else a row's."""
+        size, n_annotators = self.n_labels * (self.n_labels - 1), len(self.votes_ak)
+        numbers = size * max(size, self.n_labels * self.states.n_states if self.components else 0)
+        if size > ANNOTATOR_BLOCK or n_annotators * numbers > BLOCK_NUMBERS:
+            unknown_ck, items_dzz = self.covariance.own_rows()
+            unknown_akv = unknown_ck.reshape(-1, self.n_labels, self.n_labels).transpose(0, 2, 1)
+            return row_blocks(self._weight_blocks(items_dzz), self.votes_ak, self.at.confusion_akv, unknown_akv)
+        own_app = np.zeros((n_annotators, size, size))
+        complete_akvw = _multinomial(self.votes_ak, self.at.confusion_akv)
         for k in range(self.n_labels):
-            rows = slice(k * n_other, (k + 1) * n_other)
-            own_app[:, rows, rows] = confusion[:, k]
+            rows = slice(k * (self.n_labels - 1), (k + 1) * (self.n_labels - 1))
+            own_app[:, rows, rows] = complete_akvw[:, k]
+        complete_ap = np.einsum("app->ap", own_app).copy()
         items_dzz = self.covariance.take_own(own_app)
-        if not self.states.corners_only:
-            own_app -= self.component_att
+        if self.components:
+            own_app -= self.log_posterior.unknown_component(self.at, vote_scores(self.states, self.at.confusion_akv))
+        return AnnotatorBlocks(self._weight_blocks(items_dzz), _inverse_factor(own_app, complete_ap))
+
+    def _weight_blocks(self, items_dzz: Floats) -> Floats:
+        """Invert the factors of the weights' blocks, one per domain."""
+        complete_dgg = _multinomial(self.items_d, self.weight_dg)
         add = self.states.add_groups
         items_dgg = np.swapaxes(add(np.swapaxes(add(items_dzz), 1, 2)), 1, 2)
-        lower_dgg = _safe_cholesky(prevalence - items_dgg[:, 1:, 1:], prevalence)
-        return lower_dgg, _safe_cholesky(own_app, confusion)
+        return _inverse_factor(complete_dgg - items_dgg[:, 1:, 1:], np.einsum("dgg->dg", complete_dgg))
 
     def __call__(self, vector_p: Floats) -> Floats:
         """Multiply with I - C."""
-        step_p = _solve_blocks(self.blocks, vector_p[:, None], transposed=True)[:, 0]
-        return _solve_blocks(self.blocks, self.curvature(step_p)[:, None], transposed=False)[:, 0]
+        step_p = self.blocks.solve(vector_p[:, None], transposed=True)[:, 0]
+        return self.blocks.solve(self.curvature(step_p)[:, None], transposed=False)[:, 0]
 
     def curvature(self, vector_p: Floats) -> Floats:
         """Multiply with the whole curvature, in one pass over the votes."""
-        prevalence, confusion = self.complete
-        n_weights, n_labels = prevalence.size // prevalence.shape[-1], self.n_labels
-        u_dg = vector_p[:n_weights].reshape(prevalence.shape[:-1])
-        u_akv = vector_p[n_weights:].reshape(-1, n_labels, n_labels - 1)
-        complete_dg = np.einsum("dgh,dh->dg", prevalence, u_dg)
-        complete_akv = np.einsum("akvw,akw->akv", confusion, u_akv)
-        full_akv = np.concatenate([np.zeros((*u_akv.shape[:2], 1)), u_akv], axis=-1)
-        gain_akv = full_akv - (self.at.confusion_akv * full_akv).sum(axis=-1, keepdims=True)
-        base_dz = np.concatenate([np.zeros((len(u_dg), 1)), u_dg], axis=1)[:, self.states.group_z]
-        sum_ck, sum_dz = self._product(gain_akv.transpose(0, 2, 1).reshape(-1, n_labels), base_dz)
+        n_labels, at, (n_domains, n_groups) = self.n_labels, self.at, self.weight_dg.shape
+        n_weights = n_domains * (n_groups - 1)
+        u_dg, u_akv = np.zeros(self.weight_dg.shape), np.zeros(at.confusion_akv.shape)
+        u_dg[:, 1:] = vector_p[:n_weights].reshape(n_domains, -1)
+        u_akv[..., 1:] = vector_p[n_weights:].reshape(-1, n_labels, n_labels - 1)
+        mean_d = (self.weight_dg * u_dg).sum(axis=1, keepdims=True)
+        complete_dg = self.items_d[:, None] * self.weight_dg * (u_dg - mean_d)
+        gain_akv = u_akv - (at.confusion_akv * u_akv).sum(axis=-1, keepdims=True)
+        complete_akv = self.votes_ak[..., None] * at.confusion_akv * gain_akv
+        gain_ck = np.ascontiguousarray(gain_akv.transpose(0, 2, 1).reshape(-1, n_labels))
+        sum_ck, sum_dz = self._product(gain_ck, np.ascontiguousarray(u_dg[:, self.states.group_z]))
         sum_akv = sum_ck.reshape(-1, n_labels, n_labels).transpose(0, 2, 1)
-        missing_akv = (sum_akv - self.at.confusion_akv * sum_akv.sum(axis=-1, keepdims=True))[..., 1:]
-        if not self.states.corners_only:
-            own_at = np.einsum("atu,au->at", self.component_att, u_akv.reshape(len(u_akv), -1))
-            missing_akv = missing_akv + own_at.reshape(u_akv.shape)
-        missing_dg = self.states.add_groups(sum_dz)[:, 1:]
-        return np.concatenate([(complete_dg - missing_dg).ravel(), (complete_akv - missing_akv).ravel()])
+        missing_akv = sum_akv - at.confusion_akv * sum_akv.sum(axis=-1, keepdims=True)
+        left_dg = complete_dg - self.states.add_groups(sum_dz)
+        return np.concatenate([left_dg[:, 1:].ravel(), (complete_akv - missing_akv)[..., 1:].ravel()])
 
     def _product(self, gain_ck: Floats, base_dz: Floats) -> tuple[Floats, Floats]:
-        """Multiply the covariance over states with a vector, given and returned by component of each vote."""
-        if self.states.corners_only:
-            return self.covariance.product(np.ascontiguousarray(gain_ck), base_dz)
-        sum_cz, sum_dz = self.covariance.product(np.einsum("czk,ck->cz", self.share_czk, gain_ck), base_dz)
-        return np.einsum("czk,cz->ck", self.share_czk, sum_cz), sum_dz
+        """Multiply the missing information with a vector, given and returned by the label each vote was for."""
+        if self.components is None:
+            return self.covariance.product(gain_ck, base_dz)
+        gain_cz = self.components.over_states(gain_ck)
+        sum_cz, sum_dz = self.covariance.product(gain_cz, base_dz)
+        return self.components.by_label(gain_ck, gain_cz, sum_cz), sum_dz
 
 
-def _safe_cholesky(blocks: Floats, complete: Floats) -> Floats:
-    """Factor each block, assuming at least a little information in flat directions."""
-    value, vector = np.linalg.eigh(blocks)
-    least = LEAST_INFORMATION * np.linalg.eigvalsh(complete).max(axis=-1)
-    least = least.max(axis=-1) if least.ndim > value.ndim - 1 else least
-    value = np.maximum(value, np.asarray(least)[..., None])
-    return np.linalg.cholesky((vector * value[..., None, :]) @ np.swapaxes(vector, -1, -2))
+@dataclass(frozen=True, eq=False)
+class Components:
+    """For which label each vote was, by code and state: probabilities, and expected votes."""
+
+    share_czk: Floats
+    votes_cz: Floats
+
+    @classmethod
+    def of(cls, log_posterior: LogPosterior, at: Parameters) -> Components:
+        """Compute them at some parameters."""
+        count_cz, _ = log_posterior.pass_over(at)
+        return cls(component_shares(log_posterior.states, at.confusion_akv), log_posterior.votes_by_state(count_cz))
+
+    def over_states(self, gain_ck: Floats) -> Floats:
+        """Return what a vote adds to each state's score: its mean over the labels it may have been for."""
+        return np.asarray(np.einsum("czk,ck->cz", self.share_czk, gain_ck))
+
+    def by_label(self, gain_ck: Floats, gain_cz: Floats, sum_cz: Floats) -> Floats:
+        """Return a product by label: between states, as given, and within them, where the label is not known."""
+        votes_ck = np.einsum("czk,cz->ck", self.share_czk, self.votes_cz)
+        within_ck = np.einsum("czk,cz->ck", self.share_czk, sum_cz - self.votes_cz * gain_cz)
+        return np.asarray(votes_ck * gain_ck + within_ck)
 
 
-def _solve_blocks(blocks: tuple[Floats, Floats], right_ps: Floats, *, transposed: bool) -> Floats:
-    prevalence, confusion = blocks
-    if transposed:
-        prevalence, confusion = np.swapaxes(prevalence, -1, -2), np.swapaxes(confusion, -1, -2)
-    n_weights, n_columns = prevalence.size // prevalence.shape[-1], right_ps.shape[-1]
-    head = np.linalg.solve(prevalence, right_ps[:n_weights].reshape(len(prevalence), -1, n_columns))
-    tail = np.linalg.solve(confusion, right_ps[n_weights:].reshape(len(confusion), -1, n_columns))
-    return np.concatenate([head.reshape(-1, n_columns), tail.reshape(-1, n_columns)])
+def _inverse_factor(blocks: Floats, complete: Floats) -> Floats:
+    """Return the inverse of each block's Cholesky factor, assuming a little information in flat directions.
+
+    Parameters
+    ----------
+    blocks
+        Symmetric matrices.
+    complete
+        Their diagonals with all labels known, the scale by which directions are flat.
+    """
+    scale = 1.0 / np.sqrt(complete.clip(min=1e-12))
+    value, vector = np.linalg.eigh(blocks * scale[..., :, None] * scale[..., None, :])
+    value = np.where(value > FLAT, value, LEAST_INFORMATION)
+    lower = np.linalg.cholesky((vector * value[..., None, :]) @ np.swapaxes(vector, -1, -2))
+    return np.asarray(np.linalg.inv(lower) * scale[..., None, :])

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moral_entropy.consensus import kernels
-from moral_entropy.consensus.components import component_covariance, vote_scores, votes_by_component
+from moral_entropy.consensus.components import component_covariance, component_shares, vote_scores, votes_by_component
 from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.consensus.states import States, corners
 from moral_entropy.votes.table import Floats
@@ -332,7 +332,7 @@ class LogPosterior:
         """Subtract the missing information from the lower triangle of the complete-data information, in place."""
         patterns = self.patterns
         rows = (patterns.start_r, patterns.code_v, patterns.weight_r)
-        if self.states.corners_only:
+        if self.between is None:
             kernels.add_missing_information(*rows, self.posterior_rk(at), at.confusion_akv, curvature_pp)
             return
         from moral_entropy.consensus import state_kernels
@@ -382,11 +382,47 @@ class ScoreCovariance:
         own_app += own_bapp.sum(axis=0)
         return np.asarray(items_bdzz.sum(axis=0))
 
+    def own_rows(self) -> tuple[Floats, Floats]:
+        """Return what it takes from each confusion row's own block, and the weights' blocks: `items_dzz`.
+
+        A row's is the sum over its votes of p (1 - p) (e - t) (e - t)', with the vote as a unit vector e and the row's
+        shares t; p (1 - p) is added up by vote code and label: `unknown_ck`.
+        """
+        patterns, bound_b = self.log_posterior.patterns, self.log_posterior.bound_b
+        unknown_bck = np.zeros((len(bound_b) - 1, len(self.log_posterior.votes_c), patterns.n_labels))
+        given: tuple[Any, ...] = (patterns.start_r, patterns.code_v, patterns.weight_r, self.posterior_rz)
+        add: Callable[..., None] = kernels.add_own_rows
+        if self.log_posterior.between is not None:
+            from moral_entropy.consensus import state_kernels
+
+            share_czk = component_shares(self.log_posterior.states, self.at.confusion_akv)
+            add, given = state_kernels.add_own_state_rows, (*given, share_czk)
+
+        def run(first: int, last: int) -> None:
+            add(*given, bound_b, first, last, unknown_bck)
+
+        over_blocks(run, len(bound_b) - 1, self.log_posterior.threads)
+        return unknown_bck.sum(axis=0), self._items_by_states()
+
+    def _items_by_states(self) -> Floats:
+        """Add up by domain the covariance of the indicators of the states: `items_dzz`."""
+        patterns, n_states = self.log_posterior.patterns, self.posterior_rz.shape[1]
+        items_dzz = np.zeros((patterns.n_domains, n_states, n_states))
+        # Some rows in one product, between which an interrupt is heard.
+        for lo in range(0, patterns.n_rows, ROWS_AT_ONCE):
+            some = slice(lo, lo + ROWS_AT_ONCE)
+            p_rz, weight_r = self.posterior_rz[some], patterns.weight_r[some]
+            domain_r = patterns.domain_r[some] if patterns.n_domains > 1 else np.zeros(len(weight_r), dtype=np.int32)
+            for d in np.unique(domain_r):
+                mine_rz, mine_r = p_rz[domain_r == d], weight_r[domain_r == d]
+                items_dzz[d] += np.diag(mine_r @ mine_rz) - (mine_r[:, None] * mine_rz).T @ mine_rz
+        return items_dzz
+
     def _own_kernel(self) -> Callable[[int, int, Floats, Floats], None]:
         """Return the function that does some rows."""
         patterns, states = self.log_posterior.patterns, self.log_posterior.states
         rows = (patterns.start_r, patterns.code_v, patterns.weight_r)
-        if states.corners_only:
+        if self.log_posterior.between is None:
             given = (*rows, self.posterior_rz, self.at.confusion_akv)
             return lambda lo, hi, own_app, items_dzz: kernels.add_own_information(*given, lo, hi, own_app, items_dzz[0])
         from moral_entropy.consensus import state_kernels
@@ -400,7 +436,7 @@ class ScoreCovariance:
     def product(self, gain_cz: Floats, base_dz: Floats) -> tuple[Floats, Floats]:
         """Multiply it with a vector, in one pass over the votes; `gain_cz` is what a vote adds to state z's score."""
         patterns, bound_b = self.log_posterior.patterns, self.log_posterior.bound_b
-        n_blocks, binary = len(bound_b) - 1, self.posterior_rz.shape[1] == 2
+        n_blocks, binary = len(bound_b) - 1, self.log_posterior.between is None and patterns.n_labels == 2
         out_bcz = np.zeros((n_blocks, len(gain_cz), 1 if binary else self.posterior_rz.shape[1]))
         total_bdz = np.zeros((n_blocks, patterns.n_domains, out_bcz.shape[-1]))
         rows = (patterns.start_r, patterns.code_v, patterns.weight_r)

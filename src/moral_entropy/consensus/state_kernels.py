@@ -172,6 +172,24 @@ def _fill_scores(
 
 
 @kernel
+def add_own_state_rows(start_r, code_v, weight_r, posterior_rz, share_czk, bound_b, first, last, unknown_bck):
+    """Add up, by vote code and label, how uncertain it is that the vote was given as for the label: p (1 - p)."""
+    n_states, n_labels = share_czk.shape[1], share_czk.shape[2]
+    p_k = np.empty(n_labels)
+    for b in range(first, last):
+        for r in range(bound_b[b], bound_b[b + 1]):
+            for v in range(start_r[r], start_r[r + 1]):
+                c = code_v[v]
+                p_k[:] = 0.0
+                for z in range(n_states):
+                    if posterior_rz[r, z] > NEGLIGIBLE:
+                        for k in range(n_labels):
+                            p_k[k] += posterior_rz[r, z] * share_czk[c, z, k]
+                for k in range(n_labels):
+                    unknown_bck[b, c, k] += weight_r[r] * p_k[k] * max(1.0 - p_k[k], 0.0)
+
+
+@kernel
 def take_own_state_information(
     start_r, code_v, weight_r, domain_r, posterior_rz, score_czt, codes_per_annotator, first, last, own_app, items_dzz
 ):
