@@ -50,12 +50,12 @@ class Parameters:
     log_prevalence_k: Floats
     log_confusion_akv: Floats
 
-    @property
+    @cached_property
     def prevalence_k(self) -> Floats:
         """The prevalence itself."""
         return np.exp(self.log_prevalence_k)
 
-    @property
+    @cached_property
     def confusion_akv(self) -> Floats:
         """The confusion itself."""
         return np.exp(self.log_confusion_akv)

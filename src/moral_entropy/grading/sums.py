@@ -321,15 +321,19 @@ def gold_sums(cells: Cells, members: Sequence[Membership], *, replicates: int, s
     seed
         Seed of the resampling.
     """
-    no_cs, yes_cs = np.zeros((2, cells.n_cells, replicates + 1))
+    all_cs, yes_cs = np.zeros((2, cells.n_cells, replicates + 1))
     for n, member in enumerate(members):
         rng = np.random.default_rng([seed, n, 1])
+        all_gs = np.zeros((len(member.cell_gt), replicates + 1))
         for label in range(member.fit.ballot.n_labels):
             # One draw per group and label, shared by all targets: an item is resampled whole.
             items_gs = resampled(_gold_items(member, label), replicates, rng)
-            for t, target in enumerate(member.targets):
-                np.add.at(yes_cs if target == label else no_cs, member.cell_gt[:, t], items_gs)
-    return sums_of_known(no_cs, yes_cs)
+            all_gs += items_gs
+            for t in (t for t, target in enumerate(member.targets) if target == label):
+                np.add.at(yes_cs, member.cell_gt[:, t], items_gs)
+        for t in range(len(member.targets)):
+            np.add.at(all_cs, member.cell_gt[:, t], all_gs)
+    return sums_of_known(all_cs, yes_cs)
 
 
 def _gold_items(member: Membership, label: int) -> Floats:
@@ -343,7 +347,7 @@ def resampled(items_g: Floats, replicates: int, rng: np.random.Generator) -> Flo
     return np.column_stack([items_g, rng.poisson(items_g[:, None], (len(items_g), replicates))])
 
 
-def sums_of_known(no_cs: Floats, yes_cs: Floats) -> CellSums:
+def sums_of_known(all_cs: Floats, yes_cs: Floats) -> CellSums:
     """Return the sums where p is either 0 or 1, so that entropies are 0."""
     nothing_cs = np.broadcast_to(0.0, yes_cs.shape)
-    return CellSums(no_cs + yes_cs, yes_cs, yes_cs, yes_cs, nothing_cs, nothing_cs)
+    return CellSums(all_cs, yes_cs, yes_cs, yes_cs, nothing_cs, nothing_cs)
