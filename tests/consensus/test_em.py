@@ -1,5 +1,7 @@
 """The search for the mode: monotone, truthful about convergence, the same with any number of threads, off saddles."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -7,7 +9,8 @@ from support import log_posterior_of, plain_em, posterior_draws, random_rows, vo
 
 from moral_entropy.consensus.em import maximise
 from moral_entropy.consensus.fit import fit
-from moral_entropy.consensus.laplace import information
+from moral_entropy.consensus.fit_findings import fit_findings
+from moral_entropy.consensus.laplace import damped_newton_steps, information
 from moral_entropy.consensus.model import SMALL
 from moral_entropy.consensus.modes import leave_saddle
 from moral_entropy.consensus.priors import Priors
@@ -60,6 +63,64 @@ def test_running_out_of_passes_is_said():
         consensus = fit(simulated(votes_per_item=2), draws=0, max_passes=2)
     assert not consensus.converged
     assert consensus.fits[0].climb.gradient_norm > 1e-3
+
+
+def without_signal(n_labels=2, **options):
+    given = {"n_items": 20_000, "n_annotators": 50, "votes_per_item": 5, "seed": 1} | options
+    chance_akv = np.full((given["n_annotators"], n_labels, n_labels), 1 / n_labels)
+    return simulate_votes(n_labels=n_labels, confusion_akv=chance_akv, **given).votes
+
+
+@pytest.mark.parametrize(("n_labels", "seed"), [(2, 1), (2, 2), (3, 1)])
+def test_votes_without_signal_converge_in_a_few_hundred_passes(n_labels, seed):
+    model = log_posterior_of(without_signal(n_labels, seed=seed))
+    for name, start in starts(model):
+        optimum = maximise(model, start)
+        assert optimum.converged, name
+        assert not optimum.flat
+        assert optimum.passes < 600, name
+        assert (np.diff(optimum.trace) >= -1e-12 * np.abs(optimum.trace[:-1])).all()
+
+
+def test_damped_newton_steps_end_on_the_summit_of_extrapolations(monkeypatch):
+    model = log_posterior_of(without_signal(n_items=2_000, n_annotators=20, seed=3))
+    start = dict(starts(model))["any 0"]
+    monkeypatch.setattr("moral_entropy.consensus.em.UNDAMPED", 0)
+    damped, plain = maximise(model, start), maximise(model, start, newton=0)
+    assert damped.converged
+    assert_allclose(damped.log_posterior, plain.log_posterior, atol=1e-6)
+    assert_allclose(damped.at.confusion_akv, plain.at.confusion_akv, atol=1e-5)
+
+
+def test_damped_newton_step_solves_with_a_share_of_the_complete_information_added():
+    model = log_posterior_of(simulated(3))
+    at = paper_start(9, 3)
+    expected = model.expect(at)
+    gradient = expected.gradient(at)
+    steps = dict(damped_newton_steps(model, at, gradient, expected, 0.05))
+    assert max(steps) <= 1.0
+    whole, missing = information(model, at), np.zeros((model.n_parameters,) * 2)
+    model.take_missing(at, missing)
+    missing = np.tril(missing) + np.tril(missing, -1).T
+    for damping, step in steps.items():
+        assert_allclose((whole + damping * (whole - missing)) @ step, gradient, atol=1e-8)
+
+
+def test_a_plateau_is_left_after_many_passes_and_said(monkeypatch):
+    monkeypatch.setattr("moral_entropy.consensus.em.PLATEAU_PASSES", 60)
+    monkeypatch.setattr("moral_entropy.consensus.em.PLATEAU_WINDOW", 20)
+    monkeypatch.setattr("moral_entropy.consensus.em.PLATEAU_GAIN", 5.0)
+    model = log_posterior_of(without_signal(n_items=2_000, n_annotators=400))
+    ended = maximise(model, paper_start(400, 2), newton=0)
+    assert ended.flat
+    assert not ended.converged
+    assert 60 <= ended.passes < 200
+    consensus = fit(simulated(), draws=0)
+    one = consensus.fits[0]
+    climb = replace(one.climb, converged=False, flat=True)
+    found = fit_findings(replace(consensus, fits=(replace(one, climb=climb),)))[0]
+    assert (found.figure, found.level) == ("converged", "doubt")
+    assert "ended on a plateau: its last 250 passes gained under 0.05 nats" in found.text
 
 
 def test_convergence_means_a_level_and_downward_curved_summit():

@@ -1,13 +1,15 @@
 """EM and its accelerators → the mode of the log posterior.
 
 SQUAREM (Varadhan & Roland 2008, scheme S3) extrapolates EM steps in log-ratio coordinates. Near the mode Newton steps
-finish; where there are too many parameters for them, Anderson mixing (1965) of EM steps does. A step that would lower
-the log posterior is not taken. The search stops when the gradient, in standard errors, is small, not when the log
-posterior rises slowly.
+finish, damped where the votes say so little that the log posterior is no bowl yet; where there are too many parameters
+for them, Anderson mixing (1965) of EM steps does. A step that would lower the log posterior is not taken. The search
+stops when the gradient, in standard errors, is small, not when the log posterior rises slowly; except on a plateau,
+where a thousand passes were not enough and many more would gain nothing that matters. It is then not called converged.
 """
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -29,13 +31,23 @@ NEWTON_GRADIENT = 1.0
 MIXING_GRADIENT = 0.03
 """Scaled gradient below which EM steps are mixed: farther away, where EM is less linear, SQUAREM is better."""
 
+STRETCH = 4.0
+"""Factor by which extrapolations are shortened after one that did not gain, and lengthened again after one that did."""
+
+UNDAMPED = 2
+"""Newton steps that may fail before they are damped."""
+
+PLATEAU_PASSES, PLATEAU_WINDOW, PLATEAU_GAIN = 1_000, 250, 0.05
+"""A search that took the first number of passes ends where the last of them, the second number, gained fewer nats than
+the third: densities there differ by a twentieth, and no posterior sd is known that well."""
+
 MEMORY = 12
 """Number of past EM steps that Anderson mixing combines."""
 
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """Where one search for the mode ended."""
+    """Where one search for the mode ended; `flat` is on a plateau, before the gradient met the tolerance."""
 
     at: Parameters
     expected: Expectation
@@ -43,6 +55,7 @@ class Optimum:
     converged: bool
     gradient_norm: float
     trace: tuple[float, ...] = field(repr=False, default=())
+    flat: bool = False
 
     @property
     def log_posterior(self) -> float:
@@ -89,13 +102,14 @@ def maximise(
             search.mixing_step()
         elif not (search.newton_pays(newton) and search.newton_step()):
             search.squarem_step()
-        if search.stuck:
+        if search.stuck or search.flat:
             break
     # At the limits of rounding a gradient can stall just above the tolerance.
     threshold = max(tolerance, STALLED if search.stuck else 0.0, search.rounding)
     converged = search.scaled_gradient <= threshold
     norm = float(np.abs(search.gradient_p).max())
-    return Optimum(search.at, search.expected, search.passes, converged, norm, tuple(search.trace))
+    flat = search.flat and not converged
+    return Optimum(search.at, search.expected, search.passes, bool(converged), norm, tuple(search.trace), flat)
 
 
 class _Search:
@@ -105,7 +119,9 @@ class _Search:
         self.log_posterior = log_posterior
         self.passes = 0
         self.stuck = False
+        self.longest, self.damping, self.undamped = np.inf, laplace.DAMPING, UNDAMPED
         self.trace: list[float] = []
+        self.passes_of_trace: list[int] = []
         start = start.at_least_chance() if log_posterior.better_than_chance else start
         self._move_to(start, self._expect(start))
         self.newton_due = self.newton_cost
@@ -120,6 +136,15 @@ class _Search:
         self.gradient_p = expected.gradient(at)
         self.scaled_gradient = self._scaled(self.gradient_p)
         self.trace.append(expected.log_posterior)
+        self.passes_of_trace.append(self.passes)
+
+    @property
+    def flat(self) -> bool:
+        """Whether the search has crept along a plateau."""
+        if self.passes < PLATEAU_PASSES:
+            return False
+        before = bisect(self.passes_of_trace, self.passes - PLATEAU_WINDOW) - 1
+        return self.trace[-1] - self.trace[max(before, 0)] < PLATEAU_GAIN
 
     def _scaled(self, gradient_p: Floats) -> float:
         """Return the largest derivative in standard errors; parameters without votes are at their prior already."""
@@ -148,14 +173,17 @@ class _Search:
         two = at_one.maximum()
         x1, x2 = pack(one), pack(two)
         r, v = x1 - x0, x2 - 2 * x1 + x0
-        length = -float(np.sqrt((r @ r) / max(float(v @ v), 1e-300)))
+        wanted = float(np.sqrt((r @ r) / max(float(v @ v), 1e-300)))
+        length = -min(wanted, self.longest)
         if length < -1.0:
             far = unpack_like(x0 - 2 * length * r + length**2 * v, self.at)
             far = far.at_least_chance() if self.log_posterior.better_than_chance else far
             at_far = self._expect(far)
             if at_far.log_posterior >= at_one.log_posterior:
+                self.longest *= STRETCH if wanted > self.longest else 1.0
                 self._move_to(far, at_far)
                 return
+            self.longest = max(-length / STRETCH, STRETCH)
         at_two = self._expect(two)
         self.stuck = bool(np.abs(x2 - x0).max() < 1e-13)
         if at_two.log_posterior >= self.expected.log_posterior - self._noise():
@@ -190,18 +218,30 @@ class _Search:
         return near and self.passes >= self.newton_due
 
     def newton_step(self) -> bool:
-        """Take a Newton step, shortened once if needed; return False where it does not gain."""
-        step_p = laplace.newton_step(self.log_posterior, self.at, self.gradient_p, self.expected)
-        if step_p is not None:
-            x0 = pack(self.at)
-            for share in (1.0, 0.25):
-                there = unpack_like(x0 + share * step_p, self.at)
-                expected = self._expect(there)
-                if expected.log_posterior >= self.expected.log_posterior - self._noise():
-                    self._move_to(there, expected)
+        """Take a Newton step, shortened once or damped if needed; return False where it does not gain."""
+        if self.undamped > 0:
+            step_p = laplace.newton_step(self.log_posterior, self.at, self.gradient_p, self.expected)
+            if step_p is not None and any(self._gains(share * step_p) for share in (1.0, 0.25)):
+                return True
+            self.undamped -= 1
+        else:
+            density = (self.log_posterior, self.at, self.gradient_p, self.expected)
+            for damping, step_p in laplace.damped_newton_steps(*density, self.damping):
+                if self._gains(step_p):
+                    self.damping = damping / STRETCH
                     return True
+            self.damping = laplace.DAMPING
         self.newton_due = self.passes + max(30, 2 * self.newton_cost)
         return False
+
+    def _gains(self, step_p: Floats) -> bool:
+        """Take a step if it does not lower the log posterior."""
+        there = unpack_like(pack(self.at) + step_p, self.at)
+        expected = self._expect(there)
+        gains = expected.log_posterior >= self.expected.log_posterior - self._noise()
+        if gains:
+            self._move_to(there, expected)
+        return gains
 
     @cached_property
     def newton_cost(self) -> int:

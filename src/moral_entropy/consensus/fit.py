@@ -246,4 +246,5 @@ def _climb_of(mode: Mode, solver: str) -> Climb:
         passes=mode.passes,
         converged=mode.optimum.converged,
         modes=dict(mode.log_posteriors),
+        flat=mode.optimum.flat,
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from moral_entropy.consensus.em import PLATEAU_GAIN, PLATEAU_WINDOW
 from moral_entropy.consensus.modes import CLOSE
 from moral_entropy.consensus.result import Consensus, QuestionFit, Rival
 from moral_entropy.errors import ConvergenceWarning, CurvatureWarning, IdentifiabilityWarning, ThinDataWarning
@@ -91,6 +92,16 @@ def _converged(consensus: Consensus, fit: QuestionFit) -> Finding:
     if fit.climb.converged:
         return finding_of(fit, "fit", "converged", 1, level="good", text="the search for the best fit came to its end.")
     passes, left = fit.climb.passes, fit.climb.gradient_norm
+    if fit.climb.flat:
+        return finding_of(
+            fit, "fit", "converged", 0, level="doubt",
+            text=(
+                f"the search for the best fit was ended on a plateau: its last {PLATEAU_WINDOW} passes gained under "
+                f"{PLATEAU_GAIN:g} nats together."
+            ),
+            meaning="The votes hardly tell one answer from another: labels and shares are one of many that fit.",
+            cure="Look at how well annotators agree at all, or state priors you can defend (--prior-confusion).",
+        )  # fmt: skip
     return finding_of(
         fit, "fit", "converged", 0, level="bad",
         text=f"the fit did not converge: after {passes:,} passes a derivative of {left:.2g} is left.",

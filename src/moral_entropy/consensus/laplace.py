@@ -7,6 +7,7 @@ annotator, or per confusion row of many labels, and a Krylov space for their cou
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -40,6 +41,10 @@ FLAT = 1e-9
 
 LEAST_INFORMATION = 1e-3
 """Share of the complete-data information assumed in directions the votes leave flat."""
+
+
+DAMPING, LEAST_DAMPING = 0.01, 1e-6
+"""Share of the complete-data information by which Newton steps are damped: the first time, and at least."""
 
 
 class Gaussian(Protocol):
@@ -174,6 +179,26 @@ def newton_step(
         return None
     step_p: Floats = cho_solve(factor, gradient_p, check_finite=False)
     return step_p
+
+
+def damped_newton_steps(
+    log_posterior: LogPosterior, at: Parameters, gradient_p: Floats, expected: Expectation, damping: float
+) -> Iterator[tuple[float, Floats]]:
+    """Yield ever more damped Newton steps, each with its damping: the share of complete-data information added.
+
+    Undamped it is Newton's step; damped by the whole of that information it is half an EM step, which always gains.
+    """
+    complete_pp = _block_diagonal(*complete_blocks(log_posterior, at, expected))
+    curvature_pp = complete_pp.copy()
+    log_posterior.take_missing(at, curvature_pp)
+    damping = max(damping, LEAST_DAMPING)
+    while damping <= 1.0:
+        try:
+            factor = cho_factor(curvature_pp + damping * complete_pp, lower=True, check_finite=False, overwrite_a=True)
+            yield damping, cho_solve(factor, gradient_p, check_finite=False)
+        except np.linalg.LinAlgError:
+            pass
+        damping *= 4.0
 
 
 def escape_direction(log_posterior: LogPosterior, at: Parameters) -> Floats | None:

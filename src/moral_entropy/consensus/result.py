@@ -46,6 +46,8 @@ class Climb:
         Whether the gradient met the tolerance.
     modes
         Log posterior reached from each start, by the name of the start.
+    flat
+        Whether the search was ended on a plateau instead, where further passes gained nothing that matters.
     """
 
     solver: str
@@ -54,6 +56,7 @@ class Climb:
     passes: int
     converged: bool
     modes: dict[str, float]
+    flat: bool = False
 
 
 @dataclass(frozen=True)
