@@ -66,9 +66,7 @@ def draw(
         found = Curvature("nested", "logit-mode", True, float("nan"))
         return found, densities.nested.draw(rng, options.draws), None
     coordinates, target, centre = _centre(densities, at, options)
-    gaussian: laplace.Gaussian
-    dense = n_parameters <= laplace.DENSE
-    gaussian = laplace.dense_gaussian(target, centre) if dense else laplace.krylov_gaussian(target, centre)
+    gaussian = laplace.gaussian_at(target, centre)
     drawn, length_s = _draw_around(centre, gaussian, options.draws, rng)
     if target.between is not None:
         log_sdg, added_s = skew_rare_weights(drawn.log_prevalence_k, centre.log_prevalence_k)

@@ -44,6 +44,9 @@ the third: densities there differ by a twentieth, and no posterior sd is known t
 MEMORY = 12
 """Number of past EM steps that Anderson mixing combines."""
 
+MEMORY_NUMBERS = 1 << 26
+"""Most numbers in these steps; fewer are combined where there are more parameters."""
+
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
@@ -266,7 +269,8 @@ class _AndersonMixing:
 
     def mixed(self, x0: Floats, x1: Floats) -> Floats:
         """Return the mixed step's end, from the start and the end of one EM step."""
-        self.last = [*self.last[-MEMORY:], ((x1 - x0) * self.scale_p, x1)]
+        memory = max(2, min(MEMORY, MEMORY_NUMBERS // (2 * len(x1))))
+        self.last = [*self.last[-memory:], ((x1 - x0) * self.scale_p, x1)]
         if len(self.last) == 1:
             return x1
         step_pm, end_pm = (np.stack(several, axis=1) for several in zip(*self.last, strict=True))

@@ -16,6 +16,7 @@ from moral_entropy.consensus.domain_prior import DomainPrior
 from moral_entropy.consensus.draws import draw
 from moral_entropy.consensus.fit_findings import warn_about
 from moral_entropy.consensus.fitted import FittedParts, fitted_parts
+from moral_entropy.consensus.limits import affordable_draws
 from moral_entropy.consensus.mixed import find_mixed_mode
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import Mode, find_mode
@@ -126,12 +127,13 @@ def fit_parts(parts: Parts, priors: Priors, options: FitOptions, progress: Progr
 def find_parameters(parts: Parts, b: int, priors: Priors, options: FitOptions, advance: Progress) -> ParameterFit:
     """Find the mode of one ballot, and draw around it."""
     ballot, prior = parts.votes.ballots[b], None
+    n_draws = affordable_draws(ballot, options, len(parts.votes.ballots))
     if options.mixed:
         densities, mode, prior = _locate_mixed(parts, b, priors, options, advance)
     else:
         densities, mode = _locate(parts, b, priors, options, advance)
     at = mode.optimum.at
-    curvature, drawn, log_density_s = draw(densities, at, ballot, options)
+    curvature, drawn, log_density_s = draw(densities, at, ballot, replace(options, draws=n_draws))
     log_sakv = drawn.log_confusion_akv
     mixture = _mixture_of(densities.log_ratio, at, drawn, prior) if options.mixed else None
     return ParameterFit(

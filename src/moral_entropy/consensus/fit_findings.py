@@ -24,6 +24,9 @@ THIN, VERY_THIN = 2.0, 1.5
 NOTICEABLE = 0.005
 """Share of items that must change label for a second mode to be reported."""
 
+MOST_SHARES = 6
+"""Labels whose shares in a second mode are told, the most frequent ones."""
+
 CATEGORIES: dict[str, type[Warning]] = {
     "converged": ConvergenceWarning,
     "information_left": CurvatureWarning,
@@ -76,6 +79,8 @@ def warn_about(findings: Iterable[Finding]) -> None:
 def _findings(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
     yield _converged(consensus, fit)
     yield _information_left(fit)
+    if 0 < fit.n_draws < consensus.options.draws:
+        yield _fewer_draws(consensus, fit)
     if fit.rival is not None and fit.rival.distance < CLOSE and fit.rival.changed >= NOTICEABLE:
         yield _second_mode(fit, fit.rival)
     if fit.ballot.n_annotators == 1 and not consensus.votes.anonymous:
@@ -127,8 +132,18 @@ def _information_left(fit: QuestionFit) -> Finding:
     )  # fmt: skip
 
 
+def _fewer_draws(consensus: Consensus, fit: QuestionFit) -> Finding:
+    return finding_of(
+        fit, "fit", "fewer_draws", fit.n_draws,
+        text=f"{fit.n_draws:,} draws were made, not {consensus.options.draws:,}, to take no more than 1 GB of memory.",
+        meaning="Intervals are a little rougher, figures are not.",
+    )  # fmt: skip
+
+
 def _second_mode(fit: QuestionFit, rival: Rival) -> Finding:
-    shares = ", ".join(f"{label} {p:.3f}" for label, p in zip(fit.ballot.labels, rival.prevalence_k, strict=True))
+    share_k = np.array(rival.prevalence_k)
+    shown = np.sort(np.argsort(-share_k, kind="stable")[:MOST_SHARES])
+    shares = ", ".join(f"{fit.ballot.labels[k]} {share_k[k]:.3f}" for k in shown) + ", …" * (len(shown) < len(share_k))
     return finding_of(
         fit, "fit", "second_mode", rival.distance, level="doubt",
         text=(

@@ -21,6 +21,9 @@ from moral_entropy.votes.table import Floats
 DENSE = 6_000
 """Largest number of parameters for which the curvature is held as a matrix."""
 
+DENSE_CELLS = 5e9
+"""Most updates of that matrix in a pass over the votes: of many labels a few votes on an item make very many."""
+
 KRYLOV = 128
 """Dimensions of the Krylov space beyond `DENSE` parameters; each costs a pass over the votes."""
 
@@ -145,6 +148,12 @@ def dense_gaussian(log_posterior: LogPosterior, at: Parameters) -> DenseGaussian
     # The symmetric root: the sign and the choice of tied eigenvectors depend on the processor, this root does not.
     root_pp = scale_p[:, None] * (vector_pq / np.sqrt(value_q.clip(min=LEAST_INFORMATION))) @ vector_pq.T
     return DenseGaussian(root_pp, positive_definite=False, smallest=float(value_q[0]))
+
+
+def gaussian_at(log_posterior: LogPosterior, at: Parameters) -> Gaussian:
+    """Return the Gaussian with the curvature at some parameters, held as is affordable."""
+    dense = log_posterior.n_parameters <= DENSE and log_posterior.n_cells <= DENSE_CELLS
+    return dense_gaussian(log_posterior, at) if dense else krylov_gaussian(log_posterior, at)
 
 
 def _complete_diagonal(log_posterior: LogPosterior, at: Parameters) -> Floats:

@@ -26,6 +26,9 @@ from moral_entropy.votes.table import Floats
 BLOCKS = 16
 """Blocks of rows in a large pass; fixed, so that results do not depend on the number of threads."""
 
+BLOCK_NUMBERS = 1 << 27
+"""Most numbers in the sums of all blocks; there are fewer blocks where one has very many."""
+
 SMALL = 400_000
 """Votes below which one block in one thread is faster than several threads."""
 
@@ -196,7 +199,9 @@ class LogPosterior:
         start_r = self.patterns.start_r
         if start_r[-1] < SMALL:
             return np.array([0, self.patterns.n_rows])
-        edges = np.searchsorted(start_r, np.linspace(0, start_r[-1], BLOCKS + 1))
+        n_codes, n_labels = self.patterns.n_annotators * self.patterns.n_labels, self.patterns.n_labels
+        n_blocks = max(1, min(BLOCKS, BLOCK_NUMBERS // (n_codes * n_labels)))
+        edges = np.searchsorted(start_r, np.linspace(0, start_r[-1], n_blocks + 1))
         edges[0], edges[-1] = 0, self.patterns.n_rows
         return edges.astype(np.int64)
 

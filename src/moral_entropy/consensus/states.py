@@ -18,6 +18,9 @@ from scipy.special import entr
 
 from moral_entropy.votes.table import Floats
 
+MOST_LABELS = 12
+"""Most labels for items to lie between two of them: above, the pairs of labels are more than votes could tell apart."""
+
 
 @dataclass(frozen=True, eq=False)
 class States:
@@ -152,11 +155,13 @@ def corners(n_labels: int) -> States:
 
 
 def between_labels(n_labels: int) -> States:
-    """Return the states of the mixed model: finer where there are few labels.
+    """Return the states of the mixed model: finer where there are few labels, corners alone where there are very many.
 
     Examples
     --------
-    >>> [between_labels(n_labels).n_states for n_labels in (2, 3, 4, 5, 8)]
-    [9, 12, 22, 35, 36]
+    >>> [between_labels(n_labels).n_states for n_labels in (2, 3, 4, 5, 8, 28)]
+    [9, 12, 22, 35, 36, 28]
     """
+    if n_labels > MOST_LABELS:
+        return States(n_labels)
     return States(n_labels, points=7 if n_labels == 2 else 3 if n_labels <= 6 else 1)

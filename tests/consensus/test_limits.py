@@ -1,0 +1,102 @@
+"""Many labels, many annotators: what is fitted, what is fitted with fewer draws, and what is refused in words."""
+
+import tracemalloc
+
+import numpy as np
+import polars as pl
+import pytest
+from support import log_posterior_of, votes_of
+
+from moral_entropy.consensus.fit import fit
+from moral_entropy.consensus.fit_findings import fit_findings
+from moral_entropy.consensus.laplace import DenseGaussian, KrylovGaussian, RowBlocks, gaussian_at, krylov_gaussian
+from moral_entropy.consensus.limits import LEAST_DRAWS, affordable_draws
+from moral_entropy.consensus.options import FitOptions
+from moral_entropy.consensus.starts import paper_start
+from moral_entropy.corpora.simulate import simulate_votes
+from moral_entropy.errors import FitError
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::moral_entropy.errors.ThinDataWarning", "ignore::moral_entropy.errors.IdentifiabilityWarning"
+)
+
+
+def labelled(n_labels, n_annotators, n_votes, seed=0):
+    rng = np.random.default_rng(seed)
+    columns = rng.integers((n_votes // 2, n_annotators, n_labels), size=(n_votes, 3))
+    rows = {(item, annotator): label for item, annotator, label in columns.tolist()}
+    return votes_of([(*at, label) for at, label in rows.items()], n_labels)
+
+
+def test_the_curvature_of_many_labels_takes_memory_in_proportion_to_the_parameters(monkeypatch):
+    monkeypatch.setattr("moral_entropy.consensus.laplace.KRYLOV", 16)
+    model = log_posterior_of(labelled(60, 20, 600))
+    at = paper_start(20, 60)
+    krylov_gaussian(model, at)
+    tracemalloc.start()
+    gaussian = krylov_gaussian(model, at)
+    peak = tracemalloc.get_traced_memory()[1] / 8
+    tracemalloc.stop()
+    assert isinstance(gaussian.blocks, RowBlocks)
+    # The basis has 16 numbers per parameter; a block per row would have 59, one per annotator 3,540.
+    assert peak < 45 * model.n_parameters
+
+
+def test_a_matrix_that_few_votes_touch_too_often_is_not_made(monkeypatch):
+    model = log_posterior_of(labelled(6, 5, 100))
+    at = paper_start(5, 6)
+    assert isinstance(gaussian_at(model, at), DenseGaussian)
+    monkeypatch.setattr("moral_entropy.consensus.laplace.DENSE_CELLS", model.n_cells - 1)
+    assert isinstance(gaussian_at(model, at), KrylovGaussian)
+
+
+@pytest.mark.parametrize("n_labels", [24, 28])
+def test_as_many_labels_as_votes_are_fitted(n_labels):
+    rows = [(k, k, k) for k in range(n_labels)]
+    consensus = fit(votes_of(rows, n_labels), draws=20)
+    fitted = consensus.fits[0]
+    assert fitted.curvature.method == "krylov"
+    assert fitted.climb.converged
+    assert np.isfinite(fitted.summary.mean_ik).all()
+    assert len(fit_findings(consensus)[2].text) < 200
+
+
+def test_fewer_draws_are_made_where_those_asked_for_would_not_fit_and_it_is_said(monkeypatch):
+    votes = simulate_votes(n_items=60, n_annotators=6, votes_per_item=3, seed=1).votes
+    monkeypatch.setattr("moral_entropy.consensus.limits.DRAWN_NUMBERS", 24 * 150)
+    consensus = fit(votes, draws=400)
+    fitted = consensus.fits[0]
+    assert fitted.n_draws == 150
+    assert fitted.confusion_sakv.size == 24 * 150
+    said = [finding for finding in consensus.findings if finding.figure == "fewer_draws"]
+    assert [(one.value, one.alarms) for one in said] == [(150, False)]
+    assert "150 draws were made, not 400" in said[0].text
+    assert not [one for one in fit(votes, draws=150).findings if one.figure == "fewer_draws"]
+
+
+def test_draws_of_several_questions_share_the_memory(monkeypatch):
+    votes = simulate_votes(n_items=60, n_annotators=6, votes_per_item=3, seed=1).votes
+    ballot, options = votes.ballots[0], FitOptions(draws=1_000)
+    monkeypatch.setattr("moral_entropy.consensus.limits.ALL_DRAWN_NUMBERS", 24 * 900)
+    assert affordable_draws(ballot, options) == 900
+    assert affordable_draws(ballot, options, n_fits=3) == 300
+
+
+def test_draws_that_memory_cannot_hold_are_refused_in_words_and_none_are_not():
+    ballot = labelled(500, 30, 2_000).ballots[0]
+    words = (
+        r"500 labels and 30 annotators make 7,500,000 error rates; 1,000 draws of them would take 60 GB, .* --draws 0"
+    )
+    with pytest.raises(FitError, match=words):
+        affordable_draws(ballot, FitOptions())
+    assert affordable_draws(ballot, FitOptions(draws=0)) == 0
+    assert affordable_draws(ballot, FitOptions(draws=10)) == 10
+    assert affordable_draws(ballot, FitOptions(pooling="full")) >= LEAST_DRAWS
+
+
+def test_more_error_rates_than_can_be_fitted_are_refused_before_the_climb():
+    n_annotators = 80
+    rows = pl.DataFrame({"item": range(1_000), "annotator": [i % n_annotators for i in range(1_000)]})
+    frame = rows.with_columns(label=pl.format("label {}", pl.col("item") % 500))
+    with pytest.raises(FitError, match=r"500 labels and 80 annotators .* 16,777,216 .* merge rare labels"):
+        fit(frame, draws=0)
