@@ -186,7 +186,8 @@ class _Search:
                 self.longest *= STRETCH if wanted > self.longest else 1.0
                 self._move_to(far, at_far)
                 return
-            self.longest = max(-length / STRETCH, STRETCH)
+            if at_far.log_posterior < at_one.log_posterior - self._noise():
+                self.longest = max(-length / STRETCH, STRETCH)
         at_two = self._expect(two)
         self.stuck = bool(np.abs(x2 - x0).max() < 1e-13)
         if at_two.log_posterior >= self.expected.log_posterior - self._noise():
