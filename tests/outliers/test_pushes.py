@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support import random_rows, votes_of
+from support import plain_mixed_em, random_rows, votes_of
 
 from moral_entropy.consensus.fit import fit
 from moral_entropy.outliers import pushes as module
 from moral_entropy.outliers.pushes import prior_pushes, spoken_for, vote_pushes
 
 
-def fitted(n_labels=2, positive=None, draws=40):
+def made(n_labels=2, positive=None):
     rows = random_rows(np.random.default_rng(8), 60, 5, n_labels)
-    return fit(votes_of(rows, n_labels, n_items=61, positive=positive), draws=draws, seed=2).fits[0]
+    return votes_of(rows, n_labels, n_items=61, positive=positive)
+
+
+def fitted(n_labels=2, positive=None, **options):
+    return fit(made(n_labels, positive), **{"draws": 40, "seed": 2, **options}).fits[0]
 
 
 def all_pushes(one, interval=0.9):
@@ -22,7 +26,7 @@ def all_pushes(one, interval=0.9):
 
 @pytest.mark.parametrize(("n_labels", "positive"), [(2, 1), (2, 0), (3, None)])
 def test_prior_and_pushes_add_up_to_the_log_odds_of_the_mode(n_labels, positive):
-    one = fitted(n_labels, positive)
+    one = fitted(n_labels, positive, model="paper")
     ballot = one.ballot
     base, classes = spoken_for(ballot)
     prior_c, push_avc = prior_pushes(one, 0.9).push_avc[0, 0], all_pushes(one)
@@ -32,6 +36,22 @@ def test_prior_and_pushes_add_up_to_the_log_odds_of_the_mode(n_labels, positive)
             total_c += push_avc[code // n_labels, code % n_labels]
         odds_c = np.log(one.posterior_ik[i, list(classes)]) - np.log(one.posterior_ik[i, base])
         np.testing.assert_allclose(total_c, odds_c, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(("n_labels", "positive"), [(2, 1), (2, 0), (3, None)])
+def test_between_labels_pushes_add_up_to_what_votes_say_of_the_labels_themselves(n_labels, positive):
+    one = fitted(n_labels, positive)
+    ballot, (base, classes) = one.ballot, spoken_for(one.ballot)
+    _, state_iz = plain_mixed_em(made(n_labels, positive), one.at, steps=1)
+    odds_ik = np.log(state_iz[:, :n_labels] / one.mixture.weight_dg[0, :n_labels])
+    push_avc = all_pushes(one)
+    for i in range(ballot.n_items):
+        codes = ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]]
+        total_c = sum((push_avc[code // n_labels, code % n_labels] for code in codes), np.zeros(len(classes)))
+        np.testing.assert_allclose(total_c, odds_ik[i, list(classes)] - odds_ik[i, base], rtol=1e-9, atol=1e-9)
+    share_k = one.posterior_ik.mean(axis=0)
+    prior_c = prior_pushes(one, 0.9).push_avc[0, 0]
+    np.testing.assert_allclose(prior_c, np.log(share_k[list(classes)] / share_k[base]), atol=0.2)
 
 
 def test_intervals_are_quantiles_of_the_draws_one_by_one():

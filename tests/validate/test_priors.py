@@ -17,7 +17,7 @@ from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.corpora.twins import twin
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.grading.table import audit_rules
-from moral_entropy.validate.priors import ROWS, cross_of, examine_priors, prior_grid, star_of
+from moral_entropy.validate.priors import ENTROPIES, ROWS, cross_of, examine_priors, prior_grid, star_of
 
 
 def quiet_fit(votes, **options):
@@ -27,9 +27,9 @@ def quiet_fit(votes, **options):
         return fit(votes, **options)
 
 
-@pytest.fixture(scope="module")
-def plenty():
-    return quiet_fit(simulate_votes(n_items=400, n_annotators=8, votes_per_item=5, seed=3).votes)
+@pytest.fixture(scope="module", params=["mixed", "paper"])
+def plenty(request):
+    return quiet_fit(simulate_votes(n_items=400, n_annotators=8, votes_per_item=5, seed=3).votes, model=request.param)
 
 
 @pytest.fixture(scope="module")
@@ -41,15 +41,15 @@ def value(grid, prior, figure, subject):
     return grid.filter(prior=prior, figure=figure, subject=subject)["value"].item()
 
 
-def test_every_prior_has_every_figure(star):
-    wanted = {("prevalence", "1"), ("total", ""), ("aleatoric", ""), ("epistemic", "")}
+def test_every_prior_has_every_figure(plenty, star):
+    total, *parts = ENTROPIES[plenty.options.model]
+    wanted = {("prevalence", "1"), (total, ""), *((part, "") for part in parts)}
     wanted |= {(rate, rule) for rate in ("fpr", "fnr") for rule in ("any", "majority")}
     for _, some in star.group_by("prior"):
         assert set(some.select("figure", "subject").rows()) == wanted
     assert star["prior"].n_unique() == 3 + len(ROWS) + 2
-    parts = star.filter(pl.col("figure").is_in(["aleatoric", "epistemic"])).group_by("prior").agg(pl.col("value").sum())
-    total = star.filter(figure="total").select("prior", total="value")
-    both = parts.join(total, on="prior")
+    summed = star.filter(pl.col("figure").is_in(parts)).group_by("prior").agg(pl.col("value").sum())
+    both = summed.join(star.filter(figure="total").select("prior", total="value"), on="prior")
     np.testing.assert_allclose(both["value"], both["total"], atol=1e-9)
 
 
@@ -62,12 +62,14 @@ def test_every_prior_has_every_figure(star):
     ],
 )
 def test_a_row_of_the_grid_is_a_fit_made_by_hand(plenty, star, name, priors, pooling):
-    refit = quiet_fit(plenty.votes, priors=priors, pooling=pooling, draws=100)
+    refit = quiet_fit(plenty.votes, priors=priors, pooling=pooling, draws=100, model=plenty.options.model)
     one = refit.fits[0]
     assert value(star, name, "prevalence", "1") == one.share_k[1]
     assert one.share_k[1] == pytest.approx(one.prevalence_sk[:, 1].mean(), rel=1e-14)
     p_i = posterior_draws(one).mean(axis=0)[:, 1]
     np.testing.assert_allclose(value(star, name, "total", ""), (entr(p_i) + entr(1 - p_i)).mean(), rtol=1e-6)
+    if plenty.options.model == "mixed":
+        return
     # The rule's rates with plain counts.
     any_i = one.ballot.counts_ik[:, 1] > 0
     assert value(star, name, "fpr", "any") == pytest.approx(any_i[p_i < 0.5].mean())

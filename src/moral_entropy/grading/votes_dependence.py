@@ -34,6 +34,9 @@ MAX_DRAWS = 100
 MAX_ROWS = 20_000
 """Largest number of rows that are averaged over, per number of votes; of more, evenly spaced ones."""
 
+ROWS_AT_ONCE = 1_024
+"""Rows whose probabilities of silence are computed together."""
+
 CURVE_VOTES = 10
 """Least number of votes up to which the curve is computed."""
 
@@ -119,8 +122,9 @@ def _mean_first(value_s: Floats) -> Floats:
     return np.concatenate([[value_s.mean()], value_s])
 
 
-SilenceSums = Mapping[int, tuple[Floats, float, float]]
-"""By number of votes: sum over some items of the probability of silence in every draw; their number; that of all."""
+SilenceSums = Mapping[int, tuple[Floats, Floats, float]]
+"""By number of votes: sum over some items of the probability of silence in every draw; what they count in every draw;
+the number of all."""
 
 
 def _silence(fitted: FittedParts, b: int, target: int, rows_pb: Sequence[Sequence[Mapping[int, int]]]) -> Silence:
@@ -134,10 +138,10 @@ def _silence(fitted: FittedParts, b: int, target: int, rows_pb: Sequence[Sequenc
         first_v = {v: -before_v[v] % step_v[v] for v in rows_v}
         asked.append(fitted.parts.workers.ask(silence_of_part, one, b, target, first_v, step_v))
         before_v |= {v: before_v[v] + n for v, n in rows_v.items()}
-    sums_v: dict[int, tuple[Floats, float, float]] = {}
+    sums_v: dict[int, tuple[Floats, Floats, float]] = {}
     for of_part in fitted.parts.workers.fetch_all(asked):
         for v, (sum_s, of_some, of_all) in of_part.items():
-            so_far = sums_v.get(v, (np.zeros_like(sum_s), 0.0, 0.0))
+            so_far = sums_v.get(v, (np.zeros_like(sum_s), np.zeros_like(sum_s), 0.0))
             sums_v[v] = (so_far[0] + sum_s, so_far[1] + of_some, so_far[2] + of_all)
     return Silence(fitted.consensus.fits[b], target, sums_v)
 
@@ -163,7 +167,7 @@ def silence_of_part(
         row_r = np.flatnonzero(votes_r == votes)
         some_r = row_r[first :: step_v[votes]]
         sum_s = silence.of_rows(rows, some_r, votes) @ rows.weight_r[some_r]
-        sums_v[votes] = (sum_s, float(rows.weight_r[some_r].sum()), float(rows.weight_r[row_r].sum()))
+        sums_v[votes] = (sum_s, silence.items_without(rows, some_r), float(rows.weight_r[row_r].sum()))
     return sums_v
 
 
@@ -171,7 +175,8 @@ def silence_of_part(
 class Silence:
     """Probabilities that nobody votes for a label the item does not have.
 
-    Axes: **s** draw, **a** annotator, true **k**.
+    An item between labels does not have the label as far as it lies at others: it counts by that much.
+    Axes: **s** draw, **a** annotator, **z** state (true label), **d** domain.
     """
 
     fit: QuestionFit
@@ -183,27 +188,33 @@ class Silence:
         """Items with a vote."""
         return float(self.fit.patterns.weight_r.sum())
 
-    @property
-    def others(self) -> list[int]:
-        """All labels except the target."""
-        return [k for k in range(self.fit.ballot.n_labels) if k != self.target]
+    @cached_property
+    def others(self) -> Ints:
+        """All states except the target label itself."""
+        return np.flatnonzero(self.fit.states.mix_zk[:, self.target] < 1.0)
 
     @cached_property
-    def among_sk(self) -> Floats:
-        """Shares of the other labels among items that do not have the target label."""
+    def among_sdz(self) -> Floats:
+        """Shares of the other states, by domain, among items as far as they do not have the target label."""
         fit = self.fit
-        prevalence_sk = fit.prevalence_sk[:: self._step] if fit.n_draws else fit.prevalence_k[None]
-        among_sk: Floats = prevalence_sk[:, self.others]
-        among_sk = among_sk / among_sk.sum(axis=1, keepdims=True)
-        return among_sk
+        weight_sdg = fit.weight_sdg[:: self._step] if fit.n_draws else fit.weight_dg[None]
+        without_z = 1.0 - fit.states.mix_zk[self.others, self.target]
+        among_sdz: Floats = fit.states.weight_of_states(weight_sdg)[..., self.others] * without_z
+        return among_sdz / self._over_domains(among_sdz).sum(axis=-1)[:, None, None]
+
+    def _over_domains(self, among_sdz: Floats) -> Floats:
+        """Average over domains by their items."""
+        items_d = np.ones(1) if self.fit.mixture is None else self.fit.mixture.items_d
+        return np.asarray(np.tensordot(items_d / items_d.sum(), among_sdz, axes=(0, 1)))
 
     @cached_property
-    def silent_ska(self) -> Floats:
-        """Probability that an annotator does not vote for the target, by true label; for two labels the specificity."""
+    def silent_sza(self) -> Floats:
+        """Probability that an annotator does not vote for the target, by state; for two labels the specificity."""
         fit = self.fit
         confusion_sakv = fit.confusion_sakv[:: self._step] if fit.n_draws else fit.confusion_akv[None]
-        silent_ska: Floats = 1.0 - confusion_sakv[:, :, self.others, self.target].transpose(0, 2, 1)
-        return silent_ska
+        vote_sazv = fit.states.votes_azv(confusion_sakv)
+        silent_sza: Floats = 1.0 - vote_sazv[:, :, self.others, self.target].transpose(0, 2, 1)
+        return silent_sza
 
     @property
     def _step(self) -> int:
@@ -212,8 +223,8 @@ class Silence:
     def by_anyone(self, votes: int) -> Floats:
         """Compute the probability of silence of `votes` annotators drawn at random, in proportion to their votes."""
         votes_a = self.fit.ballot.votes_a
-        mean_sk = self.silent_ska @ (votes_a / votes_a.sum())
-        silent_s: Floats = (self.among_sk * mean_sk**votes).sum(axis=1)
+        mean_sz = self.silent_sza @ (votes_a / votes_a.sum())
+        silent_s: Floats = (self._over_domains(self.among_sdz) * mean_sz**votes).sum(axis=1)
         return silent_s
 
     def by_voters(self, votes: int) -> tuple[Floats, float] | None:
@@ -225,8 +236,24 @@ class Silence:
 
     def of_rows(self, rows: Patterns, row_r: Ints, votes: int) -> Floats:
         """Compute the probability of silence of the voters on some rows with `votes` votes: `silent_sr`."""
-        product_skr = np.ones((*self.among_sk.shape, len(row_r)))
-        for v in range(votes):
-            voter_r = rows.code_v[rows.start_r[row_r] + v] // rows.n_labels
-            product_skr *= self.silent_ska[:, :, voter_r]
-        return np.asarray(np.einsum("sk,skr->sr", self.among_sk, product_skr))
+        silent_sr = np.empty((len(self.among_sdz), len(row_r)))
+        for first in range(0, len(row_r), ROWS_AT_ONCE):
+            some_r = row_r[first : first + ROWS_AT_ONCE]
+            among_szr = self.among_sdz[:, _domains(rows, some_r)].transpose(0, 2, 1)
+            product_szr = np.ones(among_szr.shape)
+            for v in range(votes):
+                voter_r = rows.code_v[rows.start_r[some_r] + v] // rows.n_labels
+                product_szr *= self.silent_sza[:, :, voter_r]
+            silent_sr[:, first : first + ROWS_AT_ONCE] = np.einsum("szr,szr->sr", among_szr, product_szr)
+        return silent_sr
+
+    def items_without(self, rows: Patterns, row_r: Ints) -> Floats:
+        """Count some rows' items as far as they do not have the target label, relative to all: `items_s`."""
+        if self.among_sdz.shape[1] == 1:
+            return np.full(len(self.among_sdz), rows.weight_r[row_r].sum())
+        items_d = np.bincount(_domains(rows, row_r), rows.weight_r[row_r], self.among_sdz.shape[1])
+        return np.asarray(self.among_sdz.sum(axis=-1) @ items_d)
+
+
+def _domains(rows: Patterns, row_r: Ints) -> Ints:
+    return rows.domain_r[row_r] if rows.n_domains > 1 else np.zeros(len(row_r), dtype=np.int32)

@@ -1,7 +1,9 @@
 """Pushes: how much a vote changes the log-odds; log-likelihood ratios from each annotator's confusion matrix.
 
 Takes a `QuestionFit`, returns the ratio at the mode and its interval over the draws. With two labels the posterior
-log-odds of an item are the prior's plus the pushes of its votes, so that a waterfall of them explains p.
+log-odds of an item are the prior's plus the pushes of its votes, so that a waterfall of them explains p. Where items
+may lie between labels, pushes are those between the labels themselves, and the prior's is that of the labels' shares:
+they say which way a vote pulls, and at most how far.
 """
 
 from __future__ import annotations
