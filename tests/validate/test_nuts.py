@@ -11,7 +11,7 @@ import pytest
 from scipy.special import entr
 from support import random_rows, votes_of
 
-from moral_entropy.consensus.draws import draw, posterior_of_rows
+from moral_entropy.consensus.draws import draw, mixed_posterior_of_rows, posterior_of_rows
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.corpora.simulate import simulate_votes
@@ -39,39 +39,52 @@ def two_domains(votes):
 
 
 @pytest.mark.parametrize(
-    ("n_labels", "coordinates", "positive"), [(2, "jacobian", 1), (2, "paper", 0), (3, "jeffreys", 2)]
+    ("n_labels", "coordinates", "positive", "model"),
+    [
+        (2, "jacobian", 1, "paper"),
+        (2, "paper", 0, "paper"),
+        (3, "jeffreys", 2, "paper"),
+        (2, "logit-mode", 0, "mixed"),
+        (3, "logit-mode", 1, "mixed"),
+    ],
 )
-def test_agreement_is_what_all_draws_say(n_labels, coordinates, positive):
+def test_agreement_is_what_all_draws_say(n_labels, coordinates, positive, model):
     rows = random_rows(np.random.default_rng(8), 40, 4, n_labels)
     votes = two_domains(votes_of(rows, n_labels, positive=positive, count_i=np.arange(40) % 3 + 1))
-    one = quiet_fit(votes, draws=20, temper=0.7).fits[0]
+    one = quiet_fit(votes, draws=20, model=model, temper=0.7 if model == "paper" else "off").fits[0]
     samples = sample(one, chains=2, tune=60, draws=80)
     found = compare(votes, one, samples, coordinates, draws=100, seed=4, interval=0.8)
     _, gaussian, _ = draw(
         densities_of(one), mode_of(one), one.ballot, FitOptions(draws=100, seed=4, coordinates=coordinates)
     )
-    laplace_sik, nuts_sik = (
-        posterior_of_rows(one.patterns, drawn.prevalence_k, drawn.confusion_akv**0.7, one.patterns.row_i)
-        for drawn in (gaussian, samples.drawn)
-    )
+    laplace_sik, nuts_sik = (posterior_at(one, drawn) for drawn in (gaussian, samples.drawn))
     assert [agreement.domain for agreement in found] == ["(all)", "even", "odd"]
     for agreement, inside in zip(found, (slice(None), slice(0, None, 2), slice(1, None, 2)), strict=True):
         weight_i = one.ballot.count_i[inside]
-        plain = plain_agreement(laplace_sik[:, inside], nuts_sik[:, inside], weight_i, n_labels, positive)
+        of_odds = n_labels == 2 and model == "paper"
+        plain = plain_agreement(laplace_sik[:, inside], nuts_sik[:, inside], weight_i, n_labels, positive, of_odds)
         assert agreement.n_items == weight_i.sum()
         for name, value in plain.items():
             assert getattr(agreement, name) == pytest.approx(value, rel=1e-9, abs=1e-12), name
 
 
-def plain_agreement(laplace_sik, nuts_sik, weight_i, n_labels, positive):
+def posterior_at(one, drawn):
+    """Label probabilities of every item in every draw."""
+    if one.mixture is None:
+        return posterior_of_rows(one.patterns, drawn.prevalence_k, drawn.confusion_akv**0.7, one.patterns.row_i)
+    mixture = replace(one.mixture, weight_sdg=drawn.prevalence_k)
+    return mixed_posterior_of_rows(one.patterns, mixture, drawn.confusion_akv, one.patterns.row_i)
+
+
+def plain_agreement(laplace_sik, nuts_sik, weight_i, n_labels, positive, of_odds):
     """The same figures, one item at a time."""
     items = []
     for i, weight in enumerate(weight_i):
         one_sk, other_sk = laplace_sik[:, i], nuts_sik[:, i]
         parts = [(entr(p).sum(1).mean(), entr(p.mean(0)).sum() - entr(p).sum(1).mean()) for p in (one_sk, other_sk)]
         label = positive if n_labels == 2 else one_sk.mean(0).argmax()
-        # The package takes quantiles of log odds where there are two labels.
-        scale = (lambda p: np.log(p / (1 - p))) if n_labels == 2 else (lambda p: p)
+        # Of two labels that are all there is, the package takes quantiles of log odds.
+        scale = (lambda p: np.log(p / (1 - p))) if of_odds else (lambda p: p)
         low, high = np.quantile(scale(one_sk[:, label]), [0.1, 0.9])
         inside = np.mean((scale(other_sk[:, label]) >= low - 1e-9) & (scale(other_sk[:, label]) <= high + 1e-9))
         items.append((weight, *parts[0], *parts[1], np.abs(one_sk.mean(0) - other_sk.mean(0)).max(), inside))
@@ -96,7 +109,7 @@ def plain_agreement(laplace_sik, nuts_sik, weight_i, n_labels, positive):
 
 def test_with_plenty_of_votes_all_coordinates_agree_with_nuts():
     votes = simulate_votes(n_items=2_000, n_annotators=5, votes_per_item=5, seed=3).votes
-    consensus = quiet_fit(votes, draws=100)
+    consensus = quiet_fit(votes, draws=100, model="paper")
     findings = examine_nuts(consensus, chains=2, tune=200, draws=400)
     nuts = [finding for finding in findings if finding.side == "nuts"]
     assert {(finding.figure, finding.subject) for finding in nuts} >= {("ess", "items"), ("rhat", "parameters")}
@@ -111,9 +124,19 @@ def test_with_plenty_of_votes_all_coordinates_agree_with_nuts():
     assert findings_frame(findings).height == len(findings)
 
 
+def test_between_labels_one_gaussian_is_held_against_nuts():
+    votes = simulate_votes(n_items=600, n_annotators=5, votes_per_item=5, seed=3).votes
+    findings = examine_nuts(quiet_fit(votes, draws=100), chains=2, tune=150, draws=200)
+    assert {finding.subject for finding in findings if finding.figure == "coverage"} == {"logit-mode"}
+    ours = {finding.figure: finding for finding in findings if finding.subject == "logit-mode"}
+    assert 0.5 < ours["annotators_ratio"].value < 2.0 and 0.8 < ours["ambiguity_and_votes_ratio"].value < 1.2
+    assert ours["annotators_ratio"].level in ("good", "doubt") and "annotators part" in ours["annotators_ratio"].text
+
+
 def test_thin_votes_are_said_to_be_far_from_gaussian():
     votes = simulate_votes(n_items=80, n_annotators=20, votes_per_item=1.3, seed=2).votes
-    findings = examine_nuts(quiet_fit(votes, draws=100, coordinates="paper"), chains=2, tune=200, draws=200)
+    thin = quiet_fit(votes, draws=100, model="paper", coordinates="paper")
+    findings = examine_nuts(thin, chains=2, tune=200, draws=200)
     ours = next(f for f in findings if f.figure == "epistemic_ratio" and f.subject == "paper" and not f.domain)
     assert not 0.8 <= ours.value <= 1.25
     assert ours.level == "doubt"
