@@ -3,8 +3,8 @@
 Shares no line with the package; tests compare the package with it. An item lies at a point of the simplex of labels,
 one of a grid of states `z`: the corners first, then the points of each edge. Annotator `a` votes `v` on an item in
 state `z` with probability Σ_k mix_zk confusion_akv. States of one edge share its weight evenly: `weight_dg` has one
-number per corner and one per edge, for each domain. The log posterior is that of log-ratio coordinates, where a Dirichlet prior
-with parameters β adds Σ β log θ.
+number per corner and one per edge, for each domain. The log posterior is that of log-ratio coordinates, where a
+Dirichlet prior with parameters β adds Σ β log θ.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class MixedModel:
     """Votes and priors of a mixed model.
 
     `votes` has one list of (annotator, label) per item. Without a `strength` all items share one vector of weights,
-    with a pseudo-count of 1 per state. With it every domain has its own, and κ pseudo-items with the weights `common_g`.
+    with a pseudo-count of 1 per state. With it every domain has its own, and κ pseudo-items of weights `common_g`.
     """
 
     votes: list

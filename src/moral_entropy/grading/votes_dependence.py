@@ -200,7 +200,7 @@ class Silence:
         weight_sdg = fit.weight_sdg[:: self._step] if fit.n_draws else fit.weight_dg[None]
         without_z = 1.0 - fit.states.mix_zk[self.others, self.target]
         among_sdz: Floats = fit.states.weight_of_states(weight_sdg)[..., self.others] * without_z
-        return among_sdz / self._over_domains(among_sdz).sum(axis=-1)[:, None, None]
+        return np.asarray(among_sdz / self._over_domains(among_sdz).sum(axis=-1)[:, None, None])
 
     def _over_domains(self, among_sdz: Floats) -> Floats:
         """Average over domains by their items."""
