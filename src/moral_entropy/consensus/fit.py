@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from moral_entropy.consensus.counting import count_copies_once
 from moral_entropy.consensus.densities import Densities
 from moral_entropy.consensus.domain_prior import DomainPrior
 from moral_entropy.consensus.draws import draw
@@ -115,10 +116,13 @@ def fit_parts(parts: Parts, priors: Priors, options: FitOptions, progress: Progr
     progress
         Called with the name of a stage and the share of it done.
     """
-    where, n_ballots = parts.pooled() if options.pooling == "full" else parts, len(parts.votes.ballots)
+    counted, n_ballots = count_copies_once(parts, options), len(parts.votes.ballots)
+    parts = counted.parts
+    where = parts.pooled() if options.pooling == "full" else parts
     found = [
         find_parameters(where, b, priors, options, share_of_progress(progress, b, n_ballots)) for b in range(n_ballots)
     ]
+    found = [counted.add_rows(b, one) for b, one in enumerate(found)]
     fitted = fitted_parts(parts, found, priors, options, progress or silent)
     warn_about(fitted.consensus.findings)
     return fitted

@@ -17,12 +17,16 @@ from moral_entropy.consensus.modes import CLOSE
 from moral_entropy.consensus.result import Consensus, QuestionFit, Rival
 from moral_entropy.errors import ConvergenceWarning, CurvatureWarning, IdentifiabilityWarning, ThinDataWarning
 from moral_entropy.findings import Finding, sentences_of
+from moral_entropy.votes.table import Ints
 
 THIN, VERY_THIN = 2.0, 1.5
 """Mean votes per item below which the prior has more to say than the votes, and below which p itself is in doubt."""
 
 NOTICEABLE = 0.005
 """Share of items that must change label for a second mode to be reported."""
+
+MOST_GROUPS, MOST_NAMES = 5, 6
+"""Groups of near-copies that are told, and names per group."""
 
 MOST_SHARES = 6
 """Labels whose shares in a second mode are told, the most frequent ones."""
@@ -91,6 +95,34 @@ def _findings(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
             cure="Have a second annotator label some of the same items.",
         )  # fmt: skip
     yield _votes_per_item(fit)
+    if fit.copies is not None and fit.copies.any:
+        yield from (_near_copies(consensus, fit, group) for group in fit.copies.groups[:MOST_GROUPS])
+    if fit.mixture is not None and fit.states.corners_only:
+        yield finding_of(
+            fit, "fit", "many_labels", fit.ballot.n_labels,
+            text=f"{fit.ballot.n_labels} labels: items are taken to have one of them each, none to lie between two.",
+            meaning="Ambiguity is 0 by assumption; what two labels share shows as a lack of votes.",
+            cure="Merge labels that mean nearly the same, or ask one yes-or-no question per label.",
+        )  # fmt: skip
+
+
+def _near_copies(consensus: Consensus, fit: QuestionFit, group: Ints) -> Finding:
+    """Name annotators whose votes copy each other, the one who stands for them first."""
+    names = [annotator_name(consensus, fit, a) for a in group]
+    shown = ", ".join(names[:MOST_NAMES]) + f" and {len(names) - MOST_NAMES} more" * (len(names) > MOST_NAMES)
+    once, named = consensus.options.counts_once, bool(consensus.options.merge)
+    found = "were named to be counted as one" if named else "vote alike far beyond what the items explain"
+    done = f"they are counted as one annotator, {names[0]}" if once else "each still counts as a witness of its own"
+    return finding_of(
+        fit, "votes", "near_copies", len(names), subject=shown, level="note" if once else "doubt",
+        text=f"{shown} {found}; {done}.",
+        meaning="Copies are no further witnesses: counted in full, they would overrule everybody else.",
+        cure=(
+            "If they do vote independently, say --dependence report; if one of them should not vote at all, --exclude."
+            if once
+            else "Count them as one (--dependence merge, or --merge A+B), or leave one out (--exclude)."
+        ),
+    )  # fmt: skip
 
 
 def _converged(consensus: Consensus, fit: QuestionFit) -> Finding:

@@ -398,30 +398,43 @@ class CopiedRows(NamedTuple):
     draw_sakv: Floats
 
 
-def rows_of_copies(
-    patterns: Patterns,
-    posterior_rz: Floats,
-    mix_zk: Floats,
-    beta_akv: Floats,
-    annotators: Ints,
-    *,
-    draws: int = 0,
-    rng: np.random.Generator | int = 0,
+def votes_by_state(patterns: Patterns, posterior_rz: Floats, annotators: Ints) -> Floats:
+    """Add up the votes of some annotators by label voted and state of the item: `seen_avz`.
+
+    Parameters
+    ----------
+    patterns
+        All votes.
+    posterior_rz
+        Posterior of the states by row.
+    annotators
+        Whose votes, as numbers in `patterns`.
+    """
+    n_labels, n_states = patterns.n_labels, posterior_rz.shape[1]
+    annotator_v, label_v = np.divmod(patterns.code_v.astype(np.int64), n_labels)
+    place_a = np.full(patterns.n_annotators, -1)
+    place_a[annotators] = np.arange(len(annotators))
+    mine_v = np.flatnonzero(place_a[annotator_v] >= 0)
+    row_v = np.repeat(np.arange(patterns.n_rows), np.diff(patterns.start_r))[mine_v]
+    seen_cz = np.zeros((len(annotators) * n_labels, n_states))
+    code_v = place_a[annotator_v[mine_v]] * n_labels + label_v[mine_v]
+    np.add.at(seen_cz, code_v, patterns.weight_r[row_v, None] * posterior_rz[row_v])
+    return seen_cz.reshape(-1, n_labels, n_states)
+
+
+def rows_from_votes(
+    seen_avz: Floats, mix_zk: Floats, beta_akv: Floats, *, draws: int = 0, rng: np.random.Generator | int = 0
 ) -> CopiedRows:
     """Estimate the confusion rows of annotators who were counted with others, given the posterior of a fit without.
 
     Parameters
     ----------
-    patterns
-        All votes, those of the copies included.
-    posterior_rz
-        Posterior of the states by row, of the fit that counted copies once.
+    seen_avz
+        Their votes by label voted and state of the item: see `votes_by_state`.
     mix_zk
         Mix of labels of every state; the unit matrix where states are labels.
     beta_akv
         Dirichlet prior of these annotators' rows.
-    annotators
-        Whose rows, as numbers in `patterns`.
     draws, rng
         How many draws, and of what; they do not hold the doubt about the posterior.
 
@@ -430,23 +443,12 @@ def rows_of_copies(
     >>> from moral_entropy.consensus.patterns import collapse
     >>> from moral_entropy.votes.table import ballot_from_codes
     >>> votes = {"item_v": [0, 1, 2], "annotator_v": [0, 0, 0], "label_v": [0, 0, 1]}
-    >>> patterns = collapse(ballot_from_codes("q", ("0", "1"), **votes))
-    >>> rows_of_copies(patterns, np.eye(2), np.eye(2), np.ones((1, 2, 2)), np.array([0])).counts_akv
+    >>> seen_avz = votes_by_state(collapse(ballot_from_codes("q", ("0", "1"), **votes)), np.eye(2), np.array([0]))
+    >>> rows_from_votes(seen_avz, np.eye(2), np.ones((1, 2, 2))).counts_akv
     array([[[3., 1.],
             [1., 2.]]])
     """
-    n_labels, n_states = patterns.n_labels, len(mix_zk)
-    annotator_v, label_v = np.divmod(patterns.code_v.astype(np.int64), n_labels)
-    place_a = np.full(patterns.n_annotators, -1)
-    place_a[annotators] = np.arange(len(annotators))
-    mine_v = np.flatnonzero(place_a[annotator_v] >= 0)
-    row_v = np.repeat(np.arange(patterns.n_rows), np.diff(patterns.start_r))[mine_v]
-    seen_avz = np.zeros((len(annotators) * n_labels, n_states))
-    np.add.at(
-        seen_avz, place_a[annotator_v[mine_v]] * n_labels + label_v[mine_v],
-        patterns.weight_r[row_v, None] * posterior_rz[row_v],
-    )  # fmt: skip
-    counts_akv = _expected_counts(seen_avz.reshape(-1, n_labels, n_states), mix_zk, beta_akv)
+    counts_akv = _expected_counts(seen_avz, mix_zk, beta_akv)
     gamma_sakv = np.random.default_rng(rng).standard_gamma(counts_akv, size=(draws, *counts_akv.shape))
     mean_akv = counts_akv / counts_akv.sum(axis=-1, keepdims=True)
     return CopiedRows(counts_akv, mean_akv, gamma_sakv / gamma_sakv.sum(axis=-1, keepdims=True))

@@ -15,6 +15,7 @@ Pooling = Literal["none", "partial", "full"]
 Constraint = Literal["none", "better-than-chance"]
 Temper = Literal["off", "heldout", "gold"]
 Model = Literal["mixed", "paper"]
+Dependence = Literal["merge", "report", "off"]
 
 COORDINATES: tuple[Coordinates, ...] = get_args(Coordinates)
 POOLING: tuple[Pooling, ...] = get_args(Pooling)
@@ -130,6 +131,19 @@ class FitOptions(StageOptions):
         metavar="NAME|X",
         panel=FIT,
     )
+    dependence: Dependence = option(
+        "merge",
+        "What to do about annotators whose votes copy each other: merge counts near-copies as one, report only names "
+        "them, off does not look for them. The paper's model never merges.",
+        panel=FIT,
+        everyday=True,
+    )
+    merge: tuple[str, ...] = option(
+        (),
+        "Annotators to count as one, as anna+bert; several groups with a comma between them.",
+        metavar="A+B[,C+D]",
+        panel=FIT,
+    )
     threads: int | None = option(
         None, "Use at most this many threads; the result does not depend on it.", panel=FIT, least=1
     )
@@ -165,6 +179,11 @@ class FitOptions(StageOptions):
     def mixed(self) -> bool:
         """Whether items may lie between labels."""
         return self.model == "mixed"
+
+    @property
+    def counts_once(self) -> bool:
+        """Whether groups of annotators, found or named, are counted as one."""
+        return bool(self.merge) or (self.mixed and self.dependence == "merge")
 
     @property
     def by_domain(self) -> bool:

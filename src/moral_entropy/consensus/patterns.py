@@ -89,6 +89,13 @@ class Patterns:
         """The domain of every item."""
         return Domains(self.domain_r[self.row_i], self.n_domains) if self.n_domains > 1 else Domains()
 
+    @cached_property
+    def counts_rk(self) -> NDArray[np.int32]:
+        """Number of votes by row and label."""
+        row_v = np.repeat(np.arange(self.n_rows), np.diff(self.start_r))
+        flat = np.bincount(row_v * self.n_labels + self.code_v % self.n_labels, minlength=self.n_rows * self.n_labels)
+        return flat.reshape(self.n_rows, self.n_labels).astype(np.int32)
+
     def spread(self, values_r: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the value of each item's row, for every item."""
         return values_r[self.row_i] if self.collapsed else values_r

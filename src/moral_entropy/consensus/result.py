@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from moral_entropy.consensus.common_rows import CommonRows
 from moral_entropy.consensus.model import Parameters
+from moral_entropy.consensus.near_copies import NearCopies
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.consensus.priors import Priors
@@ -24,7 +25,7 @@ from moral_entropy.consensus.tempering import Exponent
 from moral_entropy.consensus.vote_share import pool_with_share, share_weight
 from moral_entropy.findings import Finding
 from moral_entropy.ties import highest, settle_halves
-from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Votes
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
 
 
 @dataclass(frozen=True)
@@ -201,6 +202,8 @@ class ParameterFit:
         Weights of the states between labels, under the mixed model, where the prevalence follows from them.
     common
         The rows annotators were found to have in common, where they were partially pooled.
+    copies
+        Annotators whose votes copy each other, counted as one as far as the options say so; None where nobody looked.
     options
         The options of the fit.
     log_density_s
@@ -221,6 +224,7 @@ class ParameterFit:
     options: FitOptions
     mixture: Mixture | None = None
     common: CommonRows | None = None
+    copies: NearCopies | None = None
     log_density_s: Floats | None = None
 
     @cached_property
@@ -319,6 +323,13 @@ class QuestionFit(ParameterFit):
         """Name of the question."""
         return self.ballot.question
 
+    @cached_property
+    def counts_ik(self) -> Ints:
+        """Votes per item and label as they were counted: those of annotators counted as one only once."""
+        if self.copies is None or not self.copies.any:
+            return self.ballot.counts_ik
+        return self.patterns.counts_rk[self.patterns.row_i]
+
     @property
     def pooled(self) -> bool:
         """Whether the published p is pooled with the vote share; the paper's model publishes its own."""
@@ -343,7 +354,7 @@ class QuestionFit(ParameterFit):
         p_ik = np.empty_like(self.summary.mean_ik)
         # Some items at a time: each step would hold a copy of all.
         for some in self.chunks():
-            mean_ik, counts_ik = self.summary.mean_ik[some], self.ballot.counts_ik[some]
+            mean_ik, counts_ik = self.summary.mean_ik[some], self.counts_ik[some]
             p_ik[some] = pool_with_share(mean_ik, counts_ik, self.share_weight_i[some])
         return settle_halves(p_ik)
 

@@ -1,0 +1,133 @@
+"""Annotators who are counted as one: near-copies found in the votes, and those whom the user names.
+
+Runs around the fit: before it every group gets one vote per item, after it the members who no longer vote get confusion
+rows estimated from the posterior. Rules are graded on all votes as they were cast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from moral_entropy.consensus.model import Parameters
+from moral_entropy.consensus.near_copies import (
+    NearCopies,
+    count_once,
+    find_near_copies,
+    rows_from_votes,
+    votes_by_state,
+)
+from moral_entropy.consensus.options import FitOptions
+from moral_entropy.consensus.parts import Part, Parts, likelihood_of
+from moral_entropy.consensus.result import ParameterFit
+from moral_entropy.errors import FitError
+from moral_entropy.options import did_you_mean
+from moral_entropy.votes.table import Ballot, Floats, Ints, Votes
+
+MOST_VOTES = 2_000_000
+"""Most votes that near-copies are looked for in; of more, only those of evenly spaced rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class CountedParts:
+    """Votes in parts with every group of annotators as one.
+
+    Parameters
+    ----------
+    parts
+        The votes that are fitted.
+    cast
+        The votes as they were cast.
+    copies
+        By ballot, who was found to copy whom, or was named; None where nobody was looked for.
+    """
+
+    parts: Parts
+    cast: Parts
+    copies: tuple[NearCopies | None, ...]
+
+    def add_rows(self, b: int, found: ParameterFit) -> ParameterFit:
+        """Add the confusion rows of the members who were not counted."""
+        copies, found = self.copies[b], found.for_annotators(self.cast.votes.ballots[b].n_annotators)
+        if copies is None or self.parts is self.cast or not copies.any:
+            return replace(found, copies=copies)
+        silent = np.concatenate([group[1:] for group in copies.groups])
+        asked = [
+            self.cast.workers.ask(silent_votes, cast, counted, b, found.at, silent)
+            for cast, counted in zip(self.cast.handles, self.parts.handles, strict=True)
+        ]
+        seen_avz: Floats = sum(self.cast.workers.fetch_all(asked))
+        rows = rows_from_votes(
+            seen_avz, found.states.mix_zk, found.beta_akv[silent], draws=found.n_draws, rng=found.options.seed
+        )
+        confusion_akv, confusion_sakv = found.confusion_akv.copy(), found.confusion_sakv.copy()
+        confusion_akv[silent], confusion_sakv[:, silent] = rows.mean_akv, rows.draw_sakv
+        return replace(found, copies=copies, confusion_akv=confusion_akv, confusion_sakv=confusion_sakv)
+
+
+def count_copies_once(parts: Parts, options: FitOptions) -> CountedParts:
+    """Look for near-copies, and count those found and those named as one, as far as the options say so."""
+    ballots = range(len(parts.votes.ballots))
+    if options.dependence == "off" and not options.merge:
+        return CountedParts(parts, parts, tuple(None for _ in ballots))
+    copies = tuple(_find(parts, b, options) for b in ballots)
+    once = tuple(one if one.any else None for one in copies)
+    if not any(once) or not options.counts_once:
+        return CountedParts(parts, parts, copies)
+    return CountedParts(replace(parts, handles=parts.each(count_part_once, once)), parts, copies)
+
+
+def _find(parts: Parts, b: int, options: FitOptions) -> NearCopies:
+    """Find the near-copies among the annotators of a ballot; those named are together from the beginning."""
+    rows = parts.log_posterior(b, *_nothing(parts.votes.ballots[b])).sample_rows(MOST_VOTES).patterns
+    named_a = named_groups(parts.votes, parts.votes.ballots[b], options.merge)
+    looked_for = {} if options.dependence == "merge" or not options.merge else {"bar": np.inf}
+    return find_near_copies(rows, together_a=named_a, **looked_for)
+
+
+def _nothing(ballot: Ballot) -> tuple[Floats, Floats]:
+    return np.zeros(ballot.n_labels), np.zeros((ballot.n_annotators, ballot.n_labels, ballot.n_labels))
+
+
+def named_groups(votes: Votes, ballot: Ballot, merge: Sequence[str]) -> Ints | None:
+    """Number the annotators of a ballot by the groups that were named, such as "anna+bert"; None where none were.
+
+    Raise a `FitError` for a name that nobody has.
+    """
+    if not merge:
+        return None
+    names = [str(name) for name in votes.annotators.to_list()]
+    place = {name: a for a, name in enumerate(names)}
+    group_a = np.arange(len(names))
+    for together in merge:
+        members = [name.strip() for name in together.split("+")]
+        unknown = [name for name in members if name not in place]
+        if unknown or len(members) < 2:
+            what = "it is one name alone."
+            if unknown:
+                what = f"no annotator is called {unknown[0]!r}.{did_you_mean(unknown[0], place)}"
+            msg = f"merge {together!r}: {what} Write the names of two annotators or more, as anna+bert."
+            raise FitError(msg)
+        for name in members[1:]:
+            group_a[group_a == group_a[place[name]]] = group_a[place[members[0]]]
+    return group_a[ballot.annotator_a]
+
+
+def count_part_once(part: Part, copies: Sequence[NearCopies | None]) -> Part:
+    """Let every group of annotators vote as one in one part."""
+    patterns = list(part.patterns)
+    agreed = list(part.agreed)
+    for b, one in enumerate(copies):
+        if one is not None:
+            patterns[b] = count_once(patterns[b], one.group_a, one.strength_a)
+            if agreed:
+                agreed[b] = replace(agreed[b], patterns=count_once(agreed[b].patterns, one.group_a, one.strength_a))
+    return Part(part.votes, tuple(patterns), tuple(agreed), part.threads)
+
+
+def silent_votes(cast: Part, counted: Part, b: int, at: Parameters, annotators: Ints) -> Floats:
+    """Add up, in one part, the votes of annotators who were not counted, by the states of their items."""
+    likelihood = likelihood_of(counted.rows(b), counted.threads, mixed=at.mixed)
+    return votes_by_state(cast.rows(b), likelihood.posterior_rz(at), annotators)
