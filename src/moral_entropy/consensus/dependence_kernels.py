@@ -30,13 +30,17 @@ def shared_pairs(start_r, code_v, weight_r, n_labels, start_a, row_w, least):
         n_touched = 0
         for w in range(start_a[a], start_a[a + 1]):
             r = row_w[w]
-            for v in range(start_r[r], start_r[r + 1]):
+            if weight_r[r] == 0.0:
+                continue
+            # Votes are sorted by annotator: whoever comes before the first has met the second already.
+            for v in range(start_r[r + 1] - 1, start_r[r] - 1, -1):
                 b = code_v[v] // n_labels
-                if b > a and weight_r[r] > 0.0:
-                    if count_a[b] == 0.0:
-                        touched[n_touched] = b
-                        n_touched += 1
-                    count_a[b] += weight_r[r]
+                if b <= a:
+                    break
+                if count_a[b] == 0.0:
+                    touched[n_touched] = b
+                    n_touched += 1
+                count_a[b] += weight_r[r]
         for b in np.sort(touched[:n_touched]):
             if count_a[b] >= least:
                 if n_pairs == len(first_p):
@@ -65,8 +69,11 @@ def add_agreement(start_r, code_v, weight_r, n_labels, start_a, row_w, label_w, 
             continue
         for w in range(start_a[a], start_a[a + 1]):
             r, u = row_w[w], label_w[w]
-            for v in range(start_r[r], start_r[r + 1]):
-                at, said = place_a[code_v[v] // n_labels], code_v[v] % n_labels
+            for v in range(start_r[r + 1] - 1, start_r[r] - 1, -1):
+                b, said = code_v[v] // n_labels, code_v[v] % n_labels
+                at = place_a[b]
+                if b <= a:
+                    break
                 if at >= 0:
                     sums_px[at, 0] += weight_r[r] if u == said else 0.0
                     sums_px[at, 1 + u] += weight_r[r]
@@ -93,8 +100,10 @@ def add_residuals(
             continue
         for w in range(start_a[a], start_a[a + 1]):
             r, u = row_w[w], label_w[w]
-            for v in range(start_r[r], start_r[r + 1]):
+            for v in range(start_r[r + 1] - 1, start_r[r] - 1, -1):
                 b, said = code_v[v] // n_labels, code_v[v] % n_labels
+                if b <= a:
+                    break
                 if place_a[b] >= 0:
                     _add_product(posterior_rz[r], vote_azv[a], vote_azv[b], u, said, weight_r[r], sums_px[place_a[b]])
         for q in range(begin, p):
