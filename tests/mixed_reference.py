@@ -44,7 +44,8 @@ class MixedModel:
     """Votes and priors of a mixed model.
 
     `votes` has one list of (annotator, label) per item. Without a `strength` all items share one vector of weights,
-    with a pseudo-count of 1 per state. With it every domain has its own, and κ pseudo-items of weights `common_g`.
+    with a pseudo-count of 1 per state. With it every domain has its own, and κ pseudo-items that have the weights
+    `common_g`.
     """
 
     votes: list

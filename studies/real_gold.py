@@ -1,0 +1,232 @@
+"""Is the published p better than counting votes? Twenty sets of real votes with gold, and twins of moral corpora.
+
+Usage: real_gold.py [--data ../shared/data] [--draws 400] [--dry]. Writes the part `published p` of
+docs/evidence/real-votes.md; with --dry only prints. Sets that are not there are left out, with a word. No gold is
+used in a fit. Six yes/no questions of mfrc_llm_panel count as six sets; snow_valence and snow_anger ask for numbers and
+are not among them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from page import put
+
+import moral_entropy
+from moral_entropy.consensus.fit import fit
+from moral_entropy.consensus.result import QuestionFit
+from moral_entropy.consensus.vote_share import smoothed_share
+from moral_entropy.corpora.twins import twin
+from moral_entropy.errors import MoralEntropyWarning
+from moral_entropy.validate.gold import GoldItems, reports
+from moral_entropy.validate.scores import calibration_error, losses
+from moral_entropy.votes.read import read_votes
+from moral_entropy.votes.table import Floats, Ints, Votes
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "evidence" / "real-votes.md"
+DATA = ROOT / ".." / "shared" / "data"
+SETS = (
+    "bluebird", "rte", "D_Product", "web", "S_Rel", "fact_eval", "ZenCrowd_all", "hate_paradigms", "labelme",
+    "face_sentiment", "snow_temp", "dices350", "llmbar_natural", "trecrag24_9judges",
+)  # fmt: skip
+PANEL = "mfrc_llm_panel"
+TWINS = ("mftc", "mfrc", "emfd")
+SHARE, PLURALITY, PUBLISHED = "smoothed share", "plurality", "published p"
+METHODS = (SHARE, PLURALITY, "paper, mode", "paper, mean", "mixed alone", PUBLISHED)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """How good one method's probabilities are: `ece` is that of the likeliest label, in 15 bins of equal width."""
+
+    accuracy: float
+    log_loss: float
+    ece: float
+
+
+@dataclass(frozen=True)
+class GoldSet:
+    """One set with gold, and the scores of every method on it."""
+
+    name: str
+    n_labels: int
+    n_gold: int
+    scores: dict[str, Scored]
+
+    def ratio(self, method: str) -> float:
+        """Return the method's log loss as a ratio to that of the smoothed share."""
+        return self.scores[method].log_loss / self.scores[SHARE].log_loss
+
+
+def score(log_p_ik: Floats, gold_i: Ints, weight_i: Floats) -> Scored:
+    """Score log probabilities against gold; a tie of n labels is right to 1/n.
+
+    Examples
+    --------
+    >>> found = score(np.log([[0.9, 0.1], [0.5, 0.5]]), np.array([0, 1]), np.ones(2))
+    >>> found.accuracy, round(found.log_loss, 3), round(found.ece, 3)
+    (0.75, 0.399, 0.05)
+    """
+    # Probabilities that differ by rounding are tied.
+    top_ik = np.isclose(log_p_ik, log_p_ik.max(axis=1, keepdims=True), rtol=0.0, atol=1e-9)
+    right_i = np.take_along_axis(top_ik / top_ik.sum(axis=1, keepdims=True), gold_i[:, None].astype(int), axis=1)[:, 0]
+    loss_i = losses(log_p_ik, gold_i)
+    return Scored(
+        accuracy=float(np.average(right_i, weights=weight_i)),
+        log_loss=float(np.average(loss_i, weights=weight_i)),
+        ece=calibration_error(np.exp(log_p_ik.max(axis=1)), right_i, weight_i),
+    )
+
+
+def gold_votes(data: Path) -> Iterator[tuple[str, Votes]]:
+    """Read the sets that are there; say which are not."""
+    for name in (*SETS, PANEL):
+        gold = data / name / ("items.csv" if name == PANEL else "gold.csv")
+        if not gold.is_file():
+            print(f"  {name} is not in {data.name}: left out", file=sys.stderr)
+            continue
+        votes = data / name / "votes.csv"
+        if name == PANEL:
+            yield name, read_votes(votes, gold_file=gold, gold="gold_multilabel", multilabel="|", on_repeat="count")
+        else:
+            yield name, read_votes(votes, gold_file=gold, on_repeat="count")
+
+
+def study_votes(name: str, votes: Votes, draws: int) -> list[GoldSet]:
+    """Fit both models to some votes, and score every method against gold: one set per question."""
+    with warnings.catch_warnings():
+        # What they warn of is what the study measures.
+        warnings.simplefilter("ignore", MoralEntropyWarning)
+        fits = [fit(votes, model=model, draws=draws).fits for model in ("paper", "mixed")]
+    several = len(votes.ballots) > 1
+    return [
+        study_question(f"{name}: {paper.question}" if several else name, paper, mixed)
+        for paper, mixed in zip(*fits, strict=True)
+    ]
+
+
+def study_question(name: str, paper: QuestionFit, mixed: QuestionFit) -> GoldSet:
+    """Score every method on the items of one question that have gold."""
+    items = GoldItems.of(mixed)
+    logs = reports(GoldItems.of(paper))
+    with np.errstate(divide="ignore"):
+        log_p = {
+            SHARE: np.log(smoothed_share(items.counts_ik)),
+            PLURALITY: logs["plurality"],
+            "paper, mode": logs["mode"],
+            "paper, mean": logs["consensus"],
+            "mixed alone": np.log(mixed.summary.mean_ik[items.item_i]),
+            PUBLISHED: np.log(mixed.p_ik[items.item_i]),
+        }
+    scores = {method: score(log_p[method], items.gold_i, items.weight_i) for method in METHODS}
+    return GoldSet(name, mixed.ballot.n_labels, len(items.item_i), scores)
+
+
+def study_twin(name: str, draws: int) -> GoldSet:
+    """Score every method on a twin, whose truth and domains are known: means over its questions."""
+    sets = study_votes(name, read_votes(twin(name)), draws)
+    means = {
+        method: Scored(*(mean(sets, lambda one, m=method, f=figure: getattr(one.scores[m], f)) for figure in FIGURES))
+        for method in METHODS
+    }
+    return GoldSet(f"{name} twin", sets[0].n_labels, sets[0].n_gold, means)
+
+
+FIGURES = ("accuracy", "log_loss", "ece")
+
+
+def mean(sets: Sequence[GoldSet], value: Callable[[GoldSet], float]) -> float:
+    """Average a figure over sets."""
+    return float(np.mean([value(one) for one in sets]))
+
+
+def geometric_mean(sets: Sequence[GoldSet], method: str) -> float:
+    """Return the geometric mean over sets of the ratio to the smoothed share."""
+    return float(np.exp(np.mean([np.log(one.ratio(method)) for one in sets])))
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Write a number as the tables do: .123, 1.234, ∞."""
+    if np.isinf(value):
+        return "∞"
+    return f"{value:.{digits}f}".removeprefix("0") if abs(value) < 1 else f"{value:.{digits}f}"
+
+
+def set_table(sets: Sequence[GoldSet]) -> str:
+    """Lay out accuracy, log loss and ECE of every method on every set, and the ratio of the published p."""
+    lines = [
+        f"| set | labels | gold | {' | '.join(METHODS)} | ratio |",
+        "| --- | ---: | ---: |" + " ---: |" * (len(METHODS) + 1),
+    ]
+    for one in sets:
+        cells = ["/".join(number(getattr(one.scores[method], figure)) for figure in FIGURES) for method in METHODS]
+        lines.append(
+            f"| {one.name} | {one.n_labels} | {one.n_gold:,} | {' | '.join(cells)} | {number(one.ratio(PUBLISHED))} |"
+        )
+    return "\n".join(lines)
+
+
+def summary_table(sets: Sequence[GoldSet]) -> str:
+    """Lay out means over the sets: ratio of log losses (geometric), the worst one and its set, accuracy and ECE."""
+    lines = ["| method | ratio of log losses | worst | accuracy | ECE |", "| --- | ---: | --- | ---: | ---: |"]
+    for method in METHODS:
+        worst = max(sets, key=lambda one, m=method: one.ratio(m))
+        lines.append(
+            f"| {method} | {number(geometric_mean(sets, method))} | {number(worst.ratio(method), 2)} ({worst.name}) "
+            f"| {number(mean(sets, lambda one, m=method: one.scores[m].accuracy))} "
+            f"| {number(mean(sets, lambda one, m=method: one.scores[m].ece))} |"
+        )
+    return "\n".join(lines)
+
+
+TEXT = (
+    "Accuracy / log loss in nats per item / ECE of the likeliest label (15 bins). *Ratio*: log loss of the published p "
+    "over that of the smoothed vote share, (n_k + ½)/(n + K/2); below 1 the model earns its place. Nothing is clipped, "
+    "and no gold is used in a fit. *Paper* is `--model paper`; *mixed alone* is the default model's own posterior "
+    "mean, and the *published p* pools it with the share, more so where an item seems to lie between labels."
+)
+
+
+def page_part(sets: Sequence[GoldSet], twins: Sequence[GoldSet]) -> str:
+    """Return the text of the page's part."""
+    parts = [TEXT]
+    if sets:
+        parts += [f"### Over {len(sets)} sets", summary_table(sets), "### By set", set_table(sets)]
+    if twins:
+        parts += ["### Twins, domains known, mean over foundations", set_table(twins)]
+    return "\n\n".join(parts)
+
+
+def with_part(page: str, text: str) -> str:
+    """Put text between the markers of the page."""
+    return put(page, "published p", "studies/real_gold.py", text)
+
+
+def main() -> None:
+    """Run the study and write its part of the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=DATA, help="folder of the sets")
+    parser.add_argument("--draws", type=int, default=400, help="posterior draws per fit")
+    parser.add_argument("--dry", action="store_true", help="print the tables and leave the page alone")
+    asked = parser.parse_args()
+    sets: list[GoldSet] = []
+    for name, votes in gold_votes(asked.data):
+        print(f"  {name}", file=sys.stderr, flush=True)
+        sets += study_votes(name, votes, asked.draws)
+    twins = [study_twin(name, asked.draws) for name in TWINS]
+    facts = f"moral-entropy {moral_entropy.__version__}, {asked.draws} draws, seed 0."
+    text = f"{facts} {page_part(sets, twins)}"
+    print(text)
+    if not asked.dry:
+        PAGE.write_text(with_part(PAGE.read_text(encoding="utf-8"), text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
