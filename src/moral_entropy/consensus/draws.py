@@ -256,12 +256,20 @@ def summarise(
 
 def log_ratios(prevalence_sk: Floats, confusion_sakv: Floats) -> tuple[Floats, Floats]:
     """Compute log likelihood ratios to label 0 by vote code, label and draw, and log ratios of the prevalence."""
-    log_sk = np.log(prevalence_sk)
-    n_draws, n_annotators, n_labels, _ = confusion_sakv.shape
+    return _ratios(np.log(prevalence_sk), confusion_sakv, np.log)
+
+
+def ratios_of_logs(drawn: Parameters) -> tuple[Floats, Floats]:
+    """Compute the same from draws as logs."""
+    return _ratios(drawn.log_prevalence_k, drawn.log_confusion_akv, np.asarray)
+
+
+def _ratios(log_sk: Floats, given_sakv: Floats, log: Callable[[Floats], Floats]) -> tuple[Floats, Floats]:
+    n_draws, n_annotators, n_labels, _ = given_sakv.shape
     push_avks = np.empty((n_annotators, n_labels, n_labels - 1, n_draws))
     # In batches of annotators: the logs of all would take as much memory as the draws.
     for first in range(0, n_annotators, step := max(1, LOGS_AT_ONCE // (n_draws * n_labels**2 or 1))):
-        log_sakv = np.log(confusion_sakv[:, first : first + step])
+        log_sakv = log(given_sakv[:, first : first + step])
         ratio_sakv = log_sakv[:, :, 1:] - log_sakv[:, :, :1]
         push_avks[first : first + step] = ratio_sakv.transpose(1, 3, 2, 0)
     push_cks = push_avks.reshape(-1, n_labels - 1, n_draws)

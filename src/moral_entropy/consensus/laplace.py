@@ -323,11 +323,11 @@ class KrylovGaussian:
     """Blocks per annotator or per confusion row, and the coupling between them in a Krylov space.
 
     With the block-diagonal curvature L L' the whole is L (I - C) L', and I - C is taken as the identity outside
-    the space spanned by `basis_pm`, in which its inverse square root is `root_mm`.
+    the space spanned by the rows of `basis_mp`, in which its inverse square root is `root_mm`.
     """
 
     blocks: Blocks
-    basis_pm: Floats
+    basis_mp: Floats
     root_mm: Floats
     positive_definite: bool
     smallest: float
@@ -335,8 +335,8 @@ class KrylovGaussian:
 
     def step(self, normal_ps: Floats) -> Floats:
         """Correct the numbers inside the space, then solve with the blocks."""
-        inside_ms = self.basis_pm.T @ normal_ps
-        coupled_ps = normal_ps + self.basis_pm @ (self.root_mm @ inside_ms - inside_ms)
+        inside_ms = self.basis_mp @ normal_ps
+        coupled_ps = normal_ps + self.basis_mp.T @ (self.root_mm @ inside_ms - inside_ms)
         return self.blocks.solve(coupled_ps, transposed=True)
 
 
@@ -346,16 +346,16 @@ def krylov_gaussian(log_posterior: LogPosterior, at: Parameters, seed: int = 0) 
     n = log_posterior.n_parameters
     most = min(KRYLOV_VOTES / max(log_posterior.n_votes, 1), KRYLOV_NUMBERS / n)
     m = int(min(KRYLOV, n, max(16, most)))
-    basis_pm, tri = np.zeros((n, m)), np.zeros((m, m))
+    basis_mp, tri = np.zeros((m, n)), np.zeros((m, m))
     vector_p = np.random.default_rng(seed).standard_normal(n)
     vector_p /= np.linalg.norm(vector_p)
     size = m
     for j in range(m):
-        basis_pm[:, j] = vector_p
+        basis_mp[j] = vector_p
         image_p = operator(vector_p)
         tri[j, j] = vector_p @ image_p
         for _ in range(2):
-            image_p -= basis_pm[:, : j + 1] @ (basis_pm[:, : j + 1].T @ image_p)
+            image_p -= (basis_mp[: j + 1] @ image_p) @ basis_mp[: j + 1]
         norm = float(np.linalg.norm(image_p))
         if j + 1 == m or norm < 1e-10:
             size = j + 1
@@ -365,7 +365,7 @@ def krylov_gaussian(log_posterior: LogPosterior, at: Parameters, seed: int = 0) 
     value_q, vector_mq = eigh(tri[:size, :size])
     root_mm = (vector_mq / np.sqrt(value_q.clip(min=LEAST_INFORMATION))) @ vector_mq.T
     positive = bool(value_q[0] > 0)
-    return KrylovGaussian(operator.blocks, basis_pm[:, :size], root_mm, positive, float(value_q[0]))
+    return KrylovGaussian(operator.blocks, basis_mp[:size], root_mm, positive, float(value_q[0]))
 
 
 class _Coupling:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from moral_entropy.consensus.densities import Densities
-from moral_entropy.consensus.draws import StateDraws, log_ratios, state_draws
+from moral_entropy.consensus.draws import StateDraws, ratios_of_logs, state_draws
 from moral_entropy.consensus.model import LogPosterior, Parameters, over_blocks
 from moral_entropy.consensus.patterns import Patterns, pool_fully
 from moral_entropy.consensus.result import QuestionFit
@@ -102,7 +102,7 @@ def log_over_base(
 
 def _adds_labels(patterns: Patterns, drawn: Parameters) -> Callable[..., None]:
     """Return what adds the log likelihood of some rows, relative to label 0."""
-    push_cks, base_ks = log_ratios(drawn.prevalence_k, drawn.confusion_akv)
+    push_cks, base_ks = ratios_of_logs(drawn)
     if patterns.n_labels == 2:
         return lambda *votes: kernels.binary_log_likelihoods(*votes[:4], push_cks[:, 0], base_ks[0], *votes[4:])
     return lambda *votes: kernels.general_log_likelihoods(*votes[:4], push_cks, base_ks, *votes[4:])
