@@ -103,7 +103,7 @@ def test_reasons_hold_the_figures():
     [at] = first(scores.score_ri["entropy"], 1)
     [reason] = item_reasons(votes, scores, "entropy", np.array([at]))
     counts = one.ballot.counts_ik[at]
-    p = one.summary.mean_ik[at, 1]
+    p = one.p_ik[at, 1]
     assert f"{counts[1]} of {counts.sum()} votes 1" in reason and f"p = {p:.2f} [" in reason
     assert reason.startswith(f"entropy {scores.entropy_i[at]:.3f} of at most 0.693 nats")
     [last] = item_reasons(votes, scores, ONE_MORE_VOTE, np.array([80]))
