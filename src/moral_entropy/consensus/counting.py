@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from moral_entropy.consensus.dependence import correlation, effective_votes, residual_pairs
 from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.near_copies import (
     NearCopies,
@@ -21,6 +22,7 @@ from moral_entropy.consensus.near_copies import (
 )
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.parts import Part, Parts, likelihood_of
+from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.consensus.result import ParameterFit
 from moral_entropy.errors import FitError
 from moral_entropy.options import did_you_mean
@@ -42,13 +44,29 @@ class CountedParts:
         The votes as they were cast.
     copies
         By ballot, who was found to copy whom, or was named; None where nobody was looked for.
+    looked_at
+        By ballot, the rows that were looked at: a sample where there are very many.
     """
 
     parts: Parts
     cast: Parts
     copies: tuple[NearCopies | None, ...]
+    looked_at: tuple[Patterns | None, ...]
 
-    def add_rows(self, b: int, found: ParameterFit) -> ParameterFit:
+    def complete(self, b: int, found: ParameterFit) -> ParameterFit:
+        """Add to a fit what it says of annotators together: rows of copies, and the effective number of votes."""
+        found = self._add_rows(b, found)
+        copies, rows = self.copies[b], self.looked_at[b]
+        if copies is None or rows is None or rows.n_annotators == 1:
+            return found
+        counted = count_once(rows, copies.group_a, copies.strength_a) if self.parts is not self.cast else rows
+        posterior_rz = likelihood_of(counted, found.options.threads, mixed=found.at.mixed).posterior_rz(found.at)
+        vote_azv = found.states.votes_azv(found.confusion_akv)
+        pairs = correlation(residual_pairs(rows, posterior_rz, vote_azv))
+        worth = effective_votes(rows, pairs, mass=found.options.interval, seed=found.options.seed)
+        return replace(found, worth=worth)
+
+    def _add_rows(self, b: int, found: ParameterFit) -> ParameterFit:
         """Add the confusion rows of the members who were not counted."""
         copies, found = self.copies[b], found.for_annotators(self.cast.votes.ballots[b].n_annotators)
         if copies is None or self.parts is self.cast or not copies.any:
@@ -71,17 +89,19 @@ def count_copies_once(parts: Parts, options: FitOptions) -> CountedParts:
     """Look for near-copies, and count those found and those named as one, as far as the options say so."""
     ballots = range(len(parts.votes.ballots))
     if options.dependence == "off" and not options.merge:
-        return CountedParts(parts, parts, tuple(None for _ in ballots))
-    copies = tuple(_find(parts, b, options) for b in ballots)
+        return CountedParts(parts, parts, *(tuple(None for _ in ballots),) * 2)
+    rows = tuple(
+        parts.log_posterior(b, *_nothing(parts.votes.ballots[b])).sample_rows(MOST_VOTES).patterns for b in ballots
+    )
+    copies = tuple(_find(parts, b, rows[b], options) for b in ballots)
     once = tuple(one if one.any else None for one in copies)
     if not any(once) or not options.counts_once:
-        return CountedParts(parts, parts, copies)
-    return CountedParts(replace(parts, handles=parts.each(count_part_once, once)), parts, copies)
+        return CountedParts(parts, parts, copies, rows)
+    return CountedParts(replace(parts, handles=parts.each(count_part_once, once)), parts, copies, rows)
 
 
-def _find(parts: Parts, b: int, options: FitOptions) -> NearCopies:
+def _find(parts: Parts, b: int, rows: Patterns, options: FitOptions) -> NearCopies:
     """Find the near-copies among the annotators of a ballot; those named are together from the beginning."""
-    rows = parts.log_posterior(b, *_nothing(parts.votes.ballots[b])).sample_rows(MOST_VOTES).patterns
     named_a = named_groups(parts.votes, parts.votes.ballots[b], options.merge)
     looked_for = {} if options.dependence == "merge" or not options.merge else {"bar": np.inf}
     return find_near_copies(rows, together_a=named_a, **looked_for)

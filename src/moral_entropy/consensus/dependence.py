@@ -279,6 +279,8 @@ class EffectiveVotes:
 
     Parameters
     ----------
+    pairs
+        The pairs of annotators whose votes are correlated.
     effective_r
         Effective number of votes of each row, the mean over the draws.
     votes, effective
@@ -289,6 +291,7 @@ class EffectiveVotes:
         which items were asked, nor about the fit.
     """
 
+    pairs: Correlations
     effective_r: Floats
     votes: float
     effective: float
@@ -331,7 +334,8 @@ def effective_votes(patterns: Patterns, found: Correlations, *, mass: float = 0.
         draws.append(float(patterns.weight_r @ drawn_r) / n_items)
     low, high = np.quantile(draws, [(1 - mass) / 2, (1 + mass) / 2])
     votes = float(patterns.weight_r @ np.diff(patterns.start_r)) / n_items
-    return EffectiveVotes(total_r / DRAWS, votes, float(np.mean(draws)), float(low), float(high))
+    effective = float(np.mean(draws))
+    return EffectiveVotes(found.take(found.shrunk_p > 0), total_r / DRAWS, votes, effective, float(low), float(high))
 
 
 def effective_by_row(patterns: Patterns, found: Correlations, rho_p: Floats) -> Floats:

@@ -122,7 +122,7 @@ def fit_parts(parts: Parts, priors: Priors, options: FitOptions, progress: Progr
     found = [
         find_parameters(where, b, priors, options, share_of_progress(progress, b, n_ballots)) for b in range(n_ballots)
     ]
-    found = [counted.add_rows(b, one) for b, one in enumerate(found)]
+    found = [counted.complete(b, one) for b, one in enumerate(found)]
     fitted = fitted_parts(parts, found, priors, options, progress or silent)
     warn_about(fitted.consensus.findings)
     return fitted

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from moral_entropy.consensus.dependence import EffectiveVotes
 from moral_entropy.consensus.em import PLATEAU_GAIN, PLATEAU_WINDOW
 from moral_entropy.consensus.modes import CLOSE
 from moral_entropy.consensus.result import Consensus, QuestionFit, Rival
@@ -24,6 +25,9 @@ THIN, VERY_THIN = 2.0, 1.5
 
 NOTICEABLE = 0.005
 """Share of items that must change label for a second mode to be reported."""
+
+ALL_BUT, HALF = 0.9, 0.5
+"""Shares of the votes below which the effective ones are told with their meaning, and below which they are a doubt."""
 
 MOST_GROUPS, MOST_NAMES = 5, 6
 """Groups of near-copies that are told, and names per group."""
@@ -95,6 +99,8 @@ def _findings(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
             cure="Have a second annotator label some of the same items.",
         )  # fmt: skip
     yield _votes_per_item(fit)
+    if fit.worth is not None and fit.worth.votes > 1.0:
+        yield _effective_votes(fit, fit.worth)
     if fit.copies is not None and fit.copies.any:
         yield from (_near_copies(consensus, fit, group) for group in fit.copies.groups[:MOST_GROUPS])
     if fit.mixture is not None and fit.states.corners_only:
@@ -104,6 +110,25 @@ def _findings(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
             meaning="Ambiguity is 0 by assumption; what two labels share shows as a lack of votes.",
             cure="Merge labels that mean nearly the same, or ask one yes-or-no question per label.",
         )  # fmt: skip
+
+
+def _effective_votes(fit: QuestionFit, worth: EffectiveVotes) -> Finding:
+    """Tell how many independent votes the votes are worth."""
+    text = (
+        f"{worth.votes:.1f} votes per item are worth {worth.effective:.1f} independent ones "
+        f"({fit.options.interval:.0%} interval {worth.low:.1f} to {worth.high:.1f})."
+    )
+    found = finding_of(
+        fit, "votes", "effective_votes", worth.effective, low=worth.low, high=worth.high, text=text,
+    )  # fmt: skip
+    if worth.effective > ALL_BUT * worth.votes:
+        return found
+    return replace(
+        found,
+        level="note" if worth.effective > HALF * worth.votes else "doubt",
+        meaning="Annotators share mistakes that the items do not explain: their agreement proves less than it seems.",
+        cure="Ask annotators, or models, of another kind; check some labels by hand before relying on agreement.",
+    )
 
 
 def _near_copies(consensus: Consensus, fit: QuestionFit, group: Ints) -> Finding:

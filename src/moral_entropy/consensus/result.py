@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moral_entropy.consensus.common_rows import CommonRows
+from moral_entropy.consensus.dependence import EffectiveVotes
 from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.near_copies import NearCopies
 from moral_entropy.consensus.options import FitOptions
@@ -204,6 +205,8 @@ class ParameterFit:
         The rows annotators were found to have in common, where they were partially pooled.
     copies
         Annotators whose votes copy each other, counted as one as far as the options say so; None where nobody looked.
+    worth
+        How many independent votes the votes are worth; None where nobody looked.
     options
         The options of the fit.
     log_density_s
@@ -225,6 +228,7 @@ class ParameterFit:
     mixture: Mixture | None = None
     common: CommonRows | None = None
     copies: NearCopies | None = None
+    worth: EffectiveVotes | None = None
     log_density_s: Floats | None = None
 
     @cached_property

@@ -9,8 +9,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from moral_entropy.consensus.dependence import effective_by_row
 from moral_entropy.consensus.entropy import EntropyParts, is_ambiguous, is_uncertain
 from moral_entropy.consensus.fitted import PartFit
+from moral_entropy.consensus.patterns import as_rows
 from moral_entropy.consensus.published import published_interval
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.names import ALL
@@ -99,6 +101,7 @@ def _item_frame(
         "domain": domain_names(votes, item_i),
         "n_votes": ballot.votes_i[chunk].astype(np.int32),
         "n_positive": counts_of(ballot, chunk)[row_i, about_i].astype(np.int32),
+        "effective_votes": _effective(fit, chunk),
         "p_map": fit.posterior_ik[chunk][row_i, about_i],
         "p_model": fit.summary.mean_ik[chunk][row_i, about_i],
         "p": fit.p_ik[chunk][row_i, about_i],
@@ -113,6 +116,19 @@ def _item_frame(
         "published": _label_names(ballot, ballot.published_i[chunk]),
     }
     return pl.DataFrame(columns, schema=with_ids(ITEMS, item=votes.items.dtype))
+
+
+def _effective(fit: QuestionFit, chunk: slice) -> pl.Series:
+    """Compute how many independent votes the votes on some items are worth; null where nobody looked."""
+    if fit.worth is None:
+        return pl.repeat(None, chunk.stop - chunk.start, dtype=pl.Float64, eager=True)
+    pairs = fit.worth.pairs
+    if not len(pairs.first_p):
+        return pl.Series(fit.ballot.votes_i[chunk].astype(np.float64))
+    rows = as_rows(fit.ballot, np.full(fit.ballot.n_items, UNKNOWN, dtype=np.int16)).take(
+        np.arange(*chunk.indices(fit.ballot.n_items))
+    )
+    return pl.Series(effective_by_row(rows, pairs, pairs.shrunk_p))
 
 
 def domain_names(votes: Votes, item_i: Ints) -> pl.Series:
