@@ -139,7 +139,7 @@ NOT_DEFAULT = AuditOptions(
 )  # fmt: skip
 OTHERS = (
     replace(NOT_DEFAULT, priors=PriorOptions(preset="mft"), fit=FitOptions(constrain="better-than-chance")),
-    replace(NOT_DEFAULT, read=ReadOptions(multilabel=",")),
+    replace(NOT_DEFAULT, read=ReadOptions(multilabel=",", exclude=("ann", "b,c"))),
     replace(NOT_DEFAULT, read=ReadOptions(anonymous=True, counts=("a", "b"), classes=("a", "b"), of=None)),
     replace(NOT_DEFAULT, fit=FitOptions(model="mixed", domain_prevalence="off")),
     replace(NOT_DEFAULT, fit=FitOptions(model="paper")),

@@ -68,9 +68,9 @@ def read_in_parts(frame, options, n_parts):
     return template, reading, [finish_part(votes, votes_ba, False, 1) for votes in read]
 
 
-@given(frame=tables(), n_parts=st.integers(1, 5))
-def test_parts_together_are_the_whole(frame, n_parts):
-    options = ReadOptions(on_repeat="last")
+@given(frame=tables(), n_parts=st.integers(1, 5), exclude=st.sampled_from([(), ("bob",), ("ann", "cy")]))
+def test_parts_together_are_the_whole(frame, n_parts, exclude):
+    options = ReadOptions(on_repeat="last", exclude=exclude)
     try:
         whole = read_source(from_polars(frame, "a table"), options)
     except VotesError:

@@ -80,6 +80,7 @@ class ReadOptions(StageOptions):
         metavar="NAME",
         panel=LAYOUT,
     )
+    exclude: tuple[str, ...] = option((), "Annotators whose votes are not read at all.", panel=LAYOUT)
     anonymous: bool = option(False, "Votes without annotators: all share one confusion matrix.", panel=LAYOUT)
     counts: tuple[str, ...] = option((), "Columns, one per label, that hold how many chose it.", panel=LAYOUT)
     of: int | str | None = option(
@@ -124,6 +125,11 @@ class ReadOptions(StageOptions):
                 bool(self.counts) and not self.anonymous,
                 "counts have no annotators",
                 "Add anonymous=True (--anonymous).",
+            ),
+            (
+                bool(self.exclude) and self.anonymous,
+                "anonymous votes have no annotators to exclude",
+                "Leave out exclude (--exclude) or anonymous (--anonymous).",
             ),
             (
                 self.of is not None and not (self.anonymous and self.questions),

@@ -12,6 +12,7 @@ from typing import Any
 
 from moral_entropy.options import lists_options
 from moral_entropy.progress import Advance, bar, ignore
+from moral_entropy.votes.annotators import exclude_annotators
 from moral_entropy.votes.ballots import build_ballots, check_any_votes
 from moral_entropy.votes.columns import ColumnRoles, choose_layout, find_columns
 from moral_entropy.votes.counts import read_counts
@@ -83,6 +84,7 @@ def read_source(source: Source, options: ReadOptions, advance: Advance = ignore)
     roles = choose_layout(source, find_columns(source.columns, options, source.name), options, log)
     read_layout = {"long": read_long, "wide": read_wide, "counts": read_counts}[roles.layout]
     rows, annotators, questions = read_layout(source, roles, options, log)
+    questions = exclude_annotators(questions, annotators, options.exclude, log)
     if source.tool and len(questions) > 1 and roles.layout != "wide":
         # The user did not choose these questions: one on which all votes agree is no reason to refuse the others.
         questions = tuple(replace(votes, optional=True) for votes in questions)
