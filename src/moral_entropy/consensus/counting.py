@@ -24,9 +24,8 @@ from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.parts import Part, Parts, likelihood_of
 from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.consensus.result import ParameterFit
-from moral_entropy.errors import FitError
-from moral_entropy.options import did_you_mean
-from moral_entropy.votes.table import Ballot, Floats, Ints, Votes
+from moral_entropy.votes.annotators import merged_annotators
+from moral_entropy.votes.table import Ballot, Floats, Ints
 
 MOST_VOTES = 2_000_000
 """Most votes that near-copies are looked for in; of more, only those of evenly spaced rows."""
@@ -102,37 +101,15 @@ def count_copies_once(parts: Parts, options: FitOptions) -> CountedParts:
 
 def _find(parts: Parts, b: int, rows: Patterns, options: FitOptions) -> NearCopies:
     """Find the near-copies among the annotators of a ballot; those named are together from the beginning."""
-    named_a = named_groups(parts.votes, parts.votes.ballots[b], options.merge)
+    named_a = None
+    if options.merge:
+        named_a = merged_annotators(options.merge, parts.votes.annotators)[parts.votes.ballots[b].annotator_a]
     looked_for = {} if options.dependence == "merge" or not options.merge else {"bar": np.inf}
     return find_near_copies(rows, together_a=named_a, **looked_for)
 
 
 def _nothing(ballot: Ballot) -> tuple[Floats, Floats]:
     return np.zeros(ballot.n_labels), np.zeros((ballot.n_annotators, ballot.n_labels, ballot.n_labels))
-
-
-def named_groups(votes: Votes, ballot: Ballot, merge: Sequence[str]) -> Ints | None:
-    """Number the annotators of a ballot by the groups that were named, such as "anna+bert"; None where none were.
-
-    Raise a `FitError` for a name that nobody has.
-    """
-    if not merge:
-        return None
-    names = [str(name) for name in votes.annotators.to_list()]
-    place = {name: a for a, name in enumerate(names)}
-    group_a = np.arange(len(names))
-    for together in merge:
-        members = [name.strip() for name in together.split("+")]
-        unknown = [name for name in members if name not in place]
-        if unknown or len(members) < 2:
-            what = "it is one name alone."
-            if unknown:
-                what = f"no annotator is called {unknown[0]!r}.{did_you_mean(unknown[0], place)}"
-            msg = f"merge {together!r}: {what} Write the names of two annotators or more, as anna+bert."
-            raise FitError(msg)
-        for name in members[1:]:
-            group_a[group_a == group_a[place[name]]] = group_a[place[members[0]]]
-    return group_a[ballot.annotator_a]
 
 
 def count_part_once(part: Part, copies: Sequence[NearCopies | None]) -> Part:
