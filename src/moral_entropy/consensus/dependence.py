@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
+from scipy.special import logsumexp, ndtr
 
 from moral_entropy.consensus import dependence_kernels as kernels
 from moral_entropy.consensus.patterns import Patterns
@@ -29,6 +29,9 @@ PSEUDO_PAIRS = 10.0
 
 NEGLECTED = 0.3
 """Shrunk correlations below this count as 0."""
+
+HARDLY = 1e-3
+"""Posterior probability of a correlation of `NEGLECTED` or more below which a pair is not drawn."""
 
 SHRINKING_STEPS = 200
 DRAWS = 100
@@ -326,16 +329,37 @@ def effective_votes(patterns: Patterns, found: Correlations, *, mass: float = 0.
     >>> round(effective_votes(patterns, copies).effective, 3)
     2.0
     """
+    votes_r = np.diff(patterns.start_r).astype(np.float64)
     n_items = max(float(patterns.weight_r.sum()), 1e-300)
-    rng, total_r, draws = np.random.default_rng(seed), np.zeros(patterns.n_rows), []
+    votes = float(patterns.weight_r @ votes_r) / n_items
+    found = found.take(_perhaps(found))
+    rows = _rows_with_pairs(patterns, found)
+    some, total_r, lost = patterns.take(rows), np.zeros(len(rows)), []
+    rng = np.random.default_rng(seed)
     for _ in range(DRAWS):
-        drawn_r = effective_by_row(patterns, found, draw_correlations(found, rng))
+        drawn_r = effective_by_row(some, found, draw_correlations(found, rng))
         total_r += drawn_r
-        draws.append(float(patterns.weight_r @ drawn_r) / n_items)
-    low, high = np.quantile(draws, [(1 - mass) / 2, (1 + mass) / 2])
-    votes = float(patterns.weight_r @ np.diff(patterns.start_r)) / n_items
-    effective = float(np.mean(draws))
-    return EffectiveVotes(found.take(found.shrunk_p > 0), total_r / DRAWS, votes, effective, float(low), float(high))
+        lost.append(float(some.weight_r @ (votes_r[rows] - drawn_r)) / n_items)
+    high, low = np.quantile(lost, [(1 - mass) / 2, (1 + mass) / 2])
+    effective_r = votes_r.copy()
+    effective_r[rows] = total_r / DRAWS
+    effective, low, high = (votes - float(value) for value in (np.mean(lost), low, high))
+    return EffectiveVotes(found.take(found.shrunk_p > 0), effective_r, votes, effective, low, high)
+
+
+def _perhaps(found: Correlations) -> NDArray[np.bool_]:
+    """Tell which pairs may have a correlation that is not neglected."""
+    share_pm, mean_pm, sd_pm = _posterior(found.rho_p, found.error_p, found.mixture_m)
+    chance_p = (share_pm * ndtr((mean_pm - NEGLECTED) / np.maximum(sd_pm, 1e-12))).sum(axis=1)
+    return np.asarray(chance_p > HARDLY)
+
+
+def _rows_with_pairs(patterns: Patterns, found: Correlations) -> Ints:
+    """Find the rows on which two or more of the annotators in some pairs voted: all others keep all their votes."""
+    paired_a = np.zeros(patterns.n_annotators, dtype=np.int64)
+    paired_a[found.first_p], paired_a[found.second_p] = 1, 1
+    before_v = np.concatenate([[0], np.cumsum(paired_a[patterns.code_v // patterns.n_labels])])
+    return np.flatnonzero(np.diff(before_v[patterns.start_r]) >= 2)
 
 
 def effective_by_row(patterns: Patterns, found: Correlations, rho_p: Floats) -> Floats:
