@@ -63,6 +63,7 @@ def waterfall_lines(told: Explanation, marks: Marks, width: int | None = None) -
     return [
         *_about(told, marks),
         f"log-odds of {towards} against {against}, in nats: {marks.towards} adds to them, {marks.away} takes from them",
+        *(["(in this order: what a vote adds depends on those before it)"] if told.model == "mixed" else []),
         "",
         title,
         *(f"{head}  {bar}".rstrip() for head, bar in zip(heads, bars, strict=True)),
@@ -118,10 +119,6 @@ def _outcome(told: Explanation, towards: str, against: str) -> list[str]:
         ]
     elif told.of_several:
         lines = [f"at the mode p({towards}) = {told.p_map:.3f}: log-odds {total:+z.2f} against {against}"]
-    elif told.model == "mixed":
-        lines = [
-            f"at the mode p({towards}) = {told.p_map:.3f}: less sure than the log-odds, as an item may lie between"
-        ]
     else:
         lines = [f"at the mode p({towards}) = 1 / (1 + exp({-total:z.2f})) = {told.p_map:.3f}"]
     bounds = "" if told.p_low is None else f" [{told.p_low:.3f}, {told.p_high:.3f}]"

@@ -7,12 +7,16 @@ votes and consensus differ, and every n-th of the rest, so that there are ordina
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import polars as pl
 
 from moral_entropy.names import ALL
+from moral_entropy.runs.between_labels import FittedStates, confusion_by_annotator
 from moral_entropy.runs.run import Run
 from moral_entropy.ties import DECIMALS
+from moral_entropy.votes.table import Floats
 
 MAX_VOTES = 60_000
 """Votes in the page at most; items beyond them are left out."""
@@ -42,9 +46,11 @@ class ShownItems:
     Parameters
     ----------
     items
-        One row per item and question, ids as texts.
+        One row per item and question, ids as texts. Where items may lie between labels also rival, the label that the
+        log-odds are against, and prior, the log-odds before any vote.
     votes
-        row (of `items`), annotator, label.
+        row (of `items`), annotator, label; where items may lie between labels also push, what the vote adds to the
+        log-odds after those before it.
     texts
         item, text (cut), length (before the cut).
     pushes
@@ -81,13 +87,16 @@ def shown_items(run: Run, cap: int) -> ShownItems:
     keyed = items.with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
     texts, cut = _texts(run, items)
     votes = _votes(run, keyed)
+    pushes = _pushes(run, votes)
+    if run.model == "mixed":
+        items, votes, pushes = *with_steps(run, items, votes), pushes.clear()
     named = keyed.with_columns(pl.col("item").cast(pl.String))
     reasons = outliers.join(named.select("row", "question", "item"), on=["question", "item"])
     return ShownItems(
         items=items.with_columns(pl.col("item").cast(pl.String)),
         votes=votes,
         texts=texts,
-        pushes=_pushes(run, votes),
+        pushes=pushes,
         reasons=reasons.select("row", "ranking", "rank", "reason").sort("row", "rank", "ranking"),
         cut=cut,
     )
@@ -165,3 +174,42 @@ def _pushes(run: Run, votes: pl.DataFrame) -> pl.DataFrame:
     annotator = pl.col("annotator").cast(pl.String)
     rows = run.scan("pushes").with_columns(annotator)
     return rows.filter(annotator.is_null() | annotator.is_in(voters)).collect()
+
+
+def with_steps(run: Run, items: pl.DataFrame, votes: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Add to some items the rival label and the prior's log-odds, and to their votes what each adds in its turn."""
+    fits = {(fit["question"], fit["part"]): fit for fit in run.manifest["questions"]}
+    states = {key: FittedStates.of(fit) for key, fit in fits.items()}
+    matrices, runners_up = _matrices(run, votes), _runners_up(run, items)
+    of_row = votes.partition_by("row", as_dict=True)
+    rivals, priors, pushes = [], [], [np.empty(0)]
+    for row, item in enumerate(items.iter_rows(named=True)):
+        key = (item["question"], item["part"])
+        labels, own = fits[key]["labels"], fits[key]["positive"] or item["label"]
+        rivals.append(runners_up.get((item["question"], item["item"])) or labels[1 - labels.index(own)])
+        cast = of_row.get((row,), votes.head(0))
+        by_vote = np.array([matrices[key][who] for who in cast["annotator"]]).reshape(-1, len(labels), len(labels))
+        odds_t = states[key].odds_after(item["domain"], by_vote, cast["label"].to_list(), (own, rivals[-1]))
+        priors.append(float(odds_t[0]))
+        pushes.append(np.diff(odds_t))
+    shown = items.with_columns(rival=pl.Series(rivals, dtype=pl.String), prior=pl.Series(priors, dtype=pl.Float64))
+    return shown, votes.with_columns(push=pl.Series(np.concatenate(pushes)))
+
+
+def _matrices(run: Run, votes: pl.DataFrame) -> dict[tuple[object, ...], dict[Any, Floats]]:
+    """Return the confusion matrices of all who cast some votes, by question and part."""
+    cells = run.scan("annotators").with_columns(pl.col("annotator").cast(pl.String))
+    known = cells.filter(pl.col("annotator").is_in(votes["annotator"].unique().implode())).collect()
+    found = known.partition_by("question", "part", as_dict=True)
+    return {key: confusion_by_annotator(of_fit, of_fit["true"].n_unique()) for key, of_fit in found.items()}
+
+
+def _runners_up(run: Run, items: pl.DataFrame) -> dict[tuple[str, object], str]:
+    """Return the likeliest label after the consensus label, of items with more than two labels."""
+    if not run.has("posterior"):
+        return {}
+    labels = items.lazy().select("question", "item", own="label")
+    rows = run.scan("posterior").join(labels, on=["question", "item"]).filter(pl.col("class") != pl.col("own"))
+    ordered = rows.sort(pl.col("p").round(DECIMALS), descending=True, maintain_order=True)
+    first = ordered.unique(["question", "item"], keep="first", maintain_order=True).collect()
+    return {(row["question"], row["item"]): row["class"] for row in first.iter_rows(named=True)}

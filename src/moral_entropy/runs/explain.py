@@ -2,7 +2,7 @@
 
 Takes a run folder and the id of an item, returns one `Explanation` per question about it: the waterfall of the paper's
 first figure. With two labels the log-odds are those of the positive label; with more, those of the consensus
-label against the runner-up.
+label against the runner-up. Where items may lie between labels, what a vote adds depends on the votes before it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from moral_entropy.errors import RunFolderError
+from moral_entropy.runs.between_labels import FittedStates, confusion_by_annotator
 from moral_entropy.runs.lookup import check_question, find_item
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.schemas import PARTS
@@ -31,7 +33,8 @@ class Step:
     annotator, voted
         Whose vote, and for which label; None for the prior's step, the first.
     push, low, high
-        The log-likelihood ratio at the mode, and its interval over the draws (None without draws).
+        What it adds at the mode: under the paper's model the log-likelihood ratio, with its interval over the draws
+        (None without draws); under the mixed model the change of the log-odds, without one.
     total
         The log-odds after this step.
     """
@@ -125,14 +128,18 @@ def _explain(run: Run, row: dict[str, Any], votes: pl.DataFrame, text: str | Non
     if len(labels) == 2:
         towards = fitted[0]["positive"]
         against = labels[1 - labels.index(towards)]
-        steps = _binary_steps(pushes, votes)
     else:
         shares = run.table("posterior", where=here & (pl.col("item") == row["item"])).sort(
             pl.col("p").round(DECIMALS), descending=True, maintain_order=True
         )
         towards = row["label"]
         against = shares.filter(pl.col("class") != towards)["class"][0]
-        annotators = run.table("annotators", where=here & (pl.col("part") == part))
+    annotators = run.table("annotators", where=here & (pl.col("part") == part))
+    if fitted[0]["mixture"] is not None:
+        steps = _mixed_steps(fitted[0], annotators, votes, row["domain"], (towards, against))
+    elif len(labels) == 2:
+        steps = _binary_steps(pushes, votes)
+    else:
         steps = _general_steps(pushes, annotators, votes, towards, against)
     named = ("domain", "p_map", "p_model", "p", "p_low", "p_high", "label", "entropy", *PARTS)
     facts = {name: row[name] for name in named}
@@ -161,6 +168,20 @@ def _binary_steps(pushes: pl.DataFrame, votes: pl.DataFrame) -> list[Push]:
     cast = votes.join(pushes, left_on=["annotator", "label"], right_on=["annotator", "voted"], maintain_order="left")
     bounds = cast.select(pl.col("annotator").cast(pl.String), "label", "push", "low", "high").rows()
     return [(None, None, prior["push"], prior["low"], prior["high"]), *bounds]
+
+
+def _mixed_steps(
+    fit: dict[str, Any], annotators: pl.DataFrame, votes: pl.DataFrame, domain: str | None, pair: tuple[str, str]
+) -> list[Push]:
+    """Compute what the prior and each vote in turn add to the log-odds where items may lie between labels."""
+    cells = annotators.filter(pl.col("annotator").is_in(votes["annotator"].to_list()))
+    n_labels = len(fit["labels"])
+    matrices = confusion_by_annotator(cells, n_labels)
+    by_vote = np.array([matrices[annotator] for annotator in votes["annotator"]]).reshape(-1, n_labels, n_labels)
+    odds_t = FittedStates.of(fit).odds_after(domain, by_vote, votes["label"].to_list(), pair)
+    push_t = np.diff(odds_t, prepend=0.0).tolist()
+    cast = [(None, None), *votes.select(pl.col("annotator").cast(pl.String), "label").rows()]
+    return [(who, voted, push, None, None) for (who, voted), push in zip(cast, push_t, strict=True)]
 
 
 def _general_steps(

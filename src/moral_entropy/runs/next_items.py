@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from moral_entropy.consensus.entropy import is_ambiguous
 from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.patterns import Patterns, no_domains
-from moral_entropy.consensus.states import States
 from moral_entropy.consensus.tempering import tempered
 from moral_entropy.errors import RunFolderError
 from moral_entropy.outliers.next_votes import NOBODY, Probabilities, choose_votes, state_posterior
 from moral_entropy.outliers.ranking import first
+from moral_entropy.runs.between_labels import FittedStates, positions
 from moral_entropy.runs.lookup import check_question, suggestion
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
@@ -207,27 +207,22 @@ def _read_fit(run: Run, fit: dict[str, Any]) -> _Fitted:
 
 def _between_labels(fitted: _Fitted, fit: dict[str, Any], known: pl.Series) -> _Fitted:
     """Add the states between labels, and how probable they are given the votes, at the mode."""
-    labels, mixture = fit["labels"], fit["mixture"]
-    states, names = States(len(labels), mixture["points"]), mixture["domains"]
+    between, labels = FittedStates.of(fit), fit["labels"]
+    states, several = between.states, bool(between.domains)
     rows = Patterns(
         n_annotators=len(fitted.vote_azv),
         n_labels=len(labels),
         start_r=np.asarray(fitted.start_i, dtype=np.int64),
         code_v=np.asarray(fitted.code_v, dtype=np.int32),
         weight_r=np.ones(fitted.items.height),
-        clamp_r=_codes(known, labels, UNKNOWN).astype(np.int16),
+        clamp_r=positions(known, labels, default=UNKNOWN).astype(np.int16),
         row_i=np.arange(fitted.items.height),
-        domain_r=_codes(fitted.items["domain"], names[:-1], len(names) - 1).astype(np.int32) if names else no_domains(),
-        n_domains=max(len(names), 1),
+        domain_r=between.domain_i(fitted.items["domain"]).astype(np.int32) if several else no_domains(),
+        n_domains=len(between.weight_dg),
     )
-    at = Parameters(np.log(mixture["weights"]), np.log(fitted.vote_azv))
-    p_of = state_posterior(rows, tempered(at, fit["exponent"]["value"]), states)
+    at = Parameters(np.log(between.weight_dg), np.log(fitted.vote_azv))
+    p_of = state_posterior(rows, tempered(at, between.power), states)
     return replace(fitted, p_iz=p_of, vote_azv=states.votes_azv(fitted.vote_azv), mix_zk=states.mix_zk)
-
-
-def _codes(names: pl.Series, known: Sequence[str], default: int) -> Ints:
-    """Return the position of each name among those known; `default` where there is none."""
-    return names.replace_strict(list(known), range(len(known)), default=default, return_dtype=pl.Int64).to_numpy()
 
 
 def _ambiguous(items: pl.DataFrame, n_labels: int) -> NDArray[np.bool_]:

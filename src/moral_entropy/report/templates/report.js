@@ -394,6 +394,10 @@ function chanceBar(r) {
 function steps(r) {
   const labels = questionOf.get(r.question).labels;
   const given = votesOf.get(r.row) || [];
+  if (D.model === "mixed") {
+    const list = [{ name: "prior", push: r.prior }, ...given.map((v) => ({ name: `${v.annotator} voted ${v.label}`, push: v.push }))];
+    return { own: r.two ? questionOf.get(r.question).positive : r.label, rival: r.rival, list, p: r.p_map };
+  }
   const push = (annotator, voted, label) => pushOf.get([r.question, r.part, annotator, voted, label].join("\n"));
   const known = (label) => push(null, null, label) !== undefined;
   const score = (label) => (known(label) ? [push(null, null, label), ...given.map((v) => push(v.annotator, v.label, label))] : null);
@@ -442,8 +446,8 @@ function inWords(r, p) {
   const off = Math.abs(p - r.p_map) > 0.002 ? ` The run says ${r.p_map.toFixed(3)}: a known label was used as evidence.` : "";
   const bounds = r.p_low == null ? "" : ` (${r.p_low.toFixed(3)} – ${r.p_high.toFixed(3)})`;
   if (D.model !== "mixed") return `p = ${p.toFixed(3)} at the mode.${off} Averaged over the draws, p = ${r.p.toFixed(3)}${bounds}.`;
-  return `p = ${r.p_map.toFixed(3)} at the mode, less than these log-odds say, as items may lie between labels; ${r.p_model.toFixed(3)} over ` +
-    `the draws. Published, pooled with the share of the votes: p = ${r.p.toFixed(3)}${bounds}.`;
+  return `p = ${r.p_map.toFixed(3)} at the mode, ${r.p_model.toFixed(3)} over the draws. Published, pooled with the share of the votes: ` +
+    `p = ${r.p.toFixed(3)}${bounds}. What a vote adds depends on those before it, as the item may lie between labels.`;
 }
 
 function detail(r) {

@@ -1,0 +1,95 @@
+"""The states between labels, as a run has them: what an item's votes say, one after the other.
+
+Takes a fit's record in the manifest and rows of its tables, returns arrays. Nothing here is for the paper's model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy.special import softmax
+
+from moral_entropy.consensus.states import States
+from moral_entropy.votes.table import Floats, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class FittedStates:
+    """The states of one fit at its mode. Axes: **z** state, **k** label, **d** domain, **g** group of states.
+
+    Parameters
+    ----------
+    labels
+        The labels, in order.
+    states
+        The states.
+    weight_dg
+        Their weights, a row for every domain.
+    domains
+        Name of each row's domain, None for items without one; empty if all items share one row.
+    power
+        Power of each item's likelihood.
+    """
+
+    labels: tuple[str, ...]
+    states: States
+    weight_dg: Floats
+    domains: tuple[str | None, ...]
+    power: float
+
+    @classmethod
+    def of(cls, fit: dict[str, Any]) -> FittedStates:
+        """Read them from a fit's record in the manifest."""
+        mixture, labels = fit["mixture"], tuple(fit["labels"])
+        states, power = States(len(labels), mixture["points"]), float(fit["exponent"]["value"])
+        return cls(labels, states, np.array(mixture["weights"]), tuple(mixture["domains"]), power)
+
+    def domain_i(self, names: pl.Series) -> Ints:
+        """Find the row of each item's domain."""
+        known = [name for name in self.domains if name is not None]
+        return positions(names, known, default=max(len(self.domains) - 1, 0))
+
+    def odds_after(
+        self, domain: str | None, confusion_nkv: Floats, vote_n: Sequence[str], pair: Sequence[str]
+    ) -> Floats:
+        """Compute log-odds between two labels: before any vote, and after each vote in turn.
+
+        Parameters
+        ----------
+        domain
+            The item's domain.
+        confusion_nkv, vote_n
+            Vote by vote, the confusion matrix of who cast it, and the label it was for.
+        pair
+            The labels whose log-odds are computed.
+        """
+        row = self.domains.index(domain) if self.domains else 0
+        at_n = [self.labels.index(vote) for vote in vote_n]
+        vote_nz = self.states.votes_azv(confusion_nkv**self.power)[np.arange(len(at_n)), :, at_n]
+        log_z = np.log(self.states.weight_of_states(self.weight_dg[row]))
+        after_tz = np.cumsum(np.vstack([log_z, np.log(vote_nz)]), axis=0)
+        p_tk = softmax(after_tz, axis=1) @ self.states.mix_zk
+        one, other = (self.labels.index(label) for label in pair)
+        return np.asarray(np.log(p_tk[:, one]) - np.log(p_tk[:, other]))
+
+
+def positions(names: pl.Series, known: Sequence[str], *, default: int) -> Ints:
+    """Return the position of each name among those known; `default` where there is none.
+
+    Examples
+    --------
+    >>> positions(pl.Series(["b", None, "a"]), ["a", "b"], default=-1).tolist()
+    [1, -1, 0]
+    """
+    found = names.replace_strict(list(known), range(len(known)), default=default, return_dtype=pl.Int64)
+    return np.asarray(found.to_numpy())
+
+
+def confusion_by_annotator(cells: pl.DataFrame, n_labels: int) -> dict[Any, Floats]:
+    """Return the confusion matrices at the mode by annotator, from rows of annotators.parquet."""
+    matrices = cells["probability"].to_numpy().reshape(-1, n_labels, n_labels)
+    return dict(zip(cells["annotator"].gather_every(n_labels**2).to_list(), matrices, strict=True))
