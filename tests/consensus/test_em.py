@@ -133,7 +133,7 @@ def test_convergence_means_a_level_and_downward_curved_summit():
 
 def test_smallest_share_of_information_equals_the_generalised_eigenvalue():
     votes = simulated(3)
-    fitted = fit(votes, draws=10, coordinates="paper").fits[0]
+    fitted = fit(votes, draws=10, model="paper", coordinates="paper").fits[0]
     model = log_posterior_of(votes)
     from moral_entropy.consensus.laplace import _complete_diagonal
     from moral_entropy.consensus.model import Parameters
@@ -156,7 +156,7 @@ def test_any_number_of_threads_gives_the_same_bits():
 def test_two_annotators_who_always_disagree_do_not_rest_on_the_saddle():
     rows = [(i, a, (i + a) % 2) for i in range(20) for a in range(2)]
     with pytest.warns(IdentifiabilityWarning, match=r"100\.0% of the labels would change"):
-        fitted = fit(votes_of(rows), draws=50).fits[0]
+        fitted = fit(votes_of(rows), draws=50, model="paper").fits[0]
     assert fitted.curvature.positive_definite
     start = log_posterior_of(votes_of(rows))
     level = maximise(start, paper_start(2, 2))
@@ -169,7 +169,7 @@ def test_the_best_of_several_starts_wins_and_rivals_are_named():
     rows = [(i, a, int(rng.random() < (0.9 if i % 2 else 0.1))) for i in range(200) for a in range(2)]
     priors = Priors(diagonal=1.0, off_diagonal=1.0)
     with pytest.warns(IdentifiabilityWarning, match=r"second answer fits almost as well \(.* nats lower\)"):
-        fitted = fit(votes_of(rows), priors=priors, draws=0).fits[0]
+        fitted = fit(votes_of(rows), priors=priors, draws=0, model="paper").fits[0]
     assert fitted.climb.log_posterior >= max(fitted.climb.modes.values()) - 1e-6
 
 

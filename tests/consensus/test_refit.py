@@ -22,6 +22,8 @@ NOT_DEFAULT = {
     "use_gold": True,
     "pooling": "full",
     "constrain": "better-than-chance",
+    "model": "paper",
+    "domain_prevalence": "off",
     "temper": 0.5,
     "threads": 1,
     "max_passes": 4_000,
@@ -58,7 +60,8 @@ def test_without_changes_the_fit_is_the_same(votes: Votes) -> None:
 
 @pytest.mark.parametrize("name", NOT_DEFAULT)
 def test_every_option_is_kept(votes: Votes, name: str) -> None:
-    first = fit(votes, **{"draws": 30, name: NOT_DEFAULT[name]})
+    model = {"model": "paper"} if name == "temper" else {}
+    first = fit(votes, **{"draws": 30, name: NOT_DEFAULT[name], **model})
     again = refit(first)
     assert getattr(again.options, name) == NOT_DEFAULT[name]
     same(again, first)
@@ -73,10 +76,10 @@ def test_a_fit_without_draws_keeps_its_constraint(votes: Votes) -> None:
 
 
 def test_votes_and_priors_may_change(votes: Votes) -> None:
-    first = fit(votes, draws=0, temper=0.5)
+    first = fit(votes, draws=0, model="paper", temper=0.5)
     other = simulate_votes(n_items=150, n_annotators=8, votes_per_item=6, seed=9).votes
     priors = Priors(prevalence=(2, 5))
-    same(refit(first, votes=other, priors=priors), fit(other, priors=priors, draws=0, temper=0.5))
+    same(refit(first, votes=other, priors=priors), fit(other, priors=priors, draws=0, model="paper", temper=0.5))
     assert first.votes is votes
 
 
