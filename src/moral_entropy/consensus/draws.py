@@ -28,7 +28,7 @@ from moral_entropy.progress import Advance, ignore
 from moral_entropy.ties import settle_halves
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints
 
-NUMBERS_AT_ONCE = 1 << 23
+NUMBERS_AT_ONCE = 1 << 21
 """Normal random numbers held at once where there are too many parameters for a dense matrix."""
 
 EDGE = 1e-6

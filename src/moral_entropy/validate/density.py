@@ -67,8 +67,11 @@ def log_posterior_of(fit: QuestionFit) -> LogPosterior:
 def drawn_of(fit: QuestionFit, draws: int) -> Parameters:
     """Return the first draws of a fit, one matrix where it was fitted for all."""
     confusion_sakv = fit.confusion_sakv[:draws, :1] if fit.pooling == "full" else fit.confusion_sakv[:draws]
-    weight = fit.prevalence_sk if fit.mixture is None else fit.mixture.weight_sdg
-    return Parameters(np.log(weight[:draws]), np.log(confusion_sakv))
+    log_sakv = np.empty(confusion_sakv.shape)
+    # Draw by draw: of many annotators or labels the logs of all take long, and an interrupt would have to wait.
+    for s, confusion_akv in enumerate(confusion_sakv):
+        np.log(confusion_akv, out=log_sakv[s])
+    return Parameters(np.log(fit.weight_sdg[:draws] if fit.mixture else fit.prevalence_sk[:draws]), log_sakv)
 
 
 def log_over_base(

@@ -267,14 +267,15 @@ def _prior_density(fit: QuestionFit) -> tuple[Floats, Floats]:
 
 
 def _blocks(fit: QuestionFit) -> Iterator[tuple[Floats, Floats]]:
-    """All Dirichlet rows with a prior, and their pseudo-votes, a few hundred annotators at a time."""
+    """All Dirichlet rows with a prior, and their pseudo-votes, a few hundred annotators (of two labels) at a time."""
     n_labels = fit.ballot.n_labels
     if not _learnt_weights(fit):
         yield fit.weight_sdg, np.atleast_2d(fit.alpha_k)
     # One matrix for all has one prior; common rows that were learnt have none to speak of.
     n_rows = {"none": len(fit.beta_akv), "full": 1}.get(fit.pooling, 0)
-    for first in range(0, n_rows, BLOCK):
-        some = slice(first, min(first + BLOCK, n_rows))
+    at_once = max(1, BLOCK * 4 // n_labels**2)
+    for first in range(0, n_rows, at_once):
+        some = slice(first, min(first + at_once, n_rows))
         yield fit.confusion_sakv[:, some].reshape(fit.n_draws, -1, n_labels), fit.beta_akv[some].reshape(-1, n_labels)
 
 
