@@ -37,7 +37,7 @@ def by_hand(fitted, prevalence_k, confusion_akv, power):
 @pytest.mark.parametrize("n_labels", [2, 3])
 def test_items_are_tempered_and_parameters_are_not(n_labels):
     votes = some_votes(n_labels)
-    plain, tempered = (fit(votes, draws=40, temper=temper).fits[0] for temper in ("off", POWER))
+    plain, tempered = (fit(votes, draws=40, model="paper", temper=temper).fits[0] for temper in ("off", POWER))
     assert_array_equal(tempered.confusion_sakv, plain.confusion_sakv)
     assert_allclose(tempered.posterior_ik, by_hand(plain, plain.prevalence_k, plain.confusion_akv, POWER), atol=1e-9)
     mean_ik = np.mean(
@@ -50,13 +50,13 @@ def test_items_are_tempered_and_parameters_are_not(n_labels):
 
 def test_a_power_of_one_is_the_model_itself():
     votes = some_votes()
-    plain, told = (fit(votes, draws=40, temper=temper).fits[0] for temper in ("off", 1.0))
+    plain, told = (fit(votes, draws=40, model="paper", temper=temper).fits[0] for temper in ("off", 1.0))
     assert_array_equal(told.summary.mean_ik, plain.summary.mean_ik)
 
 
 def test_rules_are_graded_against_the_tempered_posterior():
     votes = some_votes()
-    consensus = fit(votes, draws=60, temper=POWER)
+    consensus = fit(votes, draws=60, model="paper", temper=POWER)
     frame = audit_rules(votes, consensus, rules=("any",), reference="consensus").frame
     row = frame.filter(metric="expected_fpr", question="(all)", domain="(all)").row(0, named=True)
     fitted = consensus.fits[0]
@@ -72,7 +72,7 @@ def test_rules_are_graded_against_the_tempered_posterior():
 
 def test_pushes_shrink_with_the_power():
     votes = some_votes()
-    plain, tempered = (fit(votes, draws=40, temper=temper).fits[0] for temper in ("off", POWER))
+    plain, tempered = (fit(votes, draws=40, model="paper", temper=temper).fits[0] for temper in ("off", POWER))
     ((_, full),), ((_, less),) = (list(vote_pushes(fitted, 0.9)) for fitted in (plain, tempered))
     assert_allclose(less.push_avc, POWER * full.push_avc, atol=1e-9)
 
@@ -80,7 +80,7 @@ def test_pushes_shrink_with_the_power():
 def test_learnt_exponents_are_used():
     votes = some_votes(gold=True)
     for how in ("heldout", "gold"):
-        fitted = fit(votes, draws=0, temper=how).fits[0]
+        fitted = fit(votes, draws=0, model="paper", temper=how).fits[0]
         assert fitted.exponent.n > 0
         expected = by_hand(fitted, fitted.prevalence_k, fitted.confusion_akv, fitted.exponent.value)
         assert_allclose(fitted.posterior_ik, expected, atol=1e-9)
@@ -98,4 +98,4 @@ def test_learnt_exponents_are_used():
 )
 def test_what_cannot_be_is_refused(options, message):
     with pytest.raises(FitError, match=message):
-        fit(some_votes(), **options)
+        fit(some_votes(), **{"model": "paper", **options})

@@ -23,4 +23,4 @@ def votes():
 def fitted(votes):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MoralEntropyWarning)
-        return {name: fit(one, draws=40) for name, one in votes.items()}
+        return {name: fit(one, draws=40, model="paper") for name, one in votes.items()}

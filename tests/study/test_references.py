@@ -55,8 +55,11 @@ def test_gold_that_was_evidence_is_no_reference(consensus):
 
 
 def test_targets_of_the_votes_left_are_fitted_with_the_options_of_all_votes(consensus):
-    (_, left), _ = make_conditions(fit(consensus.votes, draws=60, temper=0.5), ("soft", "share"), held_out=0.25, seed=0)
+    fitted = fit(consensus.votes, draws=60, model="paper", temper=0.5)
+    (_, left), _ = make_conditions(fitted, ("soft", "share"), held_out=0.25, seed=0)
     rest, _, _ = hold_out(consensus.votes)
-    tempered, plain = (targets_from_consensus(fit(rest, draws=60, **more), "soft") for more in ({"temper": 0.5}, {}))
+    tempered, plain = (
+        targets_from_consensus(fit(rest, draws=60, model="paper", **more), "soft") for more in ({"temper": 0.5}, {})
+    )
     np.testing.assert_array_equal(left.targets["soft"].target_io, tempered.target_io)
     assert not np.array_equal(tempered.target_io, plain.target_io)
