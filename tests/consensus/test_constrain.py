@@ -38,7 +38,7 @@ def test_the_bound_holds_at_the_mode_and_in_every_draw():
 def test_the_constrained_mode_is_that_of_a_general_optimiser():
     votes = with_an_adversary(1, n_items=60)
     density = log_posterior_of(votes)
-    bound = fit(votes, constrain="better-than-chance", draws=0).fits[0]
+    bound = fit(votes, model="paper", constrain="better-than-chance", draws=0).fits[0]
 
     def loss(x):
         return -density.expect(unpack(x, 2)).log_posterior

@@ -23,7 +23,7 @@ def known_votes(seed=3, n_items=60, n_annotators=3):
 def test_centre_and_spread_with_every_label_known(coordinates, centre_less, spread_less):
     rows, gold_i, votes = known_votes()
     priors = Priors(prevalence=2.0, diagonal=3.0, off_diagonal=1.7)
-    one = fit(votes, priors=priors, draws=40_000, use_gold=True, coordinates=coordinates).fits[0]
+    one = fit(votes, priors=priors, draws=40_000, model="paper", use_gold=True, coordinates=coordinates).fits[0]
     assert one.curvature.coordinates == coordinates
     for annotator in range(3):
         for true in range(2):
@@ -41,7 +41,7 @@ def test_under_flat_priors_jeffreys_needs_no_other_coordinates():
     rows = [(item, annotator, int(item < 20)) for item in range(40) for annotator in range(3)]
     flat = Priors(diagonal=1.0, off_diagonal=1.0)
     edge, inside = (
-        fit(votes_of(rows), priors=flat, draws=50, coordinates=coordinates).fits[0]
+        fit(votes_of(rows), priors=flat, draws=50, model="paper", coordinates=coordinates).fits[0]
         for coordinates in ("jacobian", "jeffreys")
     )
     # The mode lies on the edge of the simplex, where only some coordinates have a curvature.

@@ -168,7 +168,7 @@ def test_integrating_annotators_out_is_what_thin_data_needs():
         n_items=4_000, n_annotators=300, votes_per_item=1.5, prevalence_k=[0.7, 0.3], accuracy=(0.75, 0.9), seed=3
     )
     with pytest.warns(match="votes per item"):
-        fitted = fit(simulated.votes, pooling="partial", draws=400).fits[0]
+        fitted = fit(simulated.votes, model="paper", pooling="partial", draws=400).fits[0]
     low, high = np.quantile(fitted.prevalence_sk[:, 1], [0.05, 0.95])
     assert low < 0.3 < high
     assert high - low < 0.5, "and it still says something"
@@ -178,7 +178,7 @@ def test_partial_pooling_recovers_what_annotators_share():
     simulated = simulate_votes(
         n_items=3_000, n_annotators=30, votes_per_item=4, prevalence_k=[0.7, 0.3], accuracy=(0.75, 0.85), seed=2
     )
-    common = fit(simulated.votes, pooling="partial", draws=20).fits[0].common
+    common = fit(simulated.votes, model="paper", pooling="partial", draws=20).fits[0].common
     assert common is not None
     assert_allclose(common.mean_kv, simulated.confusion_akv.mean(axis=0), atol=0.03)
     # Uniform within 0.1 has the variance of a Beta of about 190 votes; far apart is what it must not find.
@@ -206,30 +206,25 @@ def test_renaming_and_relabelling_change_nothing_but_names():
     assert_allclose(turned.confusion_akv[:, ::-1, ::-1], plain.confusion_akv, atol=5e-3)
 
 
-def test_the_common_prior_is_the_one_of_the_fit():
-    fitted = fit(small_votes(), pooling="partial", draws=10).fits[0]
+@pytest.mark.parametrize("model", ["mixed", "paper"])
+def test_the_common_prior_is_the_one_of_the_fit(model):
+    fitted = fit(small_votes(), model=model, pooling="partial", draws=10).fits[0]
     assert fitted.common is not None
     assert_allclose(fitted.beta_akv, np.tile(fitted.common.beta_kv, (6, 1, 1)))
     plain = fit(small_votes(), draws=10).fits[0]
     assert plain.common is None
     assert_allclose(plain.beta_akv[0], [[1.8, 1.2], [1.2, 1.8]])
-    density = LogPosterior(fitted.patterns, fitted.alpha_k, fitted.beta_akv)
-    at = replace(density, threads=1).expect(_at(fitted)).gradient(_at(fitted))
+    density = LogPosterior(fitted.patterns, fitted.alpha_k, fitted.beta_akv, between=fitted.between)
+    at = replace(density, threads=1).expect(fitted.at).gradient(fitted.at)
     assert np.abs(at[1:]).max() < 1e-3, "rows are at their mode under the learnt prior"
-    assert len(pack(_at(fitted))) == density.n_parameters
-
-
-def _at(fitted):
-    from moral_entropy.consensus.model import Parameters
-
-    return Parameters(np.log(fitted.prevalence_k), np.log(fitted.confusion_akv))
+    assert len(pack(fitted.at)) == density.n_parameters
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"pooling": "some"}, "choose one of none, partial, full"),
-        ({"pooling": "partial", "solver": "adam"}, "Use solver='em'"),
+        ({"pooling": "partial", "solver": "adam"}, "[Uu]se solver='em'"),
         ({"pooling": "partial", "constrain": "better-than-chance"}, "Use pooling='none' or 'full'"),
         ({"constrain": "yes"}, "choose one of none, better-than-chance"),
     ],
