@@ -150,8 +150,8 @@ def test_fit_with_adam_agrees_with_fit_with_em():
     with warnings.catch_warnings():
         # A fixed number of steps seldom meets EM's tolerance, and `fit` says so.
         warnings.simplefilter("ignore", MoralEntropyWarning)
-        adam = fit(votes, solver="adam", draws=0).fits[0]
-    em = fit(votes, draws=0).fits[0]
+        adam = fit(votes, model="paper", solver="adam", draws=0).fits[0]
+    em = fit(votes, draws=0, model="paper").fits[0]
     assert adam.climb.solver == "adam"
     assert adam.climb.passes == 2_001
     assert_allclose(adam.posterior_ik, em.posterior_ik, atol=0.01)

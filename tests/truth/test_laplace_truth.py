@@ -30,7 +30,7 @@ def direct_posterior(fit_, s):
 
 @pytest.mark.parametrize("n_labels", [2, 3, 4])
 def test_summaries_and_entropies_equal_a_direct_computation(n_labels):
-    fitted = fit(some_votes(n_labels, n_items=120), draws=201).fits[0]
+    fitted = fit(some_votes(n_labels, n_items=120), draws=201, model="paper").fits[0]
     posterior_sik = np.stack([direct_posterior(fitted, s) for s in range(201)])
     assert_allclose(posterior_draws(fitted), posterior_sik, rtol=1e-9, atol=1e-13)
     assert_allclose(fitted.summary.mean_ik, posterior_sik.mean(axis=0), rtol=1e-9, atol=1e-13)
@@ -49,7 +49,7 @@ def test_summaries_and_entropies_equal_a_direct_computation(n_labels):
 @pytest.mark.parametrize("coordinates", ["jeffreys", "jacobian", "paper", "logit-mode"])
 def test_draws_have_the_mean_and_covariance_of_the_laplace_approximation(coordinates):
     votes = some_votes(2, seed=1, n_items=300)
-    fitted = fit(votes, draws=40_000, coordinates=coordinates).fits[0]
+    fitted = fit(votes, draws=40_000, model="paper", coordinates=coordinates).fits[0]
     x_sp = np.stack(
         [
             np.log(fitted.prevalence_sk[:, 1] / fitted.prevalence_sk[:, 0]),
