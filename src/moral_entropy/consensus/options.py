@@ -41,7 +41,8 @@ class PriorOptions(StageOptions):
     )
     confusion: tuple[float, float] | None = option(
         None,
-        "Dirichlet prior of every confusion row: of the right label and of each wrong one; 1.8,1.2 when not given.",
+        "Dirichlet prior of every confusion row: of the right label and of each wrong one; 1.8,1.2 when not given, and "
+        "in the mixed model at most 3 for all wrong labels together.",
         flag="--prior-confusion",
         metavar="RIGHT,WRONG",
         panel=PRIORS,

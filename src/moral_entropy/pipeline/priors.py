@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from moral_entropy.consensus.options import PriorOptions
-from moral_entropy.consensus.priors import PAPER_DIAGONAL, PAPER_OFF_DIAGONAL, Priors
+from moral_entropy.consensus.priors import PAPER_DIAGONAL, Priors
 from moral_entropy.errors import PriorError
 from moral_entropy.votes.table import Floats, Votes
 
@@ -34,7 +34,7 @@ def priors_for(votes: Votes, options: PriorOptions) -> Priors:
     (80.0, 20.0)
     """
     check_priors(options)
-    diagonal, off_diagonal = options.confusion or (PAPER_DIAGONAL, PAPER_OFF_DIAGONAL)
+    diagonal, off_diagonal = options.confusion or (PAPER_DIAGONAL, None)
     prevalence = ONE_FOUNDATION if options.preset else _one_or_all(options.prevalence)
     known = _known_annotators(Path(options.annotators), votes) if options.annotators else {}
     any_questions = [name for name in votes.questions if name.lower().replace("_", " ") in ANY_NAMES]
@@ -49,7 +49,7 @@ def priors_for(votes: Votes, options: PriorOptions) -> Priors:
 
 def check_priors(options: PriorOptions) -> None:
     """Raise a `PriorError` for options that are no valid prior, before anything is read."""
-    diagonal, off_diagonal = options.confusion or (PAPER_DIAGONAL, PAPER_OFF_DIAGONAL)
+    diagonal, off_diagonal = options.confusion or (PAPER_DIAGONAL, None)
     Priors(prevalence=_one_or_all(options.prevalence), diagonal=diagonal, off_diagonal=off_diagonal)
 
 

@@ -148,12 +148,14 @@ def _protocol(run: Run) -> str:
         if mixed
         else "Dawid–Skene model: one true label per item"
     )
+    wrong = priors["off_diagonal"]
+    off = f"{wrong:g} off it" if wrong is not None else "1.2 off it, at most 3 per row" if mixed else "1.2 off it"
     pooled = ", pooled with the share of the item's votes" if mixed else ""
     return (
         f"{m['votes']:,} votes by {m['annotators']:,} annotators on {m['items']:,} items were pooled with a Bayesian "
         f"{model}, a confusion matrix per annotator, Dirichlet priors on both "
         f"(prevalence {json.dumps(priors['prevalence'])}, confusion rows {priors['diagonal']:g} on the diagonal and "
-        f"{priors['off_diagonal']:g} off it). p is the posterior probability averaged over {m['draws']:,} draws around "
+        f"{off}). p is the posterior probability averaged over {m['draws']:,} draws around "
         f"the mode (seed {m['seed']}){pooled}. Made by moral-entropy {m['version']} from an input with SHA-256 "
         f"{m['input']['sha256'] or '(none: a dataframe)'}."
         + "".join(f" {note[0].upper()}{note[1:]}." for note in model_notes(m))
