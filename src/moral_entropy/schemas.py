@@ -23,6 +23,7 @@ ITEMS = pl.Schema(
         "p": pl.Float64(),
         "p_low": pl.Float64(),
         "p_high": pl.Float64(),
+        "p_calibrated": pl.Float64(),
         "label": pl.String(),
         "entropy": pl.Float64(),
         **dict.fromkeys(ALL_PARTS, pl.Float64()),

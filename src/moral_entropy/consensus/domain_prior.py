@@ -43,7 +43,7 @@ class DomainPrior:
         return bool(weights < SAME_WEIGHT and abs(np.log(self.strength / other.strength)) < SAME_STRENGTH)
 
 
-def learn_domain_prior(items_dg: Floats, pseudo_g: Floats) -> DomainPrior:
+def learn_domain_prior(items_dg: Floats, pseudo_g: Floats, label_gk: Floats) -> DomainPrior:
     """Learn what domains have in common from the expected items of each group of states.
 
     Parameters
@@ -52,29 +52,32 @@ def learn_domain_prior(items_dg: Floats, pseudo_g: Floats) -> DomainPrior:
         Expected items by domain and group.
     pseudo_g
         Pseudo-items of the common weights: their own prior.
+    label_gk
+        How much of each label a group has: the strength is learnt from how domains differ in labels, since how they
+        differ in what lies between labels is hardly told.
 
     Examples
     --------
     Domains that are alike share one prevalence; those that differ hardly pull each other.
 
-    >>> alike = learn_domain_prior(np.full((30, 2), [80.0, 20.0]), np.ones(2))
-    >>> apart = learn_domain_prior(np.tile([[95.0, 5.0], [5.0, 95.0]], (15, 1)), np.ones(2))
+    >>> alike = learn_domain_prior(np.full((30, 2), [80.0, 20.0]), np.ones(2), np.eye(2))
+    >>> apart = learn_domain_prior(np.tile([[95.0, 5.0], [5.0, 95.0]], (15, 1)), np.ones(2), np.eye(2))
     >>> alike.strength > 200 > 10 > apart.strength
     True
     """
     total_g = items_dg.sum(axis=0) + pseudo_g
     common_g = total_g / total_g.sum()
-    return DomainPrior(common_g, _strength(items_dg, common_g))
+    return DomainPrior(common_g, _strength(items_dg @ label_gk, common_g @ label_gk))
 
 
-def _strength(items_dg: Floats, common_g: Floats) -> float:
+def _strength(items_dk: Floats, common_k: Floats) -> float:
     """Find the strength that maximises the likelihood of the items times its prior."""
-    total_d = items_dg.sum(axis=1)
+    total_d = items_dk.sum(axis=1)
 
     def cost(log_strength: float) -> float:
         strength = np.exp(log_strength)
-        concentration_g = strength * common_g
-        fit = (gammaln(items_dg + concentration_g) - gammaln(concentration_g)).sum()
+        concentration_k = strength * common_k
+        fit = (gammaln(items_dk + concentration_k) - gammaln(concentration_k)).sum()
         fit += (gammaln(strength) - gammaln(total_d + strength)).sum()
         return float(0.5 * ((log_strength - np.log(TYPICAL_STRENGTH)) / SPREAD) ** 2 - fit)
 

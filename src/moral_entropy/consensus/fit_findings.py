@@ -15,6 +15,7 @@ import numpy as np
 from moral_entropy.consensus.dependence import EffectiveVotes
 from moral_entropy.consensus.em import PLATEAU_GAIN, PLATEAU_WINDOW
 from moral_entropy.consensus.modes import CLOSE
+from moral_entropy.consensus.recalibration import Recalibration
 from moral_entropy.consensus.result import Consensus, QuestionFit, Rival
 from moral_entropy.errors import ConvergenceWarning, CurvatureWarning, IdentifiabilityWarning, ThinDataWarning
 from moral_entropy.findings import Finding, sentences_of
@@ -99,6 +100,8 @@ def _findings(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
             cure="Have a second annotator label some of the same items.",
         )  # fmt: skip
     yield _votes_per_item(fit)
+    if fit.ballot.n_items == len(fit.p_ik) and fit.recalibrated is not None:
+        yield _recalibrated(fit, fit.recalibrated[1])
     if fit.worth is not None and fit.worth.votes > 1.0:
         yield _effective_votes(fit, fit.worth)
     if fit.copies is not None and fit.copies.any:
@@ -110,6 +113,21 @@ def _findings(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
             meaning="Ambiguity is 0 by assumption; what two labels share shows as a lack of votes.",
             cure="Merge labels that mean nearly the same, or ask one yes-or-no question per label.",
         )  # fmt: skip
+
+
+def _recalibrated(fit: QuestionFit, learnt: Recalibration) -> Finding:
+    """Tell what the gold labels teach about p."""
+    about: dict[str, Any] = {"side": "gold", "figure": "recalibration", "value": learnt.temperature, "n": learnt.n_gold}
+    if not learnt.used:
+        return finding_of(fit, **about, text=f"p is not recalibrated by gold: {learnt.reason}.")
+    surer = "less sure" if learnt.temperature > 1.0 else "surer"
+    return finding_of(
+        fit, **about,
+        text=(
+            f"{learnt.n_gold:,} gold labels teach that p should be {surer} (temperature {learnt.temperature:.2f}): "
+            f"p_calibrated saves {learnt.gain:.3f} nats per item, learnt from the gold of other items."
+        ),
+    )  # fmt: skip
 
 
 def _effective_votes(fit: QuestionFit, worth: EffectiveVotes) -> Finding:

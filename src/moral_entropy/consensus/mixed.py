@@ -66,7 +66,7 @@ def _learn_domains(
     for _ in range(ROUNDS):
         rough = maximise(density, at, tolerance=LEVEL, max_passes=max_passes, watch=watch)
         at, passes = rough.at, passes + rough.passes
-        found = learn_domain_prior(rough.expected.items_k - density.pseudo_k, pseudo_g)
+        found = learn_domain_prior(rough.expected.items_k - density.pseudo_k, pseudo_g, density.states.label_gk)
         if prior is not None and found.is_near(prior):
             break
         density, prior = replace(density, pseudo_k=found.pseudo_dg(n_domains)), found

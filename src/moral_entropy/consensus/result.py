@@ -21,6 +21,7 @@ from moral_entropy.consensus.near_copies import NearCopies
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.consensus.priors import Priors
+from moral_entropy.consensus.recalibration import Recalibration, recalibrate
 from moral_entropy.consensus.states import States, corners
 from moral_entropy.consensus.tempering import Exponent
 from moral_entropy.consensus.vote_share import pool_with_share, share_weight
@@ -369,6 +370,19 @@ class QuestionFit(ParameterFit):
             positive = self.ballot.positive
             return np.where(self.p_ik[:, positive] >= 0.5, positive, 1 - positive).astype(np.int16)
         return highest(self.p_ik).astype(np.int16)
+
+    @cached_property
+    def recalibrated(self) -> tuple[Floats, Recalibration] | None:
+        """The published p recalibrated by the gold of other items, and what was learnt; None without such gold.
+
+        Gold that was evidence in the fit is not learnt from. p itself never looks at gold.
+        """
+        known_i = self.patterns.clamp_r[self.patterns.row_i] != UNKNOWN
+        gold_i = np.where(known_i, UNKNOWN, self.ballot.gold_i)
+        if (gold_i == UNKNOWN).all():
+            return None
+        p_ik, learnt = recalibrate(self.p_ik, gold_i, count_i=self.ballot.count_i, seed=self.options.seed)
+        return np.where(known_i[:, None], self.p_ik, p_ik), learnt
 
     def chunks(self, size: int = 65_536) -> Iterator[slice]:
         """Yield consecutive slices of the items, so that draws × items need not be held in memory at once."""

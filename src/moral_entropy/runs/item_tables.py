@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from moral_entropy.consensus.dependence import effective_by_row
 from moral_entropy.consensus.entropy import EntropyParts, is_ambiguous, is_uncertain
 from moral_entropy.consensus.fitted import PartFit
+from moral_entropy.consensus.item_classes import PartialBallot
 from moral_entropy.consensus.patterns import as_rows
 from moral_entropy.consensus.published import published_interval
 from moral_entropy.consensus.result import Consensus, QuestionFit
@@ -107,6 +108,7 @@ def _item_frame(
         "p": fit.p_ik[chunk][row_i, about_i],
         "p_low": _or_null(bounds[0][chunk]),
         "p_high": _or_null(bounds[1][chunk]),
+        "p_calibrated": _calibrated(fit, chunk, row_i, about_i),
         "label": pl.Series(ballot.labels, dtype=pl.String).gather(label_i),
         "entropy": entropy.total_i,
         **{name: _or_null(part_i) for name, part_i in zip(ALL_PARTS, _in_order(entropy), strict=True)},
@@ -116,6 +118,15 @@ def _item_frame(
         "published": _label_names(ballot, ballot.published_i[chunk]),
     }
     return pl.DataFrame(columns, schema=with_ids(ITEMS, item=votes.items.dtype))
+
+
+def _calibrated(fit: QuestionFit, chunk: slice, row_i: Ints, about_i: Ints) -> pl.Series:
+    """Return p recalibrated by gold; null where there is none, or where only a part of it is at hand."""
+    # With items in several parts every part would learn from its own gold alone.
+    found = None if isinstance(fit.ballot, PartialBallot) else fit.recalibrated
+    if found is None:
+        return pl.repeat(None, len(row_i), dtype=pl.Float64, eager=True)
+    return pl.Series(found[0][chunk][row_i, about_i])
 
 
 def _effective(fit: QuestionFit, chunk: slice) -> pl.Series:
