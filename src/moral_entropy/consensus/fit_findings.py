@@ -100,8 +100,6 @@ def _findings(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
             cure="Have a second annotator label some of the same items.",
         )  # fmt: skip
     yield _votes_per_item(fit)
-    if fit.ballot.n_items == len(fit.p_ik) and fit.recalibrated is not None:
-        yield _recalibrated(fit, fit.recalibrated[1])
     if fit.worth is not None and fit.worth.votes > 1.0:
         yield _effective_votes(fit, fit.worth)
     if fit.copies is not None and fit.copies.any:
@@ -115,8 +113,12 @@ def _findings(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
         )  # fmt: skip
 
 
+def recalibration_findings(consensus: Consensus) -> list[Finding]:
+    """Tell of every fit what its gold labels teach about p; nothing where there are none."""
+    return [_recalibrated(fit, fit.recalibrated[1]) for fit in consensus.fits if fit.recalibrated is not None]
+
+
 def _recalibrated(fit: QuestionFit, learnt: Recalibration) -> Finding:
-    """Tell what the gold labels teach about p."""
     about: dict[str, Any] = {"side": "gold", "figure": "recalibration", "value": learnt.temperature, "n": learnt.n_gold}
     if not learnt.used:
         return finding_of(fit, **about, text=f"p is not recalibrated by gold: {learnt.reason}.")

@@ -17,8 +17,8 @@ from scipy.special import log_softmax
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
 FOLDS = 5
-FEWEST = 20
-"""Fewest items with gold to learn from."""
+FEWEST, MOST = 20, 4_000
+"""Fewest items with gold to learn from, and most: a few numbers are learnt, which more items would not make better."""
 
 CLEAR = 1.0
 """Standard errors of gain from which p is changed: less may be luck."""
@@ -75,6 +75,7 @@ def recalibrate(
 
     Items with gold are dealt into five folds. Each fold is recalibrated by what the others teach, if among those the
     gain is clear; items without gold by what all gold teaches. Nothing is changed where fewer than 20 items have gold.
+    Of more than 4,000 items with gold a sample is learnt from, and the others are treated as if they had none.
 
     Parameters
     ----------
@@ -104,6 +105,8 @@ def recalibrate(
     """
     count_i = np.ones(len(p_ik)) if count_i is None else np.asarray(count_i, dtype=np.float64)
     known_i = np.flatnonzero(gold_i != UNKNOWN)
+    if len(known_i) > MOST:
+        known_i = np.sort(np.random.default_rng([seed, len(known_i)]).choice(known_i, MOST, replace=False))
     n_labels = p_ik.shape[1]
     if len(known_i) < FEWEST:
         reason = f"{len(known_i)} items have gold; recalibration needs {FEWEST}"

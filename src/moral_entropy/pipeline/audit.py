@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from moral_entropy.consensus.fit import fit_parts
+from moral_entropy.consensus.fit_findings import recalibration_findings
 from moral_entropy.consensus.fitted import FittedParts
 from moral_entropy.consensus.parts import Parts, local_parts
 from moral_entropy.findings import Finding, alarm_sentences, without_warnings
@@ -164,7 +165,8 @@ def make_run(
 def check(fitted: FittedParts, audit: AuditTable, options: AuditOptions, progress: Progress) -> list[Finding]:
     """Examine the consensus from the cheap sides, and against gold as the audit has graded it."""
     cheap = examine_cheaply(fitted, seed=options.fit.seed, advance=lambda share: progress("checking", share))
-    return [*cheap, *gold_findings(audit.frame)]
+    taught = recalibration_findings(fitted.consensus) if fitted.parts.whole else []
+    return [*cheap, *gold_findings(audit.frame), *taught]
 
 
 def read_parts(
