@@ -39,6 +39,26 @@ def test_steps_add_up_to_the_logit_of_p_map(audited):
         assert told.p_map == p_map and (told.towards, told.against) == ("1", "0")
 
 
+@pytest.mark.parametrize("labels", [2, 3])
+def test_between_labels_steps_add_up_too(run, folder, labels):
+    file = "votes.csv"
+    if labels == 3:
+        three_labels(folder / (file := "colours.csv"))
+    assert run("audit", file, "-o", "mixed", "--draws", 50, "--quiet", "--model", "mixed")[0] == 0
+    items = read_table("mixed", "items")
+    for row in items.rows(named=True)[:40]:
+        [told] = explain_item("mixed", str(row["item"]), question=row["question"])
+        at_mode = {told.towards: row["p_map"], told.against: 1 - row["p_map"]}
+        if labels == 3:
+            own = read_table("mixed", "posterior").filter(pl.col("item") == row["item"])
+            at_mode = dict(own.select("class", "p_map").rows())
+        odds = np.log(at_mode[told.towards] / at_mode[told.against])
+        assert sum(step.push for step in told.steps) == pytest.approx(odds, rel=1e-9, abs=1e-9)
+        assert len(told.steps) == row["n_votes"] + 1 and told.model == "mixed"
+    out = run("explain", "mixed", str(row["item"]))[1]
+    assert "published, pooled with the share of the votes" in out and "depends on those before it" in out
+
+
 def test_a_waterfall_for_every_question_or_one(run, audited):
     code, out, err = run("explain", "run", "t003")
     assert (code, err) == (0, "")
@@ -107,7 +127,7 @@ def test_intervals_of_ratios_of_more_labels_are_near_those_of_the_draws(folder):
     from moral_entropy.pipeline.options import AuditOptions
 
     three_labels(folder / "colours.csv", n_items=200)
-    one = audit("colours.csv", "run", AuditOptions(fit=FitOptions(draws=2_000)))
+    one = audit("colours.csv", "run", AuditOptions(fit=FitOptions(draws=2_000, model="paper")))
     [fit] = one.consensus.fits
     told = explain_item("run", "5")[0]
     towards, against = (fit.ballot.labels.index(label) for label in (told.towards, told.against))

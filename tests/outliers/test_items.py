@@ -12,7 +12,7 @@ from moral_entropy.consensus.entropy import decompose_entropy
 from moral_entropy.consensus.fit import fit
 from moral_entropy.outliers import items as module
 from moral_entropy.outliers.items import ONE_MORE_VOTE, rank_items, score_items
-from moral_entropy.outliers.next_votes import information_gain
+from moral_entropy.outliers.next_votes import information_gain, state_posterior
 from moral_entropy.outliers.ranking import first
 from moral_entropy.outliers.reasons import item_reasons
 
@@ -23,7 +23,7 @@ def test_first_is_a_stable_sort_cut_short(scores, n):
     assert first(np.array(scores, dtype=float), n).tolist() == expected
 
 
-def scored(n_labels=2, n_items=80, positive=None, published=False):
+def scored(n_labels=2, n_items=80, positive=None, published=False, model="mixed"):
     rng = np.random.default_rng(6)
     votes = votes_of(
         random_rows(rng, n_items, 5, n_labels, share=0.6), n_labels, n_items=n_items + 1, positive=positive
@@ -34,14 +34,14 @@ def scored(n_labels=2, n_items=80, positive=None, published=False):
         label_i = rng.integers(-1, n_labels, size=n_items + 1).astype(np.int16)
         object.__setattr__(ballot, "published_i", label_i)
     object.__setattr__(votes, "domains", ("forum", "wiki"))
-    consensus = fit(votes, draws=30, seed=1)
+    consensus = fit(votes, draws=30, seed=1, model=model)
     return votes, consensus.fits[0], score_items(votes, consensus.fits, decompose_entropy(consensus))
 
 
 @pytest.mark.parametrize("positive", [0, 1])
 def test_conflicts_are_where_rule_and_consensus_part(positive):
     _, one, scores = scored(positive=positive, published=True)
-    p_i = one.summary.mean_ik[:, positive]
+    p_i = one.p_ik[:, positive]
     for i, (counts, p) in enumerate(zip(one.ballot.counts_ik, p_i, strict=True)):
         yes, no = counts[positive], counts[1 - positive]
         said = {"any": yes >= 1, "majority": yes >= no, "two-vote": yes >= 2}
@@ -64,14 +64,31 @@ def test_of_more_labels_the_plurality_conflicts_and_ties_do_not():
         if len(top) > 1 or top[0] == one.label_i[i]:
             assert np.isnan(score)
         else:
-            assert score == pytest.approx(1 - one.summary.mean_ik[i, top[0]])
+            assert score == pytest.approx(1 - one.p_ik[i, top[0]])
 
 
 @pytest.mark.parametrize("n_labels", [2, 3])
 def test_one_more_vote_is_the_best_of_those_who_have_not_voted(n_labels):
     _, one, scores = scored(n_labels=n_labels)
-    gain_ia = information_gain(one.summary.mean_ik, one.confusion_akv)
+    states = one.mixture.states
+    p_rz = state_posterior(one.patterns, one.at, states)(slice(0, one.patterns.n_rows))
+    gain_ra = information_gain(p_rz, states.votes_azv(one.confusion_akv), states.mix_zk)
+    check_gains(one, scores, gain_ra[one.patterns.row_i])
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_so_it_is_under_the_papers_model(n_labels):
+    _, one, scores = scored(n_labels=n_labels, model="paper")
+    check_gains(one, scores, information_gain(one.summary.mean_ik, one.confusion_akv))
+
+
+def check_gains(one, scores, gain_ia):
+    n_labels, parts = one.ballot.n_labels, decompose_entropy(one)
     for i in range(one.ballot.n_items):
+        doubtful = parts.total_i[i] > np.log(n_labels) / 2
+        if doubtful and parts.ambiguity_i[i] > parts.votes_i[i] + parts.annotators_i[i]:
+            assert np.isnan(scores.score_ri[ONE_MORE_VOTE][i]), "votes do not help where the item is ambiguous"
+            continue
         codes = one.ballot.code_v[one.ballot.start_i[i] : one.ballot.start_i[i + 1]]
         left = [a for a in range(5) if a not in codes // n_labels]
         if left:

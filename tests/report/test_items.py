@@ -7,6 +7,7 @@ import math
 import polars as pl
 import pytest
 
+import moral_entropy as me
 from moral_entropy.report import items as module
 from moral_entropy.report.items import shown_items
 from moral_entropy.runs.run import read_run
@@ -37,6 +38,15 @@ def test_every_item_shown_has_all_its_votes(plain_run):
 
 def test_pushes_of_the_votes_add_up_to_p(plain_run):
     shown = shown_items(read_run(plain_run), 30)
+    votes = shown.votes.partition_by("row", as_dict=True)
+    for row, item in enumerate(shown.items.iter_rows(named=True)):
+        total = item["prior"] + votes[(row,)]["push"].sum()
+        assert 1 / (1 + math.exp(-total)) == pytest.approx(item["p_map"], abs=1e-9)
+
+
+def test_under_the_papers_model_each_vote_has_its_push():
+    votes = me.simulate_votes(n_items=40, n_annotators=6, votes_per_item=4, seed=2).votes
+    shown = shown_items(me.audit(votes, model="paper", draws=30), 30)
     push = {
         (row["question"], row["annotator"], row["voted"]): row["push"] for row in shown.pushes.iter_rows(named=True)
     }

@@ -93,7 +93,7 @@ def test_votes_are_counted_and_p_is_that_of_its_label(consensus):
         about = ballot.labels[1] if ballot.n_labels == 2 else row["label"]
         assert (row["n_votes"], row["n_positive"]) == (len(voted), Counter(voted)[about])
         draws_s = posterior_draws(only, slice(i, i + 1))[:, 0, ballot.labels.index(about)]
-        assert row["p"] == pytest.approx(draws_s.mean(), abs=1e-9)
+        assert row["p_model"] == pytest.approx(draws_s.mean(), abs=1e-9)
         assert row["p_map"] == only.posterior_ik[i, ballot.labels.index(about)]
         assert row["p_low"] <= row["p_high"]
         assert row["entropy"] == pytest.approx(row["aleatoric"] + row["epistemic"], abs=1e-12)
@@ -148,10 +148,10 @@ def test_annotators_have_their_confusion_with_intervals_around_it(consensus):
 def test_without_draws_there_is_no_split_and_no_interval():
     consensus = fit(simulated(), draws=0)
     items = item_frame(consensus)
-    assert items["p"].equals(items["p_map"], check_names=False)
+    assert items["p_model"].equals(items["p_map"], check_names=False)
     for column in ("p_low", "p_high", *ALL_PARTS):
         assert items[column].null_count() == items.height
-    expected = [-sum(q * math.log(q) for q in (p, 1 - p) if q > 0) for p in items["p_map"]]
+    expected = [-sum(q * math.log(q) for q in (p, 1 - p) if q > 0) for p in items["p_model"]]
     np.testing.assert_allclose(items["entropy"].to_numpy(), expected, atol=1e-12)
     assert annotator_frame(consensus)["low"].null_count() == 24
     means = entropy_frame(consensus)

@@ -336,6 +336,12 @@ class QuestionFit(ParameterFit):
         return self.patterns.counts_rk[self.patterns.row_i]
 
     @property
+    def counted_groups(self) -> list[Ints]:
+        """Annotators whose votes were counted as one: groups of several, the one who stands for it first."""
+        counted = self.copies is not None and self.copies.any and self.options.counts_once
+        return self.copies.groups if self.copies is not None and counted else []
+
+    @property
     def pooled(self) -> bool:
         """Whether the published p is pooled with the vote share; the paper's model publishes its own."""
         return self.options.model == "mixed"

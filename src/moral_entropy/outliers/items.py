@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from moral_entropy.consensus.entropy import EntropyParts, is_ambiguous
+from moral_entropy.consensus.patterns import as_rows
 from moral_entropy.consensus.published import published_interval
 from moral_entropy.consensus.result import QuestionFit
 from moral_entropy.consensus.tempering import tempered
 from moral_entropy.grading.rules import RULES, Rule
 from moral_entropy.names import ALL
-from moral_entropy.outliers.next_votes import NOBODY, choose_votes, state_posterior
+from moral_entropy.outliers.next_votes import NOBODY, Probabilities, choose_votes, state_posterior
 from moral_entropy.outliers.ranking import first
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
 
@@ -176,20 +178,21 @@ def _gain(votes: Votes, fit: QuestionFit) -> tuple[Floats, Ints]:
     ballot, patterns = fit.ballot, fit.patterns
     first_r = np.empty(patterns.n_rows, dtype=np.int64)
     first_r[patterns.row_i[::-1]] = np.arange(ballot.n_items)[::-1]
-    told = (patterns.start_r, patterns.code_v)
+    # Who has voted is told by the votes as they were cast; whoever counts together with another is not asked.
+    unknown_i = np.full(ballot.n_items, UNKNOWN, dtype=np.int16)
+    cast = as_rows(ballot, unknown_i).take(first_r) if fit.counted_groups else patterns
+    asked_a = np.ones(ballot.n_annotators, dtype=bool)
+    asked_a[[a for group in fit.counted_groups for a in group[1:]]] = False
+    told = (cast.start_r, cast.code_v)
+    p: Floats | Probabilities
+    mix_zk: Floats | None
     if fit.mixture is None:
-        p_rk = fit.summary.mean_ik[first_r]
-        chosen = choose_votes(p_rk, *told, fit.confusion_akv, ballot.votes_a, repeats=votes.anonymous)
+        p, vote_azv, mix_zk = fit.summary.mean_ik[first_r], fit.confusion_akv, None
     else:
         states = fit.mixture.states
-        p_of = state_posterior(patterns, tempered(fit.at, fit.exponent.value), states)
-        chosen = choose_votes(
-            p_of,
-            *told,
-            states.votes_azv(fit.confusion_akv),
-            ballot.votes_a,
-            mix_zk=states.mix_zk,
-            repeats=votes.anonymous,
-        )
+        p = state_posterior(patterns, tempered(fit.at, fit.exponent.value), states)
+        vote_azv, mix_zk = states.votes_azv(fit.confusion_akv), states.mix_zk
+    options: dict[str, Any] = {"mix_zk": mix_zk, "repeats": votes.anonymous, "allowed_a": asked_a}
+    chosen = choose_votes(p, *told, vote_azv, ballot.votes_a, **options)
     named_r = np.append(ballot.annotator_a.astype(np.int64), NOBODY)[chosen.annotator_i]
     return chosen.gain_i[patterns.row_i], named_r[patterns.row_i]

@@ -12,6 +12,7 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from moral_entropy import __version__
 from moral_entropy.consensus.fitted import FittedParts
@@ -57,15 +58,13 @@ def manifest_facts(
         Time by stage.
     """
     consensus, counts = fitted.consensus, fitted.parts.total(count_part)
-    fits, domains = zip(consensus.fits, sums, counts[1:], strict=True), consensus.votes.domains
+    fits, votes = zip(consensus.fits, sums, counts[1:], strict=True), consensus.votes
     return {
         "schema": SCHEMA,
         "version": __version__,
         "command": command,
         **reading_facts(consensus.votes, counts),
-        "questions": [
-            _fit_facts(fit, domains, sum_df.sum(axis=0), counts_b.tolist()) for fit, sum_df, counts_b in fits
-        ],
+        "questions": [_fit_facts(fit, votes, sum_df.sum(axis=0), counts_b.tolist()) for fit, sum_df, counts_b in fits],
         "converged": consensus.converged,
         "fit_by": options.fit_by,
         "priors": _prior_facts(consensus.priors),
@@ -111,7 +110,7 @@ def count_votes(votes: Votes) -> Ints:
     return np.array([(votes.n_items, int((votes_i == 0).sum()), votes.n_votes), *by_ballot])
 
 
-def _fit_facts(fit: QuestionFit, domains: Sequence[str], sum_f: Floats, counts: Sequence[int]) -> dict[str, Any]:
+def _fit_facts(fit: QuestionFit, votes: Votes, sum_f: Floats, counts: Sequence[int]) -> dict[str, Any]:
     ballot, weight = fit.ballot, sum_f[ITEMS_COUNTED]
     means = {"entropy": TOTAL, "uncertain": UNCERTAIN, "ambiguous": AMBIGUOUS}
     return {
@@ -129,8 +128,14 @@ def _fit_facts(fit: QuestionFit, domains: Sequence[str], sum_f: Floats, counts: 
         "curvature": asdict(fit.curvature),
         "exponent": asdict(fit.exponent),
         "common": _common_facts(fit),
-        "mixture": _mixture_facts(fit.mixture, domains),
+        "mixture": _mixture_facts(fit.mixture, votes.domains),
+        "counted_as_one": _counted_as_one(fit, votes.annotators),
     }
+
+
+def _counted_as_one(fit: QuestionFit, annotators: pl.Series) -> list[list[Any]]:
+    """Name the annotators whose votes were counted as one: by group, the one who stands for it first."""
+    return [annotators.gather(fit.ballot.annotator_a[group]).to_list() for group in fit.counted_groups]
 
 
 def _mixture_facts(mixture: Mixture | None, domains: Sequence[str]) -> dict[str, Any] | None:

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.names import ALL
-from moral_entropy.runs.between_labels import FittedStates, confusion_by_annotator
+from moral_entropy.runs.between_labels import FittedStates, confusion_by_annotator, count_once
 from moral_entropy.runs.run import Run
 from moral_entropy.ties import DECIMALS
 from moral_entropy.votes.table import Floats
@@ -187,11 +187,14 @@ def with_steps(run: Run, items: pl.DataFrame, votes: pl.DataFrame) -> tuple[pl.D
         key = (item["question"], item["part"])
         labels, own = fits[key]["labels"], fits[key]["positive"] or item["label"]
         rivals.append(runners_up.get((item["question"], item["item"])) or labels[1 - labels.index(own)])
-        cast = of_row.get((row,), votes.head(0))
-        by_vote = np.array([matrices[key][who] for who in cast["annotator"]]).reshape(-1, len(labels), len(labels))
-        odds_t = states[key].odds_after(item["domain"], by_vote, cast["label"].to_list(), (own, rivals[-1]))
+        cast = of_row.get((row,), votes.head(0)).select("annotator", "label").rows()
+        counted = count_once(cast, fits[key]["counted_as_one"])
+        by_vote = np.array([matrices[key][one.annotator] for one in counted]).reshape(-1, len(labels), len(labels))
+        odds_t = states[key].odds_after(item["domain"], by_vote, [one.label for one in counted], (own, rivals[-1]))
         priors.append(float(odds_t[0]))
-        pushes.append(np.diff(odds_t))
+        # Where several votes counted as one, the first has what they add together.
+        pushes.append(np.zeros(len(cast)))
+        pushes[-1][[one.at[0] for one in counted]] = np.diff(odds_t)
     shown = items.with_columns(rival=pl.Series(rivals, dtype=pl.String), prior=pl.Series(priors, dtype=pl.Float64))
     return shown, votes.with_columns(push=pl.Series(np.concatenate(pushes)))
 

@@ -5,6 +5,7 @@ Takes a fit's record in the manifest and rows of its tables, returns arrays. Not
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -75,6 +76,57 @@ class FittedStates:
         p_tk = softmax(after_tz, axis=1) @ self.states.mix_zk
         one, other = (self.labels.index(label) for label in pair)
         return np.asarray(np.log(p_tk[:, one]) - np.log(p_tk[:, other]))
+
+
+@dataclass(frozen=True)
+class CountedVote:
+    """A vote as it was counted.
+
+    Parameters
+    ----------
+    at
+        Positions of the votes that it stands for: several, where annotators are counted as one.
+    annotator, label
+        Whose vote it is, and for which label.
+    """
+
+    at: tuple[int, ...]
+    annotator: Any
+    label: str
+
+
+def count_once(cast: Sequence[tuple[Any, str]], groups: Sequence[Sequence[Any]]) -> list[CountedVote]:
+    """Let every group of annotators vote as one on one item, as the fit did: its most frequent vote.
+
+    Of equally frequent votes it is that of whoever comes first in the group, and the first stands for the group.
+
+    Parameters
+    ----------
+    cast
+        Annotator and label of every vote.
+    groups
+        Annotators who count as one.
+
+    Examples
+    --------
+    >>> count_once([("a", "yes"), ("b", "no"), ("c", "no")], [("c", "a")])
+    [CountedVote(at=(0, 2), annotator='c', label='no'), CountedVote(at=(1,), annotator='b', label='no')]
+    """
+    group_of = {name: tuple(group) for group in groups for name in group}
+    together: dict[Any, list[int]] = {}
+    for at, (who, _) in enumerate(cast):
+        # Two votes of one annotator who is in no group are two.
+        together.setdefault(group_of.get(who, at), []).append(at)
+    counted = []
+    for key, members in together.items():
+        if not isinstance(key, tuple):
+            counted.append(CountedVote(tuple(members), *cast[members[0]]))
+            continue
+        times = Counter(cast[at][1] for at in members)
+        ranked = [cast[at][1] for at in sorted(members, key=lambda at: key.index(cast[at][0]))]
+        label = next(label for label in ranked if times[label] == max(times.values()))
+        counted.append(CountedVote(tuple(members), key[0], label))
+    return counted
 
 
 def positions(names: pl.Series, known: Sequence[str], *, default: int) -> Ints:

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.errors import RunFolderError
-from moral_entropy.runs.between_labels import FittedStates, confusion_by_annotator
+from moral_entropy.runs.between_labels import FittedStates, confusion_by_annotator, count_once
 from moral_entropy.runs.lookup import check_question, find_item
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.schemas import PARTS
@@ -135,6 +135,7 @@ def _explain(run: Run, row: dict[str, Any], votes: pl.DataFrame, text: str | Non
         towards = row["label"]
         against = shares.filter(pl.col("class") != towards)["class"][0]
     annotators = run.table("annotators", where=here & (pl.col("part") == part))
+    votes = _counted(votes, fitted[0]["counted_as_one"])
     if fitted[0]["mixture"] is not None:
         steps = _mixed_steps(fitted[0], annotators, votes, row["domain"], (towards, against))
     elif len(labels) == 2:
@@ -159,6 +160,15 @@ def _explain(run: Run, row: dict[str, Any], votes: pl.DataFrame, text: str | Non
     )
 
 
+def _counted(votes: pl.DataFrame, groups: list[list[Any]]) -> pl.DataFrame:
+    """Return the votes as they were counted: annotator, label, and shown, the names of all whose vote it is."""
+    cast = votes.select("annotator", "label").rows()
+    found = count_once(cast, groups)
+    rows = [(one.annotator, one.label, "+".join(str(cast[at][0]) for at in one.at)) for one in found]
+    schema = {"annotator": votes.schema["annotator"], "label": pl.String(), "shown": pl.String()}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
 Push = tuple[str | None, str | None, float, float | None, float | None]
 """Annotator, vote, push, low and high."""
 
@@ -166,7 +176,7 @@ Push = tuple[str | None, str | None, float, float | None, float | None]
 def _binary_steps(pushes: pl.DataFrame, votes: pl.DataFrame) -> list[Push]:
     prior = pushes.filter(pl.col("annotator").is_null()).row(0, named=True)
     cast = votes.join(pushes, left_on=["annotator", "label"], right_on=["annotator", "voted"], maintain_order="left")
-    bounds = cast.select(pl.col("annotator").cast(pl.String), "label", "push", "low", "high").rows()
+    bounds = cast.select("shown", "label", "push", "low", "high").rows()
     return [(None, None, prior["push"], prior["low"], prior["high"]), *bounds]
 
 
@@ -180,7 +190,7 @@ def _mixed_steps(
     by_vote = np.array([matrices[annotator] for annotator in votes["annotator"]]).reshape(-1, n_labels, n_labels)
     odds_t = FittedStates.of(fit).odds_after(domain, by_vote, votes["label"].to_list(), pair)
     push_t = np.diff(odds_t, prepend=0.0).tolist()
-    cast = [(None, None), *votes.select(pl.col("annotator").cast(pl.String), "label").rows()]
+    cast = [(None, None), *votes.select("shown", "label").rows()]
     return [(who, voted, push, None, None) for (who, voted), push in zip(cast, push_t, strict=True)]
 
 
@@ -202,9 +212,9 @@ def _general_steps(
         )
         for row in annotators.filter(pl.col("annotator").is_in(votes["annotator"].to_list())).iter_rows(named=True)
     }
-    for _, _, annotator, voted in votes.rows():
+    for annotator, voted, shown in votes.rows():
         pair = chance[annotator, towards, voted], chance[annotator, against, voted]
-        steps.append((str(annotator), voted, *_difference(*pair)))
+        steps.append((shown, voted, *_difference(*pair)))
     return steps
 
 

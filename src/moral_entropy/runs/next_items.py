@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from moral_entropy.consensus.entropy import is_ambiguous
 from moral_entropy.consensus.model import Parameters
+from moral_entropy.consensus.near_copies import count_once
 from moral_entropy.consensus.patterns import Patterns, no_domains
 from moral_entropy.consensus.tempering import tempered
 from moral_entropy.errors import RunFolderError
@@ -61,6 +62,7 @@ class _Fitted:
     start_i: Ints
     code_v: Ints
     votes_a: Ints
+    silent_a: NDArray[np.bool_]
     p_iz: Floats | Probabilities
     vote_azv: Floats
     mix_zk: Floats | None = None
@@ -137,7 +139,7 @@ def _check_annotators(fits: Sequence[_Fitted], wanted: Sequence[str]) -> None:
 
 
 def _queue(fitted: _Fitted, n: int, annotators: Sequence[str], *, repeats: bool) -> pl.DataFrame:
-    allowed_a = _allowed(fitted.annotators, annotators)
+    wanted_a = _among(fitted.annotators.cast(pl.String), annotators) if annotators else None
     chosen = choose_votes(
         fitted.p_iz,
         fitted.start_i,
@@ -146,9 +148,10 @@ def _queue(fitted: _Fitted, n: int, annotators: Sequence[str], *, repeats: bool)
         fitted.votes_a,
         mix_zk=fitted.mix_zk,
         repeats=repeats,
-        allowed_a=allowed_a,
+        # Whoever counts together with another tells no more than the other.
+        allowed_a=~fitted.silent_a if wanted_a is None else wanted_a & ~fitted.silent_a,
     )
-    gain_i = chosen.gain_i if allowed_a is None else np.where(chosen.annotator_i == NOBODY, np.nan, chosen.gain_i)
+    gain_i = chosen.gain_i if wanted_a is None else np.where(chosen.annotator_i == NOBODY, np.nan, chosen.gain_i)
     at_n = first(np.where(fitted.ambiguous_i, np.nan, gain_i), n)
     names = fitted.annotators.cast(pl.String).extend_constant(None, 1)
     who = names.gather(np.where(chosen.annotator_i[at_n] == NOBODY, len(names) - 1, chosen.annotator_i[at_n]))
@@ -158,8 +161,8 @@ def _queue(fitted: _Fitted, n: int, annotators: Sequence[str], *, repeats: bool)
     return rows.with_columns(reason=pl.Series(_reasons(rows), dtype=pl.String), rank=pl.lit(0, dtype=pl.Int64))
 
 
-def _allowed(known: pl.Series, wanted: Sequence[str]) -> Any:
-    return known.cast(pl.String).is_in(list(wanted)).to_numpy() if wanted else None
+def _among(names: pl.Series, some: Sequence[Any]) -> NDArray[np.bool_]:
+    return names.is_in(pl.Series(list(some), dtype=names.dtype).implode()).to_numpy()
 
 
 def _reasons(rows: pl.DataFrame) -> list[str]:
@@ -196,6 +199,7 @@ def _read_fit(run: Run, fit: dict[str, Any]) -> _Fitted:
         start_i=np.searchsorted(at_v[order_v], np.arange(items.height + 1)),
         code_v=(by_v * len(labels) + label_v)[order_v],
         votes_a=cells["n_votes"].gather_every(n_cells).to_numpy(),
+        silent_a=_among(who, [name for group in fit["counted_as_one"] for name in group[1:]]),
         p_iz=np.empty(0),
         vote_azv=cells["probability"].to_numpy().reshape(-1, len(labels), len(labels)),
     )
@@ -220,6 +224,7 @@ def _between_labels(fitted: _Fitted, fit: dict[str, Any], known: pl.Series) -> _
         domain_r=between.domain_i(fitted.items["domain"]).astype(np.int32) if several else no_domains(),
         n_domains=len(between.weight_dg),
     )
+    rows = _with_groups(rows, fitted.annotators, fit["counted_as_one"])
     at = Parameters(np.log(between.weight_dg), np.log(fitted.vote_azv))
     p_of = state_posterior(rows, tempered(at, between.power), states)
     return replace(fitted, p_iz=p_of, vote_azv=states.votes_azv(fitted.vote_azv), mix_zk=states.mix_zk)
@@ -229,6 +234,16 @@ def _ambiguous(items: pl.DataFrame, n_labels: int) -> NDArray[np.bool_]:
     # Without draws the parts are unknown, and no item is called ambiguous.
     total_i, ambiguity_i = items["entropy"].to_numpy(), items["ambiguity"].fill_null(0.0).to_numpy()
     return is_ambiguous(total_i, ambiguity_i, n_labels)
+
+
+def _with_groups(rows: Patterns, annotators: pl.Series, groups: Sequence[Sequence[Any]]) -> Patterns:
+    """Let every group of annotators vote as one, as the fit did."""
+    place = {name: a for a, name in enumerate(annotators.to_list())}
+    group_a, rank_a = np.arange(len(place)), np.zeros(len(place))
+    for group in groups:
+        members = [place[name] for name in group]
+        group_a[members], rank_a[members] = members[0], -np.arange(len(members))
+    return count_once(rows, group_a, rank_a)
 
 
 def _shares(run: Run, items: pl.DataFrame, labels: list[str], fit: dict[str, Any], question: pl.Expr) -> Floats:
