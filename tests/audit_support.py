@@ -150,7 +150,7 @@ def items_of(votes, consensus, question, target, rule, *, domain=None, posterior
         counts = [0] * ballot.n_labels
         for code in ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]]:
             counts[code % ballot.n_labels] += 1
-        p_k = (fit.summary.mean_ik if posterior_ik is None else posterior_ik)[i]
+        p_k = (fit.p_ik if posterior_ik is None else posterior_ik)[i]
         yes = p_k[target] >= 0.5 if ballot.n_labels == 2 else p_k.argmax() == target
         p = float(p_k[target])
         if gold:

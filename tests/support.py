@@ -49,6 +49,18 @@ def posterior_draws(fit, items=slice(None)):
     return drawn_posterior(fit, fit.patterns, row_r)[:, at_i]
 
 
+def published_draws(fit):
+    """The same as published: every draw pooled with the vote share, item by item, under the mixed model."""
+    p_sik = posterior_draws(fit)
+    for i in range(fit.ballot.n_items if fit.options.model == "mixed" else 0):
+        counts_k = fit.ballot.counts_ik[i]
+        if counts_k.sum() and fit.patterns.clamp_r[fit.patterns.row_i[i]] < 0:
+            weight = min(0.6, 0.2 + fit.summary.interior_i[i])
+            share_k = (counts_k + 0.5) / (counts_k.sum() + len(counts_k) / 2)
+            p_sik[:, i] = (1 - weight) * p_sik[:, i] + weight * share_k
+    return p_sik
+
+
 def votes_of(rows, n_labels=2, *, n_items=None, gold_i=None, count_i=None, question="q", positive=None):
     """Votes from (item, annotator, label) triples of small integers."""
     rows = np.asarray(rows, dtype=int).reshape(-1, 3)

@@ -11,7 +11,7 @@ import pytest
 from audit_support import rich_votes
 from numpy.testing import assert_allclose
 from sklearn.calibration import calibration_curve
-from support import posterior_draws
+from support import published_draws
 
 from moral_entropy.consensus.fit import fit
 from moral_entropy.corpora.simulate import simulate_votes
@@ -36,7 +36,7 @@ def test_advice_is_the_cheapest_threshold_of_all(audited, costs):
     votes, consensus = audited
     advice = audit_rules(votes, consensus, rules=["any"], cost_fp=costs[0], cost_fn=costs[1]).advice
     for fit_ in consensus.fits:
-        ballot, p_i = fit_.ballot, fit_.summary.mean_ik[:, 1]
+        ballot, p_i = fit_.ballot, fit_.p_ik[:, 1]
         voted_i = ballot.votes_i > 0
         rows = [
             (int(counts[1]), int(counts.sum()), float(p), float(weight))
@@ -78,36 +78,37 @@ def test_costs_that_are_none(costs):
         Costs(*costs)
 
 
+@pytest.mark.parametrize("model", ["mixed", "paper"])
 @pytest.mark.parametrize("n_labels", [2, 3])
-def test_the_any_rule_by_votes_against_sums_over_who_voted(n_labels):
+def test_the_any_rule_by_votes_against_sums_over_who_voted(n_labels, model):
     votes = rich_votes(22, n_labels=n_labels, questions=("tone",))
-    consensus = fit(votes, draws=20)
+    consensus = fit(votes, draws=20, model=model)
     fit_, ballot = consensus.fits[0], votes.ballots[0]
     frame = audit_rules(votes, consensus, rules=["any"]).any_by_votes
     target = 1
     label = ballot.labels[target]
-    posterior_sik = posterior_draws(fit_)
+    posterior_sik = published_draws(fit_)
     for n_votes in (1, 3, 5):
         items = [i for i in range(ballot.n_items) if ballot.votes_i[i] == n_votes]
         predicted = []
-        for prevalence_k, confusion_akv in zip(fit_.prevalence_sk, fit_.confusion_sakv, strict=True):
-            silences = []
+        for weight_dg, confusion_akv in zip(fit_.weight_sdg, fit_.confusion_sakv, strict=True):
+            weight_dz, mix_zk = fit_.states.weight_of_states(weight_dg), fit_.states.mix_zk
+            silent = without = 0.0
             for i in items:
                 codes = ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]]
-                silent = 0.0
-                for k in range(n_labels):
-                    if k != target:
-                        chance = prevalence_k[k] / (1 - prevalence_k[target])
-                        for code in codes:
-                            chance *= 1 - confusion_akv[code // n_labels, k, target]
-                        silent += chance
-                silences.append(silent)
-            predicted.append(1 - np.mean(silences))
+                domain = votes.domain_i[i] if len(weight_dz) > 1 else 0
+                for weight, mix_k in zip(weight_dz[domain], mix_zk, strict=True):
+                    chance = weight * (1 - mix_k[target])
+                    without += chance
+                    for code in codes:
+                        chance *= 1 - sum(mix_k * confusion_akv[code // n_labels, :, target])
+                    silent += chance
+            predicted.append(1 - silent / without)
         row = frame.filter(label=label, votes=n_votes).row(0, named=True)
         assert row["n"] == len(items) > 0
         assert_allclose(row["predicted"], np.mean(predicted))
         assert_allclose([row["predicted_low"], row["predicted_high"]], np.quantile(predicted, [0.05, 0.95]))
-        p_i, flagged_i = fit_.summary.mean_ik[items, target], ballot.counts_ik[items, target] > 0
+        p_i, flagged_i = fit_.p_ik[items, target], ballot.counts_ik[items, target] > 0
         no_i = fit_.label_i[items] != target
         assert_allclose(row["expected_fpr"], ((1 - p_i) * flagged_i).sum() / (1 - p_i).sum())
         assert_allclose(row["fpr"], (no_i & flagged_i).sum() / no_i.sum())
@@ -130,7 +131,7 @@ def test_the_reliability_diagram_is_scikit_learns(bins, strategy):
     votes = simulate_votes(n_items=1_500, n_annotators=10, votes_per_item=3, seed=4).votes
     consensus = fit(votes, draws=20)
     frame = audit_rules(votes, consensus, rules=["any"]).reliability.filter(bins=bins).sort("bin")
-    ballot, p_i = votes.ballots[0], consensus.fits[0].summary.mean_ik[:, 1]
+    ballot, p_i = votes.ballots[0], consensus.fits[0].p_ik[:, 1]
     share_b, mean_b = calibration_curve(ballot.gold_i, p_i, n_bins=15, strategy=strategy)
     assert_allclose(frame["p"].to_numpy(), mean_b)
     assert_allclose(frame["gold"].to_numpy(), share_b)

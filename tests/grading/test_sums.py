@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import entr
-from support import posterior_draws
+from support import published_draws
 
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.item_classes import number_rows
@@ -45,18 +45,6 @@ def between_labels(one):
     return replace(one, summary=replace(one.summary, interior_i=interior_r[one.patterns.row_i]))
 
 
-def pooled_draws(one):
-    """Every draw pooled with the vote share, item by item."""
-    p_sik = posterior_draws(one)
-    for i in range(one.ballot.n_items if one.options.model == "mixed" else 0):
-        counts_k = one.ballot.counts_ik[i]
-        if counts_k.sum() and one.patterns.clamp_r[one.patterns.row_i[i]] < 0:
-            weight = min(0.6, 0.2 + one.summary.interior_i[i])
-            share_k = (counts_k + 0.5) / (counts_k.sum() + len(counts_k) / 2)
-            p_sik[:, i] = (1 - weight) * p_sik[:, i] + weight * share_k
-    return p_sik
-
-
 @pytest.mark.parametrize("model", ["paper", "mixed"])
 @pytest.mark.parametrize("use_gold", [False, True], ids=["free", "clamped"])
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
@@ -67,7 +55,7 @@ def test_sums_are_those_of_every_items_draws(settings, use_gold, model):
     expected = {name: np.zeros(shape) for name in ("weight", "positive", "p", "p2", "entropy", "doubt")}
     for member in members:
         fit_ = member.fit
-        p_sik = pooled_draws(fit_)
+        p_sik = published_draws(fit_)
         p_sik = np.concatenate([p_sik.mean(axis=0)[None], p_sik])
         for t, target in enumerate(member.targets):
             p_si = p_sik[:, :, target]
@@ -115,7 +103,7 @@ def test_resampled_items_are_poisson_around_what_they_are():
     assert_allclose(weight_cs.var(axis=1).sum(), weight_c.sum(), rtol=0.1)
     # Draw s of the posterior goes with every other column.
     assert_allclose(
-        found.p_cs[:, 1::2].sum() / weight_cs[:, ::2].sum(), posterior_draws(members[0].fit)[0, :, 1].mean(), rtol=0.02
+        found.p_cs[:, 1::2].sum() / weight_cs[:, ::2].sum(), published_draws(members[0].fit)[0, :, 1].mean(), rtol=0.02
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 from audit_support import figures_of, items_of, loop_grades, rich_votes
 from numpy.testing import assert_allclose
 from sklearn.metrics import brier_score_loss, confusion_matrix, log_loss
-from support import posterior_draws
+from support import published_draws
 
 from moral_entropy.consensus.fit import fit
 from moral_entropy.grading.groups import mean_grades
@@ -73,7 +73,7 @@ def test_every_figure_against_gold(binary, rule):
 def test_intervals_are_quantiles_of_each_draws_own_grades(binary, rule):
     votes, consensus, table = binary
     fit_ = consensus.fits[0]
-    posterior_sik = posterior_draws(fit_)
+    posterior_sik = published_draws(fit_)
     draws = [
         loop_grades(items_of(votes, consensus, "care", 1, rule, posterior_ik=posterior_ik))
         for posterior_ik in posterior_sik
@@ -206,7 +206,7 @@ def test_plurality_by_label_and_as_one_label(ternary):
     assert_same(figures_of(table.frame, label="c", **where), loop_grades(items))
     found = figures_of(table.frame, label="(multiclass)", **where)
     voted_i = fit_.ballot.votes_i > 0
-    label_i, p_ik = fit_.label_i[voted_i], fit_.summary.mean_ik[voted_i]
+    label_i, p_ik = fit_.label_i[voted_i], fit_.p_ik[voted_i]
     wrong_i = [1 - row[label] for row, label in zip(score_ik[voted_i], label_i, strict=True)]
     assert_allclose(found["disagreement"], np.mean(wrong_i))
     assert_allclose(found["expected_disagreement"], 1 - (score_ik[voted_i] * p_ik).sum(axis=1).mean())
@@ -223,12 +223,12 @@ def test_the_consensus_itself_against_gold(binary):
     fit_ = consensus.fits[0]
     known_i = fit_.ballot.gold_i != UNKNOWN
     gold_i, weight_i = fit_.ballot.gold_i[known_i], fit_.ballot.count_i[known_i]
-    p_i = fit_.summary.mean_ik[known_i, 1]
+    p_i = fit_.p_ik[known_i, 1]
     found = figures_of(table.frame, question="care", domain="(all)", reference="gold", rule="consensus")
     assert_allclose(found["brier"], brier_score_loss(gold_i, p_i, sample_weight=weight_i))
     assert_allclose(found["log_loss"], log_loss(gold_i, p_i, sample_weight=weight_i))
     assert_allclose(found["disagreement"], np.average((p_i >= 0.5) != gold_i, weights=weight_i))
-    scores = fit_.summary.mean_ik[:, 1].tolist()
+    scores = fit_.p_ik[:, 1].tolist()
     items = items_of(votes, consensus, "care", 1, "share", gold=True, scores=scores)
     assert_same(found, loop_grades(items))
 
