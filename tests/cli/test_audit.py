@@ -135,7 +135,7 @@ def test_the_table_printed_is_that_of_the_files(run):
     _, out, _ = run("audit", "votes.csv", "-o", "run", "--draws", 50)
     items = read_table("run", "items").filter(pl.col("question") == "care")
     [line] = re.findall(r"^care .*", out, flags=re.MULTILINE)
-    means = [f"{items[column].mean():.3f}" for column in ("entropy", "doubt_votes", "doubt_annotators")]
+    means = [f"{items[column].mean():.3f}" for column in ("entropy", "ambiguity", "doubt_votes", "doubt_annotators")]
     uncertain = (items["entropy"] > 0.34657359).mean()
     assert line.split()[1] == str(items.height)
     assert line.split()[4:] == [*means, f"{uncertain:.1%}", "yes"]

@@ -21,7 +21,17 @@ def test_what_differs_and_what_moved_is_printed(runs, folder):
     assert (code, err) == (0, "")
     assert "priors.prevalence: 1.0 in a, [80.0, 20.0] in b" in out
     assert "in both, 0 only in a, 0 only in b" in out
-    for said in ("care", "fairness", "(all)", "BLM", "Sandy", "kappa", "epistemic", "majority", "labels changed on"):
+    for said in (
+        "care",
+        "fairness",
+        "(all)",
+        "BLM",
+        "Sandy",
+        "kappa",
+        "annotators",
+        "majority",
+        "labels changed on",
+    ):
         assert said in out
     assert max(len(line) for line in out.splitlines()) < 130
     assert sorted(path.name for path in folder.iterdir()) == ["firm", "flat", "votes.csv"]

@@ -67,7 +67,7 @@ def test_where_texts_carry_nothing_nobody_wins():
 
 def test_scores_equal_a_loop(unequal, study):
     """Log loss against gold of the model trained on soft targets, by hand: split, mean by cue, scikit-learn."""
-    votes, p_i = unequal.votes, unequal.fits[0].summary.mean_ik[:, 1]
+    votes, p_i = unequal.votes, unequal.fits[0].p_ik[:, 1]
     texts = votes.texts.to_list()
     found = []
     for seed in (0, 1):

@@ -24,9 +24,9 @@ def consensus():
 def test_references_equal_a_loop(consensus):
     found = {one.name: one.standards(consensus.votes.items)[0] for one in references_of(consensus)}
     assert list(found) == ["consensus", "majority", "gold", "votes"]
-    ballot, mean_ik = consensus.fits[0].ballot, consensus.fits[0].summary.mean_ik
+    ballot, p_ik = consensus.fits[0].ballot, consensus.fits[0].p_ik
     for i, (no, yes) in enumerate(ballot.counts_ik.tolist()):
-        p = mean_ik[i, 1]
+        p = p_ik[i, 1]
         assert found["consensus"].share_ik[i, 1] == pytest.approx(p)
         assert found["consensus"].label_ik[i].tolist() == [p < 0.5, p >= 0.5]
         assert found["majority"].label_ik[i].tolist() == [yes < no, yes >= no]

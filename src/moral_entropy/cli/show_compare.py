@@ -16,6 +16,7 @@ from moral_entropy.compare.page import AGREEMENT_COLUMNS, agreement_rows
 from moral_entropy.compare.shifts import ENTROPIES
 from moral_entropy.compare.table import Comparison
 from moral_entropy.compare.words import chance, change, change_in_percent, item_counts, number, percent
+from moral_entropy.consensus.entropy import shown_parts
 from moral_entropy.markup import NOTHING
 from moral_entropy.names import ALL
 
@@ -66,7 +67,7 @@ def _shift_table(shifts: pl.DataFrame, by: str) -> Table:
     rows = [row for key in shown for row in _shift_rows(key, shifts.filter(pl.col(by) == key).to_dicts())]
     if len(shown) < len(keys):
         rows.append([f"and {len(keys) - len(shown):,} more", *[""] * (2 + len(ENTROPIES))])
-    return plain_table((by, "prevalence", "change", *ENTROPIES), rows)
+    return plain_table((by, "prevalence", "change", "entropy", *shown_parts("mixed").values()), rows)
 
 
 def _shift_rows(key: str, figures: Sequence[dict[str, Any]]) -> Iterator[list[str]]:
