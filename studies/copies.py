@@ -28,7 +28,13 @@ from pathlib import Path
 import numpy as np
 
 from moral_entropy.consensus.dependence import EffectiveVotes, correlation, effective_votes, residual_pairs
-from moral_entropy.consensus.near_copies import NearCopies, count_once, find_near_copies, rows_of_copies
+from moral_entropy.consensus.near_copies import (
+    NearCopies,
+    count_once,
+    find_near_copies,
+    rows_from_votes,
+    votes_by_state,
+)
 from moral_entropy.consensus.patterns import Patterns, collapse
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Ballot, Floats, Ints, ballot_from_codes
@@ -238,7 +244,7 @@ def worth(patterns: Patterns) -> tuple[NearCopies, EffectiveVotes]:
     mix_zk, _ = grid(patterns.n_labels)
     beta_kv = np.where(np.eye(patterns.n_labels, dtype=bool), 1.8, min(1.2, 3.0 / (patterns.n_labels - 1)))
     beta_akv = np.broadcast_to(beta_kv, (len(silent_a), *beta_kv.shape))
-    rows = rows_of_copies(patterns, fitted.posterior_rz, mix_zk, beta_akv, silent_a)
+    rows = rows_from_votes(votes_by_state(patterns, fitted.posterior_rz, silent_a), mix_zk, beta_akv)
     vote_azv = fitted.vote_azv.copy()
     vote_azv[silent_a] = np.einsum("zk,akv->azv", mix_zk, rows.mean_akv)
     return found, effective_votes(patterns, correlation(residual_pairs(patterns, fitted.posterior_rz, vote_azv)))

@@ -75,7 +75,7 @@ def test_three_parts_sum_to_the_total_and_mixed_calls_ambiguity_aleatoric():
 
 
 def test_the_paper_keeps_its_two_parts():
-    [one] = fit(votes_of(random_rows(np.random.default_rng(3), 30, 5, 2)), draws=40).fits
+    [one] = fit(votes_of(random_rows(np.random.default_rng(3), 30, 5, 2)), model="paper", draws=40).fits
     parts = decompose_entropy(one)
     assert (parts.ambiguity_i == 0).all() and parts.ambiguity_i.strides == (0,)
     assert_allclose(parts.aleatoric_i, one.summary.expected_entropy_i, atol=1e-15)

@@ -16,7 +16,8 @@ from moral_entropy.consensus.near_copies import (
     count_once,
     find_near_copies,
     fit_strength,
-    rows_of_copies,
+    rows_from_votes,
+    votes_by_state,
 )
 from moral_entropy.consensus.patterns import collapse
 
@@ -129,7 +130,8 @@ def test_rows_of_copies_are_the_highest_point(n_labels):
     mix_zk, _ = grid(n_labels)
     posterior_rz = rng.dirichlet(np.full(len(mix_zk), 0.3), patterns.n_rows)
     beta_akv = np.broadcast_to(np.where(np.eye(n_labels, dtype=bool), 1.8, 1.2), (1, n_labels, n_labels))
-    found = rows_of_copies(patterns, posterior_rz, mix_zk, beta_akv, np.array([2]), draws=4_000, rng=3)
+    seen_avz = votes_by_state(patterns, posterior_rz, np.array([2]))
+    found = rows_from_votes(seen_avz, mix_zk, beta_akv, draws=4_000, rng=3)
 
     def height(free):
         log_kv = np.concatenate([np.zeros((n_labels, 1)), free.reshape(n_labels, -1)], axis=1)

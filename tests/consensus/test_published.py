@@ -48,7 +48,7 @@ def test_published_p_and_its_interval_are_those_of_pooled_draws(n_labels, positi
 
 
 def test_the_paper_publishes_its_own():
-    [one] = fit(votes_of(random_rows(np.random.default_rng(1), 30, 4, 2)), draws=30).fits
+    [one] = fit(votes_of(random_rows(np.random.default_rng(1), 30, 4, 2)), model="paper", draws=30).fits
     assert one.p_ik is one.summary.mean_ik
     assert published_interval(one) == (one.summary.low_i, one.summary.high_i)
 

@@ -25,6 +25,8 @@ NOT_DEFAULT = {
     "model": "paper",
     "domain_prevalence": "off",
     "temper": 0.5,
+    "dependence": "off",
+    "merge": ("0+1",),
     "threads": 1,
     "max_passes": 4_000,
     "tolerance": 1e-8,

@@ -30,7 +30,7 @@ MANY_MODES = ("web", "S_Rel")
 def fitted(name, **options):
     folder = real_data(name)
     votes = read_votes(folder / "votes.csv", gold_file=folder / "gold.csv", on_repeat="count")
-    return fit(votes, draws=0, **options).fits[0]
+    return fit(votes, model="paper", draws=0, **options).fits[0]
 
 
 @pytest.mark.filterwarnings("ignore::moral_entropy.errors.IdentifiabilityWarning")
@@ -93,7 +93,7 @@ def test_anaesthesia_shows_the_picture_of_dawid_and_skene():
     assert doubtful == [35]
     # Theirs is not the highest mode: another start finds one that is more than a nat higher, and we say how close.
     with pytest.warns(IdentifiabilityWarning, match="nats lower"):
-        best = fit(votes, draws=0, priors=flat).fits[0]
+        best = fit(votes, model="paper", draws=0, priors=flat).fits[0]
     assert best.climb.log_posterior > theirs.log_posterior + 1
     assert np.bincount(best.posterior_ik.argmax(axis=1)).tolist() == [18, 20, 4, 3]
 
@@ -102,12 +102,12 @@ def test_caries_counted_patterns_equal_the_items_they_stand_for():
     import polars as pl
 
     path = real_data("caries") / "grouped.csv"
-    counted = fit(read_votes(path), draws=0).fits[0]
+    counted = fit(read_votes(path), model="paper", draws=0).fits[0]
     rows = pl.read_csv(path)
     raters = [column for column in rows.columns if column != "n"]
     each = rows.select(pl.all().repeat_by(pl.col("n").cast(pl.Int64))).explode(rows.columns)
     long = each.with_row_index("item").unpivot(on=raters, index="item", variable_name="annotator", value_name="label")
-    whole = fit(read_votes(long), draws=0).fits[0]
+    whole = fit(read_votes(long), model="paper", draws=0).fits[0]
     assert len(each) == 3_859
     assert_allclose(counted.climb.log_posterior, whole.climb.log_posterior, rtol=1e-10)
     assert_allclose(counted.prevalence_k, whole.prevalence_k, atol=1e-7)
