@@ -26,6 +26,9 @@ from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
 TOP, TOP_IN_DOMAIN = 100, 50
 """Items that a ranking keeps, of a whole question and of one domain of it."""
 
+MOST_ROWS = 100_000
+"""Rows whose gain by one more vote is computed: those with most doubt that votes can remove."""
+
 ONE_MORE_VOTE = "one more vote"
 CONFLICT_RULES = ("any", "majority", "two-vote")
 """Rules whose conflicts with the consensus are ranked, of two labels; of more it is the plurality."""
@@ -174,25 +177,39 @@ def _conflict(answer_i: Ints, label_i: Ints, p_ik: Floats) -> Floats:
 
 
 def _gain(votes: Votes, fit: QuestionFit) -> tuple[Floats, Ints]:
-    """Compute every item's gain by one more vote, and whose vote that is; items of one pattern share both."""
+    """Compute every item's gain by one more vote, and whose vote that is; items of one pattern share both.
+
+    Of very many rows only those with most doubt that votes can remove are looked at; the others gain 0.
+    """
     ballot, patterns = fit.ballot, fit.patterns
     first_r = np.empty(patterns.n_rows, dtype=np.int64)
     first_r[patterns.row_i[::-1]] = np.arange(ballot.n_items)[::-1]
+    row_n = _most_doubtful(fit, first_r)
+    rows, item_n = patterns if len(row_n) == patterns.n_rows else patterns.take(row_n), first_r[row_n]
     # Who has voted is told by the votes as they were cast; whoever counts together with another is not asked.
     unknown_i = np.full(ballot.n_items, UNKNOWN, dtype=np.int16)
-    cast = as_rows(ballot, unknown_i).take(first_r) if fit.counted_groups else patterns
+    cast = as_rows(ballot, unknown_i).take(item_n) if fit.counted_groups else rows
     asked_a = np.ones(ballot.n_annotators, dtype=bool)
     asked_a[[a for group in fit.counted_groups for a in group[1:]]] = False
-    told = (cast.start_r, cast.code_v)
     p: Floats | Probabilities
     mix_zk: Floats | None
     if fit.mixture is None:
-        p, vote_azv, mix_zk = fit.summary.mean_ik[first_r], fit.confusion_akv, None
+        p, vote_azv, mix_zk = fit.summary.mean_ik[item_n], fit.confusion_akv, None
     else:
         states = fit.mixture.states
-        p = state_posterior(patterns, tempered(fit.at, fit.exponent.value), states)
+        p = state_posterior(rows, tempered(fit.at, fit.exponent.value), states)
         vote_azv, mix_zk = states.votes_azv(fit.confusion_akv), states.mix_zk
     options: dict[str, Any] = {"mix_zk": mix_zk, "repeats": votes.anonymous, "allowed_a": asked_a}
-    chosen = choose_votes(p, *told, vote_azv, ballot.votes_a, **options)
-    named_r = np.append(ballot.annotator_a.astype(np.int64), NOBODY)[chosen.annotator_i]
-    return chosen.gain_i[patterns.row_i], named_r[patterns.row_i]
+    chosen = choose_votes(p, cast.start_r, cast.code_v, vote_azv, ballot.votes_a, **options)
+    gain_r, named_r = np.zeros(patterns.n_rows), np.full(patterns.n_rows, NOBODY, dtype=np.int64)
+    gain_r[row_n] = chosen.gain_i
+    named_r[row_n] = np.append(ballot.annotator_a.astype(np.int64), NOBODY)[chosen.annotator_i]
+    return gain_r[patterns.row_i], named_r[patterns.row_i]
+
+
+def _most_doubtful(fit: QuestionFit, first_r: Ints) -> Ints:
+    """Return the rows to look at: all, or of very many under the mixed model those that votes can tell most about."""
+    if fit.mixture is None or fit.patterns.n_rows <= MOST_ROWS or not fit.n_draws:
+        return np.arange(fit.patterns.n_rows)
+    doubt_r = (fit.summary.expected_entropy_i - fit.summary.ambiguity_i)[first_r]
+    return np.sort(np.argpartition(-doubt_r, MOST_ROWS)[:MOST_ROWS])
