@@ -116,7 +116,7 @@ def test_without_draws(tmp_path):
     assert_same_manifest(*audit_both(tmp_path, vote_table(200, 6, seed=7), options_of(draws=0)))
 
 
-@pytest.mark.parametrize("fit", [FitOptions(draws=120, temper="gold"), FitOptions(draws=120, use_gold=True)])
+@pytest.mark.parametrize("fit", [FitOptions(draws=120, model="paper", temper="gold"), FitOptions(draws=120, use_gold=True)])
 def test_gold_as_evidence_and_for_tempering(tmp_path, fit):
     assert_same_manifest(*audit_both(tmp_path, vote_table(250, 6, seed=12), options_of(fit=fit)))
 
@@ -125,7 +125,7 @@ def test_one_matrix_for_all_tempered(tmp_path):
     # Items of equal counts have the same p but for rounding: that decides their ranks, and on which side of the edge of
     # a bin of the calibration against gold they fall.
     frame = vote_table(250, 6, seed=12).drop("gold")
-    options = options_of(fit=FitOptions(draws=120, temper="heldout", pooling="full"))
+    options = options_of(fit=FitOptions(draws=120, model="paper", temper="heldout", pooling="full"))
     one, many = audit_both(tmp_path, frame, options, without=["outliers.parquet"])
     assert_same_manifest(one, many)
     for found, expected in zip(many["questions"], one["questions"], strict=True):
@@ -159,7 +159,7 @@ def test_repeats_are_refused_wherever_they_lie(tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (options_of(fit=FitOptions(draws=0, solver="adam")), "adam"),
+        (options_of(fit=FitOptions(draws=0, model="paper", solver="adam")), "adam"),
         (options_of(grade=GradeOptions(bootstrap=5)), "bootstrap"),
     ],
 )

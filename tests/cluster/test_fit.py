@@ -45,7 +45,7 @@ def test_tempered_fits(temper, use_gold):
     (ballot,) = simulated.votes.ballots
     gold_i = np.where(np.arange(900) % 6 == 0, ballot.counts_ik.argmax(axis=1), -1).astype(np.int16)
     votes = replace(simulated.votes, ballots=(replace(ballot, gold_i=gold_i),))
-    options = {"draws": 40, "temper": temper, "use_gold": use_gold}
+    options = {"draws": 40, "model": "paper", "temper": temper, "use_gold": use_gold}
     assert_same_fit(fit_on_cluster(votes, Here(), n_parts=4, **options), fit(votes, **options))
 
 
@@ -64,7 +64,7 @@ def test_one_matrix_for_all(n_labels):
 def test_tempering_by_gold_needs_some():
     votes = votes_of(random_rows(np.random.default_rng(0), 50, 4, 2))
     with pytest.raises(FitError, match="no item has a gold label"):
-        fit_on_cluster(votes, Here(), temper="gold")
+        fit_on_cluster(votes, Here(), model="paper", temper="gold")
 
 
 def test_starts_are_compared_on_the_rows_of_one_machine(monkeypatch):
@@ -99,7 +99,7 @@ def test_the_bits_do_not_depend_on_who_works(workers):
 def test_what_needs_one_machine_is_refused():
     votes = simulate_votes(n_items=50, n_annotators=4, votes_per_item=3).votes
     with pytest.raises(UsageError, match="needs one machine"):
-        fit_on_cluster(votes, Here(), solver="adam")
+        fit_on_cluster(votes, Here(), model="paper", solver="adam")
 
 
 @pytest.mark.parametrize("n_labels", [2, 3])

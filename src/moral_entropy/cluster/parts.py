@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -114,8 +114,8 @@ def send_votes(
         Parts to cut the items into; by default as many as tasks can run at once, and more for very many votes.
     """
     wanted = n_parts or max(workers.n_threads, -(-votes.n_votes // VOTES_PER_PART))
-    asked = partial(make_part, by_domain=by_domain)
-    made = [workers.ask(asked, cut, use_gold, workers.threads_per_task) for cut in cut_votes(votes, wanted)]
+    told = (use_gold, by_domain, workers.threads_per_task)
+    made = [workers.ask(make_part, cut, *told) for cut in cut_votes(votes, wanted)]
     return cluster_parts(workers, agree_on_rows(workers, made), votes, [ballot.votes_a for ballot in votes.ballots])
 
 

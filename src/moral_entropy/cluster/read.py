@@ -59,6 +59,8 @@ def read_on_cluster(
         Column whose values are fitted on their own.
     use_gold
         Clamp items of known label to it, as evidence.
+    by_domain
+        Tell items of different domains apart.
     part_rows
         Rows per part, about.
     """

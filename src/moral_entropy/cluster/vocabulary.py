@@ -199,7 +199,7 @@ def add_notes(several: Sequence[Sequence[str]], template: Sequence[str]) -> tupl
 def finish_part(votes: Votes, votes_ba: Sequence[Ints], use_gold: bool, by_domain: bool, threads: int | None) -> Part:
     """Make a part of votes: with each annotator's number of votes in all parts, identical items collapsed."""
     ballots = tuple(_known_to(ballot, votes_a) for ballot, votes_a in zip(votes.ballots, votes_ba, strict=True))
-    return make_part(replace(votes, ballots=ballots), use_gold, threads, by_domain=by_domain)
+    return make_part(replace(votes, ballots=ballots), use_gold, by_domain, threads)
 
 
 def _known_to(ballot: Ballot, votes_a: Ints) -> Ballot:

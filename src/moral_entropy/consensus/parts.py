@@ -262,10 +262,10 @@ def local_parts(
     votes: Votes, *, use_gold: bool = False, by_domain: bool = False, threads: int | None = None
 ) -> LocalParts:
     """Hold votes as the one part of this machine."""
-    return LocalParts(votes=votes, handles=[make_part(votes, use_gold, threads, by_domain=by_domain)])
+    return LocalParts(votes=votes, handles=[make_part(votes, use_gold, by_domain, threads)])
 
 
-def make_part(votes: Votes, use_gold: bool, threads: int | None = None, *, by_domain: bool = False) -> Part:
+def make_part(votes: Votes, use_gold: bool, by_domain: bool = False, threads: int | None = None) -> Part:
     """Collapse the identical items of some votes, as if there were no others; by domain, where these are told apart."""
     patterns = tuple(
         collapse(ballot, use_gold=use_gold, domains=domains_of(votes, ballot) if by_domain else None)
