@@ -130,7 +130,7 @@ NOT_DEFAULT = AuditOptions(
     ),
     priors=PriorOptions(prevalence=(80.0, 20.0), confusion=(3.0, 1.5), annotators="known.csv"),
     fit=FitOptions(
-        draws=0, seed=9, solver="adam", device="cuda", coordinates="paper", interval=0.5, use_gold=True, pooling="full",
+        draws=0, seed=9, model="paper", solver="adam", device="cuda", coordinates="paper", interval=0.5, use_gold=True, pooling="full",
         temper=0.1, dependence="report", merge=("ann+bob", "C+++cy"), threads=2, max_passes=7, tolerance=1e-3,
     ),
     grade=GradeOptions(rules=("any", "quorum-0.75"), cost_fp=2.0, cost_fn=0.1, smoothing=1.0, bootstrap=3),
@@ -141,8 +141,7 @@ OTHERS = (
     replace(NOT_DEFAULT, priors=PriorOptions(preset="mft"), fit=FitOptions(constrain="better-than-chance")),
     replace(NOT_DEFAULT, read=ReadOptions(multilabel=",", exclude=("ann", "b,c"))),
     replace(NOT_DEFAULT, read=ReadOptions(anonymous=True, counts=("a", "b"), classes=("a", "b"), of=None)),
-    replace(NOT_DEFAULT, fit=FitOptions(model="mixed", domain_prevalence="off")),
-    replace(NOT_DEFAULT, fit=FitOptions(model="paper")),
+    replace(NOT_DEFAULT, fit=FitOptions(domain_prevalence="off")),
     AuditOptions(),
 )
 
@@ -173,6 +172,7 @@ def test_a_settings_file_may_name_options_as_python_does_or_as_the_flags_do():
     [priors]
     prior-prevalence = [80, 20]
     [fit]
+    model = "paper"
     gold-as-evidence = true
     temper = "heldout"
     max_passes = 9
@@ -180,7 +180,7 @@ def test_a_settings_file_may_name_options_as_python_does_or_as_the_flags_do():
     expected = AuditOptions(
         ReadOptions(questions=("care", "harm")),
         PriorOptions(prevalence=(80, 20)),
-        FitOptions(use_gold=True, temper="heldout", max_passes=9),
+        FitOptions(model="paper", use_gold=True, temper="heldout", max_passes=9),
         fit_by="wave",
     )
     assert from_plain(AuditOptions, tomllib.loads(text), "settings.toml") == expected
