@@ -159,7 +159,7 @@ def told(*pushes, model="paper"):
 
 def test_the_parts_of_the_entropy_are_named_with_their_cures():
     lines = waterfall_lines(told(-2.0, 1.0, model="mixed"), ASCII, width=80)
-    assert "  0.400 ambiguity: stays whatever is asked: ship the soft label" in lines
+    assert "  0.400 ambiguity: no vote removes it; ship the probability, not a label" in lines
     assert "  0.200 votes: more votes on the item remove it" in lines
     assert "  0.090 annotators: more votes anywhere remove it" in lines
     assert TOO_FEW_TO_TELL in " ".join(lines)

@@ -35,6 +35,10 @@ def colours_csv():
 
 CASES = {
     "audit": (judges_csv, ["audit", "votes.csv", "-o", "run", "--prior-prevalence", "3", "--draws", "200"]),
+    "audit_paper": (
+        judges_csv,
+        ["audit", "votes.csv", "-o", "run", "--prior-prevalence", "3", "--draws", "200", "--model", "paper"],
+    ),
     "audit_parts": (judges_csv, ["audit", "votes.csv", "-o", "run", "--fit-by", "source", "--draws", "0"]),
     "audit_thin": (colours_csv, ["audit", "votes.csv", "-o", "run", "--prior-prevalence", "5", "--draws", "0"]),
     "error_column": (judges_csv, ["audit", "votes.csv", "-o", "run", "--annotator", "juge"]),

@@ -49,10 +49,15 @@ def _run_parts(run: Run) -> Iterator[str | Table]:
 
 def entropy_parts(run: Run) -> Iterator[str | Table]:
     """Return a row per fit, and what its columns mean."""
-    parts = shown_parts(run.model)
-    heads = (*COLUMNS, *parts.values(), "uncertain", "converged")
-    yield plain_table(heads, [_cells(fit, parts) for fit in run.manifest["questions"]], n_words=1)
+    fits = run.manifest["questions"]
+    # What is the same in every row is not worth a column: 80 characters are few.
+    parts = shown_parts(run.model) if any(_nats(fit["doubt_votes"]) != NOTHING for fit in fits) else {}
+    fitted = () if all(fit["converged"] for fit in fits) else ("converged",)
+    heads = (*COLUMNS, *parts.values(), "uncertain", *fitted)
+    yield plain_table(heads, [_cells(fit, parts)[: len(heads)] for fit in fits], n_words=1)
     yield "entropy in nats (0.693 is a coin toss); uncertain: above half its maximum"
+    if not parts:
+        return
     yield f"entropy = {' + '.join(parts.values())}"
     yield from (f"  {name}: {CURES[part]}" for part, name in parts.items())
     yield from wrap(parts_note(run.model), 80)

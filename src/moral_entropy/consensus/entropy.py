@@ -30,7 +30,7 @@ ONE_TRUE_LABEL = (
 )
 
 CURES = {
-    "ambiguity": "stays whatever is asked: ship the soft label",
+    "ambiguity": "no vote removes it; ship the probability, not a label",
     "doubt_votes": "more votes on the item remove it",
     "doubt_annotators": "more votes anywhere remove it",
 }
