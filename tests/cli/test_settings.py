@@ -43,10 +43,12 @@ RUNS = {
     "long": f"long.csv {COLUMNS} --positive no --labels map.toml --on-repeat count --layout long --classes no,yes "
     "--prior-prevalence 8,2 --prior-confusion 3,1.5 --prior-annotators known.csv --draws 30 --seed 5 "
     "--coordinates jacobian --interval 0.5 --gold-as-evidence --pooling full --constrain better-than-chance "
-    "--temper 0.5 --threads 1 --max-passes 4000 --tolerance 1e-8 --rules any,published --cost-fp 2 --cost-fn 3 "
+    "--model paper --temper 0.5 --threads 1 --max-passes 4000 --tolerance 1e-8 --rules any,published --cost-fp 2 --cost-fn 3 "
     "--smoothing 1 --bootstrap 5 --fit-by d --no-report",
-    "wide": "wide.csv --format wide --count size --draws 20",
-    "several labels": "several.csv --multilabel ; --gold-file gold.csv --preset mft --draws 20 --temper heldout",
+    "wide": "wide.csv --format wide --count size --draws 20 --exclude dee --merge ann+bob --dependence report "
+    "--domain-prevalence off",
+    "several labels": "several.csv --multilabel ; --gold-file gold.csv --preset mft --draws 20 --model paper "
+    "--temper heldout",
     "counts": "counts.csv --anonymous --counts no,yes --draws 20 --no-report",
     "counted questions": "asked.csv --anonymous --questions care,harm --of n --draws 20 --no-report",
 }

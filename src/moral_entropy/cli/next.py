@@ -31,7 +31,9 @@ def next_items(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """List the items that one more vote would settle most, and whose vote that would be; ambiguous ones are left out.
+    """List the items that one more vote would settle most, and whose vote that would be.
+
+    Items that lie between labels are only counted: votes would not help there.
 
     Example: moral-entropy next run/ -n 100 -o queue.csv
     """
