@@ -43,7 +43,8 @@ RUNS = {
     "long": f"long.csv {COLUMNS} --positive no --labels map.toml --on-repeat count --layout long --classes no,yes "
     "--prior-prevalence 8,2 --prior-confusion 3,1.5 --prior-annotators known.csv --draws 30 --seed 5 "
     "--coordinates jacobian --interval 0.5 --gold-as-evidence --pooling full --constrain better-than-chance "
-    "--model paper --temper 0.5 --threads 1 --max-passes 4000 --tolerance 1e-8 --rules any,published --cost-fp 2 --cost-fn 3 "
+    "--model paper --temper 0.5 --threads 1 --max-passes 4000 --tolerance 1e-8 --rules any,published --cost-fp 2 "
+    "--cost-fn 3 "
     "--smoothing 1 --bootstrap 5 --fit-by d --no-report",
     "wide": "wide.csv --format wide --count size --draws 20 --exclude dee --merge ann+bob --dependence report "
     "--domain-prevalence off",

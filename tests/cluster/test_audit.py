@@ -116,7 +116,9 @@ def test_without_draws(tmp_path):
     assert_same_manifest(*audit_both(tmp_path, vote_table(200, 6, seed=7), options_of(draws=0)))
 
 
-@pytest.mark.parametrize("fit", [FitOptions(draws=120, model="paper", temper="gold"), FitOptions(draws=120, use_gold=True)])
+@pytest.mark.parametrize(
+    "fit", [FitOptions(draws=120, model="paper", temper="gold"), FitOptions(draws=120, use_gold=True)]
+)
 def test_gold_as_evidence_and_for_tempering(tmp_path, fit):
     assert_same_manifest(*audit_both(tmp_path, vote_table(250, 6, seed=12), options_of(fit=fit)))
 

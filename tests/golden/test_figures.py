@@ -1,4 +1,4 @@
-"""The tables of small runs, under both models, figure by figure: the same on every processor, words exactly and numbers to 1e-9.
+"""The tables of small runs, under both models: the same on every processor, words exactly and numbers to 1e-9.
 
 `make golden` rewrites the files; read the diff before committing it.
 """
