@@ -23,7 +23,7 @@ from moral_entropy.consensus.near_copies import (
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.parts import Part, Parts, likelihood_of
 from moral_entropy.consensus.patterns import Patterns
-from moral_entropy.consensus.result import ParameterFit
+from moral_entropy.consensus.result import ParameterFit, SilentRows
 from moral_entropy.votes.annotators import merged_annotators
 from moral_entropy.votes.table import Ballot, Floats, Ints
 
@@ -60,7 +60,7 @@ class CountedParts:
             return found
         counted = count_once(rows, copies.group_a, copies.strength_a) if self.parts is not self.cast else rows
         posterior_rz = likelihood_of(counted, found.options.threads, mixed=found.at.mixed).posterior_rz(found.at)
-        vote_azv = found.states.votes_azv(found.confusion_akv)
+        vote_azv = found.states.votes_azv(found.rows_akv)
         pairs = correlation(residual_pairs(rows, posterior_rz, vote_azv))
         worth = effective_votes(rows, pairs, mass=found.options.interval, seed=found.options.seed)
         return replace(found, worth=worth)
@@ -76,12 +76,10 @@ class CountedParts:
             for cast, counted in zip(self.cast.handles, self.parts.handles, strict=True)
         ]
         seen_avz: Floats = sum(self.cast.workers.fetch_all(asked))
-        rows = rows_from_votes(
+        estimated = rows_from_votes(
             seen_avz, found.states.mix_zk, found.beta_akv[silent], draws=found.n_draws, rng=found.options.seed
         )
-        confusion_akv, confusion_sakv = found.confusion_akv.copy(), found.confusion_sakv.copy()
-        confusion_akv[silent], confusion_sakv[:, silent] = rows.mean_akv, rows.draw_sakv
-        return replace(found, copies=copies, confusion_akv=confusion_akv, confusion_sakv=confusion_sakv)
+        return replace(found, copies=copies, silent=SilentRows(silent, estimated.mean_akv, estimated.draw_sakv))
 
 
 def count_copies_once(parts: Parts, options: FitOptions) -> CountedParts:

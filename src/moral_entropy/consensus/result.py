@@ -182,6 +182,23 @@ class Mixture:
         return self.states.prevalence_k(np.einsum("d,...dg->...g", share_d, weight_dg))
 
 
+@dataclass(frozen=True, eq=False)
+class SilentRows:
+    """Confusion rows of annotators who were counted with others, and so have no vote in the fit.
+
+    Parameters
+    ----------
+    annotators
+        Who they are, by position.
+    mean_akv, draw_sakv
+        Their rows, given the posterior of the fit: the mean, and draws.
+    """
+
+    annotators: Ints
+    mean_akv: Floats
+    draw_sakv: Floats
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ParameterFit:
     """The parameters of one ballot, as fitted. Axes: **a** annotator, true **k**, **v**oted, **s** draw.
@@ -206,6 +223,8 @@ class ParameterFit:
         The rows annotators were found to have in common, where they were partially pooled.
     copies
         Annotators whose votes copy each other, counted as one as far as the options say so; None where nobody looked.
+    silent
+        Rows of those who were counted with others; in `confusion_akv` theirs are the prior's.
     worth
         How many independent votes the votes are worth; None where nobody looked.
     options
@@ -229,6 +248,7 @@ class ParameterFit:
     mixture: Mixture | None = None
     common: CommonRows | None = None
     copies: NearCopies | None = None
+    silent: SilentRows | None = None
     worth: EffectiveVotes | None = None
     log_density_s: Floats | None = None
 
@@ -267,6 +287,23 @@ class ParameterFit:
     def weight_sdg(self) -> Floats:
         """The same in every draw."""
         return self.prevalence_sk[:, None] if self.mixture is None else self.mixture.weight_sdg
+
+    @cached_property
+    def rows_akv(self) -> Floats:
+        """Confusion rows of all annotators, to be shown: those who were counted with others have their own."""
+        return self._with_silent(self.confusion_akv, None if self.silent is None else self.silent.mean_akv)
+
+    @cached_property
+    def rows_sakv(self) -> Floats:
+        """The same in every draw."""
+        return self._with_silent(self.confusion_sakv, None if self.silent is None else self.silent.draw_sakv)
+
+    def _with_silent(self, confusion: Floats, own: Floats | None) -> Floats:
+        if self.silent is None or own is None:
+            return confusion
+        confusion = confusion.copy()
+        confusion[..., self.silent.annotators, :, :] = own
+        return confusion
 
     @property
     def pooling(self) -> str:

@@ -51,7 +51,7 @@ def below_chance(fit: QuestionFit) -> Floats:
     below_a = np.full(fit.ballot.n_annotators, np.nan)
     for start in range(0, fit.ballot.n_annotators if fit.n_draws else 0, ANNOTATORS_AT_ONCE):
         some = slice(start, start + ANNOTATORS_AT_ONCE)
-        below_a[some] = (youden(fit.confusion_sakv[:, some]) < 0).mean(axis=0)
+        below_a[some] = (youden(fit.rows_sakv[:, some]) < 0).mean(axis=0)
     return below_a
 
 

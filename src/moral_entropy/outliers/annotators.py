@@ -80,13 +80,13 @@ def describe_annotators(fit: QuestionFit, *, interval: float = 0.9) -> Annotator
     """
     ballot, n_annotators = fit.ballot, fit.ballot.n_annotators
     weight_a = ballot.votes_a / max(ballot.votes_a.sum(), 1)
-    value_fa = _figures(fit.confusion_akv[None], ballot.positive, weight_a)[:, 0]
+    value_fa = _figures(fit.rows_akv[None], ballot.positive, weight_a)[:, 0]
     low_fa, high_fa = np.full_like(value_fa, np.nan), np.full_like(value_fa, np.nan)
     below_a = np.full(n_annotators, np.nan)
-    team_s = _team_yes(fit.confusion_sakv, ballot.positive, weight_a) if fit.n_draws else np.empty(0)
+    team_s = _team_yes(fit.rows_sakv, ballot.positive, weight_a) if fit.n_draws else np.empty(0)
     for start in range(0, n_annotators if fit.n_draws else 0, ANNOTATORS_AT_ONCE):
         chunk = slice(start, start + ANNOTATORS_AT_ONCE)
-        draws_fsa = _figures(fit.confusion_sakv[:, chunk], ballot.positive, weight_a, team_s)
+        draws_fsa = _figures(fit.rows_sakv[:, chunk], ballot.positive, weight_a, team_s)
         for f, draws_sa in enumerate(draws_fsa):
             low_fa[f, chunk], high_fa[f, chunk] = central_interval(np.ascontiguousarray(draws_sa.T), interval)
         below_a[chunk] = (draws_fsa[2] < 0).mean(axis=0)

@@ -34,7 +34,7 @@ def annotator_frames(consensus: Consensus, disagreement_ba: Sequence[Floats]) ->
 
 
 def _columns(consensus: Consensus, fit: QuestionFit, chunk: slice, disagreement_a: Floats) -> dict[str, object]:
-    ballot, confusion_akv = fit.ballot, fit.confusion_akv[chunk]
+    ballot, confusion_akv = fit.ballot, fit.rows_akv[chunk]
     n_rows, n_labels = confusion_akv.size, ballot.n_labels
     annotator_c = np.repeat(ballot.annotator_a[chunk], n_labels**2)
     low_c, high_c = _bounds(fit, chunk, consensus.interval)
@@ -56,10 +56,10 @@ def _columns(consensus: Consensus, fit: QuestionFit, chunk: slice, disagreement_
 
 def _bounds(fit: QuestionFit, chunk: slice, interval: float) -> tuple[pl.Series, pl.Series]:
     if not fit.n_draws:
-        none = pl.repeat(None, fit.confusion_akv[chunk].size, dtype=pl.Float64, eager=True)
+        none = pl.repeat(None, fit.rows_akv[chunk].size, dtype=pl.Float64, eager=True)
         return none, none
     tail = (1.0 - interval) / 2.0
-    low_akv, high_akv = np.quantile(fit.confusion_sakv[:, chunk], [tail, 1.0 - tail], axis=0)
+    low_akv, high_akv = np.quantile(fit.rows_sakv[:, chunk], [tail, 1.0 - tail], axis=0)
     return pl.Series(low_akv.ravel()), pl.Series(high_akv.ravel())
 
 

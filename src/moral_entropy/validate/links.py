@@ -99,7 +99,11 @@ def sizes_of_groups(patterns: Patterns, found_a: Ints) -> tuple[Floats, Floats]:
 
 
 def by_size(found_a: Ints, items_g: Floats, votes_g: Floats) -> Groups:
-    """Put the groups of most items first."""
+    """Put the groups of most items first; annotators without a counted vote belong to the largest."""
+    if items_g.any() and not items_g.all():
+        found_a = np.where(items_g[found_a] == 0, items_g.argmax(), found_a)
+        kept_g = np.flatnonzero(items_g)
+        found_a, items_g, votes_g = np.searchsorted(kept_g, found_a), items_g[kept_g], votes_g[kept_g]
     n_groups = len(items_g)
     order_g = np.argsort(-items_g, kind="stable")
     rank_g = np.empty(n_groups, dtype=np.int64)

@@ -82,6 +82,8 @@ def _hardly_known(consensus: Consensus, fit: QuestionFit, access: VoteAccess) ->
     """Find annotators of whom some confusion row rests more on the prior than on votes."""
     votes_akv = access.density.expect(fit.at).votes_akv - access.density.pseudo_akv
     thin_a = (votes_akv.sum(axis=-1) < fit.beta_akv.sum(axis=-1)).any(axis=-1)
+    # Whoever is counted with another has no vote of their own in the fit.
+    thin_a[[a for group in fit.counted_groups for a in group[1:]]] = False
     votes_a = fit.ballot.votes_a
     share = float(votes_a[thin_a].sum() / max(votes_a.sum(), 1))
     few = np.flatnonzero(thin_a)[np.argsort(votes_a[thin_a], kind="stable")].tolist()
