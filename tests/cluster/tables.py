@@ -6,6 +6,9 @@ import numpy as np
 import polars as pl
 from numpy.testing import assert_allclose
 
+LEARNT = 1e-6
+"""How near figures are where domains are learnt: in rounds, in which the last bits of sums over parts add up."""
+
 
 def vote_table(n_items, n_annotators, seed, labels=("no", "yes"), questions=("care", "harm")):
     """Votes with domains, some gold, some without a label; rows in no order."""
@@ -40,19 +43,31 @@ def write_parts(frame, folder, n_parts):
     return str(folder / "part-*.parquet")
 
 
-def assert_same_tables(one, many, *, atol, without=()):
-    """Two run folders hold the same tables: figures up to rounding, everything else to the letter."""
+def assert_same_tables(one, many, *, close, without=()):
+    """Two run folders hold the same tables: figures up to rounding, everything else to the letter.
+
+    Only one machine, which has the gold of all items, recalibrates p by it.
+    """
     names = {path.name for path in one.glob("*.parquet")} - set(without)
     assert names == {path.name for path in many.glob("*.parquet")} - set(without)
     for name in sorted(names):
         expected, found = pl.read_parquet(one / name), pl.read_parquet(many / name)
+        if name == "items.parquet":
+            assert found["p_calibrated"].is_null().all()
+            expected, found = expected.drop("p_calibrated"), found.drop("p_calibrated")
+        if name == "findings.parquet":
+            expected = expected.filter(pl.col("figure") != "recalibration")
         assert found.schema == expected.schema, name
         assert found.height == expected.height, name
         for column in expected.columns:
             if expected[column].dtype.is_float():
                 assert found[column].is_null().equals(expected[column].is_null()), (name, column)
                 assert_allclose(
-                    found[column].to_numpy(), expected[column].to_numpy(), rtol=0, atol=atol, err_msg=f"{name} {column}"
+                    found[column].to_numpy(),
+                    expected[column].to_numpy(),
+                    rtol=close,
+                    atol=close,
+                    err_msg=f"{name} {column}",
                 )
             else:
                 assert found[column].equals(expected[column], null_equal=True), (name, column)

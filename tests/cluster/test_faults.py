@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from cluster.processes import running
-from cluster.tables import assert_same_tables, vote_table, write_parts
+from cluster.tables import LEARNT, assert_same_tables, vote_table, write_parts
 
 from moral_entropy.cluster.workers import DaskWorkers, connected
 from moral_entropy.consensus.options import FitOptions
@@ -70,7 +70,7 @@ def test_a_killed_worker_changes_nothing(tmp_path, workers, processes, source, f
     n_workers = len(processes.workers)
     audit(path, tmp_path / "many", OPTIONS, workers=fated, part_rows=900)
     assert len(processes.workers) == n_workers - 1
-    assert_same_tables(one, tmp_path / "many", atol=1e-8)
+    assert_same_tables(one, tmp_path / "many", close=LEARNT)
 
 
 def test_a_cluster_that_is_gone_is_an_error_and_leaves_nothing_behind(tmp_path, source, monkeypatch):

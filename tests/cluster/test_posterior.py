@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from cluster.here import Here
@@ -12,14 +14,15 @@ from support import log_posterior_of, plain_log_posterior, random_parameters, ra
 
 from moral_entropy.cluster.parts import send_votes
 from moral_entropy.consensus import laplace
+from moral_entropy.consensus.parts import domains_of
 from moral_entropy.consensus.patterns import collapse
 from moral_entropy.consensus.priors import Priors
 
 
-def in_parts(votes, n_parts, *, use_gold=False):
+def in_parts(votes, n_parts, *, use_gold=False, by_domain=False):
     """The log posterior of the first ballot, its items in several parts."""
     priors, ballot = Priors(), votes.ballots[0]
-    parts = send_votes(votes, Here(), use_gold=use_gold, n_parts=n_parts)
+    parts = send_votes(votes, Here(), use_gold=use_gold, by_domain=by_domain, n_parts=n_parts)
     return parts.log_posterior(0, priors.alpha_k(ballot) - 1, priors.beta_akv(ballot, votes) - 1)
 
 
@@ -78,6 +81,20 @@ def test_rows_of_parts_are_those_of_one_machine(rows, n_parts, use_gold):
         assert_array_equal(getattr(found.patterns, name), getattr(expected, name))
     assert_array_equal(found.count_r, np.bincount(expected.row_i, minlength=expected.n_rows))
     assert many.n_votes == len(expected.code_v)
+
+
+@given(rows=vote_rows(max_items=20, max_annotators=3), n_parts=st.integers(1, 9), repeat=st.sampled_from([1, 2, 3]))
+def test_items_of_two_domains_are_never_one_row(rows, n_parts, repeat):
+    votes = votes_of(*rows, n_items=20)
+    votes = replace(votes, domains=("a", "b"), domain_i=(np.arange(20) // repeat % 3 - 1).astype(np.int32))
+    expected = collapse(votes.ballots[0], domains=domains_of(votes, votes.ballots[0]))
+    found = in_parts(votes, n_parts, by_domain=True).parts.fetch_rows(0).patterns
+    for name in ("start_r", "code_v", "weight_r", "domain_r", "n_domains"):
+        assert_array_equal(getattr(found, name), getattr(expected, name))
+    kinds = {
+        (*row, d) for (row, _), d in zip(votes_by_item(votes.ballots[0], use_gold=False), votes.domain_i, strict=True)
+    }
+    assert not expected.collapsed or found.n_rows == len(kinds)
 
 
 @pytest.mark.parametrize("per_heap", [1, 7, 10**6])

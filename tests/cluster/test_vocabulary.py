@@ -65,8 +65,11 @@ def read_in_parts(frame, options, n_parts):
     read = [read_part(part, vocabulary, reader) for part in rows]
     readings, votes_pba = zip(*map(tally_part, read), strict=True)
     reading, votes_ba = add_readings(readings, template.reading, ""), added(*votes_pba)
-    told = {"use_gold": False, "by_domain": False, "threads": 1}
-    return template, reading, [finish_part(votes, votes_ba, **told) for votes in read]
+    return (
+        template,
+        reading,
+        [finish_part(votes, votes_ba, use_gold=False, by_domain=False, threads=1) for votes in read],
+    )
 
 
 @given(frame=tables(), n_parts=st.integers(1, 5), exclude=st.sampled_from([(), ("bob",), ("ann", "cy")]))

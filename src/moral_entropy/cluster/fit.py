@@ -9,11 +9,11 @@ import numpy as np
 
 from moral_entropy.cluster.parts import send_votes
 from moral_entropy.cluster.read import check_solver
+from moral_entropy.consensus.counting import count_part_once
 from moral_entropy.consensus.fit import fit_parts
 from moral_entropy.consensus.fitted import PartFit
 from moral_entropy.consensus.options import FitOptions
-from moral_entropy.consensus.parts import domains_of
-from moral_entropy.consensus.patterns import collapse
+from moral_entropy.consensus.parts import Part, make_part
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Consensus, DrawSummary
 from moral_entropy.progress import Progress
@@ -49,14 +49,19 @@ def fit_on_cluster(
     check_solver(chosen.solver)
     parts = send_votes(votes, workers, use_gold=chosen.use_gold, by_domain=chosen.by_domain, n_parts=n_parts)
     fitted = fit_parts(parts, priors, chosen, progress)
-    fits = []
+    whole, fits = counted_part(votes, fitted.consensus), []
     for b, ballot in enumerate(votes.ballots):
         made = list(workers.in_order(items_of_part, fitted.handles, b))
         posterior_ik, *columns = (np.concatenate(column) for column in zip(*made, strict=True))
-        domains = domains_of(votes, ballot) if chosen.by_domain else None
-        patterns = collapse(ballot, use_gold=chosen.use_gold, domains=domains)
-        fits.append(fitted.consensus.fits[b].on_items(ballot, patterns, posterior_ik, DrawSummary(*columns)))
+        fits.append(fitted.consensus.fits[b].on_items(ballot, whole.patterns[b], posterior_ik, DrawSummary(*columns)))
     return Consensus(votes, tuple(fits), priors, chosen)
+
+
+def counted_part(votes: Votes, consensus: Consensus) -> Part:
+    """Hold all votes as one part, those of annotators counted as one only once: the rows that were fitted."""
+    options = consensus.options
+    part = make_part(votes, options.use_gold, options.by_domain, options.threads)
+    return count_part_once(part, [fit.copies if fit.counted_groups else None for fit in consensus.fits])
 
 
 def items_of_part(one: PartFit, b: int) -> tuple[Floats, ...]:

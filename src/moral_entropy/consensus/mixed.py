@@ -12,11 +12,15 @@ from dataclasses import dataclass, replace
 from moral_entropy.consensus.domain_prior import DomainPrior, learn_domain_prior
 from moral_entropy.consensus.em import maximise
 from moral_entropy.consensus.model import LogPosterior, Parameters
-from moral_entropy.consensus.modes import LEVEL, ROUGH, SAMPLE_VOTES, Mode, leave_saddle
+from moral_entropy.consensus.modes import ROUGH, SAMPLE_VOTES, Mode, leave_saddle
 from moral_entropy.consensus.starts import share_start
 
 ROUNDS = 100
 """Largest number of rounds in which weights of domains, and what they have in common, are learnt in turn."""
+
+SETTLED = 1e-6
+"""Tolerance of the searches in these rounds, in standard errors: what is learnt keeps the error of a rougher search, and
+would so depend on the order in which votes are added up."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +68,7 @@ def _learn_domains(
     pseudo_g, n_domains, passes = density.pseudo_k[0], len(density.pseudo_k), 0
     density, prior = replace(density, pseudo_k=density.pseudo_k / n_domains), None
     for _ in range(ROUNDS):
-        rough = maximise(density, at, tolerance=LEVEL, max_passes=max_passes, watch=watch)
+        rough = maximise(density, at, tolerance=SETTLED, max_passes=max_passes, watch=watch)
         at, passes = rough.at, passes + rough.passes
         found = learn_domain_prior(rough.expected.items_k - density.pseudo_k, pseudo_g, density.states.label_gk)
         if prior is not None and found.is_near(prior):
