@@ -19,8 +19,8 @@ ROUNDS = 100
 """Largest number of rounds in which weights of domains, and what they have in common, are learnt in turn."""
 
 SETTLED = 1e-6
-"""Tolerance of the searches in these rounds, in standard errors: what is learnt keeps the error of a rougher search, and
-would so depend on the order in which votes are added up."""
+"""Tolerance of the searches in these rounds, in standard errors. What is learnt from a rougher search keeps its error,
+and would so depend on the order in which votes are added up."""
 
 
 @dataclass(frozen=True, eq=False)
