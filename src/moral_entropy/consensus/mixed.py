@@ -18,7 +18,7 @@ from moral_entropy.consensus.starts import share_start
 ROUNDS = 100
 """Largest number of rounds in which weights of domains, and what they have in common, are learnt in turn."""
 
-SETTLED = 1e-6
+SETTLED = 1e-7
 """Tolerance of the searches in these rounds, in standard errors. What is learnt from a rougher search keeps its error,
 and would so depend on the order in which votes are added up."""
 
