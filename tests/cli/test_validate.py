@@ -58,7 +58,8 @@ def test_the_verdict_alone(audited, run):
             2,
             "--temper is 'much'; choose one of off, heldout, gold, or write a number.",
         ),
-        (("audit", "votes.csv", "-o", "other", "--temper", "gold"), 1, "no item has a gold label"),
+        (("audit", "votes.csv", "-o", "other", "--model", "paper", "--temper", "gold"), 1, "no item has a gold label"),
+        (("audit", "votes.csv", "-o", "other", "--temper", "heldout"), 2, "the mixed model needs no such power"),
         (("audit", "votes.csv", "-o", "other", "--temper", "-1"), 2, "above 0 and at most 10"),
         (
             ("audit", "votes.csv", "-o", "other", "--pooling", "partial", "--constrain", "better-than-chance"),
@@ -76,7 +77,7 @@ def test_misuse_is_explained(audited, run, folder, arguments, code, message):
 
 
 def test_a_tempered_run_says_so_everywhere(run, folder):
-    flags = ("--temper", "0.5", "--pooling", "full", "--constrain", "better-than-chance")
+    flags = ("--model", "paper", "--temper", "0.5", "--pooling", "full", "--constrain", "better-than-chance")
     code, out, _ = run("audit", "votes.csv", "-o", "run", "--draws", 50, *flags)
     assert code == 0
     notes = ("likelihood to the power 0.5", "full pooling", "kept at chance or above")
@@ -90,10 +91,12 @@ def test_a_tempered_run_says_so_everywhere(run, folder):
         assert note in report.lower()
 
 
-def test_partial_pooling_leaves_its_common_rows_in_the_manifest(run, folder):
-    assert run("audit", "votes.csv", "-o", "run", "--draws", 50, "--pooling", "partial", "--quiet")[0] == 0
+@pytest.mark.parametrize(("model", "method"), [("mixed", "dense"), ("paper", "nested")])
+def test_partial_pooling_leaves_its_common_rows_in_the_manifest(run, folder, model, method):
+    flags = ("--draws", 50, "--pooling", "partial", "--quiet", "--model", model)
+    assert run("audit", "votes.csv", "-o", "run", *flags)[0] == 0
     facts = json.loads((folder / "run" / "manifest.json").read_text())["questions"][0]
-    assert facts["curvature"]["method"] == "nested"
+    assert facts["curvature"]["method"] == method
     rows = facts["common"]["rows"]
     assert [sum(row) for row in rows] == pytest.approx([1.0, 1.0])
     assert rows[0][0] > 0.6 < rows[1][1], "annotators are right four times in five"

@@ -33,7 +33,7 @@ def next_items(
 ) -> None:
     """List the items that one more vote would settle most, and whose vote that would be.
 
-    Items that lie between labels are only counted: votes would not help there.
+    Items that lie between labels are only counted: votes would hardly help there.
 
     Example: moral-entropy next run/ -n 100 -o queue.csv
     """
@@ -69,8 +69,11 @@ def left_out_lines(run: OpenRun, question: str | None) -> list[str]:
     if run.model == "paper":
         return []
     n = count_ambiguous(run, question=question)
-    are, them = ("items are", "them") if n != 1 else ("item is", "it")
-    return ["", f"{n:,} {are} ambiguous, so votes would not help: ship {them} soft", *wrap(TOO_FEW_TO_TELL, 80)]
+    if not n:
+        return []
+    look, what = ("items look", "their probabilities") if n != 1 else ("item looks", "its probability")
+    told = f"{n:,} {look} ambiguous, and votes would hardly help: ship {what}"
+    return ["", told, *wrap(TOO_FEW_TO_TELL, 80)]
 
 
 def queue_lines(queue: pl.DataFrame) -> list[str]:

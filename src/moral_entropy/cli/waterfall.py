@@ -56,9 +56,11 @@ def waterfall_lines(told: Explanation, marks: Marks, width: int | None = None) -
     width = min(max(width or shutil.get_terminal_size().columns, NARROWEST), WIDEST)
     names = [_name(step, marks) for step in told.steps]
     widest = max(map(len, names))
-    heads = [f"{name:<{widest}} {_figures(step)}" for name, step in zip(names, told.steps, strict=True)]
+    bounded = any(step.low is not None for step in told.steps)
+    heads = [f"{name:<{widest}} {_figures(step, bounded)}" for name, step in zip(names, told.steps, strict=True)]
     bars = _bars(told.steps, max(width - len(heads[0]) - 2, 10), marks)
-    title = f"{'':<{widest}} {'push':>6}  {'interval':^16}  {'sum':>6}"
+    between = f"{'interval':^16}  " if bounded else ""
+    title = f"{'':<{widest}} {'push':>6}  {between}{'sum':>6}"
     towards, against = printable(told.towards, LONGEST_NAME), printable(told.against, LONGEST_NAME)
     return [
         *_about(told, marks),
@@ -87,9 +89,10 @@ def _name(step: Step, marks: Marks) -> str:
     return f"{who}: {printable(step.voted or '', LONGEST_NAME, marks.cut)}"
 
 
-def _figures(step: Step) -> str:
+def _figures(step: Step, bounded: bool) -> str:
     bounds = "" if step.low is None or step.high is None else f"[{step.low:+z.2f}, {step.high:+z.2f}]"
-    return f"{step.push:>+z6.2f}  {bounds:^16}  {step.total:>+z6.2f}"
+    between = f"{bounds:^16}  " if bounded else ""
+    return f"{step.push:>+z6.2f}  {between}{step.total:>+z6.2f}"
 
 
 def _bars(steps: tuple[Step, ...], width: int, marks: Marks) -> list[str]:
