@@ -26,7 +26,7 @@ def main(folder: str) -> None:
         votes = read_votes(gold.parent / "votes.csv", gold_file=gold, on_repeat="count")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", MoralEntropyWarning)
-            found = fit(votes).fits[0]
+            found = fit(votes, model="paper").fits[0]
         rival = any("another mode" in str(warning.message) for warning in caught)
         print("| " + " | ".join(_row(gold.parent.name, found, rival)) + " |")
 
