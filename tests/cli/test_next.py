@@ -98,7 +98,8 @@ def test_ambiguous_items_are_counted_and_not_asked_about(run, audited, folder):
     assert queue.join(uncertain, on=["question", "item"], how="semi").is_empty()
     assert queue.height == items.height - uncertain.height
     code, out, _ = run("next", "run", "-n", 3)
-    assert code == 0 and f"{uncertain.height} items look ambiguous, and votes would hardly help: ship their probabilities" in out
+    told = f"{uncertain.height} items look ambiguous, and votes would hardly help: ship their probabilities"
+    assert code == 0 and told in out
     assert "Below about 30 votes per item" in out
     assert "Below about 30" in run("next", "run", "-n", 3, "-o", "queue.csv")[1]
 
