@@ -37,6 +37,9 @@ MAX_ROWS = 20_000
 ROWS_AT_ONCE = 1_024
 """Rows whose probabilities of silence are computed together."""
 
+MANY_LABELS, LEAST_ROWS = 10, 20
+"""Above so many labels rows become fewer by their square, as every label is averaged over all others; but not below."""
+
 CURVE_VOTES = 10
 """Least number of votes up to which the curve is computed."""
 
@@ -101,7 +104,8 @@ def _observed(cells: Cells, sums: CellSums, cell_c: Ints, votes: int) -> dict[st
     flagged_c = at_c[cells.chosen_c[at_c] > 0]
     return {
         name: share_of(
-            (sums.weight_cs - yes_cs)[flagged_c].sum(axis=0), (sums.weight_cs[at_c] - yes_cs[at_c]).sum(axis=0)
+            (sums.weight_cs[flagged_c] - yes_cs[flagged_c]).sum(axis=0),
+            (sums.weight_cs[at_c] - yes_cs[at_c]).sum(axis=0),
         )
         for name, yes_cs in (("expected_fpr", sums.p_cs), ("fpr", sums.positive_cs))
     }
@@ -131,7 +135,8 @@ def _silence(fitted: FittedParts, b: int, target: int, rows_pb: Sequence[Sequenc
     """Add up the probabilities of silence by number of votes; of very many rows, only evenly spaced ones."""
     rows_pv = [rows_b[b] for rows_b in rows_pb]
     total_v = {v: sum(rows_v.get(v, 0) for rows_v in rows_pv) for v in sorted(set().union(*rows_pv))}
-    step_v = {v: -(-n // MAX_ROWS) for v, n in total_v.items()}
+    most = most_rows(fitted.consensus.fits[b].ballot.n_labels)
+    step_v = {v: -(-n // most) for v, n in total_v.items()}
     before_v = dict.fromkeys(total_v, 0)
     asked = []
     for one, rows_v in zip(fitted.handles, rows_pv, strict=True):
@@ -144,6 +149,17 @@ def _silence(fitted: FittedParts, b: int, target: int, rows_pb: Sequence[Sequenc
             so_far = sums_v.get(v, (np.zeros_like(sum_s), np.zeros_like(sum_s), 0.0))
             sums_v[v] = (so_far[0] + sum_s, so_far[1] + of_some, so_far[2] + of_all)
     return Silence(fitted.consensus.fits[b], target, sums_v)
+
+
+def most_rows(n_labels: int) -> int:
+    """Return the largest number of rows to average over.
+
+    Examples
+    --------
+    >>> [most_rows(n_labels) for n_labels in (2, 10, 28, 500)]
+    [20000, 20000, 2551, 20]
+    """
+    return max(LEAST_ROWS, MAX_ROWS * MANY_LABELS**2 // max(n_labels, MANY_LABELS) ** 2)
 
 
 def rows_by_votes(part: Part) -> list[dict[int, int]]:
