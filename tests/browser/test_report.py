@@ -224,6 +224,15 @@ def test_a_cut_text_says_so(hostile_run, open_report):
     assert "Cut at 2,000 of 100,000 characters." in page.locator(".detail").inner_text()
 
 
+def is_number(cell):
+    """A negative number is no formula."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
 def test_downloads_hold_every_row_and_no_formula(hostile_run, open_report):
     report = open_report(hostile_run)
     report.reset_items()
