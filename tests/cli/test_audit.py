@@ -138,7 +138,7 @@ def test_the_table_printed_is_that_of_the_files(run):
     means = [f"{items[column].mean():.3f}" for column in ("entropy", "ambiguity", "doubt_votes", "doubt_annotators")]
     uncertain = (items["entropy"] > 0.34657359).mean()
     assert line.split()[1] == str(items.height)
-    assert line.split()[4:] == [*means, f"{uncertain:.1%}", "yes"]
+    assert line.split()[4:] == [*means, f"{uncertain:.1%}"]
 
 
 def test_quiet_prints_nothing(run):

@@ -160,7 +160,7 @@ def _near_copies(consensus: Consensus, fit: QuestionFit, group: Ints) -> Finding
     found = "were named to be counted as one" if named else "vote alike far beyond what the items explain"
     done = f"they are counted as one annotator, {names[0]}" if once else "each still counts as a witness of its own"
     return finding_of(
-        fit, "votes", "near_copies", len(names), subject=shown, level="doubt",
+        fit, "votes", "near_copies", len(names), subject=shown, level="note" if named else "doubt",
         text=f"{shown} {found}; {done}.",
         meaning="Copies are no further witnesses: counted in full, they would overrule everybody else.",
         cure=(
