@@ -131,8 +131,8 @@ NOT_DEFAULT = AuditOptions(
     priors=PriorOptions(prevalence=(80.0, 20.0), confusion=(3.0, 1.5), annotators="known.csv"),
     fit=FitOptions(
         draws=0, seed=9, model="paper", solver="adam", device="cuda", coordinates="paper", interval=0.5, use_gold=True,
-        pooling="full",
-        temper=0.1, dependence="report", merge=("ann+bob", "C+++cy"), threads=2, max_passes=7, tolerance=1e-3,
+        pooling="full", temper=0.1, dependence="report", merge=("ann+bob", "C+++cy"), threads=2, max_passes=7,
+        tolerance=1e-3,
     ),
     grade=GradeOptions(rules=("any", "quorum-0.75"), cost_fp=2.0, cost_fn=0.1, smoothing=1.0, bootstrap=3),
     fit_by="wave",

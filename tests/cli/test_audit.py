@@ -141,6 +141,16 @@ def test_the_table_printed_is_that_of_the_files(run):
     assert line.split()[4:] == [*means, f"{uncertain:.1%}"]
 
 
+def test_headings_are_whole_in_80_columns_and_only_columns_that_say_something_are_there(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = run("audit", "votes.csv", "-o", "run", "--draws", 20)
+    heads = ["question", "items", "label", "share", "entropy", "ambiguity", "votes", "annotators", "uncertain"]
+    assert heads in [line.split() for line in out.splitlines()]
+    _, out, _ = run("audit", "votes.csv", "-o", "stopped", "--draws", 0, "--max-passes", 1)
+    lines = [line.split() for line in out.splitlines()]
+    assert [*heads[:5], "uncertain", "converged"] in lines and any(line[-1:] == ["NO"] for line in lines)
+
+
 def test_quiet_prints_nothing(run):
     assert run("audit", "votes.csv", "-o", "run", "--draws", 20, "--quiet") == (0, "", "")
 
