@@ -229,7 +229,9 @@ def test_a_run_that_replaces_another_is_put_in_place_in_one_go(few_votes, tmp_pa
 @pytest.mark.parametrize(("number", "code"), CODES)
 def test_a_stop_after_the_last_word_ends_the_process_at_once(few_votes, tmp_path, number, code):
     finished = audit_stopped(AFTER_ALL, number, few_votes, tmp_path, "--no-report")
-    assert (finished.returncode, finished.stderr) == (code, "")
+    # So few votes are warned about; a stop adds nothing to that.
+    said = [line for line in finished.stderr.splitlines() if not line.startswith("warning: ")]
+    assert (finished.returncode, said) == (code, [])
     assert "files in run" in finished.stdout
     assert read_manifest(tmp_path / "run")["converged"]
 
