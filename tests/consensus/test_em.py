@@ -11,7 +11,7 @@ from moral_entropy.consensus.em import maximise
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.fit_findings import fit_findings
 from moral_entropy.consensus.laplace import damped_newton_steps, information
-from moral_entropy.consensus.model import SMALL
+from moral_entropy.consensus.model import SMALL, Expectation
 from moral_entropy.consensus.modes import leave_saddle
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.starts import paper_start, starts
@@ -104,6 +104,22 @@ def test_damped_newton_step_solves_with_a_share_of_the_complete_information_adde
     missing = np.tril(missing) + np.tril(missing, -1).T
     for damping, step in steps.items():
         assert_allclose((whole + damping * (whole - missing)) @ step, gradient, atol=1e-8)
+
+
+def test_damped_newton_steps_do_not_leave_the_simplex_under_flat_priors(monkeypatch):
+    monkeypatch.setattr("moral_entropy.consensus.em.UNDAMPED", 0)
+    votes = simulate_votes(n_items=200, n_annotators=60, votes_per_item=1.2, seed=1).votes
+    model = log_posterior_of(votes, Priors(diagonal=1.0, off_diagonal=1.0))
+    for name, start in starts(model):
+        optimum = maximise(model, start, tolerance=1e-6)
+        assert np.isfinite(optimum.at.log_confusion_akv).all(), name
+        assert np.isfinite(optimum.log_posterior), name
+        assert not optimum.flat
+
+
+def test_a_row_without_a_vote_is_level_under_flat_priors():
+    counts = Expectation(np.array([0.0, 2.0]), np.array([[[0.0, 0.0], [1.0, 3.0]]]), 0.0)
+    assert_allclose(counts.maximum().confusion_akv, [[[0.5, 0.5], [0.25, 0.75]]])
 
 
 def test_a_plateau_is_left_after_many_passes_and_said(monkeypatch):

@@ -50,6 +50,10 @@ DAMPING, LEAST_DAMPING = 0.01, 1e-6
 """Share of the complete-data information by which Newton steps are damped: the first time, and at least."""
 
 
+LONGEST_STEP = 10.0
+"""Damped Newton steps longer than this in any log ratio are not tried: they lead over the edge of the simplex."""
+
+
 class Gaussian(Protocol):
     """Turns standard normal numbers into steps away from the mode."""
 
@@ -204,7 +208,9 @@ def damped_newton_steps(
     while damping <= 1.0:
         try:
             factor = cho_factor(curvature_pp + damping * complete_pp, lower=True, check_finite=False, overwrite_a=True)
-            yield damping, cho_solve(factor, gradient_p, check_finite=False)
+            step_p = cho_solve(factor, gradient_p, check_finite=False)
+            if np.abs(step_p).max() < LONGEST_STEP:
+                yield damping, step_p
         except np.linalg.LinAlgError:
             pass
         damping *= 4.0

@@ -119,7 +119,8 @@ class Expectation:
 
 
 def _log_shares(counts: Floats) -> Floats:
-    shares = np.maximum(counts / counts.sum(axis=-1, keepdims=True), FLOOR)
+    # Under flat priors a row can be left without a vote; all its labels are then as good.
+    shares = np.maximum(counts / np.maximum(counts.sum(axis=-1, keepdims=True), 1e-300), FLOOR)
     return np.asarray(np.log(shares / shares.sum(axis=-1, keepdims=True)))
 
 
