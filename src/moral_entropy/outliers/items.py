@@ -194,11 +194,11 @@ def _gain(votes: Votes, fit: QuestionFit) -> tuple[Floats, Ints]:
     p: Floats | Probabilities
     mix_zk: Floats | None
     if fit.mixture is None:
-        p, vote_azv, mix_zk = fit.summary.mean_ik[item_n], fit.confusion_akv, None
+        p, vote_azv, mix_zk = fit.summary.mean_ik[item_n], fit.rows_akv, None
     else:
         states = fit.mixture.states
         p = state_posterior(rows, tempered(fit.at, fit.exponent.value), states)
-        vote_azv, mix_zk = states.votes_azv(fit.confusion_akv), states.mix_zk
+        vote_azv, mix_zk = states.votes_azv(fit.rows_akv), states.mix_zk
     options: dict[str, Any] = {"mix_zk": mix_zk, "repeats": votes.anonymous, "allowed_a": asked_a}
     chosen = choose_votes(p, cast.start_r, cast.code_v, vote_azv, ballot.votes_a, **options)
     gain_r, named_r = np.zeros(patterns.n_rows), np.full(patterns.n_rows, NOBODY, dtype=np.int64)
