@@ -98,7 +98,7 @@ def quiet_fit(votes: Votes, **options: object) -> Consensus:
     """Fit without warnings: what they warn of is what the study measures."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MoralEntropyWarning)
-        return fit(votes, **options)  # type: ignore[arg-type]
+        return fit(votes, model="paper", **options)  # type: ignore[arg-type]
 
 
 def study_set(name: str, votes: Votes, draws: int) -> GoldSet:

@@ -28,7 +28,7 @@ from moral_entropy.validate.residuals import pair_votes, residuals_of
 def fitted(votes, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MoralEntropyWarning)
-        return fit(votes, **{"draws": 0, **options})
+        return fit(votes, **{"draws": 0, "dependence": "off", **options})
 
 
 def residuals_in(votes, **options):

@@ -42,7 +42,6 @@ CATEGORIES: dict[str, type[Warning]] = {
     "second_mode": IdentifiabilityWarning,
     "one_annotator": IdentifiabilityWarning,
     "votes_per_item": ThinDataWarning,
-    "near_copies": IdentifiabilityWarning,
 }
 """The warning that `fit` issues where one of these figures is in doubt."""
 

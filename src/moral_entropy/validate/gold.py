@@ -287,7 +287,8 @@ def _findings(items: GoldItems, log_p: Mapping[str, Floats]) -> list[Finding]:
 
 def _verdict(items: GoldItems, log_p: Mapping[str, Floats]) -> Finding:
     """Hold the published p against the smoothed vote share, item by item; the untempered consensus if p is its own."""
-    mine, what = (PUBLISHED, "published p") if PUBLISHED in log_p else (CONSENSUS, "untempered consensus")
+    published = PUBLISHED in log_p or items.fit.mixture is not None
+    mine, what = PUBLISHED if PUBLISHED in log_p else CONSENSUS, "published p" if published else "untempered consensus"
     mine_i, theirs_i = (losses(log_p[name], items.gold_i) for name in (mine, SHARE))
     mean, low, high = mean_interval(theirs_i - mine_i, np.arange(len(mine_i)))
     text = (
