@@ -115,7 +115,8 @@ def test_ratios_are_density_over_the_gaussians(model, coordinates):
     # The Gaussian, learnt back from its draws.
     apart_sp = x_sp - x_sp.mean(axis=0)
     distance_s = np.einsum("sp,sp->s", apart_sp @ np.linalg.inv(np.cov(x_sp.T)), apart_sp)
-    assert np.corrcoef(-0.5 * distance_s, one.log_density_s)[0, 1] > 0.995
+    # The weights of rare states are skewed (`rare_states`), so that one Gaussian is not all of it.
+    assert np.corrcoef(-0.5 * distance_s, one.log_density_s)[0, 1] > (0.995 if model == "paper" else 0.9)
     density = LogPosterior(one.patterns, one.alpha_k, one.beta_akv, between=one.between)
     log_s = np.array([density.expect(unpack_like(x_p, one.at)).log_posterior for x_p in x_sp[:300]])
     expected = smooth(log_s - one.log_density_s[:300])
@@ -127,10 +128,8 @@ def test_ratios_are_density_over_the_gaussians(model, coordinates):
 def test_plenty_of_votes_do_not_alarm(model):
     votes = simulate_votes(n_items=3_000, n_annotators=6, votes_per_item=5, seed=1).votes
     (finding,) = examine_laplace(quiet_fit(votes, model=model))
-    # How many items lie between labels is told by few of them, and its posterior is skewed.
-    level, most = {"paper": ("good", 0.7), "mixed": ("info", 1.0)}[model]
-    assert (finding.side, finding.figure, finding.n, finding.level) == ("laplace", "pareto_k", 400, level)
-    assert finding.value < most
+    assert (finding.side, finding.figure, finding.n, finding.level) == ("laplace", "pareto_k", 400, "good")
+    assert finding.value < 0.7
     assert "Pareto-k" in finding.text
 
 

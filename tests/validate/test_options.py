@@ -38,6 +38,7 @@ OPTIONS = {
     },
     "between labels, pooled": {"draws": 30, "seed": 5, "pooling": "partial", "domain_prevalence": "off"},
     "between labels, one matrix": {"draws": 30, "pooling": "full"},
+    "two counted as one": {"draws": 30, "dependence": "off", "merge": ("0+1",)},
 }  # fmt: skip
 
 

@@ -142,11 +142,11 @@ def test_prior_share_is_that_of_the_curvature(n_labels, model):
 
 def test_moves_are_those_of_a_refit_under_a_scaled_prior():
     votes = simulate_votes(n_items=1_500, n_annotators=10, votes_per_item=5, seed=1).votes
-    consensus = quiet_fit(votes, priors=Priors(prevalence=(40, 20), diagonal=8, off_diagonal=4), draws=4_000)
-    one = consensus.fits[0]
+    told = Priors(prevalence=(40, 20), diagonal=8, off_diagonal=4)
+    one = quiet_fit(votes, model="paper", priors=told, draws=4_000).fits[0]
     scaled = [
         quiet_fit(votes, priors=Priors(prevalence=(40 * by, 20 * by), diagonal=8 * by, off_diagonal=4 * by),
-                  coordinates="logit-mode", draws=4_000)
+                  model="paper", coordinates="logit-mode", draws=4_000)
         for by in (2**-0.25, 2**0.25)
     ]  # fmt: skip
     low, high = (refit.fits[0].prevalence_sk[:, 1].mean() for refit in scaled)

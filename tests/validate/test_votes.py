@@ -52,7 +52,7 @@ def test_who_is_hardly_known_is_counted_from_the_posterior():
 def test_plenty_of_votes_raise_no_alarm(n_labels):
     votes = simulate_votes(n_items=400, n_annotators=8, votes_per_item=5, n_labels=n_labels, seed=5).votes
     found = findings(votes)
-    assert {f.figure for f in found} == {"votes_per_item", "single_vote_items", "hardly_known"}
+    assert {f.figure for f in found} == {"votes_per_item", "effective_votes", "single_vote_items", "hardly_known"}
     assert {f.level for f in found} == {"info"}
 
 

@@ -73,7 +73,7 @@ def fit_findings(consensus: Consensus) -> tuple[Finding, ...]:
     >>> from moral_entropy.corpora.simulate import simulate_votes
     >>> consensus = fit(simulate_votes(n_items=200, n_annotators=6, votes_per_item=4).votes, draws=50)
     >>> [(finding.figure, finding.level) for finding in fit_findings(consensus)]
-    [('converged', 'good'), ('information_left', 'good'), ('votes_per_item', 'info')]
+    [('converged', 'good'), ('information_left', 'good'), ('votes_per_item', 'info'), ('effective_votes', 'info')]
     """
     return tuple(finding for fit in consensus.fits for finding in _findings(consensus, fit))
 

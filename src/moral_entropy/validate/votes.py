@@ -49,7 +49,7 @@ def examine_votes(
     >>> import moral_entropy as me
     >>> votes = me.simulate_votes(n_items=300, n_annotators=8, votes_per_item=5, seed=2).votes
     >>> [(finding.figure, finding.value) for finding in examine_votes(me.fit(votes, draws=100))]
-    [('votes_per_item', 5.0), ('single_vote_items', 0.0), ('hardly_known', 0.0)]
+    [('votes_per_item', 5.0), ('effective_votes', 5.0), ('single_vote_items', 0.0), ('hardly_known', 0.0)]
     """
     found = [finding for finding in consensus.findings if finding.side == SIDE]
     votes_of = votes_of or local_votes(consensus)
