@@ -73,6 +73,7 @@ def maximise(
     tolerance: float = TOLERANCE,
     max_passes: int = MAX_PASSES,
     newton: int = 2_500,
+    near: bool = False,
     watch: Callable[[float], None] | None = None,
     stop_if: Callable[[Parameters], bool] | None = None,
 ) -> Optimum:
@@ -90,12 +91,14 @@ def maximise(
         Passes over the votes after which to give up; `converged` is then False.
     newton
         Finish with Newton steps where there are at most this many parameters.
+    near
+        The start is near the mode: Newton steps pay at once.
     watch
         Called with the scaled gradient before every step.
     stop_if
         Called with the parameters near the mode; the search ends where it returns True.
     """
-    search = _Search(log_posterior, start)
+    search = _Search(log_posterior, start, near=near)
     while search.scaled_gradient > tolerance and search.passes < max_passes:
         if watch is not None:
             watch(search.scaled_gradient)
@@ -118,8 +121,9 @@ def maximise(
 class _Search:
     """The state of the search; every step keeps or raises the log posterior."""
 
-    def __init__(self, log_posterior: LogPosterior, start: Parameters) -> None:
+    def __init__(self, log_posterior: LogPosterior, start: Parameters, *, near: bool) -> None:
         self.log_posterior = log_posterior
+        self.newton_due = 0 if near else self.newton_cost
         self.passes = 0
         self.stuck = False
         self.longest, self.damping, self.undamped = np.inf, laplace.DAMPING, UNDAMPED
@@ -127,7 +131,6 @@ class _Search:
         self.passes_of_trace: list[int] = []
         start = start.at_least_chance() if log_posterior.better_than_chance else start
         self._move_to(start, self._expect(start))
-        self.newton_due = self.newton_cost
         self.mixer: _AndersonMixing | None = None
 
     def _expect(self, at: Parameters) -> Expectation:
@@ -250,10 +253,10 @@ class _Search:
     @cached_property
     def newton_cost(self) -> int:
         """Estimate what a Newton step costs, in passes, from the number of matrix cells touched and of parameters."""
-        n_other, cells = self.log_posterior.patterns.n_labels - 1, self.log_posterior.n_cells
+        n_other, cells = self.log_posterior.states.n_states - 1, self.log_posterior.n_cells
         n_parameters = float(self.log_posterior.n_parameters)
         # Cells of a matrix that outgrows the cache cost several times as much.
-        cells, factor = cells * (2.0 if n_parameters < 500 else 8.0), n_parameters**3 / 30.0
+        cells, factor = cells * (2.0 if n_parameters < 500 else 8.0), n_parameters**3 / 80.0
         return int((cells + factor) / (1e4 + 3.0 * n_other * self.log_posterior.n_votes))
 
 

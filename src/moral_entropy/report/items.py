@@ -181,13 +181,15 @@ def with_steps(run: Run, items: pl.DataFrame, votes: pl.DataFrame) -> tuple[pl.D
     fits = {(fit["question"], fit["part"]): fit for fit in run.manifest["questions"]}
     states = {key: FittedStates.of(fit) for key, fit in fits.items()}
     matrices, runners_up = _matrices(run, votes), _runners_up(run, items)
-    of_row = votes.partition_by("row", as_dict=True)
+    of_row: dict[int, list[tuple[Any, str]]] = {}
+    for row, annotator, label in votes.select("row", "annotator", "label").iter_rows():
+        of_row.setdefault(row, []).append((annotator, label))
     rivals, priors, pushes = [], [], [np.empty(0)]
     for row, item in enumerate(items.iter_rows(named=True)):
         key = (item["question"], item["part"])
         labels, own = fits[key]["labels"], fits[key]["positive"] or item["label"]
         rivals.append(runners_up.get((item["question"], item["item"])) or labels[1 - labels.index(own)])
-        cast = of_row.get((row,), votes.head(0)).select("annotator", "label").rows()
+        cast = of_row.get(row, [])
         counted = count_once(cast, fits[key]["counted_as_one"])
         by_vote = np.array([matrices[key][one.annotator] for one in counted]).reshape(-1, len(labels), len(labels))
         odds_t = states[key].odds_after(item["domain"], by_vote, [one.label for one in counted], (own, rivals[-1]))
