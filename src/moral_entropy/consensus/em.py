@@ -73,7 +73,6 @@ def maximise(
     tolerance: float = TOLERANCE,
     max_passes: int = MAX_PASSES,
     newton: int = 2_500,
-    near: bool = False,
     watch: Callable[[float], None] | None = None,
     stop_if: Callable[[Parameters], bool] | None = None,
 ) -> Optimum:
@@ -91,14 +90,12 @@ def maximise(
         Passes over the votes after which to give up; `converged` is then False.
     newton
         Finish with Newton steps where there are at most this many parameters.
-    near
-        The start is near the mode: Newton steps pay at once.
     watch
         Called with the scaled gradient before every step.
     stop_if
         Called with the parameters near the mode; the search ends where it returns True.
     """
-    search = _Search(log_posterior, start, near=near)
+    search = _Search(log_posterior, start)
     while search.scaled_gradient > tolerance and search.passes < max_passes:
         if watch is not None:
             watch(search.scaled_gradient)
@@ -121,9 +118,9 @@ def maximise(
 class _Search:
     """The state of the search; every step keeps or raises the log posterior."""
 
-    def __init__(self, log_posterior: LogPosterior, start: Parameters, *, near: bool) -> None:
+    def __init__(self, log_posterior: LogPosterior, start: Parameters) -> None:
         self.log_posterior = log_posterior
-        self.newton_due = 0 if near else self.newton_cost
+        self.newton_due = self.newton_cost
         self.passes = 0
         self.stuck = False
         self.longest, self.damping, self.undamped = np.inf, laplace.DAMPING, UNDAMPED

@@ -18,9 +18,9 @@ from moral_entropy.consensus.starts import share_start
 ROUNDS = 100
 """Largest number of rounds in which weights of domains, and what they have in common, are learnt in turn."""
 
-NEAR, SETTLED = 0.01, 1e-7
-"""Tolerances of the searches in the first and the last of these rounds, in standard errors. What is learnt from a
-rougher search keeps its error, and would so depend on the order in which votes are added up."""
+SETTLED = 1e-7
+"""Tolerance of the searches in these rounds, in standard errors. What is learnt from a rougher search keeps its error,
+and would so depend on the order in which votes are added up."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,14 +66,12 @@ def _learn_domains(
     was learnt too early would keep too much of it there.
     """
     pseudo_g, n_domains, passes = density.pseudo_k[0], len(density.pseudo_k), 0
-    density, near = replace(density, pseudo_k=density.pseudo_k / n_domains), False
-    for tolerance in (NEAR, SETTLED):
-        prior: DomainPrior | None = None
-        for _ in range(ROUNDS):
-            mode = maximise(density, at, tolerance=tolerance, max_passes=max_passes, near=near, watch=watch)
-            at, passes, near = mode.at, passes + mode.passes, True
-            found = learn_domain_prior(mode.expected.items_k - density.pseudo_k, pseudo_g, density.states.label_gk)
-            if prior is not None and found.is_near(prior):
-                break
-            density, prior = replace(density, pseudo_k=found.pseudo_dg(n_domains)), found
+    density, prior = replace(density, pseudo_k=density.pseudo_k / n_domains), None
+    for _ in range(ROUNDS):
+        rough = maximise(density, at, tolerance=SETTLED, max_passes=max_passes, watch=watch)
+        at, passes = rough.at, passes + rough.passes
+        found = learn_domain_prior(rough.expected.items_k - density.pseudo_k, pseudo_g, density.states.label_gk)
+        if prior is not None and found.is_near(prior):
+            break
+        density, prior = replace(density, pseudo_k=found.pseudo_dg(n_domains)), found
     return density, at, prior or found, passes
