@@ -28,7 +28,7 @@ DEV := $(VENV)/.installed-dev
 PEERS := .venv-peers/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test test-cpus slow check bench bench-scale bench-peers study-coverage study-gold study-parts validate study-soft soak charts figures golden clean
+.PHONY: help demo quick test test-cpus slow check bench bench-scale bench-peers study-coverage study-gold study-verdict study-parts validate study-soft soak charts figures golden clean
 .DELETE_ON_ERROR:
 
 help: ## say what each target does
@@ -88,6 +88,10 @@ validate: $(TEST) ## can the consensus be trusted; writes the tables of docs/evi
 
 study-gold: $(TEST) ## is the published p better than counting votes; writes a part of docs/evidence/real-votes.md, in minutes
 	$(BIN)/python studies/real_gold.py
+
+study-verdict: $(TEST) ## how wrong are labels, what does a spot check say; writes docs/evidence/verdict.md and what crowds alike have shown, in minutes
+	$(BIN)/python studies/verdict.py
+	$(BIN)/python studies/spot_check_page.py
 
 study-parts: $(TEST) ## an item's entropy followed from 3 to 300 votes; writes a figure and a table of docs/concepts/entropy.md, in a minute
 	$(BIN)/python studies/three_parts.py

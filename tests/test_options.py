@@ -18,6 +18,7 @@ from moral_entropy.errors import FitError, UsageError
 from moral_entropy.grading.options import GradeOptions
 from moral_entropy.options import StageOptions, as_plain, from_plain, option, options_in, sections
 from moral_entropy.pipeline.options import AuditOptions
+from moral_entropy.verdict.options import VerdictOptions
 from moral_entropy.votes.options import ReadOptions
 
 STAGES = (ReadOptions, PriorOptions, FitOptions, GradeOptions, AuditOptions)
@@ -132,8 +133,9 @@ NOT_DEFAULT = AuditOptions(
     fit=FitOptions(
         draws=0, seed=9, model="paper", solver="adam", device="cuda", coordinates="paper", interval=0.5, use_gold=True,
         pooling="full", temper=0.1, dependence="report", merge=("ann+bob", "C+++cy"), threads=2, max_passes=7,
-        tolerance=1e-3,
+        fit_tolerance=1e-3,
     ),
+    verdict=VerdictOptions(spot_check=("checked.csv",), tolerance=0.2, voters="models"),
     grade=GradeOptions(rules=("any", "quorum-0.75"), cost_fp=2.0, cost_fn=0.1, smoothing=1.0, bootstrap=3),
     fit_by="wave",
     report=False,

@@ -107,6 +107,15 @@ AUDIT_ADVICE = pl.Schema(
 )
 VOTES = pl.Schema(dict.fromkeys(("question", "item", "annotator", "label"), pl.String()))
 TEXTS = pl.Schema(dict.fromkeys(("item", "text"), pl.String()))
+SPOT_CHECKS = pl.Schema(
+    {
+        **dict.fromkeys(("question", "item"), pl.String()),
+        "sheet": pl.Int32(),
+        **dict.fromkeys(("purpose", "domain"), pl.String()),
+        "weight": pl.Float64(),
+        "answer": pl.String(),
+    }
+)
 PUSHES = pl.Schema(
     {
         **dict.fromkeys(("question", "part", "annotator", "voted", "class"), pl.String()),
@@ -177,6 +186,7 @@ SCHEMAS = {
     "outliers": OUTLIERS,
     "findings": FINDINGS,
     "soft_labels": SOFT_LABELS,
+    "spot_checks": SPOT_CHECKS,
 }
 """Columns by table. The ids (`item`, `annotator`) are integers where all ids of the input were."""
 

@@ -52,7 +52,7 @@ def test_chance_and_the_right_p_are_dashed_lines(twin_run, many_run, open_report
 def test_the_first_screen_answers(run, open_report):
     report = open_report(run)
     data = page_of(run).data()
-    assert data["verdict"]["answer"] in report.text("#verdict")
+    assert data["verdict"]["title"] in report.text("#verdict")
     box = report.page.locator("#verdict").bounding_box()
     assert box["y"] + box["height"] < 900
     assert report.page.locator("ul.figures li").count() == len(data["headlines"]) >= 3

@@ -35,6 +35,7 @@ def write_files(folder):
         (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
     (folder / "gold.csv").write_text("item,gold,question\n1,1,care\n2,0,care\n5,1,harm\n")
     (folder / "known.csv").write_text("annotator,true,voted,pseudo_votes\nann,no,no,9\nann,yes,yes,9\n")
+    (folder / "checked.csv").write_text("item,answer\n1,yes\n2,no\n")
     (folder / "map.toml").write_text('yep = "yes"\n')
 
 
@@ -43,9 +44,9 @@ RUNS = {
     "long": f"long.csv {COLUMNS} --positive no --labels map.toml --on-repeat count --layout long --classes no,yes "
     "--prior-prevalence 8,2 --prior-confusion 3,1.5 --prior-annotators known.csv --draws 30 --seed 5 "
     "--coordinates jacobian --interval 0.5 --gold-as-evidence --pooling full --constrain better-than-chance "
-    "--model paper --temper 0.5 --threads 1 --max-passes 4000 --tolerance 1e-8 --rules any,published --cost-fp 2 "
+    "--model paper --temper 0.5 --threads 1 --max-passes 4000 --fit-tolerance 1e-8 --rules any,published --cost-fp 2 "
     "--cost-fn 3 "
-    "--smoothing 1 --bootstrap 5 --fit-by d --no-report",
+    "--tolerance 0.2 --voters models --spot-check checked.csv --smoothing 1 --bootstrap 5 --fit-by d --no-report",
     "wide": "wide.csv --format wide --count size --draws 20 --exclude dee --merge ann+bob --dependence report "
     "--domain-prevalence off",
     "several labels": "several.csv --multilabel ; --gold-file gold.csv --preset mft --draws 20 --model paper "

@@ -12,11 +12,10 @@ from moral_entropy.report.card import dataset_card
 from moral_entropy.report.findings import MOST_ROWS, findings_section
 from moral_entropy.report.html import render
 from moral_entropy.runs.findings import cautions, read_findings
-from moral_entropy.runs.item_sums import item_sums
 from moral_entropy.runs.run import read_run
-from moral_entropy.runs.verdict import give_verdict
 from moral_entropy.schemas import SCHEMAS
 from moral_entropy.validate.verdict import NOT_EXAMINED
+from moral_entropy.verdict.verdict import give_verdict
 
 CONVERGED = Finding("fit", "converged", 0, "care", level="bad", text="the fit did not converge: 9 passes.",
                     meaning="The search stopped too soon.", cure="Raise --max-passes.")  # fmt: skip
@@ -27,7 +26,14 @@ UNVOTED = Finding("votes", "items_without_votes", 7, "fairness", level="note", t
 
 
 def status_of(run):
-    return give_verdict(run, item_sums(run), cautions(run)).status
+    return give_verdict(run, cautions(run)).status
+
+
+def without_gold(run):
+    """The same run, had nobody known an answer."""
+    items = run.items.with_columns(gold=pl.lit(None, dtype=pl.String))
+    items.write_parquet(run.folder / "items.parquet")
+    return read_run(run.folder)
 
 
 def test_worse_comes_first_and_those_of_one_kind_are_one(with_findings):
@@ -42,11 +48,18 @@ def test_worse_comes_first_and_those_of_one_kind_are_one(with_findings):
 
 @pytest.mark.parametrize(
     ("findings", "status"),
-    [([], "ready"), ([UNVOTED], "ready"), ([THIN], "care"), ([THIN, CONVERGED], "stop")],
+    [([], "unknown"), ([UNVOTED], "unknown"), ([THIN], "unknown"), ([THIN, CONVERGED], "stop")],
     ids=["nothing", "note", "doubt", "bad"],
 )
-def test_the_worst_finding_turns_the_verdict(with_findings, findings, status):
-    assert status_of(with_findings(findings)) == status
+def test_the_worst_finding_turns_the_verdict_of_votes_alone(with_findings, findings, status, monkeypatch):
+    # Whether the floor is above the flag is another test's.
+    monkeypatch.setattr("moral_entropy.verdict.verdict.expected_error", lambda run: 0.01)
+    assert status_of(without_gold(with_findings(findings))) == status
+
+
+def test_checked_labels_go_before_findings(with_findings):
+    run = with_findings([CONVERGED])
+    assert run.verdict.checked_by == "gold" and "to settle first" not in run.verdict.title
 
 
 def test_report_card_manifest_and_screen_say_the_same(tmp_path, capsys):

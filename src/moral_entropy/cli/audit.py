@@ -46,7 +46,7 @@ def audit(
     """
     # Late, so that --help and misused flags are answered at once.
     from moral_entropy.cli.screen import Bars, print_warnings
-    from moral_entropy.cli.show_audit import print_run
+    from moral_entropy.cli.show_audit import print_answer, print_run
     from moral_entropy.pipeline.audit import audit as audit_votes
 
     with _workers(cluster) as workers, Bars(hidden=quiet) as progress:
@@ -63,6 +63,8 @@ def audit(
     if not quiet:
         print_run(run)
     print_warnings(run.manifest["warnings"])
+    if not quiet:
+        print_answer(run)
 
 
 def _workers(address: str | None) -> AbstractContextManager[Workers | None]:

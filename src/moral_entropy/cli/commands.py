@@ -27,6 +27,7 @@ SENTENCES = {
     "report": "Write the report of a run: one HTML file that works offline; on request figures and a dataset card.",
     "reproduce": "Run the paper's study and lay every published figure beside ours.",
     "simulate": "Draw votes from a known truth, which is in the column gold.",
+    "spot-check": "Write a sheet of labels to check by hand, or read the answers and say how many labels are wrong.",
     "study": "Train the same models on several kinds of target and score them on the same unseen texts.",
     "train": "Train a text classifier on the labels of a run.",
     "validate": "Can the consensus of a run be trusted? Priors, held-out votes, copies, gold, sampling and more.",
@@ -47,7 +48,8 @@ def load_command(name: str) -> Any:
     """
     from moral_entropy.cli.flags import with_flags
 
-    function = getattr(import_module(f"moral_entropy.cli.{name}"), FUNCTIONS.get(name, name))
+    module = name.replace("-", "_")
+    function = getattr(import_module(f"moral_entropy.cli.{module}"), FUNCTIONS.get(name, module))
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     alone.command(name)(with_flags(function))
     return typer.main.get_command(alone)

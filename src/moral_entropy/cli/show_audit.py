@@ -1,4 +1,4 @@
-"""A finished audit → the screen: what was read, a row per question, the rules, and where the files are.
+"""A finished audit → the screen: what was read, a row per question, the rules; last the verdict.
 
 The rules are shown pooled over everything; all figures, by question and domain, are in `audit.parquet`.
 """
@@ -6,10 +6,11 @@ The rules are shown pooled over everything; all figures, by question and domain,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from textwrap import wrap
+from textwrap import fill, wrap
 from typing import TYPE_CHECKING, Any
 
 from moral_entropy.cli.screen import plain_table, print_parts
+from moral_entropy.cli.show_verdict import WIDTH, checked_lines, verdict_lines
 from moral_entropy.consensus.entropy import CURES, parts_note, shown_parts
 from moral_entropy.markup import NOTHING
 from moral_entropy.names import ALL
@@ -27,8 +28,28 @@ REPORT = "report.html"
 
 
 def print_run(run: Run) -> None:
-    """Print what was read, a row per fit, the audit of rules, and where the files are."""
+    """Print what was read, a row per fit, and the audit of rules."""
     print_parts(_run_parts(run))
+
+
+def print_answer(run: Run) -> None:
+    """Print the last screen: the verdict, its figures, what checks found, the best simple rule, where the files are."""
+    advice = fill(run.manifest["advice"], WIDTH)
+    print_parts(["", *verdict_lines(run), *_checks(run), "", advice, "", *_files(run)])
+
+
+def _checks(run: Run) -> Iterator[str | Table]:
+    if run.verdict.checked_by == "spot check":
+        yield ""
+        yield from checked_lines(run)
+
+
+def _files(run: Run) -> Iterator[str]:
+    if run.path is not None:
+        files = sorted(path.name for path in run.path.iterdir())
+        seconds = sum(run.manifest["seconds"].values())
+        open_first = f"open {run.path / REPORT}; " if REPORT in files else ""
+        yield f"{open_first}{len(files)} files in {run.path}  ({seconds:.1f} s)"
 
 
 def _run_parts(run: Run) -> Iterator[str | Table]:
@@ -39,12 +60,6 @@ def _run_parts(run: Run) -> Iterator[str | Table]:
     yield from model_notes(manifest)
     yield ""
     yield from rule_lines(run)
-    yield ""
-    if run.path is not None:
-        files = sorted(path.name for path in run.path.iterdir())
-        seconds = sum(manifest["seconds"].values())
-        open_first = f"open {run.path / REPORT}; " if REPORT in files else ""
-        yield f"{open_first}{len(files)} files in {run.path}  ({seconds:.1f} s)"
 
 
 def entropy_parts(run: Run) -> Iterator[str | Table]:
@@ -131,8 +146,7 @@ def rule_lines(run: Run) -> list[str | Table]:
         )
     lines += _silent_rules(run)
     lines.append("fpr: of the true no, called yes; fnr: of the true yes, called no; fdr: of the rule's yes, truly no;")
-    lines.append("for: of the rule's no, truly yes\n")
-    lines.append(run.manifest["advice"])
+    lines.append("for: of the rule's no, truly yes")
     return lines
 
 

@@ -183,7 +183,7 @@ def _locate_mixed(
     rows = None
     if options.pooling == "partial":
         density, rows = learn_mixed_rows(density, beta_akv - row_kv, row_kv)
-    found = find_mixed_mode(density, tolerance=options.tolerance, max_passes=options.max_passes, watch=watch)
+    found = find_mixed_mode(density, tolerance=options.fit_tolerance, max_passes=options.max_passes, watch=watch)
     return Densities(found.density, found.density, rows), found.mode, found.prior
 
 
@@ -197,7 +197,7 @@ def _locate(parts: Parts, b: int, priors: Priors, options: FitOptions, advance: 
             parts.log_posterior(b, alpha_k, known_akv, threads=options.threads),
             parts.pooled().log_posterior(b, alpha_k, row_kv[None] + known_akv.sum(axis=0), threads=options.threads),
             row_kv,
-            tolerance=options.tolerance,
+            tolerance=options.fit_tolerance,
             max_passes=options.max_passes,
             watch=lambda share: advance("climbing", share),
         )
@@ -223,13 +223,13 @@ def _find_best_mode(simplex: LogPosterior, options: FitOptions, advance: Progres
         )
         return Mode(optimum, optimum.passes, {"adam": optimum.log_posterior}, None)
     watch = _watching(options, advance)
-    return find_mode(simplex, tolerance=options.tolerance, max_passes=options.max_passes, watch=watch)
+    return find_mode(simplex, tolerance=options.fit_tolerance, max_passes=options.max_passes, watch=watch)
 
 
 def _watching(options: FitOptions, advance: Progress) -> Callable[[float], None]:
     """Return what tells the progress of a search from its steepness."""
     # From a gradient of about a thousand standard errors down to the tolerance is the whole way, in logs.
-    decades = np.log10(1e3 / options.tolerance)
+    decades = np.log10(1e3 / options.fit_tolerance)
 
     def watch(steepness: float) -> None:
         advance("climbing", float(np.clip(np.log10(1e3 / max(steepness, 1e-300)) / decades, 0.0, 1.0)))

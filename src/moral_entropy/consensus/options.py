@@ -151,7 +151,7 @@ class FitOptions(StageOptions):
     max_passes: int = option(
         MAX_PASSES, "Passes over the votes after which the search for the mode gives up.", panel=FIT, least=1
     )
-    tolerance: float = option(
+    fit_tolerance: float = option(
         TOLERANCE, "Largest derivative left at the mode, in standard errors of the parameter.", panel=FIT
     )
 

@@ -5,12 +5,13 @@ Takes the audit's frame and limits such as `any.fdr=0.2`; returns one `Limit` fo
 A figure's name is `rule.metric` pooled over questions and domains; `care/any.fdr` is one question's, `BLM:care/any.fdr`
 one domain's of it, `BLM:any.fdr` a domain's over all questions, `(mean)/any.fdr` the mean over questions. With more
 than two labels `tone/any[anger].fdr` is one label's. `@gold` at the end grades against gold, else the consensus.
+`any.fdr.low` and `any.fdr.high` are the bounds of its interval.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -54,7 +55,13 @@ class Limit:
         return f"{verdict}: {self.figure} {sign} {self.limit:g} (is {value}, n = {self.n:,})"
 
 
-def check_limits(frame: pl.DataFrame, *, maxima: Sequence[str] = (), minima: Sequence[str] = ()) -> list[Limit]:
+def check_limits(
+    frame: pl.DataFrame,
+    *,
+    maxima: Sequence[str] = (),
+    minima: Sequence[str] = (),
+    more: Mapping[str, dict[str, Any]] | None = None,
+) -> list[Limit]:
     """Check figures of an audit against limits.
 
     Parameters
@@ -63,6 +70,8 @@ def check_limits(frame: pl.DataFrame, *, maxima: Sequence[str] = (), minima: Seq
         The frame of an `AuditTable`, or `audit.parquet` as read.
     maxima, minima
         Limits such as "any.fdr=0.2", which the figure may reach but not pass.
+    more
+        Further figures by name: value, low, high, n.
 
     Examples
     --------
@@ -72,7 +81,7 @@ def check_limits(frame: pl.DataFrame, *, maxima: Sequence[str] = (), minima: Seq
     >>> print(*check_limits(frame, maxima=["any.fdr=0.2"]))
     FALLS SHORT: any.fdr <= 0.2 (is 0.31, n = 120)
     """
-    figures = _figures(frame)
+    figures = _figures(frame) | dict(more or {})
     asked: list[tuple[str, Kind]] = [*((one, "max") for one in maxima), *((one, "min") for one in minima)]
     return [_check(frame, figures, spec, kind) for spec, kind in asked]
 
@@ -87,12 +96,22 @@ def _check(frame: pl.DataFrame, figures: dict[str, dict[str, Any]], spec: str, k
     if not name or math.isnan(limit):
         msg = f"{spec!r} is no limit. Write rule.metric=number, such as any.fdr=0.2 or care/majority.fnr=0.3."
         raise UsageError(msg)
-    if name not in figures:
+    row = _found(figures, name)
+    if row is None:
         raise UsageError(_unknown(frame, name))
-    row = figures[name]
     value = row["value"]
     held = value is not None and (value <= limit + TIE if kind == "max" else value >= limit - TIE)
     return Limit(name, kind, limit, value, row["low"], row["high"], row["n"], held)
+
+
+def _found(figures: Mapping[str, dict[str, Any]], name: str) -> dict[str, Any] | None:
+    """Return a figure by name; with .low or .high at the end, the bound of its interval in place of it."""
+    if name in figures:
+        return figures[name]
+    bare, _, reference = name.partition("@")
+    left, _, bound = bare.rpartition(".")
+    row = figures.get(f"{left}@{reference}" if reference else left)
+    return {**row, "value": row[bound]} if row is not None and bound in ("low", "high") else None
 
 
 def _figures(frame: pl.DataFrame) -> dict[str, dict[str, Any]]:

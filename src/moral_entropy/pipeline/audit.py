@@ -7,7 +7,7 @@ that the same code runs on one machine and on a cluster.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -34,6 +34,7 @@ from moral_entropy.runs.manifest import write_manifest
 from moral_entropy.runs.run import Run
 from moral_entropy.validate.gold import gold_findings
 from moral_entropy.validate.sides import examine_cheaply
+from moral_entropy.verdict.keep import add_sheet, keep_sheets, with_answers
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Votes
 from moral_entropy.workers import Workers
@@ -113,17 +114,22 @@ def audit(
     """
     if gold is not None:
         changes["gold" if isinstance(gold, str) else "gold_file"] = gold
+    if "spot_check" in changes and not isinstance(changes["spot_check"], list | tuple):
+        changes["spot_check"] = (changes["spot_check"],)
     options = (options or AuditOptions()).changed(changes, "audit")
     progress, watch = progress or silent, Stopwatch()
     check_priors(options.priors)
     read = partial(read_parts, source, options, workers, part_rows)
+    sheets = options.verdict.spot_check
     if out is None:
-        return make_run(read, options, command, watch, progress)
+        run = make_run(read, options, command, watch, progress)
+        return with_answers(run, sheets) if sheets else run
     inputs = (source, options.read.gold_file, options.read.labels, options.priors.annotators)
-    with writing(out, force=force, inputs=inputs) as folder:
+    with writing(out, force=force, inputs=inputs, kept=sheets) as folder:
         run = make_run(read, options, command, watch, progress)
         with watch.timing("write"):
             run.write_to(folder, lambda share: progress("writing", share))
+            _write_sheets(replace(run, made={}, path=folder), out, sheets)
         if options.report:
             with watch.timing("report"):
                 progress("report", 0.0)
@@ -131,6 +137,14 @@ def audit(
         run.manifest["seconds"] = watch.rounded
         write_manifest(folder, run.manifest)
     return replace(run, made={}, path=Path(out))
+
+
+def _write_sheets(run: Run, out: str | Path, sheets: Sequence[Any]) -> None:
+    """Write the next sheet to fill in; take the answers of earlier ones over, and those that lie in the old folder."""
+    if sheets:
+        run = with_answers(run, sheets)
+        keep_sheets(Path(out), run.folder, sheets)
+    add_sheet(run)
 
 
 def make_run(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from moral_entropy.consensus.options import FIT, FitOptions, PriorOptions
 from moral_entropy.grading.options import GradeOptions
 from moral_entropy.options import StageOptions, option
+from moral_entropy.verdict.options import VerdictOptions
 from moral_entropy.votes.options import ReadOptions
 
 
@@ -16,8 +17,8 @@ class AuditOptions(StageOptions):
 
     Parameters
     ----------
-    read, priors, fit, grade
-        How to read votes, what to believe before them, how to fit, how to grade rules.
+    read, priors, fit, grade, verdict
+        How to read votes, what to believe before them, how to fit, how to grade rules, what was checked.
     fit_by
         Column of the votes; each of its values is fitted on its own.
     report
@@ -28,7 +29,8 @@ class AuditOptions(StageOptions):
     priors: PriorOptions = field(default_factory=PriorOptions)
     fit: FitOptions = field(default_factory=FitOptions)
     grade: GradeOptions = field(default_factory=GradeOptions)
+    verdict: VerdictOptions = field(default_factory=VerdictOptions)
     fit_by: str | None = option(
-        None, "Fit the items of each value of this column on their own.", metavar="COLUMN", panel=FIT, everyday=True
+        None, "Fit the items of each value of this column on their own.", metavar="COLUMN", panel=FIT
     )
     report: bool = option(True, "Write report.html.")

@@ -164,7 +164,7 @@ def _protocol(run: Run) -> str:
 
 def _analysis(run: Run) -> list[str]:
     verdict = run.verdict
-    return ["Can the labels be shipped?", verdict.answer, verdict.text]
+    return ["Can the labels be shipped?", verdict.title, verdict.text]
 
 
 def _entropy(run: Run) -> pl.DataFrame:

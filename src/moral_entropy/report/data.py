@@ -38,7 +38,10 @@ from moral_entropy.runs.findings import cautions
 from moral_entropy.runs.item_sums import MAX_VOTES, entropy_by_votes, item_sums, vote_cells
 from moral_entropy.runs.notes import model_notes
 from moral_entropy.runs.run import Run
-from moral_entropy.runs.verdict import give_verdict, headlines, main_rule
+from moral_entropy.verdict.checked import checked_frame
+from moral_entropy.verdict.headlines import headlines
+from moral_entropy.verdict.rates import main_rule
+from moral_entropy.verdict.verdict import belief_about, give_verdict
 
 ITEMS = 2_000
 """Rows of the item explorer unless asked otherwise; a row is an item and question."""
@@ -67,13 +70,15 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
     """
     sums = item_sums(run)
     found = cautions(run)
+    verdict = give_verdict(run, found)
     domains, cells = shown_domains(run), vote_cells(run)
     return {
         "version": __version__,
         "title": shown_title(run),
-        "verdict": asdict(give_verdict(run, sums, found)),
+        "verdict": asdict(verdict),
+        "checked": checked_frame(run, belief_about(run)).to_dicts(),
         "notes": model_notes(run.manifest),
-        "headlines": [asdict(headline) for headline in headlines(run, sums)],
+        "headlines": [asdict(headline) for headline in headlines(run, verdict)],
         "cautions": [asdict(caution) for caution in found],
         "questions": shown_questions(run),
         "definitions": definitions_of([question.name for question in run.questions]),

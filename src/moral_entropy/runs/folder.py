@@ -6,6 +6,7 @@ there. Whatever stops the run before that, nothing that looks like a run is left
 
 from __future__ import annotations
 
+import csv
 import glob
 import json
 import os
@@ -13,9 +14,9 @@ import re
 import secrets
 import shutil
 import socket
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from moral_entropy.errors import RunFolderError
@@ -31,6 +32,9 @@ MANIFEST_KEYS = frozenset({"version", "command", "versions", "seconds"})
 EARLIER_FILES = ("validation.parquet",)
 """Files that runs of earlier versions have."""
 
+SHEETS = "spot-check*.csv"
+"""Names of the sheets of labels to check."""
+
 OTHER_FILES = (
     MANIFEST, "report.html", "dataset-card.md", "croissant.json",
     "study.parquet", "study_differences.parquet", "study_curves.parquet", "study.md",
@@ -41,7 +45,9 @@ OTHER_FILES = (
 
 
 @contextmanager
-def writing(path: str | Path, *, force: bool = False, inputs: Iterable[Any] = ()) -> Iterator[Path]:
+def writing(
+    path: str | Path, *, force: bool = False, inputs: Iterable[Any] = (), kept: Iterable[Any] = ()
+) -> Iterator[Path]:
     """Open a hidden folder to write to, which becomes `path` when the block ends well.
 
     Parameters
@@ -53,6 +59,8 @@ def writing(path: str | Path, *, force: bool = False, inputs: Iterable[Any] = ()
         another program's, and not one that holds a file which no run has.
     inputs
         What is read in the block: paths, globs, lists of them. A folder that holds one of them is not replaced.
+    kept
+        Filled-in sheets which the block copies into the new folder; a folder that holds another one is not replaced.
 
     Yields
     ------
@@ -68,8 +76,8 @@ def writing(path: str | Path, *, force: bool = False, inputs: Iterable[Any] = ()
     ...     sorted(path.name for path in Path(home).iterdir())
     ['run']
     """
-    read = list(_paths(inputs))
-    with whole_folder(path, lambda target: _check_free(target, force=force, inputs=read)) as folder:
+    read, safe = list(_paths(inputs)), list(_paths(kept))
+    with whole_folder(path, lambda target: _check_free(target, force=force, inputs=read, kept=safe)) as folder:
         yield folder
 
 
@@ -100,7 +108,7 @@ def is_run_folder(path: Path) -> bool:
     return (path / MANIFEST).is_file()
 
 
-def _check_free(target: Path, *, force: bool, inputs: Iterable[Path]) -> None:
+def _check_free(target: Path, *, force: bool, inputs: Iterable[Path], kept: Sequence[Path] = ()) -> None:
     if not target.exists():
         return
     if not target.is_dir():
@@ -116,6 +124,7 @@ def _check_free(target: Path, *, force: bool, inputs: Iterable[Path]) -> None:
         )
         raise RunFolderError(msg)
     _check_replaceable(target, found)
+    _check_sheets(target, kept)
     inside = [path for path in inputs if target in (path, *path.parents)]
     if inside:
         msg = f"{inside[0]} is read by this run, and --force would delete {target}. Choose another folder with -o."
@@ -141,6 +150,29 @@ def _check_replaceable(target: Path, found: list[str]) -> None:
     raise RunFolderError(msg)
 
 
+def _check_sheets(target: Path, kept: Sequence[Path]) -> None:
+    """Raise a `RunFolderError` for a folder with a sheet that somebody has begun to fill in."""
+    for path in sorted(target.glob(SHEETS)):
+        if path.resolve() not in kept and (answers := _answers_on(path)):
+            msg = (
+                f"{path} has {answers:,} answer{'s' * (answers > 1)}, which --force would delete. Use them with "
+                f"--spot-check {path}, or move the file elsewhere."
+            )
+            raise RunFolderError(msg)
+
+
+def _answers_on(path: Path) -> int:
+    """Count the answers on a sheet; one where it cannot be read, as it may hold some."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = list(csv.DictReader(file))
+    except (OSError, ValueError, csv.Error):
+        return 1
+    if rows and "answer" not in rows[0]:
+        return 1
+    return sum(bool((row["answer"] or "").strip()) for row in rows)
+
+
 def _is_ours(manifest: Path) -> bool:
     try:
         facts = json.loads(manifest.read_text(encoding="utf-8"))
@@ -157,7 +189,7 @@ def _of_a_run(path: Path) -> bool:
     names = (*OTHER_FILES, *EARLIER_FILES, *(f"{table}.parquet" for table in SCHEMAS))
     left = re.fullmatch(r"\.(.+?)(\.partial-\d+-[0-9a-f]{6}|\.\d+\.part|-[0-9a-f]{6}(\.parquet))", path.name)
     name = path.name if left is None else f"{left[1]}{left[3] or ''}"
-    return name in names and not path.is_dir()
+    return (name in names or PurePath(name).match(SHEETS)) and not path.is_dir()
 
 
 def _paths(inputs: Iterable[Any]) -> Iterator[Path]:

@@ -22,12 +22,12 @@ from moral_entropy.runs.tables import checked_folder, read_table, write_table
 from moral_entropy.schemas import SCHEMAS
 
 if TYPE_CHECKING:
-    from moral_entropy.runs.verdict import Verdict
+    from moral_entropy.verdict.verdict import Verdict
 
 SCHEMA = 3
 """Version of the run folder: it rises whenever a column changes its meaning or is removed."""
 
-OPTIONAL = ("posterior", "texts", "soft_labels")
+OPTIONAL = ("posterior", "texts", "soft_labels", "spot_checks")
 """Tables that not every run has."""
 
 Frames = Callable[[], Iterable[pl.DataFrame]]
@@ -201,15 +201,45 @@ class Run:
 
     @cached_property
     def verdict(self) -> Verdict:
-        """Whether the labels can be shipped, in words: `status`, `answer` and `text`."""
+        """Whether the labels can be shipped, in words: `answer`, `title` and `text`, and the `error` if any."""
         # Late: the verdict is computed from runs.
-        from moral_entropy.runs.verdict import verdict_of
+        from moral_entropy.verdict.verdict import verdict_of
 
         return verdict_of(self)
 
+    @property
+    def checked(self) -> pl.DataFrame:
+        """What checked labels, or gold, say of the consensus, each rule and each annotator: how much is wrong."""
+        from moral_entropy.verdict.checked import checked_frame
+        from moral_entropy.verdict.verdict import belief_about
+
+        return checked_frame(self, belief_about(self))
+
+    def spot_check(self, n: int = 50, *, domain: str | None = None, repair: bool = False) -> pl.DataFrame:
+        """Return a sheet of items to check by hand: fill in the column `answer`, then see `with_answers`.
+
+        Parameters
+        ----------
+        n
+            How many rows.
+        domain
+            Only items of this domain.
+        repair
+            The least sure items first: to mend their labels, not to measure how many are wrong.
+        """
+        from moral_entropy.verdict.sheet import make_sheet, printable
+
+        return printable(self, make_sheet(self, n, domain=domain, purpose="repair" if repair else "measure"))
+
+    def with_answers(self, *sheets: Any) -> Run:
+        """Return the run with the answers of filled-in sheets: dataframes or files. Its verdict knows them then."""
+        from moral_entropy.verdict.keep import with_answers
+
+        return with_answers(self, sheets)
+
     def _repr_html_(self) -> str:
         """Show verdict, headline figures and findings in a notebook."""
-        from moral_entropy.runs.verdict import run_html
+        from moral_entropy.verdict.headlines import run_html
 
         return run_html(self)
 
@@ -223,8 +253,11 @@ class Run:
         force
             Replace an earlier run there.
         """
+        from moral_entropy.verdict.keep import add_sheet
+
         with writing(path, force=force) as folder:
             self.write_to(folder)
+            add_sheet(replace(self, made={}, path=folder))
         return replace(self, made={}, path=Path(path))
 
     def write_to(self, folder: Path, advance: Callable[[float], None] | None = None) -> None:

@@ -1,0 +1,60 @@
+"""`moral-entropy spot-check`: check some labels by hand, and learn how many are wrong."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from typer import Option
+
+from moral_entropy.cli.flags import Json, Run
+
+Answers = Annotated[
+    list[str],
+    Option("--answers", metavar="FILE", help="A sheet that was filled in; repeatable. Writes no new one."),
+]
+Rows = Annotated[int, Option("--rows", "-n", min=1, metavar="N", help="How many items to check.")]
+Domain = Annotated[str | None, Option(metavar="NAME", help="Only items of this domain.")]
+Repair = Annotated[
+    bool,
+    Option("--repair", help="The least sure items first: to mend labels, not to measure how many are wrong."),
+]
+Out = Annotated[str | None, Option("--out", "-o", metavar="FILE", help="Where to write the sheet.")]
+Tolerance = Annotated[float | None, Option(metavar="X", help="Share of wrong labels that is tolerated.")]
+
+
+def spot_check(
+    run: Run,
+    answers: Answers = [],  # noqa: B006
+    rows: Rows = 50,
+    domain: Domain = None,
+    repair: Repair = False,
+    out: Out = None,
+    tolerance: Tolerance = None,
+    json: Json = False,
+) -> None:
+    """Write a sheet of labels to check by hand, or read the answers and say how many labels are wrong.
+
+    Example: moral-entropy spot-check run/ -n 100
+    """
+    from pathlib import Path
+
+    from moral_entropy.cli.show_verdict import print_checked
+    from moral_entropy.report.html import write_report
+    from moral_entropy.runs.run import read_run
+    from moral_entropy.verdict.keep import add_sheet, with_answers, with_tolerance
+
+    opened = read_run(run)
+    if answers:
+        opened = with_answers(opened, answers)
+        opened = opened if tolerance is None else with_tolerance(opened, tolerance)
+        if (opened.folder / "report.html").is_file():
+            write_report(opened.folder)
+        print_checked(opened, json=json)
+        return
+    path = add_sheet(
+        opened, rows, domain=domain, purpose="repair" if repair else "measure", out=Path(out) if out else None
+    )
+    what = "the least sure first: to mend labels, not to measure how many are wrong" if repair else "chosen at random"
+    typer.echo(f"{path}: {rows:,} items, {what}; fill in the column answer, then:")
+    typer.echo(f"  moral-entropy spot-check {run} --answers {path}")

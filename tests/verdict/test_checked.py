@@ -1,0 +1,148 @@
+"""What checked labels say of the consensus, rules and annotators: against plain counting."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import polars as pl
+import pytest
+from report_support import vote_frame
+
+import moral_entropy as me
+from moral_entropy.verdict.checked import checks_of, gold_checks_of, spot_checks_of
+
+FRAME = vote_frame(questions=("care",), n_items=150, seed=8)
+TRUTH = dict(FRAME.select("item", "gold").unique().iter_rows())
+
+
+def filled(run, n, **given):
+    sheet = run.spot_check(n, **given)
+    return sheet.with_columns(answer=pl.col("item").replace_strict(TRUTH))
+
+
+@pytest.fixture(scope="module")
+def run():
+    return me.audit(FRAME.drop("gold"), draws=40)
+
+
+@pytest.fixture(scope="module")
+def checked(run):
+    return run.with_answers(filled(run, 60))
+
+
+def weighted(run, wrong):
+    """Share of wrong ones among the checked items, by plain loops."""
+    rows = [(row["item"], row["weight"]) for row in run.table("spot_checks").iter_rows(named=True)]
+    known = [(wrong(item), weight) for item, weight in rows if wrong(item) is not None]
+    return sum(is_wrong * weight for is_wrong, weight in known) / sum(weight for _, weight in known), len(known)
+
+
+def named(run, kind, name):
+    [row] = run.checked.filter(kind=kind, name=name).to_dicts()
+    return row
+
+
+def test_the_consensus(checked):
+    label = dict(checked.items.select("item", "label").iter_rows())
+    share, n = weighted(checked, lambda item: label[item] != TRUTH[item])
+    row = named(checked, "consensus", "consensus")
+    assert (row["value"], row["checked"]) == (pytest.approx(share), n)
+    assert checked.verdict.error.value == pytest.approx(share)
+
+
+@pytest.mark.parametrize("rule", ["any", "majority", "strict-majority", "two-vote", "unanimous"])
+def test_every_rule(checked, rule):
+    votes = defaultdict(list)
+    for item, label in FRAME.select("item", "label").iter_rows():
+        votes[item].append(label == "1")
+    says = {
+        "any": any,
+        "majority": lambda given: 2 * sum(given) >= len(given),
+        "strict-majority": lambda given: 2 * sum(given) > len(given),
+        "two-vote": lambda given: sum(given) >= 2,
+        "unanimous": all,
+    }[rule]
+    share, n = weighted(checked, lambda item: says(votes[item]) != (TRUTH[item] == "1"))
+    row = named(checked, "rule", rule)
+    assert (row["value"], row["checked"]) == (pytest.approx(share), n)
+
+
+def test_every_annotator(checked):
+    for who in "abcdef":
+        given = dict(FRAME.filter(annotator=who).select("item", "label").iter_rows())
+        share, n = weighted(checked, lambda item, given=given: (item in given and given[item] != TRUTH[item]) or
+                            (None if item not in given else False))  # fmt: skip
+        row = named(checked, "annotator", who)
+        assert (row["value"], row["checked"]) == (pytest.approx(share), n)
+
+
+def test_of_several_labels_plurality_and_the_consensus():
+    frame = vote_frame(questions=("tone",), labels=("anger", "joy", "none"), n_items=90, seed=2)
+    truth = dict(frame.select("item", "gold").unique().iter_rows())
+    run = me.audit(frame.drop("gold"), draws=40)
+    sheet = run.spot_check(30).with_columns(answer=pl.col("item").replace_strict(truth))
+    run = run.with_answers(sheet)
+    votes = {item: Counter(group["label"]) for (item,), group in frame.group_by("item")}
+
+    def tied_wrong(item):
+        most = max(votes[item].values())
+        top = [label for label, n in votes[item].items() if n == most]
+        return 1 - (truth[item] in top) / len(top)
+
+    share, _ = weighted(run, tied_wrong)
+    assert named(run, "rule", "plurality")["value"] == pytest.approx(share)
+    assert "majority" not in run.checked["name"].to_list()
+
+
+def test_gold_is_counted_where_nothing_else_was_checked(run):
+    with_gold = me.audit(FRAME, draws=40)
+    label = dict(with_gold.items.select("item", "label").iter_rows())
+    wrong = sum(label[item] != TRUTH[item] for item in TRUTH)
+    checks = gold_checks_of(with_gold)
+    assert (checks.found.wrong, checks.found.checked, checks.population) == (wrong, 150, 150)
+    assert checks_of(run) is None and spot_checks_of(with_gold) is None
+    assert with_gold.verdict.error.low == with_gold.verdict.error.high == wrong / 150
+
+
+def test_gold_that_the_fit_has_seen_checks_nothing():
+    assert checks_of(me.audit(FRAME, draws=20, gold_as_evidence=True)) is None
+
+
+def test_a_spot_check_goes_before_gold():
+    both = me.audit(FRAME, draws=40)
+    assert both.with_answers(filled(both, 30)).verdict.checked_by == "spot check"
+
+
+def test_sheets_add_up(run):
+    once = run.with_answers(filled(run, 30))
+    twice = once.with_answers(filled(once, 20))
+    checks = spot_checks_of(twice)
+    assert checks.found.checked == 50
+    label = dict(run.items.select("item", "label").iter_rows())
+    shares = []
+    for sheet in (1, 2):
+        rows = twice.table("spot_checks").filter(sheet=sheet)
+        wrong = [label[item] != TRUTH[item] for item in rows["item"]]
+        shares.append(sum(a * b for a, b in zip(wrong, rows["weight"], strict=True)) / rows["weight"].sum())
+    assert checks.found.share == pytest.approx((30 * shares[0] + 20 * shares[1]) / 50)
+
+
+def test_repairs_measure_nothing(run):
+    mended = run.with_answers(filled(run, 30, repair=True))
+    assert spot_checks_of(mended) is None and mended.verdict.error is None
+
+
+def test_domains_count_as_often_as_they_have_items(run):
+    checked = run
+    for domain, n in (("BLM", 20), ("Sandy", 5)):
+        checked = checked.with_answers(filled(checked, n, domain=domain))
+    checks = spot_checks_of(checked)
+    assert set(checks.domains) == {"BLM", "Sandy"} and checks.population == 100
+    label = dict(run.items.select("item", "label").iter_rows())
+    shares = []
+    for sheet in (1, 2):
+        rows = checked.table("spot_checks").filter(sheet=sheet)
+        wrong = [label[item] != TRUTH[item] for item in rows["item"]]
+        shares.append(sum(a * b for a, b in zip(wrong, rows["weight"], strict=True)) / rows["weight"].sum())
+    assert checks.found.share == pytest.approx(sum(shares) / 2)
+    assert "Only BLM, Sandy was checked: nothing is known of the other domains." in checked.verdict.text
