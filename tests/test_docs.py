@@ -105,6 +105,7 @@ def test_every_command_and_flag_is_documented():
         "report",
         "reproduce",
         "simulate",
+        "spot-check",
         "study",
         "train",
         "validate",
@@ -127,7 +128,7 @@ def flags_in(text):
 def flags_by_line(text):
     """Pair the flags on each line that calls one command with that command; others with none."""
     for line in text.splitlines():
-        called = re.findall(r"moral-entropy ([a-z]+) ", line)
+        called = re.findall(r"moral-entropy ([a-z-]+) ", line)
         yield (called[0] if len(set(called)) == 1 else ""), flags_in(line)
 
 
