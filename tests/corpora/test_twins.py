@@ -2,38 +2,47 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import combinations, permutations
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from scipy.special import expit, logit
 
 from moral_entropy.corpora.facts import corpus_facts
+from moral_entropy.corpora.twin_parameters import twin_parameters
 from moral_entropy.corpora.twin_texts import read_phrases
-from moral_entropy.corpora.twins import twin, twin_parameters, write_twin
+from moral_entropy.corpora.twins import twin, twin_places, write_twin
 from moral_entropy.errors import FileError, UsageError
 
 NAMES = ("mftc", "mfrc", "emfd")
 FOUNDATIONS = ["authority", "care", "fairness", "loyalty", "sanctity"]
 
-# Table "Corpora" of the paper once more, typed apart from the data file: items, votes per item.
+# Table "Corpora" of the paper once more, typed apart from the data file: items, votes per item, and the texts that
+# anyone flagged, in per cent.
 PAPER = {
     "mftc": {
-        "ALM": (4326, 3.03),
-        "BLM": (5117, 4.92),
-        "Baltimore": (5190, 3.32),
-        "Davidson": (4873, 3.78),
-        "Election": (5050, 3.88),
-        "MeToo": (4711, 3.65),
-        "Sandy": (4591, 3.03),
+        "ALM": (4326, 3.03, (20.9, 61.6, 49.8, 26.3, 16.9)),
+        "BLM": (5117, 4.92, (21.3, 56.6, 49.5, 27.2, 20.8)),
+        "Baltimore": (5190, 3.32, (31.8, 27.1, 31.4, 42.3, 9.0)),
+        "Davidson": (4873, 3.78, (33.0, 11.5, 11.2, 11.6, 12.3)),
+        "Election": (5050, 3.88, (17.5, 38.0, 34.4, 22.8, 30.4)),
+        "MeToo": (4711, 3.65, (65.7, 33.3, 43.9, 41.0, 52.8)),
+        "Sandy": (4591, 3.03, (45.6, 60.9, 30.3, 42.7, 15.0)),
     },
-    "mfrc": {"Everyday Morality": (5366, 3.00), "US Politics": (5351, 2.99), "French Politics": (7169, 3.00)},
+    "mfrc": {
+        "Everyday Morality": (5366, 3.00, (10.4, 37.4, 25.5, 11.7, 13.5)),
+        "US Politics": (5351, 2.99, (19.7, 29.6, 38.3, 7.7, 8.4)),
+        "French Politics": (7169, 3.00, (25.4, 16.0, 26.0, 13.1, 8.0)),
+    },
     "emfd": {
-        "Physical Violence": (30261, 1.20),
-        "Asymmetric Threats": (6622, 1.44),
-        "Internal Unrest": (5758, 1.83),
-        "Civil Liberties": (10334, 1.40),
-        "Untagged": (1908, 1.11),
+        "Physical Violence": (30261, 1.20, (24.3, 24.5, 21.1, 22.4, 18.3)),
+        "Asymmetric Threats": (6622, 1.44, (26.1, 22.2, 24.1, 26.8, 18.0)),
+        "Internal Unrest": (5758, 1.83, (25.0, 26.7, 29.4, 26.6, 23.1)),
+        "Civil Liberties": (10334, 1.40, (26.0, 23.6, 26.1, 22.2, 18.3)),
+        "Untagged": (1908, 1.11, (21.6, 30.3, 19.4, 17.8, 18.7)),
     },
 }
 TOTALS = {"mftc": (33_858, 23), "mfrc": (17_886, 6), "emfd": (54_883, 655)}
@@ -42,6 +51,20 @@ TOTALS = {"mftc": (33_858, 23), "mfrc": (17_886, 6), "emfd": (54_883, 655)}
 @pytest.fixture(scope="module")
 def twins():
     return {name: twin(name) for name in NAMES}
+
+
+@pytest.fixture(scope="module")
+def places():
+    """Where every item lies, by corpus."""
+    found = {}
+    for name in NAMES:
+        parameters = twin_parameters(name)
+        found[name] = np.concatenate([twin_places(parameters, d) for d in range(len(parameters.facts.domains))])
+    return found
+
+
+def item_numbers(frame):
+    return frame["item"].str.slice(5).cast(int).to_numpy() - 1
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -71,14 +94,15 @@ def test_facts_about_an_item_are_the_same_in_all_its_rows(twins, name):
     assert frame.group_by("item", "question").agg(pl.col("gold").n_unique())["gold"].max() == 1
 
 
-def test_mftc_teams_overlap_and_are_linked(twins):
+def test_team_and_domain_are_apart(twins):
     teams = {domain: set(members) for domain, members in twins["mftc"].group_by("domain").agg("annotator").iter_rows()}
-    assert {len(team) for team in teams.values()} == {5, 6}
-    reached = {"ALM"}
-    for _ in teams:
-        reached |= {b for a, b in permutations(teams, 2) if a in reached and teams[a] & teams[b]}
-    assert reached == set(teams)
-    assert all(teams[a] != teams[b] for a, b in combinations(teams, 2))
+    assert {len(team) for team in teams.values()} == {8, 9}
+    assert {len(teams[a] & teams[b]) for a, b in combinations(teams, 2)} == {3, 4}
+    domains_a = Counter(annotator for team in teams.values() for annotator in team)
+    assert sorted(domains_a.values()) == [2] * 20 + [7] * 3
+    # Elsewhere annotators have no team. Those of eMFD who have few votes miss a domain.
+    for name, least in (("mfrc", 3), ("emfd", 2)):
+        assert twins[name].group_by("annotator").agg(pl.col("domain").n_unique())["domain"].min() >= least
 
 
 def test_emfd_workloads_are_uneven(twins):
@@ -89,23 +113,38 @@ def test_emfd_workloads_are_uneven(twins):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_votes_follow_the_annotators_they_were_drawn_from(twins, name):
+def test_votes_follow_the_annotators_they_were_drawn_from(twins, places, name):
     parameters = twin_parameters(name)
-    cells = twins[name].group_by("annotator", "question", "gold").agg(pl.len(), pl.col("label").sum())
-    for annotator, question, gold, n, flagged in cells.iter_rows():
-        a, f = int(annotator[1:]), FOUNDATIONS.index(question)
-        chance = parameters.sensitivity_af[a, f] if gold else 1 - parameters.specificity_af[a, f]
-        # Six standard errors and a vote or two, since most of eMFD's cells are far too small to be normal.
-        assert abs(flagged - n * chance) < 6 * np.sqrt(n * chance * (1 - chance)) + 2
+    chance = np.empty((twins[name].height // 5, 5))
+    domain_r = twins[name]["domain"].to_numpy()[::5]
+    annotator_r = twins[name]["annotator"].str.slice(1).cast(int).to_numpy()[::5]
+    place_rf = places[name][item_numbers(twins[name])[::5]]
+    for d, domain in enumerate(parameters.facts.domains):
+        at_r = domain_r == domain.name
+        sensitivity = parameters.sensitivity_af[annotator_r[at_r]]
+        specificity = expit(logit(parameters.specificity_af[annotator_r[at_r]]) + parameters.shift_df[d])
+        chance[at_r] = place_rf[at_r] * sensitivity + (1 - place_rf[at_r]) * (1 - specificity)
+    rows = twins[name].with_columns(chance=chance.ravel(), spread=(chance * (1 - chance)).ravel())
+    cells = rows.group_by("annotator", "question", "gold").agg(pl.col("label", "chance", "spread").sum())
+    # Six standard errors and a vote or two, since most of eMFD's cells are far too small to be normal.
+    assert ((cells["label"] - cells["chance"]).abs() < 6 * cells["spread"].sqrt() + 2).all()
+    # Where the votes of an item depend on each other through its place alone, pairs of them are both yes this often.
+    pairs = rows.group_by("item", "question").agg(
+        both=(pl.col("label").sum() ** 2 - pl.col("label").sum()) / 2,
+        expected=(pl.col("chance").sum() ** 2 - (pl.col("chance") ** 2).sum()) / 2,
+    )
+    assert pairs["both"].sum() == pytest.approx(pairs["expected"].sum(), rel=0.04)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_annotators_spread_around_the_published_means(name):
+    # Counted on clear and on other texts together, and before a domain makes everybody more specific.
     parameters, facts = twin_parameters(name), corpus_facts(name)
-    for drawn_af, mean_f, votes in (
-        (parameters.sensitivity_af, facts.sensitivity, 30),
-        (parameters.specificity_af, facts.specificity, 60),
-    ):
+    share_f = np.array(facts.prevalence) / (1 - np.array(facts.prevalence)) / 3
+    alarm_af = 1 - parameters.specificity_af
+    hit_af = parameters.sensitivity_af * 2 / 3 + (0.75 * parameters.sensitivity_af + 0.25 * alarm_af) / 3
+    pass_af = 1 - ((1 - share_f) * alarm_af + share_f * (0.25 * parameters.sensitivity_af + 0.75 * alarm_af))
+    for drawn_af, mean_f, votes in ((hit_af, facts.sensitivity, 30), (pass_af, facts.specificity, 60)):
         mean = np.array(mean_f)
         error = np.sqrt(mean * (1 - mean) / (votes + 1) / facts.annotators)
         assert (np.abs(drawn_af.mean(axis=0) - mean) < 4 * error).all()
@@ -113,34 +152,87 @@ def test_annotators_spread_around_the_published_means(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_mean_prevalence_is_the_published_one(twins, name):
-    facts = corpus_facts(name)
-    share_d = np.array([domain.items for domain in facts.domains]) / TOTALS[name][0]
-    assert np.allclose(share_d @ twin_parameters(name).prevalence_df, facts.prevalence, atol=1e-9)
-    gold = twins[name].unique(["item", "question"]).group_by("question").agg(pl.col("gold").mean()).sort("question")
-    assert np.allclose(gold["gold"], facts.prevalence, atol=5 * np.sqrt(0.25 / TOTALS[name][0]))
+def test_specificities_move_only_where_false_alarms_alone_flag_too_many(name):
+    parameters = twin_parameters(name)
+    any_df = np.array([domain.any_rule for domain in parameters.facts.domains])
+    moved_df = parameters.shift_df > 0
+    assert (parameters.shift_df >= 0).all() and moved_df.any() and not moved_df.all()
+    assert np.allclose(parameters.prevalence_df[moved_df], any_df[moved_df] / 4, atol=1e-6)
+    assert (parameters.prevalence_df[~moved_df] >= any_df[~moved_df] / 4 - 1e-6).all()
+    for d, domain in enumerate(parameters.facts.domains):
+        votes_a = np.bincount(parameters.assigned[d].annotator_v, minlength=parameters.facts.annotators)
+        alarm_f = np.average(1 - parameters.specificity_af, weights=votes_a, axis=0)
+        # A quarter of what is flagged is true, so more is flagged than by false alarms alone; shares bend in between.
+        alone_f = 1 - (1 - alarm_f) ** domain.votes_per_item
+        assert (alone_f[moved_df[d]] > 0.6 * any_df[d][moved_df[d]]).all()
+        assert (alone_f[~moved_df[d]] < any_df[d][~moved_df[d]]).all()
 
 
-def any_rule_cells(frame, facts):
-    flagged = frame.group_by("domain", "question", "item").agg(pl.col("label").max())
-    cells = flagged.group_by("domain", "question").agg(pl.col("label").mean()).rows_by_key(["domain", "question"])
-    return [
-        (published, cells[domain.name, question][0][0])
-        for domain in facts.domains
-        for question, published in zip(facts.foundations, domain.any_rule, strict=True)
-    ]
+@pytest.mark.parametrize("name", NAMES)
+def test_the_any_rule_flags_what_the_paper_says(twins, name):
+    flagged = twins[name].group_by("domain", "question", "item").agg(pl.col("label").max())
+    cells = flagged.group_by("domain", "question").agg(pl.col("label").mean() * 100)
+    found = {(domain, question): share for domain, question, share in cells.iter_rows()}
+    published = {
+        (domain, question): share
+        for domain, (_, _, shares) in PAPER[name].items()
+        for question, share in zip(FOUNDATIONS, shares, strict=True)
+    }
+    assert found.keys() == published.keys()
+    assert len(found) == {"mftc": 35, "mfrc": 15, "emfd": 25}[name]
+    assert max(abs(found[cell] - published[cell]) for cell in found) < 2
 
 
-def test_the_any_rule_finds_about_the_published_prevalences(twins, record_property):
-    # Seeds 0 to 4: correlation 0.82 to 0.86, mean absolute difference 0.065 to 0.073, most of it too high.
-    # The published chances are fitted ones, and independent votes drawn with them are flagged by somebody more often.
-    published, found = np.array([cell for name in NAMES for cell in any_rule_cells(twins[name], corpus_facts(name))]).T
-    correlation, difference = np.corrcoef(published, found)[0, 1], np.abs(published - found).mean()
-    record_property("any-rule correlation", str(correlation))
-    record_property("any-rule mean absolute difference", str(difference))
-    assert len(published) == 75
-    assert correlation > 0.8
-    assert difference < 0.08
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_other_seeds_flag_as_many(seed):
+    # By construction, and not by luck with seed 0: the count of flagged texts has no noise.
+    frame = twin("mfrc", seed=seed)
+    for domain, (_, _, shares) in PAPER["mfrc"].items():
+        flagged = frame.filter(domain=domain).group_by("item", "question").agg(pl.col("label").max())
+        found = flagged.group_by("question").agg(pl.col("label").mean() * 100).sort("question")
+        assert np.allclose(found["label"], shares, atol=0.3)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_third_of_the_yes_and_as_many_of_the_no_lie_between_labels(twins, places, name):
+    parameters, start = twin_parameters(name), 0
+    for d, domain in enumerate(parameters.facts.domains):
+        place_if = places[name][start : start + domain.items]
+        start += domain.items
+        yes_f, between_if = (place_if > 0.5).sum(axis=0), (place_if > 0) & (place_if < 1)
+        assert np.allclose(yes_f / domain.items, parameters.prevalence_df[d], atol=0.5 / domain.items + 1e-6)
+        for side_if in (place_if > 0.5, place_if < 0.5):
+            assert (np.abs((between_if & side_if).sum(axis=0) - yes_f / 3) <= 0.5).all()
+        for f in range(5):
+            spread = np.sort(place_if[between_if[:, f], f])
+            assert np.allclose(spread, np.linspace(0, 1, len(spread) + 2)[1:-1], atol=1 / len(spread))
+    assert start == len(places[name])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gold_is_the_nearer_label(twins, places, name):
+    place_rf = places[name][item_numbers(twins[name])[::5]]
+    assert (place_rf != 0.5).all()
+    assert (twins[name]["gold"].to_numpy().reshape(-1, 5) == place_rf.round()).all()
+
+
+def test_real_counts_of_yes_votes_are_alike(twins):
+    path = Path(__file__).parents[2] / ".." / "shared" / "data" / "mfrc_counts" / "counts_with_text.csv"
+    if not path.is_file():
+        pytest.skip("the counts of MFRC's votes are not beside the project")
+    real, made = pl.read_csv(path), twins["mfrc"].group_by("question", "item").agg(pl.col("label").sum())
+    for question, column in {
+        "authority": "Authority",
+        "care": "Care",
+        "loyalty": "Loyalty",
+        "sanctity": "Purity",
+    }.items():
+        # Of the flagged texts, how many have one, two and three votes for it: nothing in the twin was fitted to that.
+        shares = [
+            np.bincount(np.minimum(counts, 3), minlength=4)[1:] / (counts > 0).sum()
+            for counts in (real[column].to_numpy(), made.filter(question=question)["label"].to_numpy())
+        ]
+        assert np.abs(shares[0] - shares[1]).max() < 0.08
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -151,13 +243,14 @@ def test_texts_are_distinct_and_short(twins, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_texts_carry_cues_of_the_truth(twins, name):
-    items = twins[name].unique(["item", "question"])
+def test_texts_carry_cues_of_the_truth(twins, places, name):
+    items = twins[name].unique(["item", "question"], maintain_order=True).with_columns(place=places[name].ravel())
     for question in FOUNDATIONS:
         pattern = rf"\b({'|'.join(read_phrases().cues[question])})\b"
-        rows = items.filter(pl.col("question") == question).select("gold", cue=pl.col("text").str.contains(pattern))
-        for gold, chance in ((1, 0.8), (0, 0.05)):
-            seen = rows.filter(pl.col("gold") == gold)["cue"]
+        rows = items.filter(pl.col("question") == question).select("place", cue=pl.col("text").str.contains(pattern))
+        between = pl.col("place").is_between(0, 1, closed="none")
+        for those, chance in ((pl.col("place") == 1, 0.8), (pl.col("place") == 0, 0.05), (between, 0.425)):
+            seen = rows.filter(those)["cue"]
             assert abs(seen.mean() - chance) < 5 * np.sqrt(chance * (1 - chance) / len(seen))
 
 

@@ -1,7 +1,7 @@
 """Short synthetic texts for the twins.
 
-In: the domain and the true foundations of every item. Out: one distinct text per item, neutral filler of the domain
-with cue words of the foundations. Knows nothing of votes.
+In: the domain and where every item lies for each foundation. Out: one distinct text per item, neutral filler of the
+domain with cue words of the foundations. Knows nothing of votes.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moral_entropy.errors import UsageError
+from moral_entropy.votes.table import Floats
 
 CUE_KEPT, CUE_FALSE = 0.8, 0.05
-"""Chance that a text carries a cue of a foundation that is in it, and of one that is not."""
+"""Chance that a text carries a cue of a foundation that is clearly in it, and of one that is clearly not."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,7 @@ def read_phrases() -> Phrases:
     return Phrases(**tomllib.loads(source.read_text(encoding="utf-8")))
 
 
-def write_texts(
-    rng: np.random.Generator, domain: str, truth_if: NDArray[np.int8], foundations: Sequence[str]
-) -> list[str]:
+def write_texts(rng: np.random.Generator, domain: str, place_if: Floats, foundations: Sequence[str]) -> list[str]:
     """Write one text for each item of a domain, all of them different.
 
     Parameters
@@ -68,15 +67,15 @@ def write_texts(
         Where the randomness comes from.
     domain
         Name of the domain, which chooses the openings.
-    truth_if
-        Whether each foundation is in each item.
+    place_if
+        Where each item lies for each foundation: 0 is clearly no, 1 clearly yes.
     foundations
         Their names.
 
     Examples
     --------
-    >>> truth_if = np.array([[1, 0], [0, 0]], dtype=np.int8)
-    >>> first, second = write_texts(np.random.default_rng(1), "Sandy", truth_if, ("care", "fairness"))
+    >>> place_if = np.array([[1.0, 0.0], [0.0, 0.0]])
+    >>> first, second = write_texts(np.random.default_rng(1), "Sandy", place_if, ("care", "fairness"))
     >>> first
     'by the closed subway markets opened as usual including healing students swapped their notebooks last night'
     >>> second
@@ -86,9 +85,9 @@ def write_texts(
     # "No second detail" is the last of the choices.
     fillers = (phrases.openings[domain], phrases.details, [*phrases.details, ""], phrases.closings)
     opening_i, detail_i, second_i, closing_i = _draw_fillers(
-        rng, domain, [len(each) for each in fillers], len(truth_if)
+        rng, domain, [len(each) for each in fillers], len(place_if)
     )
-    cue_if = rng.random(truth_if.shape) < np.where(truth_if == 1, CUE_KEPT, CUE_FALSE)
+    cue_if = rng.random(place_if.shape) < CUE_FALSE + place_if * (CUE_KEPT - CUE_FALSE)
     cues_i = _draw_cues(rng, cue_if, [phrases.cues[name] for name in foundations], phrases.cue_links)
     columns = zip(opening_i.tolist(), detail_i.tolist(), cues_i, second_i.tolist(), closing_i.tolist(), strict=True)
     return [
