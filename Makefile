@@ -8,6 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 TWINS := mftc mfrc emfd
+TWIN_SOURCES := $(addprefix src/moral_entropy/corpora/,twins.py twin_parameters.py twin_texts.py assignments.py data/corpora.toml data/twin_phrases.toml)
 
 # What `make quick` leaves to `make test`: all that is not on the way of an audit, and what starts many processes.
 NOT_QUICK := \
@@ -41,9 +42,9 @@ demo: $(BASE) $(TWINS:%=demo/%.parquet) ## simulate twins of the three moral cor
 	done
 	@$(BIN)/python tools/demo_summary.py $(TWINS:%=demo/%)
 
-demo/%.parquet: | $(BASE)
+demo/%.parquet: $(TWIN_SOURCES) | $(BASE)
 	@mkdir -p demo
-	$(BIN)/moral-entropy simulate --like $* -o $@
+	$(BIN)/moral-entropy simulate --like $* -o $@ --force
 
 # Tests run side by side; threads of BLAS and PyTorch on top would only wait for each other.
 quick test: export OMP_NUM_THREADS = 1

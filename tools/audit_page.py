@@ -9,9 +9,12 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from moral_entropy.corpora.facts import corpus_facts
+from moral_entropy.corpora.twin_parameters import twin_parameters
+from moral_entropy.corpora.twins import twin, twin_places
 from moral_entropy.markup import markdown_table
 from moral_entropy.names import ALL, MEAN
 from moral_entropy.reproduce.grading import RULES
@@ -26,6 +29,8 @@ def main(folder: str) -> None:
     figures = pl.read_parquet(Path(folder) / "figures.parquet")
     beside = pl.read_parquet(Path(folder) / "comparison.parquet")
     tables = {"run": run_line(folder), "headline": headline(beside), "entropy": entropy(beside)}
+    if twins := read_manifest(folder)["twins"]:
+        tables["twins"] = twin_table(beside, twins["scale"], twins["seed"])
     for name in CORPORA:
         tables[name] = rule_table(figures, name, "consensus")
     tables["emfd-gold"] = rule_table(figures, "emfd", "gold")
@@ -44,6 +49,55 @@ def run_line(folder: str) -> str:
         f"moral-entropy {manifest['version']}; {kind}; {manifest['draws']:,} draws, coordinates "
         f"{manifest['coordinates']}; {seconds:.0f} s."
     )
+
+
+def twin_table(beside: pl.DataFrame, scale: float, seed: int) -> str:
+    """Lay what was published of each corpus beside what is counted on its twin, a row per foundation."""
+    rows = []
+    for name, written in CORPORA.items():
+        facts, frame = corpus_facts(name), twin(name, scale=scale, seed=seed)
+        parameters = twin_parameters(name, scale=scale, seed=seed)
+        place_if = np.concatenate([twin_places(parameters, d, seed=seed) for d in range(len(facts.domains))])
+        for f, foundation in enumerate(facts.foundations):
+            flagged = beside.filter(section="corpora", corpus=name, metric="flagged", foundation=foundation)
+            apart = (flagged["ours"] - flagged["published"]).abs().max()
+            between = ((place_if[:, f] > 0) & (place_if[:, f] < 1)).mean()
+            share, rates = counted_rates(frame.filter(question=foundation))
+            published = (facts.prevalence[f], facts.sensitivity[f], facts.specificity[f])
+            pairs = (
+                f"{one:.3f} / {other:.3f}"
+                for one, other in zip(published, (share, rates[1], 1 - rates[0]), strict=True)
+            )
+            moved = int((parameters.shift_df[:, f] > 0).sum())
+            rows.append(
+                (
+                    written,
+                    foundation,
+                    f"{100 * apart:.2f}",
+                    *pairs,
+                    f"{moved} of {len(facts.domains)}",
+                    f"{between:.1%}",
+                )
+            )
+    header = (
+        "corpus",
+        "foundation",
+        "flagged, most apart (points)",
+        "prevalence",
+        "sensitivity",
+        "specificity",
+        "domains with other specificity",
+        "between labels",
+    )
+    return markdown_table(header, rows, numbers=header[2:])
+
+
+def counted_rates(frame: pl.DataFrame) -> tuple[float, dict[int, float]]:
+    """Count the share of yes texts, and how often annotators say yes to no and yes texts: means over annotators."""
+    share = frame.unique("item")["gold"].mean()
+    by_annotator = frame.group_by("annotator", "gold").agg(pl.col("label").mean())
+    rates = dict(by_annotator.group_by("gold").agg(pl.col("label").mean()).iter_rows())
+    return share, rates
 
 
 def headline(beside: pl.DataFrame) -> str:

@@ -9,11 +9,12 @@ import polars as pl
 import pytest
 from support import load_script
 
+from moral_entropy.corpora.twins import twin
 from moral_entropy.reproduce.options import Inputs, ReproduceOptions
 from moral_entropy.reproduce.study import run_study
 
 ROOT = Path(__file__).parents[2]
-SECTIONS = ("run", "headline", "mftc", "mfrc", "emfd", "emfd-gold", "entropy")
+SECTIONS = ("run", "twins", "headline", "mftc", "mfrc", "emfd", "emfd-gold", "entropy")
 
 
 @pytest.fixture(scope="module")
@@ -40,14 +41,20 @@ def test_the_tables_are_those_of_the_run(tool, tmp_path, monkeypatch):
         corpus="mftc", domain="BLM", foundation="care", rule="two-vote", reference="consensus"
     ).filter(pl.col("metric").is_in(["fpr", "fnr"]))
     fpr, fnr = (found.filter(metric=metric)["value"][0] for metric in ("fpr", "fnr"))
+    [row] = [row for row in section(text, "twins") if row[:2] == ["MFRC", "care"]]
+    care = twin("mfrc", scale=0.02).filter(question="care")
+    gold = care.group_by("item").agg(pl.col("gold").max())["gold"]
+    assert row[3] == f"0.187 / {gold.sum() / len(gold):.3f}"
+    hits = [own.filter(gold=1)["label"].mean() for _, own in care.group_by("annotator")]
+    assert row[4] == f"0.576 / {sum(hits) / len(hits):.3f}"
     [row] = [row for row in section(text, "mftc") if row[:2] == ["BLM", "two-vote"]]
     assert row[3] == f"{100 * fpr:.1f} / {100 * fnr:.1f}"
-    assert [len(section(text, name)) - 2 for name in SECTIONS[1:]] == [24, 24, 12, 18, 18, 6]
+    assert [len(section(text, name)) - 2 for name in SECTIONS[1:]] == [15, 24, 24, 12, 18, 18, 6]
 
 
 def test_the_page_has_its_tables(tool):
     page = tool.PAGE.read_text(encoding="utf-8")
-    assert [len(section(page, name)) - 2 for name in SECTIONS[1:]] == [24, 24, 12, 18, 18, 6]
+    assert [len(section(page, name)) - 2 for name in SECTIONS[1:]] == [15, 24, 24, 12, 18, 18, 6]
     assert "twins at scale 1, seed 0; 1,000 draws" in page
 
 

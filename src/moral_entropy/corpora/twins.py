@@ -32,9 +32,9 @@ def twin(name: str, *, seed: int = 0, scale: float = 1.0) -> pl.DataFrame:
     somebody flags. Given these, the five foundations of an item are independent of each other, and given where it lies
     so are the votes: real ones are not quite.
 
-    A third of the yes texts of a domain and foundation lie between the labels, and as many of its no texts. Their places
-    are spread evenly from no (0) to yes (1). An annotator votes on a text at 0.7 as on a clear yes with probability 0.7,
-    as on a clear no with 0.3. Gold is the label that a text is nearer to; none lies exactly halfway.
+    A third of the yes texts of a domain and foundation lie between the labels, and as many of its no texts. Their
+    places are spread evenly from no (0) to yes (1). An annotator votes on a text at 0.7 as on a clear yes with
+    probability 0.7, as on a clear no with 0.3. Gold is the label that a text is nearer to; none lies halfway.
 
     Parameters
     ----------
