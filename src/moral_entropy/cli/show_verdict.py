@@ -10,7 +10,6 @@ import polars as pl
 
 from moral_entropy.cli.screen import plain_table, print_parts
 from moral_entropy.runs.run import Run
-from moral_entropy.ties import DECIMALS
 from moral_entropy.verdict.headlines import headlines, with_interval
 
 if TYPE_CHECKING:
@@ -46,9 +45,7 @@ def checked_lines(run: Run) -> Iterator[str | Table]:
         return
     yield f"labels found wrong, % (and {run.interval:.0%} interval)"
     everyone = found.filter(kind="annotator")
-    people = everyone.filter(pl.col("checked") >= FEW).sort(
-        pl.col("low").round(DECIMALS), descending=True, maintain_order=True
-    )
+    people = everyone.filter(pl.col("checked") >= FEW)
     shown = [*found.filter(kind="consensus").rows(named=True), *found.filter(kind="rule").rows(named=True),
              *people.head(MOST_ANNOTATORS).rows(named=True)]  # fmt: skip
     rows = [

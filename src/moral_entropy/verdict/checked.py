@@ -6,6 +6,7 @@ were limited to a domain count in that domain's proportion, those made to repair
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -16,6 +17,7 @@ import polars as pl
 from moral_entropy.grading.rules import PLURALITY, PUBLISHED, Rule, rule_named
 from moral_entropy.names import NO_DOMAIN
 from moral_entropy.runs.run import Question, Run
+from moral_entropy.ties import DECIMALS
 from moral_entropy.verdict.error_rate import Belief, ErrorRate, Tally, error_rate, tally
 from moral_entropy.verdict.rates import pooled_rate, wrong_by
 from moral_entropy.verdict.sheet import spot_checks
@@ -147,7 +149,9 @@ def checked_frame(run: Run, prior: Belief | None = None) -> pl.DataFrame:
         votes = _votes_on(run, checks.rows)
         rows += [("rule", name, error_rate(found, checks.population, mass=mass))
                  for name, found in _rules(run, checks.rows, votes)]  # fmt: skip
-        rows += [("annotator", name, error_rate(found, float("inf"), mass=mass)) for name, found in _people(votes)]
+        people = [("annotator", name, error_rate(found, math.inf, mass=mass)) for name, found in _people(votes)]
+        # Those who are surely wrong most often come first.
+        rows += sorted(people, key=lambda one: -round(one[2].low, DECIMALS))
     else:
         rows += [("rule", name, one) for name, one in _rules_against_gold(run)]
     plain = [(kind, name, one.checked, one.wrong, one.value, one.low, one.high) for kind, name, one in rows]
