@@ -13,9 +13,8 @@ kernel = compiled()
 NEGLIGIBLE = 1e-14
 """Probability of a state below which it adds nothing to a covariance."""
 
-
 RESCALED = 8
-"""Votes after which products are scaled to a largest one of 1, so that none can vanish."""
+"""Votes after which products are scaled to a largest one of 1: no factor is below 1e-30, so that one cannot vanish."""
 
 
 @kernel
@@ -34,24 +33,22 @@ def mixed_pass(
         for r in range(bound_b[b], bound_b[b + 1]):
             d = domain_r[r] if len(domain_r) > 0 else 0
             begin, end = start_r[r], start_r[r + 1]
-            scaled = 0.0
-            for z in range(n_states):
-                x_z[z] = weight_dz[d, z]
-            for v in range(begin, end):
-                c = code_v[v]
-                for z in range(n_states):
-                    x_z[z] *= vote_cz[c, z]
-                if (v - begin) % RESCALED == RESCALED - 1:
-                    scaled += _rescale(x_z)
+            total, log_row = 1.0, 0.0
             if clamp_r[r] >= 0:
+                log_row = _known_state(code_v, begin, end, vote_cz, weight_dz[d], clamp_r[r], x_z)
+            else:
                 for z in range(n_states):
-                    x_z[z] = x_z[z] if z == clamp_r[r] else 0.0
-            total = 0.0
-            for z in range(n_states):
-                total += x_z[z]
-            weight = weight_r[r]
-            total_bdt[b, d, n_states - 1] += weight * (scaled + math.log(max(total, 1e-300)))
-            scale = weight / max(total, 1e-300)
+                    x_z[z] = weight_dz[d, z]
+                for v in range(begin, end):
+                    c = code_v[v]
+                    for z in range(n_states):
+                        x_z[z] *= vote_cz[c, z]
+                    if (v - begin) % RESCALED == RESCALED - 1:
+                        log_row += _rescale(x_z)
+                total = max(x_z.sum(), 1e-300)
+                log_row += math.log(total)
+            total_bdt[b, d, n_states - 1] += weight_r[r] * log_row
+            scale = weight_r[r] / total
             for z in range(n_states):
                 x_z[z] *= scale
             for z in range(1, n_states):
@@ -60,6 +57,20 @@ def mixed_pass(
                 c = code_v[v]
                 for z in range(1, n_states):
                     count_cz[c, z - 1] += x_z[z]
+
+
+@kernel
+def _known_state(code_v, begin, end, vote_cz, weight_z, known, x_z):
+    """Write the probabilities of a row's states where one is known; return the log likelihood.
+
+    Logs are added: a product would vanish where hundreds of votes contradict what is known.
+    """
+    log_row = math.log(max(weight_z[known], 1e-300))
+    for v in range(begin, end):
+        log_row += math.log(max(vote_cz[code_v[v], known], 1e-300))
+    for z in range(len(x_z)):
+        x_z[z] = 1.0 if z == known else 0.0
+    return log_row
 
 
 @kernel
