@@ -54,6 +54,15 @@ def shared_pairs(start_r, code_v, weight_r, n_labels, start_a, row_w, least):
 
 
 @kernel
+def _place_partners(a, p, first_p, second_p, place_a):
+    """Write which pair each partner of annotator `a` is in; pairs begin at `p`. Return where the next one's begin."""
+    while p < len(first_p) and first_p[p] == a:
+        place_a[second_p[p]] = p
+        p += 1
+    return p
+
+
+@kernel
 def add_agreement(start_r, code_v, weight_r, n_labels, start_a, row_w, label_w, first_p, second_p, sums_px):
     """Add up, per pair, the items on which both agree, and what each of them said on the items they share.
 
@@ -61,10 +70,7 @@ def add_agreement(start_r, code_v, weight_r, n_labels, start_a, row_w, label_w, 
     """
     place_a, p = np.full(len(start_a) - 1, -1, np.int64), 0
     for a in range(len(start_a) - 1):
-        begin = p
-        while p < len(first_p) and first_p[p] == a:
-            place_a[second_p[p]] = p
-            p += 1
+        begin, p = p, _place_partners(a, p, first_p, second_p, place_a)
         if p == begin:
             continue
         for w in range(start_a[a], start_a[a + 1]):
@@ -78,8 +84,7 @@ def add_agreement(start_r, code_v, weight_r, n_labels, start_a, row_w, label_w, 
                     sums_px[at, 0] += weight_r[r] if u == said else 0.0
                     sums_px[at, 1 + u] += weight_r[r]
                     sums_px[at, 1 + n_labels + said] += weight_r[r]
-        for q in range(begin, p):
-            place_a[second_p[q]] = -1
+        place_a[second_p[begin:p]] = -1
 
 
 @kernel
@@ -92,10 +97,7 @@ def add_residuals(
     """
     place_a, p = np.full(len(start_a) - 1, -1, np.int64), 0
     for a in range(len(start_a) - 1):
-        begin = p
-        while p < len(first_p) and first_p[p] == a:
-            place_a[second_p[p]] = p
-            p += 1
+        begin, p = p, _place_partners(a, p, first_p, second_p, place_a)
         if p == begin:
             continue
         for w in range(start_a[a], start_a[a + 1]):
@@ -106,8 +108,7 @@ def add_residuals(
                     break
                 if place_a[b] >= 0:
                     _add_product(posterior_rz[r], vote_azv[a], vote_azv[b], u, said, weight_r[r], sums_px[place_a[b]])
-        for q in range(begin, p):
-            place_a[second_p[q]] = -1
+        place_a[second_p[begin:p]] = -1
 
 
 @kernel

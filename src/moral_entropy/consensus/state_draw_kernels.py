@@ -12,13 +12,11 @@ import numpy as np
 
 from moral_entropy.compiled import compiled
 from moral_entropy.consensus.draw_kernels import interval
+from moral_entropy.consensus.state_kernels import RESCALED
 from moral_entropy.consensus.vector_math import entropy_of_rare
 from moral_entropy.ties import TIE
 
 kernel = compiled()
-
-RESCALED = 8
-"""Votes after which products are scaled to a largest one of 1: `vote_cks` is at least 1e-30, so none can vanish."""
 
 
 @kernel
@@ -34,11 +32,7 @@ def row_draws(code_v, first, last, vote_cks, weight_zs, ends_ze, share_z, x_zs, 
     for z in range(n_states):
         for s in range(n_draws):
             top_s[s] += x_zs[z, s]
-    for s in range(n_draws):
-        top_s[s] = 1.0 / top_s[s]
-    for z in range(n_states):
-        for s in range(n_draws):
-            x_zs[z, s] *= top_s[s]
+    _divide(x_zs, top_s)
 
 
 @kernel
@@ -64,11 +58,18 @@ def rescale(x_zs, top_s):
     for z in range(n_states):
         for s in range(n_draws):
             top_s[s] = max(top_s[s], x_zs[z, s])
+    _divide(x_zs, top_s)
+
+
+@kernel
+def _divide(x_zs, by_s):
+    """Divide all states of a draw by the same number; `by_s` is then its inverse."""
+    n_states, n_draws = x_zs.shape
     for s in range(n_draws):
-        top_s[s] = 1.0 / top_s[s]
+        by_s[s] = 1.0 / by_s[s]
     for z in range(n_states):
         for s in range(n_draws):
-            x_zs[z, s] *= top_s[s]
+            x_zs[z, s] *= by_s[s]
 
 
 @kernel

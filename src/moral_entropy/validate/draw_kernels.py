@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from moral_entropy.compiled import compiled
-from moral_entropy.consensus.state_draw_kernels import RESCALED, read_labels, rescale, row_draws, take_vote
+from moral_entropy.consensus.state_draw_kernels import read_labels, rescale, row_draws, take_vote
+from moral_entropy.consensus.state_kernels import RESCALED
 from moral_entropy.consensus.vector_math import logistic
 
 kernel = compiled()
