@@ -25,7 +25,7 @@ def measure(sizes: data.Sizes) -> Iterator[Measurement]:
     drawn = _draws(ballot.n_annotators)
     say(f"{ballot.n_items:,} items × {DRAWS:,} draws")
     took = median_seconds(
-        lambda: summarise(patterns, drawn.prevalence_k, drawn.confusion_akv, positive=1),
+        lambda: summarise(patterns, drawn.weight_g, drawn.confusion_akv, positive=1),
         repeats=max(1, sizes.repeats // 3),
     )
     yield Measurement(

@@ -76,7 +76,7 @@ def log_posterior(ballot: Ballot, priors: Priors, *, collapsed: bool, threads: i
 
 def with_half(model: LogPosterior) -> LogPosterior:
     """Give the density whose mode and curvature draws are made from: half a pseudo-vote more of everything."""
-    return replace(model, pseudo_k=model.pseudo_k + 0.5, pseudo_akv=model.pseudo_akv + 0.5)
+    return replace(model, pseudo_g=model.pseudo_g + 0.5, pseudo_akv=model.pseudo_akv + 0.5)
 
 
 def as_they_are(ballot: Ballot) -> Patterns:

@@ -131,7 +131,7 @@ def plain_log_joint(votes, at):
     log_ik = np.zeros((ballot.n_items, n_labels))
     for i in range(ballot.n_items):
         for k in range(n_labels):
-            total = at.log_prevalence_k[k]
+            total = at.log_weight_g[k]
             for code in ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]]:
                 total += at.log_confusion_akv[code // n_labels, k, code % n_labels]
             log_ik[i, k] = total
@@ -144,7 +144,7 @@ def plain_log_posterior(votes, at, priors):
     log_ik = plain_log_joint(votes, at)
     voted = ballot.votes_i > 0
     likelihood = (ballot.count_i * logsumexp(log_ik, axis=1))[voted].sum()
-    prior = ((priors.alpha_k(ballot) - 1) * at.log_prevalence_k).sum()
+    prior = ((priors.alpha_k(ballot) - 1) * at.log_weight_g).sum()
     return likelihood + prior + ((priors.beta_akv(ballot, votes) - 1) * at.log_confusion_akv).sum()
 
 
@@ -154,7 +154,7 @@ def plain_em(votes, start, priors, steps=20_000, tolerance=1e-13):
     n_labels, n_codes = ballot.n_labels, ballot.n_annotators * ballot.n_labels
     item_v = np.repeat(np.arange(ballot.n_items), ballot.votes_i)
     alpha_k, beta_akv = priors.alpha_k(ballot), priors.beta_akv(ballot, votes)
-    log_pi, log_theta = start.log_prevalence_k, start.log_confusion_akv
+    log_pi, log_theta = start.log_weight_g, start.log_confusion_akv
     voted_i = ballot.votes_i > 0
     for _ in range(steps):
         log_ck = log_theta.transpose(0, 2, 1).reshape(n_codes, n_labels)
@@ -184,7 +184,7 @@ def plain_mixed_em(votes, start, steps=20_000, tolerance=1e-10):
     size_g = np.bincount(group_z)
     beta_kv = np.full((n_labels, n_labels), min(1.2, 3.0 / (n_labels - 1))) + np.eye(n_labels)
     np.fill_diagonal(beta_kv, 1.8)
-    weight_g, theta_akv = start.prevalence_k[0], start.confusion_akv
+    weight_g, theta_akv = start.weight_g[0], start.confusion_akv
     for _ in range(steps):
         vote_azv = np.einsum("zk,akv->azv", mix_zk, theta_akv)
         log_iz = np.tile(np.log(weight_g / size_g)[group_z], (ballot.n_items, 1))

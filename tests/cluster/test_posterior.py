@@ -32,7 +32,7 @@ def test_passes_over_parts_add_up_to_the_pass_over_all(rows, n_parts, seed):
     at = random_parameters(np.random.default_rng(seed), votes.ballots[0].n_annotators, rows[1])
     one, many = log_posterior_of(votes).expect(at), in_parts(votes, n_parts).expect(at)
     assert_allclose(many.votes_akv, one.votes_akv, atol=1e-12)
-    assert_allclose(many.items_k, one.items_k, atol=1e-12)
+    assert_allclose(many.items_g, one.items_g, atol=1e-12)
     assert_allclose(many.log_posterior, plain_log_posterior(votes, at, Priors()), rtol=1e-12)
 
 

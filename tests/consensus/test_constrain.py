@@ -70,7 +70,7 @@ def test_lifting_touches_only_rows_below_chance(n_labels):
     assert_allclose(lifted.confusion_akv[good_ak], at.confusion_akv[good_ak])
     assert_allclose(np.diagonal(lifted.confusion_akv, axis1=1, axis2=2)[~good_ak], 1 / n_labels)
     assert_allclose(lifted.confusion_akv.sum(axis=-1), 1.0)
-    again = Parameters(lifted.log_prevalence_k, lifted.log_confusion_akv + 1e-12).at_least_chance()
+    again = Parameters(lifted.log_weight_g, lifted.log_confusion_akv + 1e-12).at_least_chance()
     assert_allclose(again.confusion_akv, lifted.confusion_akv, atol=1e-9)
 
 

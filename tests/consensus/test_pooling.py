@@ -150,7 +150,7 @@ def test_draws_have_the_curvature_and_follow_the_outer_parameters():
     drawn = fitted.draw(np.random.default_rng(0), 20_000)
     x_sp = np.column_stack(
         [
-            drawn.log_prevalence_k[:, 1] - drawn.log_prevalence_k[:, 0],
+            drawn.log_weight_g[:, 1] - drawn.log_weight_g[:, 0],
             (drawn.log_confusion_akv[..., 1] - drawn.log_confusion_akv[..., 0]).reshape(20_000, -1),
         ]
     )
@@ -214,7 +214,7 @@ def test_the_common_prior_is_the_one_of_the_fit(model):
     plain = fit(small_votes(), draws=10).fits[0]
     assert plain.common is None
     assert_allclose(plain.beta_akv[0], [[1.8, 1.2], [1.2, 1.8]])
-    density = LogPosterior(fitted.patterns, fitted.alpha_k, fitted.beta_akv, between=fitted.between)
+    density = LogPosterior(fitted.patterns, fitted.alpha_g, fitted.beta_akv, between=fitted.between)
     at = replace(density, threads=1).expect(fitted.at).gradient(fitted.at)
     assert np.abs(at[1:]).max() < 1e-3, "rows are at their mode under the learnt prior"
     assert len(pack(fitted.at)) == density.n_parameters

@@ -34,4 +34,4 @@ def test_a_known_label_counts_however_many_votes_contradict_it(known, said):
     votes_kv, items_g = np.zeros((n_labels, n_labels)), np.zeros(states.n_groups)
     votes_kv[known, said], items_g[known] = 2, 2
     assert_allclose(expectation.votes_akv, np.tile(votes_kv, (N_ANNOTATORS, 1, 1)), atol=1e-12)
-    assert_allclose(expectation.items_k[0], items_g, atol=1e-12)
+    assert_allclose(expectation.items_g[0], items_g, atol=1e-12)

@@ -48,7 +48,7 @@ def predicted_by_hand(votes, at, pseudo_akv, exponent):
             without_akv[a, :, voted] -= p_ik[i]
         row_akv = without_akv / without_akv.sum(axis=2, keepdims=True)
         for left, (a, voted) in enumerate(cast):
-            weight_k = at.prevalence_k.copy()
+            weight_k = at.weight_g.copy()
             for other, (b, said) in enumerate(cast):
                 if other != left:
                     weight_k *= row_akv[b, :, said] ** exponent
@@ -105,15 +105,15 @@ def test_exponent_1_is_the_model_and_0_the_prevalence():
     at = random_parameters(rng, 5, 3)
     assert_allclose(model.posterior_rk(tempered(at, 1.0)), model.posterior_rk(at), rtol=0)
     nothing_rk = model.posterior_rk(tempered(at, 0.0))
-    assert_allclose(nothing_rk, np.broadcast_to(at.prevalence_k, nothing_rk.shape))
+    assert_allclose(nothing_rk, np.broadcast_to(at.weight_g, nothing_rk.shape))
 
 
 def test_tempered_posterior_equals_its_formula():
     rng = np.random.default_rng(4)
     votes = votes_of(random_rows(rng, 20, 4, 2))
     at, model = random_parameters(rng, 4, 2), log_posterior_of(votes)
-    evidence_ik = plain_log_joint(votes, at) - at.log_prevalence_k
-    expected_ik = softmax(at.log_prevalence_k + 0.37 * evidence_ik, axis=1)
+    evidence_ik = plain_log_joint(votes, at) - at.log_weight_g
+    expected_ik = softmax(at.log_weight_g + 0.37 * evidence_ik, axis=1)
     assert_allclose(model.patterns.spread(model.posterior_rk(tempered(at, 0.37))), expected_ik, atol=1e-12)
 
 

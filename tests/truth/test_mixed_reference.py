@@ -98,7 +98,7 @@ def test_corners_alone_are_the_plain_model(n_labels):
     model = reference.MixedModel(by_item, n_labels, ballot.n_annotators, corners_only=True, beta_kv=beta_kv)
     start = random_parameters(rng, ballot.n_annotators, n_labels)
     at, posterior_ik = plain_em(votes, start, priors, tolerance=1e-10)
-    mode = reference.em(model, (start.confusion_akv, start.prevalence_k[None]), steps=3_000, tolerance=1e-10)
+    mode = reference.em(model, (start.confusion_akv, start.weight_g[None]), steps=3_000, tolerance=1e-10)
     assert isinstance(at, Parameters)
     assert_allclose(mode[0], at.confusion_akv, atol=1e-6)
     assert_allclose(reference.labels_of_items(model, *mode), posterior_ik, atol=1e-5)

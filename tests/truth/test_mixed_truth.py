@@ -47,7 +47,7 @@ def enumerate_items(model, at):
         joint = []
         for z in range(states.n_states):
             group = states.group_z[z]
-            value = at.prevalence_k[d, group] / np.sum(states.group_z == group)
+            value = at.weight_g[d, group] / np.sum(states.group_z == group)
             for code in patterns.code_v[patterns.start_r[r] : patterns.start_r[r + 1]]:
                 a, v = divmod(int(code), patterns.n_labels)
                 value *= sum(states.mix_zk[z, k] * at.confusion_akv[a, k, v] for k in range(patterns.n_labels))
@@ -58,7 +58,7 @@ def enumerate_items(model, at):
 def plain_log_posterior(model, at):
     """The log posterior, state by state; spreading an edge's weight over its points is part of the likelihood."""
     total = sum(weight * np.log(joint.sum()) for _, weight, joint in enumerate_items(model, at) if weight)
-    return total + (model.pseudo_k * at.log_prevalence_k).sum() + (model.pseudo_akv * at.log_confusion_akv).sum()
+    return total + (model.pseudo_g * at.log_weight_g).sum() + (model.pseudo_akv * at.log_confusion_akv).sum()
 
 
 @pytest.mark.parametrize(("n_labels", "n_domains"), CASES)
@@ -111,7 +111,7 @@ def test_products_with_the_curvature_are_those_of_the_matrix(n_labels, n_domains
 def test_corners_alone_are_the_papers_model():
     model, at = made(3, 1)
     n_labels = 3
-    paper = replace(model, between=None, pseudo_k=model.pseudo_k[0, :n_labels])
+    paper = replace(model, between=None, pseudo_g=model.pseudo_g[0, :n_labels])
     weight_g = np.full(model.states.n_groups, 1e-290)
     weight_g[:n_labels] = [0.5, 0.3, 0.2]
     mixed_at = Parameters(np.log(weight_g)[None], at.log_confusion_akv)
@@ -162,9 +162,9 @@ def test_summaries_of_draws_are_those_of_every_state_and_draw(n_labels):
 def test_the_start_is_the_share_of_votes():
     model, _ = made(3, 2)
     start = share_start(model)
-    assert start.prevalence_k.shape == (2, 6)
-    assert_allclose(start.prevalence_k.sum(axis=1), 1.0)
-    assert_allclose(start.prevalence_k[:, 3:], start.prevalence_k[:, 3:4] * np.ones(3))
+    assert start.weight_g.shape == (2, 6)
+    assert_allclose(start.weight_g.sum(axis=1), 1.0)
+    assert_allclose(start.weight_g[:, 3:], start.weight_g[:, 3:4] * np.ones(3))
 
 
 def test_default_rows_keep_all_wrong_labels_together_below_three():

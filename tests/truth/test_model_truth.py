@@ -27,7 +27,7 @@ def tiny(n_labels, seed=0, n_items=5, n_annotators=3):
 def test_log_posterior_equals_the_sum_over_all_labellings(n_labels):
     votes, at = tiny(n_labels)
     ballot, priors = votes.ballots[0], Priors(prevalence=3.0)
-    pi, theta = at.prevalence_k, at.confusion_akv
+    pi, theta = at.weight_g, at.confusion_akv
     total = 0.0
     for z in itertools.product(range(n_labels), repeat=ballot.n_items):
         probability = 1.0
@@ -49,7 +49,7 @@ def test_expected_counts_equal_those_over_all_labellings(n_labels):
     for z in itertools.product(range(n_labels), repeat=ballot.n_items):
         log_probability, seen_k, seen_akv = 0.0, np.zeros(n_labels), np.zeros_like(votes_akv)
         for i, k in enumerate(z):
-            log_probability += at.log_prevalence_k[k]
+            log_probability += at.log_weight_g[k]
             seen_k[k] += 1
             for code in ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]]:
                 log_probability += at.log_confusion_akv[code // n_labels, k, code % n_labels]
@@ -59,7 +59,7 @@ def test_expected_counts_equal_those_over_all_labellings(n_labels):
         items_k += probability * seen_k
         votes_akv += probability * seen_akv
     expected = model.expect(at)
-    assert_allclose(expected.items_k - model.pseudo_k, items_k / weight, rtol=1e-10)
+    assert_allclose(expected.items_g - model.pseudo_g, items_k / weight, rtol=1e-10)
     assert_allclose(expected.votes_akv - model.pseudo_akv, votes_akv / weight, rtol=1e-9, atol=1e-12)
 
 

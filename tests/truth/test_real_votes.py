@@ -86,7 +86,7 @@ def test_anaesthesia_shows_the_picture_of_dawid_and_skene():
     model = log_posterior_of(votes, flat)
     theirs = maximise(model, dict(starts(model))["share"])
     # Flat priors make it maximum likelihood, and they began at the vote shares: their prevalences .40, .42, .11, .07.
-    assert_allclose(theirs.at.prevalence_k, [0.40, 0.42, 0.11, 0.07], atol=0.005)
+    assert_allclose(theirs.at.weight_g, [0.40, 0.42, 0.11, 0.07], atol=0.005)
     posterior_ik = model.patterns.spread(model.posterior_rk(theirs.at))
     assert np.bincount(posterior_ik.argmax(axis=1)).tolist() == [18, 19, 5, 3]
     doubtful = votes.items.gather(np.flatnonzero(posterior_ik.max(axis=1) < 0.96)).to_list()

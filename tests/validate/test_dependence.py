@@ -116,11 +116,9 @@ def test_scores_are_the_gradient(n_labels, model, n_domains):
     residuals = residuals_in(votes, model=model)
     patterns, at = residuals.votes.patterns, residuals.at
     # Items without a domain are one more.
-    assert (
-        at.log_prevalence_k.size == {"paper": n_labels, "mixed": (2 * n_domains - 1) * residuals.states.n_groups}[model]
-    )
+    assert at.log_weight_g.size == {"paper": n_labels, "mixed": (2 * n_domains - 1) * residuals.states.n_groups}[model]
     flat = replace(
-        residuals.log_posterior, pseudo_k=0 * at.log_prevalence_k, pseudo_akv=np.zeros_like(at.log_confusion_akv)
+        residuals.log_posterior, pseudo_g=0 * at.log_weight_g, pseudo_akv=np.zeros_like(at.log_confusion_akv)
     )
     found_p = residuals.scores.T @ patterns.weight_r
     np.testing.assert_allclose(found_p, flat.expect(at).gradient(at), atol=1e-8)

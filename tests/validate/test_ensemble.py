@@ -70,8 +70,8 @@ def test_resampled_annotators_are_annotators_copied_by_hand(model):
     names = {0: (0, 1), 1: (), 2: (2,), 3: (3,)}
     copied = votes_of([(i, name, k) for i, a, k in rows for name in names[a]], n_items=30)
     home = mode_of(one)
-    wanted, wanted_ik = by_hand(model, copied, Parameters(home.log_prevalence_k, home.log_confusion_akv[[0, 0, 2, 3]]))
-    np.testing.assert_allclose(found.at.prevalence_k, np.exp(wanted.log_prevalence_k), atol=1e-5)
+    wanted, wanted_ik = by_hand(model, copied, Parameters(home.log_weight_g, home.log_confusion_akv[[0, 0, 2, 3]]))
+    np.testing.assert_allclose(found.at.weight_g, np.exp(wanted.log_weight_g), atol=1e-5)
     np.testing.assert_allclose(found.at.confusion_akv, np.exp(wanted.log_confusion_akv)[[0, 2, 3]], atol=1e-5)
     posterior_ik = other.posterior_rk(found.at)[one.patterns.row_i]
     voted_i = copied.ballots[0].votes_i > 0
@@ -88,7 +88,7 @@ def test_resampled_items_are_items_copied_by_hand(model):
     copied = votes_of([(n, a, k) for n, item in enumerate(item_n) for i, a, k in rows if i == item])
     found = maximise(other, start).at
     wanted, _ = by_hand(model, copied, start)
-    np.testing.assert_allclose(found.prevalence_k, np.exp(wanted.log_prevalence_k), atol=1e-5)
+    np.testing.assert_allclose(found.weight_g, np.exp(wanted.log_weight_g), atol=1e-5)
     np.testing.assert_allclose(found.confusion_akv, np.exp(wanted.log_confusion_akv), atol=1e-5)
 
 
@@ -185,9 +185,9 @@ def test_a_mode_higher_than_the_reported_one_is_bad(model):
     consensus = quiet_fit(votes, model=model)
     one = consensus.fits[0]
     lower = maximise(densities_of(one).simplex, switched(one.at, np.ones(6, dtype=bool), (0, 1))).at
-    stuck = replace(one, prevalence_k=lower.prevalence_k, confusion_akv=lower.confusion_akv)
+    stuck = replace(one, prevalence_k=lower.weight_g, confusion_akv=lower.confusion_akv)
     if model == "mixed":
-        stuck = replace(stuck, mixture=replace(one.mixture, weight_dg=lower.prevalence_k))
+        stuck = replace(stuck, mixture=replace(one.mixture, weight_dg=lower.weight_g))
     findings = examine_ensemble(replace(consensus, fits=(stuck,)), members=2)
     (bad,) = [found for found in findings if found.level == "bad"]
     assert "nats better" in bad.text and "better answer" in bad.meaning

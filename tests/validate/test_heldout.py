@@ -39,11 +39,11 @@ def test_predictions_equal_those_of_a_textbook_em_without_the_votes(n_labels):
             row_kv = at.confusion_akv[annotator_v[v]]
             said = [label_v[u] for u in range(len(label_v)) if kept_v[u] and item_v[u] == item_v[v]]
             share = (said.count(label_v[v]) + 0.5) / (len(said) + 0.5 * n_labels)
-            p_k = posterior_ik[item_v[v]] if said else at.prevalence_k
+            p_k = posterior_ik[item_v[v]] if said else at.weight_g
             chance = {
                 "consensus": p_k @ row_kv[:, label_v[v]],
                 "vote share": share,
-                "prevalence": at.prevalence_k @ row_kv[:, label_v[v]],
+                "prevalence": at.weight_g @ row_kv[:, label_v[v]],
             }
             for method, expected in chance.items():
                 found = np.exp(held.log_p_mvk[METHODS.index(method), v, label_v[v]])
@@ -63,7 +63,7 @@ def test_predictions_between_labels_equal_those_of_states_listed_one_by_one(n_la
         kept_v, out_v = held.fold_v != fold, np.flatnonzero(held.fold_v == fold)
         left = votes_of(np.column_stack([held.item_v, annotator_v, label_v])[kept_v], n_labels, n_items=40)
         at, state_iz = plain_mixed_em(left, mode_of(one))
-        weight_z = (at.prevalence_k[0] / np.bincount(group_z))[group_z]
+        weight_z = (at.weight_g[0] / np.bincount(group_z))[group_z]
         vote_vz = np.einsum("zk,vk->vz", mix_zk, at.confusion_akv[annotator_v[out_v], :, label_v[out_v]])
         for method, weight_vz in (("consensus", state_iz[held.item_v[out_v]]), ("prevalence", weight_z[None])):
             found_v = np.exp(held.log_p_mvk[held.methods.index(method), out_v, label_v[out_v]])

@@ -201,7 +201,7 @@ def test_between_labels_too_switching_everyone_costs_what_the_prior_says():
         moved_k[list(pair)] = pair[::-1]
         assert_allclose(density.posterior_rk(there), density.posterior_rk(one.at)[:, moved_k], atol=1e-9)
         prior = (density.pseudo_akv * (one.at.log_confusion_akv - there.log_confusion_akv)).sum()
-        prior += (density.pseudo_k * (one.at.log_prevalence_k - there.log_prevalence_k)).sum()
+        prior += (density.pseudo_g * (one.at.log_weight_g - there.log_weight_g)).sum()
         fell = density.expect(one.at).log_posterior - density.expect(there).log_posterior
         assert fell == pytest.approx(prior, abs=1e-8)
 
@@ -219,7 +219,7 @@ def test_a_fit_on_a_switched_mode_is_bad():
     [one] = consensus.fits
     home = Parameters(np.log(one.prevalence_k), np.log(one.confusion_akv))
     away, posterior_ik = plain_em(votes, switched(home, np.arange(10) >= 5, (0, 1)), Priors())
-    there = replace(one, prevalence_k=away.prevalence_k, confusion_akv=away.confusion_akv, posterior_ik=posterior_ik)
+    there = replace(one, prevalence_k=away.weight_g, confusion_akv=away.confusion_akv, posterior_ik=posterior_ik)
     found = examine_identifiability(replace(consensus, fits=(there,)))
     worst = min((f for f in found if f.figure == "switch_cost"), key=lambda f: f.value)
     assert worst.level == "bad" and worst.value < -1 and "may have been swapped" in worst.text

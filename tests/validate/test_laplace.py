@@ -72,9 +72,7 @@ def test_densities_are_the_log_posteriors_own(n_labels):
     beta_akv = Priors().beta_akv(ballot, votes)
     density = LogPosterior(collapse(ballot, use_gold=True), np.full(n_labels, 1.5), beta_akv)
     places = [random_parameters(rng, 5, n_labels) for _ in range(6)]
-    drawn = Parameters(
-        np.array([at.log_prevalence_k for at in places]), np.array([at.log_confusion_akv for at in places])
-    )
+    drawn = Parameters(np.array([at.log_weight_g for at in places]), np.array([at.log_confusion_akv for at in places]))
     np.testing.assert_allclose(
         log_heights(density, drawn, log_over_base(density.patterns, drawn, density.between)),
         [density.expect(at).log_posterior for at in places],
@@ -111,13 +109,13 @@ def test_ratios_are_density_over_the_gaussians(model, coordinates):
     votes = simulate_votes(n_items=120, n_annotators=4, votes_per_item=3, seed=2).votes
     one = quiet_fit(votes, draws=3_000, model=model, coordinates=coordinates).fits[0]
     drawn = drawn_of(one, 3_000)
-    x_sp = np.stack([pack(Parameters(*at)) for at in zip(drawn.log_prevalence_k, drawn.log_confusion_akv, strict=True)])
+    x_sp = np.stack([pack(Parameters(*at)) for at in zip(drawn.log_weight_g, drawn.log_confusion_akv, strict=True)])
     # The Gaussian, learnt back from its draws.
     apart_sp = x_sp - x_sp.mean(axis=0)
     distance_s = np.einsum("sp,sp->s", apart_sp @ np.linalg.inv(np.cov(x_sp.T)), apart_sp)
     # The weights of rare states are skewed (`rare_states`), so that one Gaussian is not all of it.
     assert np.corrcoef(-0.5 * distance_s, one.log_density_s)[0, 1] > (0.995 if model == "paper" else 0.9)
-    density = LogPosterior(one.patterns, one.alpha_k, one.beta_akv, between=one.between)
+    density = LogPosterior(one.patterns, one.alpha_g, one.beta_akv, between=one.between)
     log_s = np.array([density.expect(unpack_like(x_p, one.at)).log_posterior for x_p in x_sp[:300]])
     expected = smooth(log_s - one.log_density_s[:300])
     found = reweight(one, draws=300)

@@ -71,8 +71,8 @@ def test_agreement_is_what_all_draws_say(n_labels, coordinates, positive, model)
 def posterior_at(one, drawn):
     """Label probabilities of every item in every draw."""
     if one.mixture is None:
-        return posterior_of_rows(one.patterns, drawn.prevalence_k, drawn.confusion_akv**0.7, one.patterns.row_i)
-    mixture = replace(one.mixture, weight_sdg=drawn.prevalence_k)
+        return posterior_of_rows(one.patterns, drawn.weight_g, drawn.confusion_akv**0.7, one.patterns.row_i)
+    mixture = replace(one.mixture, weight_sdg=drawn.weight_g)
     return mixed_posterior_of_rows(one.patterns, mixture, drawn.confusion_akv, one.patterns.row_i)
 
 

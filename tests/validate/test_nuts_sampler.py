@@ -44,7 +44,7 @@ def test_moments_are_those_of_the_sum_over_labellings(n_items, n_annotators, n_l
     rows = random_rows(rng, n_items, n_annotators, n_labels)
     priors = Priors(prevalence=3.0, diagonal=4.0, off_diagonal=1.5)
     one = fitted(rows, n_labels, priors, model="paper")
-    exact = exact_posterior(rows, one.alpha_k, one.beta_akv)
+    exact = exact_posterior(rows, one.alpha_g, one.beta_akv)
     samples = sample(one, tune=250, draws=500, seed=1)
     ess = 0.5 * samples.parameters.least_ess
     assert samples.divergences == 0
@@ -68,7 +68,7 @@ def test_between_labels_moments_are_those_of_weighted_draws_from_the_prior(n_ite
     one = fitted(rows, n_labels, Priors(prevalence=3.0, diagonal=4.0, off_diagonal=1.5))
     mix_zk, group_z = plain_states(n_labels)
     n = 150_000
-    weight_sg = rng.dirichlet(one.alpha_k[0], size=n)
+    weight_sg = rng.dirichlet(one.alpha_g[0], size=n)
     theta = np.stack([rng.dirichlet(beta_v, size=n) for beta_v in one.beta_akv.reshape(-1, n_labels)], axis=1)
     theta = theta.reshape(n, n_annotators, n_labels, n_labels)
     log_s, label_sik = np.zeros(n), []

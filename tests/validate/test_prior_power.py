@@ -130,7 +130,7 @@ def test_prior_share_is_that_of_the_curvature(n_labels, model):
     weight = weight if model == "mixed" else weight[0]
     mean = Parameters(np.log(weight), np.log(one.confusion_sakv.mean(axis=0)))
     prior_pp, all_pp = laplace.information(alone, mean), laplace.information(ground.log_ratio, at)
-    weight_g = np.atleast_2d(at.prevalence_k)[0]
+    weight_g = np.atleast_2d(at.weight_g)[0]
     slope_kp = np.zeros((n_labels, len(all_pp)))
     slope_gp = (np.diag(weight_g) - np.outer(weight_g, weight_g))[:, 1:]
     slope_kp[:, : len(weight_g) - 1] = one.states.label_gk.T @ slope_gp

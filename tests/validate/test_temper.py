@@ -43,7 +43,7 @@ def plain_scores(one, votes, at, exponent):
     """Log score of every item's votes between labels, each predicted from the others, with loops."""
     mix_zk, group_z = plain_states(2)
     _, state_iz = plain_mixed_em(votes, at, steps=1)
-    weight_z = (at.prevalence_k[0] / np.bincount(group_z))[group_z]
+    weight_z = (at.weight_g[0] / np.bincount(group_z))[group_z]
     said_ia, theta = one.ballot.code_v.reshape(one.ballot.n_items, -1) % 2, at.confusion_akv
     vote_azv = np.einsum("zk,akv->azv", mix_zk, theta)
     own_iak = np.array([

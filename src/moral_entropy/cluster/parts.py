@@ -38,7 +38,7 @@ class ClusterParts(Parts):
     def log_posterior(
         self,
         b: int,
-        pseudo_k: Floats,
+        pseudo_g: Floats,
         pseudo_akv: Floats,
         *,
         threads: int | None = None,
@@ -46,8 +46,8 @@ class ClusterParts(Parts):
         between: States | None = None,
     ) -> PartedLogPosterior:
         """Return the log posterior of a ballot, whose passes are made by the workers."""
-        nothing = _no_rows(len(pseudo_akv), pseudo_akv.shape[-1], len(pseudo_k) if between else 1)
-        own = (nothing, pseudo_k, pseudo_akv, threads, better_than_chance, between)
+        nothing = _no_rows(len(pseudo_akv), pseudo_akv.shape[-1], len(pseudo_g) if between else 1)
+        own = (nothing, pseudo_g, pseudo_akv, threads, better_than_chance, between)
         return PartedLogPosterior(*own, parts=self, b=b, sizes=self.sizes(b))
 
     @cache  # noqa: B019 (parts live as long as their run)

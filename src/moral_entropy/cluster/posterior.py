@@ -103,7 +103,7 @@ class PartedLogPosterior(LogPosterior):
 
     def on(self, rows: Patterns) -> LogPosterior:
         """Return the same density on rows of this machine."""
-        return LogPosterior(rows, self.pseudo_k, self.pseudo_akv, self.threads, self.better_than_chance, self.between)
+        return LogPosterior(rows, self.pseudo_g, self.pseudo_akv, self.threads, self.better_than_chance, self.between)
 
     def posterior_rz(self, at: Parameters) -> Floats:
         """Raise an error: rows stay with the workers."""

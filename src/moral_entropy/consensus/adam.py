@@ -113,7 +113,7 @@ class TorchPosterior:
         self.code_v = torch.as_tensor(patterns.code_v, **whole)
         self.start_r = torch.as_tensor(patterns.start_r[:-1], **whole)
         self.weight_r = self._tensor(patterns.weight_r)
-        self.pseudo_k, self.pseudo_akv = self._tensor(log_posterior.pseudo_k), self._tensor(log_posterior.pseudo_akv)
+        self.pseudo_g, self.pseudo_akv = self._tensor(log_posterior.pseudo_g), self._tensor(log_posterior.pseudo_akv)
         self.clamp_rk = self._tensor(_clamps(patterns)) if _has_clamps(patterns) else None
 
     def __call__(self, prevalence_logit_k: Any, confusion_logit_akv: Any) -> Any:
@@ -127,18 +127,18 @@ class TorchPosterior:
         if self.clamp_rk is not None:
             log_joint_rk = log_joint_rk + self.clamp_rk
         log_likelihood = self.weight_r @ self._torch.logsumexp(log_joint_rk, dim=-1)
-        log_prior = self.pseudo_k @ log_prevalence_k + (self.pseudo_akv * log_confusion_akv).sum()
+        log_prior = self.pseudo_g @ log_prevalence_k + (self.pseudo_akv * log_confusion_akv).sum()
         return log_likelihood + log_prior
 
     def start(self, seed: int) -> tuple[Any, Any]:
         """Return the logits of the paper's start: every annotator right four times in five, labels about equal."""
         start = paper_start(self.n_annotators, self.n_labels)
         noise_k = START_NOISE * np.random.default_rng(seed).standard_normal(self.n_labels)
-        return self.logits(replace(start, log_prevalence_k=noise_k))
+        return self.logits(replace(start, log_weight_g=noise_k))
 
     def logits(self, at: Parameters) -> tuple[Any, Any]:
         """Return parameters as logits with gradients."""
-        logit_k, logit_akv = self._tensor(at.log_prevalence_k), self._tensor(at.log_confusion_akv)
+        logit_k, logit_akv = self._tensor(at.log_weight_g), self._tensor(at.log_confusion_akv)
         return logit_k.requires_grad_(), logit_akv.requires_grad_()
 
     def parameters(self, prevalence_logit_k: Any, confusion_logit_akv: Any) -> Parameters:

@@ -1,6 +1,6 @@
 """Log-ratio coordinates: K - 1 numbers per simplex, without the redundancy of softmax logits.
 
-Order: log ratios of the prevalence to label 0 (domain by domain), then, for annotator 0, 1, … and true label 0, 1, …,
+Order: log ratios of the weights to label 0's (domain by domain), then, for annotator 0, 1, … and true label 0, 1, …,
 the log ratios of that confusion row to voting label 0.
 """
 
@@ -23,9 +23,9 @@ def pack(at: Parameters) -> Floats:
     >>> pack(at).round(3)
     array([ 0.   , -1.386,  1.386])
     """
-    prevalence = at.log_prevalence_k[..., 1:] - at.log_prevalence_k[..., :1]
+    weights = at.log_weight_g[..., 1:] - at.log_weight_g[..., :1]
     confusion = at.log_confusion_akv[..., 1:] - at.log_confusion_akv[..., :1]
-    return np.concatenate([prevalence.ravel(), confusion.ravel()])
+    return np.concatenate([weights.ravel(), confusion.ravel()])
 
 
 def unpack(x_p: Floats, n_labels: int, weights: tuple[int, ...] = ()) -> Parameters:
@@ -38,7 +38,7 @@ def unpack(x_p: Floats, n_labels: int, weights: tuple[int, ...] = ()) -> Paramet
     n_labels
         Number of labels.
     weights
-        Shape of the prevalence where it is not one number per label: domains and groups of states.
+        Shape of the weights where there is not one per label: domains and groups of states.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def unpack(x_p: Floats, n_labels: int, weights: tuple[int, ...] = ()) -> Paramet
 
 def unpack_like(x_p: Floats, at: Parameters) -> Parameters:
     """Return the parameters at some log-ratio coordinates, of the shape of others."""
-    return unpack(x_p, at.log_confusion_akv.shape[-1], at.log_prevalence_k.shape)
+    return unpack(x_p, at.log_confusion_akv.shape[-1], at.log_weight_g.shape)
 
 
 def _log_shares(ratios: Floats) -> Floats:

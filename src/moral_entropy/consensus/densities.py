@@ -31,9 +31,9 @@ class Densities:
     nested: NestedMode | None = None
 
     @property
-    def alpha_k(self) -> Floats:
-        """Dirichlet prior of the prevalence."""
-        return self.log_ratio.pseudo_k
+    def alpha_g(self) -> Floats:
+        """Dirichlet prior of the weights: of the prevalence, under the paper's model."""
+        return self.log_ratio.pseudo_g
 
     @property
     def beta_akv(self) -> Floats:

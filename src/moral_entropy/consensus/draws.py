@@ -59,7 +59,7 @@ def draw(
     """
     n_parameters = densities.simplex.n_parameters
     if options.draws == 0:
-        nothing = unpack(np.empty((0, n_parameters)), ballot.n_labels, at.log_prevalence_k.shape)
+        nothing = unpack(np.empty((0, n_parameters)), ballot.n_labels, at.log_weight_g.shape)
         return Curvature("none", options.coordinates, True, float("nan")), nothing, None
     rng = _stream(ballot, options.seed)
     if densities.nested is not None:
@@ -69,8 +69,8 @@ def draw(
     gaussian = laplace.gaussian_at(target, centre)
     drawn, length_s = _draw_around(centre, gaussian, options.draws, rng)
     if target.between is not None:
-        log_sdg, added_s = skew_rare_weights(drawn.log_prevalence_k, centre.log_prevalence_k)
-        drawn, length_s = replace(drawn, log_prevalence_k=log_sdg), length_s - 2.0 * added_s
+        log_sdg, added_s = skew_rare_weights(drawn.log_weight_g, centre.log_weight_g)
+        drawn, length_s = replace(drawn, log_weight_g=log_sdg), length_s - 2.0 * added_s
     found = Curvature(gaussian.method, coordinates, gaussian.positive_definite, gaussian.smallest)
     if densities.simplex.better_than_chance:
         return found, drawn.at_least_chance(), None
@@ -87,7 +87,7 @@ def _draw_around(
     """
     centre_p = pack(centre)
     tile = n_draws if gaussian.method == "dense" else max(1, NUMBERS_AT_ONCE // len(centre_p))
-    log_sk = np.empty((n_draws, *centre.log_prevalence_k.shape))
+    log_sg = np.empty((n_draws, *centre.log_weight_g.shape))
     log_sakv = np.empty((n_draws, *centre.log_confusion_akv.shape))
     length_s = np.empty(n_draws)
     for first in range(0, n_draws, tile):
@@ -95,9 +95,9 @@ def _draw_around(
         normal_sp = rng.standard_normal((some.stop - first, len(centre_p)))
         # Beyond e^600 a probability underflows, and its log is lost.
         drawn = unpack_like((centre_p + gaussian.step(normal_sp.T).T).clip(-600.0, 600.0), centre)
-        log_sk[some], log_sakv[some] = drawn.log_prevalence_k, drawn.log_confusion_akv
+        log_sg[some], log_sakv[some] = drawn.log_weight_g, drawn.log_confusion_akv
         length_s[some] = np.einsum("sp,sp->s", normal_sp, normal_sp)
-    return Parameters(log_sk, log_sakv), length_s
+    return Parameters(log_sg, log_sakv), length_s
 
 
 def _centre(densities: Densities, at: Parameters, options: FitOptions) -> tuple[str, LogPosterior, Parameters]:
@@ -106,7 +106,7 @@ def _centre(densities: Densities, at: Parameters, options: FitOptions) -> tuple[
         return "logit-mode", densities.log_ratio, at
     if options.coordinates == "jeffreys":
         # Half of the Jacobian: the density by Jeffreys' measure, whose mode lies inside the simplex under any prior.
-        half = replace(densities.log_ratio, pseudo_k=densities.alpha_k - 0.5, pseudo_akv=densities.beta_akv - 0.5)
+        half = replace(densities.log_ratio, pseudo_g=densities.alpha_g - 0.5, pseudo_akv=densities.beta_akv - 0.5)
         return "jeffreys", half, mode_in_log_ratios(half, at)
     # On the edge of the simplex, where flat priors let a mode lie, only the mode in log ratios has a curvature.
     coordinates = "logit-mode" if at.least < EDGE else options.coordinates
@@ -261,7 +261,7 @@ def log_ratios(prevalence_sk: Floats, confusion_sakv: Floats) -> tuple[Floats, F
 
 def ratios_of_logs(drawn: Parameters) -> tuple[Floats, Floats]:
     """Compute the same from draws as logs."""
-    return _ratios(drawn.log_prevalence_k, drawn.log_confusion_akv, np.asarray)
+    return _ratios(drawn.log_weight_g, drawn.log_confusion_akv, np.asarray)
 
 
 def _ratios(log_sk: Floats, given_sakv: Floats, log: Callable[[Floats], Floats]) -> tuple[Floats, Floats]:

@@ -156,16 +156,16 @@ class _Search:
     def _scale_p(self) -> Floats:
         """Return one over the standard error of each parameter, as if all labels were known."""
         at, expected = self.at, self.expected
-        items = expected.items_k.sum(axis=-1, keepdims=True)
-        prevalence = items * at.prevalence_k * (1 - at.prevalence_k)
+        items = expected.items_g.sum(axis=-1, keepdims=True)
+        weights = items * at.weight_g * (1 - at.weight_g)
         totals = expected.votes_akv.sum(axis=-1, keepdims=True)
         confusion = totals * at.confusion_akv * (1 - at.confusion_akv)
-        return np.asarray(np.sqrt(np.concatenate([prevalence[..., 1:].ravel(), confusion[..., 1:].ravel()]) + 1e-3))
+        return np.asarray(np.sqrt(np.concatenate([weights[..., 1:].ravel(), confusion[..., 1:].ravel()]) + 1e-3))
 
     @property
     def rounding(self) -> float:
         """Smallest scaled gradient that rounding lets one distinguish from 0 in sums over this many items."""
-        size = 1.0 + float(self.expected.items_k.sum())
+        size = 1.0 + float(self.expected.items_g.sum())
         return 64 * np.finfo(float).eps * size
 
     def squarem_step(self) -> None:

@@ -141,15 +141,15 @@ def find_parameters(parts: Parts, b: int, priors: Priors, options: FitOptions, a
     log_sakv = drawn.log_confusion_akv
     mixture = _mixture_of(densities.log_ratio, at, drawn, prior) if options.mixed else None
     return ParameterFit(
-        prevalence_k=mixture.prevalence_k if mixture else at.prevalence_k,
+        prevalence_k=mixture.prevalence_k if mixture else at.weight_g,
         confusion_akv=at.confusion_akv,
         climb=_climb_of(mode, options.solver),
         curvature=curvature,
         rival=mode.rival,
-        prevalence_sk=mixture.prevalence_sk if mixture else drawn.prevalence_k,
+        prevalence_sk=mixture.prevalence_sk if mixture else drawn.weight_g,
         # In place: logs and probabilities at once can be large.
         confusion_sakv=np.exp(log_sakv, out=log_sakv if log_sakv.flags.writeable else None),
-        alpha_k=densities.alpha_k,
+        alpha_g=densities.alpha_g,
         beta_akv=np.broadcast_to(densities.beta_akv, at.confusion_akv.shape),
         exponent=choose_exponent(parts, b, densities.simplex, at, options.temper),
         options=options,
@@ -206,7 +206,7 @@ def _locate(parts: Parts, b: int, priors: Priors, options: FitOptions, advance: 
         beta_akv = pooled_prior(row_kv, beta_akv)
     chance = options.better_than_chance
     simplex = parts.log_posterior(b, alpha_k - 1.0, beta_akv - 1.0, threads=options.threads, better_than_chance=chance)
-    log_ratio = replace(simplex, pseudo_k=alpha_k, pseudo_akv=beta_akv)
+    log_ratio = replace(simplex, pseudo_g=alpha_k, pseudo_akv=beta_akv)
     return Densities(simplex, log_ratio), _find_best_mode(simplex, options, advance)
 
 
@@ -240,7 +240,7 @@ def _watching(options: FitOptions, advance: Progress) -> Callable[[float], None]
 def _mixture_of(density: LogPosterior, at: Parameters, drawn: Parameters, prior: DomainPrior | None) -> Mixture:
     """Collect the weights of the states, at the mode and in every draw."""
     strength = prior.strength if prior else float("inf")
-    return Mixture(density.states, at.prevalence_k, drawn.prevalence_k, density.items_d, strength)
+    return Mixture(density.states, at.weight_g, drawn.weight_g, density.items_d, strength)
 
 
 def _climb_of(mode: Mode, solver: str) -> Climb:

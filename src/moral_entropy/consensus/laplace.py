@@ -80,11 +80,11 @@ class Gaussian(Protocol):
 def complete_blocks(
     log_posterior: LogPosterior, at: Parameters, expected: Expectation | None = None
 ) -> tuple[Floats, Floats]:
-    """Compute the information of prevalence and of each confusion row with all labels known, pseudo-counts included."""
+    """Compute the information of weights and of each confusion row with all labels known, pseudo-counts included."""
     expected = expected or log_posterior.expect(at)
-    prevalence = _multinomial(expected.items_k.sum(axis=-1), at.prevalence_k)
+    weights = _multinomial(expected.items_g.sum(axis=-1), at.weight_g)
     confusion = _multinomial(expected.votes_akv.sum(axis=-1), at.confusion_akv)
-    return prevalence, confusion
+    return weights, confusion
 
 
 def _multinomial(total: Floats, shares: Floats) -> Floats:
@@ -107,11 +107,11 @@ def lower_information(log_posterior: LogPosterior, at: Parameters, expected: Exp
     return curvature_pp
 
 
-def _block_diagonal(prevalence: Floats, confusion: Floats) -> Floats:
+def _block_diagonal(weights: Floats, confusion: Floats) -> Floats:
     """Put the blocks of the weights, one per domain, and of all rows along the diagonal of one matrix."""
-    sizes = [blocks.size // blocks.shape[-1] for blocks in (prevalence, confusion)]
+    sizes = [blocks.size // blocks.shape[-1] for blocks in (weights, confusion)]
     whole, begin = np.zeros((sum(sizes),) * 2), 0
-    for blocks, size in zip((prevalence, confusion), sizes, strict=True):
+    for blocks, size in zip((weights, confusion), sizes, strict=True):
         n_other = blocks.shape[-1]
         first = begin + np.arange(0, size, n_other)[:, None, None]
         down, across = np.indices((n_other, n_other))
@@ -161,9 +161,9 @@ def gaussian_at(log_posterior: LogPosterior, at: Parameters) -> Gaussian:
 
 
 def _complete_diagonal(log_posterior: LogPosterior, at: Parameters) -> Floats:
-    prevalence, confusion = complete_blocks(log_posterior, at)
+    weights, confusion = complete_blocks(log_posterior, at)
     # On the edge of the simplex a probability rounds to 0 or 1, and its information to nothing.
-    diagonals = [np.diagonal(blocks, axis1=-2, axis2=-1).ravel() for blocks in (prevalence, confusion)]
+    diagonals = [np.diagonal(blocks, axis1=-2, axis2=-1).ravel() for blocks in (weights, confusion)]
     return np.concatenate(diagonals).clip(min=1e-12)
 
 
@@ -381,8 +381,8 @@ class _Coupling:
         expected = log_posterior.expect(at)
         self.log_posterior, self.at = log_posterior, at
         self.states, self.n_labels = log_posterior.states, log_posterior.patterns.n_labels
-        self.weight_dg = np.atleast_2d(at.prevalence_k)
-        self.items_d, self.votes_ak = np.atleast_2d(expected.items_k).sum(axis=1), expected.votes_akv.sum(axis=-1)
+        self.weight_dg = np.atleast_2d(at.weight_g)
+        self.items_d, self.votes_ak = np.atleast_2d(expected.items_g).sum(axis=1), expected.votes_akv.sum(axis=-1)
         self.covariance = log_posterior.covariance(at)
         self.components = None if log_posterior.between is None else Components.of(log_posterior, at)
         self.blocks = self._own_blocks()

@@ -65,13 +65,13 @@ def _learn_domains(
     At first every domain is on its own: how much mass lies between labels is weakly determined, and a common prior that
     was learnt too early would keep too much of it there.
     """
-    pseudo_g, n_domains, passes = density.pseudo_k[0], len(density.pseudo_k), 0
-    density, prior = replace(density, pseudo_k=density.pseudo_k / n_domains), None
+    pseudo_g, n_domains, passes = density.pseudo_g[0], len(density.pseudo_g), 0
+    density, prior = replace(density, pseudo_g=density.pseudo_g / n_domains), None
     for _ in range(ROUNDS):
         rough = maximise(density, at, tolerance=SETTLED, max_passes=max_passes, watch=watch)
         at, passes = rough.at, passes + rough.passes
-        found = learn_domain_prior(rough.expected.items_k - density.pseudo_k, pseudo_g, density.states.label_gk)
+        found = learn_domain_prior(rough.expected.items_g - density.pseudo_g, pseudo_g, density.states.label_gk)
         if prior is not None and found.is_near(prior):
             break
-        density, prior = replace(density, pseudo_k=found.pseudo_dg(n_domains)), found
+        density, prior = replace(density, pseudo_g=found.pseudo_dg(n_domains)), found
     return density, at, prior or found, passes

@@ -1,4 +1,4 @@
-"""The log posterior of prevalence and confusion, and what follows from its expected counts.
+"""The log posterior of weights and confusion, and what follows from its expected counts.
 
 Takes `Patterns` and pseudo-counts; one pass over the votes at given `Parameters` returns an `Expectation`, from
 which the log posterior, its gradient, and EM's next parameters are computed. Class labels are summed out throughout.
@@ -44,19 +44,19 @@ FLOOR = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Parameters:
-    """Prevalence and confusion, as logs. Axes: **a** annotator, true **k**, **v**oted.
+    """Weights and confusion, as logs. Axes: **g** group of states, **a** annotator, true **k**, **v**oted.
 
-    Under the mixed model the prevalence is that of the groups of states, labels first, and there is one per domain: it
-    has one row for each.
+    Groups are the labels first, which are all of them under the paper's model: its weights are the prevalence. Under
+    the mixed model weights have one row per domain.
     """
 
-    log_prevalence_k: Floats
+    log_weight_g: Floats
     log_confusion_akv: Floats
 
     @cached_property
-    def prevalence_k(self) -> Floats:
-        """The prevalence itself."""
-        return np.exp(self.log_prevalence_k)
+    def weight_g(self) -> Floats:
+        """The weights themselves."""
+        return np.exp(self.log_weight_g)
 
     @cached_property
     def confusion_akv(self) -> Floats:
@@ -66,12 +66,12 @@ class Parameters:
     @property
     def mixed(self) -> bool:
         """Whether these are parameters of the mixed model: one row of weights per domain."""
-        return self.log_prevalence_k.ndim == 2
+        return self.log_weight_g.ndim == 2
 
     @property
     def least(self) -> float:
         """The smallest of all these probabilities."""
-        return float(np.exp(min(self.log_prevalence_k.min(), self.log_confusion_akv.min(initial=0.0))))
+        return float(np.exp(min(self.log_weight_g.min(), self.log_confusion_akv.min(initial=0.0))))
 
     def at_least_chance(self) -> Parameters:
         """Raise every probability of a right answer that is below chance to chance; leading axes are kept."""
@@ -81,7 +81,7 @@ class Parameters:
         short_ak = right_ak < 1.0 / n_labels
         shrink_ak = np.where(short_ak, (1.0 - 1.0 / n_labels) / np.maximum(1.0 - right_ak, 1e-300), 1.0)
         lifted_akv = np.where(np.eye(n_labels, dtype=bool) & short_ak, 1.0 / n_labels, confusion_akv * shrink_ak)
-        return Parameters(self.log_prevalence_k, np.log(lifted_akv))
+        return Parameters(self.log_weight_g, np.log(lifted_akv))
 
     def push_cz(self, states: States | None = None) -> Floats:
         """By vote code, the log ratio of each further state's likelihood to state 0's; states are labels by default."""
@@ -93,7 +93,7 @@ class Parameters:
 
     def base_dz(self, states: States | None = None) -> Floats:
         """By domain, the log ratio of each further state's weight to state 0's; states are labels by default."""
-        log_dz = np.atleast_2d(self.log_prevalence_k)
+        log_dz = np.atleast_2d(self.log_weight_g)
         if states is not None and not states.corners_only:
             log_dz = (log_dz - np.log(states.size_g))[:, states.group_z]
         return np.ascontiguousarray(log_dz[:, 1:] - log_dz[:, :1])
@@ -103,19 +103,19 @@ class Parameters:
 class Expectation:
     """Expected counts at some parameters, pseudo-counts included, and the log posterior there."""
 
-    items_k: Floats
+    items_g: Floats
     votes_akv: Floats
     log_posterior: float
 
     def maximum(self) -> Parameters:
         """Return the parameters that maximise the likelihood of the counts: EM's next step."""
-        return Parameters(_log_shares(self.items_k), _log_shares(self.votes_akv))
+        return Parameters(_log_shares(self.items_g), _log_shares(self.votes_akv))
 
     def gradient(self, at: Parameters) -> Floats:
         """Compute the derivative of the log posterior in log-ratio coordinates at the parameters of the pass."""
-        prevalence = self.items_k - self.items_k.sum(axis=-1, keepdims=True) * at.prevalence_k
+        weights = self.items_g - self.items_g.sum(axis=-1, keepdims=True) * at.weight_g
         confusion = self.votes_akv - self.votes_akv.sum(axis=-1, keepdims=True) * at.confusion_akv
-        return np.concatenate([prevalence[..., 1:].ravel(), confusion[..., 1:].ravel()])
+        return np.concatenate([weights[..., 1:].ravel(), confusion[..., 1:].ravel()])
 
 
 def _log_shares(counts: Floats) -> Floats:
@@ -140,8 +140,8 @@ class LogPosterior:
     ----------
     patterns
         The votes.
-    pseudo_k, pseudo_akv
-        Pseudo-counts of prevalence and confusion: alpha - 1 and beta - 1 for a density on the simplex, alpha
+    pseudo_g, pseudo_akv
+        Pseudo-counts of weights and confusion: alpha - 1 and beta - 1 for a density on the simplex, alpha
         and beta for one in log-ratio coordinates.
     threads
         At most this many threads; all cores by default.
@@ -152,7 +152,7 @@ class LogPosterior:
     """
 
     patterns: Patterns
-    pseudo_k: Floats
+    pseudo_g: Floats
     pseudo_akv: Floats
     threads: int | None = None
     better_than_chance: bool = False
@@ -165,15 +165,15 @@ class LogPosterior:
 
     @property
     def n_parameters(self) -> int:
-        """Free parameters: log ratios of the prevalence and of every confusion row."""
+        """Free parameters: log ratios of the weights and of every confusion row."""
         n_labels = self.patterns.n_labels
         return self.n_weights + (n_labels - 1) * self.patterns.n_annotators * n_labels
 
     @property
     def n_weights(self) -> int:
-        """Those of them that are log ratios of the prevalence, in every domain."""
-        n_domains = self.pseudo_k.size // self.pseudo_k.shape[-1]
-        return self.pseudo_k.size - int(n_domains)
+        """Those of them that are log ratios of the weights, in every domain."""
+        n_domains = self.pseudo_g.size // self.pseudo_g.shape[-1]
+        return self.pseudo_g.size - int(n_domains)
 
     @cached_property
     def votes_c(self) -> Floats:
@@ -266,7 +266,7 @@ class LogPosterior:
         vote_azv = states.votes_azv(at.confusion_akv)
         vote_cz = np.ascontiguousarray(vote_azv.transpose(0, 2, 1)).reshape(-1, states.n_states)
         top_c = vote_cz.max(axis=1, keepdims=True)
-        given = (self.patterns.domain_r, vote_cz / top_c, states.weight_of_states(at.prevalence_k))
+        given = (self.patterns.domain_r, vote_cz / top_c, states.weight_of_states(at.weight_g))
 
         def run(first: int, last: int) -> None:
             state_kernels.mixed_pass(*rows, *given, self.bound_b, first, last, count_bcz, total_bdt)
@@ -279,19 +279,19 @@ class LogPosterior:
 
     def _log_state0(self, at: Parameters) -> float:
         """Compute the log likelihood if every item were in state 0, which is label 0."""
-        log_0_d, log_0_av = np.atleast_2d(at.log_prevalence_k)[:, 0], at.log_confusion_akv[:, 0, :]
+        log_0_d, log_0_av = np.atleast_2d(at.log_weight_g)[:, 0], at.log_confusion_akv[:, 0, :]
         return float(self.items_d @ log_0_d + self.votes_c @ log_0_av.ravel())
 
     def _expectation(self, at: Parameters, count_cz: Floats, total_dt: Floats) -> Expectation:
         states = self.states
         items_dz = np.column_stack([self.items_d - total_dt[:, :-1].sum(axis=1), total_dt[:, :-1]]).clip(min=0.0)
-        items_k = states.add_groups(items_dz).reshape(self.pseudo_k.shape)
+        items_g = states.add_groups(items_dz).reshape(self.pseudo_g.shape)
         votes_cz = self.votes_by_state(count_cz)
         vote_azv = states.votes_azv(at.confusion_akv)
-        log_prior = (self.pseudo_k * at.log_prevalence_k).sum() + (self.pseudo_akv * at.log_confusion_akv).sum()
+        log_prior = (self.pseudo_g * at.log_weight_g).sum() + (self.pseudo_akv * at.log_confusion_akv).sum()
         counts_akv = votes_by_component(states, at.confusion_akv, vote_azv, votes_cz) + self.pseudo_akv
         return Expectation(
-            items_k=items_k + self.pseudo_k,
+            items_g=items_g + self.pseudo_g,
             votes_akv=_at_least_chance(counts_akv) if self.better_than_chance else counts_akv,
             log_posterior=float(total_dt[:, -1].sum() + self._log_state0(at) + log_prior),
         )

@@ -107,7 +107,7 @@ def _rough_searches(sample: LogPosterior, max_passes: int, watch: Callable[[floa
         joined: list[Optimum] = []
 
         def joins(at: Parameters, joined: list[Optimum] = joined) -> bool:
-            joined += [optimum for optimum in optima.values() if _leads_to_same(at, optimum.at)]
+            joined += [optimum for optimum in optima.values() if leads_to_same(at, optimum.at)]
             return bool(joined)
 
         optimum = maximise(
@@ -117,10 +117,10 @@ def _rough_searches(sample: LogPosterior, max_passes: int, watch: Callable[[floa
     return optima
 
 
-def _leads_to_same(one: Parameters, other: Parameters) -> bool:
+def leads_to_same(one: Parameters, other: Parameters) -> bool:
     """Return whether two sets of parameters are so close that they lead to the same optimum."""
-    prevalence = np.abs(one.prevalence_k - other.prevalence_k).max()
-    return bool(max(prevalence, np.abs(one.confusion_akv - other.confusion_akv).max(initial=0.0)) < NEAR)
+    weights = np.abs(one.weight_g - other.weight_g).max()
+    return bool(max(weights, np.abs(one.confusion_akv - other.confusion_akv).max(initial=0.0)) < NEAR)
 
 
 def _best(optima: Mapping[str, Optimum]) -> str:
@@ -155,7 +155,7 @@ def _rival(sample: LogPosterior, candidates: Mapping[str, Optimum], best: str) -
         if name != best and mean > APART:
             # Log posteriors of candidates are known to about 1e-6: a smaller difference is none.
             distance = round(top.log_posterior - optimum.log_posterior, 3) + 0.0
-            rivals.append(Rival(name, distance, changed, tuple(optimum.at.prevalence_k.tolist())))
+            rivals.append(Rival(name, distance, changed, tuple(optimum.at.weight_g.tolist())))
     return min(rivals, key=lambda rival: rival.distance, default=None)
 
 

@@ -141,7 +141,7 @@ def nested_mode(
         Called with the share done.
     """
     marginal = _Marginal(plain, row_kv)
-    ratio = start.log_prevalence_k[1] - start.log_prevalence_k[0]
+    ratio = start.log_weight_g[1] - start.log_weight_g[0]
     rows = start.log_confusion_akv[0, :, 1] - start.log_confusion_akv[0, :, 0]
     outer_q = np.array([ratio, rows[0], np.log(TYPICAL_VOTES), rows[1], np.log(TYPICAL_VOTES)])
     here, converged = marginal.settle(outer_q, None), False
@@ -219,14 +219,14 @@ class _Marginal:
                 lower_pp = lower_pp if size < 0.3 * before else None
             else:
                 # The factor is from too far away, or the step too long: an EM step always gains.
-                at = Parameters(at.log_prevalence_k, expected.maximum().log_confusion_akv)
+                at = Parameters(at.log_weight_g, expected.maximum().log_confusion_akv)
                 expected, lower_pp = density.expect(at), None
         lower_pp = self._factor(density, at)
         value = expected.log_posterior + self._prior(rows) - float(np.log(np.diag(lower_pp)).sum())
         return Settled(at, density, lower_pp, value, self.passes)
 
     def _begin(self, outer_q: Floats, rows: CommonRows, near: Settled | None) -> Parameters:
-        log_k = unpack(np.array([outer_q[0], 0.0, 0.0]), 2).log_prevalence_k
+        log_k = unpack(np.array([outer_q[0], 0.0, 0.0]), 2).log_weight_g
         if near is None:
             return Parameters(log_k, np.tile(np.log(rows.mean_kv), (len(self.known_akv), 1, 1)))
         return Parameters(log_k, near.at.log_confusion_akv)
@@ -285,7 +285,7 @@ class _Marginal:
 def _shifted(at: Parameters, step_p: Floats) -> Parameters:
     """Move the rows' log ratios; the prevalence stays."""
     moved = unpack(pack(at) + np.concatenate([[0.0], step_p.clip(-4.0, 4.0)]), 2)
-    return Parameters(at.log_prevalence_k, moved.log_confusion_akv)
+    return Parameters(at.log_weight_g, moved.log_confusion_akv)
 
 
 def _positive_definite(curvature_qq: Floats) -> Floats:

@@ -109,9 +109,9 @@ def likelihood_of(patterns: Patterns, threads: int | None, *, mixed: bool = Fals
     """Return a log posterior without a prior, under the mixed model or the paper's."""
     n_labels = patterns.n_labels
     between = between_labels(n_labels) if mixed else None
-    pseudo_k = np.zeros((patterns.n_domains, between.n_groups)) if between else np.zeros(n_labels)
+    pseudo_g = np.zeros((patterns.n_domains, between.n_groups)) if between else np.zeros(n_labels)
     pseudo_akv = np.zeros((patterns.n_annotators, n_labels, n_labels))
-    return LogPosterior(patterns, pseudo_k, pseudo_akv, threads, between=between)
+    return LogPosterior(patterns, pseudo_g, pseudo_akv, threads, between=between)
 
 
 def items_by_row(patterns: Patterns, ballot: Ballot) -> Floats:
@@ -185,7 +185,7 @@ class Parts(ABC):
     def log_posterior(
         self,
         b: int,
-        pseudo_k: Floats,
+        pseudo_g: Floats,
         pseudo_akv: Floats,
         *,
         threads: int | None = None,
@@ -238,7 +238,7 @@ class LocalParts(Parts):
     def log_posterior(
         self,
         b: int,
-        pseudo_k: Floats,
+        pseudo_g: Floats,
         pseudo_akv: Floats,
         *,
         threads: int | None = None,
@@ -246,7 +246,7 @@ class LocalParts(Parts):
         between: States | None = None,
     ) -> LogPosterior:
         """Return the log posterior of a ballot."""
-        return LogPosterior(self.part.patterns[b], pseudo_k, pseudo_akv, threads, better_than_chance, between)
+        return LogPosterior(self.part.patterns[b], pseudo_g, pseudo_akv, threads, better_than_chance, between)
 
     def fetch_rows(self, b: int, wanted: Ints | None = None) -> Rows:
         """Return some rows of a ballot by number, or all."""

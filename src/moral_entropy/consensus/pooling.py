@@ -93,7 +93,7 @@ def learn_mixed_rows(density: LogPosterior, known_akv: Floats, row_kv: Floats) -
     start = share_start(density.sample_rows(SAMPLE_VOTES))
     typical_kv = start.confusion_akv.mean(axis=0, keepdims=True)
     rows = _variational_rows(
-        replace(density, pseudo_akv=known_akv), row_kv, Parameters(start.log_prevalence_k, np.log(typical_kv)), None
+        replace(density, pseudo_akv=known_akv), row_kv, Parameters(start.log_weight_g, np.log(typical_kv)), None
     )
     return replace(density, pseudo_akv=rows.beta_kv + known_akv), rows
 
@@ -114,7 +114,7 @@ def _variational_rows(
     rows = CommonRows(start.confusion_akv[0], np.full(len(row_kv), TYPICAL_VOTES))
     n_annotators = len(plain.pseudo_akv)
     has_votes_a = plain.votes_c.reshape(n_annotators, -1).sum(axis=1) > 0
-    at = Parameters(start.log_prevalence_k, np.tile(start.log_confusion_akv[0], (n_annotators, 1, 1)))
+    at = Parameters(start.log_weight_g, np.tile(start.log_confusion_akv[0], (n_annotators, 1, 1)))
     for n in range(ROUNDS):
         for _ in range(3):
             at = _variational_step(replace(plain, pseudo_akv=plain.pseudo_akv + rows.beta_kv), at)
@@ -130,6 +130,6 @@ def _variational_rows(
 
 def _variational_step(density: LogPosterior, at: Parameters) -> Parameters:
     expected = density.expect(at)
-    log_k = digamma(expected.items_k) - digamma(expected.items_k.sum(axis=-1, keepdims=True))
+    log_g = digamma(expected.items_g) - digamma(expected.items_g.sum(axis=-1, keepdims=True))
     votes_akv = expected.votes_akv
-    return Parameters(log_k, digamma(votes_akv) - digamma(votes_akv.sum(axis=-1, keepdims=True)))
+    return Parameters(log_g, digamma(votes_akv) - digamma(votes_akv.sum(axis=-1, keepdims=True)))

@@ -213,8 +213,8 @@ class ParameterFit:
         The highest mode that is not the best one, if it came close.
     prevalence_sk, confusion_sakv
         Posterior draws of the parameters.
-    alpha_k, beta_akv
-        The Dirichlet priors of prevalence and confusion; with partial pooling, those learnt from the votes.
+    alpha_g, beta_akv
+        The Dirichlet priors of weights and confusion; with partial pooling, those learnt from the votes.
     exponent
         The power each item's likelihood is raised to; 1 for the model itself.
     mixture
@@ -241,7 +241,7 @@ class ParameterFit:
     rival: Rival | None = None
     prevalence_sk: Floats
     confusion_sakv: Floats
-    alpha_k: Floats
+    alpha_g: Floats
     beta_akv: Floats
     exponent: Exponent
     options: FitOptions

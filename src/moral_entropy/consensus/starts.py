@@ -27,7 +27,7 @@ def starts(log_posterior: LogPosterior) -> Iterator[tuple[str, Parameters]]:
     """Yield starting parameters with their names, the paper's first."""
     patterns = log_posterior.patterns
     if log_posterior.between is not None:
-        by_label = replace(log_posterior, pseudo_k=np.zeros(patterns.n_labels), between=None)
+        by_label = replace(log_posterior, pseudo_g=np.zeros(patterns.n_labels), between=None)
         for name, at in starts(by_label):
             yield name, share_start(log_posterior) if name == "share" else spread_over_states(at, log_posterior)
         return
@@ -44,7 +44,7 @@ def share_start(log_posterior: LogPosterior) -> Parameters:
     Mass between labels that the votes do not ask for goes away slowly, so the search begins with little of it.
     """
     share_rk = _shares(log_posterior, pseudo_votes=0.5)
-    by_label = replace(log_posterior, pseudo_k=np.zeros(log_posterior.patterns.n_labels))
+    by_label = replace(log_posterior, pseudo_g=np.zeros(log_posterior.patterns.n_labels))
     return spread_over_states(_from_posterior(by_label, share_rk), log_posterior)
 
 
@@ -52,7 +52,7 @@ def spread_over_states(by_label: Parameters, log_posterior: LogPosterior) -> Par
     """Return parameters of the paper's model as a start of the mixed model, the same in every domain."""
     states, n_labels = log_posterior.states, log_posterior.patterns.n_labels
     weight_g = FEW_BETWEEN * states.size_g
-    weight_g[:n_labels] = n_labels * by_label.prevalence_k
+    weight_g[:n_labels] = n_labels * by_label.weight_g
     log_g = np.log(weight_g / weight_g.sum())
     return Parameters(np.tile(log_g, (log_posterior.patterns.n_domains, 1)), by_label.log_confusion_akv)
 
@@ -67,7 +67,7 @@ def paper_start(n_annotators: int, n_labels: int) -> Parameters:
     """
     confusion_kv = 0.6 * np.eye(n_labels) + 0.4 / n_labels
     return Parameters(
-        log_prevalence_k=np.full(n_labels, -np.log(n_labels)),
+        log_weight_g=np.full(n_labels, -np.log(n_labels)),
         log_confusion_akv=np.tile(np.log(confusion_kv), (n_annotators, 1, 1)),
     )
 
@@ -97,7 +97,7 @@ def _from_posterior(log_posterior: LogPosterior, posterior_rk: Floats) -> Parame
     """Take one M-step from given label probabilities."""
     patterns = log_posterior.patterns
     n_labels = patterns.n_labels
-    items_k = log_posterior.pseudo_k + patterns.weight_r @ posterior_rk
+    items_k = log_posterior.pseudo_g + patterns.weight_r @ posterior_rk
     weighted_rk = patterns.weight_r[:, None] * posterior_rk
     row_v = np.repeat(np.arange(patterns.n_rows), np.diff(patterns.start_r))
     n_codes = patterns.n_annotators * n_labels

@@ -90,7 +90,7 @@ def tempered(at: Parameters, exponent: float) -> Parameters:
     >>> tempered(Parameters(np.log([0.5, 0.5]), np.log([[[0.9, 0.1], [0.2, 0.8]]])), 0.5).confusion_akv[0, 0].round(3)
     array([0.949, 0.316])
     """
-    return at if exponent == 1.0 else Parameters(at.log_prevalence_k, exponent * at.log_confusion_akv)
+    return at if exponent == 1.0 else Parameters(at.log_weight_g, exponent * at.log_confusion_akv)
 
 
 def choose_exponent(parts: Parts, b: int, log_posterior: LogPosterior, at: Parameters, temper: str | float) -> Exponent:
@@ -142,7 +142,7 @@ def learn_from_gold(parts: Parts, b: int, at: Parameters) -> Exponent:
         what = "no item has a gold label, so temper='gold' has nothing to learn from"
         msg = f"{parts.votes.ballots[b].name}: {what}. Use temper='heldout'."
         raise FitError(msg)
-    return gold_exponent(evidence_ik, at.log_prevalence_k, gold_i)
+    return gold_exponent(evidence_ik, at.log_weight_g, gold_i)
 
 
 def count_predictable(part: Part, b: int) -> tuple[int, int]:
@@ -208,7 +208,7 @@ def heldout_exponent(
     if not patterns.n_rows:
         return NOTHING
     votes_akv, between = log_posterior.expect(at).votes_akv, log_posterior.between
-    given = (log_posterior.pseudo_k, log_posterior.pseudo_akv, log_posterior.threads)
+    given = (log_posterior.pseudo_g, log_posterior.pseudo_akv, log_posterior.threads)
     some = LogPosterior(patterns, *given, between=between)
     strict = _learn(_Prediction.without_items(some, at, votes_akv))
     if between is not None:
@@ -251,7 +251,7 @@ class _Prediction:
         """Subtract each item's expected votes from the confusion rows that its votes are predicted with."""
         patterns, states = log_posterior.patterns, log_posterior.states
         if not states.corners_only:
-            log_dz = (at.log_prevalence_k - np.log(states.size_g))[:, states.group_z]
+            log_dz = (at.log_weight_g - np.log(states.size_g))[:, states.group_z]
             chance_vz = _chances_between(log_posterior, at, votes_akv)
             return cls(patterns, log_dz, chance_vz, log_posterior.threads)
         votes_ck = np.ascontiguousarray(votes_akv.transpose(0, 2, 1).reshape(-1, patterns.n_labels))
@@ -263,7 +263,7 @@ class _Prediction:
             kernels.chances_without_item(*rows, votes_ck, total_ak, lo, hi, chance_vk)
 
         _over_rows(run, patterns.n_rows, log_posterior.threads)
-        return cls(patterns, at.log_prevalence_k[None], chance_vk, log_posterior.threads)
+        return cls(patterns, at.log_weight_g[None], chance_vk, log_posterior.threads)
 
     @cached_property
     def log_vz(self) -> Floats:

@@ -134,7 +134,7 @@ def _pairs_of(log_posterior: LogPosterior, rest: LogPosterior, there: Parameters
         patterns.weight_r[row_v[own_v]],
         log_posterior.pseudo_akv[a],
     )
-    residuals = residuals_of(log_posterior, Parameters(there.log_prevalence_k, log_akv))
+    residuals = residuals_of(log_posterior, Parameters(there.log_weight_g, log_akv))
     votes, n_labels = residuals.votes, patterns.n_labels
     mine_e = (votes.one_e // n_labels == a) | (votes.other_e // n_labels == a)
     own = replace(votes, row_e=votes.row_e[mine_e], one_e=votes.one_e[mine_e], other_e=votes.other_e[mine_e])

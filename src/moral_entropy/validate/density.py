@@ -42,21 +42,21 @@ def densities_of(fit: QuestionFit, threads: int | None = None) -> Densities:
     if fit.pooling == "full":
         patterns, beta_akv = pool_fully(patterns), beta_akv[:1]
     chance = fit.options.better_than_chance
-    log_ratio = LogPosterior(patterns, fit.alpha_k, np.ascontiguousarray(beta_akv), threads, chance, fit.between)
+    log_ratio = LogPosterior(patterns, fit.alpha_g, np.ascontiguousarray(beta_akv), threads, chance, fit.between)
     if fit.common is not None or fit.mixture is not None:
         return Densities(log_ratio, log_ratio)
-    return Densities(replace(log_ratio, pseudo_k=fit.alpha_k - 1.0, pseudo_akv=log_ratio.pseudo_akv - 1.0), log_ratio)
+    return Densities(replace(log_ratio, pseudo_g=fit.alpha_g - 1.0, pseudo_akv=log_ratio.pseudo_akv - 1.0), log_ratio)
 
 
 def mode_of(fit: QuestionFit) -> Parameters:
     """Return the mode of a fit, one matrix where it was fitted for all."""
-    return Parameters(fit.at.log_prevalence_k, fit.at.log_confusion_akv[:1]) if fit.pooling == "full" else fit.at
+    return Parameters(fit.at.log_weight_g, fit.at.log_confusion_akv[:1]) if fit.pooling == "full" else fit.at
 
 
 def pseudo_counts(fit: QuestionFit) -> tuple[Floats, Floats]:
     """Return the pseudo-counts of the density whose mode was looked for: in log ratios, or one less on the simplex."""
     less = 0.0 if fit.common is not None or fit.mixture is not None else 1.0
-    return fit.alpha_k - less, fit.beta_akv - less
+    return fit.alpha_g - less, fit.beta_akv - less
 
 
 def log_posterior_of(fit: QuestionFit) -> LogPosterior:
@@ -120,19 +120,19 @@ def _adds_states(patterns: Patterns, drawn: Parameters, states: States) -> Calla
 
 def state_draws_of(states: States, drawn: Parameters) -> StateDraws:
     """Return draws of the mixed model's parameters in the order in which passes read them."""
-    return state_draws(states, drawn.prevalence_k, drawn.confusion_akv)
+    return state_draws(states, drawn.weight_g, drawn.confusion_akv)
 
 
 def log_heights(log_posterior: LogPosterior, drawn: Parameters, over_base_s: Floats) -> Floats:
     """Complete relative log likelihoods with what is known without a pass over the votes: `log_s`."""
-    log_sk, log_sakv = drawn.log_prevalence_k, drawn.log_confusion_akv
+    log_sg, log_sakv = drawn.log_weight_g, drawn.log_confusion_akv
     votes_av = log_posterior.votes_c.reshape(-1, log_posterior.patterns.n_labels)
     if log_posterior.between is None:
-        base_s, log_base_sav = log_posterior.n_items * log_sk[:, 0], log_sakv[:, :, 0]
+        base_s, log_base_sav = log_posterior.n_items * log_sg[:, 0], log_sakv[:, :, 0]
     else:
-        base_s, log_base_sav = np.zeros(len(log_sk)), log_sakv.max(axis=2)
+        base_s, log_base_sav = np.zeros(len(log_sg)), log_sakv.max(axis=2)
     base_s = base_s + np.einsum("av,sav->s", votes_av, log_base_sav)
-    prior_s = np.tensordot(log_sk, log_posterior.pseudo_k, axes=log_posterior.pseudo_k.ndim)
+    prior_s = np.tensordot(log_sg, log_posterior.pseudo_g, axes=log_posterior.pseudo_g.ndim)
     prior_s = prior_s + np.einsum("akv,sakv->s", log_posterior.pseudo_akv, log_sakv)
     return np.asarray(over_base_s + base_s + prior_s)
 

@@ -182,7 +182,7 @@ def resample_annotators(log_posterior: LogPosterior, at: Parameters, rng: np.ran
         weight_r=np.where(np.diff(start_r) > 0, patterns.weight_r, 0.0),
     )
     pseudo_akv = log_posterior.pseudo_akv[kept_a] * copies_a[kept_a, None, None]
-    start = Parameters(at.log_prevalence_k, at.log_confusion_akv[kept_a])
+    start = Parameters(at.log_weight_g, at.log_confusion_akv[kept_a])
     return replace(log_posterior, patterns=other, pseudo_akv=pseudo_akv), start
 
 
@@ -242,7 +242,7 @@ def _spread(fit: QuestionFit, kind: str, members: Iterator[Member]) -> Spread:
 def shares_of_labels(log_posterior: LogPosterior, at: Parameters) -> Floats:
     """Compute the labels' shares of all items at some parameters, over the domains of a log posterior."""
     items_d = log_posterior.items_d
-    weight_g = (items_d / items_d.sum()) @ at.prevalence_k if at.mixed else at.prevalence_k
+    weight_g = (items_d / items_d.sum()) @ at.weight_g if at.mixed else at.weight_g
     return log_posterior.states.prevalence_k(weight_g)
 
 

@@ -207,7 +207,7 @@ class _Refit:
             posterior_rz = self.log_posterior.posterior_rz(tempered(self.at, exponent))
             yield _chances(posterior_rz[row_v], vote_azl, voter_v)
         yield smoothed_share(self.ballot.counts_ik[item_v])
-        weight_dz = states.weight_of_states(np.exp(log_softmax(np.atleast_2d(self.at.log_prevalence_k), axis=-1)))
+        weight_dz = states.weight_of_states(np.exp(log_softmax(np.atleast_2d(self.at.log_weight_g), axis=-1)))
         domain_v = patterns.domain_r[row_v] if patterns.n_domains > 1 else np.zeros(len(row_v), dtype=np.int64)
         yield _chances(weight_dz[domain_v], vote_azl, voter_v)
 

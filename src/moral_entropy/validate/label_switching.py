@@ -254,7 +254,7 @@ def items_of(part: Part, b: int, at: Parameters, pair: tuple[int, int]) -> float
 
 def _log_prior(log_posterior: LogPosterior, at: Parameters) -> float:
     confusion = (log_posterior.pseudo_akv * at.log_confusion_akv).sum()
-    return float((log_posterior.pseudo_k * at.log_prevalence_k).sum() + confusion)
+    return float((log_posterior.pseudo_g * at.log_weight_g).sum() + confusion)
 
 
 def switched(at: Parameters, team_a: Team, pair: tuple[int, int]) -> Parameters:
@@ -271,8 +271,8 @@ def switched(at: Parameters, team_a: Team, pair: tuple[int, int]) -> Parameters:
     order_g = states.trade_groups(*pair)
     log_akv = at.log_confusion_akv.copy()
     log_akv[team_a] = log_akv[team_a][:, order_g[:n_labels]]
-    log_k = at.log_prevalence_k[..., order_g] if team_a.all() else at.log_prevalence_k
-    return Parameters(log_k, log_akv)
+    log_g = at.log_weight_g[..., order_g] if team_a.all() else at.log_weight_g
+    return Parameters(log_g, log_akv)
 
 
 def _adapt(log_posterior: LogPosterior, home: Parameters, start: Parameters) -> tuple[float, Parameters]:

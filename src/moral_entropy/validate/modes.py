@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from moral_entropy.consensus.coordinates import pack, unpack_like
 from moral_entropy.consensus.em import maximise
 from moral_entropy.consensus.model import LogPosterior, Parameters
-from moral_entropy.consensus.modes import APART, LEVEL, NEAR, ROUGH, ROUGH_NEWTON
+from moral_entropy.consensus.modes import APART, LEVEL, ROUGH, ROUGH_NEWTON, leads_to_same
 from moral_entropy.consensus.starts import paper_start, spread_over_states, starts
 from moral_entropy.consensus.youden import youden
 from moral_entropy.progress import Advance, ignore
@@ -133,7 +133,7 @@ def _search_from(log_posterior: LogPosterior, start: Parameters, modes: list[Par
     joined: list[int] = []
 
     def joins_earlier(here: Parameters) -> bool:
-        joined.extend(n for n, mode in enumerate(modes) if _near(here, mode))
+        joined.extend(n for n, mode in enumerate(modes) if leads_to_same(here, mode))
         return bool(joined)
 
     rough = maximise(log_posterior, start, tolerance=ROUGH, newton=ROUGH_NEWTON, stop_if=joins_earlier)
@@ -147,11 +147,6 @@ def _search_from(log_posterior: LogPosterior, start: Parameters, modes: list[Par
             return n
     modes.append(mode)
     return len(modes) - 1
-
-
-def _near(one: Parameters, other: Parameters) -> bool:
-    prevalence = np.abs(one.prevalence_k - other.prevalence_k).max()
-    return bool(max(prevalence, np.abs(one.confusion_akv - other.confusion_akv).max(initial=0.0)) < NEAR)
 
 
 def _weights(log_posterior: LogPosterior) -> Floats:

@@ -134,7 +134,7 @@ def _summary(fit: QuestionFit, samples: Samples, drawn: Parameters, interval: fl
         return summarise_mixed(samples.patterns, by_state, positive=fit.ballot.positive, interval=interval)
     drawn = tempered(drawn, fit.exponent.value)
     return summarise(
-        samples.patterns, drawn.prevalence_k, drawn.confusion_akv, positive=fit.ballot.positive, interval=interval
+        samples.patterns, drawn.weight_g, drawn.confusion_akv, positive=fit.ballot.positive, interval=interval
     )
 
 

@@ -102,7 +102,7 @@ class Samples:
     @property
     def prevalence_sk(self) -> Floats:
         """Draws of the prevalence, chains one after the other; of the mixed model the weights by domain."""
-        return self.drawn.prevalence_k
+        return self.drawn.weight_g
 
     @property
     def confusion_sakv(self) -> Floats:
@@ -300,7 +300,7 @@ def row_values(fit: QuestionFit, patterns: Patterns, drawn: Parameters) -> Itera
             log_rks = np.log(np.maximum(p_rks, 1e-300)) if patterns.n_labels == 2 else p_rks
             yield rows, log_rks[:, 1:] - log_rks[:, :1] if patterns.n_labels == 2 else p_rks
         return
-    push_cks, base_ks = log_ratios(drawn.prevalence_k, drawn.confusion_akv**fit.exponent.value)
+    push_cks, base_ks = log_ratios(drawn.weight_g, drawn.confusion_akv**fit.exponent.value)
     n_codes, n_other, n_draws = push_cks.shape
     votes_rc = csr_array(
         (np.ones(len(patterns.code_v)), patterns.code_v, patterns.start_r), shape=(patterns.n_rows, n_codes)

@@ -270,7 +270,7 @@ def _blocks(fit: QuestionFit) -> Iterator[tuple[Floats, Floats]]:
     """All Dirichlet rows with a prior, and their pseudo-votes, a few hundred annotators (of two labels) at a time."""
     n_labels = fit.ballot.n_labels
     if not _learnt_weights(fit):
-        yield fit.weight_sdg, np.atleast_2d(fit.alpha_k)
+        yield fit.weight_sdg, np.atleast_2d(fit.alpha_g)
     # One matrix for all has one prior; common rows that were learnt have none to speak of.
     n_rows = {"none": len(fit.beta_akv), "full": 1}.get(fit.pooling, 0)
     at_once = max(1, BLOCK * 4 // n_labels**2)

@@ -8,7 +8,7 @@ annotators' votes is the expected product of their errors:
 T_a,z,v being the probability that a votes v on an item in state z. Its mean over items is the agreement beyond what
 independence given the state predicts. It is the score of a
 dependence between the two, so its variance is reduced by what the fit has already absorbed: the residuals' regression
-on the scores of prevalence and confusion (a Lagrange multiplier test).
+on the scores of weights and confusion (a Lagrange multiplier test).
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class Residuals:
         """Gradient of every row's log likelihood, in log ratios: `score_rp`."""
         patterns = self.votes.patterns
         row_v = np.repeat(np.arange(patterns.n_rows), np.diff(patterns.start_r))
-        weight_dg, domain_r = np.atleast_2d(self.at.prevalence_k), self._domain_r
+        weight_dg, domain_r = np.atleast_2d(self.at.weight_g), self._domain_r
         excess_rg = (self.states.add_groups(self.posterior_rz) - weight_dg[domain_r])[:, 1:]
         n_other, n_own = excess_rg.shape[1], self.n_labels * (self.n_labels - 1)
         own_vt = self._vote_scores(row_v)
@@ -215,12 +215,12 @@ class Residuals:
 
     def _prior_information(self) -> Floats:
         """What the priors add for each parameter, and a trifle where they add nothing."""
-        at, pseudo_k, pseudo_akv = self.at, self.log_posterior.pseudo_k, self.log_posterior.pseudo_akv
-        spread_k = at.prevalence_k * (1.0 - at.prevalence_k)
-        prevalence = pseudo_k.sum(axis=-1, keepdims=True) * spread_k[..., 1:]
+        at, pseudo_g, pseudo_akv = self.at, self.log_posterior.pseudo_g, self.log_posterior.pseudo_akv
+        spread_g = at.weight_g * (1.0 - at.weight_g)
+        weights = pseudo_g.sum(axis=-1, keepdims=True) * spread_g[..., 1:]
         spread_akv = at.confusion_akv * (1.0 - at.confusion_akv)
         confusion = pseudo_akv.sum(axis=-1, keepdims=True) * spread_akv[..., 1:]
-        return np.concatenate([prevalence.ravel(), confusion.ravel()]) + 1e-6
+        return np.concatenate([weights.ravel(), confusion.ravel()]) + 1e-6
 
     def absorbed(self, residual_rp: csr_array) -> Floats:
         """Compute the variance that the fit absorbs of sums over rows, one column per sum."""

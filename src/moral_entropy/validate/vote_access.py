@@ -102,7 +102,7 @@ class VoteAccess:
             return self.parts, self.whole
         parts = self.parts.pooled()
         pseudo_akv = np.ascontiguousarray(self.whole.pseudo_akv[:1])
-        return parts, parts.log_posterior(self.b, self.whole.pseudo_k, pseudo_akv, between=self.fit.between)
+        return parts, parts.log_posterior(self.b, self.whole.pseudo_g, pseudo_akv, between=self.fit.between)
 
     @cached_property
     def density(self) -> LogPosterior:
@@ -112,7 +112,7 @@ class VoteAccess:
         return self._on(self.parts.fetch_rows(self.b).patterns)
 
     def _on(self, rows: Patterns) -> LogPosterior:
-        return LogPosterior(rows, self.whole.pseudo_k, self.whole.pseudo_akv, between=self.fit.between)
+        return LogPosterior(rows, self.whole.pseudo_g, self.whole.pseudo_akv, between=self.fit.between)
 
     @property
     def n_votes(self) -> int:
@@ -131,8 +131,8 @@ class VoteAccess:
         """Compute the log likelihood and, if it counts, the log prior in log ratios."""
         if not draws:
             return np.empty(0)
-        alpha_k, beta_akv = self.fit.alpha_k, self.fit.beta_akv[: len(self.shared[1].pseudo_akv)]
-        density = replace(self.shared[1], pseudo_k=prior * alpha_k, pseudo_akv=prior * beta_akv)
+        alpha_g, beta_akv = self.fit.alpha_g, self.fit.beta_akv[: len(self.shared[1].pseudo_akv)]
+        density = replace(self.shared[1], pseudo_g=prior * alpha_g, pseudo_akv=prior * beta_akv)
         over_base_s = self.fitted.total(over_base_of_part, self.b, draws)
         return log_heights(density, drawn_of(self.fit, draws), over_base_s)
 
