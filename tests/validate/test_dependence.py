@@ -13,6 +13,7 @@ from scipy.stats import kstest
 from support import plain_mixed_em, plain_states, random_rows, votes_of
 
 from moral_entropy.consensus.fit import fit
+from moral_entropy.consensus.fit_findings import fit_findings
 from moral_entropy.consensus.patterns import collapse
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.corpora.simulate import simulate_votes
@@ -200,6 +201,18 @@ def test_hard_items_that_all_get_wrong_raise_the_overall_figure():
             assert excess[model] > 2 * abs(calm["excess_agreement"].value)
     # To the mixed model such an item lies between the labels, where votes are independent again.
     assert excess["mixed"] < 0.5 * excess["paper"]
+
+
+def test_what_votes_are_worth_is_told_in_the_words_of_the_audit():
+    votes = copied(simulate_votes(n_items=800, n_annotators=6, votes_per_item=5, seed=4).votes, 2, 5)
+    consensus = fitted(votes, dependence="merge")
+    [told] = [f.text for f in fit_findings(consensus) if f.figure == "effective_votes"]
+    found = {f.figure: f for f in examine_dependence(consensus, replicates=0)}
+    # On two items of three one vote of the five is a copy, which leaves 4⅓: more, as correlations are shrunk.
+    assert told.startswith("5.0 votes per item are worth 4.4 independent ones")
+    assert told.split(" (")[0] in found["excess_agreement"].meaning
+    unseen = {f.figure: f for f in examine_dependence(fitted(votes), replicates=0)}
+    assert "worth" not in unseen["excess_agreement"].meaning
 
 
 def test_two_of_three_who_copy_cannot_be_told():

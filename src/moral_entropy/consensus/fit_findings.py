@@ -132,12 +132,14 @@ def _recalibrated(fit: QuestionFit, learnt: Recalibration) -> Finding:
     )  # fmt: skip
 
 
+def worth_in_words(worth: EffectiveVotes) -> str:
+    """Say how many independent votes the votes are worth."""
+    return f"{worth.votes:.1f} votes per item are worth {worth.effective:.1f} independent ones"
+
+
 def _effective_votes(fit: QuestionFit, worth: EffectiveVotes) -> Finding:
     """Tell how many independent votes the votes are worth."""
-    text = (
-        f"{worth.votes:.1f} votes per item are worth {worth.effective:.1f} independent ones "
-        f"({fit.options.interval:.0%} interval {worth.low:.1f} to {worth.high:.1f})."
-    )
+    text = f"{worth_in_words(worth)} ({fit.options.interval:.0%} interval {worth.low:.1f} to {worth.high:.1f})."
     found = finding_of(
         fit, "votes", "effective_votes", worth.effective, low=worth.low, high=worth.high, text=text,
     )  # fmt: skip

@@ -10,9 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from statistics import NormalDist
 
-import numpy as np
-
-from moral_entropy.consensus.fit_findings import annotator_name, finding_of
+from moral_entropy.consensus.fit_findings import ALL_BUT, annotator_name, finding_of, worth_in_words
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.findings import Finding, level_of, listed
 from moral_entropy.progress import Advance, ignore, share_of
@@ -117,20 +115,20 @@ def _pooled(fit: QuestionFit, together: Together, interval: float) -> Finding:
         f"two votes on an item agree in {together.agreement:.1%} of the cases, {abs(together.excess):.1%} {side} than "
         f"independence given the label allows: errors correlate with {together.correlation:z.2f}."
     )
-    votes, worth = _worth(fit, together.correlation)
     return finding_of(
         fit, SIDE, "excess_agreement", together.excess, low=together.excess - half, high=together.excess + half,
         n=round(together.items), level=level_of(doubted), text=text,
-        meaning=f"{votes:.1f} votes on an item are worth about {worth:.1f} independent ones, and p is too sure.",
+        meaning=_too_sure(fit),
         cure=less_sure(fit),
     )  # fmt: skip
 
 
-def _worth(fit: QuestionFit, correlation: float) -> tuple[float, float]:
-    """Return the votes per item, and how many independent ones they are worth (Kish's design effect)."""
-    patterns = fit.patterns
-    votes = float(np.average(np.diff(patterns.start_r), weights=patterns.weight_r))
-    return votes, votes / max(1.0 + (votes - 1.0) * correlation, 1e-9)
+def _too_sure(fit: QuestionFit) -> str:
+    """Say what dependence means for p, and what the votes are worth where that is less than their number."""
+    meaning = "Agreement counts for more than it proves, and p is too sure."
+    if fit.worth is None or fit.worth.effective > ALL_BUT * fit.worth.votes:
+        return meaning
+    return f"{meaning} {worth_in_words(fit.worth)}."
 
 
 def _typical(fit: QuestionFit, pairs: Pairs) -> Finding:
