@@ -140,6 +140,7 @@ def shared_difficulty(seed: int) -> Votes:
 
 
 TEAMS = ("0 · 1 · 2 · 3 and 2 more", "6 · 7 · 8 · 9 and 2 more")
+COPIES = ("1, 4", "4, 1")
 SECOND_TEAM = tuple(map(str, range(6, 12)))
 TROUBLES = (
     Trouble("an adversarial annotator among 12", adversary, ("below_chance",), ("3",)),
@@ -151,8 +152,8 @@ TROUBLES = (
         (*TEAMS, *SECOND_TEAM),
     ),
     Trouble("a disconnected group", partial(two_teams, links=0), ("groups",)),
-    Trouble("copied votes, 2 of 12", copied, ("pair_excess",), ("1 · 4",), ("dependence",)),
-    Trouble("copied votes, 2 of 6", partial(copied, annotators=6), ("pair_excess",), ("1 · 4",), ("dependence",)),
+    Trouble("copied votes, 2 of 12", copied, ("near_copies",), COPIES),
+    Trouble("copied votes, 2 of 6", partial(copied, annotators=6), ("near_copies",), COPIES),
     Trouble(
         "items hard for all",
         shared_difficulty,

@@ -19,7 +19,6 @@ from moral_entropy.consensus.priors import Priors
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.validate import residuals as module
-from moral_entropy.validate.copies import without
 from moral_entropy.validate.density import log_posterior_of
 from moral_entropy.validate.dependence import examine_dependence
 from moral_entropy.validate.pairs import dependent_pairs, pool_pairs, weigh_pairs
@@ -147,7 +146,20 @@ def test_copied_votes_are_found_and_named(n_annotators, n_labels):
     votes = simulate_votes(**sizes, seed=4).votes
     clean = examine_dependence(fitted(votes), replicates=0)
     assert not [f for f in clean if f.alarms]
-    found = [f for f in examine_dependence(fitted(copied(votes, 2, 5)), replicates=0) if f.figure == "pair_excess"]
+    found = near_copies(fitted(copied(votes, 2, 5), dependence="merge"))
+    assert [set(f.subject.split(", ")) for f in found] == [{"2", "5"}]
+    assert found[0].level == "doubt" and "counted as one" in found[0].text
+    assert not near_copies(fitted(votes, dependence="merge"))
+
+
+def near_copies(consensus):
+    return [f for f in fit_findings(consensus) if f.figure == "near_copies"]
+
+
+def test_copiers_with_errors_of_their_own_are_a_pair_to_look_into():
+    """Among fourteen annotators the two who always agree cannot persuade the fit."""
+    votes = copied(simulate_votes(n_items=800, n_annotators=14, votes_per_item=5, seed=4).votes, 2, 5)
+    found = [f for f in examine_dependence(fitted(votes), replicates=0) if f.figure == "pair_excess"]
     assert found[0].subject == "2 · 5" and found[0].level == "bad" and "Count them as one" in found[0].cure
     assert found[0].low < found[0].value < found[0].high and found[0].value > 0.1
 
@@ -155,13 +167,17 @@ def test_copied_votes_are_found_and_named(n_annotators, n_labels):
 def test_copiers_who_look_perfect_are_seen_through():
     """With six annotators the fit believes the two who always agree, and the others seem to err together."""
     votes = copied(simulate_votes(n_items=800, n_annotators=6, votes_per_item=5, seed=4).votes, 2, 5)
-    consensus = fitted(votes, model="paper")
+    consensus = fitted(votes, model="paper", dependence="report")
     assert consensus.fits[0].confusion_akv[[2, 5]].diagonal(axis1=1, axis2=2).min() > 0.97
     pairs = weigh_pairs(residuals_in(votes, model="paper"), least_items=20)
     believed = {(pairs.one_p[p], pairs.other_p[p]) for p in dependent_pairs(pairs)}
     assert believed and (2, 5) not in believed
-    named = [f.subject for f in examine_dependence(consensus, replicates=0) if f.figure == "pair_excess"]
-    assert named[0] == "2 · 5"
+    [named] = near_copies(consensus)
+    assert set(named.subject.split(", ")) == {"2", "5"} and named.level == "doubt"
+    found = {f.figure: f for f in examine_dependence(consensus, replicates=0)}
+    assert "--merge A+B" in found["dependent_pairs"].cure
+    found = {f.figure: f for f in examine_dependence(fitted(votes, model="paper"), replicates=0)}
+    assert "--dependence merge" in found["dependent_pairs"].cure
 
 
 def test_some_copying_is_measured():
@@ -172,14 +188,6 @@ def test_some_copying_is_measured():
     whole = [f for f in examine_dependence(fitted(copied(votes, 0, 3)), replicates=0) if f.figure == "pair_excess"]
     assert half[0].subject == whole[0].subject == "0 · 3"
     assert 0.3 * whole[0].value < half[0].value < 0.7 * whole[0].value
-
-
-def test_leaving_out_takes_just_the_votes_of_one():
-    rows = random_rows(np.random.default_rng(7), 30, 4, 2, share=0.5)
-    left = without(collapse(votes_of(rows).ballots[0]), 2)
-    kept = [(i, a, k) for i, a, k in rows if a != 2]
-    assert left.weight_r @ np.diff(left.start_r) == len(kept)
-    assert left.weight_r.sum() == len({i for i, _, _ in kept})
 
 
 def test_hard_items_that_all_get_wrong_raise_the_overall_figure():

@@ -11,7 +11,7 @@ from support import votes_of
 from moral_entropy.consensus.entropy import decompose_entropy
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.options import FitOptions
-from moral_entropy.validate import copies, ensemble, heldout, modes
+from moral_entropy.validate import ensemble, heldout, modes
 from moral_entropy.validate.priors import ENTROPIES, REPORTED, prior_grid, star_of
 from moral_entropy.validate.sides import examine
 
@@ -95,7 +95,7 @@ def test_no_grid_asks_for_what_cannot_be_fitted(consensus):
 
 def test_every_climb_keeps_the_constraint(consensus, monkeypatch):
     reached = []
-    for module in (copies, ensemble, heldout, modes):
+    for module in (ensemble, heldout, modes):
 
         def watched(*given, maximise=module.maximise, **options):
             found = maximise(*given, **options)
@@ -105,7 +105,6 @@ def test_every_climb_keeps_the_constraint(consensus, monkeypatch):
         monkeypatch.setattr(module, "maximise", watched)
     examine(consensus, "heldout", folds=2)
     examine(consensus, "ensemble", members=2)
-    examine(consensus, "dependence")
     assert len(reached) > 4
     least = min(float(np.diagonal(at.confusion_akv, axis1=1, axis2=2).min()) for at in reached)
     assert (least >= 0.5 - 1e-9) == consensus.options.better_than_chance

@@ -71,12 +71,13 @@ def hard_for_all():
 
 def troubled_votes():
     """Votes with one thing wrong each, by what is wrong."""
-    clean = simulate_votes(n_items=400, n_annotators=6, votes_per_item=5, seed=4).votes
+    few, many = (simulate_votes(n_items=400, n_annotators=n, votes_per_item=5, seed=4).votes for n in (6, 12))
     upside_down = np.array([[[0.85, 0.15], [0.15, 0.85]]] * 5 + [[[0.15, 0.85], [0.85, 0.15]]])
     return {
         "a team that can be read either way": two_teams(links=1)[0],
         "two groups": two_teams(links=0, reversed_team=False)[0],
-        "copied votes": copied(clean, 2, 5),
+        "copied votes": copied(few, 2, 5),
+        "copied votes that are few among all": copied(many, 2, 5),
         "thin votes": simulate_votes(n_items=200, n_annotators=60, votes_per_item=1.2, seed=1).votes,
         "one annotator": votes_of([(i, 0, i % 3 == 0) for i in range(60)]),
         "a reversed scale": simulate_votes(
@@ -103,8 +104,9 @@ def test_every_doubt_says_what_was_found_what_it_means_and_what_to_do(model):
                 assert finding.level in ("info", "good") or all(said), finding
                 doubted |= {finding.figure} if finding.alarms else set()
     wanted = {
-        "below_chance", "dependent_pairs", "excess_agreement", "groups", "hardly_known", "one_annotator",
-        "pair_excess", "predicted_votes_pattern", "prior_share", "switch_cost", "unsupported_labels", "votes_per_item",
+        "below_chance", "dependent_pairs", "excess_agreement", "groups", "hardly_known", "near_copies",
+        "one_annotator", "pair_excess", "predicted_votes_pattern", "prior_share", "switch_cost", "unsupported_labels",
+        "votes_per_item",
     }  # fmt: skip
     # Items that are hard for all lie between labels, and no exponent is needed for them.
     wanted |= {"exponent", "range_prevalence"} if model == "paper" else set()

@@ -1,12 +1,12 @@
 """Do annotators vote independently, given the label, as the model has it? Pair by pair, overall, and as predicted.
 
 Takes a `Consensus`, returns findings of the side "dependence". Where two annotators copy, or share a blind spot, their
-agreement counts twice and p is too sure.
+agreement counts twice and p is too sure. Who copies is found before the fit (`consensus/near_copies`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from statistics import NormalDist
 
@@ -15,7 +15,6 @@ from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.findings import Finding, level_of, listed
 from moral_entropy.progress import Advance, ignore, share_of
 from moral_entropy.ties import TIE
-from moral_entropy.validate.copies import find_copiers
 from moral_entropy.validate.density import log_posterior_of
 from moral_entropy.validate.pairs import (
     NOTICEABLE,
@@ -86,10 +85,9 @@ def examine_dependence(
 
 
 def _examine_pairs(consensus: Consensus, fit: QuestionFit, least_items: float) -> Iterator[Finding]:
-    at = fit.at
     anonymous = consensus.votes.anonymous
     density = replace(log_posterior_of(fit), better_than_chance=fit.options.better_than_chance)
-    residuals = residuals_of(density, at, anonymous=anonymous)
+    residuals = residuals_of(density, fit.at, anonymous=anonymous)
     # One matrix for all absorbs next to nothing of any pair.
     fitted = fit.pooling != "full"
     together = pool_pairs(residuals, fitted=fitted)
@@ -101,10 +99,7 @@ def _examine_pairs(consensus: Consensus, fit: QuestionFit, least_items: float) -
     if not anonymous:
         pairs = weigh_pairs(residuals, least_items=least_items, fitted=fitted)
         yield _typical(fit, pairs)
-        told = [pairs]
-        if fitted:
-            told = find_copiers(residuals.log_posterior, at, pairs, least_items=least_items)
-        yield from _dependent(consensus, fit, told, pairs.n_told)
+        yield from _dependent(consensus, fit, pairs)
 
 
 def _pooled(fit: QuestionFit, together: Together, interval: float) -> Finding:
@@ -146,9 +141,9 @@ def _typical(fit: QuestionFit, pairs: Pairs) -> Finding:
     )  # fmt: skip
 
 
-def _dependent(consensus: Consensus, fit: QuestionFit, told: Sequence[Pairs], n_told: int) -> Iterator[Finding]:
-    named = [(pairs, p) for pairs in told for p in dependent_pairs(pairs).tolist()]
-    names = [_name(consensus, fit, pairs, p) for pairs, p in named]
+def _dependent(consensus: Consensus, fit: QuestionFit, pairs: Pairs) -> Iterator[Finding]:
+    named, n_told = dependent_pairs(pairs).tolist(), pairs.n_told
+    names = [_name(consensus, fit, pairs, p) for p in named]
     if not names:
         yield finding_of(fit, SIDE, "dependent_pairs", 0, n=n_told)
         return
@@ -162,10 +157,19 @@ def _dependent(consensus: Consensus, fit: QuestionFit, told: Sequence[Pairs], n_
             "They copy, confer or share a blind spot, or their items are of another kind than the rest; p takes their "
             "agreement for evidence."
         ),
-        cure="Ask them; leave out one of two who copy; fit kinds of items apart (--fit-by).",
+        cure=_cure(consensus, fit),
     )  # fmt: skip
-    for (pairs, p), name in zip(named[:NAMED], names, strict=False):
+    for p, name in zip(named[:NAMED], names, strict=False):
         yield _pair(fit, pairs, p, name)
+
+
+def _cure(consensus: Consensus, fit: QuestionFit) -> str:
+    """Say what to do about pairs; a fit that believes copies takes everyone else for dependent."""
+    if fit.copies is None:
+        return "Look for copies first (--dependence merge); ask them; fit kinds of items apart (--fit-by)."
+    if fit.copies.any and not consensus.options.counts_once:
+        return "Count the near-copies that the audit names as one first (--merge A+B): they make others seem dependent."
+    return "Ask them; fit kinds of items apart (--fit-by)."
 
 
 def _pair(fit: QuestionFit, pairs: Pairs, p: int, name: str) -> Finding:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from moral_entropy.ties import tie_key
@@ -59,10 +58,6 @@ class Pairs:
         """The excess in standard errors."""
         return self.excess_p / self.error_p
 
-    def take(self, kept_p: NDArray[np.bool_]) -> Pairs:
-        """Keep only some pairs."""
-        return Pairs(**{field.name: getattr(self, field.name)[kept_p] for field in fields(self)})
-
     @property
     def typical(self) -> float:
         """How far agreement typically is from what independence predicts, chance taken out (method of moments)."""
@@ -70,12 +65,6 @@ class Pairs:
         told_p = ~np.isnan(beyond_p)
         mean = beyond_p[told_p].sum() / max(float(self.items_p[told_p].sum()), 1e-300)
         return float(np.sqrt(max(mean, 0.0)))
-
-    @property
-    def scatter(self) -> float:
-        """How much more the pairs scatter than chance has it: sum of squares of z beyond 1 each, at least 0."""
-        z_p = self.z_p[~np.isnan(self.z_p)]
-        return max(float((z_p**2 - 1.0).sum()), 0.0)
 
     @property
     def n_told(self) -> int:
