@@ -10,9 +10,10 @@ from support import random_rows, votes_of
 
 from moral_entropy.consensus.entropy import decompose_entropy
 from moral_entropy.consensus.fit import fit
+from moral_entropy.consensus.parts import likelihood_of
 from moral_entropy.outliers import items as module
 from moral_entropy.outliers.items import ONE_MORE_VOTE, rank_items, score_items
-from moral_entropy.outliers.next_votes import information_gain, state_posterior
+from moral_entropy.outliers.next_votes import information_gain
 from moral_entropy.outliers.ranking import first
 from moral_entropy.outliers.reasons import item_reasons
 
@@ -71,7 +72,7 @@ def test_of_more_labels_the_plurality_conflicts_and_ties_do_not():
 def test_one_more_vote_is_the_best_of_those_who_have_not_voted(n_labels):
     _, one, scores = scored(n_labels=n_labels)
     states = one.mixture.states
-    p_rz = state_posterior(one.patterns, one.at, states)(slice(0, one.patterns.n_rows))
+    p_rz = likelihood_of(one.patterns, mixed=True).states_of(one.at)(slice(0, one.patterns.n_rows))
     gain_ra = information_gain(p_rz, states.votes_azv(one.confusion_akv), states.mix_zk)
     check_gains(one, scores, gain_ra[one.patterns.row_i])
 

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from scipy.stats import entropy
 
 from moral_entropy.consensus.fit import fit
+from moral_entropy.consensus.parts import likelihood_of
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.outliers import next_votes as module
-from moral_entropy.outliers.next_votes import NOBODY, average_votes, choose_votes, information_gain, state_posterior
+from moral_entropy.outliers.next_votes import NOBODY, average_votes, choose_votes, information_gain
 
 
 def enumerated(p_k, confusion_kv):
@@ -110,7 +111,7 @@ def test_between_labels_the_gain_is_that_of_every_vote_added_and_all_states_look
     one = mixed_fit(n_labels)
     states, patterns = one.mixture.states, one.patterns
     mix_zk, vote_azv = states.mix_zk, states.votes_azv(one.confusion_akv)
-    p_rz = state_posterior(patterns, one.at, states)(slice(0, patterns.n_rows))
+    p_rz = likelihood_of(patterns, mixed=True).states_of(one.at)(slice(0, patterns.n_rows))
     gain_ra = information_gain(p_rz, vote_azv, mix_zk)
     weight_dz = states.weight_of_states(one.mixture.weight_dg)
     np.testing.assert_allclose((p_rz @ mix_zk)[patterns.row_i], one.posterior_ik, atol=1e-9)

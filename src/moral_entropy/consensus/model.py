@@ -41,6 +41,9 @@ ROWS_AT_ONCE = 32_768
 FLOOR = 1e-12
 """Least probability of a label: under flat priors a mode may lie on the edge of the simplex."""
 
+StatesOf = Callable[[slice], Floats]
+"""Computes the probabilities of the states of consecutive rows."""
+
 
 @dataclass(frozen=True, eq=False)
 class Parameters:
@@ -301,6 +304,30 @@ class LogPosterior:
         # Rounding can leave about -1e-12.
         return np.column_stack([self.votes_c - count_cz.sum(axis=1), count_cz]).clip(min=0.0)
 
+    def states_of(self, at: Parameters) -> StatesOf:
+        """Return a function that computes the probabilities of the states of consecutive rows at some parameters.
+
+        Examples
+        --------
+        >>> from moral_entropy.consensus.patterns import collapse
+        >>> from moral_entropy.votes.table import ballot_from_codes
+        >>> votes = {"item_v": [0, 1], "annotator_v": [0, 0], "label_v": [0, 1]}
+        >>> patterns = collapse(ballot_from_codes("q", ("0", "1"), **votes))
+        >>> at = Parameters(np.log([0.5, 0.5]), np.log([[[0.9, 0.1], [0.1, 0.9]]]))
+        >>> LogPosterior(patterns, np.zeros(2), np.zeros((1, 2, 2))).states_of(at)(slice(1, 2)).round(3)
+        array([[0.1, 0.9]])
+        """
+        patterns = self.patterns
+        votes = (patterns.start_r, patterns.code_v, patterns.clamp_r, patterns.domain_r)
+        parameters = (at.push_cz(self.between), at.base_dz(self.between))
+
+        def states_of(rows: slice) -> Floats:
+            posterior_rz = np.empty((rows.stop - rows.start, self.states.n_states))
+            kernels.row_posteriors(*votes, *parameters, rows.start, rows.stop, posterior_rz)
+            return posterior_rz
+
+        return states_of
+
     def posterior_rz(self, at: Parameters) -> Floats:
         """Compute the probabilities of the states of every row at some parameters."""
         return self._by_rows(at, lambda posterior_rz: posterior_rz, self.states.n_states)
@@ -319,17 +346,13 @@ class LogPosterior:
 
     def _by_rows(self, at: Parameters, read: Callable[[Floats], Floats], n_columns: int) -> Floats:
         """Compute what is read from the states' probabilities, some rows at a time."""
-        patterns, n_rows = self.patterns, self.patterns.n_rows
-        votes = (patterns.start_r, patterns.code_v, patterns.clamp_r, patterns.domain_r)
-        parameters = (at.push_cz(self.between), at.base_dz(self.between))
+        n_rows, states_of = self.patterns.n_rows, self.states_of(at)
         out_rx = np.empty((n_rows, n_columns))
 
         def run(first: int, last: int) -> None:
             for lo in range(first * ROWS_AT_ONCE, min(last * ROWS_AT_ONCE, n_rows), ROWS_AT_ONCE):
-                hi = min(lo + ROWS_AT_ONCE, n_rows)
-                posterior_rz = np.empty((hi - lo, self.states.n_states))
-                kernels.row_posteriors(*votes, *parameters, lo, hi, posterior_rz)
-                out_rx[lo:hi] = read(posterior_rz)
+                rows = slice(lo, min(lo + ROWS_AT_ONCE, n_rows))
+                out_rx[rows] = read(states_of(rows))
 
         over_blocks(run, -(-n_rows // ROWS_AT_ONCE), self.threads)
         return out_rx

@@ -105,7 +105,7 @@ class Part:
         return tuple(classify(facts_of(self.votes, ballot), ballot.count_i) for ballot in self.votes.ballots)
 
 
-def likelihood_of(patterns: Patterns, threads: int | None, *, mixed: bool = False) -> LogPosterior:
+def likelihood_of(patterns: Patterns, threads: int | None = None, *, mixed: bool = False) -> LogPosterior:
     """Return a log posterior without a prior, under the mixed model or the paper's."""
     n_labels = patterns.n_labels
     between = between_labels(n_labels) if mixed else None

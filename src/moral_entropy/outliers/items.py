@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 
 from moral_entropy.consensus.entropy import EntropyParts, is_ambiguous
+from moral_entropy.consensus.model import StatesOf
+from moral_entropy.consensus.parts import likelihood_of
 from moral_entropy.consensus.patterns import as_rows
 from moral_entropy.consensus.published import published_interval
 from moral_entropy.consensus.result import QuestionFit
 from moral_entropy.consensus.tempering import tempered
 from moral_entropy.grading.rules import RULES, Rule
 from moral_entropy.names import ALL
-from moral_entropy.outliers.next_votes import NOBODY, Probabilities, choose_votes, state_posterior
+from moral_entropy.outliers.next_votes import NOBODY, choose_votes
 from moral_entropy.outliers.ranking import first
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
 
@@ -191,13 +193,13 @@ def _gain(votes: Votes, fit: QuestionFit) -> tuple[Floats, Ints]:
     cast = as_rows(ballot, unknown_i).take(item_n) if fit.counted_groups else rows
     asked_a = np.ones(ballot.n_annotators, dtype=bool)
     asked_a[[a for group in fit.counted_groups for a in group[1:]]] = False
-    p: Floats | Probabilities
+    p: Floats | StatesOf
     mix_zk: Floats | None
     if fit.mixture is None:
         p, vote_azv, mix_zk = fit.summary.mean_ik[item_n], fit.rows_akv, None
     else:
         states = fit.mixture.states
-        p = state_posterior(rows, tempered(fit.at, fit.exponent.value), states)
+        p = likelihood_of(rows, mixed=True).states_of(tempered(fit.at, fit.exponent.value))
         vote_azv, mix_zk = states.votes_azv(fit.rows_akv), states.mix_zk
     options: dict[str, Any] = {"mix_zk": mix_zk, "repeats": votes.anonymous, "allowed_a": asked_a}
     chosen = choose_votes(p, cast.start_r, cast.code_v, vote_azv, ballot.votes_a, **options)

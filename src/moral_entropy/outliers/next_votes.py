@@ -7,16 +7,13 @@ vote can remove is no part of it. Takes arrays, so that it works both on a fit a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from moral_entropy.consensus.model import Parameters, over_blocks
-from moral_entropy.consensus.patterns import Patterns
-from moral_entropy.consensus.states import States
+from moral_entropy.consensus.model import StatesOf, over_blocks
 from moral_entropy.ties import highest, tie_key
 from moral_entropy.votes.table import Floats, Ints
 
@@ -27,9 +24,6 @@ NOBODY = -1
 """Index where no annotator is left to ask."""
 
 CELLS_AT_ONCE = 200_000
-
-Probabilities = Callable[[slice], Floats]
-"""Computes the probabilities of the states of some items."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,23 +100,8 @@ def _times_log(chance_ia: Floats) -> Floats:
     return log_ia
 
 
-def state_posterior(patterns: Patterns, at: Parameters, states: States) -> Probabilities:
-    """Return a function that computes the probabilities of the states of some rows at given parameters."""
-    from moral_entropy.consensus.kernels import row_posteriors
-
-    votes = (patterns.start_r, patterns.code_v, patterns.clamp_r, patterns.domain_r)
-    parameters = (at.push_cz(states), at.base_dz(states))
-
-    def of_rows(some: slice) -> Floats:
-        posterior_rz = np.empty((some.stop - some.start, states.n_states))
-        row_posteriors(*votes, *parameters, some.start, some.stop, posterior_rz)
-        return posterior_rz
-
-    return of_rows
-
-
 def choose_votes(
-    p_iz: Floats | Probabilities,
+    p_iz: Floats | StatesOf,
     start_i: Ints,
     code_v: Ints,
     vote_azv: Floats,

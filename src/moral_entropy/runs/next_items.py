@@ -16,12 +16,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from moral_entropy.consensus.entropy import is_ambiguous
-from moral_entropy.consensus.model import Parameters
+from moral_entropy.consensus.model import Parameters, StatesOf
 from moral_entropy.consensus.near_copies import count_once
+from moral_entropy.consensus.parts import likelihood_of
 from moral_entropy.consensus.patterns import Patterns, no_domains
 from moral_entropy.consensus.tempering import tempered
 from moral_entropy.errors import RunFolderError
-from moral_entropy.outliers.next_votes import NOBODY, Probabilities, choose_votes, state_posterior
+from moral_entropy.outliers.next_votes import NOBODY, choose_votes
 from moral_entropy.outliers.ranking import first
 from moral_entropy.runs.between_labels import FittedStates, positions
 from moral_entropy.runs.lookup import check_question, suggestion
@@ -63,7 +64,7 @@ class _Fitted:
     code_v: Ints
     votes_a: Ints
     silent_a: NDArray[np.bool_]
-    p_iz: Floats | Probabilities
+    p_iz: Floats | StatesOf
     vote_azv: Floats
     mix_zk: Floats | None = None
 
@@ -226,7 +227,7 @@ def _between_labels(fitted: _Fitted, fit: dict[str, Any], known: pl.Series) -> _
     )
     rows = _with_groups(rows, fitted.annotators, fit["counted_as_one"])
     at = Parameters(np.log(between.weight_dg), np.log(fitted.vote_azv))
-    p_of = state_posterior(rows, tempered(at, between.power), states)
+    p_of = replace(likelihood_of(rows, mixed=True), between=states).states_of(tempered(at, between.power))
     return replace(fitted, p_iz=p_of, vote_azv=states.votes_azv(fitted.vote_azv), mix_zk=states.mix_zk)
 
 
