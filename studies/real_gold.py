@@ -8,17 +8,14 @@ are not among them.
 
 from __future__ import annotations
 
-import argparse
-import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
+from gold_sets import PANEL, ROOT, SETS, asked_for, facts, gold_votes
 from page import put
 
-import moral_entropy
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.result import QuestionFit
 from moral_entropy.consensus.vote_share import smoothed_share
@@ -29,14 +26,9 @@ from moral_entropy.validate.scores import calibration_error, losses
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Floats, Ints, Votes
 
-ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "evidence" / "real-votes.md"
-DATA = ROOT / ".." / "shared" / "data"
-SETS = (
-    "bluebird", "rte", "D_Product", "web", "S_Rel", "fact_eval", "ZenCrowd_all", "hate_paradigms", "labelme",
-    "face_sentiment", "snow_temp", "dices350", "llmbar_natural", "trecrag24_9judges",
-)  # fmt: skip
-PANEL = "mfrc_llm_panel"
+MORE_SETS = ("labelme", "face_sentiment", "snow_temp", "dices350", "llmbar_natural", "trecrag24_9judges", PANEL)
+ALL_SETS = (*SETS, *MORE_SETS)
 TWINS = ("mftc", "mfrc", "emfd")
 SHARE, PLURALITY, PUBLISHED = "smoothed share", "plurality", "published p"
 METHODS = (SHARE, PLURALITY, "paper, mode", "paper, mean", "mixed alone", PUBLISHED)
@@ -83,20 +75,6 @@ def score(log_p_ik: Floats, gold_i: Ints, weight_i: Floats) -> Scored:
         log_loss=float(np.average(loss_i, weights=weight_i)),
         ece=calibration_error(np.exp(log_p_ik.max(axis=1)), right_i, weight_i),
     )
-
-
-def gold_votes(data: Path) -> Iterator[tuple[str, Votes]]:
-    """Read the sets that are there; say which are not."""
-    for name in (*SETS, PANEL):
-        gold = data / name / ("items.csv" if name == PANEL else "gold.csv")
-        if not gold.is_file():
-            print(f"  {name} is not in {data.name}: left out", file=sys.stderr)
-            continue
-        votes = data / name / "votes.csv"
-        if name == PANEL:
-            yield name, read_votes(votes, gold_file=gold, gold="gold_multilabel", multilabel="|", on_repeat="count")
-        else:
-            yield name, read_votes(votes, gold_file=gold, on_repeat="count")
 
 
 def study_votes(name: str, votes: Votes, draws: int) -> list[GoldSet]:
@@ -211,18 +189,12 @@ def with_part(page: str, text: str) -> str:
 
 def main() -> None:
     """Run the study and write its part of the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=DATA, help="folder of the sets")
-    parser.add_argument("--draws", type=int, default=400, help="posterior draws per fit")
-    parser.add_argument("--dry", action="store_true", help="print the tables and leave the page alone")
-    asked = parser.parse_args()
+    asked = asked_for(__doc__)
     sets: list[GoldSet] = []
-    for name, votes in gold_votes(asked.data):
-        print(f"  {name}", file=sys.stderr, flush=True)
+    for name, votes in gold_votes(asked.data, ALL_SETS):
         sets += study_votes(name, votes, asked.draws)
     twins = [study_twin(name, asked.draws) for name in TWINS]
-    facts = f"moral-entropy {moral_entropy.__version__}, {asked.draws} draws, seed 0."
-    text = f"{facts} {page_part(sets, twins)}"
+    text = f"{facts(asked.draws)} {page_part(sets, twins)}"
     print(text)
     if not asked.dry:
         PAGE.write_text(with_part(PAGE.read_text(encoding="utf-8"), text), encoding="utf-8")

@@ -6,26 +6,23 @@ docs/evidence/validation.md; with --dry only prints. Sets that are not there are
 
 from __future__ import annotations
 
-import argparse
-import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
+from gold_sets import ROOT, SETS, asked_for, facts, gold_votes
 from page import put
 from scipy.sparse import csr_array
 from scipy.special import entr, log_softmax
 
-import moral_entropy
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.consensus.tempering import gold_exponent, tempered
 from moral_entropy.consensus.vote_share import smoothed_share
 from moral_entropy.corpora.twins import twin
 from moral_entropy.errors import MoralEntropyWarning
-from moral_entropy.validate.density import densities_of, mode_of
+from moral_entropy.validate.density import densities_of
 from moral_entropy.validate.gold import GoldItems, gold_exponents, reports, score_reports
 from moral_entropy.validate.heldout import BY_VOTES, METHODS, HeldOut, hold_out
 from moral_entropy.validate.scores import Scores, score
@@ -33,10 +30,7 @@ from moral_entropy.validate.temper import exponent_of
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Floats, Votes
 
-ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "evidence" / "validation.md"
-DATA = ROOT / ".." / "shared" / "data"
-SETS = ("bluebird", "rte", "D_Product", "web", "S_Rel", "fact_eval", "ZenCrowd_all", "hate_paradigms")
 TWINS = ("mftc", "mfrc", "emfd")
 
 COLUMNS = {
@@ -83,15 +77,6 @@ class GoldSet:
     exponents: tuple[float, float, float, float]
     held: HeldOut
     tried: dict[str, float]
-
-
-def gold_votes(data: Path) -> Iterator[tuple[str, Votes]]:
-    """Read the sets that are there; say which are not."""
-    for name in SETS:
-        if not (data / name / "gold.csv").is_file():
-            print(f"  {name} is not in {data.name}: left out", file=sys.stderr)
-            continue
-        yield name, read_votes(data / name / "votes.csv", gold_file=data / name / "gold.csv", on_repeat="count")
 
 
 def quiet_fit(votes: Votes, **options: object) -> Consensus:
@@ -150,7 +135,7 @@ def tried(items: GoldItems, exponent: float) -> dict[str, Floats]:
 
 def _fitted_under(items: GoldItems, exponent: float, steps: int = 200) -> Floats:
     """Temper every E-step, not only the last, from the mode on."""
-    log_posterior, at = densities_of(items.fit).simplex, mode_of(items.fit)
+    log_posterior, at = densities_of(items.fit).simplex, items.fit.mode
     for _ in range(steps):
         at = log_posterior.expect(tempered(at, exponent)).maximum()
     posterior_ik = log_posterior.patterns.spread(log_posterior.posterior_rk(tempered(at, exponent)))
@@ -339,20 +324,12 @@ def with_part(page: str, name: str, text: str) -> str:
 
 def main() -> None:
     """Run the study and write its parts of the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=DATA, help="folder of the sets")
-    parser.add_argument("--draws", type=int, default=400, help="posterior draws per fit")
-    parser.add_argument("--dry", action="store_true", help="print the tables and leave the page alone")
-    asked = parser.parse_args()
-    sets = []
-    for name, votes in gold_votes(asked.data):
-        print(f"  {name}", file=sys.stderr, flush=True)
-        sets.append(study_set(name, votes, asked.draws))
+    asked = asked_for(__doc__)
+    sets = [study_set(name, votes, asked.draws) for name, votes in gold_votes(asked.data, SETS)]
     twins = {name: study_twin(name) for name in TWINS}
-    facts = f"moral-entropy {moral_entropy.__version__}, {asked.draws} draws, seed 0."
-    parts = {"heldout": f"{facts} {heldout_part(sets, twins)}"}
+    parts = {"heldout": f"{facts(asked.draws)} {heldout_part(sets, twins)}"}
     if sets:
-        parts["gold"] = f"{facts} {gold_part(sets)}"
+        parts["gold"] = f"{facts(asked.draws)} {gold_part(sets)}"
     for name, text in parts.items():
         print(text, end="\n\n")
         if not asked.dry:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from support import load_script, real_data
+from support import DATA, load_script, real_data
 
 from moral_entropy.corpora.simulate import simulate_votes
 
@@ -60,7 +60,7 @@ def test_tables_have_a_row_for_every_set_and_method(study, found):
 
 
 def test_absent_sets_are_named_and_left_out(study, tmp_path, capsys):
-    assert list(study.gold_votes(tmp_path)) == []
+    assert list(study.gold_votes(tmp_path, study.ALL_SETS)) == []
     said = capsys.readouterr().err
     assert "bluebird is not in" in said and "mfrc_llm_panel is not in" in said
 
@@ -71,14 +71,14 @@ def test_the_page_has_a_place_for_the_tables(study):
 
 def test_there_are_twenty_sets(study):
     real_data("mfrc_llm_panel")
-    n_questions = [len(votes.ballots) for _, votes in study.gold_votes(study.DATA)]
+    n_questions = [len(votes.ballots) for _, votes in study.gold_votes(DATA, study.ALL_SETS)]
     assert len(n_questions) == 15 and sum(n_questions) == 20
 
 
 @pytest.mark.parametrize("name", ["bluebird", "rte", "snow_temp"])
 def test_the_published_p_beats_the_share_where_it_is_known_to(study, name):
     real_data(name)
-    votes = dict(study.gold_votes(study.DATA))[name]
+    [(_, votes)] = study.gold_votes(DATA, [name])
     [one] = study.study_votes(name, votes, draws=0)
     assert one.ratio(study.PUBLISHED) < 0.7 < 1.0
     assert one.scores[study.PUBLISHED].accuracy > one.scores[study.SHARE].accuracy

@@ -49,7 +49,7 @@ def test_left_out_votes_are_laid_out_by_set_and_by_votes(study, found):
 
 
 def test_sets_that_are_absent_are_named_and_left_out(study, tmp_path, capsys):
-    assert list(study.gold_votes(tmp_path)) == []
+    assert list(study.gold_votes(tmp_path, study.SETS)) == []
     assert "bluebird is not in" in capsys.readouterr().err
 
 
