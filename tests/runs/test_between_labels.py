@@ -10,7 +10,7 @@ from support import random_rows, votes_of
 import moral_entropy as me
 from moral_entropy.consensus import near_copies
 from moral_entropy.consensus.patterns import collapse
-from moral_entropy.runs.between_labels import count_once
+from moral_entropy.runs.between_labels import counted_votes
 from moral_entropy.runs.explain import explain_item
 from moral_entropy.runs.next_items import next_votes
 
@@ -26,7 +26,7 @@ def test_votes_of_an_item_are_counted_as_those_of_all_rows_are():
     counted = near_copies.count_once(collapse(ballot), group_a, rank_a)
     for i, row in enumerate(counted.row_i):
         cast = [divmod(int(code), 3) for code in ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]]]
-        found = count_once(cast, groups)
+        found = counted_votes(cast, groups)
         codes = counted.code_v[counted.start_r[row] : counted.start_r[row + 1]]
         assert sorted((one.annotator, one.label) for one in found) == sorted(divmod(int(code), 3) for code in codes)
         assert sorted(at for one in found for at in one.at) == list(range(len(cast)))

@@ -16,7 +16,7 @@ from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
-from moral_entropy.validate.density import densities_of, mode_of
+from moral_entropy.validate.density import densities_of
 from moral_entropy.validate.ensemble import (
     ensemble_of,
     examine_ensemble,
@@ -64,12 +64,12 @@ def test_resampled_annotators_are_annotators_copied_by_hand(model):
     rows = random_rows(np.random.default_rng(2), 30, 4, 2)
     one = quiet_fit(votes_of(rows), draws=0, model=model).fits[0]
     copies = [2, 0, 1, 1]
-    other, start = resample_annotators(densities_of(one).simplex, mode_of(one), Told(copies))
+    other, start = resample_annotators(densities_of(one).simplex, one.mode, Told(copies))
     found = maximise(other, start)
     # Who was annotator 0 is now 0 and 1; annotator 1 is gone.
     names = {0: (0, 1), 1: (), 2: (2,), 3: (3,)}
     copied = votes_of([(i, name, k) for i, a, k in rows for name in names[a]], n_items=30)
-    home = mode_of(one)
+    home = one.mode
     wanted, wanted_ik = by_hand(model, copied, Parameters(home.log_weight_g, home.log_confusion_akv[[0, 0, 2, 3]]))
     np.testing.assert_allclose(found.at.weight_g, np.exp(wanted.log_weight_g), atol=1e-5)
     np.testing.assert_allclose(found.at.confusion_akv, np.exp(wanted.log_confusion_akv)[[0, 2, 3]], atol=1e-5)
@@ -84,7 +84,7 @@ def test_resampled_items_are_items_copied_by_hand(model):
     one = quiet_fit(votes_of(rows), draws=0, model=model).fits[0]
     item_n = np.random.default_rng(0).integers(40, size=40)
     counts_r = np.bincount(one.patterns.row_i[item_n], minlength=one.patterns.n_rows)
-    other, start = resample_items(densities_of(one).simplex, mode_of(one), Told(counts_r))
+    other, start = resample_items(densities_of(one).simplex, one.mode, Told(counts_r))
     copied = votes_of([(n, a, k) for n, item in enumerate(item_n) for i, a, k in rows if i == item])
     found = maximise(other, start).at
     wanted, _ = by_hand(model, copied, start)
@@ -111,7 +111,7 @@ def test_p_spread_is_that_of_the_members_one_by_one():
     votes = simulate_votes(n_items=200, n_annotators=6, votes_per_item=4, seed=8).votes
     one = quiet_fit(votes, draws=0).fits[0]
     found = next(spread for spread in ensemble_of(one, members=5, seed=4).spreads if spread.kind == "items")
-    simplex, at = densities_of(one).simplex, mode_of(one)
+    simplex, at = densities_of(one).simplex, one.mode
     p_mr = []
     for member in range(5):
         other, start = resample_items(simplex, at, np.random.default_rng([4, 0, member]))
@@ -160,7 +160,7 @@ def test_under_a_prior_without_a_side_everybody_can_switch():
     votes = simulate_votes(n_items=200, n_annotators=6, votes_per_item=4, n_labels=3, seed=1).votes
     consensus = quiet_fit(votes, priors=Priors(diagonal=1.5, off_diagonal=1.5))
     one = consensus.fits[0]
-    modes = find_modes(densities_of(one).simplex, mode_of(one), seeds=0)
+    modes = find_modes(densities_of(one).simplex, one.mode, seeds=0)
     twins = [mode for mode in modes[1:] if abs(mode.distance) < 1e-3]
     assert {mode.traded for mode in twins} == {((0, 1),), ((0, 2),), ((1, 2),)}
     for mode in twins:
@@ -173,7 +173,7 @@ def test_shares_of_labels_are_those_of_the_fit_over_its_domains():
     votes = simulate_votes(n_items=300, n_annotators=6, votes_per_item=4, n_labels=3, seed=2).votes
     votes = replace(votes, domains=("a", "b"), domain_i=(np.arange(300) < 100).astype(np.int32))
     one = quiet_fit(votes, draws=0).fits[0]
-    found_k = shares_of_labels(densities_of(one).simplex, mode_of(one))
+    found_k = shares_of_labels(densities_of(one).simplex, one.mode)
     np.testing.assert_allclose(found_k, one.prevalence_k)
     # At the mode in log ratios the weights are the items' mean, drawn a little to what domains have in common.
     np.testing.assert_allclose(found_k, one.posterior_ik.mean(axis=0), atol=0.03)

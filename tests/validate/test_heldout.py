@@ -10,7 +10,6 @@ from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import ThinDataWarning
-from moral_entropy.validate.density import mode_of
 from moral_entropy.validate.heldout import METHODS, examine_heldout, hold_out
 from moral_entropy.votes.read import read_votes
 
@@ -34,7 +33,7 @@ def test_predictions_equal_those_of_a_textbook_em_without_the_votes(n_labels):
     for fold in range(3):
         kept_v, out_v = held.fold_v != fold, held.fold_v == fold
         rest = votes_of(np.column_stack([item_v, annotator_v, label_v])[kept_v], n_labels, n_items=60)
-        at, posterior_ik = plain_em(rest, mode_of(one), Priors(), tolerance=1e-10)
+        at, posterior_ik = plain_em(rest, one.mode, Priors(), tolerance=1e-10)
         for v in np.flatnonzero(out_v):
             row_kv = at.confusion_akv[annotator_v[v]]
             said = [label_v[u] for u in range(len(label_v)) if kept_v[u] and item_v[u] == item_v[v]]
@@ -62,7 +61,7 @@ def test_predictions_between_labels_equal_those_of_states_listed_one_by_one(n_la
     for fold in range(3):
         kept_v, out_v = held.fold_v != fold, np.flatnonzero(held.fold_v == fold)
         left = votes_of(np.column_stack([held.item_v, annotator_v, label_v])[kept_v], n_labels, n_items=40)
-        at, state_iz = plain_mixed_em(left, mode_of(one))
+        at, state_iz = plain_mixed_em(left, one.mode)
         weight_z = (at.weight_g[0] / np.bincount(group_z))[group_z]
         vote_vz = np.einsum("zk,vk->vz", mix_zk, at.confusion_akv[annotator_v[out_v], :, label_v[out_v]])
         for method, weight_vz in (("consensus", state_iz[held.item_v[out_v]]), ("prevalence", weight_z[None])):

@@ -17,7 +17,7 @@ from moral_entropy.consensus.options import FitOptions
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.runs.findings import findings_frame
-from moral_entropy.validate.density import densities_of, mode_of
+from moral_entropy.validate.density import densities_of
 from moral_entropy.validate.nuts import COORDINATES, compare, examine_nuts
 from moral_entropy.validate.nuts_sampler import sample
 from moral_entropy.votes.read import read_votes
@@ -55,7 +55,7 @@ def test_agreement_is_what_all_draws_say(n_labels, coordinates, positive, model)
     samples = sample(one, chains=2, tune=60, draws=80)
     found = compare(votes, one, samples, coordinates, draws=100, seed=4, interval=0.8)
     _, gaussian, _ = draw(
-        densities_of(one), mode_of(one), one.ballot, FitOptions(draws=100, seed=4, coordinates=coordinates)
+        densities_of(one), one.mode, one.ballot, FitOptions(draws=100, seed=4, coordinates=coordinates)
     )
     laplace_sik, nuts_sik = (posterior_at(one, drawn) for drawn in (gaussian, samples.drawn))
     assert [agreement.domain for agreement in found] == ["(all)", "even", "odd"]

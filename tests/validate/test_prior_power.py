@@ -19,7 +19,7 @@ from moral_entropy.consensus.priors import Priors
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.corpora.twins import twin
 from moral_entropy.errors import MoralEntropyWarning
-from moral_entropy.validate.density import densities_of, mode_of
+from moral_entropy.validate.density import densities_of
 from moral_entropy.validate.prior_power import examine_prior_power, prior_decides, scale_powers
 
 POINTS = 61
@@ -123,7 +123,7 @@ def test_prior_share_is_that_of_the_curvature(n_labels, model):
     votes = simulate_votes(**sizes, seed=4).votes
     consensus = quiet_fit(votes, draws=4_000, model=model, coordinates="jacobian")
     one = consensus.fits[0]
-    ground, at = densities_of(one), mode_of(one)
+    ground, at = densities_of(one), one.mode
     # Without votes the curvature is the prior's own, here at the mean of the draws; that of all is at the mode.
     alone = replace(ground.log_ratio, patterns=replace(one.patterns, weight_r=np.zeros(one.patterns.n_rows)))
     weight = one.weight_sdg.mean(axis=0)

@@ -28,7 +28,7 @@ from moral_entropy.votes.annotators import merged_annotators
 from moral_entropy.votes.table import Ballot, Floats, Ints
 
 MOST_VOTES = 2_000_000
-"""Most votes that near-copies are looked for in; of more, only those of evenly spaced rows."""
+"""Most votes that near-copies are looked for in; of more, only those of a sample of rows, drawn with a fixed seed."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -264,9 +264,14 @@ class ParameterFit:
 
     @cached_property
     def at(self) -> Parameters:
-        """The parameters at the mode, as a pass over the votes takes them."""
+        """The parameters at the mode, as a pass over the votes takes them: one matrix per annotator."""
         weight = self.prevalence_k if self.mixture is None else self.mixture.weight_dg
         return Parameters(np.log(weight), np.log(self.confusion_akv))
+
+    @property
+    def mode(self) -> Parameters:
+        """The same as it was looked for: one matrix for all where annotators were fully pooled."""
+        return replace(self.at, log_confusion_akv=self.at.log_confusion_akv[:1]) if self.pooling == "full" else self.at
 
     @property
     def between(self) -> States | None:

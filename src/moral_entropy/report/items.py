@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.names import ALL
-from moral_entropy.runs.between_labels import FittedStates, confusion_by_annotator, count_once
+from moral_entropy.runs.between_labels import FittedStates, confusion_by_annotator, counted_votes
 from moral_entropy.runs.run import Run
 from moral_entropy.ties import DECIMALS
 from moral_entropy.votes.table import Floats
@@ -190,7 +190,7 @@ def with_steps(run: Run, items: pl.DataFrame, votes: pl.DataFrame) -> tuple[pl.D
         labels, own = fits[key]["labels"], fits[key]["positive"] or item["label"]
         rivals.append(runners_up.get((item["question"], item["item"])) or labels[1 - labels.index(own)])
         cast = of_row.get(row, [])
-        counted = count_once(cast, fits[key]["counted_as_one"])
+        counted = counted_votes(cast, fits[key]["counted_as_one"])
         by_vote = np.array([matrices[key][one.annotator] for one in counted]).reshape(-1, len(labels), len(labels))
         odds_t = states[key].odds_after(item["domain"], by_vote, [one.label for one in counted], (own, rivals[-1]))
         priors.append(float(odds_t[0]))

@@ -95,10 +95,11 @@ class CountedVote:
     label: str
 
 
-def count_once(cast: Sequence[tuple[Any, str]], groups: Sequence[Sequence[Any]]) -> list[CountedVote]:
-    """Let every group of annotators vote as one on one item, as the fit did: its most frequent vote.
+def counted_votes(cast: Sequence[tuple[Any, str]], groups: Sequence[Sequence[Any]]) -> list[CountedVote]:
+    """Let every group of annotators vote as one on one item, and say whose votes stand together.
 
-    Of equally frequent votes it is that of whoever comes first in the group, and the first stands for the group.
+    As the fit did with all rows at once (`near_copies.count_once`) it is the group's most frequent vote, of equally
+    frequent ones that of whoever comes first in the group; the first stands for the group.
 
     Parameters
     ----------
@@ -109,7 +110,7 @@ def count_once(cast: Sequence[tuple[Any, str]], groups: Sequence[Sequence[Any]])
 
     Examples
     --------
-    >>> count_once([("a", "yes"), ("b", "no"), ("c", "no")], [("c", "a")])
+    >>> counted_votes([("a", "yes"), ("b", "no"), ("c", "no")], [("c", "a")])
     [CountedVote(at=(0, 2), annotator='c', label='no'), CountedVote(at=(1,), annotator='b', label='no')]
     """
     group_of = {name: tuple(group) for group in groups for name in group}

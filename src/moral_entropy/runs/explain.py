@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.errors import RunFolderError
-from moral_entropy.runs.between_labels import FittedStates, confusion_by_annotator, count_once
+from moral_entropy.runs.between_labels import FittedStates, confusion_by_annotator, counted_votes
 from moral_entropy.runs.lookup import check_question, find_item
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.schemas import PARTS
@@ -163,7 +163,7 @@ def _explain(run: Run, row: dict[str, Any], votes: pl.DataFrame, text: str | Non
 def _counted(votes: pl.DataFrame, groups: list[list[Any]]) -> pl.DataFrame:
     """Return the votes as they were counted: annotator, label, and shown, the names of all whose vote it is."""
     cast = votes.select("annotator", "label").rows()
-    found = count_once(cast, groups)
+    found = counted_votes(cast, groups)
     rows = [(one.annotator, one.label, "+".join(str(cast[at][0]) for at in one.at)) for one in found]
     schema = {"annotator": votes.schema["annotator"], "label": pl.String(), "shown": pl.String()}
     return pl.DataFrame(rows, schema=schema, orient="row")

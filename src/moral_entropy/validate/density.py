@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from moral_entropy.consensus.densities import Densities
-from moral_entropy.consensus.draws import StateDraws, ratios_of_logs, state_draws
+from moral_entropy.consensus.draws import ratios_of_logs, state_draws
 from moral_entropy.consensus.model import LogPosterior, Parameters, over_blocks
 from moral_entropy.consensus.patterns import Patterns, pool_fully
 from moral_entropy.consensus.result import QuestionFit
@@ -35,7 +35,7 @@ def densities_of(fit: QuestionFit, threads: int | None = None) -> Densities:
     >>> from moral_entropy.consensus.fit import fit
     >>> from moral_entropy.corpora.simulate import simulate_votes
     >>> one = fit(simulate_votes(n_items=50, n_annotators=4, votes_per_item=3).votes, draws=0).fits[0]
-    >>> abs(densities_of(one).simplex.expect(mode_of(one)).log_posterior - one.climb.log_posterior) < 1e-9
+    >>> abs(densities_of(one).simplex.expect(one.mode).log_posterior - one.climb.log_posterior) < 1e-9
     True
     """
     patterns, beta_akv = fit.patterns, fit.beta_akv
@@ -46,11 +46,6 @@ def densities_of(fit: QuestionFit, threads: int | None = None) -> Densities:
     if fit.common is not None or fit.mixture is not None:
         return Densities(log_ratio, log_ratio)
     return Densities(replace(log_ratio, pseudo_g=fit.alpha_g - 1.0, pseudo_akv=log_ratio.pseudo_akv - 1.0), log_ratio)
-
-
-def mode_of(fit: QuestionFit) -> Parameters:
-    """Return the mode of a fit, one matrix where it was fitted for all."""
-    return Parameters(fit.at.log_weight_g, fit.at.log_confusion_akv[:1]) if fit.pooling == "full" else fit.at
 
 
 def pseudo_counts(fit: QuestionFit) -> tuple[Floats, Floats]:
@@ -113,14 +108,9 @@ def _adds_labels(patterns: Patterns, drawn: Parameters) -> Callable[..., None]:
 
 def _adds_states(patterns: Patterns, drawn: Parameters, states: States) -> Callable[..., None]:
     """Return what adds it where items may lie between labels, relative to every vote's likeliest label."""
-    by_state = state_draws_of(states, drawn)
+    by_state = state_draws(states, drawn.weight_g, drawn.confusion_akv)
     given = (patterns.domain_r, by_state.vote_cks, by_state.weight_dzs, *by_state.geometry)
     return lambda *votes: kernels.mixed_log_likelihoods(*votes[:4], *given, *votes[4:])
-
-
-def state_draws_of(states: States, drawn: Parameters) -> StateDraws:
-    """Return draws of the mixed model's parameters in the order in which passes read them."""
-    return state_draws(states, drawn.weight_g, drawn.confusion_akv)
 
 
 def log_heights(log_posterior: LogPosterior, drawn: Parameters, over_base_s: Floats) -> Floats:
@@ -147,7 +137,7 @@ def mixed_label_draws(patterns: Patterns, states: States, drawn: Parameters) -> 
     states, drawn
         The states of items, and the draws.
     """
-    by_state, n_draws = state_draws_of(states, drawn), len(drawn.log_confusion_akv)
+    by_state, n_draws = state_draws(states, drawn.weight_g, drawn.confusion_akv), len(drawn.log_confusion_akv)
     given = (patterns.domain_r, by_state.vote_cks, by_state.weight_dzs, *by_state.geometry)
     size = max(1, ROW_DRAWS // (n_draws * patterns.n_labels))
     for start in range(0, patterns.n_rows, size):

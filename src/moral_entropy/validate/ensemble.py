@@ -21,7 +21,7 @@ from moral_entropy.consensus.tempering import tempered
 from moral_entropy.findings import Finding, level_of, listed
 from moral_entropy.progress import Advance, ignore, share_of
 from moral_entropy.ties import highest
-from moral_entropy.validate.density import densities_of, mode_of
+from moral_entropy.validate.density import densities_of
 from moral_entropy.validate.heldout import other_fits
 from moral_entropy.validate.modes import PROBE, REPORTED, FoundMode, find_modes
 from moral_entropy.votes.table import Floats
@@ -134,7 +134,7 @@ def ensemble_of(fit: QuestionFit, *, members: int = 20, seed: int = 0, advance: 
     fit, members, seed, advance
         As in `examine_ensemble`.
     """
-    log_posterior, at = densities_of(fit).simplex, mode_of(fit)
+    log_posterior, at = densities_of(fit).simplex, fit.mode
     modes = find_modes(log_posterior, at, seeds=members, seed=seed, advance=share_of(advance, 0, 3))
     spreads = [_spread(fit, "starts", _at_modes(log_posterior, modes))]
     enough = log_posterior.patterns.n_annotators >= FEWEST_ANNOTATORS
@@ -212,7 +212,7 @@ def _fair(start: str) -> bool:
 def _spread(fit: QuestionFit, kind: str, members: Iterator[Member]) -> Spread:
     """Add up the members one by one, so that no array of members × rows is held."""
     weight_r: Floats = np.bincount(fit.patterns.row_i, fit.ballot.count_i, fit.patterns.n_rows).astype(np.float64)
-    reported_rk = densities_of(fit).simplex.posterior_rk(tempered(mode_of(fit), fit.exponent.value))
+    reported_rk = densities_of(fit).simplex.posterior_rk(tempered(fit.mode, fit.exponent.value))
     label_r = highest(reported_rk)
     shown_r = np.full_like(label_r, fit.ballot.positive) if fit.ballot.n_labels == 2 else label_r
     rows = np.arange(len(label_r))

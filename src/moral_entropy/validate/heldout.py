@@ -26,7 +26,7 @@ from moral_entropy.consensus.vote_share import smoothed_share
 from moral_entropy.findings import Finding
 from moral_entropy.grading.cells import targets_of
 from moral_entropy.progress import Advance, ignore, share_of
-from moral_entropy.validate.density import densities_of, mode_of
+from moral_entropy.validate.density import densities_of
 from moral_entropy.validate.scores import losses, mean_interval, score
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints
 
@@ -193,7 +193,7 @@ class _Refit:
         ballot = _left(fit.ballot, out_v)
         patterns = collapse(ballot, use_gold=_clamps(fit.patterns), domains=fit.patterns.domains)
         log_posterior = densities_of(replace(fit, patterns=patterns)).simplex
-        at = maximise(log_posterior, mode_of(fit), tolerance=TOLERANCE).at
+        at = maximise(log_posterior, fit.mode, tolerance=TOLERANCE).at
         exponents = () if at.mixed else (heldout_exponent(log_posterior, at).value,)
         return cls(ballot, log_posterior, at, exponents)
 

@@ -94,10 +94,10 @@ def find_modes(
     Examples
     --------
     >>> from moral_entropy.consensus.fit import fit
-    >>> from moral_entropy.validate.density import densities_of, mode_of
+    >>> from moral_entropy.validate.density import densities_of
     >>> from moral_entropy.corpora.simulate import simulate_votes
     >>> one = fit(simulate_votes(n_items=300, n_annotators=6, votes_per_item=4).votes, draws=0).fits[0]
-    >>> modes = find_modes(densities_of(one).simplex, mode_of(one), seeds=3)
+    >>> modes = find_modes(densities_of(one).simplex, one.mode, seeds=3)
     >>> modes[0].distance, "paper" in modes[0].starts
     (0.0, True)
     """

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import entr, logit
 
 from moral_entropy.consensus import laplace
-from moral_entropy.consensus.draws import draw, summarise, summarise_mixed
+from moral_entropy.consensus.draws import draw, state_draws, summarise, summarise_mixed
 from moral_entropy.consensus.fit_findings import finding_of
 from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.options import COORDINATES, Coordinates
@@ -24,7 +24,7 @@ from moral_entropy.findings import Finding, Level
 from moral_entropy.names import ALL
 from moral_entropy.progress import Advance, ignore, share_of
 from moral_entropy.ties import highest
-from moral_entropy.validate.density import densities_of, mode_of, names_of_parts, state_draws_of
+from moral_entropy.validate.density import densities_of, names_of_parts
 from moral_entropy.validate.nuts_sampler import CHAINS, DRAWS, ENOUGH, MIXED, TUNE, Samples, row_values, sample
 from moral_entropy.votes.table import UNKNOWN, Floats, Votes
 
@@ -118,7 +118,7 @@ def compare(
         Mass of the intervals whose coverage is counted.
     """
     settings = replace(fit.options, draws=draws, seed=seed, coordinates=coordinates)
-    _, gaussian, _ = draw(densities_of(fit), mode_of(fit), fit.ballot, settings)
+    _, gaussian, _ = draw(densities_of(fit), fit.mode, fit.ballot, settings)
     one = _summary(fit, samples, gaussian, interval)
     other = _summary(fit, samples, samples.drawn, interval)
     covered_r = _coverage(fit, samples, one)
@@ -130,7 +130,7 @@ def compare(
 
 def _summary(fit: QuestionFit, samples: Samples, drawn: Parameters, interval: float) -> DrawSummary:
     if fit.mixture is not None:
-        by_state = state_draws_of(fit.states, drawn)
+        by_state = state_draws(fit.states, drawn.weight_g, drawn.confusion_akv)
         return summarise_mixed(samples.patterns, by_state, positive=fit.ballot.positive, interval=interval)
     drawn = tempered(drawn, fit.exponent.value)
     return summarise(

@@ -28,7 +28,7 @@ from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.consensus.result import QuestionFit
 from moral_entropy.errors import FitError, MissingExtraError
 from moral_entropy.progress import Advance, ignore
-from moral_entropy.validate.density import ROW_DRAWS, densities_of, mixed_label_draws, mode_of
+from moral_entropy.validate.density import ROW_DRAWS, densities_of, mixed_label_draws
 from moral_entropy.votes.table import UNKNOWN, Floats
 
 CHAINS, TUNE, DRAWS = 4, 400, 1_500
@@ -145,7 +145,7 @@ def sample(
             f"a matrix, so it ends at {laplace.DENSE:,}. Sample a part: --fit-by a column, or pooling='full'."
         )
         raise FitError(msg)
-    walk = _Walk.around(log_posterior, mode_of(fit), chains * (tune + draws), advance)
+    walk = _Walk.around(log_posterior, fit.mode, chains * (tune + draws), advance)
     z_csp, divergences = _walk(walk, chains=chains, tune=tune, draws=draws, seed=seed, cores=cores)
     x_csp = walk.position(z_csp)
     drawn = unpack_like(x_csp.reshape(-1, x_csp.shape[-1]), fit.at)

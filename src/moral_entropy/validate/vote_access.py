@@ -18,7 +18,7 @@ from moral_entropy.consensus.patterns import Patterns, pool_fully
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.consensus.tempering import Exponent, learn_from_votes
-from moral_entropy.validate.density import drawn_of, log_heights, log_over_base, mode_of, pseudo_counts
+from moral_entropy.validate.density import drawn_of, log_heights, log_over_base, pseudo_counts
 from moral_entropy.validate.label_switching import SAMPLE_PAIRS, Switchboard
 from moral_entropy.validate.links import (
     PAIRS_OF_VOTES,
@@ -144,7 +144,7 @@ class VoteAccess:
     def heldout_exponent(self) -> Exponent:
         """Learn the exponent from the votes, each left out in turn."""
         parts, density = self.shared
-        return learn_from_votes(parts, self.b, density, mode_of(self.fit))
+        return learn_from_votes(parts, self.b, density, self.fit.mode)
 
     def unsupported(self) -> Unsupported:
         """Count the items whose consensus label nobody voted for."""
