@@ -10,7 +10,9 @@ from __future__ import annotations
 import inspect
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from numbers import Real
@@ -22,6 +24,9 @@ from typing import Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_o
 from moral_entropy.errors import MoralEntropyError, UsageError
 
 TAB = "    "
+_WRITTEN: ContextVar[frozenset[str] | None] = ContextVar("_WRITTEN", default=None)
+"""Options that stand in a settings file, while those of a command line are read; None where Python is spoken."""
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -106,12 +111,32 @@ class StageOptions:
         try:
             value = convert(value, one.kind)
         except ValueError:
-            msg = f"{one.name} is {value!r}; {wanted(one.kind)}."
+            msg = f"{self.called(one.name)} is {value!r}; {wanted(one.kind)}."
             raise self.error(msg) from None
         if one.least is not None and value is not None and not value >= one.least:
-            msg = f"{one.name} is {value:g}; it is at least {one.least:g}."
+            msg = f"{self.called(one.name)} is {value:g}; it is at least {one.least:g}."
             raise self.error(msg)
         return value
+
+    def called(self, name: str, value: Any = None) -> str:
+        """Return what an error calls an option, with a value of it: as a keyword, or as a flag (`naming_flags`).
+
+        Examples
+        --------
+        >>> @dataclass(frozen=True)
+        ... class Fit(StageOptions):
+        ...     max_passes: int = option(9, "How many passes.")
+        >>> Fit().called("max_passes", 5)
+        'max_passes=5'
+        >>> with naming_flags():
+        ...     Fit().called("max_passes", 5)
+        '--max-passes 5'
+        """
+        [about] = [one.metadata["option"] for one in fields(self) if one.name == name]
+        flag, written = _flag(name, about["flag"]), _WRITTEN.get()
+        if written is None or name in written or not flag:
+            return name if value is None else f"{name}={value!r}"
+        return flag if value in (None, True) else f"{flag} {value}"
 
     def changed(self, changes: Mapping[str, Any], function: str = "") -> Self:
         """Return the same options with some of them changed, those of nested stages too.
@@ -130,6 +155,16 @@ class StageOptions:
         return replace(
             self, **own, **{section: getattr(self, section).changed(some) for section, some in nested.items()}
         )
+
+
+@contextmanager
+def naming_flags(written: Iterable[str] = ()) -> Iterator[None]:
+    """Call options by their flags in errors that are raised meanwhile, but for those that a settings file has."""
+    before = _WRITTEN.set(frozenset(written))
+    try:
+        yield
+    finally:
+        _WRITTEN.reset(before)
 
 
 def options_in(stage: type[StageOptions]) -> tuple[Option, ...]:

@@ -7,6 +7,9 @@ import sys
 
 import pytest
 
+from moral_entropy.consensus.options import FitOptions
+from moral_entropy.errors import FitError
+
 HEAD = "item,annotator,label\n"
 GOOD = HEAD + "1,a,yes\n1,b,yes\n2,a,no\n2,b,no\n3,a,yes\n3,b,no\n"
 
@@ -42,6 +45,19 @@ MISUSE = {
 }
 
 
+IN_FLAGS = [
+    (["--draws", "-1"], "--draws is -1; use 0"),
+    (["--interval", "90"], "--interval is 90; it is"),
+    (["--max-passes", "0"], "--max-passes is 0; it is at least 1."),
+    (["--solver", "adam"], "--solver adam is the paper's solver. Add --model paper, or use --solver em."),
+    (["--temper", "gold"], "--temper makes up"),
+    (["--model", "paper", "--temper", "gold", "--gold-as-evidence"], "--gold-as-evidence takes gold labels"),
+    (["--counts", "yes,no"], "Add --anonymous."),
+    (["--of", "3"], "--of says"),
+    (["--multilabel", ",", "--questions", "care,harm"], "--multilabel and --questions are two ways"),
+]
+
+
 def assert_one_paragraph(out, err):
     assert out == ""
     assert err.startswith("error: ") and err.endswith("\n")
@@ -51,6 +67,28 @@ def assert_one_paragraph(out, err):
 
 def left_in(folder):
     return [path.name for path in folder.iterdir() if path.name.startswith((".run", "run"))]
+
+
+@pytest.mark.parametrize(("flags", "said"), IN_FLAGS)
+def test_options_go_by_their_flags(run, folder, flags, said):
+    (folder / "votes.csv").write_text(GOOD)
+    code, _, err = run("audit", "votes.csv", "-o", "run", *flags)
+    assert code == 2
+    assert said in err
+    assert "='" not in err and "=True" not in err and "_" not in err
+
+
+def test_in_python_and_in_settings_files_options_go_by_their_names(run, folder):
+    with pytest.raises(FitError, match=r"^max_passes is 0;"):
+        FitOptions(max_passes=0)
+    with pytest.raises(FitError, match=r"^solver='adam' is the paper's solver\. Add model='paper', or use solver='em'"):
+        FitOptions(solver="adam")
+    (folder / "votes.csv").write_text(GOOD)
+    (folder / "s.toml").write_text("[fit]\nmax_passes = 0\n")
+    assert "max_passes is 0;" in run("audit", "votes.csv", "-o", "run", "--settings", "s.toml")[2]
+    assert (
+        "--max-passes is -1;" in run("audit", "votes.csv", "-o", "run", "--settings", "s.toml", "--max-passes", "-1")[2]
+    )
 
 
 @pytest.mark.parametrize("what", BAD_FILES)

@@ -163,7 +163,7 @@ class TestWithoutPyTorch:
         (["--layers", "2", "--head-only"], 2, "Choose one"),
         (["--validation", "1"], 2, "is no share of the texts"),
         (["--model", "tfidf", "--resume"], 2, "nothing to resume"),
-        (["--learning-rate", "0"], 2, "learning_rate is 0"),
+        (["--learning-rate", "0"], 2, "--learning-rate is 0"),
         (["--compare", "soft,any"], 2, "a command of its own: moral-entropy study"),
     ],
 )

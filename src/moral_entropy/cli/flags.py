@@ -18,7 +18,7 @@ import typer
 
 from moral_entropy.cli.settings import read_settings
 from moral_entropy.errors import MoralEntropyError, UsageError
-from moral_entropy.options import Option, StageOptions, convert, from_plain, keywords, metavar_of, wanted
+from moral_entropy.options import Option, StageOptions, convert, from_plain, keywords, metavar_of, naming_flags, wanted
 
 Run = Annotated[str, typer.Argument(metavar="RUN", help="A run folder, as audit wrote it.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -154,13 +154,16 @@ def _options(stage: type[StageOptions], flags: list[Flag], given: dict[str, Any]
     """Make options of a settings file and of the flags, which decide where both say something."""
     settings = read_settings(file)
     values = {name: dict(value) if isinstance(value, Mapping) else value for name, value in settings.items()}
+    written = {key for value in (settings, *settings.values()) if isinstance(value, Mapping) for key in value}
     for flag in flags:
         place = values.setdefault(flag.section, {}) if flag.section else values
         # A section that is no table is refused below.
         if (value := flag.take(given)) is not None and isinstance(place, dict):
             place[flag.option.name] = value
+            written.discard(flag.option.name)
     try:
-        return from_plain(stage, values, file or "the command line")
+        with naming_flags(written):
+            return from_plain(stage, values, file or "the command line")
     except MoralEntropyError as error:
         # Options that cannot be are misuse, whichever stage they belong to.
         raise UsageError(str(error)) from error

@@ -159,14 +159,16 @@ class FitOptions(StageOptions):
         """Refuse what cannot be done."""
         super().__post_init__()
         if self.draws < 0 or self.draws == 1:
-            msg = f"draws is {self.draws}; use 0 for the mode alone, or at least 2."
+            msg = f"{self.called('draws')} is {self.draws}; use 0 for the mode alone, or at least 2."
             raise FitError(msg)
         if not 0.0 < self.interval < 1.0:
-            msg = f"interval is {self.interval:g}; it is the mass of a central interval, between 0 and 1."
+            name = self.called("interval")
+            msg = f"{name} is {self.interval:g}; it is the mass of a central interval, between 0 and 1."
             raise FitError(msg)
         if isinstance(self.temper, float) and not 0.0 < self.temper <= 10.0:
             msg = (
-                f"temper is {self.temper:g}; it is a power of the likelihood, above 0 and at most 10. The model's is 1."
+                f"{self.called('temper')} is {self.temper:g}; it is a power of the likelihood, above 0 and at most 10. "
+                "The model's is 1."
             )
             raise FitError(msg)
         self._check_together()
@@ -194,26 +196,37 @@ class FitOptions(StageOptions):
     def _check_together(self) -> None:
         self._check_paper()
         if self.solver == "adam" and (self.pooling == "partial" or self.better_than_chance):
-            what = "pooling='partial'" if self.pooling == "partial" else "constrain='better-than-chance'"
-            msg = f"solver='adam' is the paper's climber and knows no {what}. Use solver='em'."
+            what = ("pooling", "partial") if self.pooling == "partial" else ("constrain", "better-than-chance")
+            msg = (
+                f"{self.called('solver', 'adam')} is the paper's climber and knows no {self.called(*what)}. "
+                f"Use {self.called('solver', 'em')}."
+            )
             raise FitError(msg)
         if self.pooling == "partial" and self.better_than_chance:
             msg = (
-                "constrain='better-than-chance' holds for rows fitted one by one. Use pooling='none' or 'full' with it."
+                f"{self.called('constrain', 'better-than-chance')} holds for rows fitted one by one. "
+                f"Use {self.called('pooling', 'none')} or 'full' with it."
             )
             raise FitError(msg)
         if self.temper == "gold" and self.use_gold:
-            msg = "use_gold takes gold labels as evidence, so they can no longer tell the exponent. Give one of them."
+            msg = (
+                f"{self.called('use_gold')} takes gold labels as evidence, so they can no longer tell the exponent "
+                f"({self.called('temper', 'gold')}). Give one of them."
+            )
             raise FitError(msg)
 
     def _check_paper(self) -> None:
         """Refuse what only the paper's model has."""
         if self.mixed and self.solver == "adam":
-            msg = "solver='adam' is the paper's solver. Add model='paper', or use solver='em'."
+            msg = (
+                f"{self.called('solver', 'adam')} is the paper's solver. Add {self.called('model', 'paper')}, "
+                f"or use {self.called('solver', 'em')}."
+            )
             raise FitError(msg)
         if self.mixed and self.temper != "off":
             msg = (
-                "temper makes up for the paper's model, whose votes count too much together; the mixed model needs no "
-                "such power. Add model='paper', or leave temper out."
+                f"{self.called('temper')} makes up for the paper's model, whose votes count too much together; the "
+                f"mixed model needs no such power. Add {self.called('model', 'paper')}, or leave "
+                f"{self.called('temper')} out."
             )
             raise FitError(msg)

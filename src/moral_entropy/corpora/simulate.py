@@ -255,13 +255,13 @@ def _check_sizes(n_items: int, n_annotators: int, votes_per_item: float, n_label
     if n_items < 1 or n_annotators < 1:
         msg = f"cannot simulate {n_items:,} items and {n_annotators:,} annotators: there must be one of each at least."
     elif not 2 <= n_labels <= MAX_LABELS:
-        msg = f"cannot simulate votes with {n_labels} labels: choose n_labels from 2 to {MAX_LABELS}."
+        msg = f"cannot simulate votes with {n_labels} labels: choose from 2 to {MAX_LABELS}."
     elif not votes_per_item >= 1:
-        msg = f"votes_per_item is {votes_per_item:g}, but every simulated item has a vote: choose 1 or more."
+        msg = f"votes per item: {votes_per_item:g}, but every simulated item has a vote: choose 1 or more."
     elif votes_per_item > n_annotators:
         msg = (
-            f"votes_per_item is {votes_per_item:g}, but there are only {n_annotators:,} annotators and each votes once "
-            f"on an item. Raise n_annotators, or ask for at most {n_annotators:,} votes per item."
+            f"votes per item: {votes_per_item:g}, but there are only {n_annotators:,} annotators and each votes once "
+            f"on an item. Ask for more annotators, or for at most {n_annotators:,} votes per item."
         )
     elif seed < 0:
         msg = f"the seed is {seed}: choose 0 or more."

@@ -51,7 +51,7 @@ class Hyperparameters(StageOptions):
         ]
         for name, bad, allowed in wrong:
             if bad:
-                msg = f"{name} is {getattr(self, name):g}; it must be {allowed}."
+                msg = f"{self.called(name)} is {getattr(self, name):g}; it must be {allowed}."
                 raise UsageError(msg)
         if self.head_only and self.layers is not None:
             msg = "--head-only trains no layer, --layers some of them. Choose one."

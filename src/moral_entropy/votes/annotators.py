@@ -121,7 +121,10 @@ def merged_annotators(groups: Sequence[str], annotators: pl.Series) -> Ints:
     for group in groups:
         names = split_names(group, known)
         if len(set(names)) < 2:
-            msg = f"merge has {group!r}, which names one annotator. Write those who count as one with a plus: A+B."
+            msg = (
+                f"merge has {group!r}, which names one annotator. Write those who count as one with a plus: A+B "
+                "(CLI: --merge A+B)."
+            )
             raise VotesError(msg)
         members = find_annotators(names, annotators, "merge")
         group_a[np.isin(group_a, group_a[members])] = group_a[members].min()

@@ -120,36 +120,40 @@ class ReadOptions(StageOptions):
     def _contradictions(self) -> list[tuple[str, str]]:
         kinds = [name for name in ("multilabel", "questions", "counts") if getattr(self, name)]
         rules = [
-            (len(kinds) > 1, f"{' and '.join(kinds)} are two ways to say where the labels are", "Choose one."),
+            (
+                len(kinds) > 1,
+                f"{' and '.join(map(self.called, kinds))} are two ways to say where the labels are",
+                "Choose one.",
+            ),
             (
                 bool(self.counts) and not self.anonymous,
                 "counts have no annotators",
-                "Add anonymous=True (--anonymous).",
+                f"Add {self.called('anonymous', True)}.",
             ),
             (
                 bool(self.exclude) and self.anonymous,
                 "anonymous votes have no annotators to exclude",
-                "Leave out exclude (--exclude) or anonymous (--anonymous).",
+                f"Leave out {self.called('exclude')} or {self.called('anonymous')}.",
             ),
             (
                 self.of is not None and not (self.anonymous and self.questions),
-                "of= says how many voted on each of several counted questions",
-                "It needs anonymous=True (--anonymous) and questions=[…] (--questions).",
+                f"{self.called('of')} says how many voted on each of several counted questions",
+                f"It needs {self.called('anonymous', True)} and {self.called('questions')}.",
             ),
             (
                 self.format != "auto" and self.layout not in ("auto", self.format),
-                f"format {self.format} and layout {self.layout} exclude each other",
+                f"{self.called('format', self.format)} and {self.called('layout', self.layout)} exclude each other",
                 "Give one of them.",
             ),
             (
                 self.layout == "wide" and bool(kinds),
-                f"{''.join(kinds[:1])} and the wide layout exclude each other",
+                f"{''.join(map(self.called, kinds[:1]))} and the wide layout exclude each other",
                 "In the wide layout every column is an annotator.",
             ),
             (
                 self.classes is not None and bool(self.multilabel or self.questions),
-                "classes= is for questions with one label per vote",
-                "multilabel and questions make yes/no questions.",
+                f"{self.called('classes')} is for questions with one label per vote",
+                f"{self.called('multilabel')} and {self.called('questions')} make yes/no questions.",
             ),
         ]
         return [(problem, fix) for wrong, problem, fix in rules if wrong]
