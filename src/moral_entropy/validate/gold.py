@@ -330,8 +330,8 @@ def _off(ece: float) -> Finding:
         text=f"the probability p is off by {ece:.2f} on average against the gold labels (expected calibration error).",
         meaning="Where p is off, annotators make the same mistakes, and p takes their agreement for evidence.",
         cure=(
-            "Do not read p as a frequency: rank by it, or learn from the gold labels how sure to be (--model paper "
-            "--temper gold)."
+            "Do not read p as a frequency: rank by it, or take p_calibrated of items.parquet, which has learnt from "
+            "the gold of other items how sure to be."
         ),
     )  # fmt: skip
 
