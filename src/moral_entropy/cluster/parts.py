@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
-from moral_entropy.cluster.posterior import PartedLogPosterior, Size, size_of
+from moral_entropy.cluster.posterior import PartedLogPosterior, Size, size_of, votes_by_code
 from moral_entropy.cluster.rows import agree_on_rows
 from moral_entropy.consensus.item_classes import PartialBallot, partial_ballot, votes_of_classes
 from moral_entropy.consensus.parts import Part, Parts, Rows, join_rows, make_part, pooled_part
@@ -48,7 +48,13 @@ class ClusterParts(Parts):
         """Return the log posterior of a ballot, whose passes are made by the workers."""
         nothing = _no_rows(len(pseudo_akv), pseudo_akv.shape[-1], len(pseudo_g) if between else 1)
         own = (nothing, pseudo_g, pseudo_akv, threads, better_than_chance, between)
-        return PartedLogPosterior(*own, parts=self, b=b, sizes=self.sizes(b))
+        count_votes = partial(self.votes_by_code, b)
+        return PartedLogPosterior(*own, parts=self, b=b, sizes=self.sizes(b), count_votes=count_votes)
+
+    @cache  # noqa: B019 (parts live as long as their run)
+    def votes_by_code(self, b: int) -> Floats:
+        """Count the votes of a ballot by code, of all parts."""
+        return np.asarray(self.total(votes_by_code, b))
 
     @cache  # noqa: B019 (parts live as long as their run)
     def sizes(self, b: int) -> list[Size]:

@@ -48,16 +48,19 @@ class PartedLogPosterior(LogPosterior):
         The votes, and which ballot.
     sizes
         Of the ballot in every part.
+    count_votes
+        Counts the votes by code, of all parts; it remembers them for every density of the same votes.
     """
 
     parts: Parts = field(kw_only=True)
     b: int = field(kw_only=True)
     sizes: Sequence[Size] = field(kw_only=True)
+    count_votes: Callable[[], Floats] = field(kw_only=True)
 
     @cached_property
     def votes_c(self) -> Floats:
         """Votes by code, of all parts."""
-        return np.asarray(self.parts.total(votes_by_code, self.b))
+        return self.count_votes()
 
     @cached_property
     def items_d(self) -> Floats:
