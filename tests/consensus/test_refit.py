@@ -29,7 +29,7 @@ NOT_DEFAULT = {
     "merge": ("0+1",),
     "threads": 1,
     "max_passes": 4_000,
-    "tolerance": 1e-8,
+    "fit_tolerance": 1e-8,
 }
 """A value that differs from the default, for every option that the solver "em" uses."""
 
