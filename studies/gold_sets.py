@@ -17,6 +17,9 @@ SETS = ("bluebird", "rte", "D_Product", "web", "S_Rel", "fact_eval", "ZenCrowd_a
 PANEL = "mfrc_llm_panel"
 """A set whose gold has several labels per item, in a file of its own."""
 
+MORE_SETS = ("labelme", "face_sentiment", "snow_temp", "dices350", "llmbar_natural", "trecrag24_9judges", PANEL)
+ALL_SETS = (*SETS, *MORE_SETS)
+
 
 def gold_votes(data: Path, names: Sequence[str]) -> Iterator[tuple[str, Votes]]:
     """Read the sets that are there, one after the other; say which are, and which are not."""

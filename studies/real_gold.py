@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from gold_sets import PANEL, ROOT, SETS, asked_for, facts, gold_votes
+from gold_sets import ALL_SETS, ROOT, asked_for, facts, gold_votes
 from page import put
 
 from moral_entropy.consensus.fit import fit
@@ -27,8 +27,6 @@ from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Floats, Ints, Votes
 
 PAGE = ROOT / "docs" / "evidence" / "real-votes.md"
-MORE_SETS = ("labelme", "face_sentiment", "snow_temp", "dices350", "llmbar_natural", "trecrag24_9judges", PANEL)
-ALL_SETS = (*SETS, *MORE_SETS)
 TWINS = ("mftc", "mfrc", "emfd")
 SHARE, PLURALITY, PUBLISHED = "smoothed share", "plurality", "published p"
 METHODS = (SHARE, PLURALITY, "paper, mode", "paper, mean", "mixed alone", PUBLISHED)

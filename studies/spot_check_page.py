@@ -13,8 +13,8 @@ import tempfile
 from pathlib import Path
 
 import polars as pl
+from gold_sets import DATA, ROOT
 from page import put
-from real_gold import DATA, ROOT
 
 from moral_entropy.cli.main import main as command
 

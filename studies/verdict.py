@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gold_sets import ALL_SETS, DATA, PANEL, ROOT, gold_votes
 from page import put
-from real_gold import DATA, PANEL, ROOT, gold_votes
 from scipy.special import expit, logit
 
 import moral_entropy
@@ -93,8 +92,7 @@ def labelled(name: str, found: QuestionFit, several: bool) -> LabelledSet:
 
 def read_sets(data: Path, draws: int) -> Iterator[LabelledSet]:
     """Fit every set that is there; no gold is used in a fit."""
-    for name, votes in gold_votes(data):
-        print(f"  {name}", file=sys.stderr, flush=True)
+    for name, votes in gold_votes(data, ALL_SETS):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MoralEntropyWarning)
             fits = fit(votes, draws=draws).fits
