@@ -1,18 +1,16 @@
-"""Files on disk → `Source`: CSV, TSV, Parquet, JSON Lines and JSON arrays of records, each also gzipped.
+"""Files on disk → `Source`: CSV, TSV, Excel, Parquet, JSON Lines and JSON arrays of records, each also gzipped.
 
 The extension says what a file is; its first bytes correct it. Knows nothing of what a column means.
 """
 
 from __future__ import annotations
 
-import codecs
-import csv
 import glob
 import gzip
 import hashlib
 import io
 import json
-import shutil
+import re
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
@@ -21,21 +19,33 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from moral_entropy.errors import VotesError
-from moral_entropy.votes.source import Source, from_polars, one_line
-from moral_entropy.votes.values import NUMBER, series_of
+from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.votes.delimited import read_delimited
+from moral_entropy.votes.encodings import UTF8_BOM, marked_encoding, to_utf8
+from moral_entropy.votes.excel import is_workbook, read_workbook
+from moral_entropy.votes.options import ReadOptions
+from moral_entropy.votes.source import ReadingLog, Source, from_polars, one_line
+from moral_entropy.votes.values import series_of
 
 if TYPE_CHECKING:
     import polars as pl
 
-DELIMITERS = ",;\t|"
 EXTENSIONS = {
     "parquet": "parquet", "pq": "parquet", "csv": "text", "tsv": "text", "tab": "text", "txt": "text",
     "json": "json", "jsonl": "lines", "ndjson": "lines",
 }  # fmt: skip
-MAGIC_PARQUET, MAGIC_GZIP, MAGIC_ZIP = b"PAR1", b"\x1f\x8b", b"PK\x03\x04"
-UTF8_BOM, UTF16_BOMS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
+MAGIC_PARQUET, MAGIC_GZIP, MAGIC_ZIP, MAGIC_OLE = b"PAR1", b"\x1f\x8b", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
 STANDARD_INPUT = ("-", "/dev/stdin")
+MOST_BYTES = 1 << 30
+"""Streams, and gzipped files once unpacked, are read up to this size."""
+
+STEP = 1 << 20
+LINE = re.compile(rb"[^\n]+")
+MOST_LINES = 20_000_000
+HALF_CHARACTER = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    rb"|(?<!\\u[dD][89abAB][0-9a-fA-F][0-9a-fA-F])\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+)
 
 
 @contextmanager
@@ -60,8 +70,18 @@ def on_disk(source: Any) -> Iterator[Any]:
     with TemporaryDirectory(prefix="moral-entropy-") as folder:
         copy = Path(folder) / Path("stdin" if str(source) in STANDARD_INPUT else source).name
         with _open_stream(source) as stream, copy.open("wb") as file:
-            shutil.copyfileobj(stream, file, 1 << 20)
+            _copy(stream, file, str(source))
         yield copy
+
+
+def _copy(stream: BinaryIO, file: BinaryIO, name: str) -> None:
+    size = 0
+    while block := stream.read(STEP):
+        size += len(block)
+        if size > MOST_BYTES:
+            msg = f"{name!r} holds more than {MOST_BYTES:,} bytes, or never ends. Save what it holds to a file first."
+            raise VotesError(msg)
+        file.write(block)
 
 
 def is_stream(source: Any) -> bool:
@@ -69,7 +89,22 @@ def is_stream(source: Any) -> bool:
     if not isinstance(source, str | Path):
         return False
     path = Path(source)
-    return str(source) in STANDARD_INPUT or (path.exists() and not path.is_file() and not path.is_dir())
+    return str(source) in STANDARD_INPUT or (exists(path) and not path.is_file() and not path.is_dir())
+
+
+def exists(path: Path) -> bool:
+    """Tell whether there is something at a path; a name that no system can have is an error in words."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except ValueError as error:
+        msg = f"the name {str(path)!r} cannot be the name of a file: {error}."
+        raise VotesError(msg) from error
+    except OSError as error:
+        msg = f"{str(path)[:200]!r} cannot be read: {error.strerror}."
+        raise VotesError(msg) from error
+    return True
 
 
 def _open_stream(source: str | Path) -> AbstractContextManager[BinaryIO]:
@@ -81,43 +116,65 @@ def _open_stream(source: str | Path) -> AbstractContextManager[BinaryIO]:
     return nullcontext(sys.stdin.buffer)
 
 
-def open_files(source: str | Path | Sequence[str | Path]) -> Source:
+def open_files(source: str | Path | Sequence[str | Path], options: ReadOptions | None = None) -> Source:
     """Open one file, or the Parquet parts that a glob or a list names.
 
     Parameters
     ----------
     source
         A path, a glob such as `votes/*.parquet`, or a list of paths.
+    options
+        What the user asked for: sheet and encoding.
     """
-    if isinstance(source, (str, Path)) and (Path(source).is_file() or not glob.has_magic(str(source))):
-        return _open_file(Path(source))
+    options = options or ReadOptions()
+    if isinstance(source, (str, Path)) and (
+        (exists(Path(source)) and Path(source).is_file()) or not glob.has_magic(str(source))
+    ):
+        return _open_file(Path(source), options)
     paths = _parts(source)
     if len(paths) == 1:
-        return _open_file(paths[0])
+        return _open_file(paths[0], options)
     digest = hashlib.sha256()
     for path in paths:
         _check_parquet_part(path)
         hash_into(digest, path)
-    return _open_parquet(paths, f"{paths[0].name} … {paths[-1].name}", digest.hexdigest())
+    return _open_parquet(paths, f"{printable(paths[0])} … {printable(paths[-1])}", digest.hexdigest())
 
 
-def _open_file(path: Path) -> Source:
+def _open_file(path: Path, options: ReadOptions) -> Source:
     head = head_of(path)
+    path_name = printable(path)
     if head.startswith(MAGIC_PARQUET):
+        _refuse_sheet(options, path_name)
         digest = hashlib.sha256()
         hash_into(digest, path)
-        return _open_parquet([path], path.name, digest.hexdigest())
+        return _open_parquet([path], path_name, digest.hexdigest())
     raw = path.read_bytes()
-    data = gunzip(raw, path.name) if raw.startswith(MAGIC_GZIP) else raw
-    sha256 = hashlib.sha256(raw).hexdigest()
+    data = gunzip(raw, path_name) if raw.startswith(MAGIC_GZIP) else raw
+    sha256, log = hashlib.sha256(raw).hexdigest(), ReadingLog()
     kind = _kind(path, data)
+    if kind != "excel":
+        _refuse_sheet(options, path_name)
     if kind == "parquet":
-        return _open_parquet(io.BytesIO(data), path.name, sha256)
-    check_utf8(data, path.name)
-    data = data.removeprefix(UTF8_BOM)
+        return _open_parquet(io.BytesIO(data), path_name, sha256)
+    if kind == "excel":
+        table = read_workbook(data, path, options.sheet, log)
+        return from_polars(table, path_name, textual=True, sha256=sha256, log=log)
+    data = to_utf8(data, path_name, log, options.encoding)
     if kind == "text":
-        return from_polars(_read_delimited(data, path), path.name, textual=True, sha256=sha256)
-    return from_polars(_read_json(data, kind, path.name), path.name, sha256=sha256)
+        return from_polars(read_delimited(data, path, log), path_name, textual=True, sha256=sha256, log=log)
+    return from_polars(_read_json(data, kind, path_name), path_name, sha256=sha256, log=log)
+
+
+def _refuse_sheet(options: ReadOptions, name: str) -> None:
+    if options.sheet is not None:
+        msg = f"sheet is {options.sheet!r}, but {name} is no Excel workbook. Leave out sheet (--sheet)."
+        raise UsageError(msg)
+
+
+def printable(path: Path) -> str:
+    """Return the name of a file, with a mark for every byte that no screen and no manifest can show."""
+    return path.name.encode(errors="replace").decode()
 
 
 def _parts(source: str | Path | Sequence[str | Path]) -> list[Path]:
@@ -154,7 +211,7 @@ def head_of(path: Path) -> bytes:
         msg = f"{str(path)!r} cannot be read: {error.strerror}."
         raise VotesError(msg) from error
     if not head:
-        msg = f"{path.name} is empty (0 bytes). Was it written to the end?"
+        msg = f"{printable(path)} is empty (0 bytes). Was it written to the end?"
         raise VotesError(msg)
     return head
 
@@ -162,111 +219,48 @@ def head_of(path: Path) -> bytes:
 def hash_into(digest: Any, path: Path) -> None:
     """Add a file's bytes to a digest, block by block."""
     with path.open("rb") as file:
-        while block := file.read(1 << 20):
+        while block := file.read(STEP):
             digest.update(block)
 
 
 def gunzip(raw: bytes, name: str) -> bytes:
-    """Unpack gzipped bytes."""
+    """Unpack gzipped bytes, up to a limit."""
     try:
-        return gzip.decompress(raw)
+        with gzip.GzipFile(fileobj=io.BytesIO(raw)) as file:
+            data = file.read(MOST_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
         msg = f"{name} is a damaged gzip file: {one_line(error)}. Was it copied whole?"
         raise VotesError(msg) from error
+    if len(data) > MOST_BYTES:
+        msg = f"{name} unpacks to more than {MOST_BYTES:,} bytes. Unpack it first, or write the votes as Parquet."
+        raise VotesError(msg)
+    return data
 
 
 def _kind(path: Path, data: bytes) -> str:
-    start = data.removeprefix(UTF8_BOM).lstrip()[:1]
-    if not start:
-        msg = f"{path.name} holds nothing but blank space. Was it written to the end?"
-        raise VotesError(msg)
+    name = printable(path)
     if data.startswith(MAGIC_ZIP):
-        msg = f"{path.name} is a zip file or an Excel workbook. Save the sheet with the votes as CSV (UTF-8)."
+        if is_workbook(data):
+            return "excel"
+        msg = f"{name} is a zip file or a damaged Excel workbook. Unpack it, or save the sheet with the votes anew."
+        raise VotesError(msg)
+    if data.startswith(MAGIC_OLE):
+        msg = f"{name} is a workbook of an Excel before 2007. Save it as .xlsx or as CSV (UTF-8)."
         raise VotesError(msg)
     if data.startswith(MAGIC_PARQUET):
         return "parquet"
+    start = b"" if marked_encoding(data) else data.removeprefix(UTF8_BOM).lstrip()[:1]
+    if not start and not marked_encoding(data):
+        msg = f"{name} holds nothing but blank space. Was it written to the end?"
+        raise VotesError(msg)
     suffixes = [suffix.lstrip(".").lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
     said = EXTENSIONS.get(suffixes[-1], "") if suffixes else ""
     if said == "parquet":
-        msg = f"{path.name} is not a Parquet file, whatever its name says: it does not start with PAR1."
+        msg = f"{name} is not a Parquet file, whatever its name says: it does not start with PAR1."
         raise VotesError(msg)
     if said == "text":
         return said
     return {b"[": "json", b"{": "lines"}.get(start, said or "text")
-
-
-def check_utf8(data: bytes, name: str) -> None:
-    """Refuse bytes that are not UTF-8, naming the first of them."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    size, at = 1 << 24, 0
-    try:
-        for at in range(0, len(data), size):
-            decoder.decode(data[at : at + size], final=at + size >= len(data))
-    except UnicodeDecodeError as error:
-        # The decoder may have carried a few bytes over from the block before.
-        carried = len(error.object) - len(data[at : at + size])
-        offset = at - carried + error.start
-        line = data.count(b"\n", 0, offset) + 1
-        utf16 = data.startswith(UTF16_BOMS)
-        msg = (
-            f"{name} is not UTF-8: byte {offset:,} (line {line:,}) is 0x{data[offset]:02x}. Save it as UTF-8, or run: "
-            f"iconv -f {'UTF-16' if utf16 else 'WINDOWS-1252'} -t UTF-8 {name} > utf8-{name.removesuffix('.gz')}"
-        )
-        raise VotesError(msg) from error
-
-
-def _read_delimited(data: bytes, path: Path) -> pl.DataFrame:
-    import polars as pl
-
-    header, delimiter = header_of(data, path)
-    if all(not cell.strip() or NUMBER.fullmatch(cell.strip()) for cell in header):
-        msg = (
-            f"{path.name} seems to have no header: its first line is {', '.join(header)}. "
-            "Add a first line with the names of the columns, such as item,annotator,label."
-        )
-        raise VotesError(msg)
-    try:
-        frame = pl.read_csv(data, separator=delimiter, infer_schema=False)
-    except pl.exceptions.NoDataError as error:
-        msg = f"{path.name} has no header and no rows."
-        raise VotesError(msg) from error
-    except pl.exceptions.PolarsError as error:
-        raise VotesError(_ragged(data, delimiter, len(header), path.name) or _unreadable(path.name, error)) from error
-    return frame.filter(~pl.all_horizontal(pl.all().is_null()))
-
-
-def header_of(data: bytes, path: Path) -> tuple[list[str], str]:
-    """Read the first line, split by whichever delimiter splits it most."""
-    end = data.find(b"\n")
-    line = data[: end if end >= 0 else len(data)].decode().rstrip("\r")
-    # A tie goes to the delimiter that the extension promises.
-    promised = "\t" if ".tsv" in path.suffixes or ".tab" in path.suffixes else ","
-    try:
-        rows = {delimiter: next(csv.reader([line], delimiter=delimiter), []) for delimiter in DELIMITERS}
-    except csv.Error as error:
-        msg = f"the first line of {path.name} is no header: {error}. Save it as CSV (UTF-8), one row per line."
-        raise VotesError(msg) from error
-    best = max(DELIMITERS, key=lambda delimiter: (len(rows[delimiter]), delimiter == promised))
-    return rows[best], best
-
-
-def _ragged(data: bytes, delimiter: str, width: int, name: str) -> str:
-    """Find the first row that has more cells than the header."""
-    rows = csv.reader(io.TextIOWrapper(io.BytesIO(data), "utf-8", newline=""), delimiter=delimiter)
-    try:
-        for row in rows:
-            if len(row) > width:
-                return (
-                    f"line {rows.line_num:,} of {name} has {len(row)} cells, the header has {width}. "
-                    f"Put texts that contain {delimiter!r} in double quotes."
-                )
-    except csv.Error:
-        pass
-    return ""
-
-
-def _unreadable(name: str, error: Exception) -> str:
-    return f"{name} cannot be read: {one_line(error)}. Is a double quote left open?"
 
 
 def _open_parquet(source: Any, name: str, sha256: str) -> Source:
@@ -296,12 +290,29 @@ def json_array(data: bytes, name: str) -> list[Any]:
 def json_value(data: bytes, name: str) -> Any:
     """Parse a file that is one JSON value."""
     try:
-        return json.loads(data)
+        return parse_json(data)
     except json.JSONDecodeError as error:
         msg = f"{name} is no JSON: {error.msg} in line {error.lineno:,}. Was it written to the end?"
         raise VotesError(msg) from error
     except RecursionError as error:
         raise VotesError(_too_deep(name)) from error
+    except ValueError as error:
+        raise VotesError(_too_long(name)) from error
+
+
+def parse_json(data: bytes) -> Any:
+    r"""Parse JSON; half a character (`\ud800` alone), which no table can hold, becomes a mark.
+
+    Examples
+    --------
+    >>> parse_json(rb'"\ud800 \ud83d\ude00"') == "\ufffd \U0001f600"
+    True
+    """
+    return json.loads(HALF_CHARACTER.sub(rb"\\ufffd", data) if b"\\u" in data else data)
+
+
+def _too_long(name: str) -> str:
+    return f"{name} holds a number of more than 4,300 digits. Check what wrote it."
 
 
 def _too_deep(name: str) -> str:
@@ -310,17 +321,24 @@ def _too_deep(name: str) -> str:
 
 def json_lines(data: bytes, name: str) -> list[Any]:
     """Parse JSON Lines: one record per line."""
+    if (lines := data.count(b"\n")) > MOST_LINES:
+        msg = f"{name} has {lines:,} lines, more than JSON Lines can be read from. Write the votes as Parquet."
+        raise VotesError(msg)
     records = []
-    for number, line in enumerate(io.BytesIO(data), 1):
+    for found in LINE.finditer(data):
+        line = found[0]
         if not line.strip():
             continue
         try:
-            records.append(json.loads(line))
+            records.append(parse_json(line))
         except json.JSONDecodeError as error:
+            number = data.count(b"\n", 0, found.start()) + 1
             msg = f"line {number:,} of {name} is no JSON: {error.msg}. JSON Lines have one record per line."
             raise VotesError(msg) from error
         except RecursionError as error:
             raise VotesError(_too_deep(name)) from error
+        except ValueError as error:
+            raise VotesError(_too_long(name)) from error
     return records
 
 

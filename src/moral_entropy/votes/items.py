@@ -25,7 +25,7 @@ from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.question_votes import Rows
 from moral_entropy.votes.source import ReadingLog, Source, open_source
 from moral_entropy.votes.table import BLOCK, UNKNOWN, Ballot, Ints
-from moral_entropy.votes.values import MISSING, Coded, code_ids, code_labels, count_codes, recode
+from moral_entropy.votes.values import MISSING, Coded, as_text, code_ids, code_labels, count_codes, recode
 
 if TYPE_CHECKING:
     import polars as pl
@@ -290,7 +290,7 @@ def read_texts(source: Source, roles: ColumnRoles, rows: Rows) -> pl.Series | No
 
     if (name := roles.get("text")) is None:
         return None
-    frame = pl.DataFrame({"item": rows.item_r, "text": source.column(name).cast(pl.String)})
+    frame = pl.DataFrame({"item": rows.item_r, "text": as_text(source.column(name))})
     blank = pl.col("text").is_null() | pl.col("text").str.strip_chars().is_in(list(MISSING))
     texts = frame.filter((pl.col("item") >= 0) & ~blank).group_by("item").agg(pl.col("text").min())
     every = pl.DataFrame({"item": np.arange(len(rows.items), dtype=rows.item_r.dtype)})

@@ -98,6 +98,12 @@ class ReadOptions(StageOptions):
     classes: int | tuple[Any, ...] | None = option(
         None, "All labels, or how many there are, when some may not occur.", metavar="N|A,B,…", panel=LAYOUT
     )
+    sheet: str | None = option(
+        None, "Sheet of an Excel workbook; needed where several sheets have data.", panel=LAYOUT, everyday=True
+    )
+    encoding: str | None = option(
+        None, "Encoding of a text file, such as cp1250; told from its bytes where it is not named.", panel=LAYOUT
+    )
     keep: tuple[str, ...] = option((), "Further columns about items to carry along.", flag="")
 
     def __post_init__(self) -> None:

@@ -74,7 +74,7 @@ def _open(source: Any, options: ReadOptions) -> tuple[Source, ReadOptions]:
     """Open the export of an annotation tool, or else a table."""
     if (export := open_export(source, options)) is not None:
         return export
-    return open_source(source), replace(options, layout=options.table_layout)
+    return open_source(source, options), replace(options, layout=options.table_layout)
 
 
 def read_source(source: Source, options: ReadOptions, advance: Advance = ignore) -> Votes:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import narwhals as nw
     import polars as pl
 
+    from moral_entropy.votes.options import ReadOptions
+
 TOO_SHORT = "Votes need an item, an annotator and a label each"
 
 
@@ -44,6 +46,13 @@ class ReadingLog:
         """Add a note, unless it is there already."""
         if sentence not in self.notes:
             self.notes.append(sentence)
+
+    def add(self, other: ReadingLog) -> None:
+        """Add what another log holds."""
+        for reason, n in other.dropped.items():
+            self.drop(reason, n)
+        for sentence in other.notes:
+            self.note(sentence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,13 +99,15 @@ class Source:
             raise VotesError(msg) from error
 
 
-def open_source(source: Any) -> Source:
+def open_source(source: Any, options: ReadOptions | None = None) -> Source:
     """Open a path, a glob or list of Parquet parts, or a dataframe.
 
     Parameters
     ----------
     source
         What `read_votes` was given.
+    options
+        What the user asked for: sheet and encoding of a file.
 
     Examples
     --------
@@ -108,7 +119,7 @@ def open_source(source: Any) -> Source:
     if isinstance(source, (str, Path)) or _is_paths(source):
         from moral_entropy.votes.files import open_files
 
-        opened = open_files(source)
+        opened = open_files(source, options)
     else:
         opened = _open_frame(source)
     return _checked(opened)

@@ -6,6 +6,7 @@ Python object per row: cells are reduced to their distinct values first, and onl
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -210,6 +211,9 @@ def series_of(name: str, values: list[Any]) -> pl.Series:
     import polars as pl
 
     kinds = {type(value) for value in values if value is not None}
+    if kinds & {dict, list}:
+        values = [_unnested(value) for value in values]
+        kinds = {type(value) for value in values if value is not None}
     try:
         if len(kinds) <= 1:
             return pl.Series(name, values)
@@ -220,6 +224,16 @@ def series_of(name: str, values: list[Any]) -> pl.Series:
     numbers = any(issubclass(kind, Real) and not issubclass(kind, (bool, np.bool_)) for kind in kinds)
     numbers = numbers or any(isinstance(value, str) and NUMBER.fullmatch(value.strip()) for value in values)
     return pl.Series(name, [_spell(value, numbers) for value in values], dtype=pl.String)
+
+
+def _unnested(value: Any) -> Any:
+    """Spell what is nested: a record, or a list with anything but texts and numbers in it."""
+    if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(part, (dict, list)) for part in value)):
+        try:
+            return json.dumps(value, ensure_ascii=False)
+        except RecursionError:
+            return None
+    return value
 
 
 def _spell(value: Any, among_numbers: bool) -> str | None:
@@ -289,7 +303,7 @@ def distinct_cells(column: pl.Series) -> tuple[pl.Series, Ints]:
     if column.dtype == pl.Boolean:
         code_r = column.cast(pl.Int16).fill_null(UNKNOWN).to_numpy()
         return pl.Series([False, True]), code_r
-    if column.dtype == pl.UInt64 and (column.max() or 0) > np.iinfo(np.int64).max:  # type: ignore[operator]
+    if column.dtype in (pl.UInt64, pl.Int128) and not _fits(column):
         column = column.cast(pl.String)
     if column.dtype.is_integer():
         return _distinct_integers(column)
@@ -297,13 +311,20 @@ def distinct_cells(column: pl.Series) -> tuple[pl.Series, Ints]:
         column = column.fill_nan(None)
         found = column.drop_nulls().unique().sort()
         return found, _positions(column, found.to_numpy())
-    text = _as_text(column)
+    text = as_text(column)
     found = text.drop_nulls().unique()
     code = text.cast(pl.Enum(found)).to_physical().cast(pl.Int32)
     return found, code.fill_null(UNKNOWN).to_numpy()
 
 
-def _as_text(column: pl.Series) -> pl.Series:
+def _fits(column: pl.Series) -> bool:
+    """Return whether all numbers of a column fit into 64 bits with a sign."""
+    low, high = column.min() or 0, column.max() or 0
+    return bool(low >= np.iinfo(np.int64).min and high <= np.iinfo(np.int64).max)  # type: ignore[operator]
+
+
+def as_text(column: pl.Series) -> pl.Series:
+    """Return a column of any type as text."""
     import polars as pl
 
     if column.dtype == pl.String:

@@ -68,7 +68,7 @@ def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
     log
         Where counts and notes go.
     """
-    rows = read_rows(path) if peek(path).kind == "parquet" else read_records(path)
+    rows = read_rows(path, log) if peek(path).kind == "parquet" else read_records(path)
     return table_of(rows, path.name, log)
 
 

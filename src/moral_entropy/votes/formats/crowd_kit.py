@@ -33,11 +33,12 @@ def to_table(path: Path, log: ReadingLog) -> pl.DataFrame | pl.LazyFrame:
     path
         A CSV, TSV or Parquet file.
     log
-        Where counts and notes go; there are none.
+        Where counts and notes go.
     """
     import polars as pl
 
     source = open_source(path)
+    log.add(source.log)
     if missing := [name for name in COLUMNS if name not in source.columns]:
         found = shown(source.columns)
         msg = f"{path.name} has no column {missing[0]!r}. crowd-kit's are task, worker, label. Found: {found}."

@@ -6,6 +6,7 @@ not say who annotated, and is refused.
 
 from __future__ import annotations
 
+import lzma
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.files import UTF8_BOM, check_utf8
+from moral_entropy.votes.encodings import checked_utf8
 from moral_entropy.votes.formats.exported_votes import ExportedVotes, Record, first_of, mapping, parse_records, scalars
 from moral_entropy.votes.formats.peek import peek
 from moral_entropy.votes.source import ReadingLog
@@ -86,10 +87,9 @@ def _records(path: Path) -> Iterator[tuple[str, Record]]:
             for user, member in _users(archive, path.name).items():
                 where = f"{member.filename} in {path.name}"
                 # Reads no further than the size that `_bounded` has seen, whatever was packed.
-                data = archive.read(member)
-                check_utf8(data, where)
-                yield from ((user, record) for record in parse_records(data.removeprefix(UTF8_BOM), where))
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
+                data = checked_utf8(archive.read(member), where)
+                yield from ((user, record) for record in parse_records(data, where))
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, OSError) as error:
         msg = f"{path.name} is a damaged zip file: {error}. Was it downloaded whole?"
         raise VotesError(msg) from error
 

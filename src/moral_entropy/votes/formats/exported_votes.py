@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.columns import guess_column
+from moral_entropy.votes.encodings import checked_utf8
 from moral_entropy.votes.files import (
     MAGIC_GZIP,
-    UTF8_BOM,
-    check_utf8,
     gunzip,
     head_of,
     json_array,
@@ -44,8 +43,7 @@ def read_text(path: Path) -> bytes:
     head_of(path)
     raw = path.read_bytes()
     data = gunzip(raw, path.name) if raw.startswith(MAGIC_GZIP) else raw
-    check_utf8(data, path.name)
-    return data.removeprefix(UTF8_BOM)
+    return checked_utf8(data, path.name)
 
 
 def read_json(path: Path) -> Any:
@@ -74,11 +72,12 @@ def parse_records(data: bytes, name: str) -> list[Record]:
     return values
 
 
-def read_rows(path: Path) -> list[Record]:
+def read_rows(path: Path, log: ReadingLog) -> list[Record]:
     """Read the rows of a table: every cell of a CSV is a text, or None where it is empty."""
     import polars as pl
 
     source = open_source(path)
+    log.add(source.log)
     return pl.DataFrame([source.column(name).alias(name) for name in source.columns]).to_dicts()
 
 

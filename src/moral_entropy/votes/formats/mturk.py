@@ -7,11 +7,11 @@ several, separated by |), `Answer.tone.sad` whether a box was ticked, `Answer.to
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from moral_entropy.votes.files import parse_json
 from moral_entropy.votes.formats.exported_votes import ExportedVotes, Record, dicts, read_rows, text_of
 from moral_entropy.votes.formats.peek import peek
 from moral_entropy.votes.source import ReadingLog
@@ -43,7 +43,7 @@ def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
     log
         Where counts and notes go.
     """
-    rows = read_rows(path)
+    rows = read_rows(path, log)
     votes = ExportedVotes(path.name, TITLE, log)
     boxes = tick_boxes(rows)
     for row in rows:
@@ -112,6 +112,6 @@ def _json_answers(cell: str) -> Iterator[tuple[str, Any]]:
 
 def _parsed(cell: str) -> Any:
     try:
-        return json.loads(cell)
-    except (json.JSONDecodeError, RecursionError):
+        return parse_json(cell.encode(errors="replace"))
+    except (ValueError, RecursionError):
         return None

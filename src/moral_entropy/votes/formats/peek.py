@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Literal
 
 from moral_entropy.errors import VotesError
+from moral_entropy.votes.delimited import find_header
+from moral_entropy.votes.encodings import head_to_utf8
 from moral_entropy.votes.files import (
     EXTENSIONS,
     MAGIC_GZIP,
     MAGIC_PARQUET,
     MAGIC_ZIP,
-    UTF8_BOM,
-    header_of,
     is_stream,
 )
 
@@ -96,13 +96,13 @@ def _peek_file(path: Path, _size: int, _changed: int) -> Peek:
         keys, lists = key_paths(head)
         return Peek("json", keys=keys, lists=lists)
     try:
-        return Peek("text", tuple(header_of(head, path)[0]))
-    except (UnicodeDecodeError, VotesError):
+        return Peek("text", tuple(find_header(head, path).names))
+    except VotesError:
         return Peek("text")
 
 
 def read_head(path: Path) -> bytes:
-    """Read the first bytes of a file, unzipped, without a byte-order mark; none where that fails."""
+    """Read the first bytes of a file, unzipped and in UTF-8; none where that fails."""
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
@@ -111,7 +111,7 @@ def read_head(path: Path) -> bytes:
                 head = file.read(HEAD_BYTES)
     except (OSError, EOFError, zlib.error):
         return b""
-    return head.removeprefix(UTF8_BOM)
+    return head if head.startswith((MAGIC_ZIP, MAGIC_PARQUET)) else head_to_utf8(head)
 
 
 def key_paths(head: bytes) -> tuple[frozenset[KeyPath], frozenset[KeyPath]]:

@@ -62,7 +62,7 @@ def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
         Where counts and notes go.
     """
     votes = ExportedVotes(path.name, TITLE, log)
-    for user, item, text, answers in _instances(path):
+    for user, item, text, answers in _instances(path, log):
         votes.add_item(item, {"text": text})
         for schema, labels in _chosen(answers, log).items():
             votes.add_vote(item, user, schema, labels)
@@ -74,18 +74,18 @@ def data_files(folder: Path) -> list[Path]:
     found: dict[Path, Path] = {}
     for name in (LINES, STATE):
         for path in sorted([*folder.glob(f"*/{name}"), *folder.glob(f"*/*/{name}")]):
-            if name == LINES or path.parent not in found or peek(path).has(IN_STATE):
+            if path.is_file() and (name == LINES or path.parent not in found or peek(path).has(IN_STATE)):
                 found[path.parent] = path
     return [found[user] for user in sorted(found)]
 
 
-def _instances(path: Path) -> Iterator[tuple[Any, Any, Any, Answers]]:
+def _instances(path: Path, log: ReadingLog) -> Iterator[tuple[Any, Any, Any, Answers]]:
     """Iterate over user, item, text and answers of everything annotated."""
     if path.is_dir():
         for file in data_files(path):
-            yield from _instances(file)
+            yield from _instances(file, log)
     elif peek(path).kind == "text":
-        yield from _of_table(path)
+        yield from _of_table(path, log)
     elif peek(path).has(IN_STATE):
         state = mapping(read_json(path))
         user = first_of(state, "user_id") or path.parent.name
@@ -98,8 +98,8 @@ def _instances(path: Path) -> Iterator[tuple[Any, Any, Any, Answers]]:
             yield user, first_of(record, "id", "instance_id"), text, _of_schemas(record.get("label_annotations"))
 
 
-def _of_table(path: Path) -> Iterator[tuple[Any, Any, Any, Answers]]:
-    rows = read_rows(path)
+def _of_table(path: Path, log: ReadingLog) -> Iterator[tuple[Any, Any, Any, Answers]]:
+    rows = read_rows(path, log)
     columns = [(name, *name.split(COLUMN, 1)) for name in rows[0] if COLUMN in name]
     if not columns:
         msg = f"{path.name} has no column named schema:::label, as Potato's tables have."
