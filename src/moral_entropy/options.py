@@ -253,7 +253,8 @@ def _convert_to_one_of(value: Any, kinds: Sequence[Any], *, typed: bool) -> Any:
 
 def _convert_to_tuple(value: Any, kinds: tuple[Any, ...], *, typed: bool) -> tuple[Any, ...]:
     if isinstance(value, str):
-        value = [part.strip() for part in value.split(",")] if typed else [value]
+        # Nothing typed is a list without names.
+        value = ([part.strip() for part in value.split(",")] if value.strip() else []) if typed else [value]
         _checked(value, all(value))
     _checked(value, isinstance(value, Iterable) and not isinstance(value, Mapping))
     values = tuple(value)

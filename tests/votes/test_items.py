@@ -54,7 +54,7 @@ def test_a_gold_file_matches_ids_and_case(write):
     path = write("item,gold\n3,no\n1,YES\n99,no\n98,no\n", "gold.csv")
     votes = read_votes(VOTES, gold_file=path)
     assert labelled(votes, votes.ballots[0].gold_i) == ["Yes", None, "No"]
-    assert any("without regard to case: 'YES'" in note for note in votes.reading.notes)
+    assert any(note == "gold label 'YES' is taken for 'Yes'." for note in votes.reading.notes)
     assert any("2 items of gold.csv have no vote" in note for note in votes.reading.notes)
 
 

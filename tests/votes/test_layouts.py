@@ -64,7 +64,7 @@ def test_rows_without_ids_are_numbered():
 
 
 def test_wide_votes_without_annotators(spelt):
-    votes = read_votes(WIDE, layout="wide", anonymous=True, keep=["length"])
+    votes = read_votes(WIDE, layout="wide", anonymous=True, facts=["length"])
     assert spelt(votes) == [("q1", "(anonymous)", "no"), ("q1", "(anonymous)", "yes"), ("q2", "(anonymous)", "no")]
     assert votes.extra["length"].to_list() == ["111", "222", "333"]
 

@@ -35,15 +35,18 @@ def test_annotators_of_a_question_are_those_who_answered_it():
 
 def test_repeats_are_counted_within_a_question():
     with pytest.raises(
-        VotesError, match=r"1 of 3 votes on 'harm' repeat.*item 1, annotator 'a' voted '0' \(row 5\) and"
+        VotesError, match=r"1 of 3 votes on 'harm' contradict.*item 1, annotator 'a' voted '0' \(row 5\) and"
     ):
         read_votes(LONG.with_columns(item=pl.Series([1, 1, 2, 2, 1, 1, 1]), label=pl.Series(list("0111011"))))
 
 
-def test_one_question_with_one_class_is_refused_unless_left_out():
+def test_one_question_with_one_class_is_set_aside_and_the_others_go_on():
     flat = LONG.with_columns(label=pl.when(pl.col("foundation") == "harm").then(pl.lit("0")).otherwise("label"))
-    with pytest.raises(VotesError, match=r"every one of the 3 votes on 'harm' is '0'"):
-        read_votes(flat)
+    votes = read_votes(flat)
+    assert votes.questions == ("care",)
+    assert "every one of the 3 votes on 'harm' is '0': the question is left out." in votes.reading.notes
+    with pytest.raises(VotesError, match=r"no question of .* has votes for two labels"):
+        read_votes(LONG.with_columns(label=pl.lit("0")))
     votes = read_votes(flat, labels={"harm": ""})
     assert votes.questions == ("care",)
     assert votes.reading.dropped == {"question left out by the label map": 3}
@@ -97,7 +100,7 @@ def test_a_label_everybody_names_is_left_out_with_a_note():
     votes = read_votes(table, multilabel=",")
     assert votes.questions == ("x",)
     assert "every one of the 2 votes on 'y' is '1': the question is left out." in votes.reading.notes
-    with pytest.raises(VotesError, match=r"no question of .* has votes for two labels"):
+    with pytest.raises(VotesError, match=r"every one of the 2 votes on 'y' is '1': nothing to tell apart"):
         read_votes(table.with_columns(label=pl.lit("y")), multilabel=",")
 
 

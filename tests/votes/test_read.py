@@ -61,15 +61,24 @@ def test_a_column_that_does_not_exist():
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        (["item", "xx", "label"], r"looks like the annotator\. Found: item, xx, label.*--annotator.*--anonymous"),
-        (["xx", "annotator", "label"], r"looks like the item.*item=\"COLUMN\""),
-        (["item", "annotator", "xx"], r"looks like the label"),
+        (["item", "age", "label"], r"looks like the annotator\. Found: item, age, label.*--annotator.*--anonymous"),
+        (["confidence", "annotator", "label"], r"looks like the item.*item=\"COLUMN\""),
         (["q1", "ann", "zz"], r"looks like the item.*add a header"),
     ],
 )
 def test_wrong_columns(columns, message):
     with pytest.raises(VotesError, match=message):
         read_votes(frame(PLAIN, columns))
+
+
+@pytest.mark.parametrize(
+    "columns", [("item", "xx", "label"), ("xx", "annotator", "label"), ("item", "annotator", "xx")]
+)
+def test_the_one_column_left_is_told_from_its_cells(columns, spelt):
+    votes = read_votes(frame(PLAIN, columns))
+    assert spelt(votes) == PLAIN
+    role = ("item", "annotator", "label")[columns.index("xx")]
+    assert votes.reading.columns[role] == "xx" and role in votes.reading.guessed
 
 
 def test_texts_stand_in_for_missing_item_ids(spelt):
@@ -129,10 +138,16 @@ def test_repeats_are_counted_and_the_first_is_shown():
     with pytest.raises(VotesError) as error:
         read_votes(frame(REPEATS))
     assert str(error.value) == (
-        "2 of 5 votes on 'label' repeat an (item, annotator) pair. First: item 'q1', annotator 'a' voted 'x' (row 1) "
-        'and \'y\' (row 3). Choose on_repeat="first", "last" or, to keep each as a vote of its own, "count" '
-        "(CLI: --on-repeat last)."
+        "1 of 4 votes on 'label' contradict another vote of the same annotator on the same item. First: item 'q1', "
+        "annotator 'a' voted 'x' (row 1) and 'y' (row 3). "
+        'Choose on_repeat="first", "last" or, to keep each as a vote of its own, "count" (CLI: --on-repeat last).'
     )
+
+
+def test_identical_repeats_count_once(spelt):
+    votes = read_votes(frame([*PLAIN, PLAIN[0], PLAIN[2], PLAIN[0]]))
+    assert spelt(votes) == PLAIN
+    assert votes.reading.dropped == {"identical repeat": 3}
 
 
 @pytest.mark.parametrize(
@@ -161,8 +176,17 @@ def test_row_numbers_in_errors_survive_dropped_rows():
         (["0", "1"], None, "1", True),
         (["No", "Yes"], None, "Yes", True),
         (["f", "T"], None, "T", True),
-        (["negative", "positive", "zero"], None, "positive", True),
-        (["a", "b", "c"], None, "c", True),
+        (["Hateful", "Non-hateful"], None, "Hateful", True),
+        (["hate", "nothate"], None, "hate", True),
+        (["not toxic", "toxic"], None, "toxic", True),
+        (["no_harm", "harm"], None, "harm", True),
+        (["cancer", "benign"], None, "cancer", True),
+        (["moral", "none"], None, "moral", True),
+        (["abuse", "Other"], None, "abuse", True),
+        (["neg", "pos"], None, "pos", True),
+        (["notable", "plain"], None, "plain", True),
+        (["negative", "positive", "zero"], None, "positive", False),
+        (["a", "b", "c"], None, "c", False),
         (["a", "b", "c"], "a", "a", False),
         (["a", "B"], "b", "B", False),
         (["1", "2"], 2, "2", False),
@@ -200,11 +224,12 @@ def test_domain_text_and_kept_columns_belong_to_items():
             (1, "a", "x", "news", "", "en"),
             (1, "b", "y", "blog", "hello", "en"),
             (2, "a", "x", "news", "bye", ""),
+            (2, "b", "x", "news", "bye", ""),
             (3, "a", "x", "", "", "de"),
         ],
         ["item", "annotator", "label", "domain", "text", "lang"],
     )
-    votes = read_votes(table, keep=["lang", "domain"])
+    votes = read_votes(table, facts=["lang", "domain"])
     assert votes.domains == ("blog", "news")
     assert votes.domain_i.tolist() == [0, 1, UNKNOWN]
     assert votes.texts.to_list() == ["hello", "bye", None]

@@ -158,7 +158,7 @@ def _roles(names: Sequence[str], options: ReadOptions, name: str) -> ColumnRoles
 
 
 def _wanted(names: Sequence[str], found: ColumnRoles, options: ReadOptions) -> tuple[str, ...]:
-    asked = [*found.column.values(), *options.questions, *options.counts, *options.keep]
+    asked = [*found.column.values(), *options.questions, *options.counts, *options.facts]
     if isinstance(options.of, str):
         asked.append(options.of)
     for name in asked:

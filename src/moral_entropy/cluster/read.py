@@ -65,9 +65,10 @@ def read_on_cluster(
         Rows per part, about.
     """
     part_rows = part_rows or ROWS_AT_ONCE
+    check_columns(options)
     if _is_read_by_workers(source, options):
         return _read_by_workers(workers, source, options, fit_by, (use_gold, by_domain), part_rows)
-    wanted = options if fit_by is None else replace(options, keep=(fit_by,))
+    wanted = options if fit_by is None else replace(options, facts=(fit_by,))
     votes = read_votes(source, wanted)
     votes = _remarked(votes if fit_by is None else votes.split_by(fit_by))
     n_parts = max(workers.n_threads, -(-votes.n_votes // part_rows))
@@ -86,6 +87,9 @@ def _read_by_workers(
     workers: Workers, source: Any, options: ReadOptions, fit_by: str | None, told: tuple[bool, bool], part_rows: int
 ) -> ClusterParts:
     """Have the workers read all votes; questions, labels, annotators and domains are collected here."""
+    if named := [name for name in ("sheet", "encoding") if getattr(options, name) is not None]:
+        msg = f"{named[0]} is for other files than Parquet. Leave it out (--{named[0]})."
+        raise UsageError(msg)
     read, gold_file = _portable(options, fit_by), options.gold_file
     table = open_table(source, read, part_rows)
     digest = workers.ask(hash_files, table.paths)
@@ -116,7 +120,14 @@ def _portable(options: ReadOptions, fit_by: str | None) -> ReadOptions:
         options = replace(options, gold_file=None, gold="")
     if isinstance(options.labels, str | Path) and Path(options.labels).is_file():
         options = replace(options, labels=tomllib.loads(Path(options.labels).read_text(encoding="utf-8")))
-    return options if fit_by is None else replace(options, keep=(fit_by,))
+    return options if fit_by is None else replace(options, facts=(fit_by,))
+
+
+def check_columns(options: ReadOptions) -> None:
+    """Raise a `UsageError` for further columns of votes, which are kept on one machine only."""
+    if options.keep:
+        msg = "keep (--keep) needs one machine: on a cluster further columns of votes are not kept. Leave it out."
+        raise UsageError(msg)
 
 
 def check_solver(solver: str) -> None:

@@ -70,7 +70,7 @@ def reader_for(table: Table, options: ReadOptions, fit_by: str | None) -> Reader
     if options.anonymous and (count := found.get("count")):
         # A row may have a count of 0 votes, and then its values do not occur.
         who = (*who, count)
-    facts = (found.get("domain"), found.get("gold"), found.get("published"), *options.keep)
+    facts = (found.get("domain"), found.get("gold"), found.get("published"), *options.facts)
     combinations = [(*who, value) for value in values] + [(*asked, name) for name in facts if name]
     named = tuple(tuple(dict.fromkeys(combination)) for combination in combinations)
     text = found.get("text")

@@ -194,7 +194,7 @@ def read_parts(
         check_solver(options.fit.solver)
         told = {"use_gold": options.fit.use_gold, "by_domain": options.fit.by_domain}
         return read_on_cluster(workers, source, options.read, fit_by=options.fit_by, part_rows=part_rows, **told)
-    wanted = options.read if options.fit_by is None else replace(options.read, keep=(options.fit_by,))
+    wanted = options.read if options.fit_by is None else replace(options.read, facts=(options.fit_by,))
     votes = source if isinstance(source, Votes) else read_votes(source, wanted)
     votes = votes if options.fit_by is None else votes.split_by(options.fit_by)
     fit = options.fit

@@ -53,7 +53,7 @@ def posterior_frames(one: PartFit, b: int) -> Iterator[pl.DataFrame]:
 def vote_frames(one: PartFit, b: int) -> Iterator[pl.DataFrame]:
     """Yield one row per vote of a ballot of one part."""
     votes, ballot = one.consensus.votes, one.consensus.votes.ballots[b]
-    schema = with_ids(VOTES, item=votes.items.dtype, annotator=votes.annotators.dtype)
+    schema = votes_schema(votes)
     labels = pl.Series(ballot.labels, dtype=pl.String)
     for start in range(0, ballot.n_votes, ROWS_PER_GROUP):
         at_v = np.arange(start, min(start + ROWS_PER_GROUP, ballot.n_votes))
@@ -65,7 +65,15 @@ def vote_frames(one: PartFit, b: int) -> Iterator[pl.DataFrame]:
             "annotator": votes.annotators.gather(ballot.annotator_a[code_v // ballot.n_labels]),
             "label": labels.gather(code_v % ballot.n_labels),
         }
+        if ballot.row_v is not None:
+            columns |= {name: cells.gather(ballot.row_v[at_v]) for name, cells in votes.kept.items()}
         yield pl.DataFrame(columns, schema=schema)
+
+
+def votes_schema(votes: Votes) -> pl.Schema:
+    """Return the columns of the table of votes: those of `VOTES`, and those that were kept."""
+    own = with_ids(VOTES, item=votes.items.dtype, annotator=votes.annotators.dtype)
+    return pl.Schema({**own, **{name: cells.dtype for name, cells in votes.kept.items()}})
 
 
 def text_frames(one: PartFit) -> Iterator[pl.DataFrame]:

@@ -91,6 +91,8 @@ def item_tables(fitted: FittedParts, ids: Mapping[str, pl.DataType]) -> dict[str
     if any(fitted.fetch_each(has_texts)):
         frames["texts"] = partial(fitted.stream, text_frames)
     schemas = {name: with_ids(SCHEMAS[name], **ids) for name in frames}
+    kept = fitted.consensus.votes.kept
+    schemas["votes"] = pl.Schema({**schemas["votes"], **{name: cells.dtype for name, cells in kept.items()}})
     if not fitted.parts.whole:
         frames = {name: partial(_regrouped, made, schemas[name]) for name, made in frames.items()}
     return {name: Table(schemas[name], made) for name, made in frames.items()}

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.columns import shown
 from moral_entropy.votes.items import ItemLabels
-from moral_entropy.votes.labels import choose_classes, choose_positive, match_label
+from moral_entropy.votes.labels import choose_classes, choose_positive, match_label, note_same, same_labels
 from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.question_votes import QuestionVotes, Rows
 from moral_entropy.votes.source import ReadingLog
 from moral_entropy.votes.table import Ballot, Ints, ballot_from_codes
-from moral_entropy.votes.values import count_codes, recode
+from moral_entropy.votes.values import count_codes, recode, sort_labels
 
 if TYPE_CHECKING:
     import polars as pl
@@ -72,7 +72,7 @@ def build_ballots(
     for votes in sorted(questions, key=lambda votes: votes.question):
         if not voted_a.all():
             votes = replace(votes, annotator_v=recode(votes.annotator_v, place))
-        if (ballot := _build(votes, rows, annotators, options, log)) is not None:
+        if (ballot := _build(votes, rows, annotators, options, log, alone=len(questions) == 1)) is not None:
             given = {f"{role}_i": labels.of_ballot(ballot, log) for role, labels in item_labels.items() if labels}
             ballots.append(replace(ballot, **given))  # type: ignore[arg-type]
     if not ballots:
@@ -83,13 +83,16 @@ def build_ballots(
 
 
 def _build(
-    votes: QuestionVotes, rows: Rows, annotators: pl.Series, options: ReadOptions, log: ReadingLog
+    votes: QuestionVotes, rows: Rows, annotators: pl.Series, options: ReadOptions, log: ReadingLog, *, alone: bool
 ) -> Ballot | None:
     n_k = count_codes(votes.label_v, len(votes.labels))
+    if not options.keep_case:
+        votes = _with_same_labels(votes, n_k, log)
+        n_k = count_codes(votes.label_v, len(votes.labels))
     found = [label for label, n in zip(votes.labels, n_k, strict=True) if n]
     labels = choose_classes(votes.question, found, [int(n) for n in n_k if n], options)
     if len(labels) < 2:
-        _refuse_single(votes, found, log)
+        _refuse_single(votes, found, log, alone=alone)
         return None
     if labels != votes.labels:
         place = [labels.index(label) if label in labels else -1 for label in votes.labels]
@@ -102,18 +105,40 @@ def _build(
     count_i = None if rows.count_i is None else rows.count_i[item_i]
 
     def sort(votes: QuestionVotes) -> Ballot:
-        return ballot_from_codes(
+        ballot = ballot_from_codes(
             votes.question, labels, item_v=votes.item_v, annotator_v=votes.annotator_v, label_v=votes.label_v,
             item_i=item_i, annotator_a=annotator_a, positive=positive, count_i=count_i,
         )  # fmt: skip
+        return replace(ballot, row_v=_rows_in_order(votes)) if options.keep else ballot
 
     ballot = sort(votes)
     if options.anonymous or options.on_repeat == "count" or not (again_v := find_repeats(ballot)).any():
         return ballot
-    if options.on_repeat == "error":
+    if options.on_repeat != "error":
+        log.drop("repeated vote", int(again_v.sum()))
+        return sort(_one_vote_each(votes, last=options.on_repeat == "last"))
+    votes = _one_vote_each(votes, last=False, by_label=True)
+    log.drop("identical repeat", ballot.n_votes - len(votes.item_v))
+    ballot = sort(votes)
+    if (again_v := find_repeats(ballot)).any():
         raise VotesError(_repeats(ballot, again_v, votes, rows.items, annotators))
-    log.drop("repeated vote", int(again_v.sum()))
-    return sort(_one_vote_each(votes, last=options.on_repeat == "last"))
+    return ballot
+
+
+def _rows_in_order(votes: QuestionVotes) -> Ints:
+    """Return the row of each vote, in the order of a ballot."""
+    return votes.rows(np.lexsort((votes.label_v, votes.annotator_v, votes.item_v)))
+
+
+def _with_same_labels(votes: QuestionVotes, n_k: Ints, log: ReadingLog) -> QuestionVotes:
+    """Join the labels that occur and differ only in case, or all say yes or no."""
+    called = same_labels([label for label, n in zip(votes.labels, n_k, strict=True) if n])
+    note_same(called, log)
+    if all(label == name for label, name in called.items()):
+        return votes
+    labels = tuple(sort_labels(called.values()))
+    place = [labels.index(called[label]) if label in called else -1 for label in votes.labels]
+    return replace(votes, labels=labels, label_v=recode(votes.label_v, place))
 
 
 def _own_positions(code_v: Ints, chosen: Ints | None, n_codes: int) -> tuple[Ints, Ints]:
@@ -155,16 +180,18 @@ def _repeats(
         for label, row in zip(votes.label_v[at_v], votes.rows(at_v), strict=True)
     ]
     return (
-        f"{int(again_v.sum()):,} of {ballot.n_votes:,} votes on {ballot.question!r} repeat an (item, annotator) pair. "
-        f"First: item {items[int(ballot.item_i[item])]!r}, annotator "
+        f"{int(again_v.sum()):,} of {ballot.n_votes:,} votes on {ballot.question!r} contradict another vote of the "
+        f"same annotator on the same item. First: item {items[int(ballot.item_i[item])]!r}, annotator "
         f"{annotators[int(ballot.annotator_a[annotator])]!r} voted {' and '.join(both)}. "
         'Choose on_repeat="first", "last" or, to keep each as a vote of its own, "count" (CLI: --on-repeat last).'
     )
 
 
-def _one_vote_each(votes: QuestionVotes, *, last: bool) -> QuestionVotes:
-    """Keep the first, or the last, vote of each annotator on each item, in the order of the source."""
+def _one_vote_each(votes: QuestionVotes, *, last: bool, by_label: bool = False) -> QuestionVotes:
+    """Keep the first, or the last, vote of each annotator on each item (for each label), in the order of the source."""
     key_v = votes.item_v.astype(np.int64) * (int(votes.annotator_v.max(initial=0)) + 1) + votes.annotator_v
+    if by_label:
+        key_v = key_v * len(votes.labels) + votes.label_v
     order = np.lexsort((votes.rows(np.arange(len(key_v))), key_v))
     differs = key_v[order][1:] != key_v[order][:-1]
     kept_v = np.sort(order[np.append(differs, True) if last else np.insert(differs, 0, True)])
@@ -177,11 +204,12 @@ def _one_vote_each(votes: QuestionVotes, *, last: bool) -> QuestionVotes:
     )
 
 
-def _refuse_single(votes: QuestionVotes, found: Sequence[str], log: ReadingLog) -> None:
+def _refuse_single(votes: QuestionVotes, found: Sequence[str], log: ReadingLog, *, alone: bool) -> None:
     what = f"every one of the {len(votes.item_v):,} votes on {votes.question!r} is {found[0]!r}" if found else (
         f"there is no vote on {votes.question!r}"
     )  # fmt: skip
-    if votes.optional:
+    if not alone:
+        # One question on which all agree is no reason to refuse the others.
         log.note(f"{what}: the question is left out.")
         return
     msg = (
@@ -197,7 +225,9 @@ def _note_positive(ballots: Sequence[Ballot], options: ReadOptions, log: Reading
     if options.positive is not None and match_label(options.positive, labels) is None:
         msg = f"positive is {options.positive!r}, which is no label. Labels: {shown(labels)}."
         raise VotesError(msg)
-    guessed = [ballot for ballot in ballots if choose_positive(ballot.labels, options.positive)[1]]
+    # Of more than two labels none is positive.
+    two = [ballot for ballot in ballots if ballot.n_labels == 2]
+    guessed = [ballot for ballot in two if choose_positive(ballot.labels, options.positive)[1]]
     names = {ballot.labels[ballot.positive] for ballot in guessed}
     if len(names) == 1:
         log.note(f"positive label: {names.pop()!r} (guessed).")

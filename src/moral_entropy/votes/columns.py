@@ -1,7 +1,7 @@
-"""Which column plays which role (item, annotator, label, ...), and how the rows are laid out.
+"""Which column plays which role (item, annotator, label, ...), told from the names of columns alone.
 
-Roles that the user did not name are guessed from the names that people commonly use. Cells are looked at only to tell
-which columns of a wide table are annotators.
+Roles that the user did not name are guessed from the names that people commonly use. `shape` looks at cells where
+names do not tell.
 """
 
 from __future__ import annotations
@@ -12,24 +12,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.errors import VotesError
 from moral_entropy.votes.options import ReadOptions
-from moral_entropy.votes.source import ReadingLog, Source
-from moral_entropy.votes.values import code_labels
-
-FEW_LABELS = 20
-"""A column with more distinct cells than this is not guessed to be an annotator."""
 
 COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
     "item": (
         "item", "itemid", "task", "taskid", "textid", "tweetid", "commentid", "postid", "documentid", "docid",
         "document", "doc", "example", "exampleid", "instance", "instanceid", "unit", "unitid", "sentenceid",
-        "pairid", "questionid", "qid", "id",
+        "pairid", "messageid", "reviewid", "imageid", "image", "headlineid", "headline", "stimulusid", "stimulus",
+        "vignette", "questionid", "qid", "id",
     ),
     "annotator": (
         "annotator", "annotatorid", "annotatorname", "worker", "workerid", "rater", "raterid", "coder", "coderid",
         "judge", "judgeid", "user", "userid", "username", "labeler", "labeller", "labelerid", "reviewer",
-        "participant", "participantid", "model", "llm",
+        "participant", "participantid", "respondent", "respondentid", "subject", "subjectid", "prolificid",
+        "prolificpid", "voter", "model", "llm", "emailaddress",
     ),
     "label": (
         "label", "labels", "vote", "votes", "annotation", "annotations", "rating", "answer", "response", "class",
@@ -55,15 +52,19 @@ class ColumnRoles:
     guessed
         The roles that were guessed, not named by the user.
     layout
-        One row per vote ("long"), per item with one column per annotator ("wide"), or per item with counts ("counts").
+        One row per vote ("long"), per item with one column per annotator ("wide"), per person with one column per
+        item ("respondents"), or per item with counts ("counts").
     annotators
         The columns that are annotators, in the wide layout.
+    items
+        The columns that are items, with one row per respondent.
     """
 
     column: Mapping[str, str]
     guessed: tuple[str, ...]
-    layout: Literal["long", "wide", "counts"] = "long"
+    layout: Literal["long", "wide", "respondents", "counts"] = "long"
     annotators: tuple[str, ...] = ()
+    items: tuple[str, ...] = ()
 
     def get(self, role: str) -> str | None:
         """Return the column of a role, if it has one."""
@@ -98,7 +99,7 @@ def find_columns(names: Sequence[str], options: ReadOptions, source: str) -> Col
         # With a file of its own, the gold column is one of that file's.
         if (asked := options.asked(role)) and not (role == "gold" and options.gold_file is not None):
             column[role] = named_column(asked, names, source, role)
-    for several in ("questions", "counts", "keep"):
+    for several in ("questions", "counts", "keep", "facts"):
         for asked in getattr(options, several):
             named_column(asked, names, source, several)
     guessed = []
@@ -126,8 +127,19 @@ def guess_column(role: str, names: Iterable[str]) -> str | None:
     """Return the column with the likeliest common name for a role, if any has one."""
     plain: dict[str, str] = {}
     for name in names:
-        plain.setdefault(re.sub(r"[\s_.\-]", "", name).casefold(), name)
+        plain.setdefault(plain_name(name), name)
     return next((plain[common] for common in COMMON_NAMES[role] if common in plain), None)
+
+
+def plain_name(name: str) -> str:
+    """Return the name of a column in lower case and without blanks and marks.
+
+    Examples
+    --------
+    >>> plain_name("#Text_ID ")
+    'textid'
+    """
+    return re.sub(r"[\s_.\-#():]", "", name).casefold()
 
 
 def missing_column(role: str, names: Sequence[str], source: str, *, also: str = "") -> VotesError:
@@ -141,9 +153,9 @@ def missing_column(role: str, names: Sequence[str], source: str, *, also: str = 
 
 def naming(role: str, column: str) -> str:
     """Return a sentence that says how to name a column, in Python and on the command line."""
-    if role == "keep":
-        return f"Name it with keep=[{column!r}] (CLI: --fit-by {column})."
-    if role in ("questions", "counts"):
+    if role == "facts":
+        return f"Name it with facts=[{column!r}] (CLI: --fit-by {column})."
+    if role in ("questions", "counts", "keep"):
         return f"Name it with {role}=[{column!r}, …] (CLI: --{role} {column},…)."
     return f'Name it with {role}="{column}" (CLI: --{role} {column}).'
 
@@ -164,6 +176,8 @@ def shown(names: Sequence[str], most: int = 12) -> str:
 def _guessable(options: ReadOptions) -> list[str]:
     """Return the roles to guess: neither those the user switched off, nor those the layout has no use for."""
     idle = {role for role in COMMON_NAMES if options.asked(role) == ""}
+    if options.layout == "respondents":
+        return ["annotator"] if "annotator" not in idle else []
     if options.anonymous or options.layout == "wide":
         idle.add("annotator")
     if options.questions or options.counts or options.layout == "wide":
@@ -175,80 +189,3 @@ def _guessable(options: ReadOptions) -> list[str]:
     if options.multilabel:
         idle.add("question")
     return [role for role in COMMON_NAMES if role not in idle]
-
-
-def choose_layout(source: Source, roles: ColumnRoles, options: ReadOptions, log: ReadingLog) -> ColumnRoles:
-    """Choose how the rows are laid out, and keep the roles that this layout uses.
-
-    Parameters
-    ----------
-    source, roles, options
-        The table, which column plays which role, and what the user asked for.
-    log
-        Where notes go.
-    """
-    roles = _texts_as_items(roles, log)
-    if options.counts or options.of is not None:
-        if roles.get("item") is None:
-            raise missing_column(role="item", names=source.columns, source=source.name)
-        return replace(roles.without("count"), layout="counts")
-    if _looks_wide(roles, options) and (annotators := _annotator_columns(source, roles, options, log)):
-        return replace(roles, layout="wide", annotators=tuple(annotators))
-    _check_long(source, roles, options)
-    return roles if options.anonymous else roles.without("count")
-
-
-def _texts_as_items(roles: ColumnRoles, log: ReadingLog) -> ColumnRoles:
-    if roles.get("item") or not (text := roles.get("text")) or roles.get("count"):
-        return roles
-    log.note(f"no item column: items are told apart by their text ({text!r}).")
-    return ColumnRoles({"item": text, **roles.column}, ("item", *roles.guessed))
-
-
-def _looks_wide(roles: ColumnRoles, options: ReadOptions) -> bool:
-    if options.layout != "auto":
-        return options.layout == "wide"
-    return not (roles.get("annotator") or roles.get("label") or options.multilabel or options.questions)
-
-
-def _annotator_columns(source: Source, roles: ColumnRoles, options: ReadOptions, log: ReadingLog) -> list[str]:
-    """Return the columns that hold votes: all without a role or, if the layout is guessed, those that look like it."""
-    left = [name for name in source.columns if name not in {*roles.column.values(), *options.keep}]
-    annotators = left if options.layout == "wide" else _look_like_annotators(source, left)
-    if len(annotators) < (1 if options.layout == "wide" else 2):
-        return []
-    if options.layout == "auto":
-        log.note(f"no annotator and no label column: each of {len(annotators)} columns is read as an annotator.")
-    if others := [name for name in left if name not in annotators]:
-        log.note(f"columns not taken for annotators: {shown(others)}.")
-    return annotators
-
-
-def _look_like_annotators(source: Source, names: Sequence[str]) -> list[str]:
-    """Return the columns with few distinct cells, at least half of which occur in another such column."""
-    cells: dict[str, set[str]] = {}
-    for name in names:
-        if source.column(name).n_unique() <= FEW_LABELS:
-            cells[name] = set(code_labels(source.column(name)).values.to_list())
-
-    def shares(name: str) -> bool:
-        others = set().union(*(cells[other] for other in cells if other != name))
-        return bool(cells[name]) and 2 * len(cells[name] & others) >= len(cells[name])
-
-    return [name for name in cells if shares(name)]
-
-
-def _check_long(source: Source, roles: ColumnRoles, options: ReadOptions) -> None:
-    needed = {"item": True, "annotator": not options.anonymous, "label": not options.questions}
-    for role in needed:
-        if needed[role] and roles.get(role) is None:
-            raise missing_column(role, source.columns, source.name, also=_OTHER_WAYS if role == "annotator" else "")
-    if options.count and not options.anonymous:
-        msg = (
-            "a long table has one vote per row. count= is for the wide layout, or goes with anonymous=True "
-            "(--anonymous)."
-        )
-        raise UsageError(msg)
-
-
-_OTHER_WAYS = ' Votes without annotators: anonymous=True (CLI: --anonymous). One column per annotator: layout="wide".'

@@ -26,7 +26,7 @@ from moral_entropy.votes.question_votes import (
 )
 from moral_entropy.votes.source import ReadingLog, Source
 from moral_entropy.votes.table import UNKNOWN, Ints
-from moral_entropy.votes.values import Coded, code_labels, recode
+from moral_entropy.votes.values import MISSING, Coded, code_labels, recode
 
 if TYPE_CHECKING:
     import polars as pl
@@ -51,7 +51,7 @@ def read_numbers(source: Source, name: str, *, required: bool = False) -> NDArra
     empty = column.is_null()
     if column.dtype == pl.String:
         column = column.str.strip_chars()
-        empty = empty | column.is_in(["", "NA", "NaN", "null"])
+        empty = empty | column.is_in(list(MISSING))
     number = column.cast(pl.Float64, strict=False).fill_nan(None)
     whole = number.is_not_null() & (number >= 0) & (number == number.floor()) & (number < 2**31)
     bad = ~(whole.fill_null(False) | (pl.Series([False]) if required else empty.fill_null(True)))
@@ -126,7 +126,7 @@ def _read_questions(
         row_v = np.concatenate([np.repeat(at_r, no_r), np.repeat(at_r, yes_r)])
         label_v = np.repeat(np.array([0, 1], dtype=np.int16), [int(no_r.sum()), int(yes_r.sum())])
         columns = (rows.item_r[row_v], anonymous_codes(len(row_v)), label_v, row_v)
-        votes.append(QuestionVotes(name, NO_YES, *columns, optional=True))
+        votes.append(QuestionVotes(name, NO_YES, *columns))
     return tuple(votes)
 
 

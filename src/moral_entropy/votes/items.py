@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from moral_entropy.errors import VotesError
+from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.votes.columns import ColumnRoles, guess_column, missing_column, named_column, shown
 from moral_entropy.votes.files import on_disk
 from moral_entropy.votes.labels import (
@@ -20,6 +20,7 @@ from moral_entropy.votes.labels import (
     load_label_map,
     map_labels,
     match_label,
+    merge_same,
 )
 from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.question_votes import Rows
@@ -114,7 +115,7 @@ class ItemLabels:
             )
             raise VotesError(msg)
         if ballot.labels[at] != name:
-            log.note(f"{self.role} labels match those of the votes only without regard to case: {name!r}.")
+            log.note(f"{self.role} label {name!r} is taken for {ballot.labels[at]!r}.")
         return at
 
 
@@ -181,8 +182,9 @@ def read_item_labels(
 def _read_labels(column: pl.Series, options: ReadOptions) -> Coded:
     label_map, unused = load_label_map(options.labels), ReadingLog()
     if options.multilabel:
-        return code_label_sets(column, options.multilabel, label_map, unused)
-    return map_labels(code_labels(column), label_map, unused)
+        return code_label_sets(column, options.multilabel, label_map, unused, options)
+    labels = code_labels(column, options.missing)
+    return map_labels(labels if options.keep_case else merge_same(labels), label_map, unused)
 
 
 def _read_gold_file(
@@ -270,7 +272,7 @@ def _checked(given: ItemLabels, questions: Sequence[str]) -> ItemLabels:
 
 
 def read_domains(
-    source: Source, roles: ColumnRoles, rows: Rows, log: ReadingLog
+    source: Source, roles: ColumnRoles, rows: Rows, log: ReadingLog, options: ReadOptions
 ) -> tuple[tuple[str, ...], NDArray[np.int32]]:
     """Read each item's domain: the names, sorted, and one code per item."""
     nothing = (), np.full(len(rows.items), UNKNOWN, dtype=np.int32)
@@ -279,6 +281,13 @@ def read_domains(
     domains = code_labels(source.column(name))
     if "domain" in roles.guessed and len(domains.values) > MOST_GUESSED_DOMAINS:
         log.note(f"column {name!r} has {len(domains.values):,} values and is not taken for the domain.")
+        return nothing
+    if _varies_within_items(domains, rows):
+        what = _not_about_items(source, roles, rows, domains, name)
+        if "domain" not in roles.guessed:
+            msg = f"{what} It cannot be the items' domain: leave out domain (--domain), or name another column."
+            raise UsageError(msg)
+        log.note(f"{what} It is not taken for the domain.")
         return nothing
     domain_i = _first_of_item(domains, rows, f"domain ({name!r})", log)
     return tuple(domains.values.to_list()), domain_i
@@ -297,17 +306,50 @@ def read_texts(source: Source, roles: ColumnRoles, rows: Rows) -> pl.Series | No
     return every.join(texts, on="item", how="left", maintain_order="left").get_column("text")
 
 
-def read_extra(source: Source, options: ReadOptions, rows: Rows, log: ReadingLog) -> dict[str, pl.Series]:
-    """Read the further columns that `keep` names, as labels; null where an item has none."""
+def read_extra(
+    source: Source, roles: ColumnRoles, options: ReadOptions, rows: Rows, log: ReadingLog
+) -> dict[str, pl.Series]:
+    """Read the further columns about items that `facts` names, as labels; null where an item has none."""
     import polars as pl
 
     extra = {}
-    for name in dict.fromkeys(options.keep):
+    for name in dict.fromkeys(options.facts):
         values = code_labels(source.column(name))
+        if _varies_within_items(values, rows):
+            what = _not_about_items(source, roles, rows, values, name)
+            msg = f"{what} Items cannot be told apart by it: name a column that describes items (--fit-by)."
+            raise UsageError(msg)
         code_i = _first_of_item(values, rows, repr(name), log)
         chosen = pl.Series(code_i).cast(pl.Int64)
         extra[name] = values.values.gather(chosen.set(chosen < 0, None)).alias(name)
     return extra
+
+
+def _varies_within_items(coded: Coded, rows: Rows) -> bool:
+    """Return whether most items that have several rows have several values."""
+    low_i, high_i = _low_and_high(rows.item_r, coded.code_r, len(rows.items))
+    has_r = (rows.item_r >= 0) & (coded.code_r >= 0)
+    several_i = count_codes(np.where(has_r, rows.item_r, UNKNOWN), len(rows.items)) > 1
+    varies_i = several_i & (low_i != high_i)
+    return bool(2 * varies_i.sum() > several_i.sum())
+
+
+def _not_about_items(source: Source, roles: ColumnRoles, rows: Rows, coded: Coded, name: str) -> str:
+    """Say what a column describes that differs from vote to vote on the same item."""
+    low_i, high_i = _low_and_high(rows.item_r, coded.code_r, len(rows.items))
+    varies_i = np.flatnonzero((high_i >= 0) & (low_i != high_i))
+    first = int(varies_i[0])
+    values = coded.values.to_list()
+    told = (
+        f"{len(varies_i):,} items have several values of it, the first ({rows.items[first]!r}) "
+        f"{values[low_i[first]]!r} and {values[high_i[first]]!r}."
+    )
+    if who := roles.get("annotator"):
+        annotators = code_ids(source.column(who), textual=source.textual)
+        low_a, high_a = _low_and_high(annotators.code_r, coded.code_r, len(annotators.values))
+        if (low_a[high_a >= 0] == high_a[high_a >= 0]).all():
+            return f"column {name!r} describes annotators, not items: {told}"
+    return f"column {name!r} describes votes, not items: {told}"
 
 
 def _first_of_item(coded: Coded, rows: Rows, what: str, log: ReadingLog) -> NDArray[np.int32]:

@@ -5,6 +5,7 @@ Works on the distinct cells of a column, never on single votes.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -18,12 +19,30 @@ from moral_entropy.votes.files import is_stream
 from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.source import ReadingLog
 from moral_entropy.votes.table import UNKNOWN, Ints
-from moral_entropy.votes.values import Coded, canonical_label, count_codes, distinct_cells, recode, sort_labels
+from moral_entropy.votes.values import (
+    NO,
+    NONE,
+    YES,
+    Coded,
+    canonical_label,
+    count_codes,
+    distinct_cells,
+    no_answers,
+    recode,
+    sort_labels,
+    spell_label,
+)
 
 if TYPE_CHECKING:
     import polars as pl
 
 POSITIVE_NAMES = ("1", "true", "yes", "positive", "y", "t")
+NEGATIONS = ("non", "not", "no")
+NEGATIVE_NAMES = frozenset(
+    {*NEGATIONS, "neg", "negative", "none", "neither", "benign", "normal", "other", "absent", "false", "n", "f", "0"}
+)
+"""First words of a label that says that something is not there."""
+
 NO_YES = ("0", "1")
 MOST_LABELS = 1_000
 LIST_SEPARATOR = "\x1f"
@@ -100,7 +119,73 @@ def _note_map(label_map: LabelMap, labels: Iterable[str], moved: int, log: Readi
         log.note(f"{len(idle)} entries of the label map match no label: {shown(idle, 5)}.")
 
 
-def code_label_sets(column: pl.Series, separator: str, label_map: LabelMap, log: ReadingLog) -> Coded:
+def same_labels(labels: Sequence[str], *, words: bool = True) -> dict[str, str]:
+    """Return what each label is called where some differ only in case or blanks, or all say yes or no.
+
+    Parameters
+    ----------
+    labels
+        Distinct labels of one question.
+    words
+        Whether y, true and 1 are yes, if all labels are of that kind and some say the same.
+
+    Examples
+    --------
+    >>> same_labels(["Care", "care", "harm"])
+    {'Care': 'care', 'care': 'care', 'harm': 'harm'}
+    >>> same_labels(["0", "1"]), same_labels(["Y", "yes", "n"])
+    ({'0': '0', '1': '1'}, {'Y': 'yes', 'yes': 'yes', 'n': 'no'})
+    """
+    alike: dict[str, list[str]] = {}
+    for label in labels:
+        alike.setdefault(" ".join(label.casefold().split()), []).append(label)
+    kinds = {plain in YES for plain in alike}
+    if words and len(alike) > len(kinds) and all(plain in YES + NO for plain in alike):
+        return {label: YES[0] if plain in YES else NO[0] for plain, several in alike.items() for label in several}
+    called = {plain: min(several, key=_fewest_capitals) for plain, several in alike.items()}
+    return {label: called[plain] for plain, several in alike.items() for label in several}
+
+
+def note_same(called: Mapping[str, str], log: ReadingLog) -> None:
+    """Note which labels are one."""
+    spellings: dict[str, list[str]] = {}
+    for label, name in called.items():
+        if label != name:
+            spellings.setdefault(name, []).append(repr(label))
+    if spellings:
+        told = [f"{name!r} (also {shown(several, 5)})" for name, several in spellings.items()]
+        log.note(f"labels that are spelt differently count as one: {shown(told, 5)} (--keep-case keeps them apart).")
+
+
+def merge_same(coded: Coded) -> Coded:
+    """Return a coded column with labels that are the same as one."""
+    import polars as pl
+
+    called = same_labels(coded.values.to_list())
+    order = {label: k for k, label in enumerate(sort_labels(called.values()))}
+    places = [order[name] for name in called.values()]
+    return Coded(pl.Series(list(order), dtype=pl.String), recode(coded.code_r, places), coded.blank)
+
+
+def note_blank(blank: Iterable[str], labels: Iterable[str], log: ReadingLog) -> None:
+    """Note which words were taken for no answer, and that "none" was not."""
+    if names := sorted(blank):
+        log.note(f"taken for no answer: {', '.join(map(repr, names))} (--missing names others).")
+    if kept := [label for label in labels if label.casefold() == NONE]:
+        log.note(f"{kept[0]!r} is read as a label (--missing {kept[0]} takes it for no answer).")
+
+
+def _fewest_capitals(label: str) -> tuple[int, str]:
+    return sum(letter.isupper() for letter in label), label
+
+
+def code_label_sets(
+    column: pl.Series,
+    separator: str,
+    label_map: LabelMap,
+    log: ReadingLog,
+    options: ReadOptions | None = None,
+) -> Coded:
     """Code a column whose cells name several labels; the distinct values are sorted lists of labels.
 
     Parameters
@@ -113,6 +198,8 @@ def code_label_sets(column: pl.Series, separator: str, label_map: LabelMap, log:
         Merges and leaves out labels; a cell from which all are left out is an empty list, and still a vote.
     log
         Where notes go.
+    options
+        What the user asked for: which words mean no answer, and whether case matters.
 
     Examples
     --------
@@ -127,7 +214,9 @@ def code_label_sets(column: pl.Series, separator: str, label_map: LabelMap, log:
     if lists:
         column = column.cast(pl.List(pl.String)).list.join(LIST_SEPARATOR)
     found, code_r = distinct_cells(column.cast(pl.String))
+    options = options or ReadOptions()
     cells = [_split_cell(cell, LIST_SEPARATOR if lists else separator) for cell in found.to_list()]
+    cells = _tidied_cells(cells, options, log)
     check_few(len({label for cell in cells for label in cell}), column.name, len(column))
     _note_mapped_sets(cells, count_codes(code_r, len(found)), label_map, log)
     mapped = [_map_cell(cell, label_map) if cell or lists else None for cell in cells]
@@ -147,10 +236,19 @@ def sets_with(label: str, cells: Coded) -> Ints:
 
 
 def _split_cell(cell: str, separator: str) -> tuple[str, ...]:
-    if canonical_label(cell) is None:
-        return ()
-    names = [canonical_label(name) for name in cell.split(separator)]
+    names = [spell_label(name) for name in cell.split(separator)]
     return tuple(dict.fromkeys(name for name in names if name is not None))
+
+
+def _tidied_cells(cells: list[tuple[str, ...]], options: ReadOptions, log: ReadingLog) -> list[tuple[str, ...]]:
+    """Take out words that mean no answer, and call labels that differ only in case alike."""
+    labels = sorted({label for cell in cells for label in cell})
+    blank = no_answers(labels, options.missing)
+    kept = [label for label in labels if label not in blank]
+    called = {label: label for label in kept} if options.keep_case else same_labels(kept, words=False)
+    note_blank(blank, [] if options.missing is not None else kept, log)
+    note_same(called, log)
+    return [tuple(dict.fromkeys(called[label] for label in cell if label not in blank)) for cell in cells]
 
 
 def _map_cell(cell: tuple[str, ...], label_map: LabelMap) -> tuple[str, ...]:
@@ -205,27 +303,41 @@ def choose_classes(question: str, found: Sequence[str], n_k: Sequence[int], opti
 
 
 def choose_positive(labels: Sequence[str], asked: str | None) -> tuple[int, bool]:
-    """Return the index of the positive label, and whether it was guessed.
+    """Return the index of the positive label, and whether it was guessed: by its meaning, else the last.
 
     Examples
     --------
     >>> choose_positive(("No", "Yes"), None), choose_positive(("a", "b"), "A"), choose_positive(("a", "b"), None)
     ((1, True), (0, False), (1, True))
+    >>> choose_positive(("Hateful", "Non-hateful"), None), choose_positive(("cancer", "other"), None)
+    ((0, True), (0, True))
     """
     if asked is not None and (at := match_label(asked, labels)) is not None:
         return at, False
     folded = [label.casefold() for label in labels]
-    return next((folded.index(name) for name in POSITIVE_NAMES if name in folded), len(labels) - 1), True
+    if (named := next((folded.index(name) for name in POSITIVE_NAMES if name in folded), None)) is not None:
+        return named, True
+    affirmed = [k for k, label in enumerate(folded) if not _is_negative(label, folded)]
+    return affirmed[0] if len(labels) == 2 and len(affirmed) == 1 else len(labels) - 1, True
+
+
+def _is_negative(label: str, labels: Sequence[str]) -> bool:
+    first = re.split(r"[^a-z0-9]+", label.strip())[0]
+    return first in NEGATIVE_NAMES or any(label == word + other for word in NEGATIONS for other in labels)
 
 
 def match_label(name: object, labels: Sequence[str]) -> int | None:
-    """Return the index of a label: spelt exactly so, else ignoring case if only one fits."""
+    """Return the index of a label: spelt exactly so, else ignoring case, else by yes and no, if only one fits."""
     wanted = canonical_label(name)
     if wanted is None:
         return None
     if wanted in labels:
         return list(labels).index(wanted)
-    close = [k for k, label in enumerate(labels) if label.casefold() == wanted.casefold()]
+    plain = [label.casefold() for label in labels]
+    close = [k for k, label in enumerate(plain) if label == wanted.casefold()]
+    if not close and all(label in YES + NO for label in plain):
+        kind = next((kind for kind in (YES, NO) if wanted.casefold() in kind), ())
+        close = [k for k, label in enumerate(plain) if label in kind]
     return close[0] if len(close) == 1 else None
 
 

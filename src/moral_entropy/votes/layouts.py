@@ -23,6 +23,7 @@ from moral_entropy.votes.labels import (
     labels_in_sets,
     load_label_map,
     map_labels,
+    note_blank,
     sets_with,
 )
 from moral_entropy.votes.options import ReadOptions
@@ -36,9 +37,9 @@ from moral_entropy.votes.question_votes import (
     split_by_question,
     take_rows,
 )
-from moral_entropy.votes.source import ReadingLog, Source
+from moral_entropy.votes.source import ReadingLog, Source, from_polars
 from moral_entropy.votes.table import Ints
-from moral_entropy.votes.values import Coded, code_ids, code_labels, count_codes, recode, sort_labels
+from moral_entropy.votes.values import Coded, code_ids, code_labels, count_codes, no_answers, recode, sort_labels
 
 if TYPE_CHECKING:
     import polars as pl
@@ -89,9 +90,9 @@ def _label_column(
     """Read votes for one label each or, where cells name several, a yes/no question for every label."""
     name = roles.column["label"]
     if options.multilabel:
-        labels = code_label_sets(source.column(name), options.multilabel, label_map, log)
+        labels = code_label_sets(source.column(name), options.multilabel, label_map, log, options)
     else:
-        labels = _single_labels(source, name)
+        labels = _single_labels(source, name, options, log)
     row_v = complete_rows(rows, log, label=labels.code_r, annotator=annotator_r)
     if count := roles.get("count"):
         count_r = read_numbers(source, count, required=True)
@@ -105,18 +106,25 @@ def _label_column(
         )  # fmt: skip
     item_v = take_rows(rows.item_r, row_v)
     return tuple(
-        QuestionVotes(label, NO_YES, item_v, annotator_v, sets_with(label, labels)[label_v], row_v, optional=True)
+        QuestionVotes(label, NO_YES, item_v, annotator_v, sets_with(label, labels)[label_v], row_v)
         for label in labels_in_sets(labels)
     )
 
 
-def _single_labels(source: Source, name: str) -> Coded:
+def _single_labels(source: Source, name: str, options: ReadOptions, log: ReadingLog) -> Coded:
     column = source.column(name)
     if column.dtype.is_nested():
         msg = f'column {name!r} holds several labels per cell. Read them with multilabel="," (CLI: --multilabel ",").'
         raise VotesError(msg)
-    labels = code_labels(column)
+    labels = code_votes(column, options, log)
     check_few(len(labels.values), name, source.rows)
+    return labels
+
+
+def code_votes(column: pl.Series, options: ReadOptions, log: ReadingLog) -> Coded:
+    """Code a column of votes, and note which words were taken for no answer."""
+    labels = code_labels(column, options.missing)
+    note_blank(labels.blank, labels.values.to_list() if options.missing is None else [], log)
     return labels
 
 
@@ -127,7 +135,7 @@ def _question_columns(
     voted_r = complete_rows(rows, log, annotator=annotator_r)
     votes = []
     for name in sorted(set(options.questions)):
-        labels = code_labels(source.column(name))
+        labels = code_votes(source.column(name), options, log)
         check_few(len(labels.values), name, rows.n_rows)
         if options.anonymous:
             _check_yes_no(labels.values, name)
@@ -137,7 +145,7 @@ def _question_columns(
         kept_v = np.flatnonzero(mapped.code_r >= 0)
         row_v = kept_v if voted_r is None else voted_r[kept_v]
         columns = (rows.item_r[row_v], annotator_r[row_v], mapped.code_r[kept_v], row_v)
-        votes.append(QuestionVotes(name, tuple(mapped.values.to_list()), *columns, optional=True))
+        votes.append(QuestionVotes(name, tuple(mapped.values.to_list()), *columns))
     return tuple(votes)
 
 
@@ -158,7 +166,7 @@ def read_wide(
     import polars as pl
 
     names = sorted(roles.annotators)
-    labels, label_ar = _common_labels([code_labels(source.column(name)) for name in names])
+    labels, label_ar = read_columns(source, names, options, log)
     check_few(len(labels), ", ".join(names[:3]), source.rows)
     rows = _wide_rows(source, roles, labels, label_ar, log)
     if roles.get("count"):
@@ -173,6 +181,75 @@ def read_wide(
         label_map=load_label_map(options.labels), log=log,
     )  # fmt: skip
     return rows, pl.Series([ANONYMOUS] if options.anonymous else names), votes
+
+
+def read_columns(
+    source: Source, names: Sequence[str], options: ReadOptions, log: ReadingLog
+) -> tuple[list[str], list[Ints]]:
+    """Code several columns of votes by one list of labels; words that mean no answer are judged by all of them."""
+    cells = [code_labels(source.column(name), ()) for name in names]
+    said = {label for column in cells for label in column.values.to_list()}
+    blank = no_answers(said, options.missing)
+    note_blank(blank, sorted(said - blank) if options.missing is None else [], log)
+    return _common_labels([code_labels(source.column(name), blank) for name in names] if blank else cells)
+
+
+def read_respondents(
+    source: Source, roles: ColumnRoles, options: ReadOptions, log: ReadingLog
+) -> tuple[Source, ColumnRoles]:
+    """Turn one row per person and one column per item into one row per vote.
+
+    Parameters
+    ----------
+    source, roles, options
+        The table, which columns are items, and what the user asked for.
+    log
+        Where notes go.
+
+    Returns
+    -------
+    tuple
+        The long table and the roles of its columns.
+    """
+    import polars as pl
+
+    who, n_items = roles.get("annotator"), len(roles.items)
+    if who is None:
+        log.note("no column of annotators: people are called by the number of their row.")
+    people = pl.Series(range(1, source.rows + 1)) if who is None else source.column(who)
+    _check_respondents(source, roles, people, options)
+    labels, label_ir = read_columns(source, roles.items, options, log)
+    place = pl.Series(np.concatenate(label_ir)).cast(pl.Int64)
+    columns = {
+        "item": pl.Series(roles.items).gather(np.repeat(np.arange(n_items), source.rows)),
+        "annotator": pl.concat([people] * n_items),
+        "label": pl.Series(labels, dtype=pl.String).gather(place.set(place < 0, None)),
+    } | {name: pl.concat([source.column(name)] * n_items) for name in options.keep}
+    facts = {"textual": source.textual, "sha256": source.sha256, "log": source.log}
+    long = from_polars(pl.DataFrame(columns), source.name, **facts)
+    # Headings that are sentences are what was voted on.
+    texts = {"text": "item"} if any(len(name.split()) > 3 for name in roles.items) else {}
+    return long, ColumnRoles({"item": "item", "annotator": "annotator", "label": "label"} | texts, roles.guessed)
+
+
+def _check_respondents(source: Source, roles: ColumnRoles, people: pl.Series, options: ReadOptions) -> None:
+    """Refuse people who answered twice, and not the same."""
+    import polars as pl
+
+    answers = [source.column(name).alias(f"item {at}") for at, name in enumerate(roles.items)]
+    frame = pl.DataFrame([people.alias("who"), *answers]).with_row_index("row", 1).drop_nulls("who")
+    distinct = frame.unique(pl.exclude("row"), keep="first", maintain_order=True)
+    again = distinct.filter(pl.col("who").is_duplicated()).sort("who", "row", maintain_order=True)
+    if again.is_empty() or options.on_repeat != "error":
+        return
+    one, other = again.row(0, named=True), again.row(1, named=True)
+    people_again = again.get_column("who").n_unique()
+    msg = (
+        f"{people_again:,} people have several rows with different answers. First: {one['who']!r} "
+        f"(rows {one['row']:,} and {other['row']:,}). "
+        'Choose on_repeat="first", "last" or, to keep each as a vote of its own, "count" (CLI: --on-repeat last).'
+    )
+    raise VotesError(msg)
 
 
 def _common_labels(cells: Sequence[Coded]) -> tuple[list[str], list[Ints]]:

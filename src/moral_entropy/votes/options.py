@@ -10,11 +10,15 @@ from typing import Any, Literal, get_args
 from moral_entropy.errors import UsageError
 from moral_entropy.options import StageOptions, option
 
-Layout = Literal["auto", "long", "wide"]
+Layout = Literal["auto", "long", "wide", "respondents"]
+TABLES: tuple[Layout, ...] = ("long", "wide", "respondents")
 Format = Literal[
-    "auto", "long", "wide", "label-studio", "argilla", "prodigy", "doccano", "potato", "mturk", "lewidi", "crowd-kit",
-    "hf-datasets",
+    "auto", "long", "wide", "respondents", "label-studio", "argilla", "prodigy", "doccano", "potato", "mturk", "lewidi",
+    "crowd-kit", "hf-datasets",
 ]  # fmt: skip
+VOTE_COLUMNS = ("question", "item", "annotator", "label")
+"""Columns of votes.parquet."""
+
 OnRepeat = Literal["error", "first", "last", "count"]
 
 
@@ -50,12 +54,14 @@ class ReadOptions(StageOptions):
     )
     layout: Layout = option(
         "auto",
-        "long: one row per vote; wide: one row per item and one column per annotator; auto tells from the columns.",
+        "long: one row per vote; wide: one row per item and one column per annotator; respondents: one row per person "
+        "and one column per item; auto tells from the columns.",
         panel=LAYOUT,
     )
     positive: str | None = option(
         None,
-        "The positive label of two; by default 1, true, yes, positive, y or t, else the one that sorts last.",
+        "The positive label of two; by default 1, true, yes, positive, y or t, else the one that is no negation "
+        "(non-…, not …, none, other), else the one that sorts last.",
         metavar="LABEL",
         panel=LAYOUT,
     )
@@ -72,6 +78,15 @@ class ReadOptions(StageOptions):
         "mapping.",
         metavar="FILE",
         panel=LAYOUT,
+    )
+    missing: tuple[str, ...] | None = option(
+        None,
+        "Labels that mean no answer, instead of NA, N/A, null, -, ? and no answer (and none, where all other labels "
+        "are yes and no or numbers); empty for none.",
+        panel=LAYOUT,
+    )
+    keep_case: bool = option(
+        False, "Keep labels apart that differ only in case, or that all say yes or no, such as y and 1.", panel=LAYOUT
     )
     on_repeat: OnRepeat = option(
         "error",
@@ -104,7 +119,13 @@ class ReadOptions(StageOptions):
     encoding: str | None = option(
         None, "Encoding of a text file, such as cp1250; told from its bytes where it is not named.", panel=LAYOUT
     )
-    keep: tuple[str, ...] = option((), "Further columns about items to carry along.", flag="")
+    keep: tuple[str, ...] = option(
+        (),
+        "Further columns to write into votes.parquet: what annotators are, when a vote was given, how sure it is.",
+        panel=COLUMNS,
+        everyday=True,
+    )
+    facts: tuple[str, ...] = option((), "Further columns about items to carry along.", flag="")
 
     def __post_init__(self) -> None:
         """Refuse options that contradict each other."""
@@ -121,7 +142,8 @@ class ReadOptions(StageOptions):
     @property
     def table_layout(self) -> Layout:
         """How a table is laid out, as `layout` or `format` says."""
-        return self.format if self.format == "long" or self.format == "wide" else self.layout
+        named = [layout for layout in TABLES if layout == self.format]
+        return named[0] if named else self.layout
 
     def _contradictions(self) -> list[tuple[str, str]]:
         kinds = [name for name in ("multilabel", "questions", "counts") if getattr(self, name)]
@@ -152,9 +174,19 @@ class ReadOptions(StageOptions):
                 "Give one of them.",
             ),
             (
-                self.layout == "wide" and bool(kinds),
-                f"{''.join(map(self.called, kinds[:1]))} and the wide layout exclude each other",
-                "In the wide layout every column is an annotator.",
+                self.layout in ("wide", "respondents") and bool(kinds),
+                f"{''.join(map(self.called, kinds[:1]))} and the layout {self.layout} exclude each other",
+                "In it every column is an annotator, or an item.",
+            ),
+            (
+                bool(reserved := [name for name in self.keep if name in VOTE_COLUMNS]),
+                f"{self.called('keep')} names {''.join(reserved[:1])!r}, which votes.parquet has for the votes themselves",
+                "Rename the column.",
+            ),
+            (
+                self.layout == "respondents" and self.anonymous,
+                "respondents are annotators",
+                "Leave out layout (--layout) or anonymous (--anonymous).",
             ),
             (
                 self.classes is not None and bool(self.multilabel or self.questions),

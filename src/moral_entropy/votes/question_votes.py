@@ -66,8 +66,6 @@ class QuestionVotes:
         Row of the source that each vote came from; `None` where vote and row are the same.
     item_i
         The items the question was put to; `None` where it was put to all.
-    optional
-        Whether the question is left out, rather than refused, when all its votes agree.
     """
 
     question: str
@@ -77,7 +75,6 @@ class QuestionVotes:
     label_v: Ints
     row_v: Ints | None = None
     item_i: Ints | None = None
-    optional: bool = False
 
     def rows(self, at_v: Ints) -> Ints:
         """Return the rows of the source that some votes came from."""

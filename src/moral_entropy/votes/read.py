@@ -14,13 +14,14 @@ from moral_entropy.options import lists_options
 from moral_entropy.progress import Advance, bar, ignore
 from moral_entropy.votes.annotators import exclude_annotators
 from moral_entropy.votes.ballots import build_ballots, check_any_votes
-from moral_entropy.votes.columns import ColumnRoles, choose_layout, find_columns
+from moral_entropy.votes.columns import ColumnRoles
 from moral_entropy.votes.counts import read_counts
 from moral_entropy.votes.files import on_disk
 from moral_entropy.votes.formats.exports import open_export
 from moral_entropy.votes.items import read_domains, read_extra, read_item_labels, read_texts
-from moral_entropy.votes.layouts import read_long, read_wide
+from moral_entropy.votes.layouts import read_long, read_respondents, read_wide
 from moral_entropy.votes.options import ReadOptions
+from moral_entropy.votes.shape import recognise
 from moral_entropy.votes.source import ReadingLog, Source, open_source
 from moral_entropy.votes.table import Reading, Votes
 
@@ -29,16 +30,17 @@ from moral_entropy.votes.table import Reading, Votes
 def read_votes(source: Any, options: ReadOptions | None = None, **changes: Any) -> Votes:
     """Read votes from a file or a dataframe.
 
-    Rows are votes (item, annotator, label), or items with a column per annotator. Columns that are not named
-    are guessed from their names, and `Votes.reading` says how; an empty name means "none, do not guess".
+    Rows are votes (item, annotator, label), items with a column per annotator, or people with a column per item. What
+    is not named is guessed from the columns, and `Votes.reading` says how; an empty name means "none, do not guess".
+    A table that can be read in several ways ends in a `UsageError` that names the option for each.
     The order of rows never matters, save for `on_repeat="first"` and `"last"`.
 
     Parameters
     ----------
     source
-        A path (CSV, TSV, Parquet, JSON Lines, a JSON array of records, or gzip of these), "-" for standard input, a
-        pipe, a glob of Parquet parts, the export of an annotation tool, or a dataframe: polars, pandas, pyarrow, and
-        whatever else narwhals knows.
+        A path (CSV, TSV, Excel, Parquet, JSON Lines, a JSON array of records, or gzip of these), "-" for standard
+        input, a pipe, a glob of Parquet parts, the export of an annotation tool, or a dataframe: polars, pandas,
+        pyarrow, and whatever else narwhals knows.
     options
         All options as one object; keywords change some of them.
     **changes
@@ -53,6 +55,8 @@ def read_votes(source: Any, options: ReadOptions | None = None, **changes: Any) 
     ------
     VotesError
         If the votes cannot be read or make no sense.
+    UsageError
+        If they can be read in several ways.
 
     Examples
     --------
@@ -81,22 +85,22 @@ def read_source(source: Source, options: ReadOptions, advance: Advance = ignore)
     """Read votes from an opened table, as `read_votes` does."""
     log = deepcopy(source.log)
     advance(0.1)
-    roles = choose_layout(source, find_columns(source.columns, options, source.name), options, log)
-    read_layout = {"long": read_long, "wide": read_wide, "counts": read_counts}[roles.layout]
+    told, options = recognise(source, options, log)
+    roles, table = told, source
+    if told.layout == "respondents":
+        source, roles = read_respondents(source, told, options, log)
+    read_layout = {"wide": read_wide, "counts": read_counts}.get(roles.layout, read_long)
     rows, annotators, questions = read_layout(source, roles, options, log)
     questions = exclude_annotators(questions, annotators, options.exclude, log)
-    if source.tool and len(questions) > 1 and roles.layout != "wide":
-        # The user did not choose these questions: one on which all votes agree is no reason to refuse the others.
-        questions = tuple(replace(votes, optional=True) for votes in questions)
     check_any_votes(questions, log, source.name)
     advance(0.5)
     names = [votes.question for votes in questions]
     item_labels = {
         role: read_item_labels(role, source, roles, rows, options, names, log) for role in ("gold", "published")
     }
-    domains, domain_i = read_domains(source, roles, rows, log)
+    domains, domain_i = read_domains(source, roles, rows, log, options)
     texts = read_texts(source, roles, rows)
-    extra = read_extra(source, options, rows, log)
+    extra = read_extra(source, roles, options, rows, log)
     advance(0.7)
     annotators, ballots = build_ballots(rows, annotators, questions, item_labels, options, log, source.name)
     return Votes(
@@ -107,8 +111,9 @@ def read_source(source: Source, options: ReadOptions, advance: Advance = ignore)
         domain_i=domain_i,
         texts=texts,
         anonymous=options.anonymous,
-        reading=_reading(source, roles, options, log),
+        reading=_reading(table, told, options, log),
         extra=extra,
+        kept={name: source.column(name) for name in dict.fromkeys(options.keep)},
     )
 
 
@@ -119,7 +124,12 @@ def gold_name(gold: Any) -> str:
 
 def _reading(source: Source, roles: ColumnRoles, options: ReadOptions, log: ReadingLog) -> Reading:
     columns = dict(roles.column)
-    several = {"annotators": roles.annotators, "questions": options.questions, "counts": options.counts}
+    several = {
+        "annotators": roles.annotators,
+        "items": roles.items,
+        "questions": options.questions,
+        "counts": options.counts,
+    }
     columns |= {role: ", ".join(names) for role, names in several.items() if names}
     if options.gold_file is not None:
         columns["gold"] = gold_name(options.gold_file)

@@ -57,6 +57,8 @@ class Ballot:
         Known truth, and labels someone already shipped; `UNKNOWN` where there is none.
     part
         Name of the part when one question is fitted in several (`Votes.split`), else empty.
+    row_v
+        Row of the source that each vote came from, where further columns are kept (`Votes.kept`).
     """
 
     question: str
@@ -70,6 +72,7 @@ class Ballot:
     gold_i: NDArray[np.int16]
     published_i: NDArray[np.int16]
     part: str = ""
+    row_v: Ints | None = None
 
     def __repr__(self) -> str:
         """Say in one line what there is."""
@@ -154,6 +157,7 @@ class Ballot:
             gold_i=self.gold_i[rows],
             published_i=self.published_i[rows],
             part=part,
+            row_v=None if self.row_v is None else self.row_v[at_v],
         )
 
 
@@ -304,7 +308,9 @@ class Votes:
     reading
         How they were read.
     extra
-        Further columns about items that the reader was asked to keep; null where an item has none.
+        Further columns about items that the reader was asked to read; null where an item has none.
+    kept
+        Further columns that the reader was asked to keep, with one cell per row of the source: `Ballot.row_v`.
     """
 
     items: pl.Series
@@ -316,6 +322,7 @@ class Votes:
     anonymous: bool = False
     reading: Reading = field(default_factory=Reading)
     extra: Mapping[str, pl.Series] = field(default_factory=dict)
+    kept: Mapping[str, pl.Series] = field(default_factory=dict)
 
     @property
     def questions(self) -> tuple[str, ...]:

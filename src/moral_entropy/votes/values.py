@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -21,8 +21,14 @@ from moral_entropy.votes.table import BLOCK, UNKNOWN, Ints
 if TYPE_CHECKING:
     import polars as pl
 
-MISSING = frozenset({"", "NA", "<NA>", "NaN", "nan", "null", "NULL"})
-"""Texts that stand for an empty cell. "none" is not one of them: in some corpora it is a label."""
+MISSING = frozenset({"", "NA", "<NA>", "NaN", "nan", "null", "NULL", "N/A", "n/a", "#N/A"})
+"""Texts that stand for an empty cell in any column. "none" is not one of them: in some corpora it is a label."""
+
+NO_ANSWER = frozenset({"na", "n/a", "n.a.", "#n/a", "<na>", "nan", "null", "-", "--", "–", "?", "no answer"})
+"""Labels that mean that nobody answered, in lower case; "none" is one among yes and no and among numbers."""
+
+NONE = "none"
+YES, NO = ("yes", "y", "true", "t", "1"), ("no", "n", "false", "f", "0")
 
 NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?")
 INTEGRAL = r"^-?(0|[1-9]\d{0,17})(\.0+)?$"
@@ -40,10 +46,13 @@ class Coded:
         The distinct values, canonical and sorted.
     code_r
         For every row the position of its value; `UNKNOWN` where the cell is empty.
+    blank
+        What cells say that are empty but for a word such as `NA`.
     """
 
     values: pl.Series
     code_r: Ints
+    blank: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -78,13 +87,15 @@ def code_ids(column: pl.Series, *, textual: bool = False) -> Coded:
     return _regroup(_canonical_ids(found, textual), code_r)
 
 
-def code_labels(column: pl.Series) -> Coded:
+def code_labels(column: pl.Series, missing: Collection[str] | None = None) -> Coded:
     """Code a column of labels: always strings, and `0`, `0.0` and `"0"` are one label.
 
     Parameters
     ----------
     column
         The labels, of any type.
+    missing
+        Labels that mean no answer; None for the usual ones.
 
     Examples
     --------
@@ -96,9 +107,42 @@ def code_labels(column: pl.Series) -> Coded:
     import polars as pl
 
     found, code_r = distinct_cells(column)
-    names = canonical_labels(found.to_list())
+    spelt = spell_labels(found.to_list())
+    blank = no_answers((name for name in spelt if name), missing)
+    names = [None if name in blank else name for name in spelt]
     order = {name: k for k, name in enumerate(sort_labels(name for name in names if name is not None))}
-    return Coded(pl.Series(list(order), dtype=pl.String), recode(code_r, [_place(order, name) for name in names]))
+    places = [_place(order, name) for name in names]
+    return Coded(pl.Series(list(order), dtype=pl.String), recode(code_r, places), tuple(sorted(blank)))
+
+
+def no_answers(labels: Iterable[str], missing: Collection[str] | None = None) -> set[str]:
+    """Return the labels that mean no answer, judged by all labels of a question.
+
+    Parameters
+    ----------
+    labels
+        The distinct labels.
+    missing
+        Those that the user named, in any case; None for the usual ones.
+
+    Examples
+    --------
+    >>> sorted(no_answers(["yes", "no", "N/A", "none"])), sorted(no_answers(["care", "none", "?"]))
+    (['N/A', 'none'], ['?'])
+    >>> no_answers(["+", "-"]), no_answers(["yes", "skip", "NA"], missing=["Skip"])
+    (set(), {'skip'})
+    """
+    folded = {label: label.casefold() for label in labels}
+    if missing is not None:
+        named = {name.strip().casefold() for name in missing}
+        return {label for label, plain in folded.items() if plain in named}
+    blank = {label for label, plain in folded.items() if plain in NO_ANSWER}
+    others = {plain for label, plain in folded.items() if label not in blank and plain != NONE}
+    if "+" in others:
+        blank.discard("-")
+    if others and all(plain in YES + NO or NUMBER.fullmatch(plain) for plain in others):
+        blank |= {label for label, plain in folded.items() if plain == NONE}
+    return blank
 
 
 def recode(code_r: Ints, new_of: Sequence[int] | Ints) -> Ints:
@@ -137,7 +181,7 @@ def count_codes(code_v: Ints, n_codes: int) -> Ints:
     return counts[1:]
 
 
-def canonical_labels(values: Iterable[Any]) -> list[str | None]:
+def spell_labels(values: Iterable[Any]) -> list[str | None]:
     """Spell each value as a label, such that equal labels are spelt alike; `None` for an empty cell.
 
     Parameters
@@ -147,12 +191,12 @@ def canonical_labels(values: Iterable[Any]) -> list[str | None]:
 
     Examples
     --------
-    >>> canonical_labels([1, 2.0, " 1.50", "NA", float("nan"), "care "])
+    >>> spell_labels([1, 2.0, " 1.50", " ", float("nan"), "care "])
     ['1', '2', '1.5', None, None, 'care']
-    >>> canonical_labels(["True", "FALSE"])
+    >>> spell_labels(["True", "FALSE"])
     ['true', 'false']
     """
-    names = [canonical_label(value) for value in values]
+    names = [spell_label(value) for value in values]
     folded = {name.casefold() for name in names if name is not None}
     if folded <= {"true", "false"}:
         return [None if name is None else name.casefold() for name in names]
@@ -160,6 +204,12 @@ def canonical_labels(values: Iterable[Any]) -> list[str | None]:
 
 
 def canonical_label(value: Any) -> str | None:
+    """Spell one value as a label; `None` for an empty cell, and for a word such as `NA`."""
+    name = spell_label(value)
+    return None if name in MISSING else name
+
+
+def spell_label(value: Any) -> str | None:
     """Spell one value as a label; `None` for an empty cell."""
     if value is None or value != value:
         return None
@@ -170,7 +220,7 @@ def canonical_label(value: Any) -> str | None:
     if isinstance(value, Real) and float(value).is_integer():
         return str(int(float(value)))
     text = str(value).strip()
-    if text in MISSING:
+    if not text:
         return None
     return _plain_number(text) if NUMBER.fullmatch(text) else text
 

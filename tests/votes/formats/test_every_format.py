@@ -206,7 +206,7 @@ def test_bad_exports_exit_with_1_and_misused_formats_with_2(tmp_path, capsys, mo
 def test_a_format_is_for_one_file(tmp_path):
     with pytest.raises(UsageError, match=r"format=\"prodigy\" reads one file or folder, not DataFrame"):
         read_votes(pl.DataFrame({"item": [1], "label": [1]}), format="prodigy")
-    with pytest.raises(UsageError, match=r"format is 'xml'; choose one of auto, long, wide, label-studio"):
+    with pytest.raises(UsageError, match=r"format is 'xml'; choose one of auto, long, wide, respondents, label-studio"):
         read_votes("votes.csv", format="xml")
     with pytest.raises(VotesError, match="there is no file"):
         read_votes(tmp_path / "nowhere.json", format="label-studio")

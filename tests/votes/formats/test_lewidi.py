@@ -34,7 +34,7 @@ def test_annotations_and_annotators_side_by_side(write, spelt):
 
 
 def test_the_hard_label_can_be_named_as_published(write):
-    votes = read_votes(write(json.dumps(FILE), "train.json"), published="hard_label", keep=["split"])
+    votes = read_votes(write(json.dumps(FILE), "train.json"), published="hard_label", facts=["split"])
     assert votes.ballots[0].published_i.tolist() == [0, 1, 0]
     assert votes.extra["split"].to_list() == ["train"] * 3
 

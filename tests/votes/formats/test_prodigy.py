@@ -116,7 +116,7 @@ def test_answering_twice_is_a_repeat_like_any_other(write, spelt):
         task(1, "ann", "accept", label="A"), task(1, "bob", "reject", label="A"), task(1, "ann", "reject", label="A")
     )
     path = write(export, "export.jsonl")
-    with pytest.raises(VotesError, match="1 of 3 votes on 'A' repeat"):
+    with pytest.raises(VotesError, match="1 of 3 votes on 'A' contradict"):
         read_votes(path)
     assert spelt(read_votes(path, on_repeat="last")) == [(-101, "demo-ann", "0"), (-101, "demo-bob", "0")]
 

@@ -66,7 +66,7 @@ def test_splits_are_joined_and_can_be_fitted_by(tmp_path, spelt):
     (tmp_path / "both" / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
     save(tmp_path / "both" / "train", CODED[:2], features=TONE)
     save(tmp_path / "both" / "test", CODED[2:], features=TONE)
-    votes = read_votes(tmp_path / "both", keep=["split"])
+    votes = read_votes(tmp_path / "both", facts=["split"])
     assert spelt(votes) == ROWS
     assert votes.extra["split"].to_list() == ["train", "test"]
 
@@ -76,7 +76,7 @@ def test_a_folder_of_parquet(tmp_path, spelt):
     FRAME[:1].write_parquet(tmp_path / "data" / "train-00000-of-00002.parquet")
     FRAME[1:2].write_parquet(tmp_path / "data" / "train-00001-of-00002.parquet")
     FRAME[2:].write_parquet(tmp_path / "data" / "test-00000-of-00001.parquet")
-    votes = read_votes(tmp_path, keep=["split"])
+    votes = read_votes(tmp_path, facts=["split"])
     assert spelt(votes) == ROWS
     assert votes.extra["split"].to_list() == ["train", "test"]
 

@@ -29,7 +29,7 @@ from moral_entropy.votes.formats import (
 from moral_entropy.votes.formats.exported_votes import ROLES
 from moral_entropy.votes.formats.peek import peek
 from moral_entropy.votes.labels import NO_YES, LabelMap, load_label_map, rename_label
-from moral_entropy.votes.options import ReadOptions
+from moral_entropy.votes.options import TABLES, ReadOptions
 from moral_entropy.votes.source import ReadingLog, Source, from_polars
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ FORMATS: dict[str, ModuleType] = {
     "crowd-kit": crowd_kit,
     "hf-datasets": hf_datasets,
 }
-TABLES = ("long", "wide")
 ANY_SEPARATOR = ","
 
 
