@@ -34,7 +34,10 @@ COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
     ),
     "question": ("question", "foundation", "dimension", "aspect", "criterion", "questionid"),
     "domain": ("domain", "subcorpus", "corpus", "bucket", "subreddit", "source", "outlet"),
-    "text": ("text", "tweettext", "content", "comment", "sentence", "tweet", "body", "posttext"),
+    "text": (
+        "text", "tweettext", "content", "comment", "sentence", "tweet", "body", "posttext", "prompt", "statement",
+        "utterance", "passage",
+    ),
     "gold": ("gold", "goldlabel", "goldstandard", "truth", "groundtruth", "truelabel", "expert", "expertlabel"),
     "count": ("count", "counts", "n", "freq", "frequency", "weight"),
 }  # fmt: skip

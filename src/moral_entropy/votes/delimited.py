@@ -43,7 +43,7 @@ class Header:
     start
         Position of its first byte.
     above
-        The lines above it that are neither blank nor a hint such as `sep=;`.
+        The lines above it that are neither blank nor a hint such as `sep=;`, without empty cells at their end.
     """
 
     names: list[str]
@@ -107,7 +107,8 @@ def find_header(data: bytes, path: Path) -> Header:
         raise VotesError(msg) from error
     skipped = first + (ends[at - 1] if at else 0)
     start = sum(len(line.encode()) for line in lines[:skipped])
-    above = tuple(text for line in lines[:skipped] if (text := line.strip()) and not _delimiter_hint(text))
+    said = (line.strip().rstrip(delimiter) for line in lines[:skipped])
+    above = tuple(text for text in said if text and not _delimiter_hint(text))
     return Header(rows[at] if rows else [], delimiter, start, above)
 
 

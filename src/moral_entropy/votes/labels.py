@@ -140,7 +140,7 @@ def same_labels(labels: Sequence[str], *, words: bool = True) -> dict[str, str]:
     for label in labels:
         alike.setdefault(" ".join(label.casefold().split()), []).append(label)
     kinds = {plain in YES for plain in alike}
-    if words and len(alike) > len(kinds) and all(plain in YES + NO for plain in alike):
+    if words and len(labels) > len(kinds) and all(plain in YES + NO for plain in alike):
         return {label: YES[0] if plain in YES else NO[0] for plain, several in alike.items() for label in several}
     called = {plain: min(several, key=_fewest_capitals) for plain, several in alike.items()}
     return {label: called[plain] for plain, several in alike.items() for label in several}

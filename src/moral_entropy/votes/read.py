@@ -14,7 +14,7 @@ from moral_entropy.options import lists_options
 from moral_entropy.progress import Advance, bar, ignore
 from moral_entropy.votes.annotators import exclude_annotators
 from moral_entropy.votes.ballots import build_ballots, check_any_votes
-from moral_entropy.votes.columns import ColumnRoles
+from moral_entropy.votes.columns import ColumnRoles, shown
 from moral_entropy.votes.counts import read_counts
 from moral_entropy.votes.files import on_disk
 from moral_entropy.votes.formats.exports import open_export
@@ -130,7 +130,7 @@ def _reading(source: Source, roles: ColumnRoles, options: ReadOptions, log: Read
         "questions": options.questions,
         "counts": options.counts,
     }
-    columns |= {role: ", ".join(names) for role, names in several.items() if names}
+    columns |= {role: shown(names) for role, names in several.items() if names}
     if options.gold_file is not None:
         columns["gold"] = gold_name(options.gold_file)
     return Reading(

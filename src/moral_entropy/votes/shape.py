@@ -7,6 +7,7 @@ question that names the option for each reading.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -33,6 +34,9 @@ ABOUT_PEOPLE = frozenset({
     "participant", "participantid", "prolificid", "prolificpid", "subject", "subjectid", "submitdate", "username",
 })  # fmt: skip
 """Names of columns that say something about a person who answered, in lower case and without blanks."""
+
+PERSON_IDS = frozenset({"responseid", "email", "emailaddress", "username"})
+"""Those of them that tell people apart, though not in a table of votes."""
 
 ABOUT_VOTES = frozenset({
     "time", "date", "datetime", "createdat", "updatedat", "seconds", "confidence", "certainty", "sure", "comments",
@@ -179,7 +183,7 @@ def _label_from_cells(
         log.note(f"no label column: each of {len(voting)} columns of yes and no is read as a question.")
         return roles, replace(options, questions=tuple(voting))
     if voting:
-        names = ",".join(voting)
+        names = _as_flag(voting)
         msg = (
             f"which column of {source.name} holds the votes? {shown(voting)} could. One of them: "
             f'label="{voting[0]}" (--label {voting[0]}). Each is a question of its own: --questions {names}.'
@@ -227,7 +231,7 @@ def _columns_of_votes(
         return _one_row_per_item(source, roles, options, log, voting, raters=raters)
     if things and not raters and not items and not people:
         return _respondents(source, roles, options, log, voting), options
-    raise UsageError(_question(source, voting, numbers=_numbers(source, voting) is not None))
+    raise UsageError(_question(source, voting))
 
 
 def _rows_are_items(source: Source, roles: ColumnRoles) -> bool:
@@ -242,13 +246,29 @@ def _one_row_per_item(
 ) -> tuple[ColumnRoles, ReadOptions]:
     """Tell votes of annotators from counts, and ask where numbers could be either."""
     numbers = None if raters or roles.get("count") else _numbers(source, voting)
+    roles = _with_row_ids(source, roles, options, voting)
     if numbers is None:
         return _wide(source, roles, options, log, voting), options
     if roles.get("item") and _adds_up(numbers):
         log.note(f"the {len(voting)} columns add up to {int(numbers[0].sum())} in every row: they count labels.")
         counted = replace(options, counts=tuple(voting), anonymous=True)
         return replace(roles.without("count"), layout="counts"), counted
-    raise UsageError(_question(source, voting, numbers=True))
+    raise UsageError(_question(source, voting))
+
+
+def _with_row_ids(source: Source, roles: ColumnRoles, options: ReadOptions, voting: Sequence[str]) -> ColumnRoles:
+    """Take the one column left that is different in every row for the item, where none has such a name."""
+    if roles.get("item") or roles.get("count"):
+        return roles
+    left = [name for name in _unused(source, roles, options) if name not in voting]
+    about = ABOUT_PEOPLE | ABOUT_VOTES
+    ids = [
+        name
+        for name in left
+        if plain_name(name) not in about and source.column(name).n_unique() == source.rows
+        and not source.column(name).null_count() and not source.column(name).dtype.is_nested()
+    ]  # fmt: skip
+    return _with_guess(roles, "item", ids[0]) if len(ids) == 1 else roles
 
 
 def _numbers(source: Source, names: Sequence[str]) -> NDArray[np.int64] | None:
@@ -298,10 +318,9 @@ def _respondents(
 
 
 def _person_id(source: Source, voting: Sequence[str]) -> str | None:
-    """Return a column about people that is different in every row, other than the time."""
-    ids = [name for name in source.columns if plain_name(name) in ABOUT_PEOPLE and name not in voting]
-    named = (name for name in ids if plain_name(name) != "timestamp" and "date" not in plain_name(name))
-    return next((name for name in named if source.column(name).n_unique() == source.rows), None)
+    """Return the id of a response or an address that is different in every row."""
+    ids = (name for name in source.columns if plain_name(name) in PERSON_IDS and name not in voting)
+    return next((name for name in ids if source.column(name).n_unique() == source.rows), None)
 
 
 def _note_others(
@@ -312,19 +331,28 @@ def _note_others(
         log.note(f"columns not taken for {what}: {shown(others)}.")
 
 
-def _question(source: Source, voting: Sequence[str], *, numbers: bool) -> str:
+def _question(source: Source, voting: Sequence[str]) -> str:
     """Return the question how a table is laid out, with the option for each reading."""
-    names = ",".join(voting)
+    names = _as_flag(voting)
     readings = [
         "annotators, one row per item (--layout wide)",
         "items, one row per person (--layout respondents)",
     ]
-    if numbers:
+    numbers = _numbers(source, voting)
+    if numbers is not None and numbers.max() > 1:
         readings += [
             f"labels, with how many chose each (--anonymous --counts {names})",
             f"questions, with how many of N said yes (--anonymous --questions {names} --of N)",
         ]
+    elif numbers is not None:
+        readings.append(f"yes/no questions, with one answer per row (--anonymous --questions {names})")
     return f"what are the columns {shown(voting)} of {source.name}? They could be: {'; '.join(readings)}. Say which."
+
+
+def _as_flag(names: Sequence[str], most: int = 12) -> str:
+    """Write names of columns as they are typed after a flag."""
+    joined = ",".join(names) if len(names) <= most else ",".join([*names[:2], "…"])
+    return shlex.quote(joined) if " " in joined else joined
 
 
 # --- What columns look like ---------------------------------------------------------------------------------------
@@ -340,7 +368,11 @@ def _alike(source: Source, names: Iterable[str]) -> list[str]:
         labels = {label.casefold() for label in code_labels(column).values.to_list()}
         if len(labels) <= FEW_LABELS:
             cells[name] = labels
-    scales = [name for name in cells if len(cells[name]) > 2 and _is_scale(cells[name])]
+    scales = [
+        name
+        for name in cells
+        if _is_scale(cells[name]) and (len(cells[name]) > 2 or RATER.fullmatch(name) or THING.fullmatch(name))
+    ]
 
     def shares(name: str) -> bool:
         others = set().union(*(cells[other] for other in cells if other != name))
