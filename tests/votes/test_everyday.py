@@ -164,7 +164,8 @@ ENCODINGS_AND_DIALECTS = {
     ),
     "decimal commas": File(
         table(
-            ("item", "annotator", "rating"), relabelled(lambda label, _: "5,0" if label == "yes" else "3,5"), between=";"
+            ("item", "annotator", "rating"), relabelled(lambda label, _: "5,0" if label == "yes" else "3,5"),
+            between=";",
         ),
         relabelled(lambda label, _: "5" if label == "yes" else "3.5"),
         said=("decimal commas are read as points: rating.",),
@@ -420,8 +421,8 @@ SHAPES = {
         wide(("item", "care", "harm"), lambda label: "1" if label == "yes" else "0"),
         Question(
             "what are the columns care, harm of votes.csv? They could be: annotators, one row per item (--layout wide)"
-            "; items, one row per person (--layout respondents); yes/no questions, with one answer per row (--anonymous "
-            "--questions care,harm). Say which."
+            "; items, one row per person (--layout respondents); yes/no questions, with one answer per row "
+            "(--anonymous --questions care,harm). Say which."
         ),
     ),
     "words over numbers": File(

@@ -77,6 +77,9 @@ def read_delimited(data: bytes, path: Path, log: ReadingLog) -> pl.DataFrame:
         raise VotesError(msg) from error
     except pl.exceptions.PolarsError as error:
         raise VotesError(_ragged(data, header, path.name) or _unreadable(path.name, error)) from error
+    if frame.width == len(header.names):
+        # polars leaves doubled quotes in names.
+        frame.columns = distinct_names(header.names)
     note_above(header.above, log)
     frame = tidied(frame.filter(~pl.all_horizontal(pl.all().is_null())), log)
     return frame if header.delimiter == "," else _with_decimal_points(frame, log)
@@ -95,10 +98,12 @@ def find_header(data: bytes, path: Path) -> Header:
     try:
         # A tie goes to the delimiter that the extension promises.
         promised = hint or ("\t" if ".tsv" in path.suffixes or ".tab" in path.suffixes else ",")
-        delimiter = hint or _most_splitting(lines[first], promised)
+        delimiter, sure = _most_splitting(lines[first], promised)
+        delimiter = hint or delimiter
         rows, ends = _rows(lines[first:], delimiter, 2)
         at = 0
-        if len(rows) > 1 and (len(rows[0]) != len(rows[1]) or _filled(rows[0]) < 2):
+        regular = sure and len(rows) > 1 and len(rows[0]) == len(rows[1]) and _filled(rows[0]) > 1
+        if not regular and len(lines) > first + 1:
             delimiter = hint or _most_regular(lines[first:], delimiter)
             rows, ends = _rows(lines[first:], delimiter, SAMPLE_ROWS)
             at = header_row(rows)
@@ -164,6 +169,17 @@ def tidied(frame: pl.DataFrame, log: ReadingLog) -> pl.DataFrame:
     return frame
 
 
+def distinct_names(names: Sequence[str]) -> list[str]:
+    """Number the later ones of columns with the same name."""
+    seen: dict[str, int] = {}
+    distinct = []
+    for name in names:
+        before = seen.get(name, 0)
+        distinct.append(f"{name}{DUPLICATED}{before - 1}" if before else name)
+        seen[name] = before + 1
+    return distinct
+
+
 def _is_unnamed(name: str) -> bool:
     return not name.split(DUPLICATED)[0].strip() or name.startswith(("Unnamed: ", "__UNNAMED__"))
 
@@ -223,20 +239,22 @@ def _is_comment(text: str, following: Sequence[str]) -> bool:
     )
 
 
-def _most_splitting(line: str, promised: str) -> str:
+def _most_splitting(line: str, promised: str) -> tuple[str, bool]:
+    """Return the delimiter that splits a line most, and whether it is the only one that splits it."""
     line = line.rstrip("\r\n")
     widths = {mark: len(next(csv.reader([line], delimiter=mark), [])) for mark in DELIMITERS}
-    return max(DELIMITERS, key=lambda delimiter: (widths[delimiter], delimiter == promised))
+    best = max(DELIMITERS, key=lambda delimiter: (widths[delimiter], delimiter == promised))
+    return best, sum(width > 1 for width in widths.values()) == 1
 
 
 def _most_regular(lines: Sequence[str], before: str) -> str:
     """Return the delimiter that splits the most rows into the same number of cells; `before` wins a tie."""
 
-    def regularity(delimiter: str) -> tuple[float, int, bool]:
+    def regularity(delimiter: str) -> tuple[int, int, bool]:
         rows, _ = _rows(lines, delimiter, SAMPLE_ROWS)
-        width = _usual_width(rows)
-        share = sum(len(row) == width for row in rows) / max(len(rows), 1)
-        return (round(share, 1) if width > 1 else 0.0, width, delimiter == before)
+        widths = Counter(len(row) for row in rows if _filled(row))
+        width = max(widths, key=lambda width: (widths[width], width), default=0)
+        return (widths[width] if width > 1 else 0, width, delimiter == before)
 
     return max(DELIMITERS, key=regularity)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moral_entropy.errors import MissingExtraError, UsageError, VotesError
-from moral_entropy.votes.delimited import DUPLICATED, check_header, header_row, note_above, tidied
+from moral_entropy.votes.delimited import check_header, distinct_names, header_row, note_above, tidied
 from moral_entropy.votes.source import ReadingLog, one_line
 
 if TYPE_CHECKING:
@@ -116,16 +116,5 @@ def _table(cells: pl.DataFrame, source: str, log: ReadingLog) -> pl.DataFrame:
     check_header(rows[at], source)
     note_above([" ".join(cell for cell in row if cell) for row in rows[:at]], log)
     body = cells.slice(at + 1)
-    body.columns = _distinct(rows[at])
+    body.columns = distinct_names(rows[at])
     return tidied(body.filter(~pl.all_horizontal(pl.all().is_null())), log)
-
-
-def _distinct(names: list[str]) -> list[str]:
-    """Number the later ones of columns with the same name."""
-    seen: dict[str, int] = {}
-    distinct = []
-    for name in names:
-        before = seen.get(name, 0)
-        distinct.append(f"{name}{DUPLICATED}{before - 1}" if before else name)
-        seen[name] = before + 1
-    return distinct
