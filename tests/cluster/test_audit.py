@@ -173,8 +173,10 @@ def test_the_report_is_written_from_the_run_folder(tmp_path):
 
 def test_repeats_are_refused_wherever_they_lie(tmp_path):
     frame = vote_table(100, 4, seed=10, questions=("care",))
-    source = write_parts(pl.concat([frame, frame.filter(pl.col("label").is_not_null()).head(1)]), tmp_path / "parts", 2)
-    with pytest.raises(VotesError, match=r"1 of .* repeat an"):
+    again = frame.filter(pl.col("label").is_not_null()).head(1)
+    other = frame["label"].drop_nulls().unique().filter(frame["label"].drop_nulls().unique() != again["label"][0])[0]
+    source = write_parts(pl.concat([frame, again.with_columns(label=pl.lit(other))]), tmp_path / "parts", 2)
+    with pytest.raises(VotesError, match=r"1 of .* contradict another vote"):
         audit(source, tmp_path / "run", options_of(), workers=Here(), part_rows=100)
     assert not (tmp_path / "run").exists()
 
@@ -184,6 +186,9 @@ def test_repeats_are_refused_wherever_they_lie(tmp_path):
     [
         (options_of(fit=FitOptions(draws=0, model="paper", solver="adam")), "adam"),
         (options_of(grade=GradeOptions(bootstrap=5)), "bootstrap"),
+        (options_of(read=ReadOptions(keep=("domain",))), r"keep \(--keep\) needs one machine"),
+        (options_of(read=ReadOptions(sheet="Votes")), r"sheet is for other files than Parquet"),
+        (options_of(fit_by="annotator"), "'annotator' describes annotators or votes, not items"),
     ],
 )
 def test_what_needs_one_machine_is_refused(tmp_path, options, words):

@@ -346,7 +346,7 @@ LABELS = {
     "a question without a yes": File(
         table(("item", "annotator", "care", "harm"), [(item, who, label, "no") for item, who, label in VOTES]),
         {"care": VOTES},
-        said=("every one of the 6 votes on 'harm' is 'no': the question is left out.",),
+        said=("all votes on 'harm' are 'no': the question is left out.",),
     ),
     "gold spelt in another way": File(
         table((*HEADER, "gold"), [(*row, "Y" if row[0] == "q3" else "") for row in VOTES]),
@@ -584,3 +584,40 @@ def test_a_damaged_workbook(write):
     content = book(Sheet1=SHEET)()
     with pytest.raises(VotesError, match=r"votes.xlsx is a (zip file or a )?damaged Excel workbook"):
         read_votes(write(content[: len(content) // 2], "votes.xlsx"))
+
+
+def test_gold_labels_in_a_workbook(write, tmp_path):
+    gold = tmp_path / "gold.xlsx"
+    gold.write_bytes(book(Notes=[["read me"]], Gold=[("item", "gold"), ("q1", "YES"), ("q3", "n")])())
+    votes = read_votes(write(table()), gold_file=gold)
+    ballot = votes.ballots[0]
+    assert [None if code < 0 else ballot.labels[code] for code in ballot.gold_i] == ["yes", None, "no"]
+    assert "gold.xlsx: sheet: 'Gold' (the only one with data)." in votes.reading.notes
+    gold.write_bytes(book(One=[("item", "gold"), ("q1", "yes")], Two=[("item", "gold"), ("q1", "yes")])())
+    with pytest.raises(UsageError) as error:
+        read_votes(write(table()), gold_file=gold)
+    assert str(error.value) == (
+        "gold.xlsx has 2 sheets with data: 'One' (1 rows), 'Two' (1 rows). "
+        "Save the one that is meant as a file of its own."
+    )
+
+
+def test_kept_columns_go_with_their_votes(write):
+    rows = [(*row, f"{at}:00", 30 if row[1] == "ann" else 45) for at, row in enumerate(VOTES)]
+    votes = read_votes(write(table((*HEADER, "time", "age"), [*rows[3:], *rows[:3], rows[0]])), keep=["age", "time"])
+    ballot = votes.ballots[0]
+    kept = [(votes.kept["time"][int(row)], votes.kept["age"][int(row)]) for row in ballot.row_v]
+    # Votes are sorted by item and annotator, as they are here.
+    assert kept == [(time, str(age)) for *_, time, age in rows]
+    assert read_votes(write(table())).ballots[0].row_v is None
+
+
+def test_kept_columns_of_people(write):
+    people = by_person(("age", "participant", "q1", "q2", "q3"), before=((31,), (45,)))
+    votes = read_votes(write(people), keep=["age"])
+    assert [votes.kept["age"][int(row)] for row in votes.ballots[0].row_v] == ["31", "45"] * 3
+
+
+def test_names_of_columns_that_votes_have_cannot_be_kept():
+    with pytest.raises(UsageError, match="keep names 'label', which votes.parquet has for the votes themselves"):
+        read_votes(pl.DataFrame(columns()), keep=["label"])

@@ -44,7 +44,7 @@ def test_one_question_with_one_class_is_set_aside_and_the_others_go_on():
     flat = LONG.with_columns(label=pl.when(pl.col("foundation") == "harm").then(pl.lit("0")).otherwise("label"))
     votes = read_votes(flat)
     assert votes.questions == ("care",)
-    assert "every one of the 3 votes on 'harm' is '0': the question is left out." in votes.reading.notes
+    assert "all votes on 'harm' are '0': the question is left out." in votes.reading.notes
     with pytest.raises(VotesError, match=r"no question of .* has votes for two labels"):
         read_votes(LONG.with_columns(label=pl.lit("0")))
     votes = read_votes(flat, labels={"harm": ""})
@@ -99,7 +99,7 @@ def test_a_label_everybody_names_is_left_out_with_a_note():
     table = pl.DataFrame({"item": [1, 1], "annotator": ["a", "b"], "label": ["x,y", "y"]})
     votes = read_votes(table, multilabel=",")
     assert votes.questions == ("x",)
-    assert "every one of the 2 votes on 'y' is '1': the question is left out." in votes.reading.notes
+    assert "all votes on 'y' are '1': the question is left out." in votes.reading.notes
     with pytest.raises(VotesError, match=r"every one of the 2 votes on 'y' is '1': nothing to tell apart"):
         read_votes(table.with_columns(label=pl.lit("y")), multilabel=",")
 
@@ -123,7 +123,7 @@ def test_columns_of_zeros_and_ones_make_questions(spelt):
     assert spelt(votes, "fair") == [(1, "a", "true"), (1, "b", "false"), (2, "a", "true")]
     assert votes.ballot("care").votes_i.tolist() == [2, 0]
     assert votes.reading.dropped == {"no label": 1}
-    assert "every one of the 3 votes on 'never' is '0': the question is left out." in votes.reading.notes
+    assert "all votes on 'never' are '0': the question is left out." in votes.reading.notes
 
 
 def test_a_question_column_that_does_not_exist():

@@ -26,9 +26,10 @@ from moral_entropy.cluster.vocabulary import (
     tally_part,
 )
 from moral_entropy.errors import UsageError
+from moral_entropy.votes.items import varies
 from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.read import read_votes
-from moral_entropy.votes.table import Votes
+from moral_entropy.votes.table import Reading, Votes
 from moral_entropy.workers import Workers, added
 
 LEFT_OUT = "on a cluster the words of texts are not ranked."
@@ -102,6 +103,7 @@ def _read_by_workers(
     parts = [workers.ask(read_part, one, sent, reader) for one in rows]
     readings, votes_pba = zip(*workers.fetch_all(workers.each(tally_part, parts)), strict=True)
     reading, votes_ba = add_readings(readings, template.reading, workers.fetch(digest)), added(*votes_pba)
+    check_items_columns(reading)
     if gold_file is not None:
         parts, remarks = join_gold(workers, parts, template, table.found, options)
         reading = remarked(reading, gold_file, remarks)
@@ -128,6 +130,17 @@ def check_columns(options: ReadOptions) -> None:
     if options.keep:
         msg = "keep (--keep) needs one machine: on a cluster further columns of votes are not kept. Leave it out."
         raise UsageError(msg)
+
+
+def check_items_columns(reading: Reading) -> None:
+    """Raise a `UsageError` for a column of domains, or one to fit by, that does not describe items."""
+    for name, (several, varied) in reading.varied.items():
+        if varies(several, varied):
+            msg = (
+                f"column {name!r} describes annotators or votes, not items: {varied:,} items have several values of "
+                'it. Name a column that describes items (--fit-by, --domain), or none: domain="" (--domain "").'
+            )
+            raise UsageError(msg)
 
 
 def check_solver(solver: str) -> None:

@@ -57,7 +57,7 @@ class Reader:
 
     def read(self, frame: pl.DataFrame) -> Votes:
         """Read rows as votes, split by `fit_by` if it is given."""
-        votes = read_source(from_polars(frame, self.name), self.options)
+        votes = read_source(from_polars(frame, self.name), self.options, whole=False)
         return votes if self.fit_by is None else votes.split_by(self.fit_by)
 
 
@@ -165,6 +165,13 @@ def tally_part(votes: Votes) -> tuple[Reading, tuple[Ints, ...]]:
 def add_readings(readings: Sequence[Reading], template: Reading, sha256: str) -> Reading:
     """Add up how parts were read, without what the vocabulary added to each."""
     dropped: Counter[str] = Counter()
+    varied = {
+        name: (
+            sum(reading.varied[name][0] for reading in readings),
+            sum(reading.varied[name][1] for reading in readings),
+        )
+        for name in template.varied
+    }
     for reading in readings:
         dropped.update(reading.dropped)
         dropped.subtract(template.dropped)
@@ -174,6 +181,7 @@ def add_readings(readings: Sequence[Reading], template: Reading, sha256: str) ->
         rows=sum(reading.rows - template.rows for reading in readings),
         dropped={reason: n for reason, n in sorted(dropped.items()) if n},
         notes=add_notes([reading.notes for reading in readings], template.notes),
+        varied=varied,
     )
 
 

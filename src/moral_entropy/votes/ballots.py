@@ -205,13 +205,14 @@ def _one_vote_each(votes: QuestionVotes, *, last: bool, by_label: bool = False) 
 
 
 def _refuse_single(votes: QuestionVotes, found: Sequence[str], log: ReadingLog, *, alone: bool) -> None:
+    if not alone:
+        # One question on which all agree is no reason to refuse the others.
+        what = f"all votes on {votes.question!r} are {found[0]!r}" if found else f"nobody voted on {votes.question!r}"
+        log.note(f"{what}: the question is left out.")
+        return
     what = f"every one of the {len(votes.item_v):,} votes on {votes.question!r} is {found[0]!r}" if found else (
         f"there is no vote on {votes.question!r}"
     )  # fmt: skip
-    if not alone:
-        # One question on which all agree is no reason to refuse the others.
-        log.note(f"{what}: the question is left out.")
-        return
     msg = (
         f"{what}: nothing to tell apart. Check that the right column is read (CLI: --label), name all labels "
         f'with classes (CLI: --classes), or leave the question out with "{votes.question}" = "" in a label map '

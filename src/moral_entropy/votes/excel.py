@@ -32,7 +32,9 @@ def is_workbook(data: bytes) -> bool:
         return False
 
 
-def read_workbook(data: bytes, path: Path, sheet: str | None, log: ReadingLog) -> pl.DataFrame:
+def read_workbook(
+    data: bytes, path: Path, sheet: str | None, log: ReadingLog, *, choosable: bool = True
+) -> pl.DataFrame:
     """Read one sheet of a workbook; every cell is a text, or null where it is empty.
 
     Parameters
@@ -45,6 +47,8 @@ def read_workbook(data: bytes, path: Path, sheet: str | None, log: ReadingLog) -
         Name of the sheet; None for the only one with data.
     log
         Where notes go.
+    choosable
+        Whether there is an option to name the sheet, as there is for votes.
     """
     try:
         import fastexcel
@@ -60,7 +64,7 @@ def read_workbook(data: bytes, path: Path, sheet: str | None, log: ReadingLog) -
         raise VotesError(msg) from error
     filled = {name: cells for name, cells in tables.items() if cells.height > 1 and cells.width > 1}
     if len(filled) > 1:
-        raise UsageError(_which_sheet(filled, path.name))
+        raise UsageError(_which_sheet(filled, path.name, choosable=choosable))
     if not filled:
         msg = f"{path.name} has no sheet with a header and rows. Sheets: {', '.join(book.sheet_names)}."
         raise VotesError(msg)
@@ -99,8 +103,10 @@ def _cells(book: Any, name: str) -> pl.DataFrame:
     return frame.filter(~pl.all_horizontal(blank))
 
 
-def _which_sheet(filled: dict[str, pl.DataFrame], name: str) -> str:
+def _which_sheet(filled: dict[str, pl.DataFrame], name: str, *, choosable: bool) -> str:
     sheets = ", ".join(f"{sheet!r} ({cells.height - 1:,} rows)" for sheet, cells in filled.items())
+    if not choosable:
+        return f"{name} has {len(filled)} sheets with data: {sheets}. Save the one that is meant as a file of its own."
     return (
         f"which sheet of {name} holds the votes? {len(filled)} have data: {sheets}. "
         f"Name it with sheet={next(iter(filled))!r} (CLI: --sheet {next(iter(filled))!r})."

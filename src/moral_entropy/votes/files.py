@@ -126,7 +126,6 @@ def open_files(source: str | Path | Sequence[str | Path], options: ReadOptions |
     options
         What the user asked for: sheet and encoding.
     """
-    options = options or ReadOptions()
     if isinstance(source, (str, Path)) and (
         (exists(Path(source)) and Path(source).is_file()) or not glob.has_magic(str(source))
     ):
@@ -141,7 +140,8 @@ def open_files(source: str | Path | Sequence[str | Path], options: ReadOptions |
     return _open_parquet(paths, f"{printable(paths[0])} … {printable(paths[-1])}", digest.hexdigest())
 
 
-def _open_file(path: Path, options: ReadOptions) -> Source:
+def _open_file(path: Path, asked: ReadOptions | None) -> Source:
+    options = asked or ReadOptions()
     head = head_of(path)
     path_name = printable(path)
     if head.startswith(MAGIC_PARQUET):
@@ -158,7 +158,7 @@ def _open_file(path: Path, options: ReadOptions) -> Source:
     if kind == "parquet":
         return _open_parquet(io.BytesIO(data), path_name, sha256)
     if kind == "excel":
-        table = read_workbook(data, path, options.sheet, log)
+        table = read_workbook(data, path, options.sheet, log, choosable=asked is not None)
         return from_polars(table, path_name, textual=True, sha256=sha256, log=log)
     data = to_utf8(data, path_name, log, options.encoding)
     if kind == "text":

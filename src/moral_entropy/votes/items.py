@@ -196,6 +196,8 @@ def _read_gold_file(
     log: ReadingLog,
 ) -> ItemLabels:
     source = open_source(path)
+    for note in source.log.notes:
+        log.note(f"{source.name}: {note}")
     item, gold, question = gold_columns(source, roles, options)
     ids = code_ids(source.column(item), textual=source.textual)
     item_r = recode(ids.code_r, _positions(rows.items, ids.values))
@@ -272,7 +274,7 @@ def _checked(given: ItemLabels, questions: Sequence[str]) -> ItemLabels:
 
 
 def read_domains(
-    source: Source, roles: ColumnRoles, rows: Rows, log: ReadingLog, options: ReadOptions
+    source: Source, roles: ColumnRoles, rows: Rows, log: ReadingLog, *, whole: bool = True
 ) -> tuple[tuple[str, ...], NDArray[np.int32]]:
     """Read each item's domain: the names, sorted, and one code per item."""
     nothing = (), np.full(len(rows.items), UNKNOWN, dtype=np.int32)
@@ -282,7 +284,7 @@ def read_domains(
     if "domain" in roles.guessed and len(domains.values) > MOST_GUESSED_DOMAINS:
         log.note(f"column {name!r} has {len(domains.values):,} values and is not taken for the domain.")
         return nothing
-    if _varies_within_items(domains, rows):
+    if _varies_within_items(name, domains, rows, log) and whole:
         what = _not_about_items(source, roles, rows, domains, name)
         if "domain" not in roles.guessed:
             msg = f"{what} It cannot be the items' domain: leave out domain (--domain), or name another column."
@@ -307,7 +309,7 @@ def read_texts(source: Source, roles: ColumnRoles, rows: Rows) -> pl.Series | No
 
 
 def read_extra(
-    source: Source, roles: ColumnRoles, options: ReadOptions, rows: Rows, log: ReadingLog
+    source: Source, roles: ColumnRoles, options: ReadOptions, rows: Rows, log: ReadingLog, *, whole: bool = True
 ) -> dict[str, pl.Series]:
     """Read the further columns about items that `facts` names, as labels; null where an item has none."""
     import polars as pl
@@ -315,7 +317,7 @@ def read_extra(
     extra = {}
     for name in dict.fromkeys(options.facts):
         values = code_labels(source.column(name))
-        if _varies_within_items(values, rows):
+        if _varies_within_items(name, values, rows, log) and whole:
             what = _not_about_items(source, roles, rows, values, name)
             msg = f"{what} Items cannot be told apart by it: name a column that describes items (--fit-by)."
             raise UsageError(msg)
@@ -325,13 +327,19 @@ def read_extra(
     return extra
 
 
-def _varies_within_items(coded: Coded, rows: Rows) -> bool:
-    """Return whether most items that have several rows have several values."""
+def _varies_within_items(name: str, coded: Coded, rows: Rows, log: ReadingLog) -> bool:
+    """Return, and log, whether most items that have several rows have several values."""
     low_i, high_i = _low_and_high(rows.item_r, coded.code_r, len(rows.items))
     has_r = (rows.item_r >= 0) & (coded.code_r >= 0)
     several_i = count_codes(np.where(has_r, rows.item_r, UNKNOWN), len(rows.items)) > 1
     varies_i = several_i & (low_i != high_i)
-    return bool(2 * varies_i.sum() > several_i.sum())
+    log.varied[name] = (int(several_i.sum()), int(varies_i.sum()))
+    return varies(*log.varied[name])
+
+
+def varies(several: int, varied: int) -> bool:
+    """Return whether a column does not describe items: most of those with several rows have several values."""
+    return 2 * varied > several
 
 
 def _not_about_items(source: Source, roles: ColumnRoles, rows: Rows, coded: Coded, name: str) -> str:

@@ -81,8 +81,16 @@ def _open(source: Any, options: ReadOptions) -> tuple[Source, ReadOptions]:
     return open_source(source, options), replace(options, layout=options.table_layout)
 
 
-def read_source(source: Source, options: ReadOptions, advance: Advance = ignore) -> Votes:
-    """Read votes from an opened table, as `read_votes` does."""
+def read_source(source: Source, options: ReadOptions, advance: Advance = ignore, *, whole: bool = True) -> Votes:
+    """Read votes from an opened table, as `read_votes` does.
+
+    Parameters
+    ----------
+    source, options, advance
+        The table, how to read it, and what to call with the share done.
+    whole
+        Whether these are all rows, so that it can be judged what a column describes.
+    """
     log = deepcopy(source.log)
     advance(0.1)
     told, options = recognise(source, options, log)
@@ -98,9 +106,9 @@ def read_source(source: Source, options: ReadOptions, advance: Advance = ignore)
     item_labels = {
         role: read_item_labels(role, source, roles, rows, options, names, log) for role in ("gold", "published")
     }
-    domains, domain_i = read_domains(source, roles, rows, log, options)
+    domains, domain_i = read_domains(source, roles, rows, log, whole=whole)
     texts = read_texts(source, roles, rows)
-    extra = read_extra(source, roles, options, rows, log)
+    extra = read_extra(source, roles, options, rows, log, whole=whole)
     advance(0.7)
     annotators, ballots = build_ballots(rows, annotators, questions, item_labels, options, log, source.name)
     return Votes(
@@ -141,4 +149,5 @@ def _reading(source: Source, roles: ColumnRoles, options: ReadOptions, log: Read
         rows=source.rows,
         dropped=dict(sorted(log.dropped.items())),
         notes=tuple(log.notes),
+        varied=dict(log.varied),
     )

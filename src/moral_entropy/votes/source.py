@@ -32,10 +32,13 @@ class ReadingLog:
         Number of rows or votes left out, by reason.
     notes
         One sentence each.
+    varied
+        By column about items: how many items have several rows, and how many of these several values.
     """
 
     dropped: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    varied: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def drop(self, reason: str, n: int) -> None:
         """Add to the count of what was left out for a reason."""

@@ -278,6 +278,8 @@ class Reading:
         Rows (or votes) left out, by reason.
     notes
         Notes for the user, one sentence each.
+    varied
+        By column about items: how many items have several rows, and how many of these several values.
     """
 
     source: str = ""
@@ -287,6 +289,7 @@ class Reading:
     rows: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    varied: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

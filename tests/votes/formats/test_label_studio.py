@@ -118,7 +118,7 @@ def test_a_question_on_which_all_agree_is_left_out_of_several(write):
     ]
     votes = read_votes(write(json.dumps(export), "export.json"))
     assert votes.questions == ("tone",)
-    assert "every one of the 2 votes on 'sure' is 'yes': the question is left out." in votes.reading.notes
+    assert "all votes on 'sure' are 'yes': the question is left out." in votes.reading.notes
 
 
 def test_regions_and_other_results_are_no_votes(write, spelt):
