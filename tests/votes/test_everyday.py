@@ -410,6 +410,11 @@ SHAPES = {
         [({"q1": "zoe", "q2": "tim", "q3": "kim"}[item], who, label) for item, who, label in VOTES],
         options={"layout": "respondents", "annotator": "name"},
     ),
+    "respondents with plain ids by order": File(
+        by_person(("id", "zoe", "tim", "kim")),
+        [({"q1": "zoe", "q2": "tim", "q3": "kim"}[item], who, label) for item, who, label in VOTES],
+        options={"layout": "respondents"},
+    ),
     "names over yes and no, rows with an id": File(
         wide(("id", "zoe", "tim")),
         Question(
@@ -619,5 +624,5 @@ def test_kept_columns_of_people(write):
 
 
 def test_names_of_columns_that_votes_have_cannot_be_kept():
-    with pytest.raises(UsageError, match="keep names 'label', which votes.parquet has for the votes themselves"):
+    with pytest.raises(UsageError, match=r"keep names 'label', which votes.parquet has for the votes themselves"):
         read_votes(pl.DataFrame(columns()), keep=["label"])

@@ -49,7 +49,7 @@ WEAK_ITEM = ("id",)
 
 RATER = re.compile(
     r"(annotator|annot|ann|rater|coder|judge|worker|user|labell?er|reviewer|expert|voter|model|llm|crowd|label|vote|"
-    r"rating|annotation|judge?ment|[arwjc])[\s_.#-]*(\d+|[a-z])?"
+    r"rating|annotation|judgment|judgement|[arwjc])[\s_.#-]*(\d+|[a-z])?"
     r"|.*(gpt|claude|llama|mistral|mixtral|gemini|gemma|qwen|palm|bert|deepseek).*",
     flags=re.IGNORECASE,
 )
@@ -303,7 +303,9 @@ def _respondents(
     source: Source, roles: ColumnRoles, options: ReadOptions, log: ReadingLog, voting: Sequence[str]
 ) -> ColumnRoles:
     """Make every row a person: the id, if there is one, is the annotator's."""
-    who = roles.get("annotator") or roles.get("item") or _person_id(source, voting)
+    who = roles.get("annotator") or roles.get("item") or _person_id(source)
+    if options.asked("annotator") == "":
+        who = None
     roles = ColumnRoles({"annotator": who} if who else {}, roles.guessed if who else ())
     about = ABOUT_PEOPLE | ABOUT_VOTES
     items = tuple(name for name in voting if name != who and plain_name(name) not in about)
@@ -317,9 +319,9 @@ def _respondents(
     return replace(roles, guessed=guessed, layout="respondents", items=items)
 
 
-def _person_id(source: Source, voting: Sequence[str]) -> str | None:
-    """Return the id of a response or an address that is different in every row."""
-    ids = (name for name in source.columns if plain_name(name) in PERSON_IDS and name not in voting)
+def _person_id(source: Source) -> str | None:
+    """Return an id, or an address, that is different in every row."""
+    ids = (name for name in source.columns if plain_name(name) in PERSON_IDS.union(WEAK_ITEM))
     return next((name for name in ids if source.column(name).n_unique() == source.rows), None)
 
 
