@@ -21,7 +21,7 @@ BAD_FILES = {
     "one column": b"label\nyes\nno\n",
     "no votes left": (HEAD + "1,a,\n2,b,NaN\n").encode(),
     "one class": (HEAD + "1,a,yes\n2,a,yes\n1,b,yes\n").encode(),
-    "not UTF-8": HEAD.encode() + b"1,a,caf\xe9\n2,b,no\n",
+    "not UTF-8": HEAD.encode() + b"1,a,caf\xe9\n2,b,n\xc3\xa9\n",
     "repeats": (GOOD + "1,a,no\n").encode(),
 }
 

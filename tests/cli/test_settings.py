@@ -46,7 +46,8 @@ RUNS = {
     "--coordinates jacobian --interval 0.5 --gold-as-evidence --pooling full --constrain better-than-chance "
     "--model paper --temper 0.5 --threads 1 --max-passes 4000 --fit-tolerance 1e-8 --rules any,published --cost-fp 2 "
     "--cost-fn 3 "
-    "--tolerance 0.2 --voters models --spot-check checked.csv --smoothing 1 --bootstrap 5 --fit-by d --no-report",
+    "--tolerance 0.2 --voters models --spot-check checked.csv --smoothing 1 --bootstrap 5 --fit-by d --no-report "
+    "--keep n --missing NA,skip --keep-case --encoding utf-8",
     "wide": "wide.csv --format wide --count size --draws 20 --exclude dee --merge ann+bob --dependence report "
     "--domain-prevalence off",
     "several labels": "several.csv --multilabel ; --gold-file gold.csv --preset mft --draws 20 --model paper "
@@ -54,7 +55,7 @@ RUNS = {
     "counts": "counts.csv --anonymous --counts no,yes --draws 20 --no-report",
     "counted questions": "asked.csv --anonymous --questions care,harm --of n --draws 20 --no-report",
 }
-NEEDS_TORCH = {"--solver", "--device"}
+NEEDS_EXTRAS = {"--sheet", "--solver", "--device"}
 
 
 def tables(path):
@@ -70,7 +71,7 @@ def files(folder):
 def test_every_flag_is_among_the_runs():
     given = {word for words in RUNS.values() for word in words.split() if word.startswith("--")}
     flags = {flag.option.flag: flag.option for flag in flags_of(AuditOptions)}
-    assert {flag if flag in flags else flag.replace("--no-", "--") for flag in given} == {*flags} - NEEDS_TORCH
+    assert {flag if flag in flags else flag.replace("--no-", "--") for flag in given} == {*flags} - NEEDS_EXTRAS
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -113,9 +113,7 @@ class ReadOptions(StageOptions):
     classes: int | tuple[Any, ...] | None = option(
         None, "All labels, or how many there are, when some may not occur.", metavar="N|A,B,…", panel=LAYOUT
     )
-    sheet: str | None = option(
-        None, "Sheet of an Excel workbook; needed where several sheets have data.", panel=LAYOUT, everyday=True
-    )
+    sheet: str | None = option(None, "Sheet of an Excel workbook; needed where several sheets have data.", panel=LAYOUT)
     encoding: str | None = option(
         None, "Encoding of a text file, such as cp1250; told from its bytes where it is not named.", panel=LAYOUT
     )
@@ -123,7 +121,6 @@ class ReadOptions(StageOptions):
         (),
         "Further columns to write into votes.parquet: what annotators are, when a vote was given, how sure it is.",
         panel=COLUMNS,
-        everyday=True,
     )
     facts: tuple[str, ...] = option((), "Further columns about items to carry along.", flag="")
 
