@@ -9,6 +9,7 @@ import datetime as dt
 import gzip
 import io
 import json
+import random
 import sys
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from moral_entropy.errors import MissingExtraError, UsageError, VotesError
+from moral_entropy.errors import MissingExtraError, MoralEntropyError, UsageError, VotesError
 from moral_entropy.votes.read import read_votes
 
 VOTES = [
@@ -536,6 +537,12 @@ OTHER_FILES = {
         [(1, "a", "x"), (1, "b", "y")],
         "votes.json",
     ),
+    "parquet with durations and bytes": File(
+        parquet(item=pl.Series([1, 1], dtype=pl.Int64).cast(pl.Duration("ms")), annotator=[b"a", b"\xff"],
+                label=pl.Series([1, 2], dtype=pl.Int64).cast(pl.Duration("ms"))),
+        [("0:00:00.001000", "\\xff", "0:00:00.002000"), ("0:00:00.001000", "a", "0:00:00.001000")],
+        "votes.parquet",
+    ),
     "parquet with lists of texts": File(
         parquet(**columns(), text=[[row[0]] for row in VOTES]), name="votes.parquet"
     ),
@@ -569,6 +576,36 @@ def test_everyday_files_give_their_votes_or_end_in_their_question(name, write, s
     }
     assert votes.reading.dropped == file.dropped
     assert set(file.said) <= set(votes.reading.notes)
+
+
+def mutated(content, draw):
+    """The same bytes with a few of them changed, taken out, put in or cut off."""
+    content = bytearray(content)
+    for _ in range(draw.choice((1, 1, 2, 5))):
+        at = draw.randrange(len(content) + 1)
+        what = draw.random()
+        if what < 0.4:
+            content[at : at + 1] = bytes([draw.randrange(256)])
+        elif what < 0.6:
+            del content[at : at + draw.choice((1, 3, 20))]
+        elif what < 0.9:
+            content[at:at] = draw.choice((b",", b";", b"\n", b'"', b"\0", b"\xff", b"# ", b"NA", b"9" * 30, b"[", b"{"))
+        else:
+            del content[at:]
+    return bytes(content)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_damaged_files_are_read_or_refused_in_one_paragraph(part, write):
+    draw = random.Random(part)
+    files = [file for file in FILES.values() if not callable(file.content)]
+    for _ in range(150):
+        file = draw.choice(files)
+        content = file.content.encode() if isinstance(file.content, str) else file.content
+        try:
+            read_votes(write(mutated(content, draw), file.name), **file.options)
+        except MoralEntropyError as error:
+            assert "\n" not in str(error) and len(str(error)) < 2_000
 
 
 def test_there_are_enough_of_them():

@@ -15,6 +15,9 @@ from typing import Literal
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.options import ReadOptions
 
+LONGEST = 70
+"""Names are cut off here in messages."""
+
 COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
     "item": (
         "item", "itemid", "task", "taskid", "textid", "tweetid", "commentid", "postid", "documentid", "docid",
@@ -164,16 +167,19 @@ def naming(role: str, column: str) -> str:
 
 
 def shown(names: Sequence[str], most: int = 12) -> str:
-    """Join the first dozen of some names with commas.
+    """Join the first dozen of some names with commas, each on one line and not longer than a line.
 
     Examples
     --------
     >>> shown(["a", "b", "c"], most=2)
     'a, b, … (3 in all)'
     """
-    if len(names) <= most:
-        return ", ".join(map(str, names))
-    return f"{', '.join(map(str, names[:most]))}, … ({len(names):,} in all)"
+    listed = ", ".join(_short(" ".join(str(name).split())) for name in names[:most])
+    return listed if len(names) <= most else f"{listed}, … ({len(names):,} in all)"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[:LONGEST]}…"
 
 
 def _guessable(options: ReadOptions) -> list[str]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moral_entropy.errors import VotesError
+from moral_entropy.votes.columns import shown
 from moral_entropy.votes.source import ReadingLog, one_line
 from moral_entropy.votes.values import NUMBER
 
@@ -136,7 +137,7 @@ def check_header(names: Sequence[str], source: str) -> None:
     """Refuse a first line of numbers alone, which is a vote and no header."""
     if all(not cell.strip() or NUMBER.fullmatch(cell.strip()) for cell in names):
         msg = (
-            f"{source} seems to have no header: its first line is {', '.join(names)}. "
+            f"{source} seems to have no header: its first line is {shown(names)}. "
             "Add a first line with the names of the columns, such as item,annotator,label."
         )
         raise VotesError(msg)
@@ -223,7 +224,7 @@ def _first_line(lines: Sequence[str]) -> tuple[int, str]:
 
 def _delimiter_hint(text: str) -> str:
     found = re.fullmatch(r"sep=(.)", text, flags=re.IGNORECASE)
-    return found[1] if found else ""
+    return found[1] if found and found[1] in DELIMITERS else ""
 
 
 def _is_comment(text: str, following: Sequence[str]) -> bool:

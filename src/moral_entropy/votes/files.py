@@ -268,7 +268,7 @@ def _open_parquet(source: Any, name: str, sha256: str) -> Source:
 
     try:
         return from_polars(pl.scan_parquet(source, glob=False), name, sha256=sha256)
-    except (OSError, pl.exceptions.PolarsError) as error:
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         msg = f"{name} is a damaged or truncated Parquet file: {one_line(error)}. Write or copy it anew."
         raise VotesError(msg) from error
 

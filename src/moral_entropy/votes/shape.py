@@ -277,7 +277,8 @@ def _numbers(source: Source, names: Sequence[str]) -> NDArray[np.int64] | None:
 
     cells = pl.DataFrame([as_text(source.column(name)).str.strip_chars().alias(name) for name in names])
     numbers = cells.select(pl.all().cast(pl.Float64, strict=False))
-    wrong = numbers.select(pl.any_horizontal(pl.all().is_null() | (pl.all() < 0) | (pl.all() % 1 != 0)).any()).item()
+    whole = (pl.all() >= 0) & (pl.all() < 2**31) & (pl.all() % 1 == 0)
+    wrong = numbers.select(~pl.all_horizontal(whole.fill_null(False)).all()).item()
     return None if wrong else numbers.to_numpy().astype(np.int64)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moral_entropy.errors import VotesError
+from moral_entropy.votes.columns import shown
 from moral_entropy.votes.values import series_of
 
 if TYPE_CHECKING:
@@ -97,7 +98,8 @@ class Source:
 
         try:
             return self.fetch(name)
-        except pl.exceptions.PolarsError as error:
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+            # Some damaged Parquet files make polars panic, which is no `Exception`.
             msg = f"column {name!r} of {self.name} cannot be read: {one_line(error)}. Write the file anew."
             raise VotesError(msg) from error
 
@@ -142,7 +144,7 @@ def from_polars(frame: pl.DataFrame | pl.LazyFrame, name: str, **facts: Any) -> 
     return Source(name, tuple(frame.collect_schema().names()), rows, fetch, **facts)
 
 
-def one_line(error: Exception) -> str:
+def one_line(error: BaseException) -> str:
     """Return the first line of an error's message, without its full stop."""
     lines = str(error).strip().splitlines()
     return lines[0].rstrip(".: ") if lines else type(error).__name__
@@ -193,13 +195,13 @@ def _fetch_narwhals(column: nw.Series[Any]) -> pl.Series:
 
 def _checked(source: Source) -> Source:
     if len(source.columns) < 2:
-        found = f"only one column, {source.columns[0]!r}" if source.columns else "no columns"
+        found = f"only one column, {shown(source.columns)!r}" if source.columns else "no columns"
         msg = (
             f"{source.name} has {found}. {TOO_SHORT}, in columns of their own, separated by "
             "a comma, semicolon, tab or |."
         )
         raise VotesError(msg)
     if not source.rows:
-        msg = f"{source.name} has a header ({', '.join(source.columns)}) but no rows."
+        msg = f"{source.name} has a header ({shown(source.columns)}) but no rows."
         raise VotesError(msg)
     return source

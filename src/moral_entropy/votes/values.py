@@ -215,6 +215,8 @@ def spell_label(value: Any) -> str | None:
         return None
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
+    if isinstance(value, bytes):
+        value = value.decode(errors="backslashreplace")
     if isinstance(value, Integral):
         return str(int(value))
     if isinstance(value, Real) and float(value).is_integer():

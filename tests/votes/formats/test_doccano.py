@@ -75,6 +75,24 @@ def test_wrong_zips_have_one_clear_error(case, write):
     assert "\n" not in str(error.value)
 
 
+def test_a_zip_whose_lzma_is_damaged(write):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("ann.jsonl", lines(example(1, "sad")) * 500)
+    content = bytearray(buffer.getvalue())
+    content[60:90] = b"\x55" * 30
+    with pytest.raises(VotesError, match=r"export.zip is a damaged zip file: Corrupt input data"):
+        read_votes(write(bytes(content), "export.zip"))
+
+
+def test_a_zip_of_blank_lines(write, monkeypatch):
+    monkeypatch.setattr("moral_entropy.votes.files.MOST_LINES", 10)
+    with pytest.raises(
+        VotesError, match=r"ann.jsonl in export.zip has 11 lines, more than JSON Lines can be read from"
+    ):
+        read_votes(write(zipped({"ann.jsonl": "\n" * 11}), "export.zip"))
+
+
 @pytest.mark.parametrize("where", [0.5, 0.9])
 def test_half_a_zip(where, write):
     whole = zipped(USERS)

@@ -185,3 +185,14 @@ def test_half_and_wrong_folders_have_one_clear_error(case, folder):
 def test_a_table_that_is_not_potatos(write):
     with pytest.raises(VotesError, match=r"has no column named schema:::label"):
         read_votes(write("user,instance_id,label\na,1,x\n"), format="potato")
+
+
+def test_a_folder_that_is_called_like_a_file_is_none(folder):
+    users = {"bob": "glad", "ann": "sad"}
+    files = {
+        f"folder-{user}": {"user_state.json": json.dumps(state(user, {"a1": {"tone": {label: label}}}))}
+        for user, label in users.items()
+    }
+    path = folder(files)
+    (path / "folder-3" / "user_state.json").mkdir(parents=True)
+    assert read_votes(path).annotators.to_list() == ["ann", "bob"]
