@@ -102,8 +102,9 @@ def _read_by_workers(
     sent = workers.send(vocabulary)
     parts = [workers.ask(read_part, one, sent, reader) for one in rows]
     readings, votes_pba = zip(*workers.fetch_all(workers.each(tally_part, parts)), strict=True)
-    reading, votes_ba = add_readings(readings, template.reading, workers.fetch(digest)), added(*votes_pba)
+    reading = add_readings(readings, template.reading, workers.fetch(digest))
     check_items_columns(reading)
+    votes_ba = added(*votes_pba)
     if gold_file is not None:
         parts, remarks = join_gold(workers, parts, template, table.found, options)
         reading = remarked(reading, gold_file, remarks)
