@@ -177,7 +177,7 @@ class ReadOptions(StageOptions):
             ),
             (
                 bool(reserved := [name for name in self.keep if name in VOTE_COLUMNS]),
-                f"{self.called('keep')} names {''.join(reserved[:1])!r}, which votes.parquet has for the votes themselves",
+                f"{self.called('keep')} names {''.join(reserved[:1])!r}, which votes.parquet has already",
                 "Rename the column.",
             ),
             (
