@@ -117,11 +117,15 @@ def _build(
     if options.on_repeat != "error":
         log.drop("repeated vote", int(again_v.sum()))
         return sort(_one_vote_each(votes, last=options.on_repeat == "last"))
-    votes = _one_vote_each(votes, last=False, by_label=True)
-    log.drop("identical repeat", ballot.n_votes - len(votes.item_v))
-    ballot = sort(votes)
+    distinct = _one_vote_each(votes, last=False, by_label=True)
+    log.drop("identical repeat", ballot.n_votes - len(distinct.item_v))
+    return _checked(sort(distinct), distinct, rows.items, annotators)
+
+
+def _checked(ballot: Ballot, votes: QuestionVotes, items: pl.Series, annotators: pl.Series) -> Ballot:
+    """Refuse votes of which some contradict each other."""
     if (again_v := find_repeats(ballot)).any():
-        raise VotesError(_repeats(ballot, again_v, votes, rows.items, annotators))
+        raise VotesError(_repeats(ballot, again_v, votes, items, annotators))
     return ballot
 
 
