@@ -1,5 +1,7 @@
 """The exponent: against sums written out by hand, and on votes made to need one or not."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import log_softmax, softmax
 from support import log_posterior_of, plain_log_joint, random_parameters, random_rows, votes_of
 
+import moral_entropy as me
 from moral_entropy.consensus.modes import find_mode
 from moral_entropy.consensus.tempering import (
     NOTHING,
@@ -239,3 +242,15 @@ def test_a_slope_is_zero_where_brent_finds_it(zero, steep, bend):
 
     found = zero_between(slope, (0.0, slope(0.0)), (1.0, slope(1.0)))
     assert abs(found - brentq(slope, 0.0, 1.0)) < 1e-4
+
+
+def test_one_row_of_weights_is_as_good_as_none():
+    """With very many labels the mixed model has corners only, and its weights a row for the one domain."""
+    rng = np.random.default_rng(2)
+    votes = votes_of(random_rows(rng, 40, 5, 14), n_labels=14)
+    at = random_parameters(rng, 5, 14)
+    plain, mixed = log_posterior_of(votes), me.fit(votes, model="mixed", draws=0)
+    rows = replace(at, log_weight_g=at.log_weight_g[None])
+    density = replace(plain, pseudo_g=plain.pseudo_g[None])
+    assert heldout_exponent(density, rows) == heldout_exponent(plain, at)
+    assert mixed.fits[0].at.log_weight_g.shape == (1, 14)

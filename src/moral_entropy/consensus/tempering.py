@@ -263,7 +263,7 @@ class _Prediction:
             kernels.chances_without_item(*rows, votes_ck, total_ak, lo, hi, chance_vk)
 
         _over_rows(run, patterns.n_rows, log_posterior.threads)
-        return cls(patterns, at.log_weight_g[None], chance_vk, log_posterior.threads)
+        return cls(patterns, np.atleast_2d(at.log_weight_g), chance_vk, log_posterior.threads)
 
     @cached_property
     def log_vz(self) -> Floats:
