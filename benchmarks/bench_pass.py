@@ -12,13 +12,13 @@ from pathlib import Path
 import data
 import numpy as np
 import polars as pl
-from measure import ROOT, Measurement, median_seconds, say
+from measure import Measurement, median_seconds, say
+from peer_process import PEERS
 
 from moral_entropy.consensus.model import LogPosterior
 from moral_entropy.consensus.starts import paper_start
 from moral_entropy.votes.table import Ballot, Votes
 
-PEERS = ROOT / ".venv-peers" / "bin" / "python"
 PEER_SCRIPT = Path(__file__).with_name("peers") / "crowdkit_pass.py"
 
 

@@ -6,10 +6,6 @@ peers in `.venv-peers`. A tool that exceeds a limit is a line of the table, and 
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,34 +14,14 @@ from typing import Any
 
 import data
 import numpy as np
-from bench_pass import PEERS
-from measure import ROOT, say
+from measure import say
+from peer_process import Tool, run_tool, write_votes
 from scores import Scores, score
 
 from moral_entropy.votes.table import Ballot
 
-HERE = Path(__file__).parent
-CHILD = HERE / "peers" / "child.py"
-MEMORY_GB = 12.0
 SECONDS, QUICK_SECONDS = 180.0, 30.0
 """A call that takes longer is ended."""
-
-GRACE = 400.0
-"""Seconds for importing, converting the votes and answering; a process that takes longer is ended from outside."""
-
-
-@dataclass(frozen=True)
-class Tool:
-    """A tool and how the table calls it."""
-
-    key: str
-    name: str
-
-    @property
-    def is_peer(self) -> bool:
-        """Whether it runs in the peers' environment."""
-        return not self.key.startswith("moral_entropy:")
-
 
 OURS = Tool("moral_entropy:mode", "**ours**, mode alone")
 FITS = (OURS, Tool("moral_entropy:draws", "**ours**, 1,000 draws"))
@@ -141,64 +117,13 @@ def measure_peers(sizes: data.Sizes, *, seconds: float, only: str = "") -> list[
     return runs
 
 
-def write_votes(ballot: Ballot, path: Path) -> None:
-    """Write votes as integers that `peers/child.py` reads."""
-    np.savez(
-        path,
-        item_v=np.repeat(np.arange(ballot.n_items), ballot.votes_i),
-        annotator_v=ballot.code_v // ballot.n_labels,
-        label_v=(ballot.code_v % ballot.n_labels).astype(np.int8),
-        n_items=ballot.n_items,
-        n_annotators=ballot.n_annotators,
-    )
-
-
 def _run(tool: Tool, peer_set: PeerSet, source: Path, seconds: float) -> PeerRun:
     facts = run_tool(tool, source, source.with_name("answer"), seconds)
     if "failed" in facts:
         say(f"  {facts['failed']}")
         return PeerRun(peer_set.name, tool, facts, None)
-    p_i = np.load(source.with_name("answer.npy"))
-    return PeerRun(peer_set.name, tool, facts, score(p_i, peer_set.ballot.gold_i))
-
-
-def run_tool(tool: Tool, source: Path, out: Path, seconds: float, *, python: Path = PEERS) -> dict[str, Any]:
-    """Run a tool in a process of its own and give what it reports; `failed` says why there is no answer.
-
-    Parameters
-    ----------
-    tool
-        Which.
-    source
-        Votes that `write_votes` wrote.
-    out
-        Where the answer goes, `.json` and `.npy`.
-    seconds
-        That the call may take.
-    python
-        Of the peers' environment.
-    """
-    if tool.is_peer and not python.exists():
-        return {"failed": "not measured: no .venv-peers; `make bench-peers` installs it"}
-    command = [str(python) if tool.is_peer else sys.executable, str(CHILD), tool.key, str(source), str(out)]
-    report = out.with_suffix(".json")
-    report.unlink(missing_ok=True)
-    environment = os.environ if tool.is_peer else {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{HERE}"}
-    try:
-        done = subprocess.run(
-            [*command, str(seconds), str(MEMORY_GB)],
-            capture_output=True,
-            text=True,
-            env=environment,
-            timeout=seconds + GRACE,
-        )
-    except subprocess.TimeoutExpired:
-        return {"failed": f"ended after {seconds + GRACE:g} s, converting the votes included"}
-    if not report.exists():
-        last = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
-        return {"failed": f"failed with {done.returncode}: {last[0][:200]}"}
-    facts: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))
-    return facts
+    p_ik = np.load(source.with_name("answer.npy"))
+    return PeerRun(peer_set.name, tool, facts, score(p_ik[:, 1], peer_set.ballot.gold_i))
 
 
 def tables(runs: list[PeerRun]) -> str:

@@ -1,11 +1,13 @@
 """One tool on one set of votes, in a process of its own: its time, its passes, its memory, its probabilities.
 
-Usage: child.py TOOL VOTES.npz OUT SECONDS GIGABYTES. Writes OUT.json, and OUT.npy with every item's probability of
-label 1 if there is an answer. Runs in our environment and in the peers', so it needs nothing but NumPy; what knows
-a tool are the files `with_<tool>.py` beside it.
+Usage: child.py TOOL SECONDS CLOCK GIGABYTES VOTES.npz OUT [VOTES.npz OUT …]. Writes OUT.json, and OUT.npy with every
+item's probability of each label if there is an answer. Several votes are the questions of one set, one after the other.
+Runs in our environment and in the peers', so it needs nothing but NumPy; what knows a tool are the files
+`with_<tool>.py` beside it.
 
-Both limits are kept from within: memory the system refuses becomes a MemoryError, and a timer ends a call that takes
-too long. Neither covers bringing the votes into the tool's format, which is not counted.
+Both limits are kept from within: memory the system refuses becomes a MemoryError, and a timer ends calls that together
+take too long by the CLOCK, "wall" or "cpu". Neither covers bringing the votes into the tool's format, which is not
+counted.
 """
 
 from __future__ import annotations
@@ -38,9 +40,11 @@ class LongVotes:
     Parameters
     ----------
     item_v, annotator_v, label_v
-        Who gave which label, 0 or 1, to what.
-    n_items, n_annotators
-        How many of each; all of them occur.
+        Who gave which label, 0, 1, 2, …, to what.
+    n_items, n_annotators, n_labels
+        How many of each; all items and annotators occur.
+    domain_i
+        Domain of each item, -1 if unknown; only ours looks at it. None without domains.
     """
 
     item_v: Any
@@ -48,9 +52,11 @@ class LongVotes:
     label_v: Any
     n_items: int
     n_annotators: int
+    n_labels: int = 2
+    domain_i: Any = None
 
     def matrix(self, empty: float, dtype: str) -> Any:
-        """Give one row per item and one column per annotator, for tools that want it."""
+        """Give one row per item and one column per annotator, for tools that want it; the last of repeated votes."""
         matrix_ia = np.full((self.n_items, self.n_annotators), empty, dtype=dtype)
         matrix_ia[self.item_v, self.annotator_v] = self.label_v
         return matrix_ia
@@ -62,17 +68,25 @@ class Answer:
 
     Parameters
     ----------
-    p_i
-        Probability of label 1.
+    p_ik
+        Probability of each label; of tools that give labels only, 1 for the label.
     ended
         Why it stopped.
     passes
         Over the votes, if it makes any; None to take the laps it reported.
+    labels_only
+        Whether the tool gives no probabilities.
     """
 
-    p_i: Any
+    p_ik: Any
     ended: str
     passes: int | None = None
+    labels_only: bool = False
+
+
+def from_labels(label_i: Any, n_labels: int, ended: str) -> Answer:
+    """Give the answer of a tool that gives labels only."""
+    return Answer(np.eye(n_labels)[np.asarray(label_i, dtype=int)], ended, labels_only=True)
 
 
 Lap = Callable[..., None]
@@ -110,28 +124,32 @@ class Laps:
         return self.at[0] if self.at else None
 
 
-def main(tool: str, source: str, out: str, limit_seconds: float, limit_gb: float) -> None:
-    """Run a tool and write what came of it."""
+def main(tool: str, limit_seconds: float, clock: str, limit_gb: float, *paths: str) -> None:
+    """Run a tool on some votes, one after the other, and write what came of it."""
     resource.setrlimit(resource.RLIMIT_DATA, (int(limit_gb * 1e9),) * 2)
-    facts: dict[str, Any] = {"tool": tool}
-    laps = Laps()
-    try:
-        prepare, warm_up, facts["version"] = _tool(tool)
-        _warm_up(warm_up)
-        call = prepare(read(source))
-        facts["gb_before"] = memory_gb("VmRSS")
-        with _at_most(limit_seconds):
-            answer = _measured(call, laps, facts)
-        np.save(f"{out}.npy", np.asarray(answer.p_i, dtype=float))
-    except TimeIsUpError:
-        facts |= _as_far(laps) | {"failed": f"not done in {limit_seconds:g} s"}
-    except (MemoryError, RuntimeError) as error:
-        if not _is_memory(error):
-            raise
-        asked = _asked_for(str(error))
-        facts |= _as_far(laps) | {"failed": f"out of memory at {limit_gb:g} GB{asked}"}
-    facts["peak_gb"] = memory_gb("VmHWM")
-    Path(f"{out}.json").write_text(json.dumps(facts), encoding="utf-8")
+    prepare, warm_up, version = _tool(tool)
+    _warm_up(warm_up)
+    left = limit_seconds
+    for source, out in zip(paths[::2], paths[1::2], strict=True):
+        facts: dict[str, Any] = {"tool": tool, "version": version}
+        laps = Laps()
+        try:
+            call = prepare(read(source))
+            facts["gb_before"] = memory_gb("VmRSS")
+            with _at_most(left, clock):
+                answer = _measured(call, laps, facts)
+            np.save(f"{out}.npy", np.asarray(answer.p_ik, dtype=float))
+            left -= facts["cpu_seconds" if clock == "cpu" else "seconds"] * facts["repeats"]
+        except TimeIsUpError:
+            facts |= _as_far(laps) | {"failed": f"not done in {limit_seconds:g} s{' of CPU' if clock == 'cpu' else ''}"}
+            left = 0.0
+        except (MemoryError, RuntimeError) as error:
+            if not _is_memory(error):
+                raise
+            asked = _asked_for(str(error))
+            facts |= _as_far(laps) | {"failed": f"out of memory at {limit_gb:g} GB{asked}"}
+        facts["peak_gb"] = memory_gb("VmHWM")
+        Path(f"{out}.json").write_text(json.dumps(facts), encoding="utf-8")
 
 
 def _tool(name: str) -> tuple[Prepare, Prepare, str]:
@@ -143,11 +161,11 @@ def _tool(name: str) -> tuple[Prepare, Prepare, str]:
 
 
 def read(source: str) -> LongVotes:
-    """Read votes that `bench_peers.py` wrote."""
+    """Read votes that `peer_process.write_votes` wrote."""
     with np.load(source) as parts:
-        return LongVotes(
-            parts["item_v"], parts["annotator_v"], parts["label_v"], int(parts["n_items"]), int(parts["n_annotators"])
-        )
+        sizes = [int(parts[name]) for name in ("n_items", "n_annotators", "n_labels")]
+        domain_i = parts.get("domain_i")
+        return LongVotes(parts["item_v"], parts["annotator_v"], parts["label_v"], *sizes, domain_i)
 
 
 def _warm_up(prepare: Prepare) -> None:
@@ -161,15 +179,18 @@ def _warm_up(prepare: Prepare) -> None:
 
 def _measured(call: Call, laps: Laps, facts: dict[str, Any]) -> Answer:
     took: list[float] = []
+    on_cpu: list[float] = []
     while not took or (len(took) < REPEATS and took[0] < SHORT):
         laps.begin()
+        before = time.process_time()
         answer = call(laps.lap)
         took.append(laps.now())
+        on_cpu.append(time.process_time() - before)
     seconds = statistics.median(took)
     passes = len(laps.at) or answer.passes
     a_pass = laps.seconds_a_pass() or (seconds / passes if passes else None)
     facts |= {"seconds": seconds, "passes": passes, "seconds_a_pass": a_pass, "ended": answer.ended}
-    facts["repeats"] = len(took)
+    facts |= {"repeats": len(took), "cpu_seconds": statistics.median(on_cpu), "labels_only": answer.labels_only}
     return answer
 
 
@@ -178,16 +199,18 @@ def _as_far(laps: Laps) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _at_most(seconds: float) -> Iterator[None]:
+def _at_most(seconds: float, clock: str) -> Iterator[None]:
     def ring(*_: object) -> None:
         raise TimeIsUpError
 
-    signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    timer, rung = (signal.ITIMER_PROF, signal.SIGPROF) if clock == "cpu" else (signal.ITIMER_REAL, signal.SIGALRM)
+    signal.signal(rung, ring)
+    # A timer of 0 would never ring.
+    signal.setitimer(timer, max(seconds, 1e-3))
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(timer, 0)
 
 
 def _is_memory(error: Exception) -> bool:
@@ -210,4 +233,4 @@ def memory_gb(field: str) -> float:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3], float(sys.argv[4]), float(sys.argv[5]))
+    main(sys.argv[1], float(sys.argv[2]), sys.argv[3], float(sys.argv[4]), *sys.argv[5:])

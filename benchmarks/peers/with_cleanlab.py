@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib.metadata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
-from child import Answer, Call, Lap, LongVotes
-from cleanlab.multiannotator import get_label_quality_multiannotator, get_majority_vote_label
+from child import Answer, Call, Lap, LongVotes, from_labels
+from cleanlab import multiannotator
 
 
 def version() -> str:
@@ -19,24 +22,42 @@ def _majority(votes: LongVotes) -> Call:
     label_ia = votes.matrix(np.nan, "float32")
 
     def call(_lap: Lap) -> Answer:
-        return Answer(get_majority_vote_label(label_ia, verbose=False), "counts once; labels only")
+        label_i = multiannotator.get_majority_vote_label(label_ia, verbose=False)
+        return from_labels(label_i, votes.n_labels, "counts once; labels only")
 
     return call
+
+
+@contextmanager
+def _watched() -> Iterator[list[Any]]:
+    # It tells the probability of its consensus label alone; those of all labels are computed on the way.
+    name, found = "_get_post_pred_probs_and_weights", []
+    original = getattr(multiannotator, name)
+
+    def watched(**asked: Any) -> Any:
+        answer = original(**asked)
+        found.append(answer[0])
+        return answer
+
+    setattr(multiannotator, name, watched)
+    try:
+        yield found
+    finally:
+        setattr(multiannotator, name, original)
 
 
 def _crowdlab(votes: LongVotes) -> Call:
     label_ia = votes.matrix(np.nan, "float32")
     # It wants a classifier's probabilities. There is none: every item gets the share of each label among all votes.
-    positive = float(votes.label_v.mean())
-    share_ik = np.tile([1.0 - positive, positive], (votes.n_items, 1))
+    share_k = np.bincount(votes.label_v, minlength=votes.n_labels) / len(votes.label_v)
+    share_ik = np.tile(share_k, (votes.n_items, 1))
 
     def call(_lap: Lap) -> Answer:
-        quality = get_label_quality_multiannotator(
-            label_ia, share_ik, return_detailed_quality=False, return_annotator_stats=False, verbose=False
-        )["label_quality"]
-        score_i = quality["consensus_quality_score"].to_numpy()
-        p_i = np.where(quality["consensus_label"].to_numpy() == 1, score_i, 1.0 - score_i)
-        return Answer(p_i, "a closed form, no passes")
+        with _watched() as found:
+            multiannotator.get_label_quality_multiannotator(
+                label_ia, share_ik, return_detailed_quality=False, return_annotator_stats=False, verbose=False
+            )
+        return Answer(found[-1], "a closed form, no passes")
 
     return call
 

@@ -1,9 +1,10 @@
-"""Ours, and the paper's Adam: the same model, under our default prior and under the paper's."""
+"""Ours: fits, what an audit publishes, plain shares of votes, and the paper's Adam under our prior and the paper's."""
 
 from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from moral_entropy.consensus.adam import import_torch, maximise_with_adam
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.model import LogPosterior
 from moral_entropy.consensus.priors import Priors
+from moral_entropy.consensus.result import QuestionFit
+from moral_entropy.consensus.vote_share import smoothed_share
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.votes.table import UNKNOWN, Ballot, Votes, ballot_from_codes
 
@@ -29,29 +32,65 @@ def version() -> str:
 
 
 def _ballot(votes: LongVotes) -> Ballot:
-    return ballot_from_codes(
-        "label", ("0", "1"), item_v=votes.item_v, annotator_v=votes.annotator_v, label_v=votes.label_v
+    labels = tuple(str(k) for k in range(votes.n_labels))
+    return ballot_from_codes("label", labels, item_v=votes.item_v, annotator_v=votes.annotator_v, label_v=votes.label_v)
+
+
+def _table(votes: LongVotes) -> Votes:
+    domain_i = np.full(votes.n_items, UNKNOWN, dtype=np.int32) if votes.domain_i is None else votes.domain_i
+    return Votes(
+        items=pl.Series("item", np.arange(votes.n_items)),
+        annotators=pl.Series("annotator", np.arange(votes.n_annotators)),
+        ballots=(_ballot(votes),),
+        domains=tuple(f"{d:03}" for d in range(int(domain_i.max()) + 1)),
+        domain_i=domain_i,
     )
+
+
+def _fit(table: Votes, **options: Any) -> QuestionFit:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MoralEntropyWarning)
+        return fit(table, **options).fits[0]
+
+
+def _ended(found: QuestionFit) -> str:
+    return "its own rule: the gradient" if found.climb.converged else "its cap of passes"
 
 
 def _ours(draws: int, priors: Priors) -> Any:
     def prepare(votes: LongVotes) -> Call:
-        table = Votes(
-            items=pl.Series("item", np.arange(votes.n_items)),
-            annotators=pl.Series("annotator", np.arange(votes.n_annotators)),
-            ballots=(_ballot(votes),),
-            domains=(),
-            domain_i=np.full(votes.n_items, UNKNOWN, dtype=np.int32),
-        )
+        table = _table(votes)
 
         def call(_lap: Lap) -> Answer:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", MoralEntropyWarning)
-                found = fit(table, priors=priors, draws=draws).fits[0]
+            found = _fit(table, priors=priors, draws=draws)
             p_ik = found.summary.mean_ik if draws else found.posterior_ik
-            rule = "its own rule: the gradient" if found.climb.converged else "its cap of passes"
             # With draws the call is more than its passes, and what one takes cannot be told from it.
-            return Answer(p_ik[:, 1], rule, None if draws else found.climb.passes)
+            return Answer(p_ik, _ended(found), None if draws else found.climb.passes)
+
+        return call
+
+    return prepare
+
+
+def _as_audited(p_of: Callable[[QuestionFit], Any], **options: Any) -> Any:
+    def prepare(votes: LongVotes) -> Call:
+        table = _table(votes)
+
+        def call(_lap: Lap) -> Answer:
+            found = _fit(table, **options)
+            return Answer(p_of(found), _ended(found))
+
+        return call
+
+    return prepare
+
+
+def _share(pseudo_votes: float) -> Any:
+    def prepare(votes: LongVotes) -> Call:
+        ballot = _ballot(votes)
+
+        def call(_lap: Lap) -> Answer:
+            return Answer(smoothed_share(ballot.counts_ik, pseudo_votes=pseudo_votes), "counts once")
 
         return call
 
@@ -66,7 +105,7 @@ def _adam(steps: int, priors: Priors) -> Any:
 
         def call(lap: Lap) -> Answer:
             reached = maximise_with_adam(height, steps=steps, dtype="float32", watch=lap)
-            return Answer(height.posterior_rk(reached.at)[:, 1], f"always {steps:,} steps")
+            return Answer(height.posterior_rk(reached.at), f"always {steps:,} steps")
 
         return call
 
@@ -85,6 +124,11 @@ def _quicker_threads(height: LogPosterior) -> int:
 
 
 TOOLS = {
+    "published": _as_audited(lambda found: found.p_ik),
+    "model": _as_audited(lambda found: found.summary.mean_ik),
+    "paper": _as_audited(lambda found: found.p_ik, model="paper"),
+    "share": _share(0.0),
+    "smoothed-share": _share(0.5),
     "mode": _ours(0, FLAT),
     "draws": _ours(1_000, FLAT),
     "mode-paper": _ours(0, PAPER),

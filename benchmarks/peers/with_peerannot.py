@@ -1,4 +1,4 @@
-"""peerannot: its Dawid–Skene, dense and sparse, with their defaults."""
+"""peerannot: its Dawid–Skene, dense and sparse, and its iterated weighted vote, with their defaults."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from child import Answer, Call, Lap, LongVotes
+from child import Answer, Call, Lap, LongVotes, from_labels
 from peerannot.models.aggregation.dawid_skene import DawidSkene, DawidSkeneSparse
+from peerannot.models.aggregation.iwmv import IWMV
+
+SEED = 0
 
 
 def version() -> str:
@@ -38,7 +41,7 @@ def _em(kind: Any) -> Any:
 
     def prepare(votes: LongVotes) -> Call:
         # Building the model fills its array of items × annotators × labels: counted as converting, not as fitting.
-        model = Watched(answers=_answers(votes), n_workers=votes.n_annotators, n_classes=2)
+        model = Watched(answers=_answers(votes), n_workers=votes.n_annotators, n_classes=votes.n_labels)
 
         def call(lap: Lap) -> Answer:
             model.lap = lap
@@ -47,14 +50,30 @@ def _em(kind: Any) -> Any:
                 heights, passes = model.run()
             capped = any(type(warning.message).__name__ == "DidNotConverge" for warning in said)
             own = f"its own rule: the log of the summed likelihoods moved by {abs(heights[-1] - heights[-2]):.1e}"
-            posterior_ik = model.get_probas()
-            p_i = posterior_ik[:, 1]
-            p_i = p_i.todense() if hasattr(p_i, "todense") else p_i
-            return Answer(p_i, f"its cap of {passes} passes" if capped else own)
+            p_ik = model.get_probas()
+            p_ik = p_ik.todense() if hasattr(p_ik, "todense") else p_ik
+            return Answer(p_ik, f"its cap of {passes} passes" if capped else own)
 
         return call
 
     return prepare
 
 
-TOOLS = {"dawid-skene": _em(DawidSkene), "dawid-skene-sparse": _em(DawidSkeneSparse)}
+def _weighted_vote(votes: LongVotes) -> Call:
+    answers = _answers(votes)
+
+    def call(_lap: Lap) -> Answer:
+        # It draws from NumPy's global generator.
+        np.random.seed(SEED)  # noqa: NPY002
+        model = IWMV(answers=answers, n_workers=votes.n_annotators, n_classes=votes.n_labels)
+        model.run()
+        return from_labels(model.get_answers(), votes.n_labels, "10 passes; labels only")
+
+    return call
+
+
+TOOLS = {
+    "dawid-skene": _em(DawidSkene),
+    "dawid-skene-sparse": _em(DawidSkeneSparse),
+    "weighted-vote": _weighted_vote,
+}

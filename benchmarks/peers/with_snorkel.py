@@ -30,10 +30,10 @@ def _label_model(votes: LongVotes) -> Call:
     label_ia: Any = votes.matrix(-1, "int8")
 
     def call(lap: Lap) -> Answer:
-        model = _Watched(cardinality=2, verbose=False)
+        model = _Watched(cardinality=votes.n_labels, verbose=False)
         model.lap = lap
         model.fit(label_ia, seed=SEED, progress_bar=False)
-        return Answer(model.predict_proba(label_ia)[:, 1], f"always {model.train_config.n_epochs} epochs")
+        return Answer(model.predict_proba(label_ia), f"always {model.train_config.n_epochs} epochs")
 
     return call
 

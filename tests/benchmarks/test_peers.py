@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import textwrap
+import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +15,10 @@ from support import load_script
 
 from moral_entropy.consensus.fit import fit
 from moral_entropy.corpora.simulate import simulate_votes
+from moral_entropy.errors import MoralEntropyWarning
 
 bench = load_script("benchmarks/bench_peers.py")
+process = load_script("benchmarks/peer_process.py")
 
 MADE_UP = """
     import time
@@ -35,19 +39,23 @@ MADE_UP = """
             time.sleep(0.05)
             lap()
 
+    def _busy(lap):
+        while True:
+            pass
+
     def _large(lap):
         np.zeros(10**10)
 
     def _three(lap):
         for _ in range(3):
             lap()
-        return Answer(np.full(80, 0.25), "after three")
+        return Answer(np.tile([0.75, 0.25], (80, 1)), "after three")
 
     def _broken(lap):
         raise ValueError("no such luck")
 
     TOOLS = {name: _only_large(work) for name, work in
-             {"slow": _slow, "large": _large, "three": _three, "broken": _broken}.items()}
+             {"slow": _slow, "busy": _busy, "large": _large, "three": _three, "broken": _broken}.items()}
 """
 
 
@@ -73,6 +81,21 @@ def run_made_up(source, tmp_path, monkeypatch):
         return bench.run_tool(tool, source, tmp_path / "answer", 0.5, python=Path(sys.executable))
 
     return run
+
+
+def test_questions_of_a_set_share_one_limit_of_the_processors_time(run_made_up, source, tmp_path):
+    pairs = [(source, tmp_path / f"answer-{b}") for b in range(2)]
+    tool = bench.Tool("made_up:busy", "busy")
+    reports = process.run_on_all(tool, pairs, 0.5, clock="cpu", python=Path(sys.executable))
+    assert [facts["failed"] for facts in reports] == ["not done in 0.5 s of CPU"] * 2
+
+
+def test_questions_of_a_set_are_answered_one_by_one(run_made_up, source, tmp_path):
+    pairs = [(source, tmp_path / f"answer-{b}") for b in range(2)]
+    tool = bench.Tool("made_up:three", "three")
+    reports = process.run_on_all(tool, pairs, 5.0, python=Path(sys.executable))
+    assert [(facts["ended"], facts["labels_only"]) for facts in reports] == [("after three", False)] * 2
+    assert all(np.load(f"{out}.npy").shape == (80, 2) for _, out in pairs)
 
 
 def test_a_missing_environment_is_said(source, tmp_path):
@@ -107,7 +130,29 @@ def test_ours_is_the_fit(source, simulated, tmp_path):
     facts = bench.run_tool(bench.OURS, source, tmp_path / "answer", 60.0)
     expected = fit(simulated.votes, draws=0).fits[0]
     assert facts["passes"] == expected.climb.passes
-    assert_allclose(np.load(tmp_path / "answer.npy"), expected.posterior_ik[:, 1], atol=1e-12)
+    assert_allclose(np.load(tmp_path / "answer.npy"), expected.posterior_ik, atol=1e-12)
+
+
+@pytest.mark.parametrize("which", ["published", "model", "paper", "smoothed-share"])
+def test_what_an_audit_publishes_is_what_runs(which, tmp_path):
+    domain_i = np.repeat([0, 1], 40)
+    votes = simulate_votes(n_items=80, n_annotators=6, votes_per_item=4, n_labels=3, seed=3).votes
+    votes = replace(votes, domains=("a", "b"), domain_i=domain_i)
+    bench.write_votes(votes.ballots[0], tmp_path / "votes.npz", domain_i)
+    tool = bench.Tool(f"moral_entropy:{which}", which)
+    facts = bench.run_tool(tool, tmp_path / "votes.npz", tmp_path / "answer", 60.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MoralEntropyWarning)
+        fits = {model: fit(votes, model=model).fits[0] for model in ("mixed", "paper")}
+    counts_ik = votes.ballots[0].counts_ik
+    expected_ik = {
+        "published": fits["mixed"].p_ik,
+        "model": fits["mixed"].summary.mean_ik,
+        "paper": fits["paper"].p_ik,
+        "smoothed-share": (counts_ik + 0.5) / (counts_ik + 0.5).sum(axis=1, keepdims=True),
+    }[which]
+    assert "failed" not in facts
+    assert_allclose(np.load(tmp_path / "answer.npy"), expected_ik, atol=1e-12)
 
 
 def test_the_table_gives_ratios_to_ours(simulated):
