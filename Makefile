@@ -29,7 +29,7 @@ DEV := $(VENV)/.installed-dev
 PEERS := .venv-peers/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test test-cpus slow check bench bench-scale bench-peers study-coverage study-gold study-verdict study-parts validate study-soft soak charts figures golden clean
+.PHONY: help demo quick test test-cpus slow check bench bench-scale bench-peers study-coverage study-gold study-verdict study-parts league validate study-soft soak charts figures golden clean
 .DELETE_ON_ERROR:
 
 help: ## say what each target does
@@ -94,6 +94,9 @@ study-verdict: $(TEST) ## how wrong are labels, what does a spot check say; writ
 	$(BIN)/python studies/verdict.py
 	$(BIN)/python studies/spot_check_page.py
 
+league: $(TEST) $(PEERS) ## ours and the public aggregators on every set with gold and on twins; writes docs/evidence/league.md, in half an hour
+	$(BIN)/python studies/league.py --jobs $(JOBS)
+
 study-parts: $(TEST) ## an item's entropy followed from 3 to 300 votes; writes a figure and a table of docs/concepts/entropy.md, in a minute
 	$(BIN)/python studies/three_parts.py
 
@@ -115,7 +118,7 @@ golden: $(TEST) ## rewrite the golden files, the tables of flags and the tutoria
 	$(BIN)/python tools/flag_tables.py
 
 clean: ## remove what the other targets made, .venv too
-	rm -rf $(VENV) .venv-peers demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-peers .league demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests tools benchmarks studies -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(VENV)/bin/python:
