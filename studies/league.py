@@ -88,16 +88,21 @@ def main() -> None:
     parser.add_argument("--kept", action="store_true", help="run nothing; write the page from answers kept before")
     parser.add_argument("--dry", action="store_true", help="print the page and leave the file alone")
     asked = parser.parse_args()
-    runs, entries, versions = Runs(KEPT, asked.seconds, 0 if asked.kept else asked.jobs), [], {}
+    runs = Runs(KEPT, asked.seconds, 0 if asked.kept else asked.jobs)
+    entries: list[Entry] = []
+    left_out: list[str] = []
+    versions: dict[str, str] = {}
     for source in sources(asked.data):
         if asked.only in source.name:
             say(f"{source.name}: {source.votes.n_votes:,} votes")
             reports = runs.on(source, TOOLS)
             # Without ours there is nothing to compare with.
-            entries += [one for one in entries_of(source, reports) if one.lines[OURS.key].failed != NOT_RUN]
+            found = entries_of(source, reports)
+            entries += [one for one in found if one.lines[OURS.key].failed != NOT_RUN]
+            left_out += [one.name for one in found if one.lines[OURS.key].failed == NOT_RUN]
             versions |= {key.partition(":")[0]: one.facts["version"] for key, some in reports.items()
                          for one in some if "version" in one.facts}  # fmt: skip
-    text = page(entries, Facts(versions=versions, machine=machine(), seconds=asked.seconds))
+    text = page(entries, Facts(versions, machine(), asked.seconds, tuple(left_out)))
     if asked.dry or asked.only:
         print(text)
     else:

@@ -12,7 +12,7 @@ import numpy as np
 from league_runs import NOT_RUN
 from league_scores import DIGITS, Entry, Line, Scores, Summary, summarise
 from league_sets import KINDS, OURS, PLURALITY, SHARE, TOOLS, TWIN
-from league_words import HEAD_TO_HEAD, LEGEND, OPENING, READING, Facts, measured
+from league_words import CAVEAT, HEAD_TO_HEAD, LEGEND, OPENING, READING, Facts, measured
 from real_gold import number
 
 KEYS = tuple(tool.key for tool in TOOLS)
@@ -29,7 +29,7 @@ def page(entries: Sequence[Entry], facts: Facts) -> str:
         "<!-- Written by studies/league.py: make league -->",
         "# Which method for which kind of data?",
         OPENING,
-        *missing(entries),
+        *missing(entries, facts.left_out),
         "## The best by kind",
         best_table(groups),
         READING,
@@ -50,11 +50,13 @@ def page(entries: Sequence[Entry], facts: Facts) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def missing(entries: Sequence[Entry]) -> list[str]:
-    """Say how many figures are still to come; nothing if all are there."""
+def missing(entries: Sequence[Entry], left_out: Sequence[str] = ()) -> list[str]:
+    """Say how many figures and which sets are still to come; nothing if all are there."""
     lines = [line for entry in entries for line in entry.lines.values()]
     n_missing = sum(line.failed == NOT_RUN for line in lines)
-    return [f"**Not complete**: {n_missing} of {len(lines)} lines are not run yet, and rank last."] if n_missing else []
+    parts = [f"{n_missing} of {len(lines)} lines are not run yet, and rank last"] * (n_missing > 0)
+    parts += [f"sets not run yet: {', '.join(left_out)}"] * bool(left_out)
+    return [f"**Not complete**: {'; '.join(parts)}."] if parts else []
 
 
 def by_kind(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
@@ -156,7 +158,7 @@ def duel_table(entries: Sequence[Entry]) -> str:
 
 def lost(entries: Sequence[Entry], groups: dict[str, list[Entry]]) -> list[str]:
     """Say where the published p is not the best: by kind, against the plain vote, and by set."""
-    lines = []
+    lines = [CAVEAT]
     for kind, some in groups.items():
         sums = {key: summarise(some, key, SHARE.key) for key in KEYS}
         for figure, called in (("accuracy", "accuracy"), ("ratio", "ratio of log losses")):

@@ -28,6 +28,9 @@ HEAD_TO_HEAD = """\
 On the real sets that the other method answered: on how many the published p is right more often, as often and less
 often, how many points its accuracy is ahead on average, and its log loss over the other's, as a geometric mean: below 1
 ours is better."""
+CAVEAT = """\
+- **Home ground**: how the published p pools model and votes was chosen with these real sets in view, so its lead on them
+  flatters it; no other tool was."""
 METHOD = """\
 - Versions: {versions}; Python {python}; {processor}, {cores} cores.
 - *CPU s* are CPU seconds of the call in one thread, without importing, compiling and bringing votes into a tool's
@@ -51,11 +54,12 @@ METHOD = """\
 
 @dataclass(frozen=True)
 class Facts:
-    """What the page says of the run: versions by tool, the machine, CPU seconds that a method had per set."""
+    """What the page says of the run: versions by tool, the machine, CPU seconds per set, sets on which ours is not run."""
 
     versions: dict[str, str]
     machine: dict[str, Any]
     seconds: float
+    left_out: tuple[str, ...] = ()
 
 
 def measured(facts: Facts) -> str:

@@ -145,6 +145,7 @@ def test_what_is_not_run_yet_is_counted(entries):
     assert pages.missing(entries) == []
     entries[0].lines[DS] = scores.Line(None, failed=runs.NOT_RUN)
     assert f"1 of {3 * len(pages.KEYS)} lines" in pages.missing(entries)[0]
+    assert pages.missing(entries, ["emfd twin"])[0].endswith("rank last; sets not run yet: emfd twin.")
 
 
 def test_the_page_says_where_ours_loses(text):
