@@ -29,8 +29,8 @@ On the real sets that the other method answered: on how many the published p is 
 often, how many points its accuracy is ahead on average, and its log loss over the other's, as a geometric mean: below 1
 ours is better."""
 CAVEAT = """\
-- **Home ground**: how the published p pools model and votes was chosen with these real sets in view, so its lead on them
-  flatters it; no other tool was."""
+- **Home ground**: how the published p pools model and votes was chosen with these real sets in view, so its lead on
+  them flatters it. No other tool was chosen so."""
 METHOD = """\
 - Versions: {versions}; Python {python}; {processor}, {cores} cores.
 - *CPU s* are CPU seconds of the call in one thread, without importing, compiling and bringing votes into a tool's
@@ -54,7 +54,7 @@ METHOD = """\
 
 @dataclass(frozen=True)
 class Facts:
-    """What the page says of the run: versions by tool, the machine, CPU seconds per set, sets on which ours is not run."""
+    """What the page says of the run: versions by tool, the machine, CPU seconds per set, sets without ours."""
 
     versions: dict[str, str]
     machine: dict[str, Any]
