@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from gold_sets import DATA
 from league_page import page
 from league_runs import NOT_RUN, Reported, Runs
 from league_scores import Entry, Line, mean_scores, score
 from league_sets import OURS, TOOLS, Source, kinds_of, sources
 from league_words import Facts
 from measure import ROOT, machine, say
-from real_gold import DATA
 
 from moral_entropy.votes.table import UNKNOWN, Ballot
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from real_gold import PANEL, TWINS, gold_votes
+from gold_sets import ALL_SETS, PANEL, gold_votes
+from real_gold import TWINS
 
 from moral_entropy.corpora.twins import twin
 from moral_entropy.votes.read import read_votes
@@ -74,7 +75,7 @@ class Source:
 
 def sources(data: Path) -> Iterator[Source]:
     """Read the sets that are there, small ones first, then the twins; say which are not there."""
-    real = [Source(name, votes) for name, votes in gold_votes(data)]
+    real = [Source(name, votes) for name, votes in gold_votes(data, ALL_SETS)]
     yield from sorted(real, key=lambda source: source.votes.n_votes)
     for name in TWINS:
         yield Source(name, read_votes(twin(name, seed=0)))

@@ -21,7 +21,7 @@ def test_the_list_says_what_the_command_says_of_itself(name):
 
 def test_every_command_is_listed(run):
     with_example = {
-        path.stem
+        path.stem.replace("_", "-")
         for path in Path(moral_entropy.cli.__file__).parent.glob("*.py")
         if "Example: moral-" in path.read_text()
     }
