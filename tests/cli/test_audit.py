@@ -23,10 +23,10 @@ OTHERS = (
     "items",
     "outliers",
     "pushes",
+    "spot_checks",
     "votes",
 )
 TABLES = sorted([*AUDITS, *(f"{what}.parquet" for what in OTHERS)])
-OTHERS = ("spot_checks.parquet", "spot-check.csv", "manifest.json", "report.html")
 
 
 def digests(path):
@@ -36,7 +36,9 @@ def digests(path):
 def test_it_writes_the_run_folder_of_the_contract(run, folder):
     code, _, err = run("audit", "votes.csv", "-o", "run", "--draws", 50)
     assert (code, err) == (0, "")
-    assert sorted(path.name for path in (folder / "run").iterdir()) == sorted([*TABLES, *OTHERS])
+    assert sorted(path.name for path in (folder / "run").iterdir()) == sorted(
+        [*TABLES, "spot-check.csv", "manifest.json", "report.html"]
+    )
     for name in ("items", "annotators", "entropy"):
         assert read_table("run", name).columns == SCHEMAS[name].names()
     items = read_table("run", "items")

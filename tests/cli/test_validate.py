@@ -64,7 +64,7 @@ def test_the_verdict_alone(audited, run):
         (
             ("audit", "votes.csv", "-o", "other", "--pooling", "partial", "--constrain", "better-than-chance"),
             2,
-            "Use pooling='none' or 'full'",
+            "Use --pooling none or --pooling full with it",
         ),
     ],
 )

@@ -225,7 +225,7 @@ def test_the_common_prior_is_the_one_of_the_fit(model):
     [
         ({"pooling": "some"}, "choose one of none, partial, full"),
         ({"pooling": "partial", "solver": "adam"}, "[Uu]se solver='em'"),
-        ({"pooling": "partial", "constrain": "better-than-chance"}, "Use pooling='none' or 'full'"),
+        ({"pooling": "partial", "constrain": "better-than-chance"}, "Use pooling='none' or pooling='full'"),
         ({"constrain": "yes"}, "choose one of none, better-than-chance"),
     ],
 )

@@ -11,6 +11,7 @@ import polars as pl
 from moral_entropy.cli.screen import plain_table, print_parts
 from moral_entropy.runs.run import Run
 from moral_entropy.verdict.headlines import headlines, with_interval
+from moral_entropy.verdict.keep import sheet_name
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -29,6 +30,9 @@ def verdict_lines(run: Run) -> Iterator[str | Table]:
     yield f"Can I ship these labels? {verdict.title}"
     yield fill(verdict.text, WIDTH, initial_indent="  ", subsequent_indent="  ", break_long_words=False,
                break_on_hyphens=False)  # fmt: skip
+    if run.path is not None and verdict.error is None:
+        sheet = run.path / sheet_name(1)
+        yield f"  Then: moral-entropy spot-check {run.path} --answers {sheet}"
     yield ""
     figures = headlines(run, verdict)
     wide = max(len(one.name) for one in figures)

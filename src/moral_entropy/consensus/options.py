@@ -205,7 +205,7 @@ class FitOptions(StageOptions):
         if self.pooling == "partial" and self.better_than_chance:
             msg = (
                 f"{self.called('constrain', 'better-than-chance')} holds for rows fitted one by one. "
-                f"Use {self.called('pooling', 'none')} or 'full' with it."
+                f"Use {self.called('pooling', 'none')} or {self.called('pooling', 'full')} with it."
             )
             raise FitError(msg)
         if self.temper == "gold" and self.use_gold:

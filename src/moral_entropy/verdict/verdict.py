@@ -28,6 +28,11 @@ Status = Literal["ready", "care", "stop", "unknown"]
 
 STATUS: dict[Answer, Status] = {"ship": "ready", "ship soft": "care", "not yet": "stop", "unknown": "unknown"}
 
+NEXT_STEP = (
+    f"Check {ROWS} of them, which takes minutes, and it is a number: fill in spot-check.csv of the run folder "
+    "(in Python: run.spot_check)."
+)
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -86,7 +91,7 @@ def give_verdict(run: Run, found: Sequence[Caution]) -> Verdict:
     checks = checks_of(run)
     if checks is not None:
         return _from_checks(run, checks, belief, **known)
-    return _from_votes(run, found, **known)
+    return _from_votes(found, **known)
 
 
 def tolerance_of(run: Run) -> float:
@@ -144,7 +149,7 @@ def _range(belief: Belief | None, mass: float) -> tuple[float, float] | None:
 # --- From votes alone ---------------------------------------------------------------------------------------------
 
 
-def _from_votes(run: Run, found: Sequence[Caution], **known: Any) -> Verdict:
+def _from_votes(found: Sequence[Caution], **known: Any) -> Verdict:
     crowds, floor = crowds_of_people(), known["floor"]
     n_high = sum(caution.severity == "high" for caution in found)
     flagged = floor is not None and floor > crowds.flag
@@ -156,7 +161,7 @@ def _from_votes(run: Run, found: Sequence[Caution], **known: Any) -> Verdict:
     else:
         title = "Votes alone cannot tell: check some labels."
     text = " ".join(_votes_say(crowds, known["floor"], known["alike"], flagged))
-    return Verdict(answer, title, f"{text} {_next_step(run)}", STATUS[answer], None, "", **known)
+    return Verdict(answer, title, f"{text} {NEXT_STEP}", STATUS[answer], None, "", **known)
 
 
 def _votes_say(crowds: Crowds, floor: float | None, alike: tuple[float, float] | None, flagged: bool) -> Iterator[str]:
@@ -171,12 +176,6 @@ def _votes_say(crowds: Crowds, floor: float | None, alike: tuple[float, float] |
         yield f"In crowds alike, {alike[0]:.0%} to {alike[1]:.0%} of the labels were wrong ({crowds.n_sets} such sets)."
     if flagged:
         yield f"A floor above {crowds.flag:.0%} mostly meant that more than {crowds.flag_share:.0%} were."
-
-
-def _next_step(run: Run) -> str:
-    where = f"{run.path}/spot-check.csv" if run.path is not None else "run.spot_check()"
-    then = f"moral-entropy spot-check {run.path} --answers {where}" if run.path is not None else "audit(spot_check=…)"
-    return f"Fill in the {ROWS} rows of {where}, then: {then}"
 
 
 # --- With checked labels ------------------------------------------------------------------------------------------
