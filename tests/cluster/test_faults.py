@@ -17,7 +17,7 @@ from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.validate.vote_access import one_link
 
-OPTIONS = AuditOptions(fit=FitOptions(draws=30), report=False)
+OPTIONS = AuditOptions(fit=FitOptions(draws=30, domain_prevalence="off"), report=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from cluster.here import Here
 from cluster.tables import vote_table, write_parts
 from cluster.test_audit import assert_same_manifest, audit_both, options_of
 
+from moral_entropy.consensus.options import FitOptions
 from moral_entropy.errors import VotesError
 from moral_entropy.pipeline.audit import audit
 from moral_entropy.votes.options import ReadOptions
@@ -40,7 +41,9 @@ def test_gold_is_that_of_one_machine(tmp_path, fit_by):
 def test_workers_get_the_gold_of_their_items(tmp_path, workers):
     frame, gold = votes_and_gold(2)
     gold.write_csv(tmp_path / "gold.csv")
-    options = options_of(read=ReadOptions(gold_file=tmp_path / "gold.csv"))
+    # What domains share is learnt in many rounds; other tests let the workers do that.
+    fit = FitOptions(draws=40, domain_prevalence="off")
+    options = options_of(read=ReadOptions(gold_file=tmp_path / "gold.csv"), fit=fit)
     assert_same_manifest(*audit_both(tmp_path, frame, options, workers=workers))
 
 

@@ -63,7 +63,7 @@ def consensus(request):
 
 
 def test_every_option_that_changes_the_answer_is_tried():
-    technical = {"solver", "device", "threads", "max_passes", "tolerance"}
+    technical = {"solver", "device", "threads", "max_passes", "fit_tolerance"}
     tried = {name for options in OPTIONS.values() for name, value in options.items() if value != _default(name)}
     assert tried == {field.name for field in fields(FitOptions)} - technical
 

@@ -661,5 +661,5 @@ def test_kept_columns_of_people(write):
 
 
 def test_names_of_columns_that_votes_have_cannot_be_kept():
-    with pytest.raises(UsageError, match=r"keep names 'label', which votes.parquet has for the votes themselves"):
+    with pytest.raises(UsageError, match=r"keep names 'label', which votes.parquet has already"):
         read_votes(pl.DataFrame(columns()), keep=["label"])

@@ -253,7 +253,7 @@ def error_sentence(checks: Checks, error: ErrorRate, mass: float) -> str:
     >>> from moral_entropy.verdict.error_rate import tally
     >>> checks = Checks("spot check", tally([1] * 8 + [0] * 42), 1_000.0)
     >>> error_sentence(checks, checks.error(None, 0.9), 0.9)
-    '8 of 50 labels checked are wrong: 16% (90% interval 9–25%)'
+    '8 of 50 labels checked are wrong: 16% (90% interval 9–26%)'
     """
     of = "labels checked" if checks.by == "spot check" else "labels with a known answer"
     found = f"{error.wrong:,.0f} of {error.checked:,} {of} are wrong: {_percent(error.value)}"

@@ -226,7 +226,7 @@ def test_long_and_wide_are_formats_too(write, spelt):
     assert spelt(read_votes(wide, format="wide")) == [(1, "x", "0"), (1, "y", "1"), (2, "x", "1"), (2, "y", "1")]
     with pytest.raises(VotesError, match="no column that looks like the annotator"):
         read_votes(wide, format="long")
-    with pytest.raises(UsageError, match="format wide and layout long exclude each other"):
+    with pytest.raises(UsageError, match="format='wide' and layout='long' exclude each other"):
         read_votes(wide, format="wide", layout="long")
 
 
