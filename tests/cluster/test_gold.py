@@ -13,6 +13,9 @@ from moral_entropy.errors import VotesError
 from moral_entropy.pipeline.audit import audit
 from moral_entropy.votes.options import ReadOptions
 
+ONE_PREVALENCE = FitOptions(draws=40, domain_prevalence="off")
+"""What domains share is learnt in many rounds; other tests let parts and workers do that."""
+
 
 def votes_and_gold(seed, questions=("care", "harm"), **columns):
     """Votes without gold, and a file of it with some items that nobody voted on."""
@@ -24,7 +27,8 @@ def votes_and_gold(seed, questions=("care", "harm"), **columns):
 
 def audit_with(tmp_path, frame, gold, **others):
     gold.write_csv(tmp_path / "gold.csv")
-    return audit_both(tmp_path, frame, options_of(read=ReadOptions(gold_file=tmp_path / "gold.csv"), **others))
+    options = options_of(read=ReadOptions(gold_file=tmp_path / "gold.csv"), fit=ONE_PREVALENCE, **others)
+    return audit_both(tmp_path, frame, options)
 
 
 @pytest.mark.parametrize("fit_by", [None, "wave"])
@@ -41,9 +45,7 @@ def test_gold_is_that_of_one_machine(tmp_path, fit_by):
 def test_workers_get_the_gold_of_their_items(tmp_path, workers):
     frame, gold = votes_and_gold(2)
     gold.write_csv(tmp_path / "gold.csv")
-    # What domains share is learnt in many rounds; other tests let the workers do that.
-    fit = FitOptions(draws=40, domain_prevalence="off")
-    options = options_of(read=ReadOptions(gold_file=tmp_path / "gold.csv"), fit=fit)
+    options = options_of(read=ReadOptions(gold_file=tmp_path / "gold.csv"), fit=ONE_PREVALENCE)
     assert_same_manifest(*audit_both(tmp_path, frame, options, workers=workers))
 
 
