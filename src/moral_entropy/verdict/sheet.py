@@ -99,7 +99,7 @@ def make_sheet(
         question, item, sheet, purpose, domain (the one asked for), weight, answer (empty).
     """
     earlier = spot_checks(run)
-    items = _candidates(run, domain).join(earlier.select(KEYS).unique(), on=KEYS, how="anti", maintain_order="left")
+    items = _candidates(run, domain, earlier)
     if items.is_empty():
         msg = f"every item of {run.where}{f' in {domain!r}' if domain else ''} is on an earlier sheet already."
         raise UsageError(msg)
@@ -115,16 +115,29 @@ def make_sheet(
         # In the order of the votes: the order of certainty would tell.
         back = np.argsort(chosen, kind="stable")
         chosen, weight = chosen[back], weight[back]
-    sheet = items[chosen].select(*KEYS, sheet=pl.lit(number, dtype=pl.Int32), purpose=pl.lit(purpose))
-    rows = sheet.with_columns(
-        domain=pl.lit(domain, dtype=pl.String), weight=pl.Series(weight), answer=pl.lit(None, dtype=pl.String)
+    sheet = _named(run, items["row"].gather(chosen), weight).with_columns(
+        sheet=pl.lit(number, dtype=pl.Int32),
+        purpose=pl.lit(purpose),
+        domain=pl.lit(domain, dtype=pl.String),
+        answer=pl.lit(None, dtype=pl.String),
     )
-    return rows.match_to_schema(with_ids(SCHEMAS["spot_checks"], item=items.schema["item"]))
+    return sheet.match_to_schema(with_ids(SCHEMAS["spot_checks"], item=sheet.schema["item"]))
 
 
-def _candidates(run: Run, domain: str | None) -> pl.DataFrame:
-    """Return the items that may be on a sheet, with how sure the consensus is of each."""
-    rows = run.scan("items")
+def _named(run: Run, row_b: pl.Series, weight_b: Floats) -> pl.DataFrame:
+    """Return question, item and weight of the chosen rows of the table of items, in their order."""
+    chosen = pl.DataFrame({"row": row_b, "weight": weight_b})
+    rows = run.scan("items").with_row_index("row").filter(pl.col("row").is_in(row_b.implode())).select("row", *KEYS)
+    found = rows.collect(engine="streaming")
+    return chosen.join(found, on="row", how="left", maintain_order="left").select(*KEYS, "weight")
+
+
+def _candidates(run: Run, domain: str | None, earlier: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of the items that may be on a sheet, with how sure the consensus is of each.
+
+    Their names stay on disk: there may be very many.
+    """
+    rows = run.scan("items").with_row_index("row")
     if domain is not None:
         known = run.manifest["domains"]
         if domain not in known:
@@ -132,7 +145,9 @@ def _candidates(run: Run, domain: str | None) -> pl.DataFrame:
             msg = f"the run has no domain {domain!r}. Domains: {shown}."
             raise UsageError(msg)
         rows = rows.filter(pl.col("domain") == domain)
-    return rows.select(*KEYS, "count", sure=1.0 - wrong_by(run, "p")).collect(engine="streaming")
+    if not earlier.is_empty():
+        rows = rows.join(earlier.lazy().select(KEYS).unique(), on=KEYS, how="anti", maintain_order="left")
+    return rows.select("row", "count", sure=1.0 - wrong_by(run, "p")).collect(engine="streaming")
 
 
 def printable(run: Run, sheet: pl.DataFrame) -> pl.DataFrame:
