@@ -59,6 +59,8 @@ def _checked(verdict: Verdict) -> Headline:
         return Headline("labels found wrong", "not checked", "", "", "no spot check was made and there is no gold")
     by = "a spot check" if verdict.checked_by == "spot check" else "gold"
     note = f"{error.wrong:,.0f} of {error.checked:,}, by {by}"
+    if error.low == error.high:
+        return Headline("labels found wrong", f"{error.value:.1%}", "", "", f"{note}: all of them were checked")
     return _share("labels found wrong", error.value, error.low, error.high, note)
 
 
