@@ -67,7 +67,9 @@ def assert_same_manifest(one, many):
 
 
 def test_workers_write_the_run_folder_of_one_machine(tmp_path, workers):
-    one, many = audit_both(tmp_path, vote_table(400, 10, seed=1), options_of(), workers=workers, part_rows=600)
+    # Weights by domain take many rounds; test_fit lets workers learn them.
+    options = options_of(fit=FitOptions(draws=40, domain_prevalence="off"))
+    one, many = audit_both(tmp_path, vote_table(700, 14, seed=1), options, workers=workers)
     assert_same_manifest(one, many)
     assert many["cluster"]["parts"] > 2
 
