@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all.
+"""Files that appear whole or not at all, and tables that a spreadsheet can open without harm.
 
 Writes to a hidden file next to the wanted one and renames it at the end. Run folders have the same in
 `moral_entropy.runs.folder`.
@@ -11,9 +11,15 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from moral_entropy.errors import FileError, UsageError
 from moral_entropy.stopping import unfinished
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Frame = TypeVar("Frame", "pl.DataFrame", "pl.LazyFrame")
 
 
 @contextmanager
@@ -82,3 +88,22 @@ def check_free(target: Path, *, force: bool) -> None:
     if target.exists() and not empty and not force:
         msg = f"{target} exists. Choose another name with -o, or replace it with --force."
         raise UsageError(msg)
+
+
+FORMULA = r"^[=+\-@\t\r]"
+"""How a cell begins that a spreadsheet would take for a formula."""
+
+
+def without_formulas(frame: Frame) -> Frame:
+    """Put a ' before every text of a table that a spreadsheet would take for a formula.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> without_formulas(pl.DataFrame({"text": ["=1+1", "fine", "@me", None]}))["text"].to_list()
+    ["'=1+1", 'fine', "'@me", None]
+    """
+    import polars as pl
+
+    cell = pl.col(pl.String)
+    return frame.with_columns(pl.when(cell.str.contains(FORMULA)).then("'" + cell).otherwise(cell).name.keep())

@@ -8,7 +8,8 @@ import json
 import polars as pl
 import pytest
 
-from moral_entropy.runs.next_items import FORMULA, next_votes, without_formulas
+from moral_entropy.files import FORMULA, without_formulas
+from moral_entropy.runs.next_items import next_votes
 from moral_entropy.runs.tables import read_table
 
 

@@ -14,7 +14,7 @@ import moral_entropy as me
 from moral_entropy.findings import Finding
 from moral_entropy.runs.findings import Caution, cautions
 from moral_entropy.runs.run import read_run
-from moral_entropy.verdict.crowds import crowds_of_people, guess_kind
+from moral_entropy.verdict.crowds import crowds_of_people, guess_who_voted
 from moral_entropy.verdict.error_rate import error_rate, tally
 from moral_entropy.verdict.headlines import headlines, uncertain_by_kind
 from moral_entropy.verdict.verdict import answer_for, expected_error, give_verdict
@@ -81,7 +81,7 @@ def test_the_range_of_crowds_alike_is_that_of_the_data_file(unsure):
 def test_language_models_have_no_range():
     votes = vote_frame(questions=("care",), annotators=["gpt-4o", "claude-3", "llama-70b", "qwen-2"], gold=False)
     run = me.audit(votes, draws=20)
-    assert guess_kind(["gpt-4o", "claude-3"]) == "models"
+    assert guess_who_voted(["gpt-4o", "claude-3"]) == "models"
     assert run.verdict.alike is None and "For panels of language models there is no range" in run.verdict.text
     assert me.audit(votes, draws=20, voters="people").verdict.alike is not None
 

@@ -40,13 +40,13 @@ def next_items(
     asked = names("--annotators", annotators)
     if out is not None:
         refuse_existing(out, force=force)
-    from moral_entropy.runs.next_items import next_votes, without_formulas
+    from moral_entropy.runs.next_items import next_votes
     from moral_entropy.runs.run import read_run
 
     opened = read_run(run)
     queue = next_votes(opened, number, question=question, annotators=asked)
     if out is not None:
-        from moral_entropy.files import whole_file
+        from moral_entropy.files import whole_file, without_formulas
 
         with whole_file(out) as partial:
             without_formulas(queue).write_csv(partial)

@@ -11,7 +11,7 @@ import polars as pl
 from moral_entropy.cli.screen import plain_table, print_parts
 from moral_entropy.runs.run import Run
 from moral_entropy.verdict.headlines import headlines, with_interval
-from moral_entropy.verdict.keep import sheet_name
+from moral_entropy.verdict.sheet_files import sheet_name
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -42,7 +42,7 @@ def spot_check(
     from moral_entropy.cli.show_verdict import print_checked
     from moral_entropy.report.html import write_report
     from moral_entropy.runs.run import read_run
-    from moral_entropy.verdict.keep import add_sheet, with_answers, with_tolerance
+    from moral_entropy.verdict.sheet_files import add_sheet, with_answers, with_tolerance
 
     opened = read_run(run)
     if answers:

@@ -34,7 +34,7 @@ from moral_entropy.runs.manifest import write_manifest
 from moral_entropy.runs.run import Run
 from moral_entropy.validate.gold import gold_findings
 from moral_entropy.validate.sides import examine_cheaply
-from moral_entropy.verdict.keep import add_sheet, keep_sheets, with_answers
+from moral_entropy.verdict.sheet_files import add_sheet, keep_sheets, with_answers
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Votes
 from moral_entropy.workers import Workers

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import polars as pl
 
 from moral_entropy.errors import UsageError
-from moral_entropy.files import check_free, whole_file, write_text
+from moral_entropy.files import check_free, whole_file, without_formulas, write_text
 from moral_entropy.report.card import CROISSANT, croissant_facts, dataset_card
 from moral_entropy.report.figures import slug
 from moral_entropy.runs.folder import whole_folder
@@ -88,21 +88,9 @@ def _with_soft_labels(run: Run, question: Question) -> pl.LazyFrame:
     return items.with_columns(labels).join(soft, on="item", how="left", maintain_order="left")
 
 
-def guarded(column: pl.Expr) -> pl.Expr:
-    """Put an apostrophe before what a spreadsheet would take for a formula.
-
-    Examples
-    --------
-    >>> pl.select(guarded(pl.lit("=HYPERLINK(1)"))).item()
-    "'=HYPERLINK(1)"
-    """
-    return pl.when(column.str.contains(r"^[=+\-@\t\r]")).then(pl.lit("'") + column).otherwise(column)
-
-
 def _write_csv(run: Run, target: Path) -> list[Path]:
     rows = export_rows(run)
     schema = rows.collect_schema()
-    texts = [name for name, kind in schema.items() if kind == pl.String()]
     pairs = {"soft_label": ("labels", "soft_label"), "votes": ("annotators", "annotations")}
     packed = [
         pl.struct(*names).struct.json_encode().alias(name)
@@ -112,7 +100,7 @@ def _write_csv(run: Run, target: Path) -> list[Path]:
     plain = [name for name, kind in schema.items() if not isinstance(kind, pl.List)]
     cells = rows.with_columns(packed).select(*plain, *(name for name in pairs if set(pairs[name]) <= set(schema)))
     with whole_file(target) as partial:
-        cells.with_columns(guarded(pl.col(name)).alias(name) for name in texts).sink_csv(partial)
+        without_formulas(cells).sink_csv(partial)
     return [target]
 
 

@@ -1,6 +1,6 @@
 """What to have annotated next: items of a run folder by expected information gain, and by whom.
 
-Takes a run folder, returns a table; `without_formulas` makes its texts safe to open in a spreadsheet. Items that are
+Takes a run folder, returns a table. Items that are
 ambiguous are left out, since votes do not help there; `count_ambiguous` counts them.
 """
 
@@ -28,9 +28,6 @@ from moral_entropy.runs.between_labels import FittedStates, positions
 from moral_entropy.runs.lookup import check_question, suggestion
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
-
-FORMULA = r"^[=+\-@\t\r]"
-"""How a cell begins that a spreadsheet would take for a formula."""
 
 QUEUE = pl.Schema(
     {
@@ -114,18 +111,6 @@ def count_ambiguous(run: Run | str | Path, *, question: str | None = None) -> in
     asked = [fit for fit in run.manifest["questions"] if question in (None, fit["question"])]
     counted: float = sum(fit["ambiguous"] * fit["items_counted"] for fit in asked)
     return round(counted)
-
-
-def without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
-    """Put a ' before every text that a spreadsheet would take for a formula.
-
-    Examples
-    --------
-    >>> without_formulas(pl.DataFrame({"text": ["=1+1", "fine", "@me", None]}))["text"].to_list()
-    ["'=1+1", 'fine', "'@me", None]
-    """
-    cell = pl.col(pl.String)
-    return frame.with_columns(pl.when(cell.str.contains(FORMULA)).then("'" + cell).otherwise(cell).name.keep())
 
 
 def _check_annotators(fits: Sequence[_Fitted], wanted: Sequence[str]) -> None:

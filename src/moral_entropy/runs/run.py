@@ -233,7 +233,7 @@ class Run:
 
     def with_answers(self, *sheets: Any) -> Run:
         """Return the run with the answers of filled-in sheets: dataframes or files. Its verdict knows them then."""
-        from moral_entropy.verdict.keep import with_answers
+        from moral_entropy.verdict.sheet_files import with_answers
 
         return with_answers(self, sheets)
 
@@ -253,7 +253,7 @@ class Run:
         force
             Replace an earlier run there.
         """
-        from moral_entropy.verdict.keep import add_sheet
+        from moral_entropy.verdict.sheet_files import add_sheet
 
         with writing(path, force=force) as folder:
             self.write_to(folder)

@@ -18,7 +18,7 @@ from typing import Any
 from scipy.special import logit
 
 from moral_entropy.verdict.error_rate import Belief
-from moral_entropy.verdict.options import Kind
+from moral_entropy.verdict.options import WhoVoted
 
 MODELS = re.compile(
     r"gpt|claude|gemini|gemma|llama|mistral|mixtral|qwen|deepseek|palm|bard|vicuna|alpaca|falcon|command-r|grok|phi-?\d"
@@ -102,12 +102,12 @@ def crowds_of_people() -> Crowds:
     )
 
 
-def guess_kind(names: Iterable[object]) -> Kind:
+def guess_who_voted(names: Iterable[object]) -> WhoVoted:
     """Guess from the annotators' names whether they are people or language models.
 
     Examples
     --------
-    >>> guess_kind(["gpt-4o", "claude-3", "ann"]), guess_kind(["A1", "A2"])
+    >>> guess_who_voted(["gpt-4o", "claude-3", "ann"]), guess_who_voted(["A1", "A2"])
     ('models', 'people')
     """
     given = [str(name) for name in names]

@@ -10,7 +10,7 @@ from moral_entropy.options import StageOptions, option
 
 VERDICT = "Verdict"
 
-Kind = Literal["people", "models"]
+WhoVoted = Literal["people", "models"]
 
 TOLERANCE = 0.10
 """Share of wrong labels that is tolerated unless the user says otherwise."""
@@ -28,7 +28,7 @@ class VerdictOptions(StageOptions):
         everyday=True,
     )
     tolerance: float = option(TOLERANCE, "Share of wrong labels that is tolerated.", panel=VERDICT)
-    voters: Kind | None = option(
+    voters: WhoVoted | None = option(
         None, "Who voted: people or models (language models); guessed from their names.", panel=VERDICT
     )
 

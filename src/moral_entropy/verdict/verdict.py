@@ -17,9 +17,9 @@ from moral_entropy.findings import many
 from moral_entropy.runs.findings import Caution, cautions
 from moral_entropy.runs.run import Run
 from moral_entropy.verdict.checked import Checks, checks_of
-from moral_entropy.verdict.crowds import Crowds, crowds_of_people, guess_kind
+from moral_entropy.verdict.crowds import Crowds, crowds_of_people, guess_who_voted
 from moral_entropy.verdict.error_rate import Belief, ErrorRate, checks_needed
-from moral_entropy.verdict.options import TOLERANCE, Kind
+from moral_entropy.verdict.options import TOLERANCE, WhoVoted
 from moral_entropy.verdict.rates import wrong_by
 from moral_entropy.verdict.sheet import ROWS
 
@@ -99,12 +99,12 @@ def tolerance_of(run: Run) -> float:
     return float(_asked(run).get("tolerance", TOLERANCE))
 
 
-def kind_of(run: Run) -> Kind:
+def who_voted(run: Run) -> WhoVoted:
     """Return who voted, as told or as guessed from the annotators' names."""
-    told: Kind | None = _asked(run).get("voters")
+    told: WhoVoted | None = _asked(run).get("voters")
     if told is not None:
         return told
-    return guess_kind(run.scan("annotator_summary").select("annotator").unique().collect()["annotator"].to_list())
+    return guess_who_voted(run.scan("annotator_summary").select("annotator").unique().collect()["annotator"].to_list())
 
 
 def _asked(run: Run) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def _mean_wrong(run: Run, column: str) -> float:
 
 def belief_about(run: Run) -> Belief | None:
     """Return what crowds alike let one expect of a run's errors; None for panels of language models."""
-    if kind_of(run) == "models":
+    if who_voted(run) == "models":
         return None
     return crowds_of_people().belief(expected_error(run))
 

@@ -14,10 +14,9 @@ from typing import Any
 
 import polars as pl
 
-from moral_entropy.files import whole_file
+from moral_entropy.files import whole_file, without_formulas
 from moral_entropy.options import as_plain
 from moral_entropy.runs.manifest import write_manifest
-from moral_entropy.runs.next_items import without_formulas
 from moral_entropy.runs.run import Run, Table
 from moral_entropy.verdict.answers import add_answers
 from moral_entropy.verdict.options import VerdictOptions
