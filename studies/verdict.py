@@ -163,7 +163,7 @@ def crowd_facts(sets: Sequence[LabelledSet]) -> dict[str, Any]:
             "sd": round(min(by_line, by_constant), 3),
             "sd_of_line": round(by_line, 3),
             "sd_of_constant": round(by_constant, 3),
-            "typical_logit": round(float(np.average(x, weights=weight)), 3),
+            "typical": round(float(np.average(x, weights=weight)), 3),
             "n_sets": len(people),
             "n_families": len({one.family for one in people}),
         },
@@ -289,7 +289,7 @@ def page_text(sets: Sequence[LabelledSet], found: dict[tuple[str, int], Sheets],
     """Return the tables of the page with what they say."""
     people, floor, flag = facts["people"], facts["floor"], facts["flag"]
     used = "the line is used" if people["slope"] else "it does not beat a constant, so the constant range is used"
-    middle = expit(people["intercept"] + people["slope"] * people["typical_logit"])
+    middle = expit(people["intercept"] + people["slope"] * people["typical"])
     return "\n\n".join(
         [
             f"Made by {facts['made_by']}; {n} random sheets for each set and size.",

@@ -37,6 +37,14 @@ def weighted(run, wrong):
     return sum(is_wrong * weight for is_wrong, weight in known) / sum(weight for _, weight in known), len(known)
 
 
+def share_of_sheet(run, sheet):
+    """Share of wrong labels on one sheet, by plain loops."""
+    label = dict(run.items.select("item", "label").iter_rows())
+    rows = run.table("spot_checks").filter(sheet=sheet)
+    wrong = [label[item] != TRUTH[item] for item in rows["item"]]
+    return sum(a * b for a, b in zip(wrong, rows["weight"], strict=True)) / rows["weight"].sum()
+
+
 def named(run, kind, name):
     [row] = run.checked.filter(kind=kind, name=name).to_dicts()
     return row
@@ -118,12 +126,7 @@ def test_sheets_add_up(run):
     twice = once.with_answers(filled(once, 20))
     checks = spot_checks_of(twice)
     assert checks.found.checked == 50
-    label = dict(run.items.select("item", "label").iter_rows())
-    shares = []
-    for sheet in (1, 2):
-        rows = twice.table("spot_checks").filter(sheet=sheet)
-        wrong = [label[item] != TRUTH[item] for item in rows["item"]]
-        shares.append(sum(a * b for a, b in zip(wrong, rows["weight"], strict=True)) / rows["weight"].sum())
+    shares = [share_of_sheet(twice, sheet) for sheet in (1, 2)]
     assert checks.found.share == pytest.approx((30 * shares[0] + 20 * shares[1]) / 50)
 
 
@@ -138,11 +141,6 @@ def test_domains_count_as_often_as_they_have_items(run):
         checked = checked.with_answers(filled(checked, n, domain=domain))
     checks = spot_checks_of(checked)
     assert set(checks.domains) == {"BLM", "Sandy"} and checks.population == 100
-    label = dict(run.items.select("item", "label").iter_rows())
-    shares = []
-    for sheet in (1, 2):
-        rows = checked.table("spot_checks").filter(sheet=sheet)
-        wrong = [label[item] != TRUTH[item] for item in rows["item"]]
-        shares.append(sum(a * b for a, b in zip(wrong, rows["weight"], strict=True)) / rows["weight"].sum())
+    shares = [share_of_sheet(checked, sheet) for sheet in (1, 2)]
     assert checks.found.share == pytest.approx(sum(shares) / 2)
     assert "Only BLM, Sandy was checked: nothing is known of the other domains." in checked.verdict.text

@@ -35,7 +35,7 @@ from moral_entropy.report.tables import (
     word_rows,
 )
 from moral_entropy.runs.findings import cautions
-from moral_entropy.runs.item_sums import MAX_VOTES, entropy_by_votes, item_sums, vote_cells
+from moral_entropy.runs.item_sums import MAX_VOTES, entropy_by_votes, vote_cells
 from moral_entropy.runs.notes import model_notes
 from moral_entropy.runs.run import Run
 from moral_entropy.verdict.checked import checked_frame
@@ -68,7 +68,6 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
     cap
         Rows of the item explorer at most.
     """
-    sums = item_sums(run)
     found = cautions(run)
     verdict = give_verdict(run, found)
     domains, cells = shown_domains(run), vote_cells(run)
@@ -91,7 +90,6 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
         "advice": run.manifest.get("advice", ""),
         "cells": packed(cells),
         "caps": caps(run, cells),
-        "sums": packed(sums),
         "model": run.model,
         "parts": [{"column": part, "name": name, "cure": CURES[part]} for part, name in shown_parts(run.model).items()],
         "parts_note": parts_note(run.model),

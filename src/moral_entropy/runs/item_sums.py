@@ -1,11 +1,9 @@
-"""Items → sums by question: what the verdict, the warnings, the entropy chart and "Try a rule" are made of.
+"""Items → sums by question: what the entropy chart and "Try a rule" are made of.
 
 Few passes over `items.parquet`, whatever its size. Items that stand for several count as often.
 """
 
 from __future__ import annotations
-
-import math
 
 import polars as pl
 
@@ -32,49 +30,6 @@ CELL_ITEMS = pl.Schema(
         "is_yes": pl.Boolean(),
     }
 )
-
-
-def item_sums(run: Run) -> pl.DataFrame:
-    """Sum up the items of every question.
-
-    Returns
-    -------
-    pl.DataFrame
-        question, items, votes, wrong (mean chance that the consensus label is wrong, by the model's own account),
-        wrong_sd, doubtful (share of items whose entropy is above half its maximum), against (items on which all
-        votes speak against the consensus label: no yes and a consensus of yes, or two and more of the other kind),
-        unvoted.
-    """
-    two = pl.col("question").is_in([question.name for question in run.questions if question.positive is not None])
-    yes = pl.col("p") >= 0.5
-    wrong = pl.when(two).then(pl.min_horizontal("p", 1 - pl.col("p"))).otherwise(1 - pl.col("p"))
-    none, every = pl.col("n_positive") == 0, pl.col("n_positive") == pl.col("n_votes")
-    # With more than two labels n_positive counts votes for the consensus label: none for it is all against it.
-    # A single yes that the prior outweighs is thin data; a single no that counts as yes is something switched.
-    voted, several = pl.col("n_votes") > 0, pl.col("n_votes") > 1
-    against = pl.when(two).then((none & yes & voted) | (every & ~yes & several)).otherwise(none & several)
-    maximum = pl.col("question").replace_strict(
-        {question.name: math.log(len(question.labels)) for question in run.questions}, return_dtype=pl.Float64
-    )
-    weight = pl.col("count")
-    rows = run.scan("items").with_columns(
-        wrong=wrong, against=against, doubtful=pl.col("entropy") > maximum / 2, unvoted=pl.col("n_votes") == 0
-    )
-    mean = (pl.col("wrong") * weight).sum() / weight.sum()
-    variance = (pl.col("wrong").pow(2) * weight).sum() / weight.sum() - mean.pow(2)
-    return (
-        rows.group_by("question", maintain_order=True)
-        .agg(
-            items=weight.sum(),
-            votes=(pl.col("n_votes") * weight).sum(),
-            wrong=mean,
-            wrong_sd=variance.clip(lower_bound=0).sqrt(),
-            doubtful=(pl.col("doubtful") * weight).sum() / weight.sum(),
-            against=(pl.col("against") * weight).sum(),
-            unvoted=(pl.col("unvoted") * weight).sum(),
-        )
-        .collect(engine="streaming")
-    )
 
 
 def entropy_by_votes(run: Run) -> pl.DataFrame:

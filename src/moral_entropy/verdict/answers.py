@@ -14,12 +14,11 @@ import polars as pl
 from moral_entropy.errors import VotesError
 from moral_entropy.runs.run import Run
 from moral_entropy.schemas import SCHEMAS, with_ids
-from moral_entropy.verdict.sheet import spot_checks
+from moral_entropy.verdict.sheet import KEYS, spot_checks
 from moral_entropy.votes.labels import match_label
 from moral_entropy.votes.source import Source, open_source
 
 ANSWER = "answer"
-KEYS = ["question", "item"]
 
 
 def add_answers(run: Run, sources: Iterable[Any]) -> pl.DataFrame:
@@ -46,18 +45,22 @@ def read_answers(run: Run, source: Any) -> pl.DataFrame:
     _require(table, ("item", ANSWER))
     rows = pl.DataFrame({name: _texts(table, name) for name in ("item", ANSWER)})
     rows = rows.with_columns(_questions(run, table), _sheets(table), _weights(table), _domains(table))
-    given = rows.filter(pl.col(ANSWER) != "")
-    if given.is_empty():
+    if (rows[ANSWER] == "").all():
         msg = f"none of the {rows.height:,} rows of {table.name} has an answer. Fill in the column {ANSWER!r}."
         raise VotesError(msg)
     items = run.scan("items").select(*KEYS).collect(engine="streaming")
-    met = _met(given, items, table.name, run)
-    answers = [_label(run, table.name, *row) for row in met.select("question", "item", ANSWER).iter_rows()]
-    met = met.with_columns(pl.Series(ANSWER, answers, dtype=pl.String))
-    blank = _blank(rows, met, items)
+    keyed = items.with_columns(key=pl.col("item").cast(pl.String))
+    met = rows.rename({"item": "key"}).join(keyed, on=["question", "key"], how="left", maintain_order="left")
+    given, blank = (met.filter(some) for some in (pl.col(ANSWER) != "", pl.col(ANSWER) == ""))
+    _check_items(given, table.name, run)
+    _check_once(given, table.name)
+    labels = [_label(run, table.name, *row) for row in given.select("question", "item", ANSWER).iter_rows()]
+    answered = given.with_columns(pl.Series(ANSWER, labels, dtype=pl.String))
+    shown = blank.drop_nulls("item").with_columns(pl.lit(None, dtype=pl.String).alias(ANSWER))
+    both = pl.concat([answered, shown]).unique(KEYS, keep="first", maintain_order=True)
     # Sheets are numbered as they were written; rows of nobody's sheet are a random one.
     parts = pl.col("sheet").str.extract_groups(r"^(measure|repair)-(\d+)$")
-    both = pl.concat([met, blank]).with_columns(
+    both = both.with_columns(
         purpose=parts.struct[0].fill_null("measure"), sheet=parts.struct[1].cast(pl.Int32).fill_null(1)
     )
     return both.match_to_schema(with_ids(SCHEMAS["spot_checks"], item=items.schema["item"]), extra_columns="ignore")
@@ -121,11 +124,9 @@ def _domains(table: Source) -> pl.Series:
     return domain.set(domain == "", None)
 
 
-def _met(given: pl.DataFrame, items: pl.DataFrame, name: str, run: Run) -> pl.DataFrame:
-    """Keep the answers about items of the run, each once; refuse the others, and two answers to one item."""
-    keyed = items.with_columns(key=pl.col("item").cast(pl.String))
-    met = given.rename({"item": "key"}).join(keyed, on=["question", "key"], how="left", maintain_order="left")
-    strange = met.filter(pl.col("item").is_null())
+def _check_items(given: pl.DataFrame, name: str, run: Run) -> None:
+    """Refuse answers about items that the run does not have."""
+    strange = given.filter(pl.col("item").is_null())
     if strange.height:
         first = strange.row(0, named=True)
         msg = (
@@ -133,7 +134,11 @@ def _met(given: pl.DataFrame, items: pl.DataFrame, name: str, run: Run) -> pl.Da
             f"First: item {first['key']!r} of question {first['question']!r}. Check the sheet of the same votes."
         )
         raise VotesError(msg)
-    several = met.group_by(KEYS, maintain_order=True).agg(pl.col(ANSWER).unique(maintain_order=True))
+
+
+def _check_once(given: pl.DataFrame, name: str) -> None:
+    """Refuse two answers to one item."""
+    several = given.group_by(KEYS, maintain_order=True).agg(pl.col(ANSWER).unique(maintain_order=True))
     twice = several.filter(pl.col(ANSWER).list.len() > 1)
     if twice.height:
         first = twice.row(0, named=True)
@@ -142,7 +147,6 @@ def _met(given: pl.DataFrame, items: pl.DataFrame, name: str, run: Run) -> pl.Da
             f"{first[ANSWER][0]!r} and {first[ANSWER][1]!r}. Keep one."
         )
         raise VotesError(msg)
-    return met.unique(KEYS, keep="first", maintain_order=True).drop("key")
 
 
 def _label(run: Run, name: str, question: str, item: object, answer: str) -> str:
@@ -155,14 +159,3 @@ def _label(run: Run, name: str, question: str, item: object, answer: str) -> str
         )
         raise VotesError(msg)
     return labels[at]
-
-
-def _blank(rows: pl.DataFrame, met: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows without an answer, which were shown and not checked."""
-    keyed = items.with_columns(key=pl.col("item").cast(pl.String))
-    blank = rows.filter(pl.col(ANSWER) == "").rename({"item": "key"})
-    found = blank.join(keyed, on=["question", "key"], how="inner", maintain_order="left").unique(
-        KEYS, keep="first", maintain_order=True
-    )
-    left = found.join(met, on=KEYS, how="anti", maintain_order="left").drop("key")
-    return left.with_columns(pl.lit(None, dtype=pl.String).alias(ANSWER)).select(met.columns)

@@ -20,10 +20,8 @@ from moral_entropy.runs.run import Question, Run
 from moral_entropy.ties import DECIMALS
 from moral_entropy.verdict.error_rate import Belief, ErrorRate, Tally, error_rate, tally
 from moral_entropy.verdict.rates import pooled_rate, wrong_by
-from moral_entropy.verdict.sheet import spot_checks
+from moral_entropy.verdict.sheet import KEYS, spot_checks
 from moral_entropy.votes.table import Floats, Ints
-
-KEYS = ["question", "item"]
 
 CHECKED = pl.Schema(
     {

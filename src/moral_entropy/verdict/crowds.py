@@ -22,7 +22,7 @@ from moral_entropy.verdict.options import WhoVoted
 
 MODELS = re.compile(
     r"gpt|claude|gemini|gemma|llama|mistral|mixtral|qwen|deepseek|palm|bard|vicuna|alpaca|falcon|command-r|grok|phi-?\d"
-    r"|chatglm|cohere|\bllm|\bo[134]-|judge",
+    r"|chatglm|cohere|\bllm|\bo[134]-",
     re.IGNORECASE,
 )
 """Names that language models and their prompts have."""
@@ -40,6 +40,8 @@ class Crowds:
     intercept, slope
         The logit of the share of wrong labels, from the logit of the expected error; a slope of 0 where the expected
         error tells nothing that a constant does not.
+    typical
+        Logit of the expected error of a typical set.
     sd
         Standard deviation around it, for a crowd of a family that was left out.
     n_sets, n_families
@@ -54,6 +56,7 @@ class Crowds:
 
     intercept: float
     slope: float
+    typical: float
     sd: float
     n_sets: int
     n_families: int
@@ -66,11 +69,6 @@ class Crowds:
         """Return what crowds alike let one expect; without an expected error, of the same spread all told."""
         at = self.typical if expected_error is None else float(logit(min(max(expected_error, 1e-3), 0.5)))
         return Belief(self.intercept + self.slope * at, self.sd, unlike_others(self.n_families))
-
-    @property
-    def typical(self) -> float:
-        """Logit of the expected error of a typical set."""
-        return float(_facts()["people"]["typical_logit"])
 
 
 def unlike_others(n_families: int) -> float:
@@ -95,7 +93,7 @@ def _facts() -> dict[str, Any]:
 def crowds_of_people() -> Crowds:
     """Return what is known of crowds of people."""
     facts = _facts()
-    people = {name: facts["people"][name] for name in ("intercept", "slope", "sd", "n_sets", "n_families")}
+    people = {name: facts["people"][name] for name in ("intercept", "slope", "typical", "sd", "n_sets", "n_families")}
     floor, flag = facts["floor"], facts["flag"]
     return Crowds(
         **people, floor_held=floor["held"], floor_of=floor["of"], flag=flag["above"], flag_share=flag["share"]

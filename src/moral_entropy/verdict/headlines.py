@@ -15,6 +15,7 @@ from moral_entropy.markup import html_table
 from moral_entropy.runs.findings import cautions
 from moral_entropy.runs.run import Run
 from moral_entropy.schemas import PARTS
+from moral_entropy.ties import DECIMALS, TIE
 from moral_entropy.verdict.rates import main_rule, pooled_rate
 from moral_entropy.verdict.verdict import Verdict, give_verdict
 
@@ -71,11 +72,11 @@ def uncertain_by_kind(run: Run) -> dict[str, float]:
     ).log()  # fmt: skip
     weight = pl.col("count")
     # Ties go to the first: parts are compared to nine decimals.
-    parts = [pl.col(part).fill_null(0.0).round(9) for part in PARTS]
+    parts = [pl.col(part).fill_null(0.0).round(DECIMALS) for part in PARTS]
     largest = pl.max_horizontal(parts)
     shown = pl.when(largest == 0).then(pl.lit("")).when(parts[0] == largest).then(pl.lit(PARTS[0]))
     kind = shown.when(parts[1] == largest).then(pl.lit(PARTS[1])).otherwise(pl.lit(PARTS[2]))
-    rows = run.scan("items").select(weight, doubtful=pl.col("entropy") > maximum / 2, kind=kind)
+    rows = run.scan("items").select(weight, doubtful=pl.col("entropy") > maximum / 2 + TIE, kind=kind)
     sums = rows.group_by("kind").agg(weight.filter(pl.col("doubtful")).sum(), all=weight.sum())
     found = sums.collect(engine="streaming")
     total = max(float(found["all"].sum()), 1.0)

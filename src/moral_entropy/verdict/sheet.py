@@ -26,7 +26,7 @@ MOST_CHECKED = 1 / 3
 """Share of the items up to which they are drawn from blocks."""
 
 Purpose = Literal["measure", "repair"]
-KEYS = ("question", "item")
+KEYS = ["question", "item"]
 
 
 def spot_checks(run: Run) -> pl.DataFrame:
