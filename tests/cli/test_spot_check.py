@@ -91,6 +91,22 @@ def test_an_audit_takes_answers_over_and_keeps_the_sheet(run, audited):
     assert Path("run/spot-check-2.csv").is_file() == (sheets["sheet"].n_unique() == 2)
 
 
+def test_a_sheet_replaces_no_file_and_says_how_many_items_it_has(run, audited):
+    votes = Path("votes.csv").read_bytes()
+    code, _, err = run("spot-check", "run", "-o", "votes.csv")
+    assert code == 2 and "votes.csv exists" in err and Path("votes.csv").read_bytes() == votes
+    assert audited.table("spot_checks")["sheet"].max() == 1
+    left = audited.items.height - audited.table("spot_checks").height
+    assert f"{left:,} items" in run("spot-check", "run", "-n", 5_000)[1]
+
+
+def test_a_sheet_that_cannot_be_read_is_refused_before_the_fit(run, folder, monkeypatch):
+    monkeypatch.setattr("moral_entropy.pipeline.audit.make_run", None)
+    for name, said in (("nowhere.csv", "there is no file"), ("votes.csv", "has no column 'item'")):
+        code, _, err = run("audit", "votes.csv", "-o", "run", "--spot-check", name)
+        assert code == 1 and said in err and not Path("run").exists()
+
+
 def test_an_empty_sheet_is_refused(run, audited):
     code, _, err = run("spot-check", "run", "--answers", "run/spot-check.csv")
     assert code != 0 and "has an answer. Fill in the column 'answer'" in err

@@ -143,4 +143,6 @@ def test_domains_count_as_often_as_they_have_items(run):
     assert set(checks.domains) == {"BLM", "Sandy"} and checks.population == 100
     shares = [share_of_sheet(checked, sheet) for sheet in (1, 2)]
     assert checks.found.share == pytest.approx(sum(shares) / 2)
+    # However good these two are, nobody looked at the items without a domain.
+    assert checked.verdict.answer == "not yet" and checked.verdict.title == "Not yet: only BLM, Sandy was checked."
     assert "Only BLM, Sandy was checked: nothing is known of the other domains." in checked.verdict.text

@@ -56,5 +56,7 @@ def spot_check(
         opened, rows, domain=domain, purpose="repair" if repair else "measure", out=Path(out) if out else None
     )
     what = "the least sure first: to mend labels, not to measure how many are wrong" if repair else "chosen at random"
-    typer.echo(f"{path}: {rows:,} items, {what}; fill in the column answer, then:")
+    written = opened.table("spot_checks")
+    n_rows = written.filter(sheet=max(written["sheet"].to_list())).height
+    typer.echo(f"{path}: {n_rows:,} items, {what}; fill in the column answer, then:")
     typer.echo(f"  moral-entropy spot-check {run} --answers {path}")

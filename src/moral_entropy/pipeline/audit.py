@@ -34,6 +34,7 @@ from moral_entropy.runs.manifest import write_manifest
 from moral_entropy.runs.run import Run
 from moral_entropy.validate.gold import gold_findings
 from moral_entropy.validate.sides import examine_cheaply
+from moral_entropy.verdict.answers import check_sheets
 from moral_entropy.verdict.sheet_files import add_sheet, keep_sheets, with_answers
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Votes
@@ -121,6 +122,7 @@ def audit(
     check_priors(options.priors)
     read = partial(read_parts, source, options, workers, part_rows)
     sheets = options.verdict.spot_check
+    check_sheets(sheets)
     if out is None:
         run = make_run(read, options, command, watch, progress)
         return with_answers(run, sheets) if sheets else run

@@ -39,6 +39,12 @@ def add_answers(run: Run, sources: Iterable[Any]) -> pl.DataFrame:
     return known
 
 
+def check_sheets(sources: Iterable[Any]) -> None:
+    """Refuse sheets that cannot be read or lack a column: before the votes are fitted, which can take long."""
+    for source in sources:
+        _require(open_source(source), ("item", ANSWER))
+
+
 def read_answers(run: Run, source: Any) -> pl.DataFrame:
     """Read one filled-in sheet."""
     table = open_source(source)

@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+from moral_entropy.errors import UsageError
 from moral_entropy.files import whole_file, without_formulas
 from moral_entropy.options import as_plain
 from moral_entropy.runs.manifest import write_manifest
@@ -46,13 +47,20 @@ def with_answers(run: Run, sources: Iterable[Any]) -> Run:
 def add_sheet(
     run: Run, n: int = ROWS, *, domain: str | None = None, purpose: Purpose = "measure", out: Path | None = None
 ) -> Path:
-    """Write another sheet of a run folder, disjoint from the earlier ones; return its path."""
+    """Write another sheet of a run folder, disjoint from the earlier ones; return its path.
+
+    A file that is already there is never replaced: it may have answers.
+    """
+    if out is not None and out.exists():
+        msg = f"{out} exists, and may hold answers. Choose another name with -o."
+        raise UsageError(msg)
     sheet = make_sheet(run, n, domain=domain, purpose=purpose)
     path = out or run.folder / sheet_name(int(sheet["sheet"][0]))
+    # Noted first: whatever stops this here, no later sheet has the same number.
+    _write_checks(run.folder, pl.concat([spot_checks(run), sheet]))
     with whole_file(path) as written:
         # Spreadsheets take a file without this mark for the old encoding of their system.
         written.write_text(without_formulas(printable(run, sheet)).write_csv(), encoding="utf-8-sig")
-    _write_checks(run.folder, pl.concat([spot_checks(run), sheet]))
     return path
 
 

@@ -171,7 +171,7 @@ def _votes_say(crowds: Crowds, floor: float | None, alike: tuple[float, float] |
         held = f"this held on {crowds.floor_held} of {crowds.floor_of} sets of votes with known answers"
         yield f"Expect at least {floor:.1%} to be wrong ({held})."
     if alike is None:
-        yield "For panels of language models there is no range to go by: their votes do not show how wrong they are."
+        yield "The annotators are taken for language models (if not: --voters people); for these there is no range."
     else:
         yield f"In crowds alike, {alike[0]:.0%} to {alike[1]:.0%} of the labels were wrong ({crowds.n_sets} such sets)."
     if flagged:
@@ -183,16 +183,21 @@ def _votes_say(crowds: Crowds, floor: float | None, alike: tuple[float, float] |
 
 def _from_checks(run: Run, checks: Checks, belief: Belief | None, **known: Any) -> Verdict:
     error, tolerance = checks.error(belief, run.interval), known["tolerance"]
-    answer = answer_for(error, tolerance, claimed_error(run))
-    title = {
-        "ship": f"Ship: at most {tolerance:.0%} of the labels are wrong.",
-        "ship soft": "Ship soft: publish p, not hard labels.",
-        "not yet": "Not yet: too many labels are wrong, or too few were checked.",
-    }[answer]
-    if answer == "not yet":
-        title = "Not yet: too few labels were checked." if error.value < tolerance else "Not yet: too many are wrong."
+    # What holds of some domains is not said of all.
+    answer: Answer = "not yet" if checks.domains else answer_for(error, tolerance, claimed_error(run))
+    title = _title(answer, checks, error, tolerance)
     text = " ".join(_checks_say(run, checks, error, tolerance, answer))
     return Verdict(answer, title, text, STATUS[answer], error, checks.by, **known)
+
+
+def _title(answer: Answer, checks: Checks, error: ErrorRate, tolerance: float) -> str:
+    if checks.domains:
+        return f"Not yet: only {', '.join(checks.domains)} was checked."
+    if answer == "ship":
+        return f"Ship: at most {tolerance:.0%} of the labels are wrong."
+    if answer == "ship soft":
+        return "Ship soft: publish p, not hard labels."
+    return "Not yet: too few labels were checked." if error.value < tolerance else "Not yet: too many are wrong."
 
 
 def answer_for(error: ErrorRate, tolerance: float, claimed: float) -> Literal["ship", "ship soft", "not yet"]:
@@ -225,6 +230,7 @@ def _checks_say(run: Run, checks: Checks, error: ErrorRate, tolerance: float, an
     yield f"{error_sentence(checks, error, run.interval)}; tolerated: {tolerance:.0%}."
     if checks.domains:
         yield f"Only {', '.join(checks.domains)} was checked: nothing is known of the other domains."
+        return
     if checks.by == "gold" and error.checked < checks.population:
         yield "That counts if the items with gold labels are a random part of all."
     if checks.blank:
