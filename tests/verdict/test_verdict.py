@@ -82,11 +82,8 @@ def test_language_models_have_no_range():
     votes = vote_frame(questions=("care",), annotators=["gpt-4o", "claude-3", "llama-70b", "qwen-2"], gold=False)
     run = me.audit(votes, draws=20)
     assert guess_who_voted(["gpt-4o", "claude-3"]) == "models" and guess_who_voted(["judge 1", "judge 2"]) == "people"
-    assert (
-        run.verdict.alike is None
-        and "taken for language models (--voters people if they are not): for these there is no range"
-        in run.verdict.text
-    )
+    assert run.verdict.alike is None
+    assert "taken for language models (if not: --voters people); for these there is no range." in run.verdict.text
     assert me.audit(votes, draws=20, voters="people").verdict.alike is not None
 
 
