@@ -6,6 +6,7 @@ diagram. Items whose gold was evidence in the fit are left out: the consensus ha
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -125,22 +126,37 @@ def _groups(votes: Votes, fit: QuestionFit, merged: bool) -> tuple[Ints, Ints, F
     ballot = fit.ballot
     known_i = ballot.gold_i != UNKNOWN
     p_it = fit.p_ik[:, targets_of(ballot)]
-    columns = [known_i.astype(int), votes.domain_i[ballot.item_i] - UNKNOWN, fit.label_i]
-    n_known = np.count_nonzero(known_i)
-    if merged and n_known > FEW_ITEMS:
-        n_bins = 50 if ballot.n_labels == 2 else 20
-        columns += [(p_i * n_bins).astype(np.int64) for p_i in p_it.T]
-    elif n_known > MANY_ITEMS:
-        columns += [ballot.votes_i, *map(_fine_odds, p_it.T)]
-    else:
-        columns += [ballot.votes_i, *(np.unique(tie_key(p_i), return_inverse=True)[1] for p_i in p_it.T)]
     # Items without gold have no weight; one group per domain is enough for them.
-    group_i, first_g = number_rows([np.where(known_i, column, 0) for column in columns])
+    columns = (np.where(known_i, column_i, 0) for column_i in _told_apart_by(votes, fit, known_i, p_it, merged))
+    group_i, first_g = number_rows(columns)
     n_g = np.bincount(group_i)
     score_gt = np.column_stack([np.bincount(group_i, weights=p_i) / n_g for p_i in p_it.T])
     # Rounding can change the mean of equal numbers: keep the exact number where a group has only one.
     score_gt = np.where(np.abs(score_gt - p_it[first_g]) < 1e-12, p_it[first_g], score_gt)
     return group_i, first_g, score_gt
+
+
+def _told_apart_by(
+    votes: Votes, fit: QuestionFit, known_i: NDArray[np.bool_], p_it: Floats, merged: bool
+) -> Iterator[Ints]:
+    """Go through what tells groups of items apart, one column at a time: all at once would be too much memory."""
+    ballot = fit.ballot
+    yield known_i.astype(np.int8)
+    yield votes.domain_i[ballot.item_i] - UNKNOWN
+    yield fit.label_i
+    n_known = np.count_nonzero(known_i)
+    if merged and n_known > FEW_ITEMS:
+        n_bins = 50 if ballot.n_labels == 2 else 20
+        yield from ((p_i * n_bins).astype(np.int64) for p_i in p_it.T)
+        return
+    yield ballot.votes_i
+    numbered = _fine_odds if n_known > MANY_ITEMS else _numbered
+    yield from map(numbered, p_it.T)
+
+
+def _numbered(p_i: Floats) -> Ints:
+    """Number the distinct probabilities."""
+    return np.unique(tie_key(p_i), return_inverse=True)[1]
 
 
 def _fine_odds(p_i: Floats) -> Ints:
@@ -194,18 +210,18 @@ def reliability(consensus: Consensus, *, mass: float = 0.9) -> pl.DataFrame:
 
 
 def _points(fit: QuestionFit, known_i: NDArray[np.bool_], target: int, mass: float) -> list[dict[str, object]]:
-    key_i = tie_key(fit.p_ik[known_i, target])
-    order_i = np.argsort(key_i, kind="stable")
-    p_i = fit.p_ik[known_i, target][order_i]
-    gold_i = (fit.ballot.gold_i[known_i] == target)[order_i]
-    count_i = fit.ballot.count_i[known_i][order_i]
+    p_i = fit.p_ik[known_i, target]
+    order_i = np.argsort(tie_key(p_i), kind="stable")
+    p_i, order_i = p_i[order_i], np.flatnonzero(known_i)[order_i]
+    gold_i = fit.ballot.gold_i[order_i] == target
+    count_i = fit.ballot.count_i[order_i]
     # Sorted already: a level begins wherever p rises.
-    level_i = np.cumsum(np.diff(key_i[order_i], prepend=key_i[order_i[:1]]) > 0)
+    level_i = np.cumsum(np.diff(tie_key(p_i), prepend=tie_key(p_i[:1])) > 0)
     mass_l = mass_bins(np.bincount(level_i, weights=count_i).astype(float)) if len(p_i) else np.empty(0, dtype=np.int64)
     points: list[dict[str, object]] = []
     for bins, bin_i in (("width", width_bins(p_i)), ("mass", mass_l[level_i])):
-        added = (count_i, count_i * p_i, count_i * gold_i)
-        n_b, sum_b, yes_b = (np.bincount(bin_i, weights=value_i, minlength=BINS) for value_i in added)
+        weights = (count_i * value for value in (1, p_i, gold_i))
+        n_b, sum_b, yes_b = (np.bincount(bin_i, weights=weight_i, minlength=BINS) for weight_i in weights)
         for b in np.flatnonzero(n_b):
             ends = betaincinv(yes_b[b] + 0.5, n_b[b] - yes_b[b] + 0.5, [(1 - mass) / 2, (1 + mass) / 2])
             point = {"bins": bins, "bin": int(b), "p": sum_b[b] / n_b[b], "gold": yes_b[b] / n_b[b]}

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 Ints = NDArray[np.integer[Any]]
 Floats = NDArray[np.float64]
 
+ITEMS_AT_ONCE = 65_536
+"""Items whose votes are counted together."""
+
 UNKNOWN = -1
 """Code of what is missing: the gold label, the published label or the domain of an item without one."""
 
@@ -120,10 +123,16 @@ class Ballot:
         >>> ballot.counts_ik.tolist()
         [[1, 1], [0, 1]]
         """
-        key_v = np.repeat(np.arange(self.n_items) * self.n_labels, self.votes_i)
-        key_v += self.code_v % self.n_labels
-        flat = np.bincount(key_v, minlength=self.n_items * self.n_labels)
-        return flat.reshape(self.n_items, self.n_labels).astype(np.int32)
+        counts_ik = np.empty((self.n_items, self.n_labels), dtype=np.int32)
+        # Some items at a time: a key of 64 bits for every vote would be more than the votes themselves.
+        for first in range(0, self.n_items, ITEMS_AT_ONCE):
+            start_i = self.start_i[first : first + ITEMS_AT_ONCE + 1]
+            n_items = len(start_i) - 1
+            key_v = np.repeat(np.arange(n_items) * self.n_labels, np.diff(start_i))
+            key_v += self.code_v[start_i[0] : start_i[-1]] % self.n_labels
+            flat = np.bincount(key_v, minlength=n_items * self.n_labels)
+            counts_ik[first : first + n_items] = flat.reshape(n_items, self.n_labels)
+        return counts_ik
 
     @cached_property
     def votes_a(self) -> NDArray[np.int64]:
