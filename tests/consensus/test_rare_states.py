@@ -58,3 +58,12 @@ def test_density_is_that_of_the_gamma_variable():
     shape = spread**-2
     exact_s = gamma.logpdf(np.exp(moved_s), shape, scale=1 / shape) + moved_s
     assert np.ptp(gaussian_s + added_s - exact_s) < 1e-6
+
+
+def test_rounding_does_not_choose_the_state_that_the_others_are_measured_from():
+    rng = np.random.default_rng(4)
+    mode_dg = np.log(np.array([[0.3, 0.3, 0.3, 0.1]]))
+    log_sdg = mode_dg + rng.normal(size=(200, 1, 4))
+    one, other = (skew_rare_weights(log_sdg, mode_dg + 1e-15 * np.eye(4)[g]) for g in (0, 2))
+    np.testing.assert_allclose(one[0], other[0], atol=1e-12)
+    np.testing.assert_allclose(one[1], other[1], atol=1e-12)

@@ -17,6 +17,9 @@ from moral_entropy.votes.table import Floats
 MANY = 100.0
 """Expected items from which on a gamma variable is Gaussian enough."""
 
+ALIKE = 1e-4
+"""Logs of weights at a mode closer than this are equal: a search ends within about as much of the top."""
+
 LEAST = -100.0
 """Smallest log of a weight, relative to the largest weight of the domain."""
 
@@ -31,7 +34,8 @@ def skew_rare_weights(log_sdg: Floats, mode_dg: Floats) -> tuple[Floats, Floats]
     mode_dg
         Logs of the weights at the mode.
     """
-    largest_d = mode_dg.argmax(axis=1)[:, None]
+    # The first of those that tie: rounding, which differs by processor, must not choose.
+    largest_d = (mode_dg >= mode_dg.max(axis=1, keepdims=True) - ALIKE).argmax(axis=1)[:, None]
     step_sdg = log_sdg - np.take_along_axis(log_sdg, largest_d[None], axis=2)
     step_sdg -= mode_dg - np.take_along_axis(mode_dg, largest_d, axis=1)
     spread_dg = np.sqrt((step_sdg**2).mean(axis=0))
