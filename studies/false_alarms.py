@@ -77,10 +77,11 @@ def with_labels(votes: Votes, change: Callable[[Ints, Ints, Ints], Ints]) -> Vot
     ballot = votes.ballots[0]
     item_v = np.repeat(np.arange(ballot.n_items), ballot.votes_i)
     annotator_v, label_v = np.divmod(ballot.code_v, ballot.n_labels)
-    return replace(votes, ballots=(_ballot(ballot, item_v, annotator_v, change(item_v, annotator_v, label_v)),))
+    label_v = change(item_v, annotator_v, label_v)
+    return replace(votes, ballots=(_ballot(ballot, item_v, annotator_v, label_v, ballot.gold_i),))
 
 
-def _ballot(like: Ballot, item_v: Ints, annotator_v: Ints, label_v: Ints) -> Ballot:
+def _ballot(like: Ballot, item_v: Ints, annotator_v: Ints, label_v: Ints, truth_i: Ints) -> Ballot:
     return ballot_from_codes(
         like.question,
         like.labels,
@@ -89,7 +90,7 @@ def _ballot(like: Ballot, item_v: Ints, annotator_v: Ints, label_v: Ints) -> Bal
         label_v=label_v,
         item_i=like.item_i,
         annotator_a=like.annotator_a,
-        gold_i=like.gold_i,
+        gold_i=truth_i,
     )
 
 
@@ -122,7 +123,8 @@ def two_teams(seed: int, *, links: int, reversed_team: bool = False) -> Votes:
     label_v = np.where(right_v, truth_i[item_v], ~truth_i[item_v])
     label_v = np.where((who_v >= 6) & reversed_team, ~label_v, label_v)
     votes = clean(seed)
-    return replace(votes, ballots=(_ballot(votes.ballots[0], item_v, who_v, label_v.astype(int)),))
+    ballot = _ballot(votes.ballots[0], item_v, who_v, label_v.astype(int), truth_i.astype(int))
+    return replace(votes, ballots=(ballot,))
 
 
 def shared_difficulty(seed: int) -> Votes:

@@ -75,5 +75,32 @@ def test_random_sheets_are_unbiased_and_hold_the_truth(n):
 
 def test_the_page_has_a_row_for_every_set():
     found = {(one.name, n): study.try_sheets(one, study.belief(SETS, one), n, 5) for one in SETS for n in (20, 50, 100)}
-    text = study.page_text(SETS, found, study.crowd_facts(SETS), 5)
+    text = study.page_text(SETS, found, [], study.crowd_facts(SETS), 5)
     assert all(text.count(f"| {one.name} |") == 2 for one in SETS)
+
+
+def test_corpora_with_a_trouble_are_held_against_their_truth():
+    sets = list(study.read_troubled(1, 0))
+    assert [one.name for one in sets] == [trouble.name for trouble in study.TROUBLES]
+    by_name = {one.name: one for one in sets}
+    # Half of the items are a coin toss, and about half of these are labelled wrongly.
+    assert by_name["items hard for all"].error == pytest.approx(0.25, abs=0.06)
+    assert by_name["an adversarial annotator among 12"].error < 0.2
+    assert {len(one.wrong_j) for one in sets} == {1_000}
+
+
+def test_wrong_assurance_counts_corpora_with_too_many_wrong_alone():
+    def sheets(ship):
+        return study.Sheets(0.9, 0.9, 0.1, 0.1, 0.0, ship, 0.0)
+
+    troubled = [
+        (made_set("flood", 0.1, 0.2), sheets(0.02)),
+        (made_set("flood", 0.1, 0.3), sheets(0.0)),
+        (made_set("flood", 0.1, 0.05), sheets(0.5)),
+        (made_set("calm", 0.1, 0.05), sheets(0.6)),
+    ]
+    assert "| flood | 5.0% – 30.0% | 2 of 3 | 1.0% |" in study.trouble_table(troubled)
+    assert "| calm | 5.0% – 5.0% | 0 of 1 | – |" in study.trouble_table(troubled)
+    assert "in 2 of 4 corpora" in study.trouble_text(troubled) and "1.0% end in *ship* (2.0% in the worst" in (
+        study.trouble_text(troubled)
+    )
