@@ -42,9 +42,9 @@ SOURCES = (
 KEPT = 5
 """Number of versions whose folders are kept, those used last."""
 
-COMPILING_ONCE = "compiling for this processor, only this once: some twenty seconds"
+COMPILING_ONCE = "compiling for this processor, only this once: some ten seconds"
 COMPILING_AGAIN = (
-    "compiling for this processor: some twenty seconds, and again next time, since the cache folder cannot be written "
+    "compiling for this processor: some ten seconds, and again next time, since the cache folder cannot be written "
     "to. Name another in MORAL_ENTROPY_CACHE."
 )
 
