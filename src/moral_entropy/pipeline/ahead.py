@@ -1,0 +1,188 @@
+"""Kernels are compiled ahead, in a second process, while the first audit reads votes and compiles the others.
+
+An audit needs its kernels in one order; the second process begins at the other end. Both keep what they compile in the
+cache folder, where the other finds it. The first process waits for nothing, and nothing depends on the second: without
+it the audit takes longer.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+Kernel = Any
+VOTES = "i8[::1], i4[::1], "
+"""Where rows begin, and the codes of their votes."""
+
+
+@contextmanager
+def compiling_ahead(model: str) -> Iterator[None]:
+    """Compile what an audit under a model usually needs, in a second process, as long as the block lasts.
+
+    Nothing is started where everything has been compiled before, where nothing can be kept, or on a single core.
+    """
+    process = _start(model) if _worthwhile(model) else None
+    try:
+        yield
+    finally:
+        if process is not None:
+            process.kill()
+            process.communicate()
+
+
+def _worthwhile(model: str) -> bool:
+    from moral_entropy.compiled import config
+
+    several = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    done = _done(model)
+    return several > 1 and not config.DISABLE_JIT and done is not None and not done.exists()
+
+
+def _done(model: str) -> Path | None:
+    """Return the path of an empty file that tells that the kernels have been compiled; None where nothing is kept."""
+    from moral_entropy.compiled import kernel_folder
+
+    folder = kernel_folder()
+    return None if folder is None else folder / f"{model}.{sys.implementation.cache_tag}.done"
+
+
+def _start(model: str) -> subprocess.Popen[bytes] | None:
+    command, nowhere = [sys.executable, "-m", "moral_entropy.pipeline.ahead", model], subprocess.DEVNULL
+    with suppress(OSError):
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere)
+    return None
+
+
+def usual_kernels(model: str) -> list[tuple[Kernel, str]]:
+    """List the kernels that an audit needs, in the order in which it calls them, and the types of their arguments.
+
+    Parameters
+    ----------
+    model
+        The model; `paper` with two labels, any number for `mixed`.
+    """
+    from moral_entropy.consensus import dependence_kernels, draw_kernels, kernels, state_draw_kernels, state_kernels
+    from moral_entropy.consensus import tempering_kernels as tempering
+    from moral_entropy.grading import kernels as grading
+    from moral_entropy.validate import draw_kernels as validate
+
+    pairs = VOTES + "f8[::1], i8, i8[::1], i8[::1], "
+    states = "i8[:,::1], f8[::1], "
+    first = [
+        (kernels.hash_rows, VOTES + "i2[::1], i4[::1], i8, u8[::1]"),
+        (kernels.same_rows, VOTES + "i2[::1], i4[::1], i8[::1], i8[::1]"),
+        (kernels.count_votes, VOTES + "f8[::1], f8[::1]"),
+        (dependence_kernels.shared_pairs, pairs + "f8, i8, i8[::1], f8[::1], i8[:,::1], f8[::1]"),
+        (dependence_kernels.add_agreement, pairs + "i8[::1], i8[::1], i8[::1], i8[::1], f8[:,::1]"),
+        (dependence_kernels.rank_one_step, "i8[::1], i8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8, b1"),
+    ]
+    posteriors = (kernels.row_posteriors, VOTES + "i2[::1], i4[::1], f8[:,::1], f8[:,::1], i8, i8, f8[:,::1]")
+    products = (grading.add_products, "f8[:,::1], f8[:,::1], f8[:,::1]")
+    residuals = (
+        dependence_kernels.add_residuals,
+        pairs + "i8[::1], f8[:,::1], f8[:,:,::1], i8[::1], i8[::1], i8[::1], f8[:,::1]",
+    )
+    scores = (
+        tempering.score_rows,
+        "i8[::1], i4[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8, i8, i8, f8[::1], f8[::1]",
+    )
+    if model == "paper":
+        return [
+            *first,
+            (
+                kernels.binary_pass,
+                VOTES + "f8[::1], i2[::1], f8[::1], f8, i8[::1], i8, i8, f8[:,::1], f8[:,::1]",
+            ),
+            posteriors,
+            (kernels.add_missing_information, VOTES + "f8[::1], f8[:,::1], f8[:,:,::1], f8[:,::1]"),
+            (
+                draw_kernels.binary_summaries,
+                VOTES + "i2[::1], f8[:,::1], f8[::1], f8, f8, i8, i8, f8[:], f8[::1], f8[::1], f8[::1]",
+            ),
+            (
+                grading.binary_cells,
+                VOTES + "i2[::1], i8[::1], i8[::1], f8[:,::1], f8[::1], f8[::1], f8[:,::1], f8[::1], f8, f8[:,:,::1]",
+            ),
+            products,
+            residuals,
+            (
+                validate.binary_log_likelihoods,
+                VOTES + "f8[::1], i2[::1], f8[:,::1], f8[::1], i8, i8, f8[::1]",
+            ),
+            (tempering.chances_without_item, VOTES + "f8[:,::1], f8[:,::1], f8[:,::1], i8, i8, f8[:,::1]"),
+            scores,
+        ]
+    return [
+        *first,
+        (
+            state_kernels.mixed_pass,
+            VOTES + "f8[::1], i2[::1], i4[::1], f8[:,::1], f8[:,::1], i8[::1], i8, i8, f8[:,:,::1], f8[:,:,::1]",
+        ),
+        posteriors,
+        (
+            state_kernels.take_state_information,
+            VOTES + "f8[::1], i2[::1], i4[::1], f8[:,::1], f8[:,::1], f8[:,:,::1], i8[::1], i8, i8, f8[:,::1]",
+        ),
+        (
+            state_draw_kernels.mixed_summaries,
+            VOTES + "i2[::1], i4[::1], f8[:,:,::1], f8[:,:,::1], " + states + "f8[::1], i8, f8, f8, i8, i8, "
+            "f8[:,::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1]",
+        ),
+        (
+            grading.mixed_cells,
+            VOTES + "i2[::1], i4[::1], i8[::1], i8[:,::1], f8[:,::1], f8[::1], f8[:,::1], i8, "
+            "f8[:,:,::1], f8[:,:,::1], " + states + "f8[:,:,::1]",
+        ),
+        products,
+        residuals,
+        (
+            validate.mixed_log_likelihoods,
+            VOTES + "f8[::1], i2[::1], i4[::1], f8[:,:,::1], f8[:,:,::1], " + states + "i8, i8, f8[::1]",
+        ),
+        (
+            validate.mixed_labels,
+            VOTES + "i4[::1], f8[:,:,::1], f8[:,:,::1], " + states + "i8, i8, f8[:,:,::1]",
+        ),
+        scores,
+    ]
+
+
+def compile_from_the_end(usual: Sequence[tuple[Kernel, str]]) -> None:
+    """Compile kernels, the last first; those that somebody has compiled by then are only loaded."""
+    from numba.core.sigutils import normalize_signature
+
+    for kernel, types in reversed(usual):
+        # Numba keeps it under what it is given: types, as a call does, and not their names.
+        kernel.compile(normalize_signature(f"({types},)")[0])
+
+
+def main(model: str) -> None:
+    """Compile ahead, and end at once when the process that asked for it ends."""
+    _end_with(sys.stdin.buffer.read)
+    # The chart library first: the report needs it, whatever the model, and making it takes a second.
+    from moral_entropy.report.html import vega_bundle
+
+    vega_bundle()
+    compile_from_the_end(usual_kernels(model))
+    if done := _done(model):
+        done.touch()
+
+
+def _end_with(wait: Callable[[], object]) -> None:
+    """End this process as soon as `wait` returns: here standard input, which ends with whoever holds its other end."""
+
+    def end() -> None:
+        wait()
+        os._exit(0)
+
+    threading.Thread(target=end, daemon=True).start()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
