@@ -155,11 +155,10 @@ def usual_kernels(model: str) -> list[tuple[Kernel, str]]:
 
 def compile_from_the_end(usual: Sequence[tuple[Kernel, str]]) -> None:
     """Compile kernels, the last first; those that somebody has compiled by then are only loaded."""
-    from numba.core.sigutils import normalize_signature
+    from moral_entropy.compiled import compile_for
 
     for kernel, types in reversed(usual):
-        # Numba keeps it under what it is given: types, as a call does, and not their names.
-        kernel.compile(normalize_signature(f"({types},)")[0])
+        compile_for(kernel, types)
 
 
 def main(model: str) -> None:
