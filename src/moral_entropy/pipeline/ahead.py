@@ -11,14 +11,21 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-Kernel = Any
+Kernels = list[tuple[Any, str]]
+
 VOTES = "i8[::1], i4[::1], "
-"""Where rows begin, and the codes of their votes."""
+"""Types of: where rows begin, the codes of their votes."""
+
+PAIRS = VOTES + "f8[::1], i8, i8[::1], i8[::1], "
+"""Types of: votes, weights, number of labels, where annotators begin, the rows of their votes."""
+
+DRAWS = "f8[:,:,::1], f8[:,:,::1], i8[:,::1], f8[::1], "
+"""Types of: probabilities of votes and weights of states by draw, the ends of every state, its share of the first."""
 
 
 @contextmanager
@@ -59,101 +66,86 @@ def _start(model: str) -> subprocess.Popen[bytes] | None:
     return None
 
 
-def usual_kernels(model: str) -> list[tuple[Kernel, str]]:
-    """List the kernels that an audit needs, in the order in which it calls them, and the types of their arguments.
-
-    Parameters
-    ----------
-    model
-        The model; `paper` with two labels, any number for `mixed`.
-    """
+def fit_kernels(model: str) -> Kernels:
+    """List the kernels that a fit calls, in their order, and the types of their arguments; `paper` with two labels."""
     from moral_entropy.consensus import dependence_kernels, draw_kernels, kernels, state_draw_kernels, state_kernels
-    from moral_entropy.consensus import tempering_kernels as tempering
-    from moral_entropy.grading import kernels as grading
-    from moral_entropy.validate import draw_kernels as validate
 
-    pairs = VOTES + "f8[::1], i8, i8[::1], i8[::1], "
-    states = "i8[:,::1], f8[::1], "
     first = [
         (kernels.hash_rows, VOTES + "i2[::1], i4[::1], i8, u8[::1]"),
         (kernels.same_rows, VOTES + "i2[::1], i4[::1], i8[::1], i8[::1]"),
         (kernels.count_votes, VOTES + "f8[::1], f8[::1]"),
-        (dependence_kernels.shared_pairs, pairs + "f8, i8, i8[::1], f8[::1], i8[:,::1], f8[::1]"),
-        (dependence_kernels.add_agreement, pairs + "i8[::1], i8[::1], i8[::1], i8[::1], f8[:,::1]"),
+        (dependence_kernels.shared_pairs, PAIRS + "f8, i8, i8[::1], f8[::1], i8[:,::1], f8[::1]"),
+        (dependence_kernels.add_agreement, PAIRS + "i8[::1], i8[::1], i8[::1], i8[::1], f8[:,::1]"),
         (dependence_kernels.rank_one_step, "i8[::1], i8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8, b1"),
     ]
     posteriors = (kernels.row_posteriors, VOTES + "i2[::1], i4[::1], f8[:,::1], f8[:,::1], i8, i8, f8[:,::1]")
-    products = (grading.add_products, "f8[:,::1], f8[:,::1], f8[:,::1]")
-    residuals = (
-        dependence_kernels.add_residuals,
-        pairs + "i8[::1], f8[:,::1], f8[:,:,::1], i8[::1], i8[::1], i8[::1], f8[:,::1]",
-    )
-    scores = (
-        tempering.score_rows,
-        "i8[::1], i4[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8, i8, i8, f8[::1], f8[::1]",
-    )
     if model == "paper":
         return [
             *first,
-            (
-                kernels.binary_pass,
-                VOTES + "f8[::1], i2[::1], f8[::1], f8, i8[::1], i8, i8, f8[:,::1], f8[:,::1]",
-            ),
+            (kernels.binary_pass, VOTES + "f8[::1], i2[::1], f8[::1], f8, i8[::1], i8, i8, f8[:,::1], f8[:,::1]"),
             posteriors,
             (kernels.add_missing_information, VOTES + "f8[::1], f8[:,::1], f8[:,:,::1], f8[:,::1]"),
             (
                 draw_kernels.binary_summaries,
                 VOTES + "i2[::1], f8[:,::1], f8[::1], f8, f8, i8, i8, f8[:], f8[::1], f8[::1], f8[::1]",
             ),
+        ]
+    rows = VOTES + "f8[::1], i2[::1], i4[::1], f8[:,::1], f8[:,::1], "
+    return [
+        *first,
+        (state_kernels.mixed_pass, rows + "i8[::1], i8, i8, f8[:,:,::1], f8[:,:,::1]"),
+        posteriors,
+        (state_kernels.take_state_information, rows + "f8[:,:,::1], i8[::1], i8, i8, f8[:,::1]"),
+        (
+            state_draw_kernels.mixed_summaries,
+            VOTES + "i2[::1], i4[::1], " + DRAWS + "f8[::1], i8, f8, f8, i8, i8, "
+            "f8[:,::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1]",
+        ),
+    ]
+
+
+def later_kernels(model: str) -> Kernels:
+    """List the kernels of what comes after the fit in the same way: the audit of rules and the checks."""
+    from moral_entropy.consensus import dependence_kernels, tempering_kernels
+    from moral_entropy.grading import kernels as grading
+    from moral_entropy.validate import draw_kernels as validate
+
+    products = (grading.add_products, "f8[:,::1], f8[:,::1], f8[:,::1]")
+    residuals = (
+        dependence_kernels.add_residuals,
+        PAIRS + "i8[::1], f8[:,::1], f8[:,:,::1], i8[::1], i8[::1], i8[::1], f8[:,::1]",
+    )
+    scores = (
+        tempering_kernels.score_rows,
+        "i8[::1], i4[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8, i8, i8, f8[::1], f8[::1]",
+    )
+    units = "f8[:,::1], f8[::1], "
+    if model == "paper":
+        return [
             (
                 grading.binary_cells,
-                VOTES + "i2[::1], i8[::1], i8[::1], f8[:,::1], f8[::1], f8[::1], f8[:,::1], f8[::1], f8, f8[:,:,::1]",
+                VOTES + "i2[::1], i8[::1], i8[::1], " + units + "f8[::1], f8[:,::1], f8[::1], f8, f8[:,:,::1]",
             ),
             products,
             residuals,
-            (
-                validate.binary_log_likelihoods,
-                VOTES + "f8[::1], i2[::1], f8[:,::1], f8[::1], i8, i8, f8[::1]",
-            ),
-            (tempering.chances_without_item, VOTES + "f8[:,::1], f8[:,::1], f8[:,::1], i8, i8, f8[:,::1]"),
+            (validate.binary_log_likelihoods, VOTES + "f8[::1], i2[::1], f8[:,::1], f8[::1], i8, i8, f8[::1]"),
+            (tempering_kernels.chances_without_item, VOTES + "f8[:,::1], f8[:,::1], f8[:,::1], i8, i8, f8[:,::1]"),
             scores,
         ]
     return [
-        *first,
-        (
-            state_kernels.mixed_pass,
-            VOTES + "f8[::1], i2[::1], i4[::1], f8[:,::1], f8[:,::1], i8[::1], i8, i8, f8[:,:,::1], f8[:,:,::1]",
-        ),
-        posteriors,
-        (
-            state_kernels.take_state_information,
-            VOTES + "f8[::1], i2[::1], i4[::1], f8[:,::1], f8[:,::1], f8[:,:,::1], i8[::1], i8, i8, f8[:,::1]",
-        ),
-        (
-            state_draw_kernels.mixed_summaries,
-            VOTES + "i2[::1], i4[::1], f8[:,:,::1], f8[:,:,::1], " + states + "f8[::1], i8, f8, f8, i8, i8, "
-            "f8[:,::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1]",
-        ),
         (
             grading.mixed_cells,
-            VOTES + "i2[::1], i4[::1], i8[::1], i8[:,::1], f8[:,::1], f8[::1], f8[:,::1], i8, "
-            "f8[:,:,::1], f8[:,:,::1], " + states + "f8[:,:,::1]",
+            VOTES + "i2[::1], i4[::1], i8[::1], i8[:,::1], " + units + "f8[:,::1], i8, " + DRAWS + "f8[:,:,::1]",
         ),
         products,
         residuals,
-        (
-            validate.mixed_log_likelihoods,
-            VOTES + "f8[::1], i2[::1], i4[::1], f8[:,:,::1], f8[:,:,::1], " + states + "i8, i8, f8[::1]",
-        ),
-        (
-            validate.mixed_labels,
-            VOTES + "i4[::1], f8[:,:,::1], f8[:,:,::1], " + states + "i8, i8, f8[:,:,::1]",
-        ),
+        (validate.mixed_log_likelihoods, VOTES + "f8[::1], i2[::1], i4[::1], " + DRAWS + "i8, i8, f8[::1]"),
+        (validate.mixed_labels, VOTES + "i4[::1], " + DRAWS + "i8, i8, f8[:,:,::1]"),
         scores,
     ]
 
 
-def compile_from_the_end(usual: Sequence[tuple[Kernel, str]]) -> None:
+def compile_from_the_end(usual: Kernels) -> None:
     """Compile kernels, the last first; those that somebody has compiled by then are only loaded."""
     from moral_entropy.compiled import compile_for
 
@@ -164,11 +156,12 @@ def compile_from_the_end(usual: Sequence[tuple[Kernel, str]]) -> None:
 def main(model: str) -> None:
     """Compile ahead, and end at once when the process that asked for it ends."""
     _end_with(sys.stdin.buffer.read)
-    # The chart library first: the report needs it, whatever the model, and making it takes a second.
+    compile_from_the_end(later_kernels(model))
+    # Late: what the report needs at the end. By then the first process has compiled most of what a fit calls.
     from moral_entropy.report.html import vega_bundle
 
     vega_bundle()
-    compile_from_the_end(usual_kernels(model))
+    compile_from_the_end(fit_kernels(model))
     if done := _done(model):
         done.touch()
 
