@@ -61,6 +61,7 @@ def test_the_usual_kernels_are_those_that_an_audit_calls(model):
 def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(compiled, "kernel_folder", lambda: tmp_path)
     monkeypatch.setattr(ahead.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    monkeypatch.setattr(ahead, "_STARTED", set())
     return tmp_path
 
 
@@ -93,21 +94,20 @@ def test_the_second_process_ends_with_the_block(folder, started, error):
     assert started[0].stdin.closed
 
 
-def test_nothing_is_started_where_it_would_be_of_no_use(folder, started, monkeypatch):
+@pytest.mark.parametrize("reason", ["none", "again", "done", "no folder", "one core", "no compiler"])
+def test_nothing_is_started_where_it_would_be_of_no_use(folder, started, monkeypatch, reason):
+    if reason == "again":
+        ahead._STARTED.add("mixed")
+    if reason == "done":
+        (folder / f"mixed.{sys.implementation.cache_tag}.done").touch()
+    if reason == "no folder":
+        monkeypatch.setattr(compiled, "kernel_folder", lambda: None)
+    if reason == "one core":
+        monkeypatch.setattr(ahead.os, "sched_getaffinity", lambda _: {0}, raising=False)
+    if reason == "no compiler":
+        monkeypatch.setattr(compiled.config, "DISABLE_JIT", True)
     with ahead.compiling_ahead("mixed"):
-        pass
-    assert len(started) == 1
-    (folder / f"mixed.{sys.implementation.cache_tag}.done").touch()
-    with ahead.compiling_ahead("mixed"):
-        pass
-    monkeypatch.setattr(compiled, "kernel_folder", lambda: None)
-    with ahead.compiling_ahead("paper"):
-        pass
-    monkeypatch.setattr(compiled, "kernel_folder", lambda: folder)
-    monkeypatch.setattr(ahead.os, "sched_getaffinity", lambda _: {0}, raising=False)
-    with ahead.compiling_ahead("paper"):
-        pass
-    assert len(started) == 1
+        assert len(started) == (reason == "none")
 
 
 WAITS = """

@@ -28,11 +28,16 @@ DRAWS = "f8[:,:,::1], f8[:,:,::1], i8[:,::1], f8[::1], "
 """Types of: probabilities of votes and weights of states by draw, the ends of every state, its share of the first."""
 
 
+_STARTED: set[str] = set()
+"""Models for which this process has started another."""
+
+
 @contextmanager
 def compiling_ahead(model: str) -> Iterator[None]:
     """Compile what an audit under a model usually needs, in a second process, as long as the block lasts.
 
-    Nothing is started where everything has been compiled before, where nothing can be kept, or on a single core.
+    Nothing is started a second time, where everything has been compiled before, where nothing can be kept, or on a
+    single core.
     """
     process = _start(model) if _worthwhile(model) else None
     try:
@@ -44,11 +49,15 @@ def compiling_ahead(model: str) -> Iterator[None]:
 
 
 def _worthwhile(model: str) -> bool:
+    """Return whether a second process is of use; if so, note that it was started."""
     from moral_entropy.compiled import config
 
     several = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     done = _done(model)
-    return several > 1 and not config.DISABLE_JIT and done is not None and not done.exists()
+    if several == 1 or config.DISABLE_JIT or model in _STARTED or done is None or done.exists():
+        return False
+    _STARTED.add(model)
+    return True
 
 
 def _done(model: str) -> Path | None:
