@@ -82,10 +82,11 @@ def median_seconds(work: Callable[[], object], *, repeats: int) -> float:
 
 @dataclass(frozen=True)
 class ChildRun:
-    """How a program of its own fared."""
+    """How a program of its own fared; `processor` is the time that cores worked for it and for what it started."""
 
     seconds: float
     peak_gb: float
+    processor: float
 
 
 def run_child(command: Sequence[str]) -> ChildRun:
@@ -100,7 +101,7 @@ def run_child(command: Sequence[str]) -> ChildRun:
         if child.returncode:
             errors.seek(0)
             raise RuntimeError(f"a command ended with {child.returncode}: {errors.read().strip()[-2_000:]}")
-    return ChildRun(took, usage.ru_maxrss / 1e6)
+    return ChildRun(took, usage.ru_maxrss / 1e6, usage.ru_utime + usage.ru_stime)
 
 
 def cli(*arguments: str) -> list[str]:

@@ -2,8 +2,9 @@
 
 Usage: python benchmarks/version_before.py --before PATH/TO/EARLIER/src [--items 20000000] [--repeats 3]
 
-Prints a table in Markdown. Both versions run with the same Python and the same libraries, take turns, and have their
-kernels compiled before anything is measured.
+Prints a table in Markdown: seconds, and in parentheses those that cores worked, which say more on a machine that others
+use too. Both versions run with the same Python and the same libraries and take turns; but for "the first time" their
+kernels are compiled before anything is measured.
 """
 
 from __future__ import annotations
@@ -11,78 +12,77 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
+from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
-ROOT = Path(__file__).resolve().parents[1]
+from measure import ROOT, ChildRun, cli, run_child
+
 TWINS = ("mftc", "mfrc", "emfd")
+PAPER = ("--model", "paper")
+
+Work = Callable[[Path], ChildRun]
 
 
-def run(source: Path, *arguments: str, folder: Path) -> float:
-    """Run a command of one version; return the seconds it took."""
-    environment = {**os.environ, "PYTHONPATH": str(source)}
-    start = time.perf_counter()
-    subprocess.run(
-        [sys.executable, "-m", "moral_entropy", *arguments],
-        env=environment,
-        cwd=folder,
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
-    return time.perf_counter() - start
+def run(source: Path, command: list[str], **environment: str) -> ChildRun:
+    """Run a command of one version."""
+    with mock.patch.dict(os.environ, {"PYTHONPATH": str(source), **environment}):
+        return run_child(command)
 
 
-def audit(source: Path, votes: str, *flags: str, folder: Path) -> float:
-    """Audit votes with one version; return the seconds."""
-    out = f"run-{source.parent.name}"
-    return run(source, "audit", votes, "-o", out, "--force", "-q", *flags, folder=folder)
+def audit(source: Path, votes: Path, *flags: str, **environment: str) -> ChildRun:
+    """Audit votes with one version."""
+    out = votes.parent / f"run-{source.parent.name}"
+    return run(source, cli("audit", str(votes), "-o", str(out), "--force", "-q", *flags), **environment)
 
 
-def measure(before: Path, now: Path, items: int, repeats: int, folder: Path) -> list[tuple[str, float, float]]:
-    """Return what was measured, and the seconds of the earlier and of this version."""
-    run(
-        now,
-        "simulate",
-        "--items",
-        "2000",
-        "--annotators",
-        "10",
-        "--votes-per-item",
-        "5",
-        "-o",
-        "small.parquet",
-        folder=folder,
-    )
+def first_audit(source: Path, votes: Path) -> ChildRun:
+    """Audit votes with nothing compiled."""
+    with tempfile.TemporaryDirectory() as folder:
+        return audit(source, votes, MORAL_ENTROPY_CACHE=folder)
+
+
+def audit_twins(source: Path, here: Path, *flags: str) -> ChildRun:
+    """Audit the three twins, one after the other."""
+    runs = [audit(source, here / f"{twin}.parquet", "--preset", "mft", *flags) for twin in TWINS]
+    whole = (sum(one.seconds for one in runs), max(one.peak_gb for one in runs), sum(one.processor for one in runs))
+    return ChildRun(*whole)
+
+
+def works(now: Path, here: Path, items: int) -> dict[str, tuple[Work, bool]]:
+    """Make the votes, and return what is to be measured, and whether to do it once for nothing and then repeat it."""
+    shape = ("--items", "2000", "--annotators", "10", "--votes-per-item", "5")
+    run(now, cli("simulate", *shape, "-o", str(here / "small.parquet")))
     for twin in TWINS:
-        run(now, "simulate", "--like", twin, "-o", f"{twin}.parquet", folder=folder)
-    works = {
-        "`--help`": lambda source: run(source, "--help", folder=folder),
-        "audit of 10,000 votes": lambda source: audit(source, "small.parquet", folder=folder),
-        "audit of the three twins": lambda source: sum(
-            audit(source, f"{twin}.parquet", "--preset", "mft", folder=folder) for twin in TWINS
-        ),
+        run(now, cli("simulate", "--like", twin, "-o", str(here / f"{twin}.parquet")))
+    importing = [sys.executable, "-c", "import moral_entropy"]
+    found: dict[str, tuple[Work, bool]] = {
+        "`import moral_entropy`": (lambda source: run(source, importing), True),
+        "`--help`": (lambda source: run(source, cli("--help")), True),
+        "audit of 10,000 votes": (lambda source: audit(source, here / "small.parquet"), True),
+        "the same, the first time": (lambda source: first_audit(source, here / "small.parquet"), False),
+        "audit of the three twins": (lambda source: audit_twins(source, here), True),
+        "the same under the paper's model": (lambda source: audit_twins(source, here, *PAPER), True),
     }
     if items:
         shape = ("--items", str(items), "--annotators", str(max(10, items // 2_000)), "--votes-per-item", "5")
-        run(now, "simulate", *shape, "-o", "large.parquet", folder=folder)
-        works[f"audit of {items * 5:,} votes, 100 draws"] = lambda source: audit(
-            source, "large.parquet", "--draws", "100", folder=folder
-        )
-    rows = []
-    for what, work in works.items():
-        times: dict[Path, list[float]] = {before: [], now: []}
-        for n in range(repeats + 1):
-            for source in (before, now):
-                taken = work(source)
-                if n or "votes, 100" in what:
-                    times[source].append(taken)
-            if "votes, 100" in what:
-                break
-        rows.append((what, statistics.median(times[before]), statistics.median(times[now])))
-    return rows
+        run(now, cli("simulate", *shape, "-o", str(here / "large.parquet")))
+        large: Work = lambda source: audit(source, here / "large.parquet", "--draws", "100")  # noqa: E731
+        found[f"audit of {items * 5:,} votes, 100 draws"] = (large, False)
+    return found
+
+
+def measure(work: Work, sources: tuple[Path, Path], repeats: int) -> list[list[ChildRun]]:
+    """Have both versions take turns; return the runs of each. With no repeats there is one, and none before it."""
+    runs: list[list[ChildRun]] = [[], []]
+    for n in range(repeats + 1):
+        for which, source in enumerate(sources):
+            one = work(source)
+            if n or not repeats:
+                runs[which].append(one)
+    return runs
 
 
 def main() -> None:
@@ -92,11 +92,19 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=0, help="items of a large audit; none by default")
     parser.add_argument("--repeats", type=int, default=3)
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        rows = measure(given.before.resolve(), ROOT / "src", given.items, given.repeats, Path(folder))
+    sources = given.before.resolve(), ROOT / "src"
     print("| | before (s) | now (s) | now / before |\n| --- | --- | --- | --- |")
-    for what, before, now in rows:
-        print(f"| {what} | {before:.2f} | {now:.2f} | {now / before:.2f} |")
+    with tempfile.TemporaryDirectory() as folder:
+        for what, (work, again) in works(sources[1], Path(folder), given.items).items():
+            taken = [
+                [statistics.median(getattr(one, kind) for one in runs) for kind in ("seconds", "processor")]
+                for runs in measure(work, sources, given.repeats if again else 0)
+            ]
+            (before, before_cores), (now, now_cores) = taken
+            ratios = f"{now / before:.2f} ({now_cores / before_cores:.2f})"
+            print(
+                f"| {what} | {before:.2f} ({before_cores:.2f}) | {now:.2f} ({now_cores:.2f}) | {ratios} |", flush=True
+            )
 
 
 if __name__ == "__main__":

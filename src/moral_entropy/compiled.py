@@ -20,6 +20,7 @@ from typing import Any
 import numba
 from numba import njit
 from numba.core.caching import FunctionCache, NullCache
+from numba.core.sigutils import normalize_signature
 
 from moral_entropy import __version__
 from moral_entropy.cache import cache_folder
@@ -42,9 +43,9 @@ SOURCES = (
 KEPT = 5
 """Number of versions whose folders are kept, those used last."""
 
-COMPILING_ONCE = "compiling for this processor, only this once: some twenty seconds"
+COMPILING_ONCE = "compiling for this processor, only this once: some ten seconds"
 COMPILING_AGAIN = (
-    "compiling for this processor: some twenty seconds, and again next time, since the cache folder cannot be written "
+    "compiling for this processor: some ten seconds, and again next time, since the cache folder cannot be written "
     "to. Name another in MORAL_ENTROPY_CACHE."
 )
 
@@ -83,6 +84,20 @@ def compiled(**options: Any) -> Callable[[Function], Function]:
         return kernel
 
     return decorate
+
+
+def compile_for(kernel: Any, types: str) -> None:
+    """Compile a kernel for arguments of some types, written as Numba writes them, or load it, without calling it.
+
+    Examples
+    --------
+    >>> double = compiled()(lambda x: x + x)
+    >>> compile_for(double, "f8")
+    >>> double.signatures
+    [(float64,)]
+    """
+    # Numba keeps what it compiles under what it is given: types, as a call does, and not their names.
+    kernel.compile(normalize_signature(f"({types},)")[0])
 
 
 @contextmanager

@@ -133,23 +133,30 @@ def test_ours_is_the_fit(source, simulated, tmp_path):
     assert_allclose(np.load(tmp_path / "answer.npy"), expected.posterior_ik, atol=1e-12)
 
 
-@pytest.mark.parametrize("which", ["published", "model", "paper", "smoothed-share"])
-def test_what_an_audit_publishes_is_what_runs(which, tmp_path):
-    domain_i = np.repeat([0, 1], 40)
+@pytest.fixture(scope="module")
+def votes_of_two_domains():
     votes = simulate_votes(n_items=80, n_annotators=6, votes_per_item=4, n_labels=3, seed=3).votes
-    votes = replace(votes, domains=("a", "b"), domain_i=domain_i)
-    bench.write_votes(votes.ballots[0], tmp_path / "votes.npz", domain_i)
-    tool = bench.Tool(f"moral_entropy:{which}", which)
-    facts = bench.run_tool(tool, tmp_path / "votes.npz", tmp_path / "answer", 60.0)
+    return replace(votes, domains=("a", "b"), domain_i=np.repeat([0, 1], 40))
+
+
+@pytest.fixture(scope="module")
+def fits(votes_of_two_domains):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MoralEntropyWarning)
-        fits = {model: fit(votes, model=model).fits[0] for model in ("mixed", "paper")}
-    counts_ik = votes.ballots[0].counts_ik
+        return {model: fit(votes_of_two_domains, model=model).fits[0] for model in ("mixed", "paper")}
+
+
+@pytest.mark.parametrize("which", ["published", "model", "paper", "smoothed-share"])
+def test_what_an_audit_publishes_is_what_runs(which, votes_of_two_domains, fits, tmp_path):
+    ballot = votes_of_two_domains.ballots[0]
+    bench.write_votes(ballot, tmp_path / "votes.npz", votes_of_two_domains.domain_i)
+    tool = bench.Tool(f"moral_entropy:{which}", which)
+    facts = bench.run_tool(tool, tmp_path / "votes.npz", tmp_path / "answer", 60.0)
     expected_ik = {
         "published": fits["mixed"].p_ik,
         "model": fits["mixed"].summary.mean_ik,
         "paper": fits["paper"].p_ik,
-        "smoothed-share": (counts_ik + 0.5) / (counts_ik + 0.5).sum(axis=1, keepdims=True),
+        "smoothed-share": (ballot.counts_ik + 0.5) / (ballot.counts_ik + 0.5).sum(axis=1, keepdims=True),
     }[which]
     assert "failed" not in facts
     assert_allclose(np.load(tmp_path / "answer.npy"), expected_ik, atol=1e-12)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 
 import pytest
 
@@ -45,3 +46,23 @@ def run(folder, capsys):
         return code, printed.out, printed.err
 
     return run
+
+
+@pytest.fixture(scope="session")
+def made_runs():
+    """Run folders that were made, by flags."""
+    return {}
+
+
+@pytest.fixture
+def audit_once(run, folder, made_runs, tmp_path_factory):
+    """Audit the small file of votes; what was audited before with the same flags is copied."""
+
+    def audit(name, *flags):
+        if (name, *flags) not in made_runs:
+            assert run("audit", "votes.csv", "-o", name, *flags, "--quiet")[0] == 0
+            made_runs[name, *flags] = shutil.copytree(folder / name, tmp_path_factory.mktemp("made") / name)
+        else:
+            shutil.copytree(made_runs[name, *flags], folder / name)
+
+    return audit

@@ -11,8 +11,8 @@ from moral_entropy.runs.tables import read_table
 
 
 @pytest.fixture
-def audited(run):
-    assert run("audit", "votes.csv", "-o", "run", "--draws", 50, "--quiet")[0] == 0
+def audited(audit_once):
+    audit_once("run", "--draws", 50)
     return read_table("run", "audit")
 
 

@@ -9,10 +9,10 @@ import pytest
 
 
 @pytest.fixture
-def runs(run):
-    """Run folders of the same votes: with one prior, with another, and with one label fewer annotators."""
-    run("audit", "votes.csv", "-o", "flat", "--draws", "60", "--quiet")
-    run("audit", "votes.csv", "-o", "firm", "--draws", "60", "--quiet", "--prior-prevalence", "80,20")
+def runs(run, audit_once):
+    """Run folders of the same votes: with one prior, and with another."""
+    audit_once("flat", "--draws", 60)
+    audit_once("firm", "--draws", 60, "--prior-prevalence", "80,20")
     return run
 
 

@@ -14,8 +14,8 @@ from moral_entropy.runs.tables import read_table
 
 
 @pytest.fixture
-def audited(run):
-    assert run("audit", "votes.csv", "-o", "run", "--draws", 50, "--quiet")[0] == 0
+def audited(audit_once):
+    audit_once("run", "--draws", 50)
 
 
 def read_csv(path):
@@ -31,8 +31,8 @@ def test_the_queue_is_the_ranking_that_the_audit_wrote(audited):
     assert set(queue["question"]) == {"care"}
 
 
-def test_so_it_is_under_the_papers_model(run):
-    assert run("audit", "votes.csv", "-o", "run", "--draws", 50, "--quiet", "--model", "paper")[0] == 0
+def test_so_it_is_under_the_papers_model(audit_once):
+    audit_once("run", "--draws", 50, "--model", "paper")
     test_the_queue_is_the_ranking_that_the_audit_wrote(None)
 
 

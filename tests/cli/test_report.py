@@ -8,8 +8,8 @@ import pytest
 
 
 @pytest.fixture
-def audited(run):
-    assert run("audit", "votes.csv", "-o", "run", "--draws", 30, "--quiet")[0] == 0
+def audited(audit_once):
+    audit_once("run", "--draws", 50)
 
 
 def test_an_audit_ends_with_a_report_unless_told_not_to(run, audited, folder):

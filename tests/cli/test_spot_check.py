@@ -12,8 +12,8 @@ from moral_entropy.runs.run import read_run
 
 
 @pytest.fixture
-def audited(run):
-    assert run("audit", "votes.csv", "-o", "run", "--draws", 50, "--quiet")[0] == 0
+def audited(audit_once):
+    audit_once("run", "--draws", 50)
     return read_run("run")
 
 

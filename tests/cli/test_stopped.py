@@ -22,7 +22,7 @@ CODES = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
 @pytest.fixture(scope="module")
 def votes(tmp_path_factory):
     path = tmp_path_factory.mktemp("votes") / "votes.parquet"
-    write_simulated(path, n_items=30_000, n_annotators=30, votes_per_item=4, seed=2)
+    write_simulated(path, n_items=10_000, n_annotators=30, votes_per_item=4, seed=2)
     return path
 
 
@@ -80,7 +80,7 @@ def test_a_kill_while_files_are_written_leaves_all_or_nothing(votes, tmp_path):
     process.communicate()
     if target.exists():
         assert read_manifest(target)["converged"]
-        assert read_table(target, "items").height == 30_000
+        assert read_table(target, "items").height == 10_000
 
 
 # Each sends its own process the signal at one moment; `stop()` does, whatever thread calls it.

@@ -12,8 +12,8 @@ from moral_entropy.schemas import FINDINGS
 
 
 @pytest.fixture
-def audited(run):
-    assert run("audit", "votes.csv", "-o", "run", "--draws", 100, "--quiet")[0] == 0
+def audited(audit_once):
+    audit_once("run", "--draws", 100)
 
 
 def test_every_audit_examines_the_cheap_sides(audited, folder):

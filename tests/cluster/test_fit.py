@@ -194,10 +194,10 @@ def test_what_needs_one_machine_is_refused():
 
 @pytest.mark.parametrize("n_labels", [2, 3])
 def test_rows_that_vary_around_common_ones(n_labels):
-    votes = simulate_votes(n_items=400, n_annotators=8, votes_per_item=3, n_labels=n_labels, seed=8).votes
+    votes = simulate_votes(n_items=150, n_annotators=5, votes_per_item=3, n_labels=n_labels, seed=8).votes
     many, one = (
-        fit_on_cluster(votes, Here(), n_parts=3, draws=40, pooling="partial"),
-        fit(votes, draws=40, pooling="partial"),
+        fit_on_cluster(votes, Here(), n_parts=3, draws=10, pooling="partial"),
+        fit(votes, draws=10, pooling="partial"),
     )
     assert_allclose(many.fits[0].summary.mean_ik, one.fits[0].summary.mean_ik, atol=1e-6)
     assert_allclose(many.fits[0].common.mean_kv, one.fits[0].common.mean_kv, atol=1e-6)

@@ -45,21 +45,24 @@ def audit(
     Example: moral-entropy audit votes.csv -o run/
     """
     # Late, so that --help and misused flags are answered at once.
-    from moral_entropy.cli.screen import Bars, print_warnings
-    from moral_entropy.cli.show_audit import print_answer, print_run
-    from moral_entropy.pipeline.audit import audit as audit_votes
+    from moral_entropy.pipeline.ahead import compiling_ahead
 
-    with _workers(cluster) as workers, Bars(hidden=quiet) as progress:
-        run = audit_votes(
-            source,
-            out,
-            options,
-            force=force,
-            command=command_line(context),
-            progress=progress,
-            workers=workers,
-            part_rows=part_rows,
-        )
+    with compiling_ahead(options.fit.model):
+        from moral_entropy.cli.screen import Bars, print_warnings
+        from moral_entropy.cli.show_audit import print_answer, print_run
+        from moral_entropy.pipeline.audit import audit as audit_votes
+
+        with _workers(cluster) as workers, Bars(hidden=quiet) as progress:
+            run = audit_votes(
+                source,
+                out,
+                options,
+                force=force,
+                command=command_line(context),
+                progress=progress,
+                workers=workers,
+                part_rows=part_rows,
+            )
     if not quiet:
         print_run(run)
     print_warnings(run.manifest["warnings"])

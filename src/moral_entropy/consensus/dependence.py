@@ -21,6 +21,9 @@ from moral_entropy.votes.table import Floats, Ints
 LEAST_ITEMS = 10
 """Items a pair of annotators must share to have a correlation."""
 
+PAIRS_AT_ONCE = 65_536
+"""Room for pairs of annotators that one call fills."""
+
 SCALES = (0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
 """Standard deviations of the normals of which correlations are a mixture, beside exactly 0."""
 
@@ -91,10 +94,19 @@ def votes_by_annotator(patterns: Patterns) -> AnnotatorVotes:
 
 def list_pairs(patterns: Patterns, votes: AnnotatorVotes, *, n_sums: int, least_items: float) -> PairSums:
     """List the pairs of annotators with enough shared items, their sums still 0."""
-    first_p, second_p, shared_p = kernels.shared_pairs(
-        patterns.start_r, patterns.code_v, patterns.weight_r, patterns.n_labels, votes.start_a, votes.row_w, least_items
-    )
-    return PairSums(patterns.n_annotators, first_p, second_p, shared_p, np.zeros((len(first_p), n_sums)))
+    n_annotators, a = patterns.n_annotators, 0
+    given = (patterns.start_r, patterns.code_v, patterns.weight_r, patterns.n_labels, votes.start_a, votes.row_w)
+    buffers = np.empty(n_annotators, np.int64), np.zeros(n_annotators)
+    room = max(PAIRS_AT_ONCE, n_annotators)
+    ends_ep, shared_p = np.empty((2, room), np.int64), np.empty(room)
+    found: list[tuple[Ints, Floats]] = []
+    while a < n_annotators:
+        a, n_pairs = kernels.shared_pairs(*given, float(least_items), a, *buffers, ends_ep, shared_p)
+        found.append((ends_ep[:, :n_pairs].copy(), shared_p[:n_pairs].copy()))
+    all_ep, all_p = (np.concatenate(parts, axis=-1) for parts in zip(*found, strict=True))
+    order_p = np.lexsort(all_ep[::-1])
+    sums_px = np.zeros((len(order_p), n_sums))
+    return PairSums(n_annotators, all_ep[0, order_p], all_ep[1, order_p], all_p[order_p], sums_px)
 
 
 def residual_pairs(
@@ -140,7 +152,7 @@ def residual_pairs(
     kernels.add_residuals(
         patterns.start_r, patterns.code_v, patterns.weight_r, patterns.n_labels, *votes,
         np.ascontiguousarray(posterior_rz), np.ascontiguousarray(vote_azv), pairs.first_p, pairs.second_p,
-        pairs.sums_px,
+        np.full(patterns.n_annotators, -1), pairs.sums_px,
     )  # fmt: skip
     return pairs
 

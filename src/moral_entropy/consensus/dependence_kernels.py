@@ -17,16 +17,15 @@ NEGLIGIBLE = 1e-9
 
 
 @kernel
-def shared_pairs(start_r, code_v, weight_r, n_labels, start_a, row_w, least):
-    """List the pairs of annotators who share at least `least` items: both ends, ascending, and the items shared.
+def shared_pairs(start_r, code_v, weight_r, n_labels, start_a, row_w, least, a, touched, count_a, ends_ep, shared_p):
+    """List pairs of annotators who share at least `least` items, from annotator `a` on, while there is room for them.
 
-    `row_w` holds the rows of annotator a's votes from `start_a[a]` to `start_a[a + 1]`.
+    `row_w` holds the rows of annotator a's votes from `start_a[a]` to `start_a[a + 1]`; `touched` and `count_a` are
+    buffers, the latter 0. Writes both ends, the first ascending, and the items shared. Returns the annotator to go on
+    with, and how many pairs were written.
     """
-    n_annotators = len(start_a) - 1
-    count_a, touched = np.zeros(n_annotators), np.empty(n_annotators, np.int64)
-    first_p, second_p, shared_p = np.empty(1024, np.int64), np.empty(1024, np.int64), np.empty(1024)
-    n_pairs = 0
-    for a in range(n_annotators):
+    n_annotators, n_pairs = len(start_a) - 1, 0
+    while a < n_annotators and n_pairs + n_annotators - a <= len(shared_p):
         n_touched = 0
         for w in range(start_a[a], start_a[a + 1]):
             r = row_w[w]
@@ -41,16 +40,16 @@ def shared_pairs(start_r, code_v, weight_r, n_labels, start_a, row_w, least):
                     touched[n_touched] = b
                     n_touched += 1
                 count_a[b] += weight_r[r]
-        for b in np.sort(touched[:n_touched]):
+        for t in range(n_touched):
+            b = touched[t]
             if count_a[b] >= least:
-                if n_pairs == len(first_p):
-                    first_p = np.concatenate((first_p, np.empty_like(first_p)))
-                    second_p = np.concatenate((second_p, np.empty_like(second_p)))
-                    shared_p = np.concatenate((shared_p, np.empty_like(shared_p)))
-                first_p[n_pairs], second_p[n_pairs], shared_p[n_pairs] = a, b, count_a[b]
+                ends_ep[0, n_pairs] = a
+                ends_ep[1, n_pairs] = b
+                shared_p[n_pairs] = count_a[b]
                 n_pairs += 1
             count_a[b] = 0.0
-    return first_p[:n_pairs].copy(), second_p[:n_pairs].copy(), shared_p[:n_pairs].copy()
+        a += 1
+    return a, n_pairs
 
 
 @kernel
@@ -63,12 +62,13 @@ def _place_partners(a, p, first_p, second_p, place_a):
 
 
 @kernel
-def add_agreement(start_r, code_v, weight_r, n_labels, start_a, row_w, label_w, first_p, second_p, sums_px):
+def add_agreement(start_r, code_v, weight_r, n_labels, start_a, row_w, label_w, first_p, second_p, place_a, sums_px):
     """Add up, per pair, the items on which both agree, and what each of them said on the items they share.
 
-    Columns: agreements, votes of the first for every label, votes of the second for every label.
+    Columns: agreements, votes of the first for every label, votes of the second for every label. `place_a` is a buffer
+    of -1.
     """
-    place_a, p = np.full(len(start_a) - 1, -1, np.int64), 0
+    p = 0
     for a in range(len(start_a) - 1):
         begin, p = p, _place_partners(a, p, first_p, second_p, place_a)
         if p == begin:
@@ -84,18 +84,21 @@ def add_agreement(start_r, code_v, weight_r, n_labels, start_a, row_w, label_w, 
                     sums_px[at, 0] += weight_r[r] if u == said else 0.0
                     sums_px[at, 1 + u] += weight_r[r]
                     sums_px[at, 1 + n_labels + said] += weight_r[r]
-        place_a[second_p[begin:p]] = -1
+        for q in range(begin, p):
+            place_a[second_p[q]] = -1
 
 
 @kernel
 def add_residuals(
-    start_r, code_v, weight_r, n_labels, start_a, row_w, label_w, posterior_rz, vote_azv, first_p, second_p, sums_px
-):
+    start_r, code_v, weight_r, n_labels, start_a, row_w, label_w, posterior_rz, vote_azv, first_p, second_p, place_a,
+    sums_px,
+):  # fmt: skip
     """Add up, per pair, the products of residuals that `dependence.residual_pairs` explains.
 
     Columns: the product x, its square, its variance under independence, and the variance of each one's residual.
+    `place_a` is a buffer of -1.
     """
-    place_a, p = np.full(len(start_a) - 1, -1, np.int64), 0
+    p = 0
     for a in range(len(start_a) - 1):
         begin, p = p, _place_partners(a, p, first_p, second_p, place_a)
         if p == begin:
@@ -108,7 +111,8 @@ def add_residuals(
                     break
                 if place_a[b] >= 0:
                     _add_product(posterior_rz[r], vote_azv[a], vote_azv[b], u, said, weight_r[r], sums_px[place_a[b]])
-        place_a[second_p[begin:p]] = -1
+        for q in range(begin, p):
+            place_a[second_p[q]] = -1
 
 
 @kernel

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq, minimize_scalar
 from scipy.special import digamma, gammaln
 
 from moral_entropy.votes.table import Floats
@@ -90,6 +89,9 @@ def _strength(items_dk: Floats, common_k: Floats) -> float:
         fit = ((digamma(items_dk + concentration_k) - digamma(concentration_k)) @ common_k).sum()
         fit += (digamma(strength) - digamma(total_d + strength)).sum()
         return float((log_strength - np.log(TYPICAL_STRENGTH)) / SPREAD**2 - strength * fit)
+
+    # Late: it takes a tenth of a second to load, and votes without domains do without.
+    from scipy.optimize import brentq, minimize_scalar
 
     lowest, highest = np.log(WEAKEST), np.log(STRONGEST)
     found = minimize_scalar(cost, bounds=(lowest, highest), method="bounded", options={"xatol": 1e-9}).x

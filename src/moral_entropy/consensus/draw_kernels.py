@@ -29,7 +29,8 @@ def binary_summaries(
             mean_r[r] = low_r[r] = high_r[r] = float(clamp_r[r])
             entropy_r[r] = 0.0
             continue
-        x_s[:] = base_s
+        for s in range(n_draws):
+            x_s[s] = base_s[s]
         for v in range(start_r[r], start_r[r + 1]):
             push_s = push_cs[code_v[v]]
             for s in range(n_draws):
@@ -49,21 +50,44 @@ def general_summaries(
     p_ks, some_s = np.empty((n_other + 1, n_draws)), np.empty(n_draws)
     for r in range(first, last):
         if clamp_r[r] >= 0:
-            mean_rk[r, :] = 0.0
-            mean_rk[r, clamp_r[r]] = low_r[r] = high_r[r] = 1.0
+            for k in range(n_other + 1):
+                mean_rk[r, k] = 1.0 if k == clamp_r[r] else 0.0
+            low_r[r] = high_r[r] = 1.0
             entropy_r[r] = 0.0
             continue
-        p_ks[0] = 0.0
-        p_ks[1:] = base_ks
-        for v in range(start_r[r], start_r[r + 1]):
-            p_ks[1:] += push_cks[code_v[v]]
+        add_pushes(code_v, start_r[r], start_r[r + 1], push_cks, base_ks, p_ks)
         entropy_r[r] = _probabilities(p_ks) / n_draws
         best = 0
         for k in range(n_other + 1):
-            mean_rk[r, k] = p_ks[k].mean()
+            mean_rk[r, k] = mean(p_ks[k])
             if mean_rk[r, k] > mean_rk[r, best] + TIE:
                 best = k
         low_r[r], high_r[r] = interval(p_ks[best], tail, cut, some_s)
+
+
+@kernel
+def add_pushes(code_v, first, last, push_cks, base_ks, x_ks):
+    """Write a row's log ratios to label 0, whose own are 0, in every draw."""
+    n_other, n_draws = base_ks.shape
+    for s in range(n_draws):
+        x_ks[0, s] = 0.0
+    for k in range(n_other):
+        x_s, base_s = x_ks[k + 1], base_ks[k]
+        for s in range(n_draws):
+            x_s[s] = base_s[s]
+        for v in range(first, last):
+            push_s = push_cks[code_v[v], k]
+            for s in range(n_draws):
+                x_s[s] += push_s[s]
+
+
+@kernel
+def mean(x_s):
+    """Return the mean, added up from the first to the last."""
+    total = 0.0
+    for s in range(len(x_s)):
+        total += x_s[s]
+    return total / len(x_s)
 
 
 @kernel
@@ -113,10 +137,14 @@ def interval(x_s, tail, cut, some_s):
     centre, spread = _centre_and_spread(x_s)
     at = tail * (n_draws - 1)
     nth = int(at)
-    low = _low_quantile(x_s, nth, at - nth, centre - cut * spread, some_s)
-    for s in range(n_draws):
-        x_s[s] = -x_s[s]
-    return low, -_low_quantile(x_s, nth, at - nth, -centre - cut * spread, some_s)
+    low, high = 0.0, 0.0
+    # The high one is the low one of the negated values. A loop, so that all this is compiled once.
+    for _ in range(2):
+        low, high = -high, -_low_quantile(x_s, nth, at - nth, centre - cut * spread, some_s)
+        centre = -centre
+        for s in range(n_draws):
+            x_s[s] = -x_s[s]
+    return low, high
 
 
 @kernel
@@ -125,16 +153,17 @@ def _low_quantile(x_s, nth, share, below, some_s):
     for s in range(len(x_s)):
         some_s[n_low] = x_s[s]
         n_low += x_s[s] < below
-    if n_low > nth + 1:
-        return _order_pair(some_s, 0, n_low - 1, nth, share)
-    some_s[:] = x_s
-    return _order_pair(some_s, 0, len(x_s) - 1, nth, share)
+    if n_low <= nth + 1:
+        n_low = len(x_s)
+        for s in range(n_low):
+            some_s[s] = x_s[s]
+    return _order_pair(some_s, n_low - 1, nth, share)
 
 
 @kernel
-def _order_pair(x_s, lo, hi, nth, share):
-    """Interpolate between the nth smallest and the next, by quickselect within `lo` to `hi`."""
-    end = hi
+def _order_pair(x_s, end, nth, share):
+    """Interpolate between the nth smallest and the next of the values up to `end`, by quickselect."""
+    lo, hi = 0, end
     while lo < hi:
         pivot = x_s[(lo + hi) // 2]
         i, j = lo, hi

@@ -110,7 +110,8 @@ def row_posteriors(start_r, code_v, clamp_r, domain_r, push_cz, base_dz, first, 
     x_z = np.empty(n_other)
     for r in range(first, last):
         d = domain_r[r] if len(domain_r) > 0 else 0
-        x_z[:] = base_dz[d]
+        for z in range(n_other):
+            x_z[z] = base_dz[d, z]
         for v in range(start_r[r], start_r[r + 1]):
             for z in range(n_other):
                 x_z[z] += push_cz[code_v[v], z]
@@ -228,7 +229,8 @@ def covariance_pass(
     for b in range(first, last):
         for r in range(bound_b[b], bound_b[b + 1]):
             d = domain_r[r] if len(domain_r) > 0 else 0
-            x_z[:] = base_dz[d]
+            for z in range(n_states):
+                x_z[z] = base_dz[d, z]
             for v in range(start_r[r], start_r[r + 1]):
                 for z in range(n_states):
                     x_z[z] += gain_cz[code_v[v], z]

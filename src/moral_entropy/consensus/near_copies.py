@@ -146,7 +146,7 @@ def agreement_pairs(patterns: Patterns, *, least_items: float = LEAST_ITEMS) -> 
     pairs = list_pairs(patterns, votes, n_sums=1 + 2 * patterns.n_labels, least_items=least_items)
     kernels.add_agreement(
         patterns.start_r, patterns.code_v, patterns.weight_r, patterns.n_labels, *votes,
-        pairs.first_p, pairs.second_p, pairs.sums_px,
+        pairs.first_p, pairs.second_p, np.full(patterns.n_annotators, -1), pairs.sums_px,
     )  # fmt: skip
     return pairs
 

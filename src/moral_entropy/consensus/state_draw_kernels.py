@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from moral_entropy.compiled import compiled
-from moral_entropy.consensus.draw_kernels import interval
+from moral_entropy.consensus.draw_kernels import interval, mean
 from moral_entropy.consensus.state_kernels import RESCALED
 from moral_entropy.consensus.vector_math import entropy_of_rare
 from moral_entropy.ties import TIE
@@ -23,16 +23,26 @@ kernel = compiled()
 def row_draws(code_v, first, last, vote_cks, weight_zs, ends_ze, share_z, x_zs, top_s):
     """Write the probabilities of a row's states in every draw; `top_s` is a buffer."""
     n_states, n_draws = x_zs.shape
-    x_zs[:] = weight_zs
+    for z in range(n_states):
+        for s in range(n_draws):
+            x_zs[z, s] = weight_zs[z, s]
     for v in range(first, last):
         take_vote(vote_cks[code_v[v]], ends_ze, share_z, x_zs)
         if (v - first) % RESCALED == RESCALED - 1:
             rescale(x_zs, top_s)
-    top_s[:] = 0.0
+    add_states(x_zs, top_s)
+    _divide(x_zs, top_s)
+
+
+@kernel
+def add_states(x_zs, sum_s):
+    """Write the sum over the states, draw by draw."""
+    n_states, n_draws = x_zs.shape
+    for s in range(n_draws):
+        sum_s[s] = 0.0
     for z in range(n_states):
         for s in range(n_draws):
-            top_s[s] += x_zs[z, s]
-    _divide(x_zs, top_s)
+            sum_s[s] += x_zs[z, s]
 
 
 @kernel
@@ -54,7 +64,8 @@ def take_vote(vote_ks, ends_ze, share_z, x_zs):
 def rescale(x_zs, top_s):
     """Scale every draw's largest likelihood to 1; `top_s` is then what it was scaled by."""
     n_states, n_draws = x_zs.shape
-    top_s[:] = 0.0
+    for s in range(n_draws):
+        top_s[s] = 0.0
     for z in range(n_states):
         for s in range(n_draws):
             top_s[s] = max(top_s[s], x_zs[z, s])
@@ -76,7 +87,9 @@ def _divide(x_zs, by_s):
 def read_labels(x_zs, ends_ze, share_z, p_ks):
     """Write the label probabilities of every draw, from those of the states."""
     n_states, n_draws = x_zs.shape
-    p_ks[:] = 0.0
+    for k in range(len(p_ks)):
+        for s in range(n_draws):
+            p_ks[k, s] = 0.0
     for z in range(n_states):
         one_s, other_s, share = p_ks[ends_ze[z, 0]], p_ks[ends_ze[z, 1]], share_z[z]
         for s in range(n_draws):
@@ -100,8 +113,8 @@ def mixed_summaries(
     x_zs, p_ks, top_s = np.empty((n_states, n_draws)), np.empty((n_labels, n_draws)), np.empty(n_draws)
     for r in range(first, last):
         if clamp_r[r] >= 0:
-            mean_rk[r, :] = 0.0
-            mean_rk[r, clamp_r[r]] = 1.0
+            for k in range(n_labels):
+                mean_rk[r, k] = 1.0 if k == clamp_r[r] else 0.0
             low_r[r] = high_r[r] = 1.0 if positive < 0 or positive == clamp_r[r] else 0.0
             entropy_r[r] = ambiguity_r[r] = interior_r[r] = 0.0
             continue
@@ -111,13 +124,13 @@ def mixed_summaries(
         ambiguity = 0.0
         interior = 0.0
         for z in range(n_labels, n_states):
-            mass = x_zs[z].mean()
+            mass = mean(x_zs[z])
             ambiguity += ambiguity_z[z] * mass
             interior += mass
         ambiguity_r[r], interior_r[r] = ambiguity, interior
         best = 0
         for k in range(n_labels):
-            mean_rk[r, k] = p_ks[k].mean()
+            mean_rk[r, k] = mean(p_ks[k])
             if mean_rk[r, k] > mean_rk[r, best] + TIE:
                 best = k
         entropy_r[r] = _mean_entropy(p_ks, x_zs, top_s)
@@ -134,7 +147,7 @@ def _mean_entropy(p_ks, x_zs, top_s):
         for s in range(n_draws):
             rare_s[s] = min(max(min(p_ks[0, s], p_ks[1, s]), 1e-300), 0.5)
         entropy_of_rare(rare_s, entropy_s, odds_s, top_s)
-        return entropy_s.mean()
+        return mean(entropy_s)
     entropy = 0.0
     for k in range(n_labels):
         for s in range(n_draws):

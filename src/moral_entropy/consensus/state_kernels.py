@@ -45,7 +45,10 @@ def mixed_pass(
                         x_z[z] *= vote_cz[c, z]
                     if (v - begin) % RESCALED == RESCALED - 1:
                         log_row += _rescale(x_z)
-                total = max(x_z.sum(), 1e-300)
+                total = 0.0
+                for z in range(n_states):
+                    total += x_z[z]
+                total = max(total, 1e-300)
                 log_row += math.log(total)
             total_bdt[b, d, n_states - 1] += weight_r[r] * log_row
             scale = weight_r[r] / total
@@ -191,7 +194,8 @@ def add_own_state_rows(start_r, code_v, weight_r, posterior_rz, share_czk, bound
         for r in range(bound_b[b], bound_b[b + 1]):
             for v in range(start_r[r], start_r[r + 1]):
                 c = code_v[v]
-                p_k[:] = 0.0
+                for k in range(n_labels):
+                    p_k[k] = 0.0
                 for z in range(n_states):
                     if posterior_rz[r, z] > NEGLIGIBLE:
                         for k in range(n_labels):
@@ -217,7 +221,8 @@ def take_own_state_information(
         for v in range(start_r[r], start_r[r + 1]):
             c = code_v[v]
             own_pp = own_app[c // codes_per_annotator]
-            mean_t[:] = 0.0
+            for t in range(n_own):
+                mean_t[t] = 0.0
             for z in range(n_states):
                 for t in range(n_own):
                     mean_t[t] += posterior_rz[r, z] * score_czt[c, z, t]

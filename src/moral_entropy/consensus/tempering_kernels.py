@@ -55,7 +55,8 @@ def score_rows(start_r, domain_r, chance_vk, log_vk, log_weight_dk, exponent, fi
     sum_k, x_k, rest_k = np.empty(n_labels), np.empty(n_labels), np.empty(n_labels)
     for r in range(first, last):
         d = domain_r[r] if len(domain_r) > 0 else 0
-        sum_k[:] = 0.0
+        for k in range(n_labels):
+            sum_k[k] = 0.0
         for v in range(start_r[r], start_r[r + 1]):
             for k in range(n_labels):
                 sum_k[k] += log_vk[v, k]

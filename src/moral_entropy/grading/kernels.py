@@ -14,6 +14,7 @@ import math
 import numpy as np
 
 from moral_entropy.compiled import compiled
+from moral_entropy.consensus.draw_kernels import add_pushes
 from moral_entropy.consensus.state_draw_kernels import read_labels, row_draws
 from moral_entropy.consensus.vector_math import (
     EXPONENT,
@@ -55,9 +56,11 @@ def binary_cells(start_r, code_v, clamp_r, row_u, cell_u, weight_us, pool_u, sha
         if u > 0 and cell_u[u] != cell_u[u - 1]:
             _flush(part_ts, sum_tcs, cell_u[u - 1])
         if clamp_r[r] >= 0:
-            x_s[:] = CERTAIN * sign * (2.0 * clamp_r[r] - 1.0)
+            for s in range(n_draws):
+                x_s[s] = CERTAIN * sign * (2.0 * clamp_r[r] - 1.0)
         else:
-            x_s[:] = base_s
+            for s in range(n_draws):
+                x_s[s] = base_s[s]
             for v in range(start_r[r], start_r[r + 1]):
                 push_s = push_cs[code_v[v]]
                 for s in range(n_draws):
@@ -152,13 +155,9 @@ def general_cells(start_r, code_v, clamp_r, row_u, cell_uk, weight_us, pool_u, s
     for u in range(len(row_u)):
         r = row_u[u]
         if clamp_r[r] >= 0:
-            p_ks[:] = -CERTAIN
-            p_ks[clamp_r[r]] = 0.0
+            _fill(p_ks, clamp_r[r], 0.0, -CERTAIN)
         else:
-            p_ks[0] = 0.0
-            p_ks[1:] = base_ks
-            for v in range(start_r[r], start_r[r + 1]):
-                p_ks[1:] += push_cks[code_v[v]]
+            add_pushes(code_v, start_r[r], start_r[r + 1], push_cks, base_ks, p_ks)
         _probabilities(p_ks, best_s)
         if len(pool_u) and pool_u[u] > 0.0:
             _pool_labels(pool_u[u], share_uk[u], p_ks, best_s)
@@ -181,14 +180,14 @@ def mixed_cells(
     for u in range(len(row_u)):
         r = row_u[u]
         if clamp_r[r] >= 0:
-            p_ks[:] = 0.0
-            p_ks[clamp_r[r]] = 1.0
+            _fill(p_ks, clamp_r[r], 1.0, 0.0)
         else:
             weight_zs = weight_dzs[domain_r[r] if len(domain_r) > 0 else 0]
             row_draws(code_v, start_r[r], start_r[r + 1], vote_cks, weight_zs, ends_ze, share_z, x_zs, one_s)
             read_labels(x_zs, ends_ze, share_z, p_ks)
         if n_labels == 2:
-            value_ts[1] = p_ks[target]
+            for s in range(n_draws):
+                value_ts[1, s] = p_ks[target, s]
             _pool(pool_u[u], share_ut[u, 0], value_ts, one_s, other_s)
             _add(weight_us[u], value_ts, part_ts)
             if u + 1 == len(row_u) or cell_ut[u + 1, 0] != cell_ut[u, 0]:
@@ -199,6 +198,14 @@ def mixed_cells(
             _label_values(p_ks, k, best_s, value_ts)
             _add(weight_us[u], value_ts, part_ts)
             _flush(part_ts, sum_tcs, cell_ut[u, k])
+
+
+@kernel
+def _fill(x_ks, known, value, other):
+    """Write one value for the known label, another for all others, in every draw."""
+    for k in range(x_ks.shape[0]):
+        for s in range(x_ks.shape[1]):
+            x_ks[k, s] = value if k == known else other
 
 
 @kernel

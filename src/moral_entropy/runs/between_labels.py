@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.special import softmax
 
 from moral_entropy.consensus.states import States
 from moral_entropy.votes.table import Floats, Ints
@@ -54,6 +54,11 @@ class FittedStates:
         known = [name for name in self.domains if name is not None]
         return positions(names, known, default=max(len(self.domains) - 1, 0))
 
+    @cached_property
+    def log_weight_dz(self) -> Floats:
+        """Log weights of the states, a row for every domain."""
+        return np.asarray(np.log(self.states.weight_of_states(self.weight_dg)))
+
     def odds_after(
         self, domain: str | None, confusion_nkv: Floats, vote_n: Sequence[str], pair: Sequence[str]
     ) -> Floats:
@@ -71,9 +76,10 @@ class FittedStates:
         row = self.domains.index(domain) if self.domains else 0
         at_n = [self.labels.index(vote) for vote in vote_n]
         vote_nz = self.states.votes_azv(confusion_nkv**self.power)[np.arange(len(at_n)), :, at_n]
-        log_z = np.log(self.states.weight_of_states(self.weight_dg[row]))
-        after_tz = np.cumsum(np.vstack([log_z, np.log(vote_nz)]), axis=0)
-        p_tk = softmax(after_tz, axis=1) @ self.states.mix_zk
+        after_tz = np.cumsum(np.vstack([self.log_weight_dz[row], np.log(vote_nz)]), axis=0)
+        # SciPy's softmax, for small arrays, takes longer than all the rest.
+        weight_tz = np.exp(after_tz - after_tz.max(axis=1, keepdims=True))
+        p_tk = (weight_tz / weight_tz.sum(axis=1, keepdims=True)) @ self.states.mix_zk
         one, other = (self.labels.index(label) for label in pair)
         return np.asarray(np.log(p_tk[:, one]) - np.log(p_tk[:, other]))
 

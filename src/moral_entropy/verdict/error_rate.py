@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import betaincinv, expit, logit, ndtr, xlog1py, xlogy
+from scipy.special import betaincinv, expit, logit, ndtr, ndtri, xlog1py, xlogy
 
 from moral_entropy.votes.table import Floats
 
@@ -88,6 +87,9 @@ def _gain(risk_j: Floats, weight_j: Floats, share: float) -> float:
     """
     if not 0.0 < share < 1.0:
         return 1.0
+    # Late: it takes a tenth of a second to load, and few audits need it.
+    from scipy.optimize import brentq
+
     half_j = 0.5 * logit(np.clip(risk_j, 1e-6, 1.0 - 1e-6))
     move = brentq(lambda by: float(weight_j @ expit(half_j + by)) - share, -40.0, 40.0)
     risk_j = expit(half_j + move)
@@ -118,6 +120,10 @@ class Belief:
         >>> [round(share, 2) for share in Belief(0.0, 1.0).quantiles(0.05, 0.5, 0.95)]
         [0.16, 0.5, 0.84]
         """
+        if self.anything == 0.0:
+            return tuple(float(expit(self.mean + self.sd * ndtri(one))) for one in mass)
+        from scipy.optimize import brentq
+
         return tuple(float(brentq(lambda share, m=one: self._below(share) - m, 0.0, 1.0, xtol=1e-12)) for one in mass)
 
     def _below(self, share: float) -> float:
