@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -31,7 +32,7 @@ class Report:
         page.route("**/*", self._only_the_file)
         page.goto((self.run / "report.html").resolve().as_uri())
         page.wait_for_function("document.documentElement.dataset.ready === 'yes'")
-        page.wait_for_function("document.querySelectorAll('.chart svg').length >= 6")
+        page.wait_for_function("document.querySelectorAll('.chart svg.marks').length >= 3")
 
     def _only_the_file(self, route):
         if route.request.url.startswith("file://") and route.request.url.endswith("/report.html"):
@@ -48,6 +49,11 @@ class Report:
 
     def count_text(self):
         return self.text("#items-count")
+
+    def n_items(self):
+        """How many rows the filters leave."""
+        found = re.search(r"of ([\d,]+) row", self.text("#items-count"))
+        return int(found.group(1).replace(",", "")) if found else 0
 
     def reset_items(self):
         """Show all items again."""

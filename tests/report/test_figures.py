@@ -34,7 +34,7 @@ def test_figures_hold_the_audits_numbers(plain_run):
     rows = specs["rules"]["datasets"]["rules"]
     audit = read_table(plain_run, "audit").filter(domain="(all)", reference="consensus", metric="fnr", rule="two-vote")
     for question, value in audit.filter(question="care").select("question", "value").iter_rows():
-        wanted = (question, "two-vote", "false negative rate")
+        wanted = (question, "two-vote", "missed yes (false negative rate)")
         [found] = [row["value"] for row in rows if (row["target"], row["rule"], row["metric"]) == wanted]
         assert found == value
     assert {"rules", "rule-any", "heat-fpr", "entropy", "entropy-by-votes", "reliability", "annotators-care"} <= set(
