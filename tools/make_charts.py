@@ -242,7 +242,9 @@ def _annotators() -> Any:
 def _annotators_many() -> Any:
     """Draw how often an annotator is right, by votes given; for questions with more than two labels."""
     base = alt.Chart(alt.NamedData("people")).encode(
-        x=alt.X("n_votes:Q", title="votes given", scale=alt.Scale(type="log"), axis=_few_ticks(format="~s")),
+        x=alt.X(
+            "n_votes:Q", title="votes given", scale=alt.Scale(type="log"), axis=_few_ticks(format="~s", grid=False)
+        ),
         color=alt.Color("role:N", title=None, scale=_roles(), legend=_legend()),
         tooltip=_tooltip("annotator", "role", "n_votes", "sensitivity"),
     )

@@ -12,9 +12,9 @@ from moral_entropy.report.card import croissant_facts, dataset_card
 from moral_entropy.report.data import report_data
 from moral_entropy.report.drawn import drawn_charts
 from moral_entropy.report.figures import figure_specs
-from moral_entropy.report.html import render
+from moral_entropy.report.html import TEMPLATES, render
 from moral_entropy.report.tables import checked_rows
-from moral_entropy.report.words import label_notes, order_notes, votes_in_words
+from moral_entropy.report.words import RATES, label_notes, order_notes, votes_in_words
 from moral_entropy.runs.findings import cautions
 from moral_entropy.runs.run import read_run
 from moral_entropy.verdict.headlines import headlines
@@ -117,3 +117,24 @@ def test_every_annotator_is_in_the_page(tmp_path):
     run = make_run(frame, tmp_path / "run", draws=0)
     data = page_of(run).data()
     assert len(data["people"]["annotator"]["of"]) == data["people_total"] == frame.height > 300
+
+
+STUMBLED_OVER = (
+    "yardstick", "flagger", "near chance", "below chance", "pareto", "prior's say", "overruled", "a row a vote",
+    "votes an item", "nats a text", "positive votes", "doubtful",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("word", STUMBLED_OVER)
+def test_words_that_readers_stumbled_over_are_gone(word):
+    own = [file for file in TEMPLATES.iterdir() if file.suffix in (".html", ".js")]
+    assert len(own) > 5
+    assert [file.name for file in own if word in file.read_text(encoding="utf-8").lower()] == []
+
+
+def test_rates_are_explained_where_they_are_first_named(plain_run):
+    page = render(read_run(plain_run))
+    for metric in ("fpr", "fnr", "fdr", "for"):
+        rate = RATES[metric]
+        assert f"<dt>{rate.name}</dt>" in page and f"{rate.meaning} ({rate.formal}, {metric.upper()})" in page
+        assert page.index(f"<dt>{rate.name}</dt>") < page.index('id="chart-rules"')

@@ -10,7 +10,7 @@ const PAGE = 25;
 const state = { list: [], page: 0, open: null, sort: null };
 
 /** Whether nobody voted for the consensus label; a single yes that the prior outweighs does not count. */
-function overruled(r) {
+function nobodyVotedFor(r) {
   if (!r.two) return r.n_votes > 1 && r.n_positive === 0;
   return r.yes ? r.n_votes > 0 && r.n_positive === 0 : r.n_votes > 1 && r.n_positive === r.n_votes;
 }
@@ -21,7 +21,7 @@ const SHOW = {
   majority: [onlySeveral ? "fewer than half of the votes are for the consensus" : "majority and consensus differ",
     (r) => r.n_votes > 0 && (2 * r.n_positive >= r.n_votes) !== (r.yes || !r.two)],
   ...(onlySeveral ? {} : { twovote: ["two yes and the consensus differ", (r) => r.two && r.n_votes > 0 && (r.n_positive >= 2) !== r.yes] }),
-  overruled: ["nobody voted for the consensus", overruled],
+  unvoted: ["nobody voted for the consensus", nobodyVotedFor],
   split: ["votes differ", (r) => r.n_positive > 0 && r.n_positive < r.n_votes],
 };
 // Name in the menu, what to sort by, direction.

@@ -64,7 +64,7 @@ async function drawPeople() {
   const round = two && list.length <= MOST_ELLIPSES ? list.filter((r) => r.specificity_low != null) : [];
   $("said-annotators").textContent = [
     two ? "On the dashed line a vote says nothing, below it the opposite." : "Up is good.",
-    round.length ? "Ellipses are intervals." : two ? "" : "Lines are intervals.", "Marks grow with the number of votes.",
+    round.length ? "Ellipses are intervals." : two ? "" : "Lines are intervals.", two ? "Marks grow with the number of votes." : "",
     dots.length > MOST_DOTS ? `The ${whole(MOST_DOTS)} with most votes; the table has all.` : "",
   ].filter(Boolean).join(" ");
   const tables = { people: dots.slice(0, MOST_DOTS), ellipses: round.flatMap(ellipse) };

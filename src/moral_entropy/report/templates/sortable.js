@@ -2,7 +2,7 @@
 // Needs nothing else: the report and the page of a comparison both use it.
 const ROWS_AT_ONCE = 100;
 const ROWS_TO_SEARCH = 30;
-const ROWS_ON_PAPER = 500;
+const ROWS_ON_PAPER = 1000;
 const inOrder = new Intl.Collator("en", { numeric: true });
 
 /** Read the number that a cell begins with, as "1,200", "12.5% (11.0–14.0)" or "−0.3"; null without one. */
