@@ -290,7 +290,7 @@ def _legend() -> alt.Legend:
 
 def _roles() -> alt.Scale:
     colours = ["#0072B2", "#E69F00", "#56B4E9", "#CC79A7", "#F0A37A", "#D55E00", "#999999"]
-    return alt.Scale(domain=list(ROLES.values()), range=colours)
+    return alt.Scale(domain=list(dict.fromkeys(ROLES.values())), range=colours)
 
 
 if __name__ == "__main__":

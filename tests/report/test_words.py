@@ -72,13 +72,13 @@ def test_numbers_as_labels_are_said_to_be_unordered(graded_run, many_run, plain_
 def test_rules_that_grade_label_by_label_are_not_held_beside_the_consensus(graded_run, plain_run):
     found = checked_rows(graded_run)
     n_items = len(graded_run.items)
-    assert {row["checked"] for row in found["one_label"]} == {n_items}
+    assert {row["checked"] for row in found["labels"]} == {n_items}
     assert {row["checked"] for row in found["by_label"]} == {5 * n_items}
     assert checked_rows(read_run(plain_run))["by_label"] == []
 
 
 def test_rules_with_the_same_figures_share_a_row(plain_run):
-    rows = checked_rows(read_run(plain_run))["one_label"]
+    rows = checked_rows(read_run(plain_run))["labels"]
     figures = [(row["wrong"], row["low"], row["high"]) for row in rows if row["kind"] == "rule"]
     assert len(figures) == len(set(figures))
     named = [name for row in rows if row["kind"] == "rule" for name in row["name"].split(", ")]

@@ -94,7 +94,7 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
         "audit": packed(audit_rates(run, domains)),
         "rates": {metric: asdict(rate) | {"title": rate.title} for metric, rate in RATES.items()},
         "rules": rule_meanings(run).to_dicts(),
-        "advice": str(run.manifest.get("advice", "")).removeprefix("Best simple rule: "),
+        "advice": _best_rule(run),
         "cells": packed(cells),
         "caps": caps(run, cells),
         "model": run.model,
@@ -152,6 +152,12 @@ def caps(run: Run, cells: pl.DataFrame) -> list[str]:
     if (run.scan("items").select(pl.col("n_votes").max()).collect().item() or 0) > MAX_VOTES:
         found.append(f"Where entropy is shown by votes, {MAX_VOTES} stands for more as well.")
     return found
+
+
+def _best_rule(run: Run) -> str:
+    """Return what the audit advises, as it stands below the heading "Best simple rule"."""
+    text = str(run.manifest.get("advice") or "").removeprefix("Best simple rule: ")
+    return text[:1].upper() + text[1:]
 
 
 def method_facts(run: Run) -> dict[str, Any]:

@@ -18,11 +18,10 @@ from moral_entropy.report.colours import looks_of
 from moral_entropy.report.words import RATES, ROLES
 from moral_entropy.runs.run import Question, Run
 from moral_entropy.verdict.checked import checked_frame
-from moral_entropy.verdict.rates import ONE_LABEL
 from moral_entropy.verdict.verdict import belief_about
 
 MAX_DOMAINS, MAX_TARGETS = 24, 40
-MAX_SWITCHERS, MAX_WORDS = 30, 30
+MAX_SWITCHERS, MAX_WORDS, MAX_CHECKED = 30, 30, 1_000
 
 MAX_ANNOTATOR_ROWS = 20_000
 """Rows of annotators in the page: one per annotator, question and part."""
@@ -137,14 +136,19 @@ def annotator_rows(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def checked_rows(run: Run) -> dict[str, list[dict[str, Any]]]:
-    """Return what checked labels found, of those that give an item one label, and of rules that ask label by label."""
+    """Return what checked labels found: `labels` of consensus and rules, rules `by_label`, and `annotators`.
+
+    With more than two labels a rule may be graded on every label of an item, and be right on most of them. Such a rule
+    is not to be compared with those that give an item one label.
+    """
     rows = checked_frame(run, belief_about(run))
-    several = any(question.positive is None for question in run.questions)
-    # Against gold such a rule is graded on every label of an item, and right on most of them: not to be compared.
-    one_label = pl.lit(not several) | (pl.col("kind") != "rule") | pl.col("name").is_in(ONE_LABEL)
+    most = rows.filter(kind="consensus")["checked"].sum()
+    by_label = (pl.col("kind") == "rule") & (pl.col("checked") > most)
+    person = pl.col("kind") == "annotator"
     return {
-        "one_label": _alike_as_one(rows.filter(one_label).to_dicts()),
-        "by_label": _alike_as_one(rows.filter(~one_label).to_dicts()),
+        "labels": _alike_as_one(rows.filter(~by_label, ~person).to_dicts()),
+        "by_label": _alike_as_one(rows.filter(by_label).to_dicts()),
+        "annotators": rows.filter(person).head(MAX_CHECKED).to_dicts(),
     }
 
 

@@ -53,6 +53,7 @@ ROLES = {
     "over-flagger": "says yes too often",
     "under-flagger": "says yes too rarely",
     "near chance": "cannot be told from guessing",
+    "like guessing": "cannot be told from guessing",
     "likely below chance": "probably worse than guessing",
     "below chance": "worse than guessing",
     "few votes": "few votes",
