@@ -240,22 +240,21 @@ def _annotators() -> Any:
 
 
 def _annotators_many() -> Any:
-    """Draw how often an annotator is right, by votes given; for questions with more than two labels."""
+    """Draw how often each annotator is right, the best first; for questions with more than two labels."""
     base = alt.Chart(alt.NamedData("people")).encode(
-        x=alt.X(
-            "n_votes:Q", title="votes given", scale=alt.Scale(type="log"), axis=_few_ticks(format="~s", grid=False)
-        ),
+        x=alt.X("rank:Q", title="annotators, best first", axis=_few_ticks(format="d", grid=False, tickMinStep=1)),
         color=alt.Color("role:N", title=None, scale=_roles(), legend=_legend()),
         tooltip=_tooltip("annotator", "role", "n_votes", "sensitivity"),
     )
     lines = base.mark_rule(opacity=0.35).encode(y=alt.Y("sensitivity_low:Q"), y2="sensitivity_high:Q")
-    dots = base.mark_point(filled=True, size=60, cursor="pointer").encode(
+    dots = base.mark_point(filled=True, cursor="pointer").encode(
         y=alt.Y(
             "sensitivity:Q",
             title="gives the right label, mean over labels",
             scale=alt.Scale(domain=[0, 1]),
             axis=_few_ticks(),
-        )
+        ),
+        size=alt.Size("n_votes:Q", scale=alt.Scale(type="sqrt", range=[20, 140]), legend=None),
     )
     return (lines + dots).properties(
         width=WIDTH // 2, height=WIDTH // 2, usermeta={"columns": 2}, description="Annotators: how often right"

@@ -102,6 +102,7 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
         "parts_note": parts_note(run.model),
         "entropy": packed(entropy_rows(run, domains)),
         "by_votes": packed(entropy_by_votes(run)),
+        "max_votes": MAX_VOTES,
         "reliability": packed(reliability_rows(run)),
         "agreement": packed(agreement_rows(run, domains)),
         **_annotators(run),

@@ -21,6 +21,7 @@ from moral_entropy.report.tables import audit_rates, entropy_rows, palettes, rel
 from moral_entropy.report.words import RATES, ROLES
 from moral_entropy.runs.item_sums import entropy_by_votes
 from moral_entropy.runs.run import Run, as_run
+from moral_entropy.ties import DECIMALS
 
 FORMATS = ("png", "svg", "pdf")
 SOFT = ("share", "smoothed-share")
@@ -132,10 +133,15 @@ def _annotator_specs(run: Run, specs: dict[str, Any]) -> Iterator[tuple[str, dic
             continue
         two = rows["specificity"].is_not_null().any()
         chart = "annotators" if two else "annotators_many"
-        people = rows.to_dicts()
+        people = rows.to_dicts() if two else _best_first(rows)
         round_ones = people if two and len(people) <= MOST_ELLIPSES else []
         ellipses = [point for row in round_ones for point in _ellipse(row)]
         yield f"annotators-{slug(str(question))}", _filled(specs[chart], people=people, ellipses=ellipses)
+
+
+def _best_first(rows: pl.DataFrame) -> Rows:
+    best = rows.sort(pl.col("sensitivity").round(DECIMALS), descending=True, maintain_order=True)
+    return best.with_columns(rank=pl.int_range(1, pl.len() + 1)).to_dicts()
 
 
 def _ellipse(row: dict[str, Any]) -> Rows:

@@ -27,7 +27,11 @@ const rounded = (value, digits) => value.toFixed(digits).replace(/^-(?=[0.]+$)/,
 const percent = (value, digits = 1) => (value == null ? "–" : `${rounded(100 * value, digits)}%`);
 const fixed = (value, digits = 3) => (value == null ? "–" : rounded(value, digits));
 const whole = (value) => (value == null ? "–" : Math.round(value).toLocaleString("en"));
-const range = (low, high, show) => (low == null || high == null ? "" : `${show(low)} – ${show(high)}`);
+const range = (low, high, show) => {
+  if (low == null || high == null) return "";
+  const [from, to] = [show(low), show(high)];
+  return from.endsWith("%") ? `${from.slice(0, -1)}–${to}` : `${from} – ${to}`;
+};
 const distinct = (values) => [...new Set(values)];
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 const many = (count, noun) => `${whole(count)} ${noun}${count === 1 ? "" : "s"}`;

@@ -1,5 +1,6 @@
 // --- charts -------------------------------------------------------------------------------------------------------
 
+const MOST_SQUARE = 440;
 const drawn = new Map();
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -51,7 +52,7 @@ function fitted(spec, width, place) {
   const columns = Math.max(1, Math.min(wanted, there, Math.floor(width / 260)));
   if (spec.facet) spec.columns = columns;
   const each = Math.floor((width - (beside.get(place) ?? 70 + 40 * columns)) / (spec.facet ? columns : 1));
-  inner.width = Math.max(square ? 150 : 80, square ? Math.min(440, each) : each);
+  inner.width = Math.max(square ? 150 : 80, square ? Math.min(MOST_SQUARE, each) : each);
   if (square) inner.height = inner.width;
   return spec;
 }
@@ -62,7 +63,7 @@ function isOff(spec, box, place) {
   const square = !spec.facet && spec.usermeta?.columns === 2;
   beside.set(place, Math.ceil(drawnWidth - inner.width * (spec.columns || 1)));
   const over = drawnWidth - box.clientWidth;
-  return over > 0 || (over < -8 && !square);
+  return over > 0 || (over < -8 && (!square || inner.width < MOST_SQUARE));
 }
 
 async function draw(name, tables, place = name, change = () => {}) {

@@ -30,8 +30,10 @@ function sameVotes(voted) {
   const counts = distinct(voted.map((r) => r.votes));
   if (!counts.length) return "No item has a vote.";
   const mean = voted.length === 1 ? ` Their mean entropy is ${fixed(voted[0].total)} nats.` : "";
-  return `All items have ${counts.length === 1 ? many(counts[0], "vote") : "as many votes as the others of their question"}, so there is `
-    + `nothing to compare.${mean}`;
+  // The highest number stands for more as well.
+  const same = counts.length > 1 ? "as many votes as the others of their question"
+    : counts[0] < D.max_votes ? many(counts[0], "vote") : `${whole(counts[0])} votes or more`;
+  return `All items have ${same}, so there is nothing to compare.${mean}`;
 }
 
 function startReliability() {

@@ -63,11 +63,13 @@ async function drawPeople() {
   const two = list.some((r) => r.specificity != null);
   const round = two && list.length <= MOST_ELLIPSES ? list.filter((r) => r.specificity_low != null) : [];
   $("said-annotators").textContent = [
-    two ? "On the dashed line a vote says nothing, below it the opposite." : "Up is good.",
-    round.length ? "Ellipses are intervals." : two ? "" : "Lines are intervals.", two ? "Marks grow with the number of votes." : "",
+    two ? "On the dashed line a vote says nothing, below it the opposite." : "Annotators from left to right, the best first.",
+    round.length ? "Ellipses are intervals." : two ? "" : "Lines are intervals.", "Marks grow with the number of votes.",
     dots.length > MOST_DOTS ? `The ${whole(MOST_DOTS)} with most votes; the table has all.` : "",
   ].filter(Boolean).join(" ");
-  const tables = { people: dots.slice(0, MOST_DOTS), ellipses: round.flatMap(ellipse) };
+  const shown = dots.slice(0, MOST_DOTS);
+  const best = two ? shown : shown.toSorted((a, b) => b.sensitivity - a.sensitivity || a.at - b.at).map((r, at) => ({ ...r, rank: at + 1 }));
+  const tables = { people: best, ellipses: round.flatMap(ellipse) };
   const view = await draw(two ? "annotators" : "annotators_many", tables, "annotators");
   // Points of an ellipse know no votes; only the dots stand for annotators.
   view.addEventListener("click", (_event, item) => { if (item?.datum?.n_votes !== undefined) showPerson(people[item.datum.at]); });

@@ -36,9 +36,11 @@ function drawRules() {
   }
   if (!D.drawn.heat) return;
   const metric = $("metric").value;
-  draw("heat", { heat: sorted.filter((r) => r.metric === metric && (D.domains.length ? r.domain !== ALL : r.domain === ALL)).map(named) });
+  const heat = sorted.filter((r) => r.metric === metric && (D.domains.length ? r.domain !== ALL : r.domain === ALL));
+  draw("heat", { heat: heat.map(named) });
+  const full = distinct(heat.map((r) => r.rule)).length * distinct(heat.map((r) => r.target)).length * distinct(heat.map((r) => r.domain)).length;
   $("said-heat").textContent = `${capital(RATES[metric].title)}, against ${against}: ${RATES[metric].meaning}. Rules down, ${
-    D.domains.length ? `domains across, one panel per ${what}` : `${what}s across`}.`;
+    D.domains.length ? `domains across, one panel per ${what}` : `${what}s across`}.${heat.length < full ? " Empty: of nothing, there is no share." : ""}`;
 }
 
 function startRules() {
