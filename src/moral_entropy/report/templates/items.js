@@ -46,6 +46,7 @@ function chanceBar(r) {
   return make("span", { class: "nowrap" }, bar, r.p.toFixed(2));
 }
 
+const BEFORE = "before any vote (the prior)";
 const whoVoted = (vote) => (D.anonymous ? `a vote for ${vote.label}` : `${vote.annotator} voted ${vote.label}`);
 
 /** Steps of an item's log-odds: the prior, then every vote. With more than two labels, of its label against the runner-up. */
@@ -53,7 +54,7 @@ function steps(r) {
   const labels = questionOf.get(r.question).labels;
   const given = votesOf.get(r.row) || [];
   if (D.model === "mixed") {
-    const list = [{ name: "prior", push: r.prior }, ...given.map((v) => ({ name: whoVoted(v), push: v.push }))];
+    const list = [{ name: BEFORE, push: r.prior }, ...given.map((v) => ({ name: whoVoted(v), push: v.push }))];
     return { own: r.two ? questionOf.get(r.question).positive : r.label, rival: r.rival, list, p: r.p_map };
   }
   const push = (annotator, voted, label) => pushOf.get([r.question, r.part, annotator, voted, label].join("\n"));
@@ -68,7 +69,7 @@ function steps(r) {
   const part = (label, at) => (scores.get(label) || [])[at]?.push ?? 0;
   const list = ["prior", ...given].map((vote, at) => {
     const base = scores.get(own)?.[at];
-    return { name: vote === "prior" ? "prior" : whoVoted(vote), push: part(own, at) - part(rival, at),
+    return { name: vote === "prior" ? BEFORE : whoVoted(vote), push: part(own, at) - part(rival, at),
       low: r.two ? base?.low : null, high: r.two ? base?.high : null };
   });
   return { own, rival, list, p: 1 / norm };
@@ -89,12 +90,13 @@ function waterfall(r) {
   const signed = (value) => `${value > -0.005 ? "+" : "−"}${Math.abs(value).toFixed(2)}`;
   const number = (text) => make("td", { class: "number" }, text);
   const bounds = (step) => (step.low == null ? "" : `${signed(step.low)} to ${signed(step.high)}`);
-  const line = (name, step, kind) => make("tr", {}, make("td", {}, name), number(signed(step.push)), number(bounds(step)),
-    number(signed(step.to)), make("td", {}, bar(step.from, step.to, kind)));
+  const known = drawnSteps.some((step) => step.low != null);
+  const line = (name, step, kind) => make("tr", {}, make("td", {}, name), number(signed(step.push)),
+    ...(known ? [number(bounds(step))] : []), number(signed(step.to)), make("td", {}, bar(step.from, step.to, kind)));
   const lines = drawnSteps.map((step) => line(step.name, step, step.push >= 0 ? "plus" : "minus"));
   lines.push(line("together", { push: sum, from: 0, to: sum }, "sum"));
-  const heads = ["", "adds, nats", "interval", "so far", `${found.rival} ← → ${found.own}`];
-  const head = make("tr", {}, ...heads.map((text, at) => make("th", { scope: "col", class: at > 0 && at < 4 ? "number" : "" }, text)));
+  const heads = [["", 0], ["adds, nats", 1], ...(known ? [["interval", 1]] : []), ["so far", 1], [`${found.rival} ← → ${found.own}`, 0]];
+  const head = make("tr", {}, ...heads.map(([text, figure]) => make("th", { scope: "col", class: figure ? "number" : "" }, text)));
   const facts = { class: "waterfall", "data-p": found.p, "data-p-map": r.p_map, "data-sum": sum };
   return make("div", {}, make("div", { class: "scroll" }, make("table", facts, make("thead", {}, head), make("tbody", {}, ...lines))),
     make("p", {}, `Together ${signed(sum)} nats for ${found.own}: ${inWords(r, found.p)}`));

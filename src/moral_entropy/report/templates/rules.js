@@ -40,7 +40,7 @@ function drawRules() {
   draw("heat", { heat: heat.map(named) });
   const full = distinct(heat.map((r) => r.rule)).length * distinct(heat.map((r) => r.target)).length * distinct(heat.map((r) => r.domain)).length;
   $("said-heat").textContent = `${capital(RATES[metric].title)}, against ${against}: ${RATES[metric].meaning}. Rules down, ${
-    D.domains.length ? `domains across, one panel per ${what}` : `${what}s across`}.${heat.length < full ? " Empty: of nothing, there is no share." : ""}`;
+    D.domains.length ? `domains across, one panel per ${what}` : `${what}s across`}.${heat.length < full ? " Empty: there is nothing to take a share of." : ""}`;
 }
 
 function startRules() {
