@@ -50,6 +50,19 @@ def test_chance_and_the_right_p_are_dashed_lines(twin_run, many_run, open_report
     assert dashed_lines(open_report(many_run), "reliability") == 1
 
 
+def test_more_than_two_labels_have_their_own_words(many_run, open_report):
+    page = open_report(many_run).page
+    headings = page.locator("#table-people th").all_inner_texts()
+    assert "right label" in headings and "sees a no" not in headings
+    assert page.locator("#item-show option").all_inner_texts()[:2] == [
+        "all items",
+        "fewer than half of the votes are for the consensus",
+    ]
+    page.locator("#table-people .open").first.click()
+    said = page.locator("main").inner_text().lower()
+    assert not [word for word in ("sensitivity", "specificity", "positive vote", "flagger") if word in said]
+
+
 def test_the_first_screen_answers(run, open_report):
     report = open_report(run)
     data = page_of(run).data()
