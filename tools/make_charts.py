@@ -15,11 +15,26 @@ from typing import Any
 
 import altair as alt
 
-from moral_entropy.report.chart_specs import FOLDER, QUESTION_COLOURS, QUESTIONS, SUFFIX, TARGET_COLOURS, TARGETS
-from moral_entropy.report.figures import NOT_SPLIT, RATE_NAMES
+from moral_entropy.report.chart_specs import (
+    FOLDER,
+    QUESTION_COLOURS,
+    QUESTION_SHAPES,
+    QUESTIONS,
+    SUFFIX,
+    TARGET_COLOURS,
+    TARGET_SHAPES,
+    TARGETS,
+)
+from moral_entropy.report.figures import NOT_SPLIT
+from moral_entropy.report.words import RATES, ROLES
 
 PARTS = {"ambiguity": "#CC79A7", "votes": "#56B4E9", "annotators": "#D55E00", NOT_SPLIT: "#999999"}
 WIDTH = 640
+
+WHOLE_VOTES = alt.ExprRef(
+    "sequence(ceil(domain('x')[0]), floor(domain('x')[1]) + 1, max(1, ceil((domain('x')[1] - domain('x')[0]) / 12)))"
+)
+"""Ticks of an axis of votes: whole numbers, thirteen at most."""
 
 Spec = dict[str, Any]
 
@@ -72,17 +87,17 @@ def _rates(table: str, down: str, description: str) -> Any:
     base = alt.Chart().encode(
         y=alt.Y(f"{down}:N", title=None, sort=None),
         yOffset=alt.YOffset("target:N", sort=[TARGETS]),
-        color=alt.Color("target:N", title=None, scale=_colours(TARGETS, TARGET_COLOURS), legend=_legend()),
+        color=_target_colour(),
         tooltip=_tooltip("rule", "domain", "target", "metric", "value", "low", "high", "n"),
     )
     lines = base.mark_rule(strokeWidth=2, opacity=0.5).encode(x=alt.X("low:Q"), x2="high:Q")
-    rate = alt.X("value:Q", title=None, axis=alt.Axis(format="%"))
-    dots = base.mark_point(filled=True, size=45, opacity=1).encode(x=rate)
+    rate = alt.X("value:Q", title=None, axis=alt.Axis(format="%", tickCount=5, labelFlush=False))
+    dots = base.mark_point(filled=True, size=45, opacity=1).encode(x=rate, shape=_target_shape())
     return (
         alt.layer(lines, dots, data=alt.NamedData(table))
         .properties(width=WIDTH // 2, height=alt.Step(20))
-        .facet(facet=alt.Facet("metric:N", title=None, sort=list(RATE_NAMES.values())), columns=2)
-        .properties(usermeta={"columns": 2}, description=description)
+        .facet(facet=alt.Facet("metric:N", title=None, sort=[rate.title for rate in RATES.values()]), columns=2)
+        .properties(usermeta={"columns": 2}, spacing=40, description=description)
     )
 
 
@@ -118,14 +133,14 @@ def _heat(across: str, *, facet: bool) -> Any:
 
 def _explorer() -> Any:
     """Draw the rates of all thresholds, the chosen one marked."""
-    names = ["false positive rate", "false negative rate", "false discovery rate"]
+    names = [RATES[metric].name for metric in ("fpr", "fnr", "fdr")]
     scale = alt.Scale(domain=names, range=["#0072B2", "#D55E00", "#009E73"])
     base = alt.Chart(alt.NamedData("explorer")).encode(
         x=alt.X(
             "threshold:Q",
             title="threshold",
-            scale=alt.Scale(zero=False, nice=False),
-            axis=alt.Axis(tickMinStep=1, grid=False),
+            scale=alt.Scale(zero=False, nice=False, padding=12),
+            axis=alt.Axis(values=WHOLE_VOTES, format="d", grid=False),
         ),
         y=alt.Y("value:Q", title=None, axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])),
         color=alt.Color("metric:N", title=None, scale=scale, legend=_legend()),
@@ -165,15 +180,16 @@ def _by_votes() -> Any:
         x=alt.X(
             "votes:Q",
             title="votes per item",
-            scale=alt.Scale(zero=False, nice=False),
-            axis=alt.Axis(tickMinStep=1, grid=False),
+            scale=alt.Scale(zero=False, nice=False, padding=12),
+            axis=alt.Axis(values=WHOLE_VOTES, format="d", grid=False),
         ),
         y=alt.Y("total:Q", title="mean entropy, nats"),
-        color=alt.Color("question:N", title=None, scale=_colours(QUESTIONS, QUESTION_COLOURS), legend=_legend()),
+        color=alt.Color("question:N", title=None, scale=_scale(QUESTIONS, QUESTION_COLOURS), legend=_legend()),
         tooltip=_tooltip("question", "votes", "total", "n"),
     )
     dots = base.mark_point(filled=True, opacity=0.9).encode(
-        size=alt.Size("n:Q", title="items", scale=alt.Scale(type="sqrt", range=[20, 260]), legend=None)
+        shape=alt.Shape("question:N", title=None, scale=_scale(QUESTIONS, QUESTION_SHAPES), legend=_legend()),
+        size=alt.Size("n:Q", title="items", scale=alt.Scale(type="sqrt", range=[20, 260]), legend=None),
     )
     return (base.mark_line(opacity=0.7) + dots).properties(
         width=WIDTH, height=260, usermeta={"columns": 1}, description="Mean entropy by number of votes"
@@ -183,14 +199,15 @@ def _by_votes() -> Any:
 def _reliability() -> Any:
     """Draw the share of items that are positive in gold, by p; the dashed line is where p is right."""
     base = alt.Chart(alt.NamedData("reliability")).encode(
-        x=alt.X("p:Q", title="p of the consensus", scale=alt.Scale(domain=[0, 1])),
-        y=alt.Y("gold:Q", title="share positive in gold", scale=alt.Scale(domain=[0, 1])),
-        color=alt.Color("target:N", title=None, scale=_colours(TARGETS, TARGET_COLOURS), legend=_legend()),
+        x=alt.X("p:Q", title="p of the consensus", scale=alt.Scale(domain=[0, 1]), axis=_few_ticks()),
+        y=alt.Y("gold:Q", title="share of yes in gold", scale=alt.Scale(domain=[0, 1]), axis=_few_ticks()),
+        color=_target_colour(),
         tooltip=_tooltip("target", "p", "gold", "n"),
     )
     bars = base.mark_rule(opacity=0.6).encode(y=alt.Y("low:Q"), y2="high:Q")
     dots = base.mark_point(filled=True).encode(
-        size=alt.Size("n:Q", scale=alt.Scale(type="sqrt", range=[20, 240]), legend=None)
+        shape=_target_shape(),
+        size=alt.Size("n:Q", scale=alt.Scale(type="sqrt", range=[20, 240]), legend=None),
     )
     return (_diagonal() + bars + base.mark_line(opacity=0.4) + dots).properties(
         width=WIDTH // 2, height=WIDTH // 2, usermeta={"columns": 2}, description="Reliability of p against gold"
@@ -210,8 +227,8 @@ def _annotators() -> Any:
         alt.Chart(alt.NamedData("people"), name="dots")
         .mark_point(filled=True, opacity=0.95, cursor="pointer")
         .encode(
-            x=alt.X("false_positive:Q", title="1 − specificity", scale=unit),
-            y=alt.Y("sensitivity:Q", title="sensitivity", scale=unit),
+            x=alt.X("false_positive:Q", title="calls a no yes (1 − specificity)", scale=unit, axis=_few_ticks()),
+            y=alt.Y("sensitivity:Q", title="sees a yes (sensitivity)", scale=unit, axis=_few_ticks()),
             color=role,
             size=alt.Size("n_votes:Q", scale=alt.Scale(type="sqrt", range=[20, 140]), legend=None),
             tooltip=_tooltip("annotator", "role", "n_votes", "sensitivity", "specificity"),
@@ -223,19 +240,29 @@ def _annotators() -> Any:
 
 
 def _annotators_many() -> Any:
-    """Draw how often an annotator is right, by votes given; for questions with more than two labels."""
+    """Draw how often each annotator is right, the best first; for questions with more than two labels."""
     base = alt.Chart(alt.NamedData("people")).encode(
-        x=alt.X("n_votes:Q", title="votes given", scale=alt.Scale(type="log")),
+        x=alt.X("rank:Q", title="annotators, best first", axis=_few_ticks(format="d", grid=False, tickMinStep=1)),
         color=alt.Color("role:N", title=None, scale=_roles(), legend=_legend()),
         tooltip=_tooltip("annotator", "role", "n_votes", "sensitivity"),
     )
     lines = base.mark_rule(opacity=0.35).encode(y=alt.Y("sensitivity_low:Q"), y2="sensitivity_high:Q")
-    dots = base.mark_point(filled=True, size=60, cursor="pointer").encode(
-        y=alt.Y("sensitivity:Q", title="mean chance of the right label", scale=alt.Scale(domain=[0, 1]))
+    dots = base.mark_point(filled=True, cursor="pointer").encode(
+        y=alt.Y(
+            "sensitivity:Q",
+            title="gives the right label, mean over labels",
+            scale=alt.Scale(domain=[0, 1]),
+            axis=_few_ticks(),
+        ),
+        size=alt.Size("n_votes:Q", scale=alt.Scale(type="sqrt", range=[20, 140]), legend=None),
     )
     return (lines + dots).properties(
         width=WIDTH // 2, height=WIDTH // 2, usermeta={"columns": 2}, description="Annotators: how often right"
     )
+
+
+def _few_ticks(**more: Any) -> alt.Axis:
+    return alt.Axis(tickCount=5, labelFlush=False, **more)
 
 
 def _diagonal() -> Any:
@@ -244,25 +271,25 @@ def _diagonal() -> Any:
     return alt.Chart(ends).mark_line(color="#999999", strokeDash=[4, 4]).encode(x="x:Q", y="y:Q")
 
 
-def _colours(names: str, colours: str) -> alt.Scale:
-    return alt.Scale(domain=[names], range=[colours])
+def _target_colour() -> alt.Color:
+    return alt.Color("target:N", title=None, scale=_scale(TARGETS, TARGET_COLOURS), legend=_legend())
+
+
+def _target_shape() -> alt.Shape:
+    return alt.Shape("target:N", title=None, scale=_scale(TARGETS, TARGET_SHAPES), legend=_legend())
+
+
+def _scale(names: str, looks: str) -> alt.Scale:
+    return alt.Scale(domain=[names], range=[looks])
 
 
 def _legend() -> alt.Legend:
-    return alt.Legend(orient="top", symbolLimit=60, symbolOpacity=1, symbolType="circle")
+    return alt.Legend(orient="top", symbolLimit=60, symbolOpacity=1)
 
 
 def _roles() -> alt.Scale:
-    roles = {
-        "ordinary": "#0072B2",
-        "over-flagger": "#E69F00",
-        "under-flagger": "#56B4E9",
-        "near chance": "#CC79A7",
-        "likely below chance": "#F0A37A",
-        "below chance": "#D55E00",
-        "few votes": "#999999",
-    }
-    return alt.Scale(domain=list(roles), range=list(roles.values()))
+    colours = ["#0072B2", "#E69F00", "#56B4E9", "#CC79A7", "#F0A37A", "#D55E00", "#999999"]
+    return alt.Scale(domain=list(dict.fromkeys(ROLES.values())), range=colours)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ def main(run: str, folder: str) -> int:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
         for name, scheme in (("report", "light"), ("report-dark", "dark")):
-            page = browser.new_page(viewport={"width": 1200, "height": 1020}, color_scheme=scheme)
+            page = browser.new_page(viewport={"width": 1200, "height": 775}, color_scheme=scheme)
             page.goto((Path(run) / "report.html").resolve().as_uri())
             page.wait_for_function("document.querySelectorAll('.chart svg.marks').length >= 6")
             page.screenshot(path=out / f"{name}.png")

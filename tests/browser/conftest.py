@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
+import polars as pl
 import pytest
 from report_support import hostile_frame, make_run, vote_frame
 from support import real_data
@@ -31,7 +33,7 @@ class Report:
         page.route("**/*", self._only_the_file)
         page.goto((self.run / "report.html").resolve().as_uri())
         page.wait_for_function("document.documentElement.dataset.ready === 'yes'")
-        page.wait_for_function("document.querySelectorAll('.chart svg').length >= 6")
+        page.wait_for_function("document.querySelectorAll('.chart svg.marks').length >= 3")
 
     def _only_the_file(self, route):
         if route.request.url.startswith("file://") and route.request.url.endswith("/report.html"):
@@ -48,6 +50,11 @@ class Report:
 
     def count_text(self):
         return self.text("#items-count")
+
+    def n_items(self):
+        """How many rows the filters leave."""
+        found = re.search(r"of ([\d,]+) row", self.text("#items-count"))
+        return int(found.group(1).replace(",", "")) if found else 0
 
     def reset_items(self):
         """Show all items again."""
@@ -111,6 +118,28 @@ def real_run(tmp_path_factory):
 def many_run(tmp_path_factory):
     frame = vote_frame(labels=("anger", "joy", "none"), questions=("tone",), n_items=90)
     return make_run(frame, tmp_path_factory.mktemp("many") / "run")
+
+
+@pytest.fixture(scope="session")
+def named_run(tmp_path_factory):
+    """Questions, annotators, domains and labels that have the names of what every object of JavaScript has."""
+    names = ["constructor", "toString", "__proto__", "valueOf", "hasOwnProperty", "isPrototypeOf"]
+    frame = vote_frame(n_items=60, questions=names[:3], gold=False)
+    frame = frame.with_columns(
+        annotator=pl.col("annotator").replace(dict(zip("abcdef", names, strict=True))),
+        label=pl.col("label").replace({"0": "toString", "1": "valueOf"}),
+        domain=pl.col("domain").replace({"BLM": "constructor", "Sandy": "__proto__"}),
+    )
+    return make_run(frame, tmp_path_factory.mktemp("named") / "run", draws=30, positive="valueOf")
+
+
+@pytest.fixture(scope="session")
+def crowd_run(tmp_path_factory):
+    """More annotators than a page of a table holds; every item has two votes."""
+    frame = vote_frame(n_items=400, questions=("q",), gold=False, annotators="abcd").drop("domain", "text").sort("item")
+    frame = frame.filter(pl.len().over("item") > 1, pl.int_range(pl.len()).over("item") < 2)
+    name = pl.format("worker {}", (pl.int_range(pl.len()) * 7) % 353)
+    return make_run(frame.with_columns(annotator=name), tmp_path_factory.mktemp("crowd") / "run", draws=30)
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.runs.run import SCHEMA
-from moral_entropy.schemas import AUDIT, ITEMS, POSTERIOR, with_ids
+from moral_entropy.schemas import AUDIT, ITEMS, POSTERIOR, SCHEMAS, with_ids
 
 
 def entropy_of(p_k):
@@ -58,11 +58,15 @@ def write_run(folder, items, labels, *, audit=(), **facts):
         frame = pl.DataFrame(more, schema=with_ids(POSTERIOR, item=kind), orient="row")
         frame.write_parquet(folder / "posterior.parquet")
     pl.DataFrame(list(audit), schema=AUDIT, orient="row").write_parquet(folder / "audit.parquet")
+    # What the verdict of each run reads: nobody voted, no rule was graded, nothing was found.
+    for name in ("annotator_summary", "audit_rules", "findings"):
+        pl.DataFrame(schema=SCHEMAS[name]).write_parquet(folder / f"{name}.parquet")
     questions = [
         {"question": question, "part": "", "labels": sorted(names), "positive": names[-1] if len(names) == 2 else None}
         for question, names in labels.items()
     ]
-    manifest = {"schema": SCHEMA, "questions": questions, "interval": 0.9, "converged": True, "seed": 0, **facts}
+    settings = {"interval": 0.9, "converged": True, "seed": 0, "options": {}}
+    manifest = {"schema": SCHEMA, "questions": questions, **settings, **facts}
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return folder
 

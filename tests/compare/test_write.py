@@ -14,6 +14,10 @@ from moral_entropy.compare import write
 from moral_entropy.compare.page import MOST_ROWS, comparison_page
 from moral_entropy.compare.table import compare_runs
 from moral_entropy.errors import RunFolderError
+from moral_entropy.findings import Finding
+from moral_entropy.runs.findings import cautions
+from moral_entropy.runs.run import read_run
+from moral_entropy.verdict.headlines import headlines, with_interval
 
 NASTY = "<script>alert('x')</script>&\"'"
 
@@ -110,3 +114,18 @@ def test_a_failure_leaves_nothing(comparison, tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space"):
         write.write_comparison(comparison, tmp_path / "out")
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_the_page_says_of_each_run_what_its_own_report_says(plain_run, with_findings):
+    doubt = Finding(
+        "votes", "votes_per_item", 1.8, "care", level="bad", text="1.80 votes <i>.", meaning="M.", cure="Ask."
+    )
+    runs = [read_run(plain_run), with_findings([doubt])]
+    page = Page(comparison_page(compare_runs(*runs, replicates=5)))
+    for name, run in zip("ab", runs, strict=True):
+        assert f"{name}: {run.verdict.title}" in page.text and run.verdict.text in page.text
+        for one in headlines(run, run.verdict):
+            assert f"{one.name}{with_interval(one)}" in page.text
+        for one in cautions(run):
+            assert f"{one.severity}: {one.title}. What to do: {one.action}" in page.text
+    assert "1.80 votes <i>. What to do: Ask." in page.text

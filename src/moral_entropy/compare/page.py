@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from moral_entropy import __version__
+from moral_entropy.compare.stand import Stand
 from moral_entropy.compare.table import Comparison
 from moral_entropy.compare.words import (
     chance,
@@ -25,20 +26,51 @@ from moral_entropy.compare.words import (
 )
 from moral_entropy.markup import NOTHING, html_page, html_table
 from moral_entropy.names import ALL
+from moral_entropy.report.words import RATES
+from moral_entropy.verdict.headlines import with_interval
 
 MOST_ROWS = 500
 """Rows of a table on the page; all of them are in the Parquet file."""
 
 STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem; color: #1a1a1a; }
-h1, h2 { line-height: 1.2; }
-table { border-collapse: collapse; margin: 0.5rem 0 1.5rem; font-variant-numeric: tabular-nums; }
-caption { text-align: left; color: #555; padding-bottom: 0.3rem; }
-th, td { padding: 0.15rem 0.8rem 0.15rem 0; text-align: left; border-bottom: 1px solid #ddd; }
-tr.clear td { background: #fff6d6; }
+:root { --ink: #1b1f24; --muted: #5b6470; --paper: #ffffff; --panel: #f5f6f8; --line: #d9dde3; --clear: #fff6d6;
+  --ready: #0a7d4f; --care: #8a5a00; --stop: #b3261e; --unknown: #5b6470; color-scheme: light dark; }
+* { box-sizing: border-box; }
+body { font: 16px/1.5 system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; margin: 0 auto; max-width: 70rem;
+  padding: 1.25rem; color: var(--ink); background: var(--paper); overflow-wrap: anywhere; }
+h1 { font-size: 1.6rem; line-height: 1.2; margin: 0 0 .6rem; }
+h2 { font-size: 1.3rem; line-height: 1.25; margin: 2.2rem 0 .4rem; }
+h3 { font-size: 1.05rem; margin: 0 0 .3rem; }
+p { max-width: 75ch; margin: .4rem 0; }
+.muted, caption { color: var(--muted); font-size: .9rem; }
+.stands { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 1rem; }
+.stand { min-width: 0; border: 1px solid var(--line); border-left: 6px solid var(--unknown); background: var(--panel);
+  border-radius: 6px; padding: .7rem 1rem; }
+.stand.ready { border-left-color: var(--ready); } .stand.care { border-left-color: var(--care); }
+.stand.stop { border-left-color: var(--stop); }
+.stand li { margin: .4rem 0; }
+.scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: 6px; margin: .4rem 0 1rem; }
+table { border-collapse: collapse; width: 100%; font-size: .9rem; font-variant-numeric: tabular-nums;
+  overflow-wrap: normal; }
+caption { text-align: left; padding: .4rem .6rem; }
+th { background: var(--panel); }
+th, td { padding: .25rem .6rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line); }
+tr.clear td { background: var(--clear); }
 @media (prefers-color-scheme: dark) {
-  body { background: #16181b; color: #e6e6e6; } caption { color: #aaa; } th, td { border-color: #3a3d42; }
-  tr.clear td { background: #3d3620; }
+  :root { --ink: #e8eaed; --muted: #a3acb8; --paper: #14171b; --panel: #1e2329; --line: #353c45; --clear: #3d3620;
+    --ready: #6fd6a8; --care: #f2c265; --stop: #ff9a90; --unknown: #a3acb8; }
+}
+@media (max-width: 700px) { body { padding: .9rem; } .stands { grid-template-columns: minmax(0, 1fr); } }
+@media print {
+  :root { --ink: #1b1f24; --muted: #4a525d; --paper: #ffffff; --panel: #f5f6f8; --line: #c9ced6; --clear: #fff6d6;
+    --ready: #0a7d4f; --care: #8a5a00; --stop: #b3261e; --unknown: #5b6470; color-scheme: light; }
+  * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  body { max-width: none; padding: 0; font-size: 10.5pt; }
+  .scroll { overflow: visible; border: 0; }
+  table { font-size: 7.5pt; overflow-wrap: break-word; }
+  th, td { padding: .1rem .3rem; }
+  h2 { break-after: avoid-page; }
+  tr, .stand { break-inside: avoid-page; }
 }
 """
 
@@ -58,6 +90,7 @@ def comparison_page(comparison: Comparison, *, top: int = 100) -> str:
     parts = [
         "<h1>Two runs side by side</h1>",
         f"<p>a: <b>{escape(comparison.a)}</b><br>b: <b>{escape(comparison.b)}</b><br>Every change is b minus a.</p>",
+        _stands(comparison),
         _settings(comparison),
         _notes(comparison),
         *_tables(comparison, top),
@@ -65,6 +98,26 @@ def comparison_page(comparison: Comparison, *, top: int = 100) -> str:
     ]
     title = f"{comparison.a} and {comparison.b}"
     return html_page(title, "\n".join(part for part in parts if part), STYLE)
+
+
+def _stands(comparison: Comparison) -> str:
+    """Show the verdict, the figures and the warnings of either run, as its own report does."""
+    boxes = "".join(_stand(name, stand) for name, stand in zip("ab", comparison.stands, strict=True))
+    return f'<h2>Can the labels be shipped?</h2><div class="stands">{boxes}</div>'
+
+
+def _stand(name: str, stand: Stand) -> str:
+    figures = [[one.name, with_interval(one)] for one in stand.headlines]
+    listed = "".join(
+        f"<li><b>{escape(one.severity)}</b>: {escape(one.title)}. <i>What to do:</i> {escape(one.action)}</li>"
+        for one in stand.cautions
+    )
+    return (
+        f'<section class="stand {stand.verdict.status}"><h3>{name}: {escape(stand.verdict.title)}</h3>'
+        f"<p>{escape(stand.verdict.text)}</p>"
+        f'<div class="scroll">{html_table(["figure", "value"], figures)}</div>'
+        f"{f'<ul>{listed}</ul>' if listed else '<p>No warnings.</p>'}</section>"
+    )
 
 
 def _settings(comparison: Comparison) -> str:
@@ -89,16 +142,19 @@ def _tables(comparison: Comparison, top: int) -> Iterable[str]:
         {**group, "items": lambda row: f"{row['n']:,}", **{name: _plain(name) for name in AGREEMENT_COLUMNS}},
         f"labels and probabilities; {mass} intervals over resampled items",
     )
-    yield "<h2>Prevalence and entropy</h2>"
+    yield (
+        '<h2>Share of yes and uncertainty</h2><p class="muted">Share of yes: the mean of p over the items; with more '
+        "than two labels, of each label. Entropy: how uncertain the labels are, and its parts.</p>"
+    )
     yield _table(
         comparison.shifts.to_dicts(),
-        {**group, "label": _plain("label"), "figure": _plain("metric"), **_sides("a", "b", number), "change": change},
+        {**group, "label": _plain("label"), "figure": _figure, **_sides("a", "b", number), "change": change},
         f"means over shared items; entropies in nats; {mass} intervals over resampled items, both runs together. They "
         "do not hold how sure each fit is. Shaded: the interval leaves out 0",
         clear=_clear,
     )
-    yield "<h2>Grades of the rules</h2>"
-    rule: dict[str, Cell] = {name: _plain(name) for name in ("rule", "reference", "metric")}
+    yield f'<h2>What the rules do</h2><p class="muted">{_meanings()}</p>'
+    rule: dict[str, Cell] = {"rule": _plain("rule"), "against": _plain("reference"), "figure": _figure}
     yield _table(
         comparison.grades.filter(pl.col("value_a").is_not_null() | pl.col("value_b").is_not_null()).to_dicts(),
         {
@@ -126,6 +182,18 @@ def _moved_table(comparison: Comparison, top: int) -> str:
     return _table(
         first.to_dicts(), columns, "p with each run's own interval. Shaded: the intervals do not meet", _apart
     )
+
+
+def _figure(row: dict[str, Any]) -> str:
+    """Name a figure in plain words."""
+    metric = str(row["metric"])
+    plain = {"prevalence": "share of yes"} | {name: rate.name for name, rate in RATES.items()}
+    return plain.get(metric, metric.replace("_", " "))
+
+
+def _meanings() -> str:
+    said = (f"{rate.name} ({rate.formal}, {name}): {rate.meaning}" for name, rate in RATES.items() if rate.formal)
+    return f"{'; '.join(said).capitalize()}. Yes and no are the consensus', or gold's."
 
 
 def _clear(row: dict[str, Any]) -> bool:
@@ -158,7 +226,8 @@ def _table(
     shown = rows[:MOST_ROWS]
     cells = [[cell(row) for cell in columns.values()] for row in shown]
     classes = ["clear" if clear is not None and clear(row) else "" for row in shown]
-    return html_table(list(columns), cells, caption=caption, row_classes=classes)
+    table = html_table(list(columns), cells, caption=caption, row_classes=classes)
+    return f'<div class="scroll" tabindex="0">{table}</div>'
 
 
 AGREEMENT_COLUMNS = ("labels equal, %", "kappa", "correlation of p", "mean move")

@@ -16,6 +16,7 @@ from moral_entropy.compare.grades import grade_changes, rules_of
 from moral_entropy.compare.options import CompareOptions
 from moral_entropy.compare.pair import KEY, QuestionPair, RunPair, RunTables, differing_settings, read_pair
 from moral_entropy.compare.shifts import moved, shifts_and_agreement
+from moral_entropy.compare.stand import Stand, stand_of
 from moral_entropy.options import lists_options
 from moral_entropy.runs.run import Run
 from moral_entropy.ties import DECIMALS
@@ -46,6 +47,8 @@ class Comparison:
         high, n.
     grades
         Changes of the rules' grades, see `grade_changes`.
+    stands
+        How either run stands by itself: verdict, headline figures, warnings.
     interval
         Mass of the intervals over resampled items.
     replicates, seed
@@ -61,6 +64,7 @@ class Comparison:
     shifts: pl.DataFrame
     agreement: pl.DataFrame
     grades: pl.DataFrame
+    stands: tuple[Stand, Stand]
     interval: float
     replicates: int
     seed: int
@@ -116,6 +120,7 @@ def compare_runs(
         shifts=shifts,
         agreement=agreement,
         grades=grades,
+        stands=(stand_of(pair.a.run), stand_of(pair.b.run)),
         interval=mass,
         replicates=replicates,
         seed=seed,

@@ -19,12 +19,14 @@ from moral_entropy.files import write_text
 from moral_entropy.markup import NOTHING, markdown_table, markdown_text
 from moral_entropy.names import ALL
 from moral_entropy.report.data import shown_title
+from moral_entropy.report.words import RATES, label_notes, order_notes, votes_in_words
 from moral_entropy.runs.findings import cautions
 from moral_entropy.runs.notes import model_notes
 from moral_entropy.runs.run import Run, as_run
+from moral_entropy.verdict.headlines import headlines, with_interval
 
 CARD, CROISSANT = "dataset-card.md", "croissant.json"
-RATES = ("fpr", "fnr", "fdr")
+SHOWN_RATES = ("fpr", "fnr", "fdr")
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
 FIELDS = {
@@ -32,7 +34,7 @@ FIELDS = {
     "item": ("sc:Text", "id of the item"),
     "domain": ("sc:Text", "where the item comes from"),
     "n_votes": ("sc:Integer", "votes on the item"),
-    "n_positive": ("sc:Integer", "votes for the positive label, with more than two labels for the consensus"),
+    "n_positive": ("sc:Integer", "votes for yes (the positive label), with more than two labels for the consensus"),
     "p_model": (
         "sc:Float",
         "the model's probability of the positive label, with more than two labels of the consensus",
@@ -111,13 +113,28 @@ def _front_matter(run: Run, data_file: str | None) -> list[str]:
 
 
 def _body(run: Run) -> Iterator[str]:
+    verdict, found = run.verdict, cautions(run)
     yield f"# {markdown_text(shown_title(run))}: how the labels were made"
     yield ""
     yield _protocol(run)
     yield ""
-    yield " ".join(markdown_text(sentence) for sentence in _analysis(run))
+    yield "## Can these labels be shipped?"
     yield ""
-    yield "## Entropy of the labels, nats"
+    yield f"**{markdown_text(verdict.title)}** {markdown_text(verdict.text)}"
+    yield ""
+    yield _table(_headlines(run))
+    yield ""
+    yield f"Ranges, here and below, are {run.interval:.0%} intervals."
+    yield ""
+    yield "## Known limits"
+    yield ""
+    for one in found:
+        said = f"{markdown_text(one.title)}. {markdown_text(one.meaning)} *What to do:* {markdown_text(one.action)}"
+        yield f"- **{one.severity}**: {said}"
+    yield "- Votes are taken to be independent given the label; where annotators share a blind spot, p is too sure."
+    yield from (f"- {markdown_text(note)}" for note in order_notes(run))
+    yield ""
+    yield "## How uncertain the labels are: mean entropy, nats"
     yield ""
     yield _table(_entropy(run))
     yield ""
@@ -127,16 +144,13 @@ def _body(run: Run) -> Iterator[str]:
     yield ""
     yield "## What common rules would have done"
     yield ""
-    yield f"Rates against the consensus, pooled over questions and domains, with {run.interval:.0%} intervals."
-    yield "FPR: of the consensus' no, called yes. FNR: of its yes, missed. FDR: of the rule's yes, consensus no."
+    yield " ".join(
+        ["Shares against the consensus, over all questions and domains.", *map(markdown_text, label_notes(run))]
+    )
+    yield ""
+    yield from (f"- {RATES[name].title}: {RATES[name].meaning}." for name in SHOWN_RATES)
     yield ""
     yield _table(_rates(run))
-    yield ""
-    yield "## Known limits"
-    yield ""
-    found = cautions(run)
-    yield from (f"- **{one.severity}**: {markdown_text(one.title)}. {markdown_text(one.meaning)}" for one in found)
-    yield "- Votes are taken to be independent given the label; where annotators share a blind spot, p is too sure."
 
 
 def _protocol(run: Run) -> str:
@@ -151,9 +165,12 @@ def _protocol(run: Run) -> str:
     wrong = priors["off_diagonal"]
     off = f"{wrong:g} off it" if wrong is not None else "1.2 off it, at most 3 per row" if mixed else "1.2 off it"
     pooled = ", pooled with the share of the item's votes" if mixed else ""
+    matrices = (
+        "one confusion matrix for all votes on a question" if m["anonymous"] else "a confusion matrix per annotator"
+    )
     return (
-        f"{m['votes']:,} votes by {m['annotators']:,} annotators on {m['items']:,} items were pooled with a Bayesian "
-        f"{model}, a confusion matrix per annotator, Dirichlet priors on both "
+        f"{votes_in_words(run)} on {m['items']:,} items were pooled with a Bayesian {model}, {matrices}, Dirichlet "
+        "priors on both "
         f"(prevalence {json.dumps(priors['prevalence'])}, confusion rows {priors['diagonal']:g} on the diagonal and "
         f"{off}). p is the posterior probability averaged over {m['draws']:,} draws around "
         f"the mode (seed {m['seed']}){pooled}. Made by moral-entropy {m['version']} from an input with SHA-256 "
@@ -167,6 +184,11 @@ def _analysis(run: Run) -> list[str]:
     return ["Can the labels be shipped?", verdict.title, verdict.text]
 
 
+def _headlines(run: Run) -> pl.DataFrame:
+    shown = [(one.name, with_interval(one), one.note) for one in headlines(run, run.verdict)]
+    return pl.DataFrame(shown, schema=["figure", "value", "meaning"], orient="row")
+
+
 def _entropy(run: Run) -> pl.DataFrame:
     rows = run.table("entropy").filter(domain=ALL)
     shown = {"total": "total"} | shown_parts(run.model)
@@ -176,14 +198,18 @@ def _entropy(run: Run) -> pl.DataFrame:
 
 def _rates(run: Run) -> pl.DataFrame:
     rows = run.table("audit").filter(
-        pl.col("metric").is_in(RATES), domain=ALL, reference="consensus", label=ALL, question=ALL
+        pl.col("metric").is_in(SHOWN_RATES), domain=ALL, reference="consensus", label=ALL, question=ALL
     )
     shown = {
         (row["rule"], row["metric"]): _percent(row["value"], row["low"], row["high"])
         for row in rows.iter_rows(named=True)
     }
     rules = rows["rule"].unique(maintain_order=True)
-    return pl.DataFrame([{"rule": rule, **{m.upper(): shown.get((rule, m), NOTHING) for m in RATES}} for rule in rules])
+    cells = [tuple(shown.get((rule, name), NOTHING) for name in SHOWN_RATES) for rule in rules]
+    # Rules that do the same share a row.
+    alike = {found: ", ".join(rule for rule, own in zip(rules, cells, strict=True) if own == found) for found in cells}
+    names = ["rule", *(RATES[name].name for name in SHOWN_RATES)]
+    return pl.DataFrame([(rule, *found) for found, rule in alike.items()], schema=names, orient="row")
 
 
 def _percent(value: float | None, low: float | None, high: float | None) -> str:

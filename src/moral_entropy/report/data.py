@@ -15,6 +15,7 @@ import polars as pl
 from moral_entropy import __version__
 from moral_entropy.consensus.entropy import CURES, parts_note, shown_parts
 from moral_entropy.names import ALL
+from moral_entropy.report.drawn import drawn_charts
 from moral_entropy.report.findings import findings_section
 from moral_entropy.report.foundations import definitions_of
 from moral_entropy.report.items import shown_items
@@ -25,6 +26,7 @@ from moral_entropy.report.tables import (
     agreement_rows,
     annotator_rows,
     audit_rates,
+    checked_rows,
     entropy_rows,
     reliability_rows,
     rule_meanings,
@@ -34,14 +36,14 @@ from moral_entropy.report.tables import (
     switching_rows,
     word_rows,
 )
+from moral_entropy.report.words import RATES, label_notes, order_notes, votes_in_words, votes_per_item
 from moral_entropy.runs.findings import cautions
 from moral_entropy.runs.item_sums import MAX_VOTES, entropy_by_votes, vote_cells
 from moral_entropy.runs.notes import model_notes
 from moral_entropy.runs.run import Run
-from moral_entropy.verdict.checked import checked_frame
 from moral_entropy.verdict.headlines import headlines
 from moral_entropy.verdict.rates import main_rule
-from moral_entropy.verdict.verdict import belief_about, give_verdict
+from moral_entropy.verdict.verdict import give_verdict
 
 ITEMS = 2_000
 """Rows of the item explorer unless asked otherwise; a row is an item and question."""
@@ -74,20 +76,25 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
     return {
         "version": __version__,
         "title": shown_title(run),
+        "size": shown_size(run),
         "verdict": asdict(verdict),
-        "checked": checked_frame(run, belief_about(run)).to_dicts(),
+        "checked": checked_rows(run),
         "notes": model_notes(run.manifest),
+        "label_notes": label_notes(run),
+        "order_notes": order_notes(run),
         "headlines": [asdict(headline) for headline in headlines(run, verdict)],
         "cautions": [asdict(caution) for caution in found],
         "questions": shown_questions(run),
         "definitions": definitions_of([question.name for question in run.questions]),
         "targets": shown_targets(run),
         "domains": domains,
+        "drawn": drawn_charts(run),
         "main_rule": main_rule(run),
         "interval": run.interval,
         "audit": packed(audit_rates(run, domains)),
+        "rates": {metric: asdict(rate) | {"title": rate.title} for metric, rate in RATES.items()},
         "rules": rule_meanings(run).to_dicts(),
-        "advice": run.manifest.get("advice", ""),
+        "advice": _best_rule(run),
         "cells": packed(cells),
         "caps": caps(run, cells),
         "model": run.model,
@@ -95,6 +102,7 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
         "parts_note": parts_note(run.model),
         "entropy": packed(entropy_rows(run, domains)),
         "by_votes": packed(entropy_by_votes(run)),
+        "max_votes": MAX_VOTES,
         "reliability": packed(reliability_rows(run)),
         "agreement": packed(agreement_rows(run, domains)),
         **_annotators(run),
@@ -109,8 +117,13 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
 
 def _annotators(run: Run) -> dict[str, Any]:
     people, confusion = annotator_rows(run)
-    total = run.scan("annotator_summary").select(pl.col("annotator").n_unique()).collect().item()
-    return {"people": packed(people), "people_total": total, "confusion": packed(confusion)}
+    return {
+        "anonymous": bool(run.manifest["anonymous"]),
+        "votes_per_item": votes_per_item(run),
+        "people": packed(people),
+        "people_total": run.scan("annotator_summary").select(pl.len()).collect().item(),
+        "confusion": packed(confusion),
+    }
 
 
 def _explorer(run: Run, cap: int) -> dict[str, Any]:
@@ -142,6 +155,12 @@ def caps(run: Run, cells: pl.DataFrame) -> list[str]:
     return found
 
 
+def _best_rule(run: Run) -> str:
+    """Return what the audit advises, as it stands below the heading "Best simple rule"."""
+    text = str(run.manifest.get("advice") or "").removeprefix("Best simple rule: ")
+    return text[:1].upper() + text[1:]
+
+
 def method_facts(run: Run) -> dict[str, Any]:
     """Return what a reader needs to repeat the run; no times, so that the same run has the same report."""
     fits = [{name: fit.get(name) for name in FIT_FACTS} for fit in run.manifest["questions"]]
@@ -152,6 +171,13 @@ def shown_title(run: Run) -> str:
     """Name the run by the file its votes came from."""
     source = str(run.manifest["input"]["source"])
     return source.replace("\\", "/").rsplit("/", 1)[-1] or "votes"
+
+
+def shown_size(run: Run) -> str:
+    """Say how many votes, items, domains and questions there are."""
+    domains, questions = len(run.manifest["domains"]), len(run.questions)
+    several = f", {domains} domains" * (domains > 1) + f", {questions} questions" * (questions > 1)
+    return f"{votes_in_words(run)} on {run.manifest['items']:,} items{several}"
 
 
 def packed(frame: pl.DataFrame) -> dict[str, Any]:

@@ -15,20 +15,22 @@ from moral_entropy.errors import UsageError
 from moral_entropy.files import whole_file
 from moral_entropy.markup import json_rows
 from moral_entropy.names import ALL
-from moral_entropy.report.chart_specs import chart_specs
+from moral_entropy.report.chart_specs import Rows, chart_specs, with_rows
+from moral_entropy.report.drawn import drawn_charts
 from moral_entropy.report.tables import audit_rates, entropy_rows, palettes, reliability_rows, shown_domains
+from moral_entropy.report.words import RATES, ROLES
 from moral_entropy.runs.item_sums import entropy_by_votes
 from moral_entropy.runs.run import Run, as_run
+from moral_entropy.ties import DECIMALS
 
 FORMATS = ("png", "svg", "pdf")
 SOFT = ("share", "smoothed-share")
-RATE_NAMES = {"fpr": "false positive rate", "fnr": "false negative rate", "fdr": "false discovery rate",
-              "for": "false omission rate", "disagreement": "disagreement"}  # fmt: skip
+
+MOST_ELLIPSES = 80
+"""Annotators whose intervals are drawn; of more, only the dots can be seen. The page does the same."""
 
 NOT_SPLIT = "not split"
 """Name of an entropy whose parts are unknown, as there are no draws."""
-
-Rows = list[dict[str, Any]]
 
 
 def write_figures(run: Run | str | Path, folder: str | Path, *, formats: Sequence[str] = ("png",)) -> list[Path]:
@@ -60,26 +62,29 @@ def write_figures(run: Run | str | Path, folder: str | Path, *, formats: Sequenc
 
 
 def figure_specs(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return every figure by name, as a Vega-Lite specification that holds its data."""
+    """Return every figure by name, as a Vega-Lite specification that holds its data; none is a single dot."""
     domains = shown_domains(run)
-    specs = chart_specs(*palettes(run), domains=bool(domains))
-    rates = _hard_rates(run, domains).with_columns(pl.col("metric").replace(RATE_NAMES))
-    both = pl.col("metric").is_in([RATE_NAMES["fpr"], RATE_NAMES["fnr"]])
+    specs, drawn = chart_specs(*palettes(run), domains=bool(domains)), drawn_charts(run)
+    titles = {metric: rate.title for metric, rate in RATES.items()}
+    rates = _hard_rates(run, domains).with_columns(pl.col("metric").replace(titles))
+    both = pl.col("metric").is_in([titles["fpr"], titles["fnr"]])
     pooled = pl.col("domain") == ALL
-    yield "rules", _filled(specs["rules"], rules=rates.filter(both, pooled).to_dicts())
-    if domains:
+    if drawn["rules"]:
+        yield "rules", _filled(specs["rules"], rules=rates.filter(both, pooled).to_dicts())
+    if drawn["by_domain"]:
         for (rule,), rows in rates.filter(both, ~pooled).group_by("rule", maintain_order=True):
             yield f"rule-{slug(str(rule))}", _filled(specs["by_domain"], by_domain=rows.to_dicts())
-    for metric in ("fpr", "fnr", "fdr"):
-        rows = rates.filter(~pooled if domains else pooled, metric=RATE_NAMES[metric])
+    for metric in ("fpr", "fnr", "fdr") if drawn["heat"] else ():
+        rows = rates.filter(~pooled if domains else pooled, metric=titles[metric])
         yield f"heat-{metric}", _filled(specs["heat"], heat=rows.to_dicts())
     yield "entropy", _filled(specs["entropy"], entropy=_entropy_parts(run, entropy_rows(run, domains)))
-    by_votes = entropy_by_votes(run).filter(pl.col("votes") > 0)
-    yield "entropy-by-votes", _filled(specs["by_votes"], by_votes=by_votes.to_dicts())
-    reliability = reliability_rows(run).to_dicts()
-    if reliability:
-        yield "reliability", _filled(specs["reliability"], reliability=reliability)
-    yield from _annotator_specs(run, specs)
+    if drawn["by_votes"]:
+        by_votes = entropy_by_votes(run).filter(pl.col("votes") > 0)
+        yield "entropy-by-votes", _filled(specs["by_votes"], by_votes=by_votes.to_dicts())
+    if drawn["reliability"]:
+        yield "reliability", _filled(specs["reliability"], reliability=reliability_rows(run).to_dicts())
+    if drawn["annotators"]:
+        yield from _annotator_specs(run, specs)
 
 
 def slug(name: str) -> str:
@@ -94,7 +99,7 @@ def slug(name: str) -> str:
 
 
 def _filled(spec: dict[str, Any], **tables: Rows) -> dict[str, Any]:
-    return {**spec, "datasets": {name: json_rows(rows) for name, rows in tables.items()}}
+    return with_rows(spec, {name: json_rows(rows) for name, rows in tables.items()})
 
 
 def _hard_rates(run: Run, domains: Sequence[str]) -> pl.DataFrame:
@@ -121,14 +126,22 @@ def _annotator_specs(run: Run, specs: dict[str, Any]) -> Iterator[tuple[str, dic
     summary = run.table("annotator_summary").drop_nulls("sensitivity").with_columns(
         pl.col("annotator").cast(pl.String),
         false_positive=1 - pl.col("specificity"),
-        role=pl.when(pl.col("role") == "").then(pl.lit("ordinary")).otherwise("role"),
+        role=pl.col("role").replace(ROLES),
     )  # fmt: skip
     for (question,), rows in summary.group_by("question", maintain_order=True):
+        if rows.height < 2:
+            continue
         two = rows["specificity"].is_not_null().any()
         chart = "annotators" if two else "annotators_many"
-        people = rows.to_dicts()
-        ellipses = [point for row in people for point in _ellipse(row)] if two else []
+        people = rows.to_dicts() if two else _best_first(rows)
+        round_ones = people if two and len(people) <= MOST_ELLIPSES else []
+        ellipses = [point for row in round_ones for point in _ellipse(row)]
         yield f"annotators-{slug(str(question))}", _filled(specs[chart], people=people, ellipses=ellipses)
+
+
+def _best_first(rows: pl.DataFrame) -> Rows:
+    best = rows.sort(pl.col("sensitivity").round(DECIMALS), descending=True, maintain_order=True)
+    return best.with_columns(rank=pl.int_range(1, pl.len() + 1)).to_dicts()
 
 
 def _ellipse(row: dict[str, Any]) -> Rows:

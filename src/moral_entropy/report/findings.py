@@ -17,7 +17,7 @@ from moral_entropy.ties import tie_key
 from moral_entropy.validate.sides import SIDES
 from moral_entropy.validate.verdict import is_thorough, title_of, verdict
 
-MOST_ROWS = 40
+MOST_ROWS = 1_000
 """Findings shown of one side; the rest is counted."""
 
 STATUS = {"bad": "stop", "doubt": "care"}

@@ -1,7 +1,4 @@
-"""The five moral foundations: their colours in the paper, and what they are about, for questions that bear their names.
-
-Questions of any other name get the colours of Okabe and Ito, which people with colour blindness can tell apart.
-"""
+"""The five moral foundations: their colours in the paper and what they are about, for questions of their names."""
 
 from __future__ import annotations
 
@@ -57,8 +54,6 @@ FOUNDATIONS = {
     ),
 }
 
-OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8C8C8C")
-
 
 def foundation_of(question: str) -> str | None:
     """Return the foundation that a question is about, by its name; None for any other.
@@ -71,19 +66,6 @@ def foundation_of(question: str) -> str | None:
     words = set(re.split(r"[^a-z]+", question.lower())) - {""}
     found = [name for name, foundation in FOUNDATIONS.items() if words & set(foundation.names)]
     return found[0] if len(found) == 1 and words <= set(FOUNDATIONS[found[0]].names) else None
-
-
-def colours_of(names: Sequence[str]) -> list[str]:
-    """Return a colour per name: its foundation's, or the next of Okabe and Ito's.
-
-    Examples
-    --------
-    >>> colours_of(["care", "toxic"])
-    ['#00B4A6', '#0072B2']
-    """
-    others = [name for name in names if foundation_of(name) is None]
-    colours = {name: OKABE_ITO[at % len(OKABE_ITO)] for at, name in enumerate(others)}
-    return [colours.get(name) or FOUNDATIONS[foundation_of(name) or ""].colour for name in names]
 
 
 def definitions_of(names: Sequence[str]) -> dict[str, str]:

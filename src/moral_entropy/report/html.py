@@ -25,6 +25,9 @@ from moral_entropy.runs.run import Run, as_run
 
 REPORT = "report.html"
 TEMPLATES = Path(__file__).parent / "templates"
+SCRIPTS = ("basics.js", "sortable.js", "charts.js", "rules.js", "entropy.js", "people.js", "items.js", "start.js")
+"""The page's own script, in pieces that are put together in this order."""
+
 SNIPPET = "window.vegaEmbed = vegaEmbed;"
 
 
@@ -67,15 +70,14 @@ def render(run: Run, *, items: int = ITEMS) -> str:
 
     data = report_data(run, cap=items)
     data["charts"] = chart_specs(*palettes(run), domains=bool(data["domains"]))
-    bundle, script = vega_bundle(), _asset("report.js")
+    bundle, script = vega_bundle(), "".join(asset(name) for name in SCRIPTS)
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True
     )
     # Ours, or escaped by script_json: these four go in as they are.
-    raw = {"style": _asset("report.css"), "json": script_json(data), "bundle": bundle, "script": script}
+    raw = {"style": asset("report.css"), "json": script_json(data), "bundle": bundle, "script": script}
     return environment.get_template("report.html").render(
         data=data,
-        size=_size(run),
         policy=content_policy([bundle, script]),
         **{name: Markup(text) for name, text in raw.items()},
     )
@@ -119,17 +121,10 @@ def _kept_bundle() -> Path:
 
 
 @cache
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return a script or style sheet of the templates."""
     text = (TEMPLATES / name).read_text(encoding="utf-8")
     if "</script" in text.lower() or "</style" in text.lower():
         msg = f"{name} would end its own element"
         raise AssertionError(msg)
     return text
-
-
-def _size(run: Run) -> str:
-    manifest = run.manifest
-    who = "without annotators" if manifest["anonymous"] else f"by {manifest['annotators']:,} annotators"
-    several = f", {len(run.questions)} questions" if len(run.questions) > 1 else ""
-    domains = f", {len(manifest['domains'])} domains" if len(manifest["domains"]) > 1 else ""
-    return f"{manifest['votes']:,} votes {who} on {manifest['items']:,} items{domains}{several}"

@@ -6,6 +6,7 @@ A target is what charts colour by and rules are graded on: a question, or one la
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import polars as pl
@@ -13,40 +14,54 @@ import polars as pl
 from moral_entropy.names import ALL, MEAN, MULTICLASS
 from moral_entropy.outliers.switching import switching_table
 from moral_entropy.report.chart_specs import Palette
-from moral_entropy.report.foundations import colours_of
+from moral_entropy.report.colours import looks_of
+from moral_entropy.report.words import RATES, ROLES
 from moral_entropy.runs.run import Question, Run
+from moral_entropy.verdict.checked import checked_frame
+from moral_entropy.verdict.verdict import belief_about
 
-METRICS = ("fpr", "fnr", "fdr", "for", "disagreement")
 MAX_DOMAINS, MAX_TARGETS = 24, 40
-MAX_ANNOTATORS, MAX_SWITCHERS, MAX_WORDS = 300, 30, 30
+MAX_SWITCHERS, MAX_WORDS, MAX_CHECKED = 30, 30, 1_000
+
+MAX_ANNOTATOR_ROWS = 20_000
+"""Rows of annotators in the page: one per annotator, question and part."""
+
+MAX_MATRIX_CELLS = 50_000
+"""Cells of confusion matrices in the page; with two labels a matrix follows from the annotator's row."""
+
+ANNOTATORS = (
+    "question", "part", "annotator", "n_votes", "role", "disagreement", "disagreement_others", "sensitivity",
+    "sensitivity_low", "sensitivity_high", "specificity", "specificity_low", "specificity_high", "youden", "youden_low",
+    "youden_high", "below_chance",
+)  # fmt: skip
 SWITCHING = pl.Schema(
     {"question": pl.String, "annotator": pl.String, "with_majority": pl.Int64, "against_majority": pl.Int64}
 )
 
 
 def shown_questions(run: Run) -> list[dict[str, Any]]:
-    """Return the questions: name, labels, positive, colour."""
-    names = [question.name for question in run.questions]
+    """Return the questions: name, labels, positive, colour, shape."""
+    looks = looks_of([question.name for question in run.questions])
     return [
-        {"name": question.name, "labels": question.labels, "positive": question.positive, "colour": colour}
-        for question, colour in zip(run.questions, colours_of(names), strict=True)
+        {"name": question.name, "labels": question.labels, "positive": question.positive, **asdict(look)}
+        for question, look in zip(run.questions, looks, strict=True)
     ]
 
 
 def shown_targets(run: Run) -> list[dict[str, Any]]:
-    """Return the first targets: name, question, label, colour."""
+    """Return the first targets: name, question, label, colour, shape."""
     named = [(question.name, *target) for question in run.questions for target in question.targets][:MAX_TARGETS]
-    colours = colours_of([name for _, name, _ in named])
+    looks = looks_of([name for _, name, _ in named])
     return [
-        {"name": name, "question": question, "label": label, "colour": colour}
-        for (question, name, label), colour in zip(named, colours, strict=True)
+        {"name": name, "question": question, "label": label, **asdict(look)}
+        for (question, name, label), look in zip(named, looks, strict=True)
     ]
 
 
 def palettes(run: Run) -> tuple[Palette, Palette]:
-    """Return the colours of targets and of questions."""
+    """Return the looks of targets and of questions."""
     targets, questions = (
-        Palette([one["name"] for one in group], [one["colour"] for one in group])
+        Palette(*([one[fact] for one in group] for fact in ("name", "colour", "shape")))
         for group in (shown_targets(run), shown_questions(run))
     )
     return targets, questions
@@ -62,7 +77,7 @@ def shown_domains(run: Run) -> list[str]:
 def audit_rates(run: Run, domains: Sequence[str]) -> pl.DataFrame:
     """Return the rates of the audit: target (or "(all)"), domain, rule, reference, metric, value, low, high, n."""
     rows = run.table("audit").filter(
-        pl.col("metric").is_in(METRICS),
+        pl.col("metric").is_in(list(RATES)),
         pl.col("domain").is_in([ALL, *domains]),
         pl.col("question") != MEAN,
         pl.col("label") != MULTICLASS,
@@ -99,16 +114,53 @@ def agreement_rows(run: Run, domains: Sequence[str]) -> pl.DataFrame:
 
 
 def annotator_rows(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the annotators with most votes: a row per question, part and annotator, and their confusion matrices."""
-    summary = run.table("annotator_summary").with_columns(pl.col("annotator").cast(pl.String))
-    votes = summary.group_by("annotator").agg(pl.col("n_votes").sum())
-    busiest = votes.sort(["n_votes", "annotator"], descending=[True, False]).head(MAX_ANNOTATORS)
-    shown = pl.col("annotator").is_in(busiest["annotator"].implode())
-    confusion = run.table("annotators").with_columns(pl.col("annotator").cast(pl.String)).filter(shown)
-    return (
-        summary.filter(shown).sort("question", "part", "n_votes", descending=[False, False, True]),
-        confusion.select("question", "part", "annotator", "true", "voted", "probability", "low", "high"),
+    """Return the annotators, busiest first, and confusion matrices of questions with more than two labels.
+
+    Those with fewest votes are left out where there are more than `MAX_ANNOTATOR_ROWS` rows, or `MAX_MATRIX_CELLS`.
+    """
+    name, role = pl.col("annotator").cast(pl.String), pl.col("role").replace(ROLES)
+    summary = run.table("annotator_summary").select(ANNOTATORS).with_columns(name, role)
+    busiest = summary.sort("n_votes", "annotator", "question", "part", descending=[True, False, False, False])
+    shown = busiest.head(MAX_ANNOTATOR_ROWS).sort(
+        "question", "part", "n_votes", "annotator", descending=[False, False, True, False]
     )
+    several = [question.name for question in run.questions if question.positive is None]
+    keys = ["question", "part", "annotator"]
+    cells = run.table("annotators").filter(pl.col("question").is_in(several)).with_columns(name)
+    order = busiest.select(*keys, at=pl.int_range(pl.len()))
+    known = cells.join(order, on=keys).sort("at", maintain_order=True).head(MAX_MATRIX_CELLS)
+    # No matrix is cut in the middle.
+    last = known["at"].max() if cells.height > MAX_MATRIX_CELLS else None
+    known = known if last is None else known.filter(pl.col("at") < last)
+    return shown, known.select(*keys, "true", "voted", "probability", "low", "high")
+
+
+def checked_rows(run: Run) -> dict[str, list[dict[str, Any]]]:
+    """Return what checked labels found: `labels` of consensus and rules, rules `by_label`, and `annotators`.
+
+    With more than two labels a rule may be graded on every label of an item, and be right on most of them. Such a rule
+    is not to be compared with those that give an item one label.
+    """
+    rows = checked_frame(run, belief_about(run))
+    most = rows.filter(kind="consensus")["checked"].sum()
+    by_label = (pl.col("kind") == "rule") & (pl.col("checked") > most)
+    person = pl.col("kind") == "annotator"
+    return {
+        "labels": _alike_as_one(rows.filter(~by_label, ~person).to_dicts()),
+        "by_label": _alike_as_one(rows.filter(by_label).to_dicts()),
+        "annotators": rows.filter(person).head(MAX_CHECKED).to_dicts(),
+    }
+
+
+def _alike_as_one(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Let rules with the same figures share a row."""
+    shared: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        figures = tuple(round(row[name], 4) for name in ("checked", "wrong", "value", "low", "high"))
+        key = (row["kind"], "" if row["kind"] == "rule" else row["name"], *figures)
+        known = shared.get(key)
+        shared[key] = {**row, "name": f"{known['name']}, {row['name']}"} if known else row
+    return list(shared.values())
 
 
 def word_rows(run: Run) -> pl.DataFrame:
