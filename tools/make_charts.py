@@ -255,9 +255,9 @@ def _legend() -> alt.Legend:
 def _roles() -> alt.Scale:
     roles = {
         "ordinary": "#0072B2",
-        "over-flagger": "#E69F00",
-        "under-flagger": "#56B4E9",
-        "near chance": "#CC79A7",
+        "says yes too often": "#E69F00",
+        "says yes too rarely": "#56B4E9",
+        "like guessing": "#CC79A7",
         "likely below chance": "#F0A37A",
         "below chance": "#D55E00",
         "few votes": "#999999",

@@ -66,8 +66,9 @@ def test_no_value_holds_nothing_and_infinity_is_too_much():
     missing, infinite = check_limits(FRAME, maxima=["any.fnr=1", "any.cross_entropy=9"])
     assert not missing.held and missing.value is None
     assert not infinite.held
-    assert str(missing) == "FALLS SHORT: any.fnr <= 1 (is no value, n = 40)"
-    assert str(check_limits(FRAME, minima=["any.fdr=0.1"])[0]) == "holds: any.fdr >= 0.1 (is 0.3, n = 40)"
+    assert str(missing) == "FAILED: any.fnr has no value, limit 1"
+    [held] = check_limits(FRAME, minima=["any.fdr=0.1"])
+    assert str(held) == "holds: any.fdr is 0.3, must be at least 0.1 (n = 40)"
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,7 @@ def test_no_value_holds_nothing_and_infinity_is_too_much():
         ("any.fdr=lots", "is no limit"),
         ("=0.2", "is no limit"),
         ("any.fdr=nan", "is no limit"),
-        ("any.fdx=0.2", "no metric 'fdx' in 'any.fdx'. Metrics: fdr, fnr, cross_entropy, disagreement"),
+        ("any.fdx=0.2", "no metric 'fdx' in 'any.fdx'. Metrics: accuracy, fdr, fnr, cross_entropy, disagreement"),
         ("any=0.2", "no metric"),
         ("anny.fdr=0.2", r"no rule in 'anny.fdr' that was audited. Rules: any, quorum-2/3, plurality"),
         ("care/many.fdr=0.2", "no rule in"),

@@ -75,4 +75,4 @@ def test_they_are_named():
     assert "adversary" in " ".join(below["text"].to_list())
     roles = dict(run.table("annotator_summary").select("annotator", "role").iter_rows())
     assert roles["adversary"] == "below chance"
-    assert roles["spammer"] == "near chance"
+    assert roles["spammer"] == "like guessing"

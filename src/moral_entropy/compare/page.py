@@ -89,7 +89,7 @@ def _tables(comparison: Comparison, top: int) -> Iterable[str]:
         {**group, "items": lambda row: f"{row['n']:,}", **{name: _plain(name) for name in AGREEMENT_COLUMNS}},
         f"labels and probabilities; {mass} intervals over resampled items",
     )
-    yield "<h2>Prevalence and entropy</h2>"
+    yield "<h2>Mean p and entropy</h2>"
     yield _table(
         comparison.shifts.to_dicts(),
         {**group, "label": _plain("label"), "figure": _plain("metric"), **_sides("a", "b", number), "change": change},

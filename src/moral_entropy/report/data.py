@@ -46,6 +46,9 @@ from moral_entropy.verdict.verdict import belief_about, give_verdict
 ITEMS = 2_000
 """Rows of the item explorer unless asked otherwise; a row is an item and question."""
 
+CHECKED_ANNOTATORS = 20
+"""Annotators shown with what checked labels found of them."""
+
 DIGITS = 6
 """Significant digits kept: more than any chart can show, fewer than a float prints."""
 
@@ -75,7 +78,7 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
         "version": __version__,
         "title": shown_title(run),
         "verdict": asdict(verdict),
-        "checked": checked_frame(run, belief_about(run)).to_dicts(),
+        "checked": shown_checked(run),
         "notes": model_notes(run.manifest),
         "headlines": [asdict(headline) for headline in headlines(run, verdict)],
         "cautions": [asdict(caution) for caution in found],
@@ -105,6 +108,13 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
         "validation": findings_section(run),
         "method": method_facts(run),
     }
+
+
+def shown_checked(run: Run) -> list[dict[str, Any]]:
+    """Return what checked labels found; of annotators the worst, as all of them have a table of their own."""
+    found = checked_frame(run, belief_about(run))
+    people = found.filter(kind="annotator").head(CHECKED_ANNOTATORS)
+    return pl.concat([found.filter(pl.col("kind") != "annotator"), people]).to_dicts()
 
 
 def _annotators(run: Run) -> dict[str, Any]:

@@ -29,7 +29,7 @@ Status = Literal["ready", "care", "stop", "unknown"]
 STATUS: dict[Answer, Status] = {"ship": "ready", "ship soft": "care", "not yet": "stop", "unknown": "unknown"}
 
 NEXT_STEP = (
-    f"Check {ROWS} of them, which takes minutes, and it is a number: fill in spot-check.csv of the run folder "
+    f"Check {ROWS} of them by hand, which takes minutes, and you know: fill in spot-check.csv of the run folder "
     "(in Python: run.spot_check)."
 )
 
@@ -173,9 +173,9 @@ def _votes_say(crowds: Crowds, floor: float | None, alike: tuple[float, float] |
     if alike is None:
         yield "The annotators are taken for language models (if not: --voters people); for these there is no range."
     else:
-        yield f"In crowds alike, {alike[0]:.0%} to {alike[1]:.0%} of the labels were wrong ({crowds.n_sets} such sets)."
+        yield f"In similar crowds, {alike[0]:.0%} to {alike[1]:.0%} of the labels were wrong ({crowds.n_sets} sets)."
     if flagged:
-        yield f"A floor above {crowds.flag:.0%} mostly meant that more than {crowds.flag_share:.0%} were."
+        yield f"Where {crowds.flag:.0%} or more was expected, mostly more than {crowds.flag_share:.0%} was wrong."
 
 
 # --- With checked labels ------------------------------------------------------------------------------------------
@@ -262,12 +262,13 @@ def error_sentence(checks: Checks, error: ErrorRate, mass: float) -> str:
     '8 of 50 labels checked are wrong: 16% (90% interval 9–26%)'
     """
     of = "labels checked" if checks.by == "spot check" else "labels with a known answer"
-    found = f"{error.wrong:,.0f} of {error.checked:,} {of} are wrong: {_percent(error.value)}"
+    found = f"{error.wrong:,.0f} of {error.checked:,} {of} are wrong: {_percent(error.value, error.high - error.low)}"
     if error.low == error.high:
         return f"{found}, and these are all"
-    low, high = _percent(error.low), _percent(error.high)
+    low, high = (_percent(bound, error.high - error.low) for bound in (error.low, error.high))
     return f"{found} ({mass:.0%} interval {low.rstrip('%')}–{high})"
 
 
-def _percent(share: float) -> str:
-    return f"{share:.1%}" if 0 < share < 0.02 else f"{share:.0%}"
+def _percent(share: float, width: float = 1.0) -> str:
+    """Write a share in per cent, with a decimal where it is small or its interval narrow."""
+    return f"{share:.1%}" if 0 < share < 0.02 or width < 0.02 else f"{share:.0%}"
