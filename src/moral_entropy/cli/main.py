@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     stopped = LISTENER.received is not None or isinstance(error, KeyboardInterrupt)
     if stopped:
         code = LISTENER.code
-    elif isinstance(error, BrokenPipeError):
+    elif _has_no_reader(error):
         read_no_more()
     elif error is not None:
         code = _tell(error, debug="--debug" in given)
@@ -58,6 +58,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         pass
     LISTENER.end(for_good=arguments is None)
     return code
+
+
+def _has_no_reader(error: BaseException | None) -> bool:
+    """Whether whoever read standard output has stopped: the error itself, or one that a library made of it."""
+    return isinstance(error, BrokenPipeError) or (
+        isinstance(error, SystemExit) and isinstance(error.__context__, BrokenPipeError)
+    )
 
 
 def read_no_more() -> None:

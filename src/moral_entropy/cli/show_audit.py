@@ -186,9 +186,7 @@ def _has_interval(one: dict[str, Any]) -> bool:
 def _rule_cells(one: dict[str, Any], *, several: bool) -> list[str]:
     figures, name = one["figures"], one["names"][0]
     if several:
-        right = figures["accuracy"]
-        low, high = (None if right[bound] is None else 1.0 - right[bound] for bound in ("high", "low"))
-        return [name, interval_in_percent(1.0 - right["value"], low, high)]
+        return [name, _percent(figures["disagreement"])]
     return [name, *(_percent(figures[metric]) for metric in METRICS)]
 
 

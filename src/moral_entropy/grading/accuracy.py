@@ -33,11 +33,16 @@ def accuracy_rows(frame: pl.DataFrame) -> list[Row]:
     >>> one["metric"], one["value"], one["low"]
     ('accuracy', 0.75, 0.7)
     """
+    return [_right(row) for row in wrong_rows(frame)]
+
+
+def wrong_rows(frame: pl.DataFrame) -> list[Row]:
+    """Return the share of items that every rule labels otherwise than the reference: what accuracy leaves."""
     rows = frame.filter(metric="disagreement").to_dicts()
     several = questions_with_many_labels(frame)
     single = [row for row in rows if _is_one_question(row, several)]
     pooled = [row for row in rows if row["question"] == ALL and row["label"] == ALL] if not several else _pool(single)
-    return [_right(row) for row in (*single, *pooled)]
+    return [{**row, "label": ALL} for row in (*single, *pooled)]
 
 
 def questions_with_many_labels(frame: pl.DataFrame) -> set[str]:
@@ -58,7 +63,7 @@ def _is_one_question(row: Row, several: set[str]) -> bool:
 def _right(row: Row) -> Row:
     low, high = (None if row[bound] is None else 1.0 - row[bound] for bound in ("high", "low"))
     value = None if row["value"] is None else 1.0 - row["value"]
-    return {**row, "metric": ACCURACY, "label": ALL, "value": value, "low": low, "high": high}
+    return {**row, "metric": ACCURACY, "value": value, "low": low, "high": high}
 
 
 def _pool(single: Iterable[Row]) -> Iterator[Row]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from moral_entropy.grading.accuracy import accuracy_rows, questions_with_many_labels
+from moral_entropy.grading.accuracy import questions_with_many_labels, wrong_rows
 from moral_entropy.grading.costs import Costs
 from moral_entropy.grading.rules import PLURALITY, rule_in_words
 from moral_entropy.names import ALL
@@ -117,16 +117,16 @@ def best_rule(
         What a positive vote is called.
     """
     against = "gold" if "gold" in advised else "consensus"
-    right = {(row["rule"], row["reference"]): row for row in accuracy_rows(frame)
+    wrong = {(row["rule"], row["reference"]): row for row in wrong_rows(frame)
              if row["question"] == ALL and row["domain"] == ALL and row["value"] is not None}  # fmt: skip
-    own = right.get(("consensus", "gold"))
-    of_consensus = None if own is None or against != "gold" else 1.0 - own["value"]
+    own = wrong.get(("consensus", "gold"))
+    of_consensus = None if own is None or against != "gold" else own["value"]
     if questions_with_many_labels(frame):
-        row = right.get((PLURALITY.name, against))
+        row = wrong.get((PLURALITY.name, against))
         if row is None:
             return None
         words = rule_in_words(PLURALITY.name)
-        return BestRule(PLURALITY.name, words, against, 1.0 - row["value"], None, of_consensus, row["n"])
+        return BestRule(PLURALITY.name, words, against, row["value"], None, of_consensus, row["n"])
     pooled = advised[against].filter(question=ALL)
     if pooled.is_empty():
         return None

@@ -23,7 +23,7 @@ from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.consensus.tempering import NOTHING, gold_exponent
 from moral_entropy.consensus.vote_share import pool_with_share, smoothed_share
 from moral_entropy.findings import Finding, level_of
-from moral_entropy.grading.accuracy import accuracy_rows
+from moral_entropy.grading.accuracy import wrong_rows
 from moral_entropy.grading.calibration import unseen_gold
 from moral_entropy.grading.cells import targets_of
 from moral_entropy.names import ALL
@@ -319,16 +319,14 @@ def gold_findings(audit: pl.DataFrame) -> list[Finding]:
     """
     pooled = audit.filter(reference="gold", question=ALL, domain=ALL).drop_nulls("value")
     ece = pooled.filter(rule="consensus", metric="ece")["value"].to_list()[:1]
-    against = accuracy_rows(audit.filter(reference="gold", domain=ALL))
-    wrong = {row["rule"]: 1.0 - row["value"] for row in against if row["question"] == ALL and row["value"] is not None}
+    against = wrong_rows(audit.filter(reference="gold", domain=ALL))
+    wrong = {row["rule"]: row["value"] for row in against if row["question"] == ALL and row["value"] is not None}
     plain = wrong.get("plurality", wrong.get("majority"))
     found = [_off(value) for value in ece]
     if plain is None or "consensus" not in wrong:
         return found
-    least = [
-        1.0 - row["high"] for row in against if row["question"] == ALL and row["rule"] == "consensus" and row["high"]
-    ]
-    return [*found, _missed(wrong["consensus"], plain, surely=not least or least[0] > plain)]
+    low = [row["low"] for row in against if row["question"] == ALL and row["rule"] == "consensus"]
+    return [*found, _missed(wrong["consensus"], plain, surely=not low or low[0] is None or low[0] > plain)]
 
 
 def _off(ece: float) -> Finding:

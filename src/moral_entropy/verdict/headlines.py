@@ -12,7 +12,7 @@ import polars as pl
 
 from moral_entropy.runs.run import Run
 from moral_entropy.schemas import PARTS
-from moral_entropy.ties import DECIMALS, TIE
+from moral_entropy.ties import DECIMALS, TIE, tie_key
 from moral_entropy.verdict.rates import main_rule, pooled_rate
 from moral_entropy.verdict.verdict import Verdict
 
@@ -118,10 +118,10 @@ def _changes(run: Run) -> Headline | None:
 
 
 def _share(name: str, value: float, low: float | None, high: float | None, note: str) -> Headline:
-    low_text, high_text = ("" if bound is None else f"{bound:z.1%}" for bound in (low, high))
+    low_text, high_text = ("" if bound is None else f"{tie_key(bound):z.1%}" for bound in (low, high))
     if low is not None and high is not None and not low - 5e-4 <= value <= high + 5e-4:
         note += "; outside its range, as on thin votes the label of the mean p is not the one most draws give"
-    return Headline(name, f"{value:z.1%}", low_text, high_text, note)
+    return Headline(name, f"{tie_key(value):z.1%}", low_text, high_text, note)
 
 
 def with_interval(one: Headline) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from moral_entropy.grading.accuracy import accuracy_rows
+from moral_entropy.grading.accuracy import accuracy_rows, wrong_rows
 from moral_entropy.names import ALL
 from moral_entropy.runs.run import Run
 from moral_entropy.ties import tie_key
@@ -39,17 +39,11 @@ def pooled_rate(run: Run, rule: str, metric: str, reference: str = "consensus") 
     """
     if metric == "disagreement":
         frame = run.rules.filter(rule=rule, reference=reference, domain=ALL)
-        rows = [row for row in accuracy_rows(frame) if row["question"] == ALL and row["value"] is not None]
-        return None if not rows else {**rows[0], "metric": metric, **_rest(rows[0])}
+        rows = [row for row in wrong_rows(frame) if row["question"] == ALL and row["value"] is not None]
+        return rows[0] if rows else None
     found = run.rules.filter(question=ALL, domain=ALL, label=ALL, rule=rule, metric=metric, reference=reference)
     found = found.drop_nulls("value")
     return None if found.is_empty() else found.row(0, named=True)
-
-
-def _rest(row: dict[str, Any]) -> dict[str, Any]:
-    """Return one minus a share, and its interval."""
-    turned = {"value": row["value"], "low": row["high"], "high": row["low"]}
-    return {name: None if share is None else 1.0 - share for name, share in turned.items()}
 
 
 def best_reference(run: Run) -> str:
@@ -70,8 +64,8 @@ def rule_groups(run: Run) -> list[list[str]]:
 def pooled_rules(run: Run, reference: str | None = None) -> list[dict[str, Any]]:
     """Return the rules, pooled over questions and domains: names (of rules that label alike), reference, figures.
 
-    With two labels the figures are fpr, fnr, fdr, for and accuracy; with more, accuracy alone, of those rules that
-    name one label. The consensus itself is among them where they are held against gold.
+    With two labels the figures are fpr, fnr, fdr, for, disagreement and accuracy; with more, the last two alone, of
+    those rules that name one label. The consensus itself is among them where they are held against gold.
     """
     reference = reference or best_reference(run)
     several = any(question.positive is None for question in run.questions)
@@ -83,6 +77,7 @@ def pooled_rules(run: Run, reference: str | None = None) -> list[dict[str, Any]]
         # With more than two labels a rule that names one label stands for those that label alike.
         names = sorted(group, key=lambda name: name not in accuracy)
         figures = {} if several else {metric: pooled_rate(run, names[0], metric, reference) for metric in METRICS}
+        figures["disagreement"] = pooled_rate(run, names[0], "disagreement", reference)
         figures["accuracy"] = accuracy.get(names[0])
         if figures["accuracy"] is not None:
             known = {metric: _figure(row) for metric, row in figures.items()}
