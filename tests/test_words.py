@@ -51,7 +51,8 @@ def test_nobody_stumbles_again(word):
 @pytest.mark.parametrize(
     "sample",
     ["the yardstick is bent", "a row a vote", "2.1 nats a text", "the votes an item has", "an over-flagger",
-     "entropy above half of its most", "FALLS SHORT: x <= 0.1", "votes overruled", "predicted best with each item's likelihood to the power .63"],
+     "entropy above half of its most", "FALLS SHORT: x <= 0.1", "votes overruled",
+     "predicted best with each item's likelihood to the power .63"],
 )  # fmt: skip
 def test_the_words_would_be_found(sample):
     assert any(re.search(word, sample) for word in STUMBLED)

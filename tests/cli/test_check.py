@@ -63,3 +63,36 @@ def test_no_limit_is_misuse_and_no_run_folder_is_bad_data(run, audited, folder):
     assert run("check", "run")[0] == 2
     code, _, err = run("check", "votes.csv", "--max", "any.fdr=0.2")
     assert code == 4 and "no run folder" in err
+
+
+def test_a_broken_run_is_told_from_a_limit_that_fails(run, audited, folder):
+    (folder / "run" / "audit.parquet").write_bytes(b"no table")
+    code, out, err = run("check", "run", "--max", "any.fdr=1")
+    assert (code, out) == (4, "") and err.startswith("error: ") and "Traceback" not in err
+
+
+def test_what_cannot_be_decided_has_its_own_exit_code(run, audited):
+    low, high = audited.filter(
+        rule="any", metric="fdr", question="(all)", domain="(all)", label="(all)", reference="consensus"
+    ).select("low", "high").row(0)  # fmt: skip
+    middle = f"any.fdr={(low + high) / 2}"
+    assert low < high
+    code, out, _ = run("check", "run", "--max", middle, "--strict")
+    assert code == 3 and out.startswith("UNDECIDED: any.fdr is ")
+    assert run("check", "run", "--max", middle, "--max", "any.fdr=0", "--strict")[0] == 1
+    assert run("check", "run", "--max", f"any.fdr={high}", "--strict")[0] == 0
+
+
+def test_one_annotator_and_all_of_them(run, audited):
+    limits = (
+        "--min",
+        "annotator:a.accuracy=0.5",
+        "--min",
+        "care/annotator:a.youden=0",
+        "--max",
+        "annotators.below_chance=0",
+    )
+    code, out, _ = run("check", "run", *limits)
+    assert code == 0 and out.count("holds") == 3
+    code, _, err = run("check", "run", "--min", "annotator:zoe.accuracy=0.5")
+    assert code == 2 and "annotator:NAME.accuracy" in err and "Did you mean annotator:" in err

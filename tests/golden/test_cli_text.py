@@ -110,7 +110,7 @@ CASES = {
     "check_holds": [*CHECK, "--max", "error=0.2", "--min", "annotator:ann.accuracy@gold=0.8", "--verdict", "ship-soft"],
     "check_failed": [*CHECK, "--max", "any.fdr=0.1", "--min", "majority.accuracy@gold=0.5", "--min", "alpha=0.8"],
     "check_undecided": [*CHECK, "--max", "majority.fnr@gold=0.05", "--strict"],
-    "check_unknown": [*CHECK, "--min", "majority.acuracy=0.8"],
+    "check_unknown": [*CHECK, "--min", "majority.accurate=0.8"],
     "check_broken": ["check", "nowhere", "--max", "any.fdr=0.1"],
     "explain": ["explain", "shared", "c7"],
     "next": ["next", "shared", "-n", "3"],

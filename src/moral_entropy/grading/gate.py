@@ -209,10 +209,10 @@ def near_names(name: str, known: Iterable[str]) -> str:
 
     Examples
     --------
-    >>> near_names("majority.acuracy", ["majority.accuracy", "majority.fnr", "alpha"])
+    >>> near_names("majority.accurate", ["majority.accuracy", "majority.fnr", "alpha"])
     'majority.accuracy or majority.fnr'
     """
-    return " or ".join(get_close_matches(name, list(known), n=NEAR_NAMES, cutoff=0.7))
+    return " or ".join(get_close_matches(name, list(known), n=NEAR_NAMES, cutoff=0.6))
 
 
 def _what_is_unknown(frame: pl.DataFrame, name: str) -> str:
