@@ -103,7 +103,8 @@ def effective_votes(run: Run) -> tuple[float, float | None]:
 def _worth(run: Run) -> Headline:
     votes, worth = effective_votes(run)
     if worth is None:
-        return Headline("votes per item", f"{votes:.1f}", "", "", "nobody looked whether annotators copy each other")
+        why = "votes without names cannot tell" if run.manifest["anonymous"] else "nobody looked"
+        return Headline("votes per item", f"{votes:.1f}", "", "", f"{why} whether annotators copy each other")
     note = f"what the {votes:.1f} votes per item are worth, as annotators who err together tell less"
     return Headline("effective votes per item", f"{worth:.1f}", "", "", note)
 
@@ -121,7 +122,10 @@ def _share(name: str, value: float, low: float | None, high: float | None, note:
     low_text, high_text = ("" if bound is None else f"{tie_key(bound):z.1%}" for bound in (low, high))
     if low is not None and high is not None and not low - 5e-4 <= value <= high + 5e-4:
         note += "; outside its range, as on thin votes the label of the mean p is not the one most draws give"
-    return Headline(name, f"{tie_key(value):z.1%}", low_text, high_text, note)
+    shown = f"{tie_key(value):z.1%}"
+    if low_text == high_text == shown:
+        low_text = high_text = ""
+    return Headline(name, shown, low_text, high_text, note)
 
 
 def with_interval(one: Headline) -> str:

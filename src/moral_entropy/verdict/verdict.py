@@ -28,11 +28,6 @@ Status = Literal["ready", "care", "stop", "unknown"]
 
 STATUS: dict[Answer, Status] = {"ship": "ready", "ship soft": "care", "not yet": "stop", "unknown": "unknown"}
 
-NEXT_STEP = (
-    f"Check {ROWS} of them by hand, which takes minutes, and you know: fill in spot-check.csv of the run folder "
-    "(in Python: run.spot_check)."
-)
-
 
 @dataclass(frozen=True)
 class Verdict:
@@ -91,7 +86,8 @@ def give_verdict(run: Run, found: Sequence[Caution]) -> Verdict:
     checks = checks_of(run)
     if checks is not None:
         return _from_checks(run, checks, belief, **known)
-    return _from_votes(found, **known)
+    items = sum(fit["items_counted"] for fit in run.manifest["questions"])
+    return _from_votes(found, round(items), **known)
 
 
 def tolerance_of(run: Run) -> float:
@@ -149,7 +145,7 @@ def _range(belief: Belief | None, mass: float) -> tuple[float, float] | None:
 # --- From votes alone ---------------------------------------------------------------------------------------------
 
 
-def _from_votes(found: Sequence[Caution], **known: Any) -> Verdict:
+def _from_votes(found: Sequence[Caution], n_items: int, **known: Any) -> Verdict:
     crowds, floor = crowds_of_people(), known["floor"]
     n_high = sum(caution.severity == "high" for caution in found)
     flagged = floor is not None and floor > crowds.flag
@@ -161,7 +157,16 @@ def _from_votes(found: Sequence[Caution], **known: Any) -> Verdict:
     else:
         title = "Votes alone cannot tell: check some labels."
     text = " ".join(_votes_say(crowds, known["floor"], known["alike"], flagged))
-    return Verdict(answer, title, f"{text} {NEXT_STEP}", STATUS[answer], None, "", **known)
+    return Verdict(answer, title, f"{text} {next_step(n_items)}", STATUS[answer], None, "", **known)
+
+
+def next_step(n_items: int) -> str:
+    """Say what to do where nobody has checked labels."""
+    some = f"Check {ROWS:,} of them" if n_items > ROWS else "Check them"
+    return (
+        f"{some} by hand, which takes minutes, and you know: fill in spot-check.csv of the run folder (in Python: "
+        "run.spot_check)."
+    )
 
 
 def _votes_say(crowds: Crowds, floor: float | None, alike: tuple[float, float] | None, flagged: bool) -> Iterator[str]:
