@@ -320,7 +320,7 @@ def score(p_ik: Floats, gold_i: Ints) -> tuple[float, float]:
 
 
 def pooled(patterns: Patterns) -> Floats:
-    """Fit, and pool with the smoothed share of the same votes as YARDSTICK's second round does."""
+    """Fit, and pool with the smoothed share of the same votes as the second round of the study of models does."""
     fitted, n_labels = fit_mixed(patterns), patterns.n_labels
     counts_rk = np.zeros((patterns.n_rows, n_labels))
     row_v = np.repeat(np.arange(patterns.n_rows), np.diff(patterns.start_r))

@@ -118,7 +118,7 @@ def headline(beside: pl.DataFrame) -> str:
 
 
 def rule_table(figures: pl.DataFrame, corpus: str, reference: str) -> str:
-    """Give FPR / FNR in per cent: a row a domain and rule, a column a foundation."""
+    """Return FPR / FNR in per cent: one row per domain and rule, one column per foundation."""
     own = figures.filter(corpus=corpus, reference=reference)
     value = {
         (row["domain"], row["rule"], row["foundation"], row["metric"]): row["value"]

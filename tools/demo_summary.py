@@ -29,7 +29,7 @@ from moral_entropy.runs.manifest import read_manifest
 from moral_entropy.runs.tables import read_table
 from moral_entropy.votes.read import read_votes
 
-COLUMNS = ("run", "question", "items", "prevalence", "entropy", "any: fpr", "any: fdr", "majority: fnr", "converged")
+COLUMNS = ("run", "question", "items", "share of yes", "entropy", "any: fpr", "any: fdr", "majority: fnr", "converged")
 RATES = (("any", "fpr"), ("any", "fdr"), ("majority", "fnr"))
 RULES = ("any", "majority", "two-vote", "smoothed-share")
 P, VOTE, PAPER = "published p", "plain vote", "paper's model"

@@ -26,7 +26,7 @@ from moral_entropy.report.chart_specs import (
     TARGETS,
 )
 from moral_entropy.report.figures import NOT_SPLIT
-from moral_entropy.report.words import RATES, ROLES
+from moral_entropy.report.words import NO_ROLE, RATES, ROLES
 
 PARTS = {"ambiguity": "#CC79A7", "votes": "#56B4E9", "annotators": "#D55E00", NOT_SPLIT: "#999999"}
 WIDTH = 640
@@ -289,7 +289,7 @@ def _legend() -> alt.Legend:
 
 def _roles() -> alt.Scale:
     colours = ["#0072B2", "#E69F00", "#56B4E9", "#CC79A7", "#F0A37A", "#D55E00", "#999999"]
-    return alt.Scale(domain=list(dict.fromkeys(ROLES.values())), range=colours)
+    return alt.Scale(domain=[NO_ROLE, *ROLES], range=colours)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Annotator votes in; a Bayesian consensus, its entropy and an audit of every consensus rule out.
+"""Check annotations: who agrees, which labels are safe, what to ask next.
 
 >>> import moral_entropy as me
 >>> votes = me.simulate_votes(n_items=50, n_annotators=5, votes_per_item=3, seed=1).votes

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from moral_entropy.errors import MoralEntropyWarning
@@ -145,6 +145,19 @@ def merge_alike(findings: Iterable[Finding]) -> list[tuple[Finding, list[str]]]:
     return sorted(merged, key=lambda pair: RANK[pair[0].level])
 
 
+def name_where_needed(findings: Iterable[Finding]) -> list[Finding]:
+    """Leave out the question of findings that are all about the same one: its name tells nobody anything.
+
+    Examples
+    --------
+    >>> [one.place for one in name_where_needed([Finding("gold", "ece", 0.3, "label")])]
+    ['']
+    """
+    found = list(findings)
+    places = {finding.place for finding in found if finding.place}
+    return found if len(places) > 1 else [replace(finding, question="", part="") for finding in found]
+
+
 def headline(worst: Finding, others: Sequence[str]) -> str:
     """Say what was found, where, and where else the same was found.
 
@@ -172,7 +185,8 @@ def alarm_sentences(findings: Iterable[Finding]) -> list[str]:
     >>> alarm_sentences(doubts)
     ['care: too sure. The same in 1 more: harm. Temper it.']
     """
-    return [sentences_of(worst, others) for worst, others in merge_alike(findings) if worst.alarms]
+    merged = merge_alike(name_where_needed(findings))
+    return [sentences_of(worst, others) for worst, others in merged if worst.alarms]
 
 
 def many(count: float, noun: str) -> str:

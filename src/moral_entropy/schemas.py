@@ -77,6 +77,7 @@ AUDIT_RULES = pl.Schema(
     {
         **dict.fromkeys(("question", "label", "rule", "meaning"), pl.String()),
         **dict.fromkeys(("items", "abstained", "tied"), pl.Int64()),
+        "same_as": pl.String(),
     }
 )
 AUDIT_ANY_BY_VOTES = pl.Schema(
@@ -133,6 +134,8 @@ ANNOTATOR_SUMMARY = pl.Schema(
             for bound in ("", "_low", "_high")
         },
         "below_chance": pl.Float64(),
+        "gold_votes": pl.Int64(),
+        **{f"gold_accuracy{bound}": pl.Float64() for bound in ("", "_low", "_high")},
         "role": pl.String(),
     }
 )

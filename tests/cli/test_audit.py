@@ -140,18 +140,19 @@ def test_the_table_printed_is_that_of_the_files(run):
     [line] = re.findall(r"^care .*", out, flags=re.MULTILINE)
     means = [f"{items[column].mean():.3f}" for column in ("entropy", "ambiguity", "doubt_votes", "doubt_annotators")]
     uncertain = (items["entropy"] > 0.34657359).mean()
-    assert line.split()[1] == str(items.height)
-    assert line.split()[4:] == [*means, f"{uncertain:.1%}"]
+    [fit] = [fit for fit in read_manifest("run")["questions"] if fit["question"] == "care"]
+    assert line.split()[1:3] == [str(items.height), f"{fit['prevalence']['1']:.1%}"]
+    assert line.split()[3:] == [f"{uncertain:.1%}", *means]
 
 
 def test_headings_are_whole_in_80_columns_and_only_columns_that_say_something_are_there(run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     _, out, _ = run("audit", "votes.csv", "-o", "run", "--draws", 20)
-    heads = ["question", "items", "label", "share", "entropy", "ambiguity", "votes", "annotators", "uncertain"]
+    heads = ["question", "items", "share", "of", "yes", "uncertain", "entropy", "ambiguity", "votes", "annotators"]
     assert heads in [line.split() for line in out.splitlines()]
     _, out, _ = run("audit", "votes.csv", "-o", "stopped", "--draws", 0, "--max-passes", 1)
     lines = [line.split() for line in out.splitlines()]
-    assert [*heads[:5], "uncertain", "converged"] in lines and any(line[-1:] == ["NO"] for line in lines)
+    assert [*heads[:7], "converged"] in lines and any(line[-1:] == ["NO"] for line in lines)
 
 
 def test_quiet_prints_nothing(run):
@@ -160,8 +161,11 @@ def test_quiet_prints_nothing(run):
 
 def test_warnings_are_printed_and_kept(run, folder):
     (folder / "alone.csv").write_text("item,annotator,label\n1,a,yes\n2,a,no\n3,a,yes\n")
-    code, _, err = run("audit", "alone.csv", "-o", "run", "--draws", 0, "--prior-prevalence", 5)
-    assert code == 0
+    code, out, err = run("audit", "alone.csv", "-o", "run", "--draws", 0, "--prior-prevalence", 5)
+    # On the screen they are findings with their cure; where only warnings are wanted, they go to standard error.
+    assert code == 0 and err == "" and "What to do: " in out
+    code, out, err = run("audit", "alone.csv", "-o", "run", "--draws", 0, "--prior-prevalence", 5, "--quiet", "--force")
+    assert (code, out) == (0, "")
     lines = err.splitlines()
     assert lines and all(line.startswith("warning: ") for line in lines)
     assert any("one annotator" in line for line in lines)

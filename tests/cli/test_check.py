@@ -28,12 +28,14 @@ def test_limits_that_hold_exit_with_0_and_those_that_do_not_with_1(run, audited)
     assert out.count("holds") == 2
     code, out, _ = run("check", "run", "--max", f"any.fdr={value - 0.01}", "--max", f"any.fdr={value + 0.01}")
     assert code == 1
-    assert "FALLS SHORT: any.fdr <=" in out and out.count("holds") == 1
+    assert f"FAILED: any.fdr is {value:.4g}, limit {value - 0.01:g}" in out and out.count("holds") == 1
 
 
-def test_json_is_a_list_of_records(run, audited):
+def test_json_has_a_record_per_limit(run, audited):
     code, out, _ = run("check", "run", "--max", "care/majority.fnr=1", "--json")
-    [record] = json.loads(out)
+    told = json.loads(out)
+    [record] = told["limits"]
+    assert told["command"] == "check" and told["held"] is True
     expected = audited.filter(
         pl.col("question") == "care", domain="(all)", rule="majority", metric="fnr", reference="consensus"
     )
@@ -45,7 +47,7 @@ def test_json_is_a_list_of_records(run, audited):
     ("limit", "text"),
     [
         ("nobody.fdr=0.2", "Rules: any, majority"),
-        ("any.beauty=0.2", "Metrics: fpr, fnr"),
+        ("any.beauty=0.2", "Metrics: accuracy, fpr, fnr"),
         ("any.fdr=much", "any.fdr=much"),
         ("any.fdr", "any.fdr"),
         ("courage/any.fdr=0.1", "courage"),
@@ -60,4 +62,37 @@ def test_misuse_names_the_choices(run, audited, limit, text):
 def test_no_limit_is_misuse_and_no_run_folder_is_bad_data(run, audited, folder):
     assert run("check", "run")[0] == 2
     code, _, err = run("check", "votes.csv", "--max", "any.fdr=0.2")
-    assert code == 1 and "no run folder" in err
+    assert code == 4 and "no run folder" in err
+
+
+def test_a_broken_run_is_told_from_a_limit_that_fails(run, audited, folder):
+    (folder / "run" / "audit.parquet").write_bytes(b"no table")
+    code, out, err = run("check", "run", "--max", "any.fdr=1")
+    assert (code, out) == (4, "") and err.startswith("error: ") and "Traceback" not in err
+
+
+def test_what_cannot_be_decided_has_its_own_exit_code(run, audited):
+    low, high = audited.filter(
+        rule="any", metric="fdr", question="(all)", domain="(all)", label="(all)", reference="consensus"
+    ).select("low", "high").row(0)  # fmt: skip
+    middle = f"any.fdr={(low + high) / 2}"
+    assert low < high
+    code, out, _ = run("check", "run", "--max", middle, "--strict")
+    assert code == 3 and out.startswith("UNDECIDED: any.fdr is ")
+    assert run("check", "run", "--max", middle, "--max", "any.fdr=0", "--strict")[0] == 1
+    assert run("check", "run", "--max", f"any.fdr={high}", "--strict")[0] == 0
+
+
+def test_one_annotator_and_all_of_them(run, audited):
+    limits = (
+        "--min",
+        "annotator:a.accuracy=0.5",
+        "--min",
+        "care/annotator:a.youden=0",
+        "--max",
+        "annotators.below_chance=0",
+    )
+    code, out, _ = run("check", "run", *limits)
+    assert code == 0 and out.count("holds") == 3
+    code, _, err = run("check", "run", "--min", "annotator:zoe.accuracy=0.5")
+    assert code == 2 and "annotator:NAME.accuracy" in err and "Did you mean annotator:" in err

@@ -72,8 +72,8 @@ def test_figures_are_those_of_the_run_folders(runs, folder):
 
 def test_json_stays_json_when_files_are_written(runs):
     code, out, err = runs("compare", "flat", "firm", "-o", "out", "--json", "--top", "2")
-    assert code == 0 and err.startswith("out: ")
-    assert len(json.loads(out)["items"]) == 2
+    assert (code, err) == (0, "")
+    assert len(json.loads(out)["items"]) == 2 and json.loads(out)["path"] == "out"
 
 
 def test_other_annotators_on_some_of_the_items(runs, folder):

@@ -69,7 +69,7 @@ def test_a_waterfall_for_every_question_or_one(run, audited):
 
 def test_json_is_the_explanation(run, audited):
     code, out, _ = run("explain", "run", "t003", "--question", "care", "--json")
-    [told] = json.loads(out)
+    [told] = json.loads(out)["questions"]
     [row] = read_table("run", "items").filter(question="care", item="t003").to_dicts()
     assert code == 0
     assert told["p"] == row["p"] and told["label"] == row["label"] and not told["clamped"]

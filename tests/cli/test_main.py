@@ -39,3 +39,21 @@ def test_a_closed_pipe_is_no_traceback(folder):
     command = f"{sys.executable} -m moral_entropy audit --help | head -n 1"
     finished = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
     assert "Traceback" not in finished.stderr
+
+
+def test_whoever_stops_reading_is_no_error_and_the_run_is_whole(folder):
+    # The pipe is closed before anything is printed: a real process, since standard output must be a file.
+    code = (
+        "import os, sys; from moral_entropy.cli.main import main; read, write = os.pipe(); os.dup2(write, 1); "
+        "os.close(read); sys.exit(main())"
+    )
+    command = [sys.executable, "-c", code]
+    for arguments, expected in (
+        (["audit", "votes.csv", "-o", "run", "--draws", "20", "--no-report"], 0),
+        (["check", "run", "--max", "any.fdr=0"], 1),
+        (["next", "run", "-n", "3"], 0),
+        (["audit", "--help"], 0),
+    ):
+        finished = subprocess.run([*command, *arguments], stderr=subprocess.PIPE, text=True, check=False)
+        assert (finished.returncode, finished.stderr) == (expected, ""), arguments
+    assert moral_entropy.read_run("run").items.height == 162

@@ -79,8 +79,8 @@ def test_more_than_two_labels_and_parts(run, folder):
 
 def test_a_table_on_the_screen_and_json(run, audited):
     code, out, _ = run("next", "run", "-n", 3)
-    assert code == 0 and len(out.partition("\n\n")[0].splitlines()) == 4 and out.startswith("rank")
-    records = json.loads(run("next", "run", "-n", 3, "--json")[1])
+    assert code == 0 and len(out.partition("\n\n")[0].splitlines()) == 6 and out.startswith("rank")
+    records = json.loads(run("next", "run", "-n", 3, "--json")[1])["votes"]
     assert [record["rank"] for record in records] == [1, 2, 3] and "is expected to take" in records[0]["reason"]
 
 

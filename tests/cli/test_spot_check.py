@@ -123,4 +123,4 @@ def test_limits_on_what_was_found(run, audited):
     assert code == 0 and out.count("holds") == 5
     assert run("check", "run", "--verdict", "ship-soft")[0] == 0
     code, out, _ = run("check", "run", "--max", "majority.fnr.high=1", "--verdict", "ship", "--json")
-    assert code == 0 and [record["held"] for record in json.loads(out)] == [True, True]
+    assert code == 0 and [record["held"] for record in json.loads(out)["limits"]] == [True, True]

@@ -59,7 +59,7 @@ def texts(folder):
 def test_tfidf_from_votes_to_predictions(run, audited, texts):
     code, out, err = run("train", audited, "--model", "tfidf", "--labels", "soft", "-o", "model")
     assert (code, err) == (0, "")
-    assert "targets: soft" in out and "model: the model; next: moral-entropy predict" in out
+    assert "targets: soft" in out and "model: the model\nnext: moral-entropy predict" in out
     code, out, err = run("predict", "model", "texts.csv", "-o", "out.parquet")
     assert (code, err, out) == (0, "", "out.parquet: 40 rows about 40 texts\n")
     frame = pl.read_parquet("out.parquet")

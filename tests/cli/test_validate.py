@@ -80,7 +80,7 @@ def test_a_tempered_run_says_so_everywhere(run, folder):
     flags = ("--model", "paper", "--temper", "0.5", "--pooling", "full", "--constrain", "better-than-chance")
     code, out, _ = run("audit", "votes.csv", "-o", "run", "--draws", 50, *flags)
     assert code == 0
-    notes = ("likelihood to the power 0.5", "full pooling", "kept at chance or above")
+    notes = ("every vote counts as 0.5 of one", "full pooling", "kept at chance or above")
     for note in notes:
         assert note in out
     manifest = json.loads((folder / "run" / "manifest.json").read_text())

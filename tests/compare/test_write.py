@@ -86,7 +86,7 @@ def test_tables_are_read_back(comparison, tmp_path):
 
 
 def test_json_holds_every_table(comparison):
-    facts = json.loads(write.as_json(comparison, top=3))
+    facts = write.as_record(comparison, top=3)
     assert len(facts["items"]) == 3
     assert len(facts["shifts"]) == comparison.shifts.height
     assert facts["grades"][0]["rule"] == NASTY

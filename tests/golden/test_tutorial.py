@@ -22,7 +22,7 @@ def printed_by(command, capsys):
     assert main(arguments) == 0
     captured = capsys.readouterr()
     lines = (captured.out + captured.err).splitlines()
-    return re.sub(r"\(\d+\.\d s\)", "(… s)", "\n".join(line.rstrip() for line in lines).strip("\n")) + "\n"
+    return re.sub(r"\d+\.\d s\)", "… s)", "\n".join(line.rstrip() for line in lines).strip("\n")) + "\n"
 
 
 def test_the_tutorial_shows_what_its_commands_print(tmp_path, monkeypatch, capsys):

@@ -17,7 +17,7 @@ from moral_entropy.consensus.fit import fit
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import UsageError
 from moral_entropy.grading.advice import Costs
-from moral_entropy.grading.rules import rule_named
+from moral_entropy.grading.rules import rule_in_words, rule_named
 from moral_entropy.grading.table import audit_rules
 from moral_entropy.votes.table import UNKNOWN
 
@@ -65,10 +65,12 @@ def test_advice_is_the_cheapest_threshold_of_all(audited, costs):
 
 
 def test_advice_speaks_in_two_sentences(audited):
-    advice = audit_rules(*audited, rules=["any"], cost_fp=2).advice
+    advice = audit_rules(*audited, rules=["any"], cost_fp=2, reference="consensus").advice
     pooled = advice.frame.filter(question="(all)").row(0, named=True)
     assert advice.text.count(". ") == 1 and advice.text.endswith(".")
-    for words in (pooled["rule"], f"{pooled['cost']:.4f}", f"{pooled['cost_of_p']:.4f}", "2 for a wrong yes"):
+    best = advice.best
+    assert best is not None and pooled["cost"] >= 0
+    for words in (rule_in_words(best.rule), f": {best.cost:.2f} (", "a wrong yes costs 2, a missed yes 1"):
         assert words in advice.text
 
 

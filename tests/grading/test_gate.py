@@ -66,8 +66,9 @@ def test_no_value_holds_nothing_and_infinity_is_too_much():
     missing, infinite = check_limits(FRAME, maxima=["any.fnr=1", "any.cross_entropy=9"])
     assert not missing.held and missing.value is None
     assert not infinite.held
-    assert str(missing) == "FALLS SHORT: any.fnr <= 1 (is no value, n = 40)"
-    assert str(check_limits(FRAME, minima=["any.fdr=0.1"])[0]) == "holds: any.fdr >= 0.1 (is 0.3, n = 40)"
+    assert str(missing) == "FAILED: any.fnr has no value, limit 1"
+    [held] = check_limits(FRAME, minima=["any.fdr=0.1"])
+    assert str(held) == "holds: any.fdr is 0.3, must be at least 0.1 (n = 40)"
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,7 @@ def test_no_value_holds_nothing_and_infinity_is_too_much():
         ("any.fdr=lots", "is no limit"),
         ("=0.2", "is no limit"),
         ("any.fdr=nan", "is no limit"),
-        ("any.fdx=0.2", "no metric 'fdx' in 'any.fdx'. Metrics: fdr, fnr, cross_entropy, disagreement"),
+        ("any.fdx=0.2", "no metric 'fdx' in 'any.fdx'. Metrics: accuracy, fdr, fnr, cross_entropy, disagreement"),
         ("any=0.2", "no metric"),
         ("anny.fdr=0.2", r"no rule in 'anny.fdr' that was audited. Rules: any, quorum-2/3, plurality"),
         ("care/many.fdr=0.2", "no rule in"),
@@ -89,3 +90,35 @@ def test_no_value_holds_nothing_and_infinity_is_too_much():
 def test_what_is_not_there_is_named_with_the_choices(spec, words):
     with pytest.raises(UsageError, match=words):
         check_limits(FRAME, maxima=[spec])
+
+
+@pytest.mark.parametrize(
+    ("kind", "limit", "strict", "outcome"),
+    [
+        ("maxima", 0.35, True, "holds"),
+        ("maxima", 0.30, True, "undecided"),
+        ("maxima", 0.24, True, "failed"),
+        ("maxima", 0.32, False, "holds"),
+        ("minima", 0.25, True, "holds"),
+        ("minima", 0.30, True, "undecided"),
+        ("minima", 0.36, True, "failed"),
+        ("minima", 0.32, False, "failed"),
+    ],
+)
+def test_strictly_the_whole_interval_must_hold(kind, limit, strict, outcome):
+    frame = pl.DataFrame([{**row(value=0.31), "low": 0.25, "high": 0.35}])
+    [found] = check_limits(frame, **{kind: [f"any.fdr={limit}"]}, strict=strict)
+    assert (found.outcome, found.held) == (outcome, outcome == "holds")
+    # A bound is compared as it is.
+    [bound] = check_limits(frame, maxima=["any.fdr.high=0.35"], strict=True)
+    assert bound.outcome == "holds" and bound.low is None
+
+
+def test_no_value_cannot_be_decided_strictly_and_near_names_are_suggested():
+    [missing] = check_limits(FRAME, maxima=["any.fnr=1"], strict=True)
+    assert missing.outcome == "undecided"
+    more = {"alpha": {"value": 0.5, "low": None, "high": None, "n": 3}}
+    with pytest.raises(UsageError, match=r"no figure 'alfa'\. Figures: alpha, and rule\.metric.*Did you mean alpha\?"):
+        check_limits(FRAME, minima=["alfa=0.2"], more=more)
+    with pytest.raises(UsageError, match=r"Did you mean quorum-2/3\.fdr or care/quorum-2/3\.fdr"):
+        check_limits(FRAME, minima=["qorum-2/3.fdr=0.2"])

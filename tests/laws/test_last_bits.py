@@ -20,7 +20,8 @@ from support import votes_of
 
 from moral_entropy.consensus import draws, fitted, laplace
 from moral_entropy.consensus.fit import fit
-from moral_entropy.grading.advice import Costs, _loss
+from moral_entropy.grading.best_rule import wrong_in_100
+from moral_entropy.grading.costs import Costs
 from moral_entropy.grading.gate import check_limits
 from moral_entropy.outliers.ranking import first
 from moral_entropy.pipeline.audit import audit
@@ -142,10 +143,9 @@ def test_a_flat_direction_is_drawn_along_alike_whatever_sign_its_eigenvector_has
     assert np.isclose(one.step(normal_ps)[2, 0] / normal_ps[2, 0], laplace.LEAST_INFORMATION**-0.5)
 
 
-def test_a_loss_beside_next_to_nothing_is_no_percentage():
-    assert _loss(0.055, 9.2e-06) == "still loses 0.0550 per item."
-    assert _loss(0.0217, 0.0998) == "still loses 0.0217 per item, 22% more."
-    assert _loss(1e-17, 0.2495) == _loss(0.0, 0.0) == "loses nothing."
+def test_labels_in_a_hundred_do_not_depend_on_the_last_bits():
+    assert wrong_in_100(0.125 + 1e-16) == wrong_in_100(0.125 - 1e-16) == "About 12 wrong labels in 100"
+    assert wrong_in_100(1e-17) == wrong_in_100(-1e-17) == "No wrong label"
     assert Costs().of_p(np.array([0.25])).tolist() == [0.25]
 
 

@@ -36,7 +36,7 @@ def test_planted_roles_are_found(positive):
     specificity_a = [0.85, 0.85, 0.85, 0.85, 0.3, 0.55, 0.98, 0.5]
     votes = team(sensitivity_a, specificity_a, positive=positive, seed=1)
     figures = described(votes)
-    expected = ["", "", "", "", "below chance", "over-flagger", "under-flagger", "near chance"]
+    expected = ["", "", "", "", "worse than guessing", "says yes too often", "says yes too rarely", "like guessing"]
     assert figures.role_a.tolist() == expected
     assert figures.below_chance_a[4] > 0.99 > 0.01 > figures.below_chance_a[0]
     np.testing.assert_allclose(figures.sensitivity.value_a, sensitivity_a, atol=0.1)
@@ -50,7 +50,7 @@ def test_honest_annotators_are_left_alone():
         figures = described(team([0.8] * 10, [0.85] * 10, n_items=150, share=0.5, seed=seed), draws=100)
         roles += figures.role_a.tolist()
     named = [role for role in roles if role]
-    assert roles.count("below chance") == roles.count("near chance") == 0
+    assert roles.count("worse than guessing") == roles.count("like guessing") == 0
     # Flagging is judged by a 90% interval and a least size: of equals hardly one passes both.
     assert len(named) <= 0.05 * len(roles), named
 
@@ -114,7 +114,7 @@ def test_the_youden_index_is_that_of_the_checks(n_labels):
     consensus = fit(votes_of(rows, n_labels), draws=200)
     figures = describe_annotators(consensus.fits[0], interval=consensus.interval)
     [named] = [finding for finding in examine_identifiability(consensus) if finding.figure == "youden"]
-    assert named.subject == "3" and figures.role_a[3] == "below chance"
+    assert named.subject == "3" and figures.role_a[3] == "worse than guessing"
     assert named.value == pytest.approx(youden(consensus.fits[0].confusion_sakv[:, 3]).mean())
     assert (named.low, named.high) == pytest.approx((figures.youden.low_a[3], figures.youden.high_a[3]))
 
@@ -124,4 +124,4 @@ def test_nobody_whose_interval_is_below_chance_is_called_near_it():
     index = module.Figure(np.array([-0.15, -0.15]), np.array([-0.3, -0.3]), np.array([-0.01, 0.01]))
     lean = module.Figure(*np.full((3, 2), np.nan))
     roles = module._roles(np.array([40, 40]), index, np.array([0.97, 0.94]), lean)
-    assert roles.tolist() == ["likely below chance", "near chance"]
+    assert roles.tolist() == ["probably worse than guessing", "like guessing"]

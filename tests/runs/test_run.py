@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html import escape
 
 import polars as pl
@@ -19,6 +20,7 @@ from moral_entropy.runs.next_items import next_votes
 from moral_entropy.runs.run import OPTIONAL, as_run, read_run
 from moral_entropy.schemas import SCHEMAS
 from moral_entropy.verdict.headlines import headlines
+from moral_entropy.verdict.summary import summarise
 
 OPTIONS = AuditOptions(fit=FitOptions(draws=40), report=False)
 
@@ -83,9 +85,16 @@ def test_a_run_in_memory_has_no_folder(here, there):
     assert as_run(here) is here and as_run(str(there.path)).path == there.path
 
 
-def test_a_run_says_in_one_line_what_it_is(here, there):
-    assert len(repr(here)) < 150 and "in memory" in repr(here)
-    assert str(there.path) in repr(there)
+def test_a_run_says_what_it_is_and_then_the_last_screen(here, there):
+    for run, where in ((here, "in memory"), (there, str(there.path))):
+        first, *screen = repr(run).splitlines()
+        assert len(first) < 250 and where in first
+        assert screen == "\n".join(summarise(run).lines()).splitlines()
+        assert run.verdict.title in screen[0] and all(one.name in repr(run) for one in headlines(run, run.verdict))
+
+
+def test_a_run_whose_tables_are_gone_still_has_a_name(there):
+    assert repr(replace(there, path=there.path / "gone")).count("\n") == 0
 
 
 def test_the_verdict_is_that_of_the_report(here, there):

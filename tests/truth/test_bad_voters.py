@@ -74,5 +74,5 @@ def test_they_are_named():
     below = run.findings.filter(pl.col("text").str.contains("below chance"))
     assert "adversary" in " ".join(below["text"].to_list())
     roles = dict(run.table("annotator_summary").select("annotator", "role").iter_rows())
-    assert roles["adversary"] == "below chance"
-    assert roles["spammer"] == "near chance"
+    assert roles["adversary"] == "worse than guessing"
+    assert roles["spammer"] == "like guessing"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Context, Option
 
-from moral_entropy.cli.flags import Quiet, SettingsFile, command_line
+from moral_entropy.cli.flags import Json, Quiet, SettingsFile, command_line
 from moral_entropy.pipeline.options import AuditOptions
 
 if TYPE_CHECKING:
@@ -39,8 +39,9 @@ def audit(
     part_rows: PartRows = None,
     force: Force = False,
     quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
-    """Fit the consensus of the votes, split its entropy, grade every rule against it, and write a run folder.
+    """Check votes: which labels are safe, who agrees, which rule is best; write a report and tables.
 
     Example: moral-entropy audit votes.csv -o run/
     """
@@ -49,10 +50,10 @@ def audit(
 
     with compiling_ahead(options.fit.model):
         from moral_entropy.cli.screen import Bars, print_warnings
-        from moral_entropy.cli.show_audit import print_answer, print_run
+        from moral_entropy.cli.show_audit import print_run, print_run_as_json
         from moral_entropy.pipeline.audit import audit as audit_votes
 
-        with _workers(cluster) as workers, Bars(hidden=quiet) as progress:
+        with _workers(cluster) as workers, Bars(hidden=quiet or json) as progress:
             run = audit_votes(
                 source,
                 out,
@@ -63,11 +64,12 @@ def audit(
                 workers=workers,
                 part_rows=part_rows,
             )
-    if not quiet:
+    if json:
+        print_run_as_json(run)
+    elif quiet:
+        print_warnings(run.manifest["warnings"])
+    else:
         print_run(run)
-    print_warnings(run.manifest["warnings"])
-    if not quiet:
-        print_answer(run)
 
 
 def _workers(address: str | None) -> AbstractContextManager[Workers | None]:

@@ -16,12 +16,12 @@ from typer.core import TyperCommand, TyperGroup
 from moral_entropy import __version__
 
 SENTENCES = {
-    "audit": "Fit the consensus of the votes, split its entropy, grade every rule against it, and write a run folder.",
-    "check": "Check figures of an audit against limits; exit with 1 if any falls short.",
-    "compare": "Compare two runs of the same items: what moved, and the change of prevalence, entropy and grades.",
+    "audit": "Check votes: which labels are safe, who agrees, which rule is best; write a report and tables.",
+    "check": "Check figures of an audit against limits; exit with 0 if all hold, with 1 if one fails.",
+    "compare": "Compare two runs of the same items: labels, p, entropy and the grades of rules, before and after.",
     "corpus": "Read the published files of a moral corpus into a table of votes.",
-    "explain": "Explain an item's p: the prior's log-odds, then what each vote adds to them.",
-    "export": "Write the items of a run with votes, p, entropies and soft labels.",
+    "explain": "Explain an item's label: what each vote adds to its probability.",
+    "export": "Write the items of a run with votes, probabilities and soft labels, for other programs.",
     "next": "List the items that one more vote would settle most, and whose vote that would be.",
     "predict": "Predict p and its entropy for every text and question.",
     "report": "Write the report of a run: one HTML file that works offline; on request figures and a dataset card.",
@@ -74,7 +74,7 @@ class Commands(TyperGroup):
 app = typer.Typer(
     name="moral-entropy",
     cls=Commands,
-    help="Annotator votes in; a Bayesian consensus and its entropy out.",
+    help="Check annotations: who agrees, which labels are safe, what to ask next.",
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -86,7 +86,7 @@ def start(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
-    """Annotator votes in; a Bayesian consensus and its entropy out."""
+    """Check annotations: who agrees, which labels are safe, what to ask next."""
     if version:
         typer.echo(f"moral-entropy {__version__}")
     elif context.invoked_subcommand is None:

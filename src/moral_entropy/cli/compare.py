@@ -20,25 +20,27 @@ Top = Annotated[int, Option(min=0, metavar="N", help="Show the N items that move
 def compare(
     run_a: RunA, run_b: RunB, options: CompareOptions, out: Out = None, json: Json = False, top: Top = 10
 ) -> None:
-    """Compare two runs of the same items: what moved, and the change of prevalence, entropy and grades.
+    """Compare two runs of the same items: labels, p, entropy and the grades of rules, before and after.
 
     Other annotators, another language, another prior or codebook: items are matched by question and id.
 
     Example: moral-entropy compare run-a/ run-b/ -o compared/
     """
     from moral_entropy.compare.table import compare_runs
-    from moral_entropy.compare.write import as_json, check_out, write_comparison
+    from moral_entropy.compare.write import as_record, check_out, write_comparison
 
     if out is not None:
         check_out(out)
     comparison = compare_runs(run_a, run_b, options)
+    folder = None if out is None else write_comparison(comparison, out)
     if json:
-        typer.echo(as_json(comparison, top=top))
-    else:
-        from moral_entropy.cli.show_compare import print_comparison
+        from moral_entropy.cli.screen import print_json
 
-        print_comparison(comparison, top=top)
-    if out is not None:
-        folder = write_comparison(comparison, out)
+        print_json("compare", {**as_record(comparison, top=top), "path": folder and str(folder)})
+        return
+    from moral_entropy.cli.show_compare import print_comparison
+
+    print_comparison(comparison, top=top)
+    if folder is not None:
         files = " ".join(sorted(path.name for path in folder.iterdir()))
-        typer.echo(f"{folder}: {files}", err=json)
+        typer.echo(f"{folder}: {files}")

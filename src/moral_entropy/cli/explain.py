@@ -15,7 +15,7 @@ Ascii = Annotated[bool, Option("--ascii", help="Draw with plain characters.")]
 
 
 def explain(run: Run, item: Item, question: Question = None, json: Json = False, ascii: Ascii = False) -> None:
-    """Explain an item's p: the prior's log-odds, then what each vote adds to them.
+    """Explain an item's label: what each vote adds to its probability.
 
     Example: moral-entropy explain run/ t012 --question care
     """
@@ -24,9 +24,10 @@ def explain(run: Run, item: Item, question: Question = None, json: Json = False,
     told = explain_item(run, item, question=question)
     if json:
         from dataclasses import asdict
-        from json import dumps
 
-        typer.echo(dumps([asdict(one) for one in told], indent=2))
+        from moral_entropy.cli.screen import print_json
+
+        print_json("explain", {"item": item, "questions": [asdict(one) for one in told]})
         return
     from moral_entropy.cli.waterfall import marks_for_output, waterfall_lines
 

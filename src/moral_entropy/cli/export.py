@@ -15,7 +15,7 @@ Force = Annotated[bool, Option("--force", help="Replace what is there.")]
 
 
 def export(run: Run, to: To, out: Out, force: Force = False) -> None:
-    """Write the items of a run with votes, p, entropies and soft labels.
+    """Write the items of a run with votes, probabilities and soft labels, for other programs.
 
     Example: moral-entropy export run/ --to hf -o dataset/
     """

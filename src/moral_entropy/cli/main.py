@@ -1,13 +1,15 @@
 """`moral-entropy`: the command that was typed, and how every one of them ends.
 
-Exit codes: 0 done, 1 bad data, 2 misuse, 130 Ctrl-C, 143 terminated. Errors are one paragraph on standard error;
-`--debug` shows the traceback. Imports little: signals are heard before anything large is loaded.
+Exit codes: 0 done, 1 bad data, 2 misuse, 130 Ctrl-C, 143 terminated; `check` has more of its own. Errors are one
+paragraph on standard error; `--debug` shows the traceback. Whoever reads our output may stop reading: that is no error.
+Imports little: signals are heard before anything large is loaded.
 """
 
 from __future__ import annotations
 
 import atexit
 import gc
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -44,12 +46,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     stopped = LISTENER.received is not None or isinstance(error, KeyboardInterrupt)
     if stopped:
         code = LISTENER.code
+    elif _has_no_reader(error):
+        read_no_more()
     elif error is not None:
         code = _tell(error, debug="--debug" in given)
-    with suppress(OSError, ValueError):
+    try:
         sys.stdout.flush()
+    except BrokenPipeError:
+        read_no_more()
+    except (OSError, ValueError):
+        pass
     LISTENER.end(for_good=arguments is None)
     return code
+
+
+def _has_no_reader(error: BaseException | None) -> bool:
+    """Whether whoever read standard output has stopped: the error itself, or one that a library made of it."""
+    return isinstance(error, BrokenPipeError) or (
+        isinstance(error, SystemExit) and isinstance(error.__context__, BrokenPipeError)
+    )
+
+
+def read_no_more() -> None:
+    """Send what is still to be printed nowhere: whoever read standard output has stopped, as `head` does."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(given: list[str]) -> int:
@@ -83,12 +104,11 @@ def _tell(error: BaseException, *, debug: bool) -> int:
 
 
 def _exit_code(error: Exception) -> int:
-    import typer
-
     from moral_entropy.errors import PriorError, UsageError
 
-    if isinstance(error, typer.TyperException):
-        return error.exit_code
+    own = getattr(error, "exit_code", None)
+    if own is not None:
+        return int(own)
     return MISUSE if isinstance(error, UsageError | PriorError) else BAD_DATA
 
 

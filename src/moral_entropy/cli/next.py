@@ -19,7 +19,18 @@ if TYPE_CHECKING:
 Number = Annotated[int, Option("--number", "-n", min=1, metavar="N", help="How many items.")]
 Out = Annotated[Path | None, Option("--out", "-o", metavar="FILE", help="Write a CSV file instead.")]
 Question = Annotated[str | None, Option("--question", metavar="NAME", help="Only this question.")]
-Annotators = Annotated[str | None, Option("--annotators", metavar="A,B,…", help="Who can be asked; all if not given.")]
+Annotators = Annotated[
+    str | None,
+    Option(
+        "--annotators", metavar="A,B,…", help="Who can be asked; all whose checked votes are not worse than others'."
+    ),
+]
+
+
+LEGEND = (
+    "gain: what the vote is expected to tell, in nats (0.693 settles a coin toss);",
+    "average: the same of an average annotator; entropy, p and votes: as they are now",
+)
 
 
 def next_items(
@@ -51,14 +62,35 @@ def next_items(
         with whole_file(out) as partial:
             without_formulas(queue).write_csv(partial)
     if json:
-        from json import dumps
+        from moral_entropy.cli.screen import print_json
+        from moral_entropy.runs.next_items import count_ambiguous, worse_than_the_team
 
-        typer.echo(dumps(queue.to_dicts(), indent=2))
+        found = {"not_asked": worse_than_the_team(opened) if not asked else {}}
+        print_json(
+            "next", {"votes": queue.to_dicts(), "ambiguous": count_ambiguous(opened, question=question), **found}
+        )
     elif out is None:
-        typer.echo("\n".join([*queue_lines(queue), *left_out_lines(opened, question)]))
+        typer.echo("\n".join([*queue_lines(queue), *not_asked_lines(opened, asked), *left_out_lines(opened, question)]))
     else:
-        told = f"{out}: {queue.height:,} votes to ask for, expected to tell {queue['expected_gain'].sum():.1f} nats"
-        typer.echo("\n".join([told, *left_out_lines(opened, question)]))
+        told = f"{out}: {queue.height:,} votes to ask for"
+        typer.echo("\n".join([told, *not_asked_lines(opened, asked), *left_out_lines(opened, question)]))
+
+
+def not_asked_lines(run: OpenRun, asked: tuple[str, ...]) -> list[str]:
+    """Name the annotators who are not asked, as checked labels have shown them to be worse than the others."""
+    from moral_entropy.findings import listed
+    from moral_entropy.runs.next_items import worse_than_the_team
+
+    bad = {} if asked else worse_than_the_team(run)
+    if not bad:
+        return []
+    everyone = next(iter(bad.values()))["all"]
+    who = listed([f"{name} ({one['wrong']:.0%} of {one['checked']:,})" for name, one in bad.items()])
+    told = (
+        f"not asked, as more of their votes on checked items are wrong than of all annotators' ({everyone:.0%}): "
+        f"{who}. --annotators asks whom you name"
+    )
+    return ["", *wrap(told, 80, break_on_hyphens=False)]
 
 
 def left_out_lines(run: OpenRun, question: str | None) -> list[str]:
@@ -80,7 +112,7 @@ def queue_lines(queue: pl.DataFrame) -> list[str]:
     """Return the queue as lines of text, columns as wide as they need to be."""
     from moral_entropy.cli.screen import printable
 
-    heads = ("rank", "gain", "average", "entropy", "p", "votes", "question", "item", "annotator")
+    heads = ("rank", "gain", "average", "entropy", "p", "votes", "question", "item", "ask")
     rows = [
         (
             f"{row['rank']}",
@@ -104,4 +136,4 @@ def queue_lines(queue: pl.DataFrame) -> list[str]:
         )
         for row in [heads, *rows]
     ]
-    return [line.rstrip() for line in lines]
+    return [*(line.rstrip() for line in lines), *LEGEND]

@@ -43,13 +43,22 @@ def reproduce(
 
 
 def _parts(study: Study) -> Iterator[str | Table]:
-    """Return the verdicts by section, the figures of the rules, and where the files are."""
-    from moral_entropy.cli.screen import plain_table
-    from moral_entropy.reproduce.comparison import VERDICTS
-    from moral_entropy.reproduce.pages import sum_up
+    """Return what can be compared and was found, the same by section, the figures of the rules, where the files are."""
+    from textwrap import wrap
 
-    yield plain_table(("section", "figures", *VERDICTS, "within"), sum_up(study.comparison), n_words=1)
-    yield "within: ours is within the tolerance, comparable or not\n"
+    from moral_entropy.cli.screen import plain_table
+    from moral_entropy.reproduce.pages import found_in_words, sum_up
+
+    yield from wrap(found_in_words(study.comparison, twins=bool(study.manifest["twins"])), 80)
+    yield ""
+    rows_by_section = [(title, figures, within, same, differs)
+                       for title, figures, same, differs, _, within in sum_up(study.comparison)]  # fmt: skip
+    yield plain_table(("section", "figures", "within", "same", "differs"), rows_by_section, n_words=1)
+    yield "within: ours is within the tolerance, whatever it was computed from; same and"
+    yield "differs: of the figures that were computed from the paper's own data"
+    yield ""
+    yield "the rules, ours beside the paper's (fpr: wrong yes; fnr: missed yes;"
+    yield "fdr: share of yes labels that are wrong; for: share of no labels that are wrong)"
     rows = map(_cells, study.comparison.filter(section="audit").iter_rows(named=True))
     yield plain_table(("corpus", "rule", "metric", "reading", "paper", "ours"), rows, n_words=4)
     files = " ".join(sorted(path.name for path in study.path.iterdir()))

@@ -6,15 +6,17 @@ Plain text where nobody watches: no colour, no bars, and nothing wider than the 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from math import isfinite
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from moral_entropy.cli.main import read_no_more
 from moral_entropy.compiled import announcing_compilation
 
 if TYPE_CHECKING:
@@ -65,11 +67,52 @@ def print_warnings(sentences: Sequence[str]) -> None:
         print(f"warning: {sentence}", file=sys.stderr)
 
 
+class Screen(Console):
+    """Standard output. When its reader has stopped reading, the rest goes nowhere, and the command goes on."""
+
+    def on_broken_pipe(self) -> None:
+        """Print no more, instead of ending the program."""
+        read_no_more()
+
+
 def print_parts(parts: Iterable[str | Table]) -> None:
     """Print lines and tables; a line is never broken, and nothing in it is taken for markup."""
-    console = Console(highlight=False)
+    console = Screen(highlight=False)
     for part in parts:
-        console.print(escape(part) if isinstance(part, str) else part, soft_wrap=isinstance(part, str))
+        console.print(escape(_visible(part)) if isinstance(part, str) else part, soft_wrap=isinstance(part, str))
+
+
+def print_lines(*lines: str) -> None:
+    """Print lines as they are."""
+    try:
+        print("\n".join(map(_visible, lines)), flush=True)
+    except BrokenPipeError:
+        read_no_more()
+
+
+def _visible(text: str) -> str:
+    """Spell out characters that would move the cursor or change colours; lines stay lines."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() or letter == "\n" else repr(letter)[1:-1] for letter in text)
+
+
+def print_json(command: str, content: Mapping[str, Any]) -> None:
+    """Print one JSON object: the name of the command, then its content; numbers that JSON lacks become null."""
+    from json import dumps
+
+    print_lines(dumps({"command": command, **_plain(content)}, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, float) and not isfinite(value):
+        return None
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
 
 
 def plain_table(names: Sequence[str], rows: Iterable[Sequence[str]], n_words: int | None = None) -> Table:

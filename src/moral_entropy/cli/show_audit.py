@@ -1,4 +1,4 @@
-"""A finished audit → the screen: what was read, a row per question, the rules; last the verdict.
+"""A finished audit → the screen: what was read, a row per question, the rules; last the verdict and what to do.
 
 The rules are shown pooled over everything; all figures, by question and domain, are in `audit.parquet`.
 """
@@ -6,76 +6,72 @@ The rules are shown pooled over everything; all figures, by question and domain,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from textwrap import fill, wrap
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from moral_entropy.cli.screen import plain_table, print_parts
-from moral_entropy.cli.show_verdict import WIDTH, checked_lines, verdict_lines
-from moral_entropy.consensus.entropy import CURES, parts_note, shown_parts
+from moral_entropy.cli.screen import plain_table, print_json, print_parts
+from moral_entropy.consensus.entropy import parts_note, shown_parts
 from moral_entropy.markup import NOTHING
-from moral_entropy.names import ALL
 from moral_entropy.runs.notes import model_notes
 from moral_entropy.runs.run import Run
+from moral_entropy.verdict.rates import METRICS, interval_in_percent, pooled_rules
+from moral_entropy.verdict.summary import WIDTH, summarise
+from moral_entropy.votes.labels import POSITIVE_NAMES
 
 if TYPE_CHECKING:
-    import polars as pl
     from rich.table import Table
 
-COLUMNS = ("question", "items", "label", "share", "entropy")
-METRICS = ("fpr", "fnr", "fdr", "for")
 OUTSIDE = "*"
-REPORT = "report.html"
+
+SHORT = {
+    "ambiguity": "ambiguity (stays, whoever votes)",
+    "doubt_votes": "votes (goes with more votes on the item)",
+    "doubt_annotators": "annotators (goes with more votes anywhere)",
+}
+"""The parts of the entropy, each with what removes it."""
+
+RATES = (
+    "fpr: wrong yes, of the true no; fnr: missed yes, of the true yes",
+    "fdr: share of yes labels that are wrong; for: share of no labels that are wrong",
+)
+"""What the four rates mean."""
 
 
 def print_run(run: Run) -> None:
-    """Print what was read, a row per fit, and the audit of rules."""
-    print_parts(_run_parts(run))
+    """Print what was read, a row per fit, the audit of rules; last the verdict and what to do."""
+    print_parts([*_run_parts(run), "", *summarise(run).lines()])
 
 
-def print_answer(run: Run) -> None:
-    """Print the last screen: the verdict, its figures, what checks found, the best simple rule, where the files are."""
-    advice = fill(run.manifest["advice"], WIDTH)
-    print_parts(["", *verdict_lines(run), *_checks(run), "", advice, "", *_files(run)])
+def print_run_as_json(run: Run) -> None:
+    """Print the same as one JSON object."""
+    manifest = run.manifest
+    read = {name: manifest[name] for name in READ}
+    print_json("audit", {"version": manifest["version"], "source": manifest["input"]["source"], "read": read,
+                         "questions": [_question_record(fit) for fit in manifest["questions"]],
+                         **summarise(run).record()})  # fmt: skip
 
 
-def _checks(run: Run) -> Iterator[str | Table]:
-    if run.verdict.checked_by == "spot check":
-        yield ""
-        yield from checked_lines(run)
+READ = ("rows", "votes", "items", "annotators", "items_without_votes", "columns", "guessed", "notes", "dropped")
+QUESTION = ("question", "part", "labels", "positive", "items", "votes", "annotators", "entropy", "ambiguity",
+            "doubt_votes", "doubt_annotators", "uncertain", "ambiguous", "converged")  # fmt: skip
 
 
-def _files(run: Run) -> Iterator[str]:
-    if run.path is not None:
-        files = sorted(path.name for path in run.path.iterdir())
-        seconds = sum(run.manifest["seconds"].values())
-        open_first = f"open {run.path / REPORT}; " if REPORT in files else ""
-        yield f"{open_first}{len(files)} files in {run.path}  ({seconds:.1f} s)"
+def _question_record(fit: dict[str, Any]) -> dict[str, Any]:
+    """Return one fit; the share of every label is by the consensus, and with two labels that of yes has its name."""
+    yes = {"share_of_yes": fit["prevalence"][fit["positive"]]} if fit["positive"] else {}
+    return {name: fit[name] for name in QUESTION} | yes | {"shares": fit["prevalence"]}
 
 
 def _run_parts(run: Run) -> Iterator[str | Table]:
-    manifest = run.manifest
-    yield from reading_lines(manifest)
+    yield from reading_lines(run.manifest)
     yield ""
-    yield from entropy_parts(run)
-    yield from model_notes(manifest)
-    yield ""
-    yield from rule_lines(run)
+    yield from question_parts(run)
+    yield from (line for note in model_notes(run.manifest) for line in wrap(note, WIDTH))
+    rules = list(rule_parts(run))
+    yield from ["", *rules] if rules else []
 
 
-def entropy_parts(run: Run) -> Iterator[str | Table]:
-    """Return a row per fit, and what its columns mean."""
-    fits = run.manifest["questions"]
-    # What is the same in every row is not worth a column: 80 characters are few.
-    parts = shown_parts(run.model) if any(_nats(fit["doubt_votes"]) != NOTHING for fit in fits) else {}
-    fitted = () if all(fit["converged"] for fit in fits) else ("converged",)
-    heads = (*COLUMNS, *parts.values(), "uncertain", *fitted)
-    yield plain_table(heads, [_cells(fit, parts)[: len(heads)] for fit in fits], n_words=1)
-    yield "entropy in nats (0.693 is a coin toss); uncertain: above half its maximum"
-    if not parts:
-        return
-    yield f"entropy = {' + '.join(parts.values())}"
-    yield from (f"  {name}: {CURES[part]}" for part, name in parts.items())
-    yield from wrap(parts_note(run.model), 80)
+# --- What was read ------------------------------------------------------------------------------------------------
 
 
 def reading_lines(manifest: dict[str, Any]) -> list[str]:
@@ -91,7 +87,7 @@ def reading_lines(manifest: dict[str, Any]) -> list[str]:
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in manifest["dropped"].items())
         lines.append(f"  left out: {reasons}")
     if manifest["items_without_votes"]:
-        lines.append(f"  without a vote: {_many(manifest['items_without_votes'], 'item')}, kept with the prevalence")
+        lines.append(f"  without a vote: {_many(manifest['items_without_votes'], 'item')}; p is the share of yes there")
     return lines
 
 
@@ -110,17 +106,44 @@ def _many(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
-def _cells(fit: dict[str, Any], parts: Iterable[str]) -> tuple[str, ...]:
+# --- A row per question -------------------------------------------------------------------------------------------
+
+
+def question_parts(run: Run) -> Iterator[str | Table]:
+    """Return a row per fit, and what its columns mean."""
+    fits = run.manifest["questions"]
+    # What is the same in every row is not worth a column: 80 characters are few.
+    parts = shown_parts(run.model) if any(_nats(fit["doubt_votes"]) != NOTHING for fit in fits) else {}
+    yes = all((fit["positive"] or "").casefold() in POSITIVE_NAMES for fit in fits)
+    shares = ("share of yes",) if yes else ("label", "share")
+    fitted = () if all(fit["converged"] for fit in fits) else ("converged",)
+    heads = ("question", "items", *shares, "uncertain", "entropy", *parts.values(), *fitted)
+    yield plain_table(heads, [_cells(fit, parts, yes=yes)[: len(heads)] for fit in fits], n_words=1)
+    named = ", the commonest," if _has_many(fits) else ""
+    share = "share of yes" if yes else f"share of that label{named}"
+    yield from wrap(f"{share} by the consensus; uncertain: entropy above half its maximum", WIDTH)
+    if not parts:
+        return
+    names = " + ".join(SHORT[part] for part in parts)
+    yield from wrap(f"entropy (nats; a coin toss is 0.693) = {names}", WIDTH)
+    yield from wrap(parts_note(run.model), WIDTH)
+
+
+def _has_many(fits: Iterable[dict[str, Any]]) -> bool:
+    return any(fit["positive"] is None for fit in fits)
+
+
+def _cells(fit: dict[str, Any], parts: Iterable[str], *, yes: bool) -> tuple[str, ...]:
     # The positive label of two, the commonest of more.
     shares: dict[str, float] = fit["prevalence"]
     label = fit["positive"] or max(shares, key=shares.__getitem__)
     return (
         f"{fit['question']} / {fit['part']}" if fit["part"] else fit["question"],
         f"{fit['items_counted']:,.0f}",
-        label,
+        *(() if yes else (label,)),
         f"{shares[label]:.1%}",
-        *(_nats(fit[name]) for name in ("entropy", *parts)),
         f"{fit['uncertain']:.1%}",
+        *(_nats(fit[name]) for name in ("entropy", *parts)),
         "yes" if fit["converged"] else "NO",
     )
 
@@ -129,48 +152,56 @@ def _nats(value: float | None) -> str:
     return NOTHING if value is None or value != value else f"{value:z.3f}"
 
 
-def rule_lines(run: Run) -> list[str | Table]:
-    """Return a table per reference, a note where one is due, and the advice."""
-    lines: list[str | Table] = []
-    rules, outside = run.rules, False
-    for reference, what in (("consensus", "the consensus"), ("gold", "gold labels")):
-        pooled = rules.filter(question=ALL, domain=ALL, label=ALL, reference=reference)
-        if not pooled.is_empty():
-            lines.append(f"rules against {what}, all questions and domains pooled, % (and {run.interval:.0%} interval)")
-            table, marked = _rule_table(pooled)
-            outside |= marked
-            lines += [table, ""]
-    if outside:
-        lines.append(
-            f"{OUTSIDE} outside its interval: on thin votes the label of the mean p is not the one most draws give"
-        )
-    lines += _silent_rules(run)
-    lines.append("fpr: of the true no, called yes; fnr: of the true yes, called no; fdr: of the rule's yes, truly no;")
-    lines.append("for: of the rule's no, truly yes")
-    return lines
+# --- The rules ----------------------------------------------------------------------------------------------------
+
+
+def rule_parts(run: Run) -> Iterator[str | Table]:
+    """Return the rules against gold, where there is any, else against the consensus; those that label alike once."""
+    found = pooled_rules(run)
+    if not found:
+        return
+    against = {"gold": "gold labels", "consensus": "the consensus"}[found[0]["reference"]]
+    several = any(question.positive is None for question in run.questions)
+    what = "wrong labels" if several else "wrong answers"
+    pooled = ", all questions together" if len(run.questions) > 1 else ""
+    interval = f" (and {run.interval:.0%} interval)" if any(_has_interval(one) for one in found) else ""
+    yield from wrap(f"rules against {against}{pooled}: {what} in %{interval}", WIDTH)
+    rows = [_rule_cells(one, several=several) for one in found]
+    yield plain_table(("rule", *(("wrong",) if several else METRICS)), rows, n_words=1)
+    for one in found:
+        if len(one["names"]) > 1:
+            label = "labels" if len(one["names"]) == 2 else "label"
+            yield from wrap(f"{_and(one['names'][1:])} {label} every item as {one['names'][0]} does", WIDTH)
+    if any(OUTSIDE in cell for row in rows for cell in row[1:]):
+        told = f"{OUTSIDE} outside its interval: on thin votes the label of the mean p is not the one most draws give"
+        yield from wrap(told, WIDTH)
+    yield from _silent_rules(run)
+    yield from () if several else RATES
+
+
+def _has_interval(one: dict[str, Any]) -> bool:
+    return any(figure is not None and figure["low"] is not None for figure in one["figures"].values())
+
+
+def _rule_cells(one: dict[str, Any], *, several: bool) -> list[str]:
+    figures, name = one["figures"], one["names"][0]
+    if several:
+        return [name, _percent(figures["disagreement"])]
+    return [name, *(_percent(figures[metric]) for metric in METRICS)]
+
+
+def _percent(figure: dict[str, Any] | None) -> str:
+    if figure is None or figure["value"] is None:
+        return NOTHING
+    return interval_in_percent(figure["value"], figure["low"], figure["high"], OUTSIDE)
+
+
+def _and(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _silent_rules(run: Run) -> list[str]:
     """Say which rules give no answer, and on how many items (questions added up)."""
     counts = run.table("audit_rules").select("rule", "abstained").group_by("rule", maintain_order=True).sum()
     said = [f"{rule} {count:,}" for rule, count in counts.iter_rows() if count]
-    return [f"no answer on items without votes or labels: {', '.join(said)}"] if said else []
-
-
-def _rule_table(pooled: pl.DataFrame) -> tuple[Table, bool]:
-    """Return a row per rule, and whether any figure lies outside its interval."""
-    rows = []
-    for rule in pooled["rule"].unique(maintain_order=True):
-        figures = {row["metric"]: row for row in pooled.filter(rule=rule).iter_rows(named=True)}
-        rows.append([rule, *(_percent(figures.get(metric)) for metric in METRICS)])
-    return plain_table(("rule", *METRICS), rows, n_words=1), any(OUTSIDE in cell for row in rows for cell in row[1:])
-
-
-def _percent(row: dict[str, Any] | None) -> str:
-    if row is None or row["value"] is None:
-        return NOTHING
-    value, low, high = row["value"], row["low"], row["high"]
-    if low is None or high is None:
-        return f"{value:z.1%}".rstrip("%")
-    mark = OUTSIDE if not low - 5e-4 <= value <= high + 5e-4 else ""
-    return f"{100 * value:z.1f}{mark} ({100 * low:z.0f}–{100 * high:z.0f})"
+    return wrap(f"no answer on items without votes or labels: {', '.join(said)}", WIDTH) if said else []

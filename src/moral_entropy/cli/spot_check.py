@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
 from typer import Option
 
 from moral_entropy.cli.flags import Json, Run
@@ -39,10 +38,11 @@ def spot_check(
     """
     from pathlib import Path
 
-    from moral_entropy.cli.show_verdict import print_checked
+    from moral_entropy.cli.screen import print_json, print_lines
     from moral_entropy.report.html import write_report
     from moral_entropy.runs.run import read_run
     from moral_entropy.verdict.sheet_files import add_sheet, with_answers, with_tolerance
+    from moral_entropy.verdict.summary import summarise
 
     opened = read_run(run)
     if answers:
@@ -50,7 +50,11 @@ def spot_check(
         opened = opened if tolerance is None else with_tolerance(opened, tolerance)
         if (opened.folder / "report.html").is_file():
             write_report(opened.folder)
-        print_checked(opened, json=json)
+        summary = summarise(opened)
+        if json:
+            print_json("spot-check", summary.record())
+        else:
+            print_lines(*summary.lines())
         return
     path = add_sheet(
         opened, rows, domain=domain, purpose="repair" if repair else "measure", out=Path(out) if out else None
@@ -58,5 +62,9 @@ def spot_check(
     what = "the least sure first: to mend labels, not to measure how many are wrong" if repair else "chosen at random"
     written = opened.table("spot_checks")
     n_rows = written.filter(sheet=max(written["sheet"].to_list())).height
-    typer.echo(f"{path}: {n_rows:,} items, {what}; fill in the column answer, then:")
-    typer.echo(f"  moral-entropy spot-check {run} --answers {path}")
+    command = f"moral-entropy spot-check {run} --answers {path}"
+    if json:
+        print_json("spot-check", {"sheet": str(path), "rows": n_rows, "purpose": "repair" if repair else "measure",
+                                  "next": command})  # fmt: skip
+    else:
+        print_lines(f"{path}: {n_rows:,} items, {what}; fill in the column answer, then:", f"  {command}")

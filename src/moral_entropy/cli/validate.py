@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from moral_entropy.cli.flags import Quiet, Run
@@ -12,6 +13,9 @@ from moral_entropy.validate.options import ValidationOptions
 if TYPE_CHECKING:
     from moral_entropy.findings import Finding
     from moral_entropy.pipeline.validate import Validation
+
+
+WIDTH = 80
 
 
 def validate(run: Run, options: ValidationOptions, quiet: Quiet = False) -> None:
@@ -30,7 +34,7 @@ def validate(run: Run, options: ValidationOptions, quiet: Quiet = False) -> None
 
 def _lines(validation: Validation) -> Iterator[str]:
     """Say the verdict, what is in doubt, and where the rest is."""
-    yield validation.verdict
+    yield fill(validation.verdict, WIDTH, break_on_hyphens=False)
     yield from _doubts(validation.findings)
     counts = Counter(finding.side for finding in validation.findings)
     sides = ", ".join(f"{side} {count}" for side, count in counts.items())
@@ -43,4 +47,5 @@ def _doubts(findings: Iterable[Finding]) -> Iterator[str]:
 
     for worst, others in merge_alike(findings):
         if worst.alarms:
-            yield f"  {worst.level}: {sentences_of(worst, others)}"
+            said = f"{worst.level}: {sentences_of(worst, others)}"
+            yield fill(said, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)

@@ -121,16 +121,16 @@ def _outcome(told: Explanation, towards: str, against: str) -> list[str]:
             f"the label of this item was given as evidence: p({towards}) = {told.p_map:.0f} whatever the votes say"
         ]
     elif told.of_several:
-        lines = [f"at the mode p({towards}) = {told.p_map:.3f}: log-odds {total:+z.2f} against {against}"]
+        lines = [f"at the best fit: p({towards}) = {told.p_map:.3f}: log-odds {total:+z.2f} against {against}"]
     else:
-        lines = [f"at the mode p({towards}) = 1 / (1 + exp({-total:z.2f})) = {told.p_map:.3f}"]
-    bounds = "" if told.p_low is None else f" [{told.p_low:.3f}, {told.p_high:.3f}]"
+        lines = [f"at the best fit: p({towards}) = 1 / (1 + exp({-total:z.2f})) = {told.p_map:.3f}"]
+    bounds = "" if told.p_low is None else f" ({told.p_low:.3f} to {told.p_high:.3f})"
     if told.model == "mixed":
-        lines.append(f"over the draws p({towards}) = {told.p_model:.3f}")
-        said = f"published, pooled with the share of the votes: p({towards}) = {told.p:.3f}{bounds}"
+        lines.append(f"averaged over what is unknown of the annotators: p({towards}) = {told.p_model:.3f}")
+        lines.append(f"published, pooled with the share of the votes: p({towards}) = {told.p:.3f}{bounds}")
     else:
-        said = f"over the draws p({towards}) = {told.p:.3f}{bounds}"
-    lines.append(f"{said}; consensus {label}, entropy {told.entropy:.3f} nats")
+        lines.append(f"averaged over what is unknown of the annotators: p({towards}) = {told.p:.3f}{bounds}")
+    lines.append(f"label: {label}; entropy {told.entropy:.3f} nats" + ", of which" * (told.doubt_votes is not None))
     return [*lines, *_part_lines(told)]
 
 

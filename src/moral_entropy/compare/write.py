@@ -67,8 +67,7 @@ def comparison_facts(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def as_json(comparison: Comparison, *, top: int) -> str:
-    """Return everything as one JSON object, of the items only those that moved most."""
+def as_record(comparison: Comparison, *, top: int) -> dict[str, Any]:
+    """Return everything as JSON can hold it, of the items only those that moved most."""
     tables = comparison.tables() | {"items": comparison.items.head(top)}
-    rows = {name: json_rows(frame.to_dicts()) for name, frame in tables.items()}
-    return json.dumps({**comparison_facts(comparison), **rows}, indent=2, ensure_ascii=False, allow_nan=False)
+    return {**comparison_facts(comparison), **{name: json_rows(frame.to_dicts()) for name, frame in tables.items()}}

@@ -159,11 +159,13 @@ def _near_copies(consensus: Consensus, fit: QuestionFit, group: Ints) -> Finding
     shown = ", ".join(names[:MOST_NAMES]) + f" and {len(names) - MOST_NAMES} more" * (len(names) > MOST_NAMES)
     once, named = consensus.options.counts_once, bool(consensus.options.merge)
     found = "were named to be counted as one" if named else "vote alike far beyond what the items explain"
-    done = f"they are counted as one annotator, {names[0]}" if once else "each still counts as a witness of its own"
+    done = (
+        f"they are counted as one annotator, {names[0]}" if once else "each still counts as an annotator of their own"
+    )
     return finding_of(
         fit, "votes", "near_copies", len(names), subject=shown, level="note" if named else "doubt",
         text=f"{shown} {found}; {done}.",
-        meaning="Copies are no further witnesses: counted in full, they would overrule everybody else.",
+        meaning="Copies add no evidence: counted in full, they would outvote everybody else.",
         cure=(
             "If they do vote independently, say --dependence report; if one of them should not vote at all, --exclude."
             if once

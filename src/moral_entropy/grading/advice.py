@@ -1,13 +1,13 @@
 """Which threshold on the votes comes closest to the consensus, and what it still loses.
 
-Takes cells, their sums and the user's costs; returns the best k-vote rule or share for each question, and two
-sentences for all questions together. Costs are expected ones under the posterior: a wrong yes costs (1 - p) times its
-price.
+Takes cells, their sums and the user's costs; returns the best k-vote rule or share for each question, and for all
+questions together. Costs are expected ones under the posterior: a wrong yes costs (1 - p) times its price. With the
+sums of gold labels it is the threshold that comes closest to gold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from moral_entropy.grading.best_rule import BestRule
 from moral_entropy.grading.cells import Cells
 from moral_entropy.grading.costs import Costs
 from moral_entropy.grading.groups import Names
@@ -31,34 +32,33 @@ _SCHEMA: dict[str, type] = {
     **dict.fromkeys(("cost", "cost_of_p", "excess", "cost_of_majority"), float),
 }
 
-SHOWN = 0.00005
-"""Smallest cost that is not printed as 0.0000."""
-
-NEXT_TO_NOTHING = 0.001
-"""Cost of p below which a loss is not shown as a percentage of it: the percentage would be meaningless."""
-
 MAX_SHARES = 200
 """Largest number of shares that are tried; of more, evenly spaced ones."""
 
 
 @dataclass(frozen=True, eq=False)
 class Advice:
-    """The best threshold of each question, as a table and in words.
+    """The best threshold of each question against the consensus, and the best simple rule for all.
 
     Parameters
     ----------
     frame
         question, label, rule, cost (expected, per item), cost_of_p, excess (of the rule over p), cost_of_majority, n.
         Question "(all)" is one rule for all.
-    text
-        Two sentences.
+    best
+        The best simple rule for all: against gold where there is any. None where no item has a vote.
     """
 
     frame: pl.DataFrame
-    text: str
+    best: BestRule | None
+
+    @property
+    def text(self) -> str:
+        """The best simple rule in two sentences."""
+        return "No item has a vote, so there is nothing to advise." if self.best is None else self.best.text
 
 
-def advise(cells: Cells, sums: CellSums, of_p_c: Floats, names: Names, costs: Costs) -> Advice:
+def advise(cells: Cells, sums: CellSums, of_p_c: Floats, names: Names, costs: Costs) -> pl.DataFrame:
     """Find the k-vote rule or share threshold of least expected cost, for each question and for all.
 
     Parameters
@@ -85,8 +85,7 @@ def advise(cells: Cells, sums: CellSums, of_p_c: Floats, names: Names, costs: Co
         # No threshold is cheaper than p itself; rounding can leave about -1e-17.
         excess = max(best[0] / n - least, 0.0)
         rows.append({**row, "excess": excess, "cost_of_majority": majority, "n": round(n)})
-    frame = pl.DataFrame(rows, schema={**_SCHEMA, "n": int}, orient="row")
-    return Advice(frame, _in_words(rows, costs))
+    return pl.DataFrame(rows, schema={**_SCHEMA, "n": int}, orient="row")
 
 
 def _groups(cells: Cells, voted_c: Ints, names: Names) -> Iterator[tuple[str, str, Ints]]:
@@ -125,26 +124,3 @@ def _thresholds(rest_c: Ints, chosen_c: Ints) -> Iterator[tuple[str, NDArray[np.
     for share in shares[:: -(-len(shares) // MAX_SHARES) or 1]:
         name = {Fraction(1): "unanimous", Fraction(1, 2): "majority"}.get(share, f"quorum-{share}")
         yield name, chosen_c * share.denominator >= (rest_c + chosen_c) * share.numerator
-
-
-def _in_words(rows: Sequence[dict[str, object]], costs: Costs) -> str:
-    if not rows:
-        return "No item has a vote, so there is nothing to advise."
-    pooled = rows[-1]
-    names = ("cost", "cost_of_p", "excess", "cost_of_majority")
-    cost, of_p, excess, majority = (float(str(pooled[name])) for name in names)
-    prices = f"{costs.false_positive:g} for a wrong yes, {costs.false_negative:g} for a wrong no"
-    said = (
-        f"Of all thresholds on the number or share of votes, {pooled['rule']} comes closest to the consensus: it is "
-        f"expected to cost {cost:.4f} per item ({prices}; majority {majority:.4f}). Deciding by p itself costs "
-        f"{of_p:.4f}, so the rule "
-    )
-    return said + _loss(excess, of_p)
-
-
-def _loss(excess: float, of_p: float) -> str:
-    """Describe what a rule loses compared with p: also in per cent, unless p costs next to nothing."""
-    if excess < SHOWN:
-        return "loses nothing."
-    more = f", {excess / of_p:.0%} more" if of_p >= NEXT_TO_NOTHING else ""
-    return f"still loses {excess:.4f} per item{more}."

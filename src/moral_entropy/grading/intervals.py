@@ -1,11 +1,12 @@
-"""Central intervals over draws, where some draws have no value and some an infinite one.
+"""Intervals: central ones over draws, and exact ones of shares that were counted.
 
-Takes figures with one column per draw; returns two ends per figure, whatever the figures are.
+Draws may have no value or an infinite one. Returns two ends per figure, whatever the figures are.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import betaincinv
 
 from moral_entropy.votes.table import Floats, Ints
 
@@ -29,6 +30,29 @@ def central_interval(value_ms: Floats, mass: float) -> tuple[Floats, Floats]:
     n_m = np.count_nonzero(~np.isnan(value_ms), axis=1)
     tail = (1.0 - mass) / 2.0
     return _quantile(sorted_ms, n_m, tail), _quantile(sorted_ms, n_m, 1.0 - tail)
+
+
+def exact_interval(hits_m: Floats, n_m: Floats, mass: float) -> tuple[Floats, Floats]:
+    """Compute the exact interval (Clopper and Pearson 1934) of shares that were counted; NaN where nothing was.
+
+    Parameters
+    ----------
+    hits_m, n_m
+        How many of how many.
+    mass
+        Mass of the interval, such as 0.9.
+
+    Examples
+    --------
+    >>> low, high = exact_interval(np.array([9.0]), np.array([10.0]), 0.9)
+    >>> low.round(3), high.round(3)
+    (array([0.606]), array([0.995]))
+    """
+    tail, rest_m = (1.0 - mass) / 2.0, n_m - hits_m
+    low_m = np.where(hits_m > 0, betaincinv(np.maximum(hits_m, 1e-9), rest_m + 1.0, tail), 0.0)
+    high_m = np.where(rest_m > 0, betaincinv(hits_m + 1.0, np.maximum(rest_m, 1e-9), 1.0 - tail), 1.0)
+    counted_m = n_m > 0
+    return np.where(counted_m, low_m, np.nan), np.where(counted_m, high_m, np.nan)
 
 
 def _quantile(sorted_ms: Floats, n_m: Ints, share: float) -> Floats:

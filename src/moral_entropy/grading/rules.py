@@ -247,6 +247,42 @@ def rule_named(name: str) -> Rule:
     raise RuleError(msg)
 
 
+def rule_in_words(name: str, yes: str = "yes") -> str:
+    """Say what a rule does in a few plain words; the name itself for a rule of one's own.
+
+    Parameters
+    ----------
+    name
+        Of the rule.
+    yes
+        What a positive vote is called.
+
+    Examples
+    --------
+    >>> [rule_in_words(name) for name in ("any", "k-vote-3", "quorum-3/5", "quorum-2/3")]
+    ['at least one yes', 'at least 3 yes', 'at least 60% yes', 'at least 2/3 yes']
+    """
+    told = {
+        "any": f"at least one {yes}",
+        "two-vote": f"at least 2 {yes}",
+        "majority": f"at least half {yes}",
+        "strict-majority": f"more than half {yes}",
+        "unanimous": f"all {yes}",
+        PLURALITY.name: "the label with most votes",
+        PUBLISHED.name: "the labels that were published",
+    }
+    if name in told:
+        return told[name]
+    family, _, number = name.rpartition("-")
+    if family == "k-vote":
+        return f"at least {number} {yes}"
+    if family == "quorum":
+        share = Fraction(number)
+        least = f"{100 * share}%" if (100 * share).denominator == 1 else str(share)
+        return f"at least {least} {yes}"
+    return name
+
+
 def as_rules(given: Iterable[str | Rule | Score]) -> tuple[Rule, ...]:
     """Turn names, rules and plain callables into rules; two of the same name raise a `RuleError`.
 

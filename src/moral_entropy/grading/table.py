@@ -16,6 +16,7 @@ from moral_entropy.consensus.fitted import FittedParts, local_fit
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.grading.advice import Advice, advise
+from moral_entropy.grading.best_rule import best_rule
 from moral_entropy.grading.calibration import (
     CONSENSUS,
     MODEL,
@@ -33,7 +34,8 @@ from moral_entropy.grading.sums import CellSums, Sorting, gold_sums, sums_of_par
 from moral_entropy.grading.votes_dependence import any_rule_by_votes
 from moral_entropy.options import lists_options
 from moral_entropy.progress import Advance, ignore
-from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Votes
+from moral_entropy.votes.labels import POSITIVE_NAMES
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
 
 if TYPE_CHECKING:
     import polars as pl
@@ -59,7 +61,8 @@ class AuditTable:
         One row per figure: question, domain, label, rule, reference, metric, value, low, high, n. Null where the
         denominator is empty, infinite where the score is.
     rules
-        One row per rule and question: question, label, rule, meaning, items, abstained, tied.
+        One row per rule and question: question, label, rule, meaning, items, abstained, tied, and
+        `same_as`: an earlier rule that gives every item the same label.
     any_by_votes
         The any rule's false-positive rate by number of votes: see `any_rule_by_votes`.
     reliability
@@ -167,15 +170,24 @@ def grade_parts(
         resampled=options.bootstrap > 0,
     )
     rows = [] if reference == "gold" else [graded.rows()]
+    costs = Costs(*options.costs)
+    expected = advise(cells, sums, of_p_c, graded.names, costs)
+    none_c = np.zeros(cells.n_cells)
+    # The best rule is said in labels, not in expected costs: as often as its label is not that of the consensus.
+    advised = {"consensus": advise(cells, replace(sums, p_cs=sums.positive_cs), none_c, graded.names, costs)}
     known = gold_consensus(fitted) if has_gold(parts.class_votes) else None
     if known is not None and reference != "consensus":
-        rows += _grade_gold(graded, members, known, options.bootstrap or REPLICATES, seed)
+        gold = gold_sums(cells, members, replicates=options.bootstrap or REPLICATES, seed=seed)
+        rows += _grade_gold(graded, gold, known, options.bootstrap or REPLICATES, seed)
+        # Gold as evidence is no test of what was learnt from it, but rules on votes have not seen it.
+        advised["gold"] = advise(cells, gold, none_c, graded.names, costs)
+    frame = as_frame(Rows.joined(rows))
     return AuditTable(
-        frame=as_frame(Rows.joined(rows)),
+        frame=frame,
         rules=rule_frame(asked, cells, sums, graded.names),
         any_by_votes=any_rule_by_votes(fitted, cells, sums, graded.names, mass=consensus.interval),
         reliability=reliability(known or fitted.class_consensus, mass=consensus.interval),
-        advice=advise(cells, sums, of_p_c, graded.names, Costs(*options.costs)),
+        advice=Advice(expected, best_rule(frame, advised, costs, yes_word(parts.class_votes))),
         interval=consensus.interval,
         bootstrap=options.bootstrap,
     )
@@ -200,11 +212,17 @@ def _sums(
     return CellSums(*columns), of_p_c
 
 
-def _grade_gold(
-    graded: Grading, members: Sequence[Membership], known: Consensus, replicates: int, seed: int
-) -> list[Rows]:
+def yes_word(votes: Votes) -> str:
+    """Return what a positive vote is called: the label of a single question that says more than yes, else "yes"."""
+    labels = {ballot.labels[ballot.positive] for ballot in votes.ballots if ballot.n_labels == 2}
+    [label, *others] = sorted(labels) or ["yes"]
+    several = len({ballot.question for ballot in votes.ballots}) > 1
+    plain = others or several or label.casefold() in POSITIVE_NAMES
+    return "yes" if plain else f"{label!r}"
+
+
+def _grade_gold(graded: Grading, gold: CellSums, known: Consensus, replicates: int, seed: int) -> list[Rows]:
     """Grade the rules, and the consensus itself, against gold."""
-    gold = gold_sums(graded.cells, members, replicates=replicates, seed=seed)
     against_gold = replace(graded, reference="gold", sums=gold, resampled=True)
     rows = [against_gold.rows(), grade_consensus(known, replace(against_gold, rules=(CONSENSUS,)), replicates, seed)]
     if any(fit.pooled for fit in known.fits):
@@ -323,7 +341,7 @@ def as_frame(rows: Rows) -> pl.DataFrame:
 
 
 def rule_frame(rules: Sequence[Rule], cells: Cells, sums: CellSums, names: Names) -> pl.DataFrame:
-    """Return per rule and question its meaning, and the number of items on which it abstains or is tied."""
+    """Return per rule and question its meaning, on how many items it abstains or is tied, which rule labels alike."""
     import polars as pl
 
     weight_c = sums.weight_cs[:, 0]
@@ -339,5 +357,12 @@ def rule_frame(rules: Sequence[Rule], cells: Cells, sums: CellSums, names: Names
                     "tied": weight_c[cell_c[cells.tied_rc[r, cell_c]]].sum(),
                 }
                 row = {"question": question, "label": names.labels[q][k], "rule": rule.name, "meaning": rule.meaning}
-                rows.append({**row, **{name: round(count) for name, count in counts.items()}})
-    return pl.DataFrame(rows)
+                same = next(one for one in range(r + 1) if _decides_alike(cells, one, r, cell_c))
+                rows.append({**row, **{name: round(count) for name, count in counts.items()},
+                             "same_as": rules[same].name if same != r else None})  # fmt: skip
+    return pl.DataFrame(rows, schema_overrides={"same_as": pl.String()})
+
+
+def _decides_alike(cells: Cells, one: int, other: int, cell_c: Ints) -> bool:
+    """Return whether two rules give every item of some cells the same label."""
+    return np.array_equal(cells.decision_rc[one, cell_c], cells.decision_rc[other, cell_c], equal_nan=True)

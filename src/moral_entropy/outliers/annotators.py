@@ -16,10 +16,10 @@ from moral_entropy.grading.intervals import central_interval
 from moral_entropy.votes.table import Floats
 
 NEAR_CHANCE = 0.2
-"""Youden index below which an annotator whose interval holds 0 is called near chance."""
+"""Youden index below which an annotator whose interval holds 0 cannot be told from guessing."""
 
 LEAN = 0.1
-"""Least absolute lean of an over- or under-flagger."""
+"""Least absolute lean of those who say yes too often or too rarely."""
 
 ANNOTATORS_AT_ONCE = 1_024
 
@@ -49,7 +49,8 @@ class AnnotatorFigures:
         How much more often than the team the annotator would say yes on items half of which are positive; NaN for
         more than two labels.
     role_a
-        "few votes", "below chance", "likely below chance", "near chance", "over-flagger", "under-flagger", or nothing.
+        "few votes", "worse than guessing", "probably worse than guessing", "like guessing", "says yes too often", "says yes too
+        rarely", or nothing.
     """
 
     sensitivity: Figure
@@ -124,10 +125,10 @@ def _roles(votes_a: NDArray[np.int64], index: Figure, below_a: Floats, lean: Fig
     # Comparisons with NaN are false: without draws the only role is "few votes".
     roles = {
         "few votes": votes_a < FEW_VOTES,
-        "below chance": surely_below_chance(below_a, votes_a),
-        "likely below chance": index.high_a < 0,
-        "near chance": (index.low_a <= 0) & (index.value_a < NEAR_CHANCE),
-        "over-flagger": (lean.low_a > 0) & (lean.value_a >= LEAN),
-        "under-flagger": (lean.high_a < 0) & (lean.value_a <= -LEAN),
+        "worse than guessing": surely_below_chance(below_a, votes_a),
+        "probably worse than guessing": index.high_a < 0,
+        "like guessing": (index.low_a <= 0) & (index.value_a < NEAR_CHANCE),
+        "says yes too often": (lean.low_a > 0) & (lean.value_a >= LEAN),
+        "says yes too rarely": (lean.high_a < 0) & (lean.value_a <= -LEAN),
     }
     return np.select(list(roles.values()), list(roles), default="")

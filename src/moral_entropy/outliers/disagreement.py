@@ -1,6 +1,6 @@
-"""How often annotators vote against the majority, with and without their own vote in it.
+"""How often annotators vote against the majority, with and without their own vote in it, and how often against gold.
 
-Takes a `Ballot`, returns one share per annotator. Uses votes only, not the consensus.
+Takes a `Ballot`, returns one share per annotator. Uses votes and gold labels only, not the consensus.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moral_entropy.grading.bregman import share_of
-from moral_entropy.votes.table import Ballot, Floats, Ints
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints
 
 ITEMS_AT_ONCE = 262_144
 
@@ -89,6 +89,24 @@ def votes_against_others(ballot: Ballot, *, anonymous: bool = False) -> tuple[Fl
         differing_a += _by_annotator(ballot, code_v, compared_v * (1.0 - with_top_v))
         compared_a += _by_annotator(ballot, code_v, compared_v)
     return differing_a, compared_a
+
+
+def votes_like_gold(ballot: Ballot) -> tuple[Floats, Floats]:
+    """Count each annotator's votes that are what gold says, and those on items with a gold label.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from moral_entropy.votes.table import ballot_from_codes
+    >>> ballot = ballot_from_codes("care", ("no", "yes"), item_v=[0, 0, 1], annotator_v=[0, 1, 1], label_v=[1, 0, 1])
+    >>> right_a, known_a = votes_like_gold(replace(ballot, gold_i=np.array([1, UNKNOWN])))
+    >>> right_a.tolist(), known_a.tolist()
+    ([1.0, 0.0], [1.0, 1.0])
+    """
+    gold_v = np.repeat(ballot.gold_i, ballot.votes_i)
+    weight_v = np.repeat(ballot.count_i, ballot.votes_i) * (gold_v != UNKNOWN)
+    right_v = weight_v * (ballot.code_v % ballot.n_labels == gold_v)
+    return _by_annotator(ballot, ballot.code_v, right_v), _by_annotator(ballot, ballot.code_v, weight_v)
 
 
 def _without_own(counts_vk: Ints, item_v: Ints, code_v: Ints, anonymous: bool) -> Ints:

@@ -125,7 +125,7 @@ def _annotator_reason(row: dict[str, Any], ranking: str) -> str:
         rates = f"right {_with_interval(row, 'sensitivity')} of the time on average"
     else:
         rates = f"sensitivity {_with_interval(row, 'sensitivity')}, specificity {_with_interval(row, 'specificity')}"
-    chance = "" if row["below_chance"] is None else f", below chance with probability {row['below_chance']:.2f}"
+    chance = "" if row["below_chance"] is None else f", worse than guessing with probability {row['below_chance']:.2f}"
     return f"{lead}Youden index {_with_interval(row, 'youden')}{chance}; {rates}; {votes}{place}"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,10 +19,11 @@ from moral_entropy.consensus.fitted import FittedParts, PartFit
 from moral_entropy.consensus.item_classes import COUNTS, DOMAIN, ItemClasses
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.grading.bregman import share_of
+from moral_entropy.grading.intervals import exact_interval
 from moral_entropy.names import ALL
 from moral_entropy.outliers.agreement import measure_agreement
 from moral_entropy.outliers.annotators import AnnotatorFigures, describe_annotators
-from moral_entropy.outliers.disagreement import disagreement, votes_against_others
+from moral_entropy.outliers.disagreement import disagreement, votes_against_others, votes_like_gold
 from moral_entropy.outliers.items import TOP, TOP_IN_DOMAIN, ItemScores, rank_items, score_items
 from moral_entropy.outliers.ranking import ANNOTATOR, ITEM, WORD, Rows
 from moral_entropy.outliers.reasons import annotator_reasons, item_reasons
@@ -164,23 +166,29 @@ def in_one_order(named: Sequence[Sequence[str]]) -> list[str]:
     return together
 
 
-Disagreement = tuple[Floats, Floats, Floats]
-"""By annotator: share of votes against the majority; votes against the majority of the others; votes compared."""
+Disagreement = tuple[Floats, Floats, Floats, Floats, Floats]
+"""By annotator: share of votes against the majority; votes against the majority of the others; votes compared; votes
+that are what gold says; votes on items with gold."""
 
 
 def count_disagreements(one: PartFit) -> tuple[Disagreement, ...]:
     """Count the votes of one part that differ from majorities, by ballot."""
     anonymous = one.consensus.votes.anonymous
     # Each is a share of all votes of an annotator, some of which lie in other parts: shares of parts add up.
-    return tuple((disagreement(b), *votes_against_others(b, anonymous=anonymous)) for b in one.consensus.votes.ballots)
+    return tuple(
+        (disagreement(b), *votes_against_others(b, anonymous=anonymous), *votes_like_gold(b))
+        for b in one.consensus.votes.ballots
+    )
 
 
 def _summary(consensus: Consensus, b: int, counted: Disagreement) -> pl.DataFrame:
-    share_a, differing_a, compared_a = counted
+    share_a, differing_a, compared_a, right_a, known_a = counted
     fit, votes = consensus.fits[b], consensus.votes
     figures = describe_annotators(fit, interval=consensus.interval)
     against = {"disagreement": share_a, "disagreement_others": share_of(differing_a, compared_a)}
-    return summary_frame(votes, fit, figures, against)
+    low_a, high_a = exact_interval(right_a, known_a, consensus.interval)
+    bounds = {"gold_accuracy": share_of(right_a, known_a), "gold_accuracy_low": low_a, "gold_accuracy_high": high_a}
+    return summary_frame(votes, fit, figures, against, {"gold_votes": known_a.round().astype(np.int64), **bounds})
 
 
 def by_question(one: PartFit) -> Iterator[tuple[list[QuestionFit], EntropyParts]]:
@@ -222,9 +230,9 @@ def _agreement_rows(consensus: Consensus, question: str, classes: Sequence[ItemC
 
 
 def summary_frame(
-    votes: Votes, fit: QuestionFit, figures: AnnotatorFigures, against: Mapping[str, Floats]
+    votes: Votes, fit: QuestionFit, figures: AnnotatorFigures, against: Mapping[str, Floats], gold: Mapping[str, Any]
 ) -> pl.DataFrame:
-    """Return the annotators of a fit with figures, votes against others, and roles: rows of annotator_summary."""
+    """Return the annotators of a fit with figures, votes against others and gold, and roles: annotator_summary."""
     ballot = fit.ballot
     bounds = {
         f"{name}{end}": getattr(getattr(figures, name), f"{kind}_a")
@@ -239,6 +247,7 @@ def summary_frame(
         **against,
         **bounds,
         "below_chance": figures.below_chance_a,
+        **gold,
         "role": pl.Series(figures.role_a.tolist(), dtype=pl.String),
     }
     schema = with_ids(ANNOTATOR_SUMMARY, annotator=votes.annotators.dtype)

@@ -112,6 +112,8 @@ def audit(
     >>> from moral_entropy.corpora.simulate import simulate_votes
     >>> audit(simulate_votes(n_items=50, n_annotators=5, votes_per_item=3, seed=1).votes, draws=50)
     Run(150 votes on 50 items; label; in memory)
+    Can I ship these labels? ...
+    ...
     """
     if gold is not None:
         changes["gold" if isinstance(gold, str) else "gold_file"] = gold
@@ -172,7 +174,7 @@ def make_run(
         tables = make_tables(fitted, sums, graded, outliers, findings)
     manifest = manifest_facts(
         fitted, sums, options, command=command, warnings=alarm_sentences(findings), seconds=watch.seconds
-    ) | {"advice": graded.advice.text}
+    ) | {"advice": graded.advice.text, "best_rule": graded.advice.best and graded.advice.best.record}
     if not parts.whole:
         manifest["cluster"] = {"parts": len(parts.handles), "threads": parts.workers.n_threads}
     return Run(manifest, tables, consensus=fitted.consensus if parts.whole else None)

@@ -18,7 +18,7 @@ from moral_entropy.names import ALL
 from moral_entropy.report.chart_specs import Rows, chart_specs, with_rows
 from moral_entropy.report.drawn import drawn_charts
 from moral_entropy.report.tables import audit_rates, entropy_rows, palettes, reliability_rows, shown_domains
-from moral_entropy.report.words import RATES, ROLES
+from moral_entropy.report.words import NO_ROLE, RATES
 from moral_entropy.runs.item_sums import entropy_by_votes
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.ties import DECIMALS
@@ -126,7 +126,7 @@ def _annotator_specs(run: Run, specs: dict[str, Any]) -> Iterator[tuple[str, dic
     summary = run.table("annotator_summary").drop_nulls("sensitivity").with_columns(
         pl.col("annotator").cast(pl.String),
         false_positive=1 - pl.col("specificity"),
-        role=pl.col("role").replace(ROLES),
+        role=pl.col("role").replace("", NO_ROLE),
     )  # fmt: skip
     for (question,), rows in summary.group_by("question", maintain_order=True):
         if rows.height < 2:

@@ -15,7 +15,7 @@ from moral_entropy.names import ALL, MEAN, MULTICLASS
 from moral_entropy.outliers.switching import switching_table
 from moral_entropy.report.chart_specs import Palette
 from moral_entropy.report.colours import looks_of
-from moral_entropy.report.words import RATES, ROLES
+from moral_entropy.report.words import NO_ROLE, RATES
 from moral_entropy.runs.run import Question, Run
 from moral_entropy.verdict.checked import checked_frame
 from moral_entropy.verdict.verdict import belief_about
@@ -118,7 +118,7 @@ def annotator_rows(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
 
     Those with fewest votes are left out where there are more than `MAX_ANNOTATOR_ROWS` rows, or `MAX_MATRIX_CELLS`.
     """
-    name, role = pl.col("annotator").cast(pl.String), pl.col("role").replace(ROLES)
+    name, role = pl.col("annotator").cast(pl.String), pl.col("role").replace("", NO_ROLE)
     summary = run.table("annotator_summary").select(ANNOTATORS).with_columns(name, role)
     busiest = summary.sort("n_votes", "annotator", "question", "part", descending=[True, False, False, False])
     shown = busiest.head(MAX_ANNOTATOR_ROWS).sort(

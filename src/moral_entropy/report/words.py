@@ -48,17 +48,17 @@ RATES = {
 }
 """By the metric's name in the tables."""
 
-ROLES = {
-    "": "nothing unusual",
-    "over-flagger": "says yes too often",
-    "under-flagger": "says yes too rarely",
-    "near chance": "cannot be told from guessing",
-    "like guessing": "cannot be told from guessing",
-    "likely below chance": "probably worse than guessing",
-    "below chance": "worse than guessing",
-    "few votes": "few votes",
-}
-"""What is said of an annotator, by the role in the tables."""
+ROLES = (
+    "says yes too often",
+    "says yes too rarely",
+    "like guessing",
+    "probably worse than guessing",
+    "worse than guessing",
+    "few votes",
+)
+"""What is said of an annotator, as in the tables."""
+
+NO_ROLE = "nothing unusual"
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from moral_entropy.markup import NOTHING, html_page, html_table, markdown_table, markdown_text
 from moral_entropy.names import ALL, MEAN
-from moral_entropy.reproduce.comparison import VERDICTS
+from moral_entropy.reproduce.comparison import DIFFERS, SAME, VERDICTS
 from moral_entropy.reproduce.published import CORPORA, COUNTS, DIGITS, READINGS, SECTIONS, spell, spell_gap
 
 if TYPE_CHECKING:
@@ -70,6 +70,31 @@ def sum_up(comparison: pl.DataFrame) -> list[tuple[str, ...]]:
         counts = [str(int((own["verdict"] == verdict).sum())) for verdict in VERDICTS]
         rows.append((title, str(own.height), *counts, str(int(own["within"].sum()))))
     return rows
+
+
+def found_in_words(comparison: pl.DataFrame, *, twins: bool) -> str:
+    """Say how many published figures ours meet, and how many of them can be compared strictly.
+
+    Parameters
+    ----------
+    comparison
+        From `compare_figures`.
+    twins
+        Whether ours were computed from simulated votes.
+    """
+    ours = comparison.drop_nulls("ours")
+    within = int(ours["within"].sum())
+    counts = {verdict: int((comparison["verdict"] == verdict).sum()) for verdict in VERDICTS}
+    said = (
+        f"Of {comparison.height:,} published figures {ours.height:,} have one of ours beside them, and {within:,} of "
+    )
+    said += "these are within the tolerance."
+    compared = counts[SAME] + counts[DIFFERS]
+    if not compared:
+        why = "on simulated votes they show how near a twin comes, not whether the paper is right"
+        return f"{said} None was computed from the data of the paper: {why}." if twins else said
+    strict = f"{compared:,} can be compared strictly: {counts[SAME]:,} are the same, {counts[DIFFERS]:,} differ"
+    return f"{said} {strict}{', the rest being of simulated votes' if twins else ''}."
 
 
 def _sums(comparison: pl.DataFrame, basis: Sequence[str]) -> Table:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import polars as pl
 
 from moral_entropy.files import whole_file
-from moral_entropy.findings import RANK, Finding, Level, headline, merge_alike
+from moral_entropy.findings import RANK, Finding, Level, headline, merge_alike, name_where_needed
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.schemas import SCHEMAS
 
@@ -61,7 +61,7 @@ def cautions(run: Run) -> list[Caution]:
     """List what should make a reader doubt, worst first."""
     return [
         Caution(SEVERITIES[worst.level], headline(worst, others).removesuffix("."), worst.meaning, worst.cure)
-        for worst, others in merge_alike(read_findings(run))
+        for worst, others in merge_alike(name_where_needed(read_findings(run)))
     ]
 
 

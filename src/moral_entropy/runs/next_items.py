@@ -1,7 +1,8 @@
 """What to have annotated next: items of a run folder by expected information gain, and by whom.
 
-Takes a run folder, returns a table. Items that are
-ambiguous are left out, since votes do not help there; `count_ambiguous` counts them.
+Takes a run folder, returns a table. Items that are ambiguous are left out, since votes do not help there;
+`count_ambiguous` counts them. Nobody is asked who counts together with another, or whose votes gold or a spot check
+has shown to be wrong more often than those of all annotators together; `worse_than_the_team` names these.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from moral_entropy.outliers.ranking import first
 from moral_entropy.runs.between_labels import FittedStates, positions
 from moral_entropy.runs.lookup import check_question, suggestion
 from moral_entropy.runs.run import Run, as_run
+from moral_entropy.ties import DECIMALS, tie_key
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
 QUEUE = pl.Schema(
@@ -82,7 +84,7 @@ def next_votes(
     question
         Only this question.
     annotators
-        Who can be asked; all by default.
+        Who can be asked; by default all but those whom checked labels have shown to be worse than the others.
 
     Returns
     -------
@@ -94,7 +96,8 @@ def next_votes(
     check_question(run, question)
     fits = [_read_fit(run, fit) for fit in run.manifest["questions"] if question in (None, fit["question"])]
     _check_annotators(fits, annotators)
-    pieces = [_queue(fitted, n, annotators, repeats=bool(run.manifest["anonymous"])) for fitted in fits]
+    bad = () if annotators else tuple(worse_than_the_team(run))
+    pieces = [_queue(fitted, n, annotators, bad, repeats=bool(run.manifest["anonymous"])) for fitted in fits]
     queue = pl.concat(pieces)
     queue = queue[first(queue["expected_gain"].to_numpy(), n)]
     queue = queue.with_columns(rank=pl.int_range(1, pl.len() + 1)).select(QUEUE.names())
@@ -113,6 +116,24 @@ def count_ambiguous(run: Run | str | Path, *, question: str | None = None) -> in
     return round(counted)
 
 
+def worse_than_the_team(run: Run) -> dict[str, dict[str, Any]]:
+    """Return the annotators whose checked votes are surely wrong more often than those of all together, worst first.
+
+    Returns
+    -------
+    dict
+        By name: `checked` votes, the share of `wrong` ones, its `low` and `high` bound, and that of `all`.
+    """
+    found = run.checked.filter(kind="annotator")
+    if found.height < 2:
+        return {}
+    everyone = tie_key(float(found["wrong"].sum()) / float(found["checked"].sum()))
+    worse = found.filter(pl.col("low").round(DECIMALS) > everyone)
+    figures = worse.select("name", "checked", "value", "low", "high").iter_rows()
+    return {name: {"checked": n, "wrong": value, "low": low, "high": high, "all": everyone}
+            for name, n, value, low, high in figures}  # fmt: skip
+
+
 def _check_annotators(fits: Sequence[_Fitted], wanted: Sequence[str]) -> None:
     known = {name for fitted in fits for name in fitted.annotators.cast(pl.String).to_list()}
     unknown = [name for name in wanted if name not in known]
@@ -124,8 +145,10 @@ def _check_annotators(fits: Sequence[_Fitted], wanted: Sequence[str]) -> None:
         raise RunFolderError(msg)
 
 
-def _queue(fitted: _Fitted, n: int, annotators: Sequence[str], *, repeats: bool) -> pl.DataFrame:
-    wanted_a = _among(fitted.annotators.cast(pl.String), annotators) if annotators else None
+def _queue(fitted: _Fitted, n: int, annotators: Sequence[str], bad: Sequence[str], *, repeats: bool) -> pl.DataFrame:
+    named = fitted.annotators.cast(pl.String)
+    wanted_a = _among(named, annotators) if annotators else None
+    asked_a = ~_among(named, bad) if wanted_a is None else wanted_a
     chosen = choose_votes(
         fitted.p_iz,
         fitted.start_i,
@@ -135,7 +158,7 @@ def _queue(fitted: _Fitted, n: int, annotators: Sequence[str], *, repeats: bool)
         mix_zk=fitted.mix_zk,
         repeats=repeats,
         # Whoever counts together with another tells no more than the other.
-        allowed_a=~fitted.silent_a if wanted_a is None else wanted_a & ~fitted.silent_a,
+        allowed_a=asked_a & ~fitted.silent_a,
     )
     gain_i = chosen.gain_i if wanted_a is None else np.where(chosen.annotator_i == NOBODY, np.nan, chosen.gain_i)
     at_n = first(np.where(fitted.ambiguous_i, np.nan, gain_i), n)

@@ -13,14 +13,14 @@ def model_notes(manifest: dict[str, Any]) -> list[str]:
     Examples
     --------
     >>> model_notes({"temper": 0.5, "questions": [{"question": "care", "part": "", "exponent": {"value": 0.5}}]})
-    ["tempered consensus: each item's likelihood to the power 0.5 (as told); all figures are against it"]
+    ['tempered consensus: every vote counts as 0.5 of one (as told); all figures are against it']
     >>> model_notes({"questions": []})
     []
     """
     notes = []
     if manifest.get("temper", "off") != "off":
         notes.append(
-            f"tempered consensus: each item's likelihood to the power {_powers(manifest)} "
+            f"tempered consensus: every vote counts as {_powers(manifest)} of one "
             f"({LEARNT.get(str(manifest['temper']), 'as told')}); all figures are against it"
         )
     if manifest.get("pooling", "none") != "none":

@@ -239,9 +239,9 @@ class Run:
 
     def _repr_html_(self) -> str:
         """Show verdict, headline figures and findings in a notebook."""
-        from moral_entropy.verdict.headlines import run_html
+        from moral_entropy.verdict.summary import summarise
 
-        return run_html(self)
+        return summarise(self).html()
 
     def save(self, path: str | Path, *, force: bool = False) -> Run:
         """Write the run folder, whole or not at all, and return the run on disk.
@@ -268,11 +268,22 @@ class Run:
                 advance((n + 1) / len(self.made))
         write_manifest(folder, self.manifest)
 
-    def __repr__(self) -> str:
-        """Describe the run in one line."""
+    @property
+    def in_one_line(self) -> str:
+        """What the run is about: votes, items, questions, and where it is."""
         facts = self.manifest
         asked = ", ".join(question.name for question in self.questions)
         return f"Run({facts['votes']:,} votes on {facts['items']:,} items; {asked}; {self.path or 'in memory'})"
+
+    def __repr__(self) -> str:
+        """Show what the run is about, then what the last screen of `moral-entropy audit` shows."""
+        from moral_entropy.verdict.summary import summarise
+
+        try:
+            return "\n".join([self.in_one_line, *summarise(self).lines()])
+        except Exception:
+            # A run whose tables are gone still has a name.
+            return self.in_one_line
 
 
 def read_run(path: str | Path) -> Run:

@@ -23,6 +23,7 @@ from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.consensus.tempering import NOTHING, gold_exponent
 from moral_entropy.consensus.vote_share import pool_with_share, smoothed_share
 from moral_entropy.findings import Finding, level_of
+from moral_entropy.grading.accuracy import wrong_rows
 from moral_entropy.grading.calibration import unseen_gold
 from moral_entropy.grading.cells import targets_of
 from moral_entropy.names import ALL
@@ -318,10 +319,14 @@ def gold_findings(audit: pl.DataFrame) -> list[Finding]:
     """
     pooled = audit.filter(reference="gold", question=ALL, domain=ALL).drop_nulls("value")
     ece = pooled.filter(rule="consensus", metric="ece")["value"].to_list()[:1]
-    wrong = dict(pooled.filter(metric="disagreement", label=ALL).select("rule", "value").iter_rows())
+    against = wrong_rows(audit.filter(reference="gold", domain=ALL))
+    wrong = {row["rule"]: row["value"] for row in against if row["question"] == ALL and row["value"] is not None}
     plain = wrong.get("plurality", wrong.get("majority"))
     found = [_off(value) for value in ece]
-    return [*found, _missed(wrong["consensus"], plain)] if plain is not None and "consensus" in wrong else found
+    if plain is None or "consensus" not in wrong:
+        return found
+    low = [row["low"] for row in against if row["question"] == ALL and row["rule"] == "consensus"]
+    return [*found, _missed(wrong["consensus"], plain, surely=not low or low[0] is None or low[0] > plain)]
 
 
 def _off(ece: float) -> Finding:
@@ -336,9 +341,10 @@ def _off(ece: float) -> Finding:
     )  # fmt: skip
 
 
-def _missed(consensus: float, plain: float) -> Finding:
+def _missed(consensus: float, plain: float, *, surely: bool) -> Finding:
+    level = level_of(consensus > plain + BEHIND, bad=surely)
     return Finding(
-        SIDE, "missed_more_than_plain_vote", consensus - plain, level=level_of(consensus > plain + BEHIND, bad=True),
+        SIDE, "missed_more_than_plain_vote", consensus - plain, level=level,
         text=f"the consensus misses {consensus:.1%} of the gold labels, the plain vote {plain:.1%}.",
         meaning=(
             "Where it misses more, annotators err together or under another guideline than the gold labels, and the "

@@ -137,11 +137,11 @@ def _unsupported(fit: QuestionFit, found: Unsupported) -> Finding:
         fit, SIDE, "unsupported_labels", n, n=n_voted,
         level=level_of(share > UNSUPPORTED, bad=share > MANY_UNSUPPORTED),
         text=(
-            f"on {n:,.0f} items ({share:.2%}; first: {found.first}) the consensus label is one that no annotator gave: "
+            f"on {n:,.0f} items ({share:.2%}; first: {found.first}) the model chose a label that no annotator gave: "
             f"on {found.by_votes:,.0f} of them the votes themselves are read the other way round, on "
             f"{n - found.by_votes:z,.0f} the share of the label outweighs the votes."
         ),
-        meaning="That takes annotators below chance or a very common label; often the labels have switched.",
+        meaning="That takes annotators below chance or a very common label; often two labels have been swapped.",
         cure=(
             "Look at these items in the report (filter: nobody voted for the consensus) and at annotators below "
             "chance; state a share you can defend (--prior-prevalence)."

@@ -213,7 +213,7 @@ def _words(fit: QuestionFit, found: Reweighted, draws: int, n_parameters: int) -
         return {"text": f"{shown}: too high to correct the draws by weights, but usual for so many parameters."}
     return {
         "level": "doubt",
-        "text": f"{shown}.",
+        "text": f"the intervals are a rough approximation over {n_parameters:,} parameters.",
         "meaning": "The intervals may be too narrow, and the split of the entropy may be off.",
         "cure": "moral-entropy validate --sides nuts checks by sampling (pip install 'moral-entropy[mcmc]').",
     }

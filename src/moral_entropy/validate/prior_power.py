@@ -325,14 +325,14 @@ def _words(fit: QuestionFit, scaling: PowerScaling, k: int) -> dict[str, Any]:
     value, sd, label = float(scaling.value_q[k].clip(1e-9, 1.0 - 1e-9)), float(scaling.sd_q[k]), scaling.labels[k]
     there = float(expit(logit(value) + scaling.prior_q[k] / (value * (1.0 - value))))
     figures = (
-        f"counting the prior twice would take the share of {label!r} from {value:.1%} to about {there:.1%} "
-        f"(posterior sd {sd:.1%}), and {scaling.share_k[k]:.0%} of what is known of it is the prior's"
+        f"counting the default assumption (the prior) twice would take the share of {label!r} from {value:.1%} to "
+        f"about {there:.1%} (standard error {sd:.1%}), and {scaling.share_k[k]:.0%} of what is known of it is assumed"
     )
     if prior_decides(scaling, k):
         return {
             "level": "doubt",
             "text": f"{figures}.",
-            "meaning": "Too few votes to decide: the default assumption (the prior) decides as much as the votes do.",
+            "meaning": "Too few votes to decide: the default assumption decides as much as the votes do.",
             "cure": "Compare runs under other priors (moral-entropy validate does), or collect more votes per item.",
         }
     if fit.common is not None:

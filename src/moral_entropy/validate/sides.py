@@ -66,7 +66,7 @@ _SIDES = (
          "Intervals and the split of the entropy come from a Gaussian around the best fit, which must be close.",
          examine_laplace, cheap=True),
     Side("prior-power", "How much depends on assumptions?",
-         "What moves when the prior is a little stronger or weaker is the prior's answer, not the votes'.",
+         "What moves when the prior is a little stronger or weaker was decided by the prior, not by the votes.",
          examine_prior_power, cheap=True),
     Side("temper", "Are the probabilities too sure?",
          "Annotators who make the same mistakes look like independent evidence; left-out votes show it.",

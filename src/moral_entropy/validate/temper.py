@@ -45,7 +45,7 @@ def examine_temper(
 def less_sure(fit: QuestionFit) -> str:
     """Say what to do about probabilities that are too sure."""
     if fit.mixture is not None:
-        return "Check some labels against gold; look under dependence at who errs together."
+        return "Check some labels by hand; moral-entropy validate --sides dependence says who errs together."
     return "Grade against probabilities that are no surer than the votes allow: --temper heldout."
 
 
@@ -67,12 +67,15 @@ def _words(fit: QuestionFit, exponent: Exponent) -> dict[str, Any]:
     if exponent.n == 0:
         return {"text": "no item has two votes, so no left-out vote can tell whether the probabilities are too sure."}
     if fit.exponent.value != 1.0:
-        return {"text": f"the consensus is tempered: each item's likelihood to the power {fit.exponent.value:.2f}."}
+        return {"text": f"the consensus is tempered: every vote counts as {fit.exponent.value:.2f} of one."}
     if not exponent.below_one:
-        return {"level": "good", "text": f"left-out votes ask for no less confidence (power {exponent.value:.2f})."}
+        return {
+            "level": "good",
+            "text": f"left-out votes ask for no less confidence (a vote counts as {exponent.value:.2f} of one).",
+        }
     return {
         "level": "doubt",
-        "text": f"left-out votes are predicted best with each item's likelihood to the power {exponent.value:.2f}.",
+        "text": f"votes that were left out fit best if every vote counts as {exponent.value:.2f} of one.",
         "meaning": "The probabilities are too sure: annotators make the same mistakes.",
         "cure": less_sure(fit),
     }

@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
+from moral_entropy.grading.intervals import exact_interval
 from moral_entropy.grading.rules import PLURALITY, PUBLISHED, Rule, rule_named
 from moral_entropy.names import NO_DOMAIN
 from moral_entropy.runs.run import Question, Run
@@ -136,7 +137,8 @@ def _by_domain(rows: pl.DataFrame, counts: pl.DataFrame) -> tuple[pl.DataFrame, 
 def checked_frame(run: Run, prior: Belief | None = None) -> pl.DataFrame:
     """Return what the checks found of the consensus, each rule and each annotator: `CHECKED`.
 
-    Annotators and rules are compared with the checked labels alone; the consensus also with crowds alike.
+    Annotators and rules are compared with the checked labels alone; the consensus also with crowds alike. The
+    intervals of annotators against gold are exact. Annotators come worst first: those who are surely wrong most often.
     """
     checks = checks_of(run)
     if checks is None:
@@ -148,10 +150,11 @@ def checked_frame(run: Run, prior: Belief | None = None) -> pl.DataFrame:
         rows += [("rule", name, error_rate(found, checks.population, mass=mass))
                  for name, found in _rules(run, checks.rows, votes)]  # fmt: skip
         people = [("annotator", name, error_rate(found, math.inf, mass=mass)) for name, found in _people(votes)]
-        # Those who are surely wrong most often come first.
         rows += sorted(people, key=lambda one: -round(one[2].low, DECIMALS))
     else:
         rows += [("rule", name, one) for name, one in _rules_against_gold(run)]
+        people = [("annotator", name, one) for name, one in annotators_against_gold(run)]
+        rows += sorted(people, key=lambda one: -round(one[2].low, DECIMALS))
     plain = [(kind, name, one.checked, one.wrong, one.value, one.low, one.high) for kind, name, one in rows]
     return pl.DataFrame(plain, schema=CHECKED, orient="row")
 
@@ -174,7 +177,8 @@ def _people(votes: pl.DataFrame) -> Iterator[tuple[str, Tally]]:
 def _rules(run: Run, rows: pl.DataFrame, votes: pl.DataFrame) -> Iterator[tuple[str, Tally]]:
     """Yield what each hard rule got wrong on the checked items that have votes."""
     names = run.table("audit_rules")["rule"].unique(maintain_order=True).to_list()
-    for name in names:
+    best = (run.manifest.get("best_rule") or {}).get("rule")
+    for name in dict.fromkeys([*names, *([best] if best else [])]):
         rule = _known_rule(name)
         if rule is None:
             continue
@@ -233,3 +237,20 @@ def _rules_against_gold(run: Run) -> Iterator[tuple[str, ErrorRate]]:
         if row is not None:
             low, high = (row["value"] if row[bound] is None else row[bound] for bound in ("low", "high"))
             yield name, ErrorRate(row["n"], row["value"] * row["n"], row["value"], low, high, high)
+
+
+def annotators_against_gold(run: Run) -> Iterator[tuple[str, ErrorRate]]:
+    """Yield how many of every annotator's votes gold says are wrong, over all questions, with an exact interval."""
+    known = run.annotators.filter(pl.col("gold_votes") > 0)
+    right = pl.col("gold_accuracy") * pl.col("gold_votes")
+    counted = known.group_by("annotator", maintain_order=True).agg(right=right.sum(), n=pl.col("gold_votes").sum())
+    right_a, n_a = counted["right"].to_numpy(), counted["n"].cast(pl.Float64).to_numpy()
+    low_a, high_a = exact_interval(n_a - right_a, n_a, run.interval)
+    for name, wrong, n, low, high in zip(
+        counted["annotator"].to_list(), n_a - right_a, n_a, low_a, high_a, strict=True
+    ):
+        if name is not None:
+            yield (
+                str(name),
+                ErrorRate(round(n), round(wrong, DECIMALS), wrong / n, float(low), float(high), float(high)),
+            )

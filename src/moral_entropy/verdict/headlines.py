@@ -1,4 +1,4 @@
-"""The four headline figures of a run, and the run as a notebook shows it.
+"""The four headline figures of a run.
 
 What was found by checking, what share of the labels is uncertain and of which kind, what the votes are worth, and
 what the rule that most would use changes.
@@ -7,17 +7,14 @@ what the rule that most would use changes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 
 import polars as pl
 
-from moral_entropy.markup import html_table
-from moral_entropy.runs.findings import cautions
 from moral_entropy.runs.run import Run
 from moral_entropy.schemas import PARTS
-from moral_entropy.ties import DECIMALS, TIE
+from moral_entropy.ties import DECIMALS, TIE, tie_key
 from moral_entropy.verdict.rates import main_rule, pooled_rate
-from moral_entropy.verdict.verdict import Verdict, give_verdict
+from moral_entropy.verdict.verdict import Verdict
 
 KINDS = {
     "ambiguity": "ambiguous: no vote settles them",
@@ -106,7 +103,8 @@ def effective_votes(run: Run) -> tuple[float, float | None]:
 def _worth(run: Run) -> Headline:
     votes, worth = effective_votes(run)
     if worth is None:
-        return Headline("votes per item", f"{votes:.1f}", "", "", "nobody looked whether annotators copy each other")
+        why = "votes without names cannot tell" if run.manifest["anonymous"] else "nobody looked"
+        return Headline("votes per item", f"{votes:.1f}", "", "", f"{why} whether annotators copy each other")
     note = f"what the {votes:.1f} votes per item are worth, as annotators who err together tell less"
     return Headline("effective votes per item", f"{worth:.1f}", "", "", note)
 
@@ -121,25 +119,13 @@ def _changes(run: Run) -> Headline | None:
 
 
 def _share(name: str, value: float, low: float | None, high: float | None, note: str) -> Headline:
-    low_text, high_text = ("" if bound is None else f"{bound:z.1%}" for bound in (low, high))
+    low_text, high_text = ("" if bound is None else f"{tie_key(bound):z.1%}" for bound in (low, high))
     if low is not None and high is not None and not low - 5e-4 <= value <= high + 5e-4:
         note += "; outside its range, as on thin votes the label of the mean p is not the one most draws give"
-    return Headline(name, f"{value:z.1%}", low_text, high_text, note)
-
-
-def run_html(run: Run) -> str:
-    """Show a run in a notebook: what was read, the verdict, the headline figures, the warnings with what to do."""
-    found = cautions(run)
-    verdict = give_verdict(run, found)
-    figures = [(one.name, with_interval(one), one.note) for one in headlines(run, verdict)]
-    doubts = [(one.title, one.meaning, one.action) for one in found]
-    parts = [
-        f"<p>{escape(repr(run))}</p>",
-        f"<p><b>Can I ship these labels? {escape(verdict.title)}</b> {escape(verdict.text)}</p>",
-        html_table(("figure", "value", "meaning"), figures),
-        html_table(("warning", "what it means", "what to do"), doubts) if doubts else "<p>No warnings.</p>",
-    ]
-    return "\n".join(parts)
+    shown = f"{tie_key(value):z.1%}"
+    if low_text == high_text == shown:
+        low_text = high_text = ""
+    return Headline(name, shown, low_text, high_text, note)
 
 
 def with_interval(one: Headline) -> str:

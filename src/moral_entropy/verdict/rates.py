@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import polars as pl
 
+from moral_entropy.grading.accuracy import accuracy_rows, wrong_rows
 from moral_entropy.names import ALL
 from moral_entropy.runs.run import Run
+from moral_entropy.ties import tie_key
 
-ONE_LABEL = ("consensus", "plurality", "published")
-"""Rules that give every item just one label of several."""
+METRICS = ("fpr", "fnr", "fdr", "for")
+"""The rates of a rule on two labels."""
 
 
 def wrong_by(run: Run, column: str) -> pl.Expr:
@@ -31,17 +34,88 @@ def main_rule(run: Run) -> str:
 def pooled_rate(run: Run, rule: str, metric: str, reference: str = "consensus") -> dict[str, Any] | None:
     """Return a figure pooled over questions and domains, None where there is none.
 
-    Of a single question with more than two labels, `disagreement` is about the label itself: an item labelled wrong
-    differs on two of its labels when each is graded against the rest.
+    With more than two labels `disagreement` is about the label itself: an item labelled wrong differs on two of its
+    labels when each is graded against the rest.
     """
-    rows = run.table("audit").filter(question=ALL, domain=ALL, label=ALL, rule=rule, metric=metric, reference=reference)
-    found = rows.drop_nulls("value")
-    if found.is_empty():
-        return None
-    row = found.row(0, named=True)
-    question = run.questions[0]
-    if metric != "disagreement" or len(run.questions) > 1 or question.positive is not None or rule not in ONE_LABEL:
-        return row
-    n_labels = len(question.labels)
-    bounds = {name: row[name] and row[name] * n_labels / 2 for name in ("value", "low", "high")}
-    return {**row, **bounds, "n": row["n"] // n_labels}
+    if metric == "disagreement":
+        frame = run.rules.filter(rule=rule, reference=reference, domain=ALL)
+        rows = [row for row in wrong_rows(frame) if row["question"] == ALL and row["value"] is not None]
+        return rows[0] if rows else None
+    found = run.rules.filter(question=ALL, domain=ALL, label=ALL, rule=rule, metric=metric, reference=reference)
+    found = found.drop_nulls("value")
+    return None if found.is_empty() else found.row(0, named=True)
+
+
+def best_reference(run: Run) -> str:
+    """Name what the rules of a run are held against first: gold where there is any, else the consensus."""
+    return "gold" if "gold" in run.rules["reference"] else "consensus"
+
+
+def rule_groups(run: Run) -> list[list[str]]:
+    """Group the audited rules: those of a group give every item the same label."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    rows = run.table("audit_rules").select("rule", "same_as")
+    for (rule,), own in rows.group_by("rule", maintain_order=True):
+        like = tuple(same or str(rule) for same in own["same_as"].to_list())
+        groups.setdefault(like, []).append(str(rule))
+    return list(groups.values())
+
+
+def pooled_rules(run: Run, reference: str | None = None) -> list[dict[str, Any]]:
+    """Return the rules, pooled over questions and domains: names (of rules that label alike), reference, figures.
+
+    With two labels the figures are fpr, fnr, fdr, for, disagreement and accuracy; with more, the last two alone, of
+    those rules that name one label. The consensus itself is among them where they are held against gold.
+    """
+    reference = reference or best_reference(run)
+    several = any(question.positive is None for question in run.questions)
+    groups = [*rule_groups(run), *([["consensus"]] if reference == "gold" else [])]
+    accuracy = {row["rule"]: row for row in accuracy_rows(run.rules.filter(reference=reference, domain=ALL))
+                if row["question"] == ALL}  # fmt: skip
+    found = []
+    for group in groups:
+        # With more than two labels a rule that names one label stands for those that label alike.
+        names = sorted(group, key=lambda name: name not in accuracy)
+        figures = {} if several else {metric: pooled_rate(run, names[0], metric, reference) for metric in METRICS}
+        figures["disagreement"] = pooled_rate(run, names[0], "disagreement", reference)
+        figures["accuracy"] = accuracy.get(names[0])
+        if figures["accuracy"] is not None:
+            known = {metric: _figure(row) for metric, row in figures.items()}
+            found.append({"names": names, "reference": reference, "figures": known})
+    return found
+
+
+def _figure(row: dict[str, Any] | None) -> dict[str, Any] | None:
+    return None if row is None else {name: row[name] for name in ("value", "low", "high", "n")}
+
+
+def interval_in_percent(value: float, low: float | None = None, high: float | None = None, mark: str = "*") -> str:
+    """Show a share in per cent with its interval, which is rounded outward so that it holds what it holds.
+
+    Parameters
+    ----------
+    value, low, high
+        The share and its interval.
+    mark
+        What follows a value that lies outside its interval.
+
+    Examples
+    --------
+    >>> interval_in_percent(0.218, 0.209, 0.221), interval_in_percent(0.0065, 0.0062, 0.0071)
+    ('21.8 (20–23)', '0.7 (0.6–0.8)')
+    >>> interval_in_percent(0.0, 0.0, 0.0), interval_in_percent(0.05, 0.06, 0.08)
+    ('0.0', '5.0* (6.0–8.0)')
+    """
+    shown = f"{tie_key(100 * value):z.1f}"
+    if low is None or high is None or tie_key(high - low) == 0 == tie_key(value - low):
+        return shown
+    outside = mark if not low - 5e-4 <= value <= high + 5e-4 else ""
+    digits = 1 if high < 0.0995 else 0
+    least, most = (_outward(bound, digits, up) for bound, up in ((low, False), (high, True)))
+    return f"{shown}{outside} ({least}–{most})"
+
+
+def _outward(share: float, digits: int, up: bool) -> str:
+    scaled = tie_key(share * 100 * 10**digits)
+    whole = math.ceil(scaled) if up else math.floor(scaled)
+    return f"{max(whole, 0) / 10**digits:z.{digits}f}"

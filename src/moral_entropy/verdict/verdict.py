@@ -28,11 +28,6 @@ Status = Literal["ready", "care", "stop", "unknown"]
 
 STATUS: dict[Answer, Status] = {"ship": "ready", "ship soft": "care", "not yet": "stop", "unknown": "unknown"}
 
-NEXT_STEP = (
-    f"Check {ROWS} of them, which takes minutes, and it is a number: fill in spot-check.csv of the run folder "
-    "(in Python: run.spot_check)."
-)
-
 
 @dataclass(frozen=True)
 class Verdict:
@@ -91,7 +86,8 @@ def give_verdict(run: Run, found: Sequence[Caution]) -> Verdict:
     checks = checks_of(run)
     if checks is not None:
         return _from_checks(run, checks, belief, **known)
-    return _from_votes(found, **known)
+    items = sum(fit["items_counted"] for fit in run.manifest["questions"])
+    return _from_votes(found, round(items), **known)
 
 
 def tolerance_of(run: Run) -> float:
@@ -149,7 +145,7 @@ def _range(belief: Belief | None, mass: float) -> tuple[float, float] | None:
 # --- From votes alone ---------------------------------------------------------------------------------------------
 
 
-def _from_votes(found: Sequence[Caution], **known: Any) -> Verdict:
+def _from_votes(found: Sequence[Caution], n_items: int, **known: Any) -> Verdict:
     crowds, floor = crowds_of_people(), known["floor"]
     n_high = sum(caution.severity == "high" for caution in found)
     flagged = floor is not None and floor > crowds.flag
@@ -161,7 +157,16 @@ def _from_votes(found: Sequence[Caution], **known: Any) -> Verdict:
     else:
         title = "Votes alone cannot tell: check some labels."
     text = " ".join(_votes_say(crowds, known["floor"], known["alike"], flagged))
-    return Verdict(answer, title, f"{text} {NEXT_STEP}", STATUS[answer], None, "", **known)
+    return Verdict(answer, title, f"{text} {next_step(n_items)}", STATUS[answer], None, "", **known)
+
+
+def next_step(n_items: int) -> str:
+    """Say what to do where nobody has checked labels."""
+    some = f"Check {ROWS:,} of them" if n_items > ROWS else "Check them"
+    return (
+        f"{some} by hand, which takes minutes, and you know: fill in spot-check.csv of the run folder (in Python: "
+        "run.spot_check)."
+    )
 
 
 def _votes_say(crowds: Crowds, floor: float | None, alike: tuple[float, float] | None, flagged: bool) -> Iterator[str]:
@@ -173,9 +178,9 @@ def _votes_say(crowds: Crowds, floor: float | None, alike: tuple[float, float] |
     if alike is None:
         yield "The annotators are taken for language models (if not: --voters people); for these there is no range."
     else:
-        yield f"In crowds alike, {alike[0]:.0%} to {alike[1]:.0%} of the labels were wrong ({crowds.n_sets} such sets)."
+        yield f"In similar crowds, {alike[0]:.0%} to {alike[1]:.0%} of the labels were wrong ({crowds.n_sets} sets)."
     if flagged:
-        yield f"A floor above {crowds.flag:.0%} mostly meant that more than {crowds.flag_share:.0%} were."
+        yield f"Where {crowds.flag:.0%} or more was expected, mostly more than {crowds.flag_share:.0%} was wrong."
 
 
 # --- With checked labels ------------------------------------------------------------------------------------------
@@ -262,12 +267,13 @@ def error_sentence(checks: Checks, error: ErrorRate, mass: float) -> str:
     '8 of 50 labels checked are wrong: 16% (90% interval 9–26%)'
     """
     of = "labels checked" if checks.by == "spot check" else "labels with a known answer"
-    found = f"{error.wrong:,.0f} of {error.checked:,} {of} are wrong: {_percent(error.value)}"
+    found = f"{error.wrong:,.0f} of {error.checked:,} {of} are wrong: {_percent(error.value, error.high - error.low)}"
     if error.low == error.high:
         return f"{found}, and these are all"
-    low, high = _percent(error.low), _percent(error.high)
+    low, high = (_percent(bound, error.high - error.low) for bound in (error.low, error.high))
     return f"{found} ({mass:.0%} interval {low.rstrip('%')}–{high})"
 
 
-def _percent(share: float) -> str:
-    return f"{share:.1%}" if 0 < share < 0.02 else f"{share:.0%}"
+def _percent(share: float, width: float = 1.0) -> str:
+    """Write a share in per cent, with a decimal where it is small or its interval narrow."""
+    return f"{share:.1%}" if 0 < share < 0.02 or width < 0.02 else f"{share:.0%}"

@@ -10,6 +10,7 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 from moral_entropy.errors import VotesError
@@ -125,6 +126,9 @@ def named_column(asked: str, names: Sequence[str], source: str, role: str) -> st
     close = difflib.get_close_matches(asked.casefold(), [name.casefold() for name in names], n=1, cutoff=0.6)
     meant = [name for name in names if close and name.casefold() == close[0]]
     hint = f"Did you mean {meant[0]!r}? " if meant else ""
+    if role == "gold" and Path(asked).is_file():
+        msg = f"--gold names a column of {source}, and {asked!r} is a file. Write --gold-file {asked} (gold_file=…)."
+        raise VotesError(msg)
     msg = f"{source} has no column {asked!r}. Found: {shown(names)}. {hint}{naming(role, (meant or names)[0])}"
     raise VotesError(msg)
 

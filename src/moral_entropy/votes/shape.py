@@ -71,7 +71,7 @@ def recognise(source: Source, options: ReadOptions, log: ReadingLog) -> tuple[Co
     source
         The table.
     options
-        What the user asked for, which is never overruled.
+        What the user asked for, which always counts.
     log
         Where notes go.
 
