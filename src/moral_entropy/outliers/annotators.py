@@ -49,8 +49,8 @@ class AnnotatorFigures:
         How much more often than the team the annotator would say yes on items half of which are positive; NaN for
         more than two labels.
     role_a
-        "few votes", "worse than guessing", "probably worse than guessing", "like guessing", "says yes too often", "says yes too
-        rarely", or nothing.
+        "few votes", "worse than guessing", "probably worse than guessing", "like guessing", "says yes too often",
+        "says yes too rarely", or nothing.
     """
 
     sensitivity: Figure
