@@ -104,6 +104,7 @@ def test_every_command_and_flag_is_documented():
         "predict",
         "report",
         "reproduce",
+        "score",
         "simulate",
         "spot-check",
         "study",

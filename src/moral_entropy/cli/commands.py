@@ -26,6 +26,7 @@ SENTENCES = {
     "predict": "Predict p and its entropy for every text and question.",
     "report": "Write the report of a run: one HTML file that works offline; on request figures and a dataset card.",
     "reproduce": "Run the paper's study and lay every published figure beside ours.",
+    "score": "Score systems by their judges and the answers that are known: share, mean or win rate, with an interval.",
     "simulate": "Draw votes from a known truth, which is in the column gold.",
     "spot-check": "Write a sheet of labels to check by hand, or read the answers and say how many labels are wrong.",
     "study": "Train the same models on several kinds of target and score them on the same unseen texts.",
