@@ -100,6 +100,7 @@ def test_every_command_and_flag_is_documented():
         "corpus",
         "explain",
         "export",
+        "judges",
         "next",
         "predict",
         "report",

@@ -158,8 +158,8 @@ def test_one_label_among_known_answers_is_said(votes):
 
 
 def test_columns_that_cannot_be_scored_by(run, votes):
-    with pytest.raises(UsageError, match=r"Did you mean 'system'\? Found: domain, system"):
-        me.score(run, by="sytem")
+    with pytest.raises(UsageError, match=r"Did you mean .domain.\? Found: domain, system"):
+        me.score(run, by="domains")
     split = votes.with_columns(who=pl.col("annotator"))
     with pytest.raises(UsageError, match="300 items have more than one 'who'"):
         me.score(me.audit(split, keep=["who"], draws=20), by="who")

@@ -22,6 +22,7 @@ SENTENCES = {
     "corpus": "Read the published files of a moral corpus into a table of votes.",
     "explain": "Explain an item's p: the prior's log-odds, then what each vote adds to them.",
     "export": "Write the items of a run with votes, p, entropies and soft labels.",
+    "judges": "Describe the judges, worst first: how right, whom they copy, what each adds, who may replace people.",
     "next": "List the items that one more vote would settle most, and whose vote that would be.",
     "predict": "Predict p and its entropy for every text and question.",
     "report": "Write the report of a run: one HTML file that works offline; on request figures and a dataset card.",

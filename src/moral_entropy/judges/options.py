@@ -10,21 +10,15 @@ from moral_entropy.options import StageOptions, option
 
 
 @dataclass(frozen=True)
-class ScoreOptions(StageOptions):
-    """What is scored, for whom, and against which limit."""
+class LabelValues(StageOptions):
+    """What labels count."""
 
-    by: str | None = option(
-        None, "One score per value of a column: domain, or a column that the audit was told to keep.", metavar="COLUMN"
-    )
-    question: str | None = option(None, "Only this question.")
-    at_least: float | None = option(None, "The score must be at least this: trusted, untrusted or undecided.")
     values: tuple[str, ...] = option(
         (),
         "What each label counts, as A=1,B=0,tie=0.5. By default the positive label counts 1, numbers count themselves, "
         "and of A, B and tie a win of A counts 1 and a tie a half.",
         metavar="LABEL=X,…",
     )
-    seed: int = option(0, "Seed of everything random: same seed, same figures.", least=0)
 
     def value_of(self) -> dict[str, float]:
         """Return what each label counts, as told; empty where nothing was told."""
@@ -42,7 +36,18 @@ class ScoreOptions(StageOptions):
 
 
 @dataclass(frozen=True)
-class JudgeOptions(StageOptions):
+class ScoreOptions(LabelValues):
+    """What is scored, for whom, and against which limit."""
+
+    by: str | None = option(
+        None, "One score per value of a column: domain, or a column that the audit was told to keep.", metavar="COLUMN"
+    )
+    question: str | None = option(None, "Only this question.")
+    at_least: float | None = option(None, "The score must be at least this: trusted, untrusted or undecided.")
+
+
+@dataclass(frozen=True)
+class JudgeOptions(LabelValues):
     """What is said of judges."""
 
     question: str | None = option(None, "Only this question.")

@@ -12,7 +12,7 @@ from moral_entropy.judges.estimates import FEWEST, Estimate
 from moral_entropy.judges.known import KnownItems
 from moral_entropy.judges.values import Quantity
 from moral_entropy.runs.run import Run
-from moral_entropy.votes.table import UNKNOWN
+from moral_entropy.votes.table import UNKNOWN, Ints
 
 FEW_FOR_NORMAL = 30
 """Known answers below which the normal interval of prediction-powered inference is not to be relied on."""
@@ -47,7 +47,7 @@ def notes_about(
         yield f"{name}: {many(n, 'known answer')}, too few to correct judges by; there should be 50 or more."
     elif n < FEW_FOR_NORMAL:
         yield f"{name}: {many(n, 'known answer')}; below {FEW_FOR_NORMAL} the interval of PPI++ is too narrow at times."
-    yield from _one_label(known)
+    yield from one_label(known.question.name, known.question.labels, known.gold_i)
     yield from _not_random(known, quantity)
     apart = [group for group, main, ppi in both if _apart(main, ppi)]
     if apart:
@@ -61,13 +61,13 @@ def _apart(main: Estimate, ppi: Estimate) -> bool:
     return main.low > ppi.high or ppi.low > main.high
 
 
-def _one_label(known: KnownItems) -> Iterator[str]:
-    labels = np.unique(known.gold_i[known.gold_i != UNKNOWN])
-    if len(labels) == 1:
-        only = known.question.labels[int(labels[0])]
+def one_label(question: str, labels: Sequence[str], gold_i: Ints) -> Iterator[str]:
+    """Say so where all known answers are one label."""
+    seen = gold_i[gold_i != UNKNOWN]
+    if len(np.unique(seen)) == 1:
         yield (
-            f"{known.question.name}: all {known.n_gold:,} known answers are {only!r}: how judges err on other labels "
-            "is not known from them. Label random items, not those of one label."
+            f"{question}: all {len(seen):,} known answers are {labels[int(seen[0])]!r}: how judges err on other "
+            "labels is not known from them. Label random items, not those of one label."
         )
 
 
