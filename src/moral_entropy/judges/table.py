@@ -31,6 +31,9 @@ from moral_entropy.ties import DECIMALS
 from moral_entropy.votes.source import open_source
 from moral_entropy.votes.table import UNKNOWN, Floats
 
+MOST_ITEMS_VOTED = 0.5
+"""Share of the items that judges must vote on, in the median, for panels of them to be compared."""
+
 _BOUNDS = ("", "_low", "_high")
 JUDGES = pl.Schema(
     {
@@ -131,7 +134,9 @@ def _of_question(run: Run, name: str, options: JudgeOptions) -> Judges:
     frame = _frame(run, panel, roles, added, cost_j if options.costs is not None else None)
     quantity = quantities(question, options.value_of())[0]
     small = 1 < len(panel.judges) <= MOST_JUDGES
-    best, by_gold = best_panels(panel, cost_j, seed=options.seed) if small else ([], False)
+    # A crowd whose members vote on few items each is no panel to choose from.
+    whole = small and float(np.median((panel.vote_ji != UNKNOWN).mean(axis=1))) >= MOST_ITEMS_VOTED
+    best, by_gold = best_panels(panel, cost_j, seed=options.seed) if whole else ([], False)
     repeats = (
         repeats_of(panel, roles, quantity, run.interval) if len(roles) <= MOST_JUDGES else pl.DataFrame(schema=REPEATS)
     )

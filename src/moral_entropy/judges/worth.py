@@ -25,6 +25,9 @@ ENOUGH = 30
 EXHAUSTIVE = 12
 """Judges up to whom every panel is tried; of more, the best one is added again and again."""
 
+MOST_GRADED = 1_000
+"""Items that panels are graded on: of more a random part."""
+
 FLOOR = 1e-12
 
 
@@ -128,6 +131,8 @@ def best_panels(panel: Panel, cost_j: Floats, *, seed: int = 0) -> tuple[list[Be
     """
     by_gold = panel.n_gold >= ENOUGH
     panel = panel.take(np.flatnonzero(panel.gold_i != UNKNOWN)) if by_gold else panel
+    if (n := len(panel.gold_i)) > MOST_GRADED:
+        panel = panel.take(np.sort(np.random.default_rng([seed, n]).choice(n, MOST_GRADED, replace=False)))
     candidates = _cheapest(panel, cost_j)
     wrong = _Graded(panel, cost_j, _truth(panel, panel.posterior(range(len(panel.judges)))))
     half_i = np.random.default_rng([seed, len(panel.gold_i)]).permutation(len(panel.gold_i)) % 2 == 0

@@ -11,7 +11,7 @@ import json
 import re
 from typing import Any
 
-NAMES = "verdict|score|rating|grade|label|choice|winner|preference|decision|judg(?:e)?ment|answer"
+NAMES = "verdict|score|rating|grade|label|choice|winner|preference|decision|judgement|judgment|answer"
 BRACKETS = re.compile(r"\[\[\s*([^\[\]\n]{1,40}?)\s*\]\]")
 TAGS = re.compile(rf"<({NAMES})>\s*([^<\n]{{1,40}}?)\s*</\1>", re.IGNORECASE)
 STATED = re.compile(
