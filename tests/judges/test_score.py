@@ -143,6 +143,24 @@ def test_wins_and_ties():
         me.score(run, values=["A=1", "B=0"])
 
 
+def test_votes_count_in_part_where_they_are_not_sure(votes):
+    rng = np.random.default_rng(5)
+    sure = votes.with_columns(sure=pl.Series(rng.uniform(0.5, 1.0, votes.height).round(3)))
+    log = sure.with_columns(sure=pl.col("sure").log())
+    runs = [me.audit(one, keep=["sure"], draws=20) for one in (sure, log)]
+    yes = pl.when(pl.col("label") == "yes").then("sure").otherwise(1 - pl.col("sure"))
+    wanted = sure.with_columns(yes=yes).group_by("item").agg(pl.col("yes").mean())["yes"].mean()
+    for run in runs:
+        row = me.score(run, confidence="sure").frame.row(0, named=True)
+        assert row["votes_value"] == pytest.approx(wanted)
+        assert row["value"] == me.score(run).frame["value"][0]
+    with pytest.raises(UsageError, match=r"no column 'sur' of how sure votes are\. Did you mean 'sure'"):
+        me.score(runs[0], confidence="sur")
+    bad = me.audit(sure.with_columns(sure=pl.col("sure") * 100), keep=["sure"], draws=0)
+    with pytest.raises(UsageError, match="1,200 of 1,200 votes have a 'sure' that is no probability"):
+        me.score(bad, confidence="sure")
+
+
 def test_undecided_says_how_many_more(run):
     value = me.score(run).frame["value"][0]
     close = me.score(run, at_least=value - 0.02).frame.row(0, named=True)

@@ -186,6 +186,19 @@ def test_order_and_repeats_are_counted():
     assert counted == "llama#2" or "--merge 'llama#1+llama#2'" in notes
 
 
+def test_a_judge_that_votes_twice_is_counted(votes):
+    flipped = votes.filter((pl.col("annotator") == "llama") & (pl.col("item") < 20)).with_columns(
+        label=pl.when(pl.col("item") < 5).then(pl.lit("no")).otherwise("label")
+    )
+    run = me.audit(pl.concat([votes, flipped]), on_repeat="count", draws=20)
+    found = describe_judges(run)
+    [row] = found.repeats.filter(kind="again").to_dicts()
+    mine = dict(votes.filter(annotator="llama").select("item", "label").iter_rows())
+    wanted = np.mean([mine[i] == label for i, label in flipped.select("item", "label").iter_rows()])
+    assert (row["judge"], row["n"], row["same"]) == ("llama", 20, pytest.approx(wanted))
+    assert "--on-repeat first" in " ".join(found.notes)
+
+
 def notes_of(judges, **given):
     return " ".join(describe_judges(me.audit(votes_of(judges, **given), draws=20)).notes)
 

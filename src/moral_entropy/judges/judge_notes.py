@@ -50,6 +50,12 @@ def notes_on_judges(panel: Panel, roles: Sequence[Role], frame: pl.DataFrame, re
             f"{name}: {row['judge']} and {row['other']} favour what is shown {first}: by {abs(row['bias']):.0%} "
             f"({row['bias_low']:z.2f} to {row['bias_high']:z.2f}). Ask in both orders, and count ties."
         )
+    by_name = repeats.filter(kind="again")["judge"].to_list()
+    if by_name:
+        yield (
+            f"{name}: {listed(by_name)} voted twice on some items, and each vote counts in full. An answer repeated is "
+            "no new evidence: audit with --on-repeat first."
+        )
     again = counted_as_new(repeats, panel)
     if again:
         yield (

@@ -75,8 +75,16 @@ def questions_asked(run: Run, name: str | None) -> list[Question]:
     return found
 
 
-def known_items(run: Run, question: Question) -> KnownItems:
-    """Read the items of a question."""
+def known_items(run: Run, question: Question, *, confidence: str | None = None) -> KnownItems:
+    """Read the items of a question.
+
+    Parameters
+    ----------
+    run, question
+        The run, and one of its questions.
+    confidence
+        A column that was kept with the votes: how sure each is. `counts_ik` then has parts of votes.
+    """
     here = pl.col("question") == question.name
     items = run.table("items", where=here).select("item", "p", "gold", "count")
     weight_i = items["count"].to_numpy().astype(np.float64)
@@ -85,7 +93,7 @@ def known_items(run: Run, question: Question) -> KnownItems:
         question=question,
         items=items["item"],
         p_ik=_probabilities(run, question, items),
-        counts_ik=_counts(run, question, items["item"]),
+        counts_ik=_counts(run, question, items["item"], confidence),
         gold_i=gold_i,
         weight_i=weight_i,
         evidence=bool(run.manifest["use_gold"]),
@@ -130,15 +138,52 @@ def _probabilities(run: Run, question: Question, items: pl.DataFrame) -> Floats:
     return np.asarray(joined["p"].list.to_array(n_labels).to_numpy(), dtype=np.float64)
 
 
-def _counts(run: Run, question: Question, items: pl.Series) -> Floats:
+def _counts(run: Run, question: Question, items: pl.Series, confidence: str | None) -> Floats:
     votes = run.table("votes", where=pl.col("question") == question.name)
+    sure = pl.lit(1.0) if confidence is None else sureness(votes, confidence, run.where)
+    votes = votes.select("item", "label").with_columns(sure=sure)
     places = pl.DataFrame({"item": items}).with_row_index("at")
-    coded = votes.select("item", "label").join(places, on="item", how="inner")
-    label_v = positions(coded["label"], list(question.labels), default=UNKNOWN)
-    flat = np.bincount(
-        coded["at"].to_numpy() * len(question.labels) + label_v, minlength=len(items) * len(question.labels)
-    )
-    return flat.reshape(len(items), len(question.labels)).astype(np.float64)
+    coded = votes.join(places, on="item", how="inner")
+    n_labels = len(question.labels)
+    at_v, label_v = coded["at"].to_numpy(), positions(coded["label"], list(question.labels), default=UNKNOWN)
+    rest_v = (1.0 - coded["sure"].to_numpy()) / (n_labels - 1)
+    flat = np.bincount(at_v * n_labels + label_v, weights=1.0 - n_labels * rest_v, minlength=len(items) * n_labels)
+    # What a vote is not sure of is spread evenly over all labels, so that every vote counts one.
+    spread_i = np.bincount(at_v, weights=rest_v, minlength=len(items))
+    return np.asarray(flat.reshape(len(items), n_labels) + spread_i[:, None])
+
+
+def sureness(votes: pl.DataFrame, column: str, where: str) -> pl.Series:
+    """Return how sure each vote is, as a probability; 1 where nothing is said.
+
+    Parameters
+    ----------
+    votes
+        The votes, with the column.
+    column
+        Probabilities of the label that was voted for, or logarithms of them: these are all 0 or less.
+    where
+        What to call the run in an error.
+    """
+    if column not in votes.columns:
+        kept = [name for name in votes.columns if name not in (*KEYS, "annotator", "label")]
+        msg = (
+            f"{where} has no column {column!r} of how sure votes are.{did_you_mean(column, kept)} Kept: "
+            f"{', '.join(kept) or 'none'}. Audit with --keep {column}."
+        )
+        raise UsageError(msg)
+    sure = votes[column].cast(pl.Float64, strict=False)
+    if sure.drop_nulls().len() and sure.drop_nulls().max() <= 0:  # type: ignore[operator]
+        sure = sure.exp()
+    bad = (sure.is_null() & votes[column].is_not_null()) | (sure < 0).fill_null(False) | (sure > 1).fill_null(False)
+    if bad.any():
+        first = votes[column].filter(bad)[0]
+        msg = (
+            f"{int(bad.sum()):,} of {votes.height:,} votes have a {column!r} that is no probability. First: {first!r}. "
+            "Write numbers from 0 to 1, or logarithms of them."
+        )
+        raise UsageError(msg)
+    return sure.fill_null(1.0).alias("sure")
 
 
 def groups_of(run: Run, question: Question, items: pl.Series, by: str | None) -> tuple[list[str], Ints]:

@@ -44,6 +44,12 @@ class ScoreOptions(LabelValues):
     )
     question: str | None = option(None, "Only this question.")
     at_least: float | None = option(None, "The score must be at least this: trusted, untrusted or undecided.")
+    confidence: str | None = option(
+        None,
+        "Column of how sure each vote is, kept by the audit: probabilities, or their logarithms. Then the plain votes "
+        "and PPI++ count votes in part; the fit counts them whole.",
+        metavar="COLUMN",
+    )
 
 
 @dataclass(frozen=True)

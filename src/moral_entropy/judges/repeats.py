@@ -17,6 +17,7 @@ from moral_entropy.judges.estimates import gold_alone
 from moral_entropy.judges.panel import Panel
 from moral_entropy.judges.roles import LLM, Role
 from moral_entropy.judges.values import Quantity
+from moral_entropy.runs.run import Run
 from moral_entropy.votes.table import UNKNOWN
 
 REPEATS = pl.Schema(
@@ -43,6 +44,19 @@ def repeats_of(panel: Panel, roles: Sequence[Role], quantity: Quantity, mass: fl
     """
     rows = [_compared(panel, a, b, kind, quantity, mass) for a, b, kind in _pairs(roles)]
     return pl.DataFrame([row for row in rows if row is not None], schema=REPEATS, orient="row")
+
+
+def repeats_by_name(run: Run, question: str, mass: float = 0.9) -> pl.DataFrame:
+    """Count how often judges who voted twice on an item, under one name, said the same: `REPEATS`, kind "again"."""
+    votes = run.table("votes", where=pl.col("question") == question).drop_nulls("annotator")
+    twice = votes.group_by("annotator", "item").agg(
+        n=pl.len(), first=pl.col("label").first(), last=pl.col("label").last()
+    )
+    rows = []
+    for (who,), mine in sorted(twice.filter(pl.col("n") > 1).group_by("annotator"), key=lambda pair: str(pair[0][0])):
+        same = gold_alone((mine["first"] == mine["last"]).to_numpy().astype(float), mass=mass)
+        rows.append((question, str(who), str(who), "again", mine.height, same.value, same.low, same.high, *(None,) * 3))
+    return pl.DataFrame(rows, schema=REPEATS, orient="row")
 
 
 def _pairs(roles: Sequence[Role]) -> Iterator[tuple[int, int, str]]:

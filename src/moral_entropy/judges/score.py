@@ -160,7 +160,7 @@ def score(run: Run | str | Path, by: str | None = None, options: ScoreOptions | 
     apart: list[tuple[Any, ...]] = []
     notes: list[str] = []
     for question in questions_asked(run, options.question):
-        known = known_items(run, question)
+        known = known_items(run, question, confidence=options.confidence)
         names, group_i = groups_of(run, question, known.items, options.by)
         for quantity in quantities(question, told):
             found = list(_scored(run, known, quantity, names, group_i))

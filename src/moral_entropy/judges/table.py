@@ -20,7 +20,7 @@ from moral_entropy.judges.judge_notes import notes_on_judges
 from moral_entropy.judges.known import questions_asked
 from moral_entropy.judges.options import JudgeOptions
 from moral_entropy.judges.panel import MOST_JUDGES, Panel, read_panel
-from moral_entropy.judges.repeats import REPEATS, repeats_of
+from moral_entropy.judges.repeats import repeats_by_name, repeats_of
 from moral_entropy.judges.replace import REPLACE, may_replace
 from moral_entropy.judges.roles import Role, roles_of
 from moral_entropy.judges.values import quantities
@@ -137,9 +137,9 @@ def _of_question(run: Run, name: str, options: JudgeOptions) -> Judges:
     # A crowd whose members vote on few items each is no panel to choose from.
     whole = small and float(np.median((panel.vote_ji != UNKNOWN).mean(axis=1))) >= MOST_ITEMS_VOTED
     best, by_gold = best_panels(panel, cost_j, seed=options.seed) if whole else ([], False)
-    repeats = (
-        repeats_of(panel, roles, quantity, run.interval) if len(roles) <= MOST_JUDGES else pl.DataFrame(schema=REPEATS)
-    )
+    repeats = repeats_by_name(run, name, run.interval)
+    if len(roles) <= MOST_JUDGES:
+        repeats = pl.concat([repeats_of(panel, roles, quantity, run.interval), repeats])
     replaced = may_replace(panel, roles, quantity, options.epsilon) if small else pl.DataFrame(schema=REPLACE)
     return Judges(
         frame,
