@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from moral_entropy.judges.panel import MOST_JUDGES
-from moral_entropy.judges.roles import LLM
+from moral_entropy.judges.roles import LLM, roles_of
 from moral_entropy.judges.score import score
 from moral_entropy.judges.table import Judges, describe_judges
 from moral_entropy.judges.values import is_share
@@ -30,14 +30,19 @@ def judges_section(run: Run) -> dict[str, Any] | None:
     if run.manifest["anonymous"] or run.manifest["votes"] > MOST_VOTES or run.manifest["annotators"] > MOST_JUDGES:
         return None
     known = checks_of(run) is not None
-    found = describe_judges(run)
-    if not known and LLM not in found.frame["role"].to_list():
+    if not known and not _has_models(run):
         return None
+    found = describe_judges(run)
     scores = score(run) if known else None
     tables = [_scores(scores.frame)] if scores is not None else []
     tables += [_judges(found.frame), *_more(found)]
     notes = [*(scores.notes if scores is not None else ()), *found.notes]
     return {"tables": tables, "notes": list(dict.fromkeys(notes)), "replace": found.replace["text"].to_list()}
+
+
+def _has_models(run: Run) -> bool:
+    names = run.scan("annotator_summary").select(pl.col("annotator").cast(pl.String)).unique().collect()["annotator"]
+    return any(role.role == LLM for role in roles_of(run, names.drop_nulls().to_list())[0])
 
 
 def _table(title: str, header: list[str], rows: list[list[str]], note: str = "", words: int = 1) -> dict[str, Any]:
