@@ -29,7 +29,7 @@ DEV := $(VENV)/.installed-dev
 PEERS := .venv-peers/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test test-cpus slow check bench bench-scale bench-peers study-coverage study-gold study-verdict study-parts league validate study-soft soak charts figures golden clean
+.PHONY: help demo quick test test-cpus slow check bench bench-scale bench-peers study-coverage study-gold study-verdict study-judges study-parts league validate study-soft soak charts figures golden clean
 .DELETE_ON_ERROR:
 
 help: ## say what each target does
@@ -93,6 +93,9 @@ study-gold: $(TEST) ## is the published p better than counting votes; writes a p
 study-verdict: $(TEST) ## how wrong are labels, what does a spot check say; writes docs/evidence/verdict.md and what crowds alike have shown, in minutes
 	$(BIN)/python studies/verdict.py
 	$(BIN)/python studies/spot_check_page.py
+
+study-judges: $(TEST) ## scores of judges: coverage and length of their intervals, who is ranked first; writes docs/evidence/judges.md, in minutes
+	$(BIN)/python studies/judge_scores.py
 
 league: $(TEST) $(PEERS) ## ours and the public aggregators on every set with gold and on twins; writes docs/evidence/league.md, in half an hour
 	$(BIN)/python studies/league.py --jobs $(JOBS)

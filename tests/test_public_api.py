@@ -29,6 +29,7 @@ NAMES = [
     "read_run",
     "read_votes",
     "refit",
+    "score",
     "simulate_votes",
 ]
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from moral_entropy.errors import MoralEntropyError
     from moral_entropy.grading.rules import Rule
     from moral_entropy.grading.table import AuditTable, audit_rules
+    from moral_entropy.judges.score import score
     from moral_entropy.pipeline.audit import audit
     from moral_entropy.runs.run import Run, read_run
     from moral_entropy.votes.read import read_votes
@@ -51,6 +52,7 @@ __all__ = [
     "read_run",
     "read_votes",
     "refit",
+    "score",
     "simulate_votes",
 ]
 
@@ -71,6 +73,7 @@ _HOME = {
     "read_run": "moral_entropy.runs.run",
     "read_votes": "moral_entropy.votes.read",
     "refit": "moral_entropy.consensus.fit",
+    "score": "moral_entropy.judges.score",
     "simulate_votes": "moral_entropy.corpora.simulate",
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from typer import Option
@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 Number = Annotated[int, Option("--number", "-n", min=1, metavar="N", help="How many items.")]
 Out = Annotated[Path | None, Option("--out", "-o", metavar="FILE", help="Write a CSV file instead.")]
 Question = Annotated[str | None, Option("--question", metavar="NAME", help="Only this question.")]
+For = Annotated[
+    Literal["votes", "people"],
+    Option("--for", help="votes: what one more vote would settle; people: labels to accept, and items to send."),
+]
+Agreement = Annotated[
+    float,
+    Option("--agreement", metavar="X", help="With --for people: share of accepted labels that people agree with."),
+]
 Annotators = Annotated[
     str | None,
     Option(
@@ -39,18 +47,26 @@ def next_items(
     out: Out = None,
     question: Question = None,
     annotators: Annotators = None,
+    audience: For = "votes",
+    agreement: Agreement = 0.95,
     force: Force = False,
     json: Json = False,
 ) -> None:
     """List the items that one more vote would settle most, and whose vote that would be.
 
-    Items that lie between labels are only counted: votes would hardly help there.
+    Items that lie between labels are only counted: votes would hardly help there. With --for people: which labels can
+    be accepted without a look, by the answers that are known, and which items people should label first.
 
     Example: moral-entropy next run/ -n 100 -o queue.csv
     """
     asked = names("--annotators", annotators)
     if out is not None:
         refuse_existing(out, force=force)
+    if audience == "people":
+        from moral_entropy.cli.show_people import show_people
+
+        show_people(run, number, agreement, question=question, out=out, json=json)
+        return
     from moral_entropy.runs.next_items import next_votes
     from moral_entropy.runs.run import read_run
 

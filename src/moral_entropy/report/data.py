@@ -19,6 +19,7 @@ from moral_entropy.report.drawn import drawn_charts
 from moral_entropy.report.findings import findings_section
 from moral_entropy.report.foundations import definitions_of
 from moral_entropy.report.items import shown_items
+from moral_entropy.report.judges import judges_section
 from moral_entropy.report.soft_labels import soft_labels
 from moral_entropy.report.tables import (
     MAX_DOMAINS,
@@ -106,6 +107,7 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
         "reliability": packed(reliability_rows(run)),
         "agreement": packed(agreement_rows(run, domains)),
         **_annotators(run),
+        "judges": judges_section(run),
         "switching": packed(switching_rows(run)),
         "words": packed(word_rows(run)),
         **_explorer(run, cap),

@@ -215,6 +215,13 @@ class Run:
 
         return checked_frame(self, belief_about(self))
 
+    @property
+    def judges(self) -> pl.DataFrame:
+        """One row per question and judge, worst first: how right, whom it copies, what it adds to the others."""
+        from moral_entropy.judges.table import describe_judges
+
+        return describe_judges(self).frame
+
     def spot_check(self, n: int = 50, *, domain: str | None = None, repair: bool = False) -> pl.DataFrame:
         """Return a sheet of items to check by hand: fill in the column `answer`, then see `with_answers`.
 

@@ -22,7 +22,7 @@ from moral_entropy.verdict.options import WhoVoted
 
 MODELS = re.compile(
     r"gpt|claude|gemini|gemma|llama|mistral|mixtral|qwen|deepseek|palm|bard|vicuna|alpaca|falcon|command-r|grok|phi-?\d"
-    r"|chatglm|cohere|\bllm|\bo[134]-",
+    r"|chatglm|cohere|\bllm|\bo[134]-|[-_ ]\d+b\b",
     re.IGNORECASE,
 )
 """Names that language models and their prompts have."""

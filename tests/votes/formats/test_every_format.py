@@ -125,9 +125,80 @@ def hf_datasets(rows, folder):
     return folder / "hf"
 
 
+def inspect_log(rows, folder):
+    samples = [
+        {"id": item, "epoch": 1, "input": f"text {item}", "target": "",
+         "scores": {who: {"value": label, "answer": "so"} for _, who, label in group}}
+        for item, group in by_item(rows).items()
+    ]  # fmt: skip
+    spec = {"task": "qa", "model": "openai/gpt-4o", "created": "2026-01-01T00:00:00+00:00"}
+    with zipfile.ZipFile(folder / "log.eval", "w") as archive:
+        archive.writestr("_journal/start.json", json.dumps({"version": 2, "eval": spec}))
+        for sample in samples:
+            archive.writestr(f"samples/{sample['id']}_epoch_1.json", json.dumps(sample))
+        archive.writestr("summaries.json", "[]")
+        archive.writestr("header.json", json.dumps({"version": 2, "status": "success", "eval": spec}))
+    return folder / "log.eval"
+
+
+def promptfoo(rows, folder):
+    results = [
+        {
+            "testIdx": n, "promptIdx": 0, "provider": {"id": "openai:gpt-4o"}, "prompt": {"raw": "{{q}}", "label": "p"},
+            "vars": {"q": "?"}, "testCase": {"description": item, "vars": {"q": "?"}}, "success": True, "score": 1,
+            "response": {"output": f"text {item}"},
+            "gradingResult": {"pass": True, "score": 1, "reason": "", "componentResults": [
+                {"pass": True, "score": 1, "reason": f"I say [[{label}]]",
+                 "assertion": {"type": "llm-rubric", "value": "is it good?", "provider": who}}
+                for _, who, label in group
+            ]},
+        }
+        for n, (item, group) in enumerate(by_item(rows).items())
+    ]  # fmt: skip
+    whole = {"evalId": "eval-1", "results": {"version": 3, "results": results, "stats": {}}, "config": {}}
+    (folder / "results.json").write_text(json.dumps(whole))
+    return folder / "results.json"
+
+
+def langfuse(rows, folder):
+    scores = [
+        {"id": f"s{n}", "timestamp": "2026-01-01T00:00:00Z", "traceId": item, "observationId": None, "name": "tone",
+         "source": "ANNOTATION", "authorUserId": who, "dataType": "CATEGORICAL", "value": 0, "stringValue": label,
+         "comment": None, "metadata": {"text": f"text {item}"}}
+        for n, (item, who, label) in enumerate(rows)
+    ]  # fmt: skip
+    (folder / "scores.json").write_text(json.dumps({"data": scores, "meta": {"page": 1, "totalItems": len(scores)}}))
+    return folder / "scores.json"
+
+
+def openai_evals(rows, folder):
+    (folder / "evals").mkdir()
+    for user in sorted({who for _, who, _ in rows}):
+        lines = [{"spec": {"completion_fns": [user], "eval_name": "tone.dev.v0", "run_id": "r"}}]
+        for n, (item, who, label) in enumerate(rows):
+            if who == user:
+                event = {"run_id": "r", "event_id": n, "sample_id": item, "created_by": "", "created_at": "2026-01-01"}
+                lines.append({**event, "type": "sampling", "data": {"prompt": f"text {item}", "sampled": label}})
+                match = {"correct": True, "expected": label, "picked": label, "sampled": label, "options": []}
+                lines.append({**event, "type": "match", "data": match})
+        lines.append({"final_report": {"accuracy": 1.0}})
+        (folder / "evals" / f"{user}.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    return folder / "evals"
+
+
+def judges(rows, folder):
+    records = [
+        {"id": item, "input": f"text {item}", "output": "so", "scores": {who: label for _, who, label in group}}
+        for item, group in by_item(rows).items()
+    ]
+    (folder / "judged.jsonl").write_text("\n".join(map(json.dumps, records)))
+    return folder / "judged.jsonl"
+
+
 WRITERS = {
+    "inspect": inspect_log, "promptfoo": promptfoo, "langfuse": langfuse, "openai-evals": openai_evals,
     "label-studio": label_studio, "argilla": argilla, "prodigy": prodigy, "doccano": doccano, "potato": potato,
-    "mturk": mturk, "lewidi": lewidi, "crowd-kit": crowd_kit, "hf-datasets": hf_datasets,
+    "mturk": mturk, "lewidi": lewidi, "judges": judges, "crowd-kit": crowd_kit, "hf-datasets": hf_datasets,
 }  # fmt: skip
 LABELS = ("care", "fairness", "none")
 CELLS = [(f"i{item}", f"ann {who}") for item in range(5) for who in "abcd"]
@@ -172,7 +243,7 @@ def test_naming_the_format_reads_the_same(name, tmp_path, spelt):
     assert f"format: {name} (named)." in named.reading.notes
 
 
-@pytest.mark.parametrize("name", ["label-studio", "argilla", "prodigy", "lewidi", "mturk"])
+@pytest.mark.parametrize("name", ["label-studio", "argilla", "prodigy", "lewidi", "mturk", "promptfoo", "judges"])
 def test_gzipped_exports_are_known_too(name, tmp_path, spelt):
     path = WRITERS[name](ROWS, tmp_path)
     packed = path.with_name(path.name + ".gz")
@@ -180,7 +251,9 @@ def test_gzipped_exports_are_known_too(name, tmp_path, spelt):
     assert spelt(read_votes(packed)) == sorted(ROWS)
 
 
-@pytest.mark.parametrize("name", ["lewidi", "label-studio", "prodigy"])
+@pytest.mark.parametrize(
+    "name", ["lewidi", "label-studio", "prodigy", "inspect", "promptfoo", "langfuse", "openai-evals", "judges"]
+)
 def test_an_export_is_audited_with_no_option_at_all(name, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = WRITERS[name](ROWS, tmp_path)
@@ -281,7 +354,7 @@ def with_one_part_replaced(value, draw, part):
     return changed
 
 
-@pytest.mark.parametrize("name", ["label-studio", "argilla", "prodigy", "lewidi"])
+@pytest.mark.parametrize("name", ["label-studio", "argilla", "prodigy", "lewidi", "promptfoo", "langfuse", "judges"])
 @settings(max_examples=40, deadline=None)
 @given(part=JSON, draw=st.randoms(use_true_random=False))
 def test_an_export_with_a_strange_part_is_read_or_refused(name, part, draw):

@@ -34,6 +34,9 @@ MOST_CHOICES = 20
 FREE_TEXT_FROM = 6
 """Fewer answers than this are too few to tell free text from labels."""
 
+NO_VERDICT = "judge without a verdict"
+"""Why there is no vote of a language model that was asked for one."""
+
 Label = str | tuple[str, ...]
 Record = dict[str, Any]
 
@@ -136,8 +139,8 @@ class ExportedVotes:
         given = {name: value for name, value in facts.items() if value is not None}
         self.facts.setdefault(_id(item), {}).update(given)
 
-    def add_vote(self, item: Any, annotator: Any, question: Any, label: Any) -> None:
-        """Add a vote; a list or tuple chooses all its labels."""
+    def add_vote(self, item: Any, annotator: Any, question: Any, label: Any, *, missing: str = "no label") -> None:
+        """Add a vote; a list or tuple chooses all its labels, and none at all is counted as `missing`."""
         chosen: Label | None
         if isinstance(label, (list, tuple)):
             names = [name for part in label if (name := canonical_label(part)) is not None]
@@ -145,7 +148,7 @@ class ExportedVotes:
         else:
             chosen = canonical_label(label)
         if chosen is None:
-            self.log.drop("no label", 1)
+            self.log.drop(missing, 1)
         else:
             self.votes.append((_id(item), _id(annotator), str(question), chosen))
 

@@ -20,11 +20,16 @@ from moral_entropy.votes.formats import (
     crowd_kit,
     doccano,
     hf_datasets,
+    inspect_ai,
+    judge_records,
     label_studio,
+    langfuse,
     lewidi,
     mturk,
+    openai_evals,
     potato,
     prodigy,
+    promptfoo,
 )
 from moral_entropy.votes.formats.exported_votes import ROLES
 from moral_entropy.votes.formats.peek import peek
@@ -36,6 +41,10 @@ if TYPE_CHECKING:
     import polars as pl
 
 FORMATS: dict[str, ModuleType] = {
+    "inspect": inspect_ai,
+    "promptfoo": promptfoo,
+    "langfuse": langfuse,
+    "openai-evals": openai_evals,
     "label-studio": label_studio,
     "argilla": argilla,
     "prodigy": prodigy,
@@ -43,6 +52,7 @@ FORMATS: dict[str, ModuleType] = {
     "potato": potato,
     "mturk": mturk,
     "lewidi": lewidi,
+    "judges": judge_records,
     "crowd-kit": crowd_kit,
     "hf-datasets": hf_datasets,
 }

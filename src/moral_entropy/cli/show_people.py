@@ -1,0 +1,42 @@
+"""`next --for people` → the screen, a file, or JSON: what to accept, and whom to ask about the rest."""
+
+from __future__ import annotations
+
+from json import dumps
+from pathlib import Path
+
+import polars as pl
+import typer
+
+from moral_entropy.cli.screen import plain_table, print_parts, printable
+from moral_entropy.files import whole_file, without_formulas
+from moral_entropy.judges.escalate import escalate, sentence_of
+
+RISK = 0.1
+
+
+def show_people(run: str, number: int, agreement: float, *, question: str | None, out: Path | None, json: bool) -> None:
+    """Print what can be accepted and the items to send, or write these to a file."""
+    found = escalate(run, agreement=agreement, risk=RISK, question=question)
+    queue = pl.concat([one.queue for one in found]).sort("expected_gain", descending=True, maintain_order=True)
+    queue = queue.head(number).with_columns(rank=pl.int_range(1, pl.len() + 1))
+    told = [sentence_of(one, agreement, RISK) for one in found]
+    if out is not None:
+        with whole_file(out) as partial:
+            without_formulas(queue).write_csv(partial)
+    if json:
+        typer.echo(dumps({"sentences": told, "queue": queue.to_dicts()}, indent=2))
+        return
+    gain = queue["expected_gain"].sum()
+    last = f"the first {queue.height:,} to send hold about {gain:.0f} wrong labels"
+    if out is not None:
+        print_parts([*told, f"{out}: {last}"])
+        return
+    cells = [
+        (f"{row['rank']}", printable(row["question"], 20), printable(row["item"], 40), printable(row["label"], 20),
+         f"{row['confidence']:.3f}", f"{row['expected_gain']:.2f}")
+        for row in queue.iter_rows(named=True)
+    ]  # fmt: skip
+    print_parts(
+        [*told, "", plain_table(("rank", "question", "item", "label", "confidence", "wrong"), cells, n_words=4), last]
+    )

@@ -1,0 +1,75 @@
+"""Options of scores and of judges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from moral_entropy.errors import UsageError
+from moral_entropy.options import StageOptions, option
+
+
+@dataclass(frozen=True)
+class LabelValues(StageOptions):
+    """What labels count."""
+
+    values: tuple[str, ...] = option(
+        (),
+        "What each label counts, as A=1,B=0,tie=0.5. By default the positive label counts 1, numbers count themselves, "
+        "and of A, B and tie a win of A counts 1 and a tie a half.",
+        metavar="LABEL=X,…",
+    )
+
+    def value_of(self) -> dict[str, float]:
+        """Return what each label counts, as told; empty where nothing was told."""
+        found: dict[str, float] = {}
+        for one in self.values:
+            label, _, number = one.rpartition("=")
+            try:
+                found[label.strip()] = float(number)
+            except ValueError:
+                label = ""
+            if not label.strip():
+                msg = f"{self.called('values')} has {one!r}; write what each label counts as A=1,B=0,tie=0.5."
+                raise UsageError(msg)
+        return found
+
+
+@dataclass(frozen=True)
+class ScoreOptions(LabelValues):
+    """What is scored, for whom, and against which limit."""
+
+    by: str | None = option(
+        None, "One score per value of a column: domain, or a column that the audit was told to keep.", metavar="COLUMN"
+    )
+    question: str | None = option(None, "Only this question.")
+    at_least: float | None = option(None, "The score must be at least this: trusted, untrusted or undecided.")
+    confidence: str | None = option(
+        None,
+        "Column of how sure each vote is, kept by the audit: probabilities, or their logarithms. Then the plain votes "
+        "and PPI++ count votes in part; the fit counts them whole.",
+        metavar="COLUMN",
+    )
+
+
+@dataclass(frozen=True)
+class JudgeOptions(LabelValues):
+    """What is said of judges."""
+
+    question: str | None = option(None, "Only this question.")
+    roles: Any = option(
+        None,
+        "Who the judges are: a CSV file with the columns judge and role (person or llm) and, if known, model, prompt "
+        "and order; or a column that the audit was told to keep. By default guessed from their names.",
+        metavar="FILE|COLUMN",
+    )
+    costs: Any = option(
+        None, "What one vote of each judge costs: a CSV file with the columns judge and cost.", metavar="FILE"
+    )
+    epsilon: float = option(
+        0.2,
+        "By how much a person may agree better with the others before a language model may not take the place: 0.2 for "
+        "experts, 0.15 for trained people, 0.1 for crowds.",
+        least=0.0,
+    )
+    seed: int = option(0, "Seed of everything random: same seed, same figures.", least=0)

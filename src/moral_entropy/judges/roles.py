@@ -1,0 +1,150 @@
+"""Who the judges are: people or language models, and of which model, prompt and order of answers.
+
+Told in a file or a column that was kept with the votes, else guessed from names: `gpt-4o/strict/ba` is the model
+gpt-4o, its prompt strict, and the answers in the order b, a; `gpt-4o#2` is gpt-4o asked a second time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from moral_entropy.errors import VotesError
+from moral_entropy.findings import listed
+from moral_entropy.options import did_you_mean
+from moral_entropy.runs.run import Run
+from moral_entropy.verdict.crowds import MODELS
+from moral_entropy.verdict.verdict import who_voted
+from moral_entropy.votes.source import open_source
+
+PERSON, LLM = "person", "llm"
+SPELLINGS = {
+    **dict.fromkeys(("person", "human", "people", "annotator", "expert"), PERSON),
+    **dict.fromkeys(("llm", "model", "ai", "machine", "language model"), LLM),
+}
+ORDERS = re.compile(r"(?:^|[/_\-.|: ])(ab|ba|swap|swapped|original|forward|reversed)$", re.IGNORECASE)
+REPEAT = re.compile(r"(?:#|[/_\-.|: ](?:run|rep|repeat|sample|seed|try)[ _-]?)(\d+)$", re.IGNORECASE)
+"""How names end of judges who see the answers in another order, or are asked again."""
+
+SWAPPED = ("ba", "swap", "swapped", "reversed")
+
+
+@dataclass(frozen=True)
+class Role:
+    """Who one judge is.
+
+    Parameters
+    ----------
+    judge
+        The name, as the votes have it.
+    role
+        "person" or "llm".
+    model, prompt, order, repeat
+        Of a language model; empty where unknown.
+    """
+
+    judge: str
+    role: str
+    model: str = ""
+    prompt: str = ""
+    order: str = ""
+    repeat: str = ""
+
+    @property
+    def asked(self) -> tuple[str, str, str]:
+        """Model, prompt and order: judges alike in these are one judge asked again."""
+        return self.model, self.prompt, self.order
+
+    @property
+    def swapped(self) -> bool:
+        """Whether the answers came in the other order."""
+        return self.order.casefold() in SWAPPED
+
+
+def guess_role(name: str, *, models: bool) -> Role:
+    """Guess from a name who a judge is.
+
+    Parameters
+    ----------
+    name
+        The name.
+    models
+        Whether the panel as a whole is one of language models.
+
+    Examples
+    --------
+    >>> guess_role("gpt-4o/strict/ba", models=False)
+    Role(judge='gpt-4o/strict/ba', role='llm', model='gpt-4o', prompt='strict', order='ba', repeat='')
+    >>> guess_role("llama#2", models=True).repeat, guess_role("ann", models=False).role
+    ('2', 'person')
+    """
+    if not models and not MODELS.search(name):
+        return Role(name, PERSON)
+    rest, repeat, order = name, "", ""
+    if found := REPEAT.search(rest):
+        rest, repeat = rest[: found.start()], found[1]
+    if found := ORDERS.search(rest):
+        rest, order = rest[: found.start()], found[1]
+    model, _, prompt = rest.partition("/")
+    return Role(name, LLM, model, prompt, order, repeat)
+
+
+def roles_of(run: Run, judges: Sequence[str], told: Any = None) -> tuple[list[Role], str]:
+    """Return who every judge is, and how that is known: a sentence.
+
+    Parameters
+    ----------
+    run, judges
+        The run, and the judges of it.
+    told
+        A file or dataframe with the columns judge and role, or a column that was kept with the votes.
+    """
+    models = who_voted(run) == "models"
+    guessed = {name: guess_role(name, models=models) for name in judges}
+    if told is None:
+        n = sum(role.role == LLM for role in guessed.values())
+        return list(guessed.values()), f"{n:,} of {len(judges):,} judges are taken for language models, by their names"
+    rows = _rows(run, told)
+    known = {role.judge: role for role in map(_role, rows)}
+    unknown = [name for name in known if name not in guessed]
+    if unknown and isinstance(told, str | Path) and Path(told).is_file():
+        msg = (
+            f"{len(unknown):,} of {len(known):,} judges in {told} never voted. First: {unknown[0]!r}."
+            f"{did_you_mean(unknown[0], judges)} Judges: {listed(list(judges))}."
+        )
+        raise VotesError(msg)
+    missing = [name for name in judges if name not in known]
+    said = f"roles of {len(judges) - len(missing):,} judges as told"
+    return [known.get(name, guessed[name]) for name in judges], (
+        f"{said}, {len(missing):,} guessed from their names" if missing else said
+    )
+
+
+def _rows(run: Run, told: Any) -> list[dict[str, Any]]:
+    votes = run.scan("votes")
+    if isinstance(told, str) and told in votes.collect_schema().names():
+        column = votes.select(judge=pl.col("annotator").cast(pl.String), role=pl.col(told).cast(pl.String))
+        return column.drop_nulls().unique("judge", keep="first", maintain_order=True).collect().to_dicts()
+    source = open_source(told)
+    for name in ("judge", "role"):
+        if name not in source.columns:
+            msg = f"{source.name} has no column {name!r}. Found: {', '.join(source.columns)}. It needs judge and role."
+            raise VotesError(msg)
+    return pl.DataFrame([source.column(name).cast(pl.String).alias(name) for name in source.columns]).to_dicts()
+
+
+def _role(row: dict[str, Any]) -> Role:
+    given = str(row["role"] or "").strip().casefold()
+    if given not in SPELLINGS:
+        msg = f"judge {row['judge']!r} has the role {row['role']!r}; write person or llm."
+        raise VotesError(msg)
+    more = {name: str(row.get(name) or "").strip() for name in ("model", "prompt", "order", "repeat")}
+    if SPELLINGS[given] == LLM and not more["model"]:
+        return Role(row["judge"], LLM, **{k: v for k, v in vars(guess_role(row["judge"], models=True)).items()
+                                          if k not in ("judge", "role")})  # fmt: skip
+    return Role(str(row["judge"]).strip(), SPELLINGS[given], **more)

@@ -1,0 +1,98 @@
+"""OpenAI evals: the log that `oaieval` records, one event per line, or a folder of them.
+
+The first line is the specification, the last the report. In a `match` the model itself is the judge: what it picked is
+the vote, and what was expected is kept as `expected`. In `metrics` with a choice (model-graded evals) the last model of
+the specification is the judge. A sample without a pick, and an invalid choice, are failures of the judge.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from moral_entropy.votes.formats.exported_votes import (
+    NO_VERDICT,
+    ExportedVotes,
+    Record,
+    dicts,
+    mapping,
+    read_records,
+)
+from moral_entropy.votes.formats.peek import peek
+from moral_entropy.votes.formats.verdict_text import verdict_in
+from moral_entropy.votes.source import ReadingLog
+
+if TYPE_CHECKING:
+    import polars as pl
+
+TITLE = "OpenAI evals"
+QUESTION = "choice"
+INVALID = "__invalid__"
+ENDINGS = (".jsonl", ".json")
+
+
+def detect(path: Path) -> bool:
+    """Return whether a file is a log of OpenAI evals, or a folder has some."""
+    if peek(path).kind == "folder":
+        return any(_is_log(file) for file in sorted(path.iterdir())[:20] if file.suffix in ENDINGS)
+    return _is_log(path)
+
+
+def _is_log(path: Path) -> bool:
+    seen = peek(path)
+    return seen.has("spec", "completion_fns") and seen.has("sample_id") and seen.has("data")
+
+
+def data_files(path: Path) -> list[Path]:
+    """Return the logs of a folder."""
+    return [file for file in sorted(path.iterdir()) if file.suffix in ENDINGS and _is_log(file)]
+
+
+def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
+    """Read the votes of a log, or of all logs of a folder.
+
+    Parameters
+    ----------
+    path
+        The file or folder.
+    log
+        Where counts and notes go.
+    """
+    votes = ExportedVotes(path.name, TITLE, log)
+    for file in data_files(path) if path.is_dir() else [path]:
+        _add(votes, read_records(file), file.stem)
+    return votes.to_table("Votes are events of the type match with a pick, or metrics with a choice.")
+
+
+def _add(votes: ExportedVotes, events: list[Record], name: str) -> None:
+    spec = next((mapping(event["spec"]) for event in events if "spec" in event), {})
+    models = spec.get("completion_fns")
+    models = [str(one) for one in models] if isinstance(models, list) and models else [name]
+    for event in events:
+        item, data = event.get("sample_id"), mapping(event.get("data"))
+        if item is None:
+            continue
+        if event.get("type") == "sampling":
+            votes.add_item(item, {"text": _prompt(data.get("prompt"))})
+        elif event.get("type") == "match":
+            expected = data.get("expected")
+            votes.add_item(item, {"expected": expected if isinstance(expected, (str, int, float)) else None})
+            votes.add_vote(item, models[0], QUESTION, _picked(data), missing=NO_VERDICT)
+        elif event.get("type") == "metrics" and "choice" in data:
+            votes.add_item(item, {"system": models[0]} if len(models) > 1 else {})
+            choice = None if data["choice"] == INVALID or isinstance(data["choice"], list) else data["choice"]
+            votes.add_vote(item, models[-1], QUESTION, choice, missing=NO_VERDICT)
+
+
+def _picked(data: Record) -> Any:
+    picked = data.get("picked")
+    if isinstance(picked, (str, int, float, bool)):
+        return picked
+    return verdict_in(data.get("sampled")) if isinstance(data.get("sampled"), str) else None
+
+
+def _prompt(given: Any) -> str | None:
+    if isinstance(given, str):
+        return given
+    said = [message.get("content") for message in dicts(given)]
+    return next((text for text in reversed(said) if isinstance(text, str)), None)

@@ -1,0 +1,308 @@
+"""Scores of judges: whether their intervals hold the truth and are short, and whether judges are ranked rightly.
+
+Usage: judge_scores.py [--data ../shared/data] [--draws 100] [--repetitions 200] [--dry]. Fits every panel once. In
+each repetition items are drawn with replacement, the answers of some are revealed, and the mean over the whole set is
+estimated: by the score, by prediction-powered inference, and by the known answers alone. Then panels with a hijacker
+are made, to see who is ranked first, and panels with copies, to see what their votes are worth. Writes the tables of
+docs/evidence/judges.md; with --dry it only prints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from gold_sets import DATA, PANEL, ROOT, gold_votes
+from page import put
+
+import moral_entropy
+from moral_entropy.consensus.fit import fit
+from moral_entropy.consensus.result import QuestionFit
+from moral_entropy.errors import MoralEntropyWarning
+from moral_entropy.judges.estimates import Estimate, corrected_mean, gold_alone, ppi_mean
+from moral_entropy.judges.values import quantities
+from moral_entropy.pipeline.audit import audit
+from moral_entropy.runs.run import Question
+from moral_entropy.votes.read import read_votes
+from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
+
+PAGE = ROOT / "docs" / "evidence" / "judges.md"
+GOLD = (50, 200, 500)
+LEAST_ITEMS, MOST_ITEMS = 1_000, 4_000
+"""Items drawn in a repetition: as many as the set has, within these."""
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedSet:
+    """A fitted panel with known answers. Axes: **i** item, **k** label.
+
+    Parameters
+    ----------
+    name
+        The set, and the question where it has several.
+    p_ik, share_ik
+        What the consensus says, and the shares of the votes.
+    gold_i
+        The answers.
+    value_k
+        What each label counts.
+    """
+
+    name: str
+    p_ik: Floats
+    share_ik: Floats
+    gold_i: Ints
+    value_k: Floats
+
+    @property
+    def truth(self) -> float:
+        """The mean over the whole set."""
+        return float(self.value_k[self.gold_i].mean())
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was found over the repetitions with so many known answers.
+
+    Parameters
+    ----------
+    held, ppi_held, gold_held
+        Share of intervals that hold the truth: of the score, of PPI++, and of known answers alone.
+    length, ppi_length
+        Length of the interval, relative to that of known answers alone, on average.
+    agree
+        Share of repetitions in which the interval of PPI++ holds the score.
+    """
+
+    name: str
+    n_gold: int
+    held: float
+    ppi_held: float
+    gold_held: float
+    length: float
+    ppi_length: float
+    agree: float
+
+
+def judged(name: str, found: QuestionFit, told: dict[str, float] | None = None) -> JudgedSet:
+    """Take from a fit what a score needs, on the items with known answers."""
+    ballot = found.ballot
+    known = np.flatnonzero((ballot.gold_i != UNKNOWN) & (ballot.votes_i > 0))
+    positive = ballot.labels[ballot.positive] if ballot.n_labels == 2 else None
+    [quantity] = quantities(Question(ballot.question, ballot.labels, positive), told)
+    counts_ik = ballot.counts_ik[known]
+    return JudgedSet(
+        name,
+        found.p_ik[known],
+        counts_ik / counts_ik.sum(axis=1, keepdims=True),
+        ballot.gold_i[known].astype(np.int64),
+        quantity.value_k,
+    )
+
+
+def fitted(votes: Votes, draws: int) -> tuple[QuestionFit, ...]:
+    """Fit without a word."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MoralEntropyWarning)
+        return fit(votes, draws=draws).fits
+
+
+def real_sets(data: Path, draws: int) -> Iterator[JudgedSet]:
+    """Fit the public panels that are there."""
+    for name, votes in gold_votes(data, ("llmbar_natural", "trecrag24_9judges", PANEL)):
+        fits = fitted(votes, draws)
+        yield from (judged(name if len(fits) == 1 else f"{name}: {one.question}", one) for one in fits)
+    votes_file = data / "pandalm_test" / "votes.csv"
+    if votes_file.is_file():
+        yield pandalm(votes_file, draws)
+
+
+def pandalm(file: Path, draws: int) -> JudgedSet:
+    """Let the two models of PandaLM judge, and the majority of its people be the answer; three opinions are a tie."""
+    votes = pl.read_csv(file, infer_schema_length=0)
+    human = pl.col("annotator").str.starts_with("human")
+    label = pl.col("label").mode().first()
+    gold = votes.filter(human).group_by("item").agg(
+        gold=pl.when(pl.col("label").n_unique() == 3).then(pl.lit("0")).otherwise(label)
+    )  # fmt: skip
+    read = read_votes(votes.filter(~human), gold_file=gold)
+    [found] = fitted(read, draws)
+    return judged("pandalm_test (people's majority)", found, {"1": 1.0, "2": 0.0, "0": 0.5})
+
+
+def made_panel(
+    n_items: int, right: Sequence[float], seed: int, *, copies: int = 0, shared: float = 0.0
+) -> pl.DataFrame:
+    """Make votes of judges who are right that often.
+
+    Parameters
+    ----------
+    n_items, right, seed
+        Items, how often each judge is right, and the seed.
+    copies
+        Judges who say what the last one says, but for 3%.
+    shared
+        Share of the items on which all are wrong together.
+    """
+    rng = np.random.default_rng([seed, n_items, copies])
+    truth_i = rng.random(n_items) < 0.4
+    seen_i = np.where(rng.random(n_items) < shared, ~truth_i, truth_i)
+    cast = {f"judge{j}": np.where(rng.random(n_items) < one, seen_i, ~seen_i) for j, one in enumerate(right)}
+    for c in range(copies):
+        last_i = cast[f"judge{len(right) - 1}"]
+        cast[f"copy{c}"] = np.where(rng.random(n_items) < 0.03, ~last_i, last_i)
+    return pl.concat(
+        [
+            pl.DataFrame({"item": np.arange(n_items), "annotator": name, "label": vote_i * 1, "gold": truth_i * 1})
+            for name, vote_i in cast.items()
+        ]
+    )  # fmt: skip
+
+
+def made_sets(draws: int, n_items: int = 4_000) -> Iterator[JudgedSet]:
+    """Fit simulated panels: independent, with copies of the weakest, with errors that all share, and one judge."""
+    good = (0.92, 0.86, 0.84, 0.82, 0.72)
+    for name, right, given in (
+        ("simulated: five independent judges", good, {}),
+        ("simulated: and two copies of the weakest", good, {"copies": 2}),
+        ("simulated: all wrong together on 15%", good, {"shared": 0.15}),
+        ("simulated: one judge, 80% right", (0.8,), {}),
+    ):
+        [found] = fitted(read_votes(made_panel(n_items, right, 1, **given)), draws)
+        yield judged(name, found)
+
+
+def estimates(one: JudgedSet, n_gold: int, seed: int) -> tuple[Estimate, Estimate, Estimate]:
+    """Draw items, reveal some answers, and estimate the mean in three ways."""
+    rng = np.random.default_rng([seed, n_gold])
+    size = min(max(len(one.gold_i), LEAST_ITEMS), MOST_ITEMS)
+    at_i = rng.integers(0, len(one.gold_i), size)
+    gold_i = np.where(np.arange(size) < n_gold, one.gold_i[at_i], UNKNOWN)
+    truth_g, share_i = one.value_k[gold_i[:n_gold]], one.share_ik[at_i] @ one.value_k
+    return (
+        corrected_mean(gold_i, one.p_ik[at_i], one.value_k),
+        ppi_mean(truth_g, share_i[:n_gold], share_i[n_gold:]),
+        gold_alone(truth_g),
+    )
+
+
+def measure(one: JudgedSet, n_gold: int, repetitions: int) -> Measured:
+    """Estimate again and again."""
+    found = [estimates(one, n_gold, seed) for seed in range(repetitions)]
+    held = [[each.low <= one.truth <= each.high for each in row] for row in found]
+    length = np.array([[each.high - each.low for each in row] for row in found])
+    score, ppi, gold = np.mean(held, axis=0)
+    ratio = length / length[:, 2:]
+    agree = np.mean([ppi.low <= main.value <= ppi.high for main, ppi, _ in found])
+    return Measured(one.name, n_gold, score, ppi, gold, *ratio.mean(axis=0)[:2].tolist(), float(agree))
+
+
+def ranked_first(panels: int, draws: int) -> tuple[int, int]:
+    """Count hijacked panels in which 200 known answers, and the consensus alone, rank the best judge first."""
+    by_gold = by_others = 0
+    for seed in range(panels):
+        votes = made_panel(600, (0.95, 0.87, 0.86, 0.8), seed, copies=1)
+        known = votes.with_columns(gold=pl.when(pl.col("item") < 200).then(pl.col("gold")))
+        by_gold += best_judge(known, draws) == "judge0"
+        by_others += best_judge(votes.drop("gold"), draws) == "judge0"
+    return by_gold, by_others
+
+
+def best_judge(votes: pl.DataFrame, draws: int) -> str:
+    """Name the judge that is ranked last in the table of the worst first."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MoralEntropyWarning)
+        return str(audit(votes, draws=draws, report=False).judges["judge"][-1])
+
+
+def worth_of(right: Sequence[float], copies: int, panels: int, draws: int) -> list[float]:
+    """Return what the votes of simulated panels are worth; copies should be worth nothing."""
+    found = []
+    for seed in range(panels):
+        votes = read_votes(made_panel(1_000, right, 1_000 + seed, copies=copies))
+        [one] = fitted(votes, draws)
+        found.append(float(one.worth.effective) if one.worth is not None else float("nan"))
+    return found
+
+
+def score_table(rows: Sequence[Measured]) -> str:
+    """Return the table of scores as Markdown."""
+    head = (
+        "| panel | known answers | score holds it | PPI++ holds it | known alone holds it | length of score | of PPI++ "
+        "| PPI++ holds the score |\n| --- | --: | --: | --: | --: | --: | --: | --: |\n"
+    )
+    return head + "".join(
+        f"| {row.name} | {row.n_gold} | {row.held:.0%} | {row.ppi_held:.0%} | {row.gold_held:.0%} | {row.length:.2f} | "
+        f"{row.ppi_length:.2f} | {row.agree:.0%} |\n"
+        for row in rows
+    )
+
+
+def summary(rows: Sequence[Measured]) -> str:
+    """Say in words how many hold what they promise."""
+    within = [row for row in rows if 0.85 <= round(row.held, 3) <= 0.95]
+    shorter = [row for row in rows if row.length < 1.0]
+    apart = [row for row in rows if row not in within]
+    missed = "; ".join(f"{row.name} with {row.n_gold}: {row.held:.0%}" for row in apart) or "none"
+    return (
+        f"Of {len(rows)} rows, {len(within)} hold the truth in 85% to 95% of the repetitions (not: {missed}); in "
+        f"{len(shorter)} the score's interval is shorter than that of the known answers alone, on average "
+        f"{np.mean([row.length for row in rows]):.2f} of it."
+    )
+
+
+def worth_table(panels: int, draws: int) -> str:
+    """Return what votes are worth on simulated designs, as Markdown."""
+    rows = []
+    four, six = (0.9, 0.85, 0.8, 0.75), (0.9, 0.88, 0.85, 0.8, 0.8, 0.75)
+    for right, copies in ((six, 0), (four, 1), (six, 2), (four, 3)):
+        worth = worth_of(right, copies, panels, draws)
+        off = np.mean([abs(one - len(right)) <= 0.1 * len(right) for one in worth])
+        rows.append(
+            f"| {len(right)} judges, {copies} copies of the last | {len(right)} | {np.mean(worth):.2f} | "
+            f"{np.min(worth):.2f} to {np.max(worth):.2f} | {off:.0%} |\n"
+        )
+    return (
+        "| design | votes are worth | found, mean | least to most | within 10% |\n| --- | --: | --: | --: | --: |\n"
+        + "".join(rows)
+    )
+
+
+def main() -> None:
+    """Measure, print, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=DATA, help="folder of the sets")
+    parser.add_argument("--draws", type=int, default=100, help="posterior draws per fit")
+    parser.add_argument("--repetitions", type=int, default=200, help="repetitions per row, and panels")
+    parser.add_argument("--dry", action="store_true", help="print the tables and leave the page alone")
+    asked = parser.parse_args()
+    rows = []
+    for one in [*real_sets(asked.data, asked.draws), *made_sets(asked.draws)]:
+        print(f"  {one.name}: {len(one.gold_i):,} items, truth {one.truth:.3f}", file=sys.stderr, flush=True)
+        rows += [measure(one, n_gold, asked.repetitions) for n_gold in GOLD]
+    first, others = ranked_first(asked.repetitions, draws=0)
+    facts = f"moral-entropy {moral_entropy.__version__}, {asked.draws} draws, {asked.repetitions} repetitions, seed 0."
+    parts = {
+        "scores": f"{facts}\n\n{score_table(rows)}\n{summary(rows)}",
+        "ranks": (
+            f"Of {asked.repetitions} hijacked panels, the best judge is ranked first in {first} with 200 known "
+            f"answers, and in {others} without any."
+        ),
+        "worth": worth_table(max(asked.repetitions // 10, 1), asked.draws),
+    }
+    print("\n\n".join(parts.values()))
+    if not asked.dry:
+        page = PAGE.read_text(encoding="utf-8")
+        for name, text in parts.items():
+            page = put(page, name, "judge_scores.py", text)
+        PAGE.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
