@@ -55,30 +55,24 @@ class Setting:
     name, title
         A word for files, and a line for the page.
     corpus
-        "mfrc" or "mftc-twin".
+        "mfrc", "mfrc-panel" or "mftc-twin".
     options
         Of the study.
-    texts
-        Only so many of the texts, drawn at random; all if 0.
     """
 
     name: str
     title: str
     corpus: str
     options: StudyOptions
-    texts: int = 0
-
-    @property
-    def run(self) -> str:
-        """Name of the run folder the study is made on."""
-        return self.corpus + (f"-{self.texts}" if self.texts else "")
 
     @property
     def command(self) -> str:
         """What a user would type after the audit."""
         asked = self.options
-        tuned = asked.head_only or asked.layers is not None
+        tuned = asked.models != ("tfidf",)
         flags = {
+            "--train-texts": asked.train_texts,
+            "--test-texts": asked.test_texts,
             "--head-only": asked.head_only or None,
             "--layers": asked.layers,
             "--max-length": asked.max_length if tuned else None,
@@ -90,7 +84,9 @@ class Setting:
         said = " ".join(
             flag if value is True else f"{flag} {value}" for flag, value in flags.items() if value is not None
         )
-        start = f"moral-entropy study {self.run}/ --targets {','.join(asked.targets)} --models {','.join(asked.models)}"
+        start = (
+            f"moral-entropy study {self.corpus}/ --targets {','.join(asked.targets)} --models {','.join(asked.models)}"
+        )
         return " ".join(filter(None, (start, f"--seeds {asked.seeds}", said, f"-o {self.name}/")))
 
 
@@ -98,48 +94,67 @@ TFIDF = StudyOptions(models=("tfidf",), seeds=3)
 HEAD = StudyOptions(
     models=("minilm",), seeds=5, head_only=True, max_length=64, epochs=20, batch_size=128, learning_rate=1e-2
 )
-LAYERS = StudyOptions(
-    targets=("soft", "share", "majority"), models=("minilm",), seeds=2, held_out=0, layers=2, max_length=64, epochs=2,
-    learning_rate=1e-4,
+FULL = StudyOptions(
+    targets=("soft", "share", "majority"), models=("minilm",), seeds=3, held_out=0, max_length=32, epochs=2,
+    learning_rate=1e-4, train_texts=1_500, test_texts=1_500,
 )  # fmt: skip
+LAYERS = replace(FULL, targets=TARGETS, layers=2, learning_rate=3e-4)
 
 SETTINGS = (
+    Setting("mfrc-minilm-full", "MFRC, MiniLM, fully fine-tuned", "mfrc", FULL),
+    Setting("mfrc-minilm-layers", "MFRC, MiniLM, its last two layers", "mfrc", LAYERS),
+    Setting(
+        "panel-minilm-layers", "Nine language models on MFRC, MiniLM, its last two layers", "mfrc-panel",
+        replace(LAYERS, targets=("soft", "share", "majority", "any")),
+    ),
+    Setting("panel-tfidf", "Nine language models on MFRC, tfidf", "mfrc-panel", TFIDF),
+    Setting("twin-minilm-layers", "MFTC's twin, MiniLM, its last two layers", "mftc-twin",
+        replace(LAYERS, targets=("soft", "share", "majority"), train_texts=1_000)),
     Setting("mfrc-tfidf", "MFRC, tfidf", "mfrc", TFIDF),
     Setting("mfrc-minilm-head", "MFRC, MiniLM, the head alone", "mfrc", HEAD),
-    Setting(
-        "twin", "MFTC's twin, tfidf and MiniLM's head", "mftc-twin", replace(HEAD, models=("tfidf", "minilm"), seeds=3)
-    ),
+    Setting("twin", "MFTC's twin, tfidf", "mftc-twin", TFIDF),
     Setting(
         "twin-domains", "MFTC's twin, each domain tested by what was learnt on the others", "mftc-twin",
         replace(TFIDF, seeds=1, split="leave-domain-out", held_out=0),
     ),
-    Setting("mfrc-minilm-layers", "MFRC, 2,000 comments, MiniLM, the last two layers", "mfrc", LAYERS, texts=2_000),
 )  # fmt: skip
 
 
-def audit_mfrc(data: Path, out: Path, texts: int) -> None:
+def audit_mfrc(data: Path, out: Path) -> None:
     """Audit the Reddit comments: counts of three anonymous annotators."""
-    source = pl.read_csv(data / "mfrc_counts" / "counts_with_text.csv")
-    chosen = source.sample(texts, seed=0) if texts else source
     read = ReadOptions(item="ID", text="text", anonymous=True, questions=FOUNDATIONS, of="3")
-    audit(chosen, out, AuditOptions(read=read, priors=PriorOptions(preset="mft"), report=False))
+    source = data / "mfrc_counts" / "counts_with_text.csv"
+    audit(source, out, AuditOptions(read=read, priors=PriorOptions(preset="mft"), report=False))
 
 
-def audit_twin(_data: Path, out: Path, _texts: int) -> None:
+def audit_panel(data: Path, out: Path) -> None:
+    """Audit the votes of nine settings of language models on Reddit comments; people's labels are gold."""
+    folder = data / "mfrc_llm_panel"
+    texts = pl.read_csv(folder / "items.csv", columns=["item", "text"])
+    votes = pl.read_csv(folder / "votes.csv").join(texts, on="item", how="left", maintain_order="left")
+    read = ReadOptions(
+        text="text", multilabel="|", on_repeat="count", gold_file=str(folder / "items.csv"), gold="gold_multilabel"
+    )
+    audit(votes, out, AuditOptions(read=read, report=False))
+
+
+def audit_twin(_data: Path, out: Path) -> None:
     """Audit MFTC's twin."""
     audit(twin("mftc", scale=SCALE), out, AuditOptions(priors=PriorOptions(preset="mft"), report=False))
 
 
-AUDITS: dict[str, Callable[[Path, Path, int], None]] = {"mfrc": audit_mfrc, "mftc-twin": audit_twin}
+AUDITS: dict[str, Callable[[Path, Path], None]] = {
+    "mfrc": audit_mfrc, "mfrc-panel": audit_panel, "mftc-twin": audit_twin,
+}  # fmt: skip
 
 
 def make_study(setting: Setting, data: Path, work: Path) -> str:
     """Run one study, unless it is there, and return its part of the page."""
-    out, run = work / setting.name, work / f"run-{setting.name}"
+    out, run = work / setting.name, work / setting.corpus
     if not (out / "manifest.json").is_file():
         began = time.perf_counter()
         if not run.is_dir():
-            AUDITS[setting.corpus](data, run, setting.texts)
+            AUDITS[setting.corpus](data, run)
         print(f"{setting.name}: audited in {time.perf_counter() - began:.0f} s", flush=True)
         run_study(run, out, setting.options, command=setting.command)
         print(f"{setting.name}: done after {time.perf_counter() - began:.0f} s", flush=True)
@@ -210,8 +225,8 @@ def main() -> None:
         work = asked.work or Path(nowhere)
         work.mkdir(parents=True, exist_ok=True)
         sections = make_all(chosen, asked.data, work, asked.jobs)
-        if (work / "run-twin").is_dir():
-            sections.append(labels_section(work / "run-twin"))
+        if (work / "mftc-twin").is_dir():
+            sections.append(labels_section(work / "mftc-twin"))
     text = "\n\n".join([f"moral-entropy {moral_entropy.__version__}.", *sections])
     print(text)
     if not asked.dry:

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from train_support import CARE, TONE, targets_of_texts
 
 from moral_entropy.errors import TrainError
-from moral_entropy.train import tfidf
+from moral_entropy.train import ridge
 from moral_entropy.train.head import Head
 from moral_entropy.train.tfidf import load_tfidf, train_tfidf
 
@@ -33,7 +33,7 @@ def soft_targets(n_items, *, block, seed=0):
 def test_the_fit_is_scikit_learns_on_duplicated_rows(block, monkeypatch):
     from sklearn.linear_model import LogisticRegression
 
-    monkeypatch.setattr(tfidf, "SLOPE", 1e-8)
+    monkeypatch.setattr(ridge, "SLOPE", 1e-8)
     targets = soft_targets(80, block=block)
     model = trained(targets)
     x_if = model.vocabulary.matrix(targets.texts)

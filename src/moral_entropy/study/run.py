@@ -25,6 +25,7 @@ from moral_entropy.runs.tables import checked_folder
 from moral_entropy.study.compare import Study, compare_targets
 from moral_entropy.study.options import StudyOptions
 from moral_entropy.study.page import study_page
+from moral_entropy.study.progress_folder import progress_folder
 from moral_entropy.study.tables import joined_table
 from moral_entropy.train.run_targets import targets_from_run
 
@@ -48,7 +49,8 @@ def run_study(
         A run folder, as `audit` wrote it.
     out
         The study's folder: study.parquet, study_differences.parquet, study_curves.parquet, study.md and manifest.json.
-        It appears when the study is complete, or not at all.
+        It appears when the study is complete, or not at all; a study that was stopped goes on where it was when it
+        is started again.
     options
         What to compare, and how.
     force
@@ -59,17 +61,21 @@ def run_study(
         Called with the name of the stage and the share of it done.
     """
     options, watch, folder_of_run = options or StudyOptions(), Stopwatch(), checked_folder(run)
+    kept = progress_folder(out)
     with writing(out, force=force, inputs=(run, options.votes)) as folder:
         with watch.timing("fit"):
             progress("fit again", 0.0)
             consensus = _with_texts(folder_of_run, options)
         with watch.timing("train"):
-            study = compare_targets(consensus, options, advance=lambda share: progress("training", share))
+            study = compare_targets(
+                consensus, options, progress=kept, advance=lambda share: progress("training", share)
+            )
         tables = {"study": study.scores, "study_differences": study.differences, "study_curves": study.curves}
         for name, frame in tables.items():
             frame.write_parquet(folder / f"{name}.parquet", compression="zstd")
         (folder / "study.md").write_text(study_page(study), encoding="utf-8")
         write_manifest(folder, _manifest(study, options, str(run), command, watch))
+    kept.clear()
     add_to_run(folder_of_run, study)
     return study
 

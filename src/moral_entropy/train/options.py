@@ -10,6 +10,7 @@ from moral_entropy.options import StageOptions, option
 
 TFIDF = "tfidf"
 Weight = Literal["epistemic", "votes"]
+Precision = Literal["auto", "float32", "bfloat16"]
 
 LEARN, TRAIN = "What to learn", "How to train"
 
@@ -34,9 +35,22 @@ class Hyperparameters(StageOptions):
         None, "Learning rate at its highest; 3e-5 when not given, with --head-only 5e-3.", panel=TRAIN
     )
     max_length: int = option(128, "Tokens per text, at most.", panel=TRAIN, least=3)
-    layers: int | None = option(None, "Train the last N layers only, and what follows them.", panel=TRAIN, least=1)
+    layers: int | None = option(
+        None,
+        "Train the last N layers only, and what follows them; what the others make of a text is computed once.",
+        panel=TRAIN,
+        least=1,
+    )
     head_only: bool = option(False, "Encode every text once and train the last layer alone.", panel=TRAIN)
     device: str = option("auto", "Where to compute: cpu, cuda, …; auto takes a GPU if there is one.", panel=TRAIN)
+    accumulate: int = option(
+        1, "Batches per step, whose gradients are added up; memory stays that of one batch.", panel=TRAIN, least=1
+    )
+    precision: Precision = option(
+        "auto",
+        "Numbers to train with; auto takes bfloat16 where the GPU or the processor computes with it.",
+        panel=TRAIN,
+    )
     warmup: float = option(0.1, "Share of the steps in which the learning rate rises.", flag="")
     clip: float = option(1.0, "Largest norm of a gradient.", flag="")
     weight_decay: float = option(0.01, "Weight decay of AdamW.", flag="")
