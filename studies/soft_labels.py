@@ -35,7 +35,7 @@ from moral_entropy.study.compare import Study
 from moral_entropy.study.options import StudyOptions
 from moral_entropy.study.page import study_page
 from moral_entropy.study.run import run_study
-from moral_entropy.study.scores import area_under_roc
+from moral_entropy.train.scores import area_under_roc
 from moral_entropy.votes.options import ReadOptions
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -25,7 +25,8 @@ P = np.array([[0.7, 0.3], [0.5, 0.5], [0.1, 0.9], [1.0, 0.0], [0.8, 0.2]])
 
 def answers(counts_ik=COUNTS, p_ik=P, block=None, **facts):
     n = len(counts_ik)
-    given = {"epistemic_i": np.zeros(n), "published_i": np.array([0, 1, -1, 1, 0]), "count_i": np.ones(n), **facts}
+    labels = {"published_i": np.array([0, 1, -1, 1, 0]), "gold_i": np.array([1, 1, 0, 0, -1])}
+    given = {"model_ik": p_ik[:, ::-1], "epistemic_i": np.zeros(n), "count_i": np.ones(n), **labels, **facts}
     return Answers(block or Block("care", ("no", "yes"), "yes"), np.arange(n), counts_ik, p_ik, **given)
 
 
@@ -39,6 +40,9 @@ def answers(counts_ik=COUNTS, p_ik=P, block=None, **facts):
         ("two-vote", [0, 0, 1, 0]),
         ("hard", [0, 1, 1, 0]),
         ("unanimous", [0, 0, 1, 0]),
+        ("p_model", [0.7, 0.5, 0.1, 1.0]),
+        ("smoothed", [0.05, 0.95, 0.95, 0.05]),
+        ("gold", [1, 1, 0, 0]),
     ],
 )
 def test_kinds_by_hand(kind, expected):

@@ -59,4 +59,9 @@ def _print_training(finished: TrainRun) -> None:
     if first != last:
         typer.echo(f"after {first.step:,} steps: {_losses(first)}")
     typer.echo(f"after {last.step:,} steps: {_losses(last)} (nats per text)")
+    if finished.worth is not None:
+        from moral_entropy.train.worth import worth_lines
+
+        for line in worth_lines(finished.worth):
+            typer.echo(line)
     typer.echo(f"{finished.path}: the model; next: moral-entropy predict {finished.path} texts.csv -o out.parquet")

@@ -23,10 +23,10 @@ from moral_entropy.report.soft_labels import CONSTANT
 from moral_entropy.study.options import StudyOptions
 from moral_entropy.study.progress_folder import ProgressFolder, Trained, training_key
 from moral_entropy.study.references import ALL_VOTES, Condition, make_conditions
-from moral_entropy.study.scores import by_question, draw_times, score
 from moral_entropy.study.tables import Graded, Grades, Place, difference_table, score_table, with_means
 from moral_entropy.train.classifier import Classifier, train_classifier
 from moral_entropy.train.options import TrainOptions
+from moral_entropy.train.scores import by_question, draw_times, score
 from moral_entropy.train.splits import Split, hash_texts, make_splits, normal_text
 from moral_entropy.train.targets import Targets, check_classes
 from moral_entropy.votes.table import Floats, Ints

@@ -77,6 +77,15 @@ class Finetuned:
         """Return the probability of every output for every text: `p_io`."""
         return self.head.probabilities(self.logits(texts, advance=advance))
 
+    def cooled(self, temperature: float) -> Finetuned:
+        """Divide the logits by a temperature, in the weights of the final layer, and return the model."""
+        import torch
+
+        with torch.no_grad():
+            for parameter in self.encoder.final.parameters():
+                parameter.div_(temperature)
+        return self
+
     def save(self, folder: Path) -> None:
         """Write model and tokenizer into a folder, for `from_pretrained`."""
         with quiet_transformers():

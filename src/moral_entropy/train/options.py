@@ -92,7 +92,8 @@ class TrainOptions(Hyperparameters, TextOptions):
     )
     labels: str = option(
         "soft",
-        "Kind of target: soft, share, any, majority, two-vote, hard, published, or a rule of the audit.",
+        "Kind of target: soft, share, any, majority, two-vote, hard, published, p_model, smoothed, gold, or a rule of "
+        "the audit.",
         panel=LEARN,
     )
     weight: Weight | None = option(None, "What items are weighted by; all alike when not given.", panel=LEARN)

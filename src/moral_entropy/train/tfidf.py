@@ -113,6 +113,10 @@ class Tfidf:
         """Return the probability of every output for every text: `p_io`."""
         return self.head.probabilities(self.logits(texts, advance=advance))
 
+    def cooled(self, temperature: float) -> Tfidf:
+        """Return the model whose logits are divided by a temperature."""
+        return replace(self, weight_fo=self.weight_fo / temperature, intercept_o=self.intercept_o / temperature)
+
     def save(self, folder: Path) -> None:
         """Write vocabulary and weights into a folder."""
         names = {"words": self.vocabulary.words, "letters": self.vocabulary.letters}
