@@ -102,6 +102,7 @@ def test_every_command_and_flag_is_documented():
         "export",
         "next",
         "predict",
+        "refine",
         "report",
         "reproduce",
         "simulate",

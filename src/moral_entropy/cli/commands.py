@@ -24,6 +24,7 @@ SENTENCES = {
     "export": "Write the items of a run with votes, p, entropies and soft labels.",
     "next": "List the items that one more vote would settle most, and whose vote that would be.",
     "predict": "Predict p and its entropy for every text and question.",
+    "refine": "Let the texts vote too: p from the votes and from a classifier that has not seen the item.",
     "report": "Write the report of a run: one HTML file that works offline; on request figures and a dataset card.",
     "reproduce": "Run the paper's study and lay every published figure beside ours.",
     "simulate": "Draw votes from a known truth, which is in the column gold.",

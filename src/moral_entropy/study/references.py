@@ -17,7 +17,7 @@ from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import MoralEntropyWarning, TrainError
 from moral_entropy.grading.calibration import unseen_gold
 from moral_entropy.report.soft_labels import HELD_OUT
-from moral_entropy.study.held_out import hold_out
+from moral_entropy.train.held_out import hold_out
 from moral_entropy.train.reference import Reference
 from moral_entropy.train.targets import Targets, targets_from_consensus
 from moral_entropy.votes.table import UNKNOWN, Votes

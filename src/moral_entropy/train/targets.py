@@ -19,6 +19,7 @@ from typing import Any, get_args
 
 import numpy as np
 import polars as pl
+from scipy.special import entr
 
 from moral_entropy.consensus.entropy import decompose_entropy
 from moral_entropy.consensus.result import Consensus, QuestionFit
@@ -136,7 +137,9 @@ def targets_from_consensus(
     weight
         "epistemic": 1 − epistemic entropy / log K, so that an item on whose label the posterior draws contradict each
         other counts for nothing and one on which they agree counts fully; "votes": the number of votes. Both are
-        scaled to a mean of 1 per question. By default all have the same weight.
+        scaled to a mean of 1 per question. "prevalence": the weight of a question is log K over the entropy of its mean
+        target, so that a constant answer loses as much on a rare label as on a frequent one. By default all have the
+        same weight.
     texts
         One text per item of `consensus.votes`; by default the texts read with the votes.
 
@@ -182,6 +185,8 @@ def targets_of(
         weight_iq[at, q] = _weights(one, weight)[known]
         mean = weight_iq[at, q].mean() if len(at) else 1.0
         weight_iq[at, q] *= one.count_i[known] / (mean if weight and mean > 0 else 1.0)
+        if weight == "prevalence":
+            weight_iq[at, q] *= _rarity(target_ik[known])
     full = tuple(text or "" for text in texts)
     whole = Targets(items, full, tuple(domains), head, target_io, weight_iq, kind)
     return _with_text(whole)
@@ -283,8 +288,14 @@ def _likeliest(answers: Answers) -> Ints:
     return np.where(answers.p_ik[:, positive] >= 0.5, positive, 1 - positive)
 
 
+def _rarity(target_ik: Floats) -> float:
+    """Return log K over the entropy of the mean target; 1 where there is none."""
+    entropy = float(entr(target_ik.mean(axis=0)).sum()) if len(target_ik) else 0.0
+    return float(np.log(target_ik.shape[1])) / entropy if entropy > 0 else 1.0
+
+
 def _weights(answers: Answers, weight: Weight | None) -> Floats:
-    if weight is None:
+    if weight is None or weight == "prevalence":
         return np.ones(len(answers.item_i))
     if weight == "votes":
         return np.asarray(answers.counts_ik.sum(axis=1), dtype=float)
