@@ -103,6 +103,7 @@ def test_every_command_and_flag_is_documented():
         "judges",
         "next",
         "predict",
+        "refine",
         "report",
         "reproduce",
         "score",

@@ -26,13 +26,11 @@ def test_names_are_different():
 
 
 def test_a_command_names_what_differs_from_the_defaults():
-    setting = study.Setting(
-        "one", "One", "mfrc", replace(study.LAYERS, targets=study.TARGETS, split="domains"), texts=30
-    )
+    setting = study.Setting("one", "One", "mfrc", replace(study.LAYERS, train_texts=30, seeds=2, split="domains"))
     assert setting.command == (
-        "moral-entropy study mfrc-30/ --targets soft,share,any,majority,two-vote --models minilm --seeds 2 --layers 2 "
-        f"--max-length 64 --epochs {study.LAYERS.epochs} --learning-rate {study.LAYERS.learning_rate} --split domains "
-        "-o one/"
+        "moral-entropy study mfrc/ --targets soft,share,any,majority,two-vote --models minilm --seeds 2 "
+        f"--train-texts 30 --test-texts {study.LAYERS.test_texts} --layers 2 --max-length {study.LAYERS.max_length} "
+        f"--epochs {study.LAYERS.epochs} --learning-rate {study.LAYERS.learning_rate} --split domains -o one/"
     )
     plain = study.Setting("one", "One", "mftc-twin", StudyOptions(models=("tfidf",), seeds=3))
     assert plain.command.endswith("--models tfidf --seeds 3 -o one/")
@@ -46,8 +44,9 @@ def test_a_section_is_the_page_of_the_study_one_level_down(tmp_path):
         frame.write_parquet(tmp_path / f"study{name}.parquet")
     facts = {**found.facts, "notes": list(found.notes), "seconds": {"fit": 30.0, "train": 60.0}}
     (tmp_path / "manifest.json").write_text(json.dumps(facts))
-    text = study.section(study.SETTINGS[0], tmp_path)
-    assert text.startswith(f"## {study.SETTINGS[0].title}\n\n```\nmoral-entropy study mfrc/")
+    setting = study.Setting("one", "One", "mfrc", study.TFIDF)
+    text = study.section(setting, tmp_path)
+    assert text.startswith("## One\n\n```\nmoral-entropy study mfrc/")
     body = study_page(found).partition("\n\n")[2].strip()
     assert text.partition("Took 1.5 minutes.\n\n")[2].replace("\n###", "\n##") == body
 
@@ -69,3 +68,18 @@ def test_tables_go_between_the_markers():
     assert "TABLES" in changed and changed.split("<!--")[0] == page.split("<!--")[0]
     with pytest.raises(ValueError, match="has no place for the tables"):
         study.with_tables("no markers", "TABLES")
+    for part in (study.TUNED, study.REFINE):
+        assert "TABLES" in study.with_tables(page, "TABLES", part)
+
+
+def test_claims_are_answered_from_the_tables():
+    consensus = fit(told_votes(confusion_akv=annotators(*[(0.9, 0.8)] * 5), n_items=200), draws=20)
+    options = StudyOptions(targets=("soft", "majority"), models=("minilm",), seeds=1, replicates=20, held_out=0)
+    found = compare_targets(consensus, options, train=train_by_cue)
+    curves = pl.DataFrame(
+        {"target": ["soft"] * 8, "seed": [0] * 8, "validation_loss": [2.0, 1.8, 1.7, 1.6, 1.58, 1.55, 1.52, 1.5]}
+    )
+    said = study.claims(replace(found, curves=curves, facts={"settings": {"epochs": 2}}), "One")
+    [gain] = found.differences.filter(reference="gold", metric="accuracy", question="(mean)")["difference"].to_list()
+    assert f"against gold {100 * gain:+.1f} pp".replace("-", "−").replace("+0.0", "0.0") in said
+    assert "80% of the fall" in said, "from 2.0 to 1.6 of from 2.0 to 1.5"

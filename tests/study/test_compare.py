@@ -15,6 +15,7 @@ from moral_entropy.progress import ignore
 from moral_entropy.study.compare import compare_targets
 from moral_entropy.study.options import StudyOptions
 from moral_entropy.study.page import study_page
+from moral_entropy.study.progress_folder import progress_folder
 from moral_entropy.train.splits import make_splits
 
 # Two who know, six who say yes to nearly everything.
@@ -214,3 +215,64 @@ def test_the_page_says_who_wins_and_whom_each_reference_favours(study):
     page = study_page(study)
     for words in ("favoured by construction", "held-out votes", "gold", "soft"):
         assert words in page
+
+
+def counting(trained):
+    """A trainer that notes what it trains."""
+
+    def train(targets, validation, options, *, checkpoints=None, **more):
+        trained.append((targets.kind, options.seed))
+        return train_by_cue(targets, validation, options, **more)
+
+    return train
+
+
+class TestGoingOn:
+    def test_a_stopped_study_repeats_no_training(self, unequal, tmp_path):
+        kept, first, second = progress_folder(tmp_path / "study"), [], []
+        asked = StudyOptions(targets=("soft", "any"), models=("tfidf",), seeds=2, replicates=20, held_out=0)
+
+        def stop(share):
+            if share > 0.5:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            compare_targets(unequal, asked, train=counting(first), progress=kept, advance=stop)
+        resumed = compare_targets(unequal, asked, train=counting(second), progress=kept)
+        # The last one of the first start was stopped halfway.
+        assert first[:-1] + second == [("soft", 0), ("any", 0), ("soft", 1), ("any", 1)] and len(second) == 2
+        whole = compare_targets(unequal, asked, train=train_by_cue)
+        for name in ("scores", "differences", "curves"):
+            assert getattr(resumed, name).equals(getattr(whole, name)), name
+
+    def test_other_settings_are_other_trainings(self, unequal, tmp_path):
+        kept, trained = progress_folder(tmp_path / "study"), []
+        asked = StudyOptions(targets=("soft", "any"), models=("tfidf",), seeds=1, replicates=20, held_out=0)
+        for options in (asked, asked, replace(asked, epochs=7), replace(asked, split_seed=1)):
+            compare_targets(unequal, options, train=counting(trained), progress=kept)
+        assert len(trained) == 6
+
+    def test_a_damaged_file_is_trained_again(self, unequal, tmp_path):
+        kept, trained = progress_folder(tmp_path / "study"), []
+        asked = StudyOptions(targets=("soft", "any"), models=("tfidf",), seeds=1, replicates=20, held_out=0)
+        compare_targets(unequal, asked, train=counting(trained), progress=kept)
+        next(kept.folder.glob("*.npz")).write_bytes(b"PK no archive")
+        compare_targets(unequal, asked, train=counting(trained), progress=kept)
+        assert len(trained) == 3
+
+
+def test_part_of_the_texts_is_the_same_part_in_every_seed(unequal):
+    seen = []
+
+    def train(targets, validation, options, **more):
+        seen.append((set(targets.texts), set(validation.texts)))
+        return train_by_cue(targets, validation, options, **more)
+
+    asked = {"targets": ("soft", "any"), "held_out": 0, "train_texts": 120, "test_texts": 60}
+    whole, part = compare(unequal, held_out=0).facts["sizes"]["items"], compare(unequal, train=train, **asked)
+    sizes = part.facts["sizes"]["items"]
+    assert abs(sizes["train"] - 120) < 40 and abs(sizes["test"] - 60) < 30 and sizes["test"] < whole["test"]
+    (first, first_held), (second, second_held) = seen[0], seen[-1]
+    both = (first | first_held) & (second | second_held)
+    assert len(both) > 0.8 * len(first | first_held), "seeds differ in what they validate on"
+    assert not first & first_held

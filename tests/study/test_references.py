@@ -8,8 +8,8 @@ import pytest
 from study_support import annotators, told_votes
 
 from moral_entropy.consensus.fit import fit
-from moral_entropy.study.held_out import hold_out
 from moral_entropy.study.references import make_conditions, references_of
+from moral_entropy.train.held_out import hold_out
 from moral_entropy.train.targets import targets_from_consensus
 from moral_entropy.votes.table import UNKNOWN
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -16,7 +17,14 @@ from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.train.head import Block
 from moral_entropy.train.run_targets import targets_from_run
-from moral_entropy.train.targets import Answers, check_classes, label_targets, mean_logits, targets_from_consensus
+from moral_entropy.train.targets import (
+    Answers,
+    check_classes,
+    label_targets,
+    mean_logits,
+    targets_from_consensus,
+    targets_of,
+)
 from moral_entropy.votes.options import ReadOptions
 
 COUNTS = np.array([[2, 1], [1, 1], [0, 3], [3, 0], [0, 0]])
@@ -25,7 +33,8 @@ P = np.array([[0.7, 0.3], [0.5, 0.5], [0.1, 0.9], [1.0, 0.0], [0.8, 0.2]])
 
 def answers(counts_ik=COUNTS, p_ik=P, block=None, **facts):
     n = len(counts_ik)
-    given = {"epistemic_i": np.zeros(n), "published_i": np.array([0, 1, -1, 1, 0]), "count_i": np.ones(n), **facts}
+    labels = {"published_i": np.array([0, 1, -1, 1, 0]), "gold_i": np.array([1, 1, 0, 0, -1])}
+    given = {"model_ik": p_ik[:, ::-1], "epistemic_i": np.zeros(n), "count_i": np.ones(n), **labels, **facts}
     return Answers(block or Block("care", ("no", "yes"), "yes"), np.arange(n), counts_ik, p_ik, **given)
 
 
@@ -39,6 +48,9 @@ def answers(counts_ik=COUNTS, p_ik=P, block=None, **facts):
         ("two-vote", [0, 0, 1, 0]),
         ("hard", [0, 1, 1, 0]),
         ("unanimous", [0, 0, 1, 0]),
+        ("p_model", [0.7, 0.5, 0.1, 1.0]),
+        ("smoothed", [0.05, 0.95, 0.95, 0.05]),
+        ("gold", [1, 1, 0, 0]),
     ],
 )
 def test_kinds_by_hand(kind, expected):
@@ -216,3 +228,17 @@ def test_published_labels_must_be_there(tmp_path):
     run = audited(tmp_path, votes_frame(), published=None)
     with pytest.raises(TrainError, match="no published labels"):
         targets_from_run(run, "published")
+
+
+def test_prevalence_makes_a_constant_answer_lose_as_much_on_every_question():
+    rare = answers(np.array([[3, 0]] * 9 + [[0, 3]]), np.array([[0.9, 0.1]] * 9 + [[0.1, 0.9]]))
+    even = answers(
+        np.array([[3, 0], [0, 3]] * 5), np.array([[0.9, 0.1], [0.1, 0.9]] * 5), Block("b", ("no", "yes"), "yes")
+    )
+    fixed = {"published_i": np.zeros(10, int), "gold_i": np.zeros(10, int)}
+    both = [replace(one, **fixed) for one in (rare, even)]
+    items, texts = pl.Series(range(10)), [f"text {n}" for n in range(10)]
+    made = targets_of(both, items, texts, [""] * 10, "share", weight="prevalence")
+    constant_o = made.target_io.mean(axis=0)
+    loss_q = -(made.target_io * np.log(constant_o) + (1 - made.target_io) * np.log(1 - constant_o)) * made.weight_iq
+    assert_allclose(loss_q.mean(axis=0), np.log(2))

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from train_support import CARE, TONE, targets_of_texts
 
 from moral_entropy.errors import TrainError
-from moral_entropy.train import tfidf
+from moral_entropy.train import ridge, tfidf
 from moral_entropy.train.head import Head
 from moral_entropy.train.tfidf import load_tfidf, train_tfidf
 
@@ -33,7 +33,7 @@ def soft_targets(n_items, *, block, seed=0):
 def test_the_fit_is_scikit_learns_on_duplicated_rows(block, monkeypatch):
     from sklearn.linear_model import LogisticRegression
 
-    monkeypatch.setattr(tfidf, "SLOPE", 1e-8)
+    monkeypatch.setattr(ridge, "SLOPE", 1e-8)
     targets = soft_targets(80, block=block)
     model = trained(targets)
     x_if = model.vocabulary.matrix(targets.texts)
@@ -100,3 +100,28 @@ def test_a_damaged_model_is_refused(tmp_path):
     file.write_bytes(file.read_bytes()[:100])
     with pytest.raises(TrainError, match="damaged tfidf model"):
         load_tfidf(tmp_path, Head((CARE, TONE)))
+
+
+def test_a_fit_does_not_depend_on_what_was_fitted_before():
+    targets, other = targets_of_texts(80), targets_of_texts(80, sure=0.6)
+    tfidf._LAST.clear()
+    first = trained(targets)
+    trained(other)
+    again = trained(targets)
+    assert_array_equal(again.weight_fo, first.weight_fo)
+    assert again.features is first.features, "the same texts, whatever is learnt about them"
+
+
+def test_texts_become_features_once(monkeypatch):
+    made = []
+    matrix = tfidf.Vocabulary.matrix
+    monkeypatch.setattr(tfidf.Vocabulary, "matrix", lambda own, texts: made.extend(texts) or matrix(own, texts))
+    train, validation, test = (targets_of_texts(40, seed=seed) for seed in (11, 12, 13))
+    for _ in range(3):
+        trained(train, validation).probabilities(test.texts)
+    # Which of the texts are validated on makes no difference.
+    trained(validation, train).probabilities(test.texts)
+    assert sorted(made) == sorted({*train.texts, *validation.texts, *test.texts})
+    monkeypatch.setattr(tfidf, "MOST_KEPT", 10)
+    tfidf._LAST.clear()
+    assert trained(train).probabilities(test.texts).shape == (40, 4)

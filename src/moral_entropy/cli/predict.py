@@ -37,9 +37,7 @@ def predict(
 
     Example: moral-entropy predict model/ texts.csv -o out.parquet
     """
-    if out.suffix not in ENDINGS:
-        msg = f"{out} ends in none of {', '.join(ENDINGS)}, so its format is unknown. Choose another name with -o."
-        raise UsageError(msg)
+    check_ending(out)
     refuse_existing(out, force=force)
     from moral_entropy.files import whole_file
     from moral_entropy.progress import bar
@@ -52,13 +50,21 @@ def predict(
     with bar("predicting") as advance:
         frame = predict_texts(classifier, found, items=ids, advance=advance)
     with whole_file(out) as partial:
-        _write(frame, partial, out.suffix)
+        write_frame(frame, partial, out.suffix)
     blank = sum(1 for one in found if not (one and one.strip()))
     left = f"; {blank:,} blank texts got no answer" if blank else ""
     typer.echo(f"{out}: {frame.height:,} rows about {len(found):,} texts{left}")
 
 
-def _write(frame: pl.DataFrame, path: Path, ending: str) -> None:
+def check_ending(out: Path) -> None:
+    """Refuse a name of which the format cannot be told."""
+    if out.suffix not in ENDINGS:
+        msg = f"{out} ends in none of {', '.join(ENDINGS)}, so its format is unknown. Choose another name with -o."
+        raise UsageError(msg)
+
+
+def write_frame(frame: pl.DataFrame, path: Path, ending: str) -> None:
+    """Write a table in the format of an ending."""
     if ending == ".parquet":
         frame.write_parquet(path)
     elif ending == ".csv":

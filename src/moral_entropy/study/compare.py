@@ -21,12 +21,13 @@ from moral_entropy.errors import TrainError
 from moral_entropy.progress import Advance, ignore, share_of
 from moral_entropy.report.soft_labels import CONSTANT
 from moral_entropy.study.options import StudyOptions
+from moral_entropy.study.progress_folder import ProgressFolder, Trained, training_key
 from moral_entropy.study.references import ALL_VOTES, Condition, make_conditions
-from moral_entropy.study.scores import by_question, draw_times, score
 from moral_entropy.study.tables import Graded, Grades, Place, difference_table, score_table, with_means
 from moral_entropy.train.classifier import Classifier, train_classifier
 from moral_entropy.train.options import TrainOptions
-from moral_entropy.train.splits import Split, make_splits, normal_text
+from moral_entropy.train.scores import by_question, draw_times, score
+from moral_entropy.train.splits import Split, hash_texts, make_splits, normal_text
 from moral_entropy.train.targets import Targets, check_classes
 from moral_entropy.votes.table import Floats, Ints
 
@@ -72,6 +73,7 @@ def compare_targets(
     options: StudyOptions | None = None,
     *,
     train: TrainModel = train_classifier,
+    progress: ProgressFolder | None = None,
     advance: Advance = ignore,
 ) -> Study:
     """Train the same models on every kind of target and score them on the same unseen items.
@@ -84,12 +86,14 @@ def compare_targets(
         What to compare, and how.
     train
         What trains.
+    progress
+        Where finished trainings are kept and looked up; None for nowhere.
     advance
         Called with the share done.
     """
     options = options or StudyOptions()
     conditions, notes = make_conditions(consensus, options.targets, held_out=options.held_out, seed=options.split_seed)
-    comparison = _Comparison(options, train, notes=list(notes))
+    comparison = _Comparison(options, train, progress, notes=list(notes))
     for n, condition in enumerate(conditions):
         comparison.run(condition, share_of(advance, n, len(conditions)))
     return comparison.study(conditions[0].rows)
@@ -101,6 +105,7 @@ class _Comparison:
 
     options: StudyOptions
     train: TrainModel
+    progress: ProgressFolder | None = None
     grades: Grades = field(default_factory=dict)
     curves: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -130,36 +135,59 @@ class _Comparison:
             for seed in range(self.options.seeds)
         ]
         self.notes += [note for note in made[-1][1] if note not in self.notes]
-        return zip(*(splits for splits, _ in made), strict=True)
+        return zip(*(self._some(rows, splits) for splits, _ in made), strict=True)
+
+    def _some(self, rows: Targets, splits: Sequence[Split]) -> tuple[Split, ...]:
+        """Keep as many texts as asked for; the same ones in every seed, and validation in proportion to training."""
+        draw_i = hash_texts(rows.texts, seed=self.options.split_seed, purpose="part")
+
+        def some(split: Split) -> Split:
+            train = (self.options.train_texts or np.inf) / max(len(split.train_i), 1)
+            test = (self.options.test_texts or np.inf) / max(len(split.test_i), 1)
+            sides = (split.train_i, train), (split.validation_i, train), (split.test_i, test)
+            return Split(split.name, *(at_i[draw_i[at_i] < share] for at_i, share in sides))
+
+        return tuple(map(some, splits))
 
     def _run_split(self, condition: Condition, splits: Sequence[Split], advance: Advance) -> None:
         """Train every model on every target with every seed, and score the answers."""
         options, first = self.options, splits[0]
         tested = condition.rows.take(first.test_i)
-        sides = {"train": first.train_i, "validation": first.validation_i, "test": first.test_i}
-        self.sizes.setdefault(first.name, {side: len(at_i) for side, at_i in sides.items()})
+        parts = {"train": first.train_i, "validation": first.validation_i, "test": first.test_i}
+        self.sizes.setdefault(first.name, {side: len(at_i) for side, at_i in parts.items()})
         jobs = list(itertools.product(options.models, range(options.seeds), options.targets))
         answers: dict[tuple[str, str], list[Floats]] = {}
         for done, (model, seed, kind) in enumerate(jobs):
             targets, split = condition.targets[kind], splits[seed]
-            classifier = self.train(
-                targets.take(split.train_i),
-                targets.take(split.validation_i),
-                # No early stopping, so that every target gets the same steps.
-                TrainOptions(**options.hyperparameters(), model=model, seed=seed, patience=0),
-                advance=share_of(advance, done, len(jobs)),
-            )
-            p_io = np.asarray(classifier.probabilities(tested.texts), dtype=float)
-            answers.setdefault((model, kind), []).append(p_io)
+            # No early stopping, so that every target gets the same steps.
+            how = TrainOptions(**options.hyperparameters(), model=model, seed=seed, patience=0)
+            sides = targets.take(split.train_i), targets.take(split.validation_i)
+            trained = self._trained(*sides, how, tested.texts, share_of(advance, done, len(jobs)))
+            answers.setdefault((model, kind), []).append(trained.p_io)
             if condition.name == ALL_VOTES:
-                self._keep_curve(classifier, {"split": split.name, "model": model, "target": kind, "seed": seed})
+                self._keep_curve(trained, {"split": split.name, "model": model, "target": kind, "seed": seed})
             advance((done + 1) / len(jobs))
         base = condition.targets[options.base]
         answers[CONSTANT, options.base] = [_mean_answer(base, split.train_i, tested) for split in splits]
         self._grade(condition, first.name, tested, answers)
 
-    def _keep_curve(self, classifier: Classifier, place: dict[str, Any]) -> None:
-        for step, *losses in classifier.curve:
+    def _trained(
+        self, train: Targets, validation: Targets, how: TrainOptions, tested: Sequence[str], advance: Advance
+    ) -> Trained:
+        """Train and answer, unless an earlier start of this study has done so."""
+        if self.progress is None:
+            return _answered(self.train(train, validation, how, advance=advance), tested)
+        key = training_key(train, validation, how, tested)
+        found = self.progress.read(key)
+        if found is None:
+            checkpoints = self.progress.checkpoints(key, how)
+            classifier = self.train(train, validation, how, checkpoints=checkpoints, advance=advance)
+            found = _answered(classifier, tested)
+            self.progress.write(key, found)
+        return found
+
+    def _keep_curve(self, trained: Trained, place: dict[str, Any]) -> None:
+        for step, *losses in trained.curve:
             train_loss, validation_loss = (None if math.isnan(loss) else loss for loss in losses)
             self.curves.append({**place, "step": step, "train_loss": train_loss, "validation_loss": validation_loss})
 
@@ -208,6 +236,10 @@ class _Comparison:
             notes=tuple(dict.fromkeys(self.notes)),
             facts=facts,
         )
+
+
+def _answered(classifier: Classifier, tested: Sequence[str]) -> Trained:
+    return Trained(np.asarray(classifier.probabilities(tested), dtype=float), tuple(classifier.curve))
 
 
 def _nothing_to_learn(condition: Condition, splits: Sequence[Split]) -> TrainError | None:

@@ -41,6 +41,12 @@ class StudyOptions(Hyperparameters, TextOptions):
         metavar="NAME",
         panel=COMPARE,
     )
+    train_texts: int | None = option(
+        None, "Train on about so many of the texts; all that are not tested when not given.", panel=COMPARE, least=20
+    )
+    test_texts: int | None = option(
+        None, "Score on about so many of the tested texts; all of them when not given.", panel=COMPARE, least=20
+    )
     held_out: float = option(
         0.25, "Share of the annotators whose votes are taken away to score against; 0 leaves that out.", flag=""
     )

@@ -19,6 +19,7 @@ from moral_entropy.report.soft_labels import (
     HELD_OUT,
     METRICS,
     REFERENCES,
+    listed,
     one_split,
     overall,
     sentences,
@@ -27,6 +28,12 @@ from moral_entropy.report.soft_labels import (
 )
 from moral_entropy.study.compare import Study
 from moral_entropy.study.tables import joined_table
+
+FIRST = ("accuracy", "log_loss", "auc")
+"""Metrics of the first lines."""
+
+FAIREST = ("gold", HELD_OUT, "votes", "majority", "consensus")
+"""References for the first lines, the one that favours the fewest targets first."""
 
 POINTS = 6
 """Points shown per learning curve."""
@@ -48,6 +55,7 @@ def study_page(study: Study, *, title: str = "Do soft labels win?", level: int =
     marks = "#" * (level + 1)
     parts = [
         f"{'#' * level} {title}",
+        *_first_lines(table, study.facts),
         *_how_made(study),
         f"{marks} The answer",
         "\n".join(_answer_lines(table)),
@@ -60,6 +68,37 @@ def study_page(study: Study, *, title: str = "Do soft labels win?", level: int =
         *_notes(study.notes, marks),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _first_lines(table: pl.DataFrame, facts: dict[str, Any]) -> Iterator[str]:
+    """Say in a line per model where the base wins, where it loses, and by how much, against the fairest reference."""
+    rows = overall(table).filter(pl.col("better").is_not_null(), pl.col("metric").is_in(FIRST))
+    reference = next(name for name in FAIREST if name in set(rows["reference"]))
+    for model in rows["model"].unique(maintain_order=True):
+        own = rows.filter(model=model, reference=reference)
+        said = [
+            f"{verb} {listed(found)}"
+            for verb, sides in (
+                ("wins on", [facts["base"]]),
+                ("loses on", facts["targets"]),
+                ("is level on", ["neither"]),
+            )
+            if (found := _by_metric(own.filter(pl.col("better").is_in(sides)), taken=facts["base"], verb=verb))
+        ]
+        yield f"**{model}, against {reference}: {facts['base']} {'; '.join(said)}.**"
+
+
+def _by_metric(rows: pl.DataFrame, *, taken: str, verb: str) -> list[str]:
+    if verb == "loses on":
+        rows = rows.filter(pl.col("better") != taken)
+    found = []
+    for metric in FIRST:
+        against = [
+            f"{row['target']} {show_difference(row)}" for row in rows.filter(metric=metric).iter_rows(named=True)
+        ]
+        if against:
+            found.append(f"{METRICS[metric]} ({', '.join(against)})")
+    return found
 
 
 def _how_made(study: Study) -> Iterator[str]:

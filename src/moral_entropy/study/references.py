@@ -11,54 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import polars as pl
 
 from moral_entropy.consensus.fit import refit
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import MoralEntropyWarning, TrainError
 from moral_entropy.grading.calibration import unseen_gold
 from moral_entropy.report.soft_labels import HELD_OUT
-from moral_entropy.study.held_out import hold_out
-from moral_entropy.study.scores import Standard, by_question
+from moral_entropy.train.held_out import hold_out
+from moral_entropy.train.reference import Reference
 from moral_entropy.train.targets import Targets, targets_from_consensus
-from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
+from moral_entropy.votes.table import UNKNOWN, Votes
 
 ALL_VOTES, VOTES_LEFT = "all votes", "votes left"
-
-
-@dataclass(frozen=True, eq=False)
-class Reference:
-    """What models are scored against.
-
-    Parameters
-    ----------
-    name
-        One of `report.soft_labels.REFERENCES`.
-    share, label
-        Log loss, Brier score and calibration are against the first, accuracy and AUC against the second.
-    """
-
-    name: str
-    share: Targets
-    label: Targets
-
-    def standards(self, items: pl.Series) -> list[Standard]:
-        """Return the standard of each question for some items; weight 0 where there is none."""
-        share_i, label_i = (_rows_of(one.items, items) for one in (self.share, self.label))
-        shares = by_question(self.share.head, _at(self.share.target_io, share_i))
-        labels = by_question(self.share.head, _at(self.label.target_io, label_i))
-        weight_iq = _at(self.share.weight_iq, share_i)
-        return [Standard(*of_question) for of_question in zip(shares, labels, weight_iq.T, strict=True)]
-
-
-def _rows_of(known: pl.Series, items: pl.Series) -> Ints:
-    """Find the row of each item among the known ones; -1 where it is not."""
-    row_of = {item: row for row, item in enumerate(known.to_list())}
-    return np.array([row_of.get(item, -1) for item in items.to_list()], dtype=np.int64)
-
-
-def _at(value_ic: Floats, at_i: Ints) -> Floats:
-    return np.where((at_i >= 0)[:, None], value_ic[at_i], 0.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,28 +5,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from moral_entropy import __version__
-from moral_entropy.consensus.result import Consensus
 from moral_entropy.files import whole_file
 from moral_entropy.pipeline.audit import Stopwatch
 from moral_entropy.progress import Progress, silent
 from moral_entropy.report.html import REPORT, write_report
 from moral_entropy.runs.folder import writing
 from moral_entropy.runs.manifest import write_manifest
-from moral_entropy.runs.reload import reload_consensus
 from moral_entropy.runs.tables import checked_folder
 from moral_entropy.study.compare import Study, compare_targets
 from moral_entropy.study.options import StudyOptions
 from moral_entropy.study.page import study_page
+from moral_entropy.study.progress_folder import progress_folder
 from moral_entropy.study.tables import joined_table
-from moral_entropy.train.run_targets import targets_from_run
+from moral_entropy.train.run_targets import consensus_with_texts
 
 LIBRARIES = ("numpy", "scipy", "polars", "scikit-learn", "torch", "transformers")
 
@@ -48,7 +44,8 @@ def run_study(
         A run folder, as `audit` wrote it.
     out
         The study's folder: study.parquet, study_differences.parquet, study_curves.parquet, study.md and manifest.json.
-        It appears when the study is complete, or not at all.
+        It appears when the study is complete, or not at all; a study that was stopped goes on where it was when it
+        is started again.
     options
         What to compare, and how.
     force
@@ -59,29 +56,23 @@ def run_study(
         Called with the name of the stage and the share of it done.
     """
     options, watch, folder_of_run = options or StudyOptions(), Stopwatch(), checked_folder(run)
+    kept = progress_folder(out)
     with writing(out, force=force, inputs=(run, options.votes)) as folder:
         with watch.timing("fit"):
             progress("fit again", 0.0)
-            consensus = _with_texts(folder_of_run, options)
+            consensus = consensus_with_texts(folder_of_run, options)
         with watch.timing("train"):
-            study = compare_targets(consensus, options, advance=lambda share: progress("training", share))
+            study = compare_targets(
+                consensus, options, progress=kept, advance=lambda share: progress("training", share)
+            )
         tables = {"study": study.scores, "study_differences": study.differences, "study_curves": study.curves}
         for name, frame in tables.items():
             frame.write_parquet(folder / f"{name}.parquet", compression="zstd")
         (folder / "study.md").write_text(study_page(study), encoding="utf-8")
         write_manifest(folder, _manifest(study, options, str(run), command, watch))
+    kept.clear()
     add_to_run(folder_of_run, study)
     return study
-
-
-def _with_texts(run: Path, options: StudyOptions) -> Consensus:
-    consensus = reload_consensus(run)
-    if consensus.votes.texts is not None and options.votes is None and options.text is None:
-        return consensus
-    found = targets_from_run(run, "soft", votes=options.votes, text=options.text)
-    text_of = dict(zip(found.items.to_list(), found.texts, strict=True))
-    texts = pl.Series("text", [text_of.get(item, "") for item in consensus.votes.items.to_list()], dtype=pl.String)
-    return replace(consensus, votes=replace(consensus.votes, texts=texts))
 
 
 def add_to_run(run: Path, study: Study) -> None:

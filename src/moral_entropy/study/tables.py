@@ -16,7 +16,7 @@ import polars as pl
 from moral_entropy.names import MEAN
 from moral_entropy.report.soft_labels import METRICS
 from moral_entropy.schemas import SOFT_LABELS
-from moral_entropy.study.scores import better, draw_seeds, over_seeds
+from moral_entropy.train.scores import better, draw_seeds, over_seeds
 from moral_entropy.votes.table import Floats
 
 _NAMES = dict.fromkeys(("split", "model", "target", "reference", "question", "metric"), pl.String())

@@ -51,8 +51,14 @@ class Classifier(Protocol):
     def curve(self) -> Sequence[Point]:
         """How the losses fell."""
 
+    def logits(self, texts: Sequence[str], *, advance: Advance = ignore) -> Floats:
+        """Return the logit of every output for every text: `logits_io`."""
+
     def probabilities(self, texts: Sequence[str], *, advance: Advance = ignore) -> Floats:
         """Return the probability of every output for every text: `p_io`."""
+
+    def cooled(self, temperature: float) -> Classifier:
+        """Return the model whose logits are divided by a temperature."""
 
     def save(self, folder: Path) -> None:
         """Write the model's files into a folder that is there."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,15 +54,28 @@ class Encoder:
             batch = self.tokenizer.pad({"input_ids": list(ids)}, padding=True, return_tensors="pt")
         return {name: tensor.to(self.device) for name, tensor in batch.items()}
 
-    def logits(self, ids: Sequence[list[int]], advance: Advance) -> Iterator[tuple[Ints, Any]]:
-        """Run tokenised texts through the model, batch by batch; yields the positions of a batch and its logits."""
+    def logits(
+        self, ids: Sequence[list[int]], advance: Advance, some: Callable[[Ints], Any] | None = None
+    ) -> Iterator[tuple[Ints, Any]]:
+        """Run tokenised texts through the model, batch by batch; yields the positions of a batch and its logits.
+
+        Parameters
+        ----------
+        ids
+            Tokens of each text.
+        advance
+            Called with the share done.
+        some
+            What computes the logits of a batch; by default the whole model.
+        """
         import torch
 
+        some = some or (lambda batch: self.model(**self.padded([ids[i] for i in batch])).logits)
         self.model.eval()
         batches = sorted_batches([len(one) for one in ids], TEXTS_AT_ONCE)
         for done, batch in enumerate(batches):
             with torch.inference_mode():
-                logits = self.model(**self.padded([ids[i] for i in batch])).logits
+                logits = some(batch)
             yield batch, logits
             advance((done + 1) / len(batches))
 
@@ -128,6 +141,21 @@ def chosen_device(torch: Any, device: str) -> Any:
     return torch.device(device)
 
 
+def chosen_precision(torch: Any, device: Any, precision: str) -> str:
+    """Decide which numbers to train with: float32 or bfloat16.
+
+    On a processor without bfloat16 instructions it would be emulated, and slower than float32.
+    """
+    if precision != "auto":
+        return precision
+    if device.type == "cuda":
+        return "bfloat16" if torch.cuda.is_bf16_supported() else "float32"
+    if device.type != "cpu":
+        return "float32"
+    known: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    return "bfloat16" if known.get("avx512_bf16") or known.get("amx_bf16") else "float32"
+
+
 def _config_of(head: Head) -> dict[str, Any]:
     names = dict(enumerate(head.names))
     widths = [block.width for block in head.blocks]
@@ -167,7 +195,7 @@ def freeze_below(model: Any, layers: int) -> None:
         If the model has fewer layers.
     """
     base = model.base_model
-    stack = _layers(base)
+    stack = layers_of(model)
     if layers > len(stack):
         msg = f"--layers {layers}: the model has {len(stack)} layers. Leave --layers out to train all of it."
         raise UsageError(msg)
@@ -187,10 +215,11 @@ def freeze_all_but(final: Any, model: Any) -> None:
         parameter.requires_grad_(True)
 
 
-def _layers(base: Any) -> Any:
+def layers_of(model: Any) -> Any:
     """Find the stack of layers: the longest list of modules of one type."""
     from torch.nn import ModuleList
 
+    base = model.base_model
     stacks = [one for one in base.modules() if isinstance(one, ModuleList) and len({type(layer) for layer in one}) == 1]
     if not stacks:
         msg = f"{type(base).__name__} has no stack of layers. Leave --layers out to train all of it."

@@ -41,7 +41,7 @@ def encode(encoder: Encoder, texts: Sequence[str], max_length: int, *, advance: 
         Called with the share done.
     """
     folder = cache_folder() / f"features-{fingerprint(encoder)[:32]}-{max_length}"
-    keys = [_key(text) for text in texts]
+    keys = [text_key(text) for text in texts]
     known = _read(folder, set(keys))
     fresh = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
     todo = list(fresh.items())
@@ -74,7 +74,8 @@ def _encode_now(encoder: Encoder, texts: Sequence[str], max_length: int, advance
     return feature_if
 
 
-def _key(text: str) -> str:
+def text_key(text: str) -> str:
+    """Hash a text: the name under which the cache keeps what was made of it."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 

@@ -16,9 +16,10 @@ from moral_entropy.errors import TrainError
 from moral_entropy.progress import Advance
 from moral_entropy.train.checkpoint import Checkpoints
 from moral_entropy.train.classifier import Point, Watch
-from moral_entropy.train.encoder import Encoder, import_torch, sorted_batches
+from moral_entropy.train.encoder import Encoder, chosen_precision, import_torch, sorted_batches
 from moral_entropy.train.features import Features
 from moral_entropy.train.head import Head
+from moral_entropy.train.hidden_states import LowerLayers
 from moral_entropy.train.options import TrainOptions
 from moral_entropy.train.targets import Targets
 from moral_entropy.votes.table import Ints
@@ -91,11 +92,24 @@ def learning_rate(step: int, *, peak: float, n_steps: int, warmup: float) -> flo
 
 @dataclass(frozen=True, eq=False)
 class PreparedTargets:
-    """Targets with their texts prepared: cut into tokens, or encoded as features."""
+    """Targets with their texts prepared: cut into tokens, or encoded as features.
+
+    Parameters
+    ----------
+    targets
+        The targets.
+    ids
+        Tokens of each text.
+    features
+        What the final layer takes, where it alone learns.
+    states
+        What the first layer that learns takes, text by text, where there are frozen ones below it.
+    """
 
     targets: Targets
     ids: list[list[int]] | None = None
     features: Features | None = None
+    states: list[Any] | None = None
 
     @property
     def length_i(self) -> list[int]:
@@ -124,6 +138,7 @@ class Training:
     options: TrainOptions
     train: PreparedTargets
     validation: PreparedTargets | None
+    lower: LowerLayers | None = None
 
     def __post_init__(self) -> None:
         """Find the parameters that learn, and the number of steps."""
@@ -131,11 +146,12 @@ class Training:
         named = self.encoder.model.named_parameters()
         self.learning = {name: parameter for name, parameter in named if parameter.requires_grad}
         self.optimizer = self.torch.optim.AdamW(
-            self.learning.values(), lr=self.options.peak_rate, weight_decay=self.options.weight_decay
+            self.learning.values(), lr=self.options.peak_rate, weight_decay=self.options.weight_decay, fused=True
         )
+        self.precision = chosen_precision(self.torch, self.encoder.device, self.options.precision)
         self.batches = self._batches(0)
-        self.n_batches = len(self.batches)
-        self.n_steps = self.n_batches * self.options.epochs
+        self.steps_per_epoch = len(self.batches)
+        self.n_steps = self.steps_per_epoch * self.options.epochs
         self.state = State()
         self.best: dict[str, Any] = {}
 
@@ -157,11 +173,14 @@ class Training:
         advance(1.0)
         return self.state.curve
 
-    def _batches(self, epoch: int) -> list[Ints]:
-        return shuffled_batches(self.train.length_i, self.options.batch_size, seed=self.options.seed, epoch=epoch)
+    def _batches(self, epoch: int) -> list[list[Ints]]:
+        """Return the batches of every step of an epoch: one, or as many as gradients are added up."""
+        options = self.options
+        cut = shuffled_batches(self.train.length_i, options.batch_size, seed=options.seed, epoch=epoch)
+        return [cut[at : at + options.accumulate] for at in range(0, len(cut), options.accumulate)]
 
     def _step(self) -> None:
-        epoch, at = divmod(self.state.step, self.n_batches)
+        epoch, at = divmod(self.state.step, self.steps_per_epoch)
         if at == 0:
             self.batches = self._batches(epoch)
         rate = learning_rate(
@@ -170,14 +189,17 @@ class Training:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.encoder.model.train()
-        batch = self.batches[at]
-        loss = self._loss(self.train, batch)
+        n_items, total = sum(map(len, self.batches[at])), 0.0
         self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        for batch in self.batches[at]:
+            # Each text counts alike, however it is spread over batches.
+            loss = self._loss(self.train, batch) * (len(batch) / n_items)
+            loss.backward()
+            total += float(loss.detach())
         self.torch.nn.utils.clip_grad_norm_(self.learning.values(), self.options.clip)
         self.optimizer.step()
         self.state.step += 1
-        self._add_loss(float(loss.detach()), len(batch))
+        self._add_loss(total, n_items)
 
     def _add_loss(self, loss: float, n_items: int) -> None:
         if not np.isfinite(loss):
@@ -192,21 +214,24 @@ class Training:
             self.torch.from_numpy(values[batch]).float().to(self.encoder.device)
             for values in (targets.target_io, targets.weight_iq)
         )
-        on_gpu = self.encoder.device.type == "cuda" and self.torch.cuda.is_bf16_supported()
-        with self.torch.autocast("cuda", dtype=self.torch.bfloat16, enabled=on_gpu):
+        # What is validated is what predicts: with all 32 bits.
+        short = self.precision == "bfloat16" and self.encoder.model.training
+        with self.torch.autocast(self.encoder.device.type, dtype=self.torch.bfloat16, enabled=short):
             logits = self._logits(prepared, batch)
         return torch_loss(targets.head, logits.float(), target, weight)
 
     def _logits(self, prepared: PreparedTargets, batch: Ints) -> Any:
         if prepared.features is not None:
             return self.encoder.final(self.torch.from_numpy(prepared.features[batch]).to(self.encoder.device))
-        ids = prepared.ids or []
-        return self.encoder.model(**self.encoder.padded([ids[i] for i in batch])).logits
+        ids = [(prepared.ids or [])[i] for i in batch]
+        if self.lower is not None and prepared.states is not None:
+            return self.lower.logits(ids, [prepared.states[i] for i in batch])
+        return self.encoder.model(**self.encoder.padded(ids)).logits
 
     def _add_point(self, watch: Watch) -> None:
         """Add a point to the curve when one is due, and at the end of an epoch decide whether to stop."""
-        epoch, done = divmod(self.state.step, self.n_batches)
-        due = {round(self.n_batches * n / POINTS) for n in range(1, POINTS)}
+        epoch, done = divmod(self.state.step, self.steps_per_epoch)
+        due = {round(self.steps_per_epoch * n / POINTS) for n in range(1, POINTS)}
         if done and done not in due:
             return
         validation_loss = self._validation_loss()
@@ -257,7 +282,7 @@ class Training:
         if checkpoint is None:
             return
         self.state = State(**{**checkpoint["at"], "curve": [Point(*point) for point in checkpoint["at"]["curve"]]})
-        self.batches = self._batches(self.state.step // self.n_batches)
+        self.batches = self._batches(self.state.step // self.steps_per_epoch)
         self._set_weights(checkpoint["weights"])
         self.optimizer.load_state_dict(checkpoint["optimizer"])
         self.best = {name: value.to(self.encoder.device) for name, value in checkpoint["best"].items()}

@@ -25,6 +25,9 @@ from moral_entropy.train.targets import Targets
 RATES = ("fpr", "fnr", "fdr")
 WHAT = {
     "soft": "the consensus probability p of a Bayesian model of the annotators",
+    "p_model": "the probability of a Bayesian model of the annotators, before it is pooled with the share of the votes",
+    "smoothed": "the majority label, with a tenth of its mass spread over all labels",
+    "gold": "the true labels that came with the data",
     "hard": "the consensus label, yes where p ≥ ½",
     "share": "the raw share of votes",
     "published": "the labels that came with the data",
@@ -58,6 +61,8 @@ def _lines(run: Run, classifier: Classifier, train: Targets, facts: Mapping[str,
         f"{train.n_items:,} texts. What it learnt is {what}; its outputs are probabilities, to be read as such."
     )
     yield from ("", *_settings(facts), "", "## Outputs", "", *_outputs(classifier), "")
+    if facts.get("worth"):
+        yield from ("## What it is worth", "", *_worth(facts["worth"]), "")
     yield from ("## Losses", "", *_losses(classifier), "")
     yield from ("## The labels it learnt from", "", *_audit(run))
 
@@ -75,6 +80,22 @@ def _outputs(classifier: Classifier) -> Iterator[str]:
         yield f"- {at}: {markdown_text(name)}"
     yield ""
     yield "A question of two labels has one output, a sigmoid; those of a question of more share a softmax."
+
+
+def _worth(worth: Mapping[str, Any]) -> Iterator[str]:
+    yield (
+        f"On {worth['n_items']:,} texts that it has not learnt from, against the {worth['reference']}. Its logits were "
+        f"divided by a temperature of {worth['temperature']:.2f}."
+    )
+    names = ("auc", "log_loss", "constant_loss", "share_loss", "ece")
+    rows = [
+        (one["question"], *(_shown(one[name], ".3f") for name in names), _shown(one["threshold"], ".2f"))
+        for one in worth["questions"]
+    ]
+    header = (
+        "question", "AUC", "log loss", "of a constant", "of the vote share", "calibration error", "yes from (best F1)",
+    )  # fmt: skip
+    yield from ("", markdown_table(header, rows))
 
 
 def _losses(classifier: Classifier) -> Iterator[str]:

@@ -9,7 +9,8 @@ from moral_entropy.errors import UsageError
 from moral_entropy.options import StageOptions, option
 
 TFIDF = "tfidf"
-Weight = Literal["epistemic", "votes"]
+Weight = Literal["epistemic", "votes", "prevalence"]
+Precision = Literal["auto", "float32", "bfloat16"]
 
 LEARN, TRAIN = "What to learn", "How to train"
 
@@ -34,9 +35,22 @@ class Hyperparameters(StageOptions):
         None, "Learning rate at its highest; 3e-5 when not given, with --head-only 5e-3.", panel=TRAIN
     )
     max_length: int = option(128, "Tokens per text, at most.", panel=TRAIN, least=3)
-    layers: int | None = option(None, "Train the last N layers only, and what follows them.", panel=TRAIN, least=1)
+    layers: int | None = option(
+        None,
+        "Train the last N layers only, and what follows them; what the others make of a text is computed once.",
+        panel=TRAIN,
+        least=1,
+    )
     head_only: bool = option(False, "Encode every text once and train the last layer alone.", panel=TRAIN)
     device: str = option("auto", "Where to compute: cpu, cuda, …; auto takes a GPU if there is one.", panel=TRAIN)
+    accumulate: int = option(
+        1, "Batches per step, whose gradients are added up; memory stays that of one batch.", panel=TRAIN, least=1
+    )
+    precision: Precision = option(
+        "auto",
+        "Numbers to train with; auto takes bfloat16 where the GPU or the processor computes with it.",
+        panel=TRAIN,
+    )
     warmup: float = option(0.1, "Share of the steps in which the learning rate rises.", flag="")
     clip: float = option(1.0, "Largest norm of a gradient.", flag="")
     weight_decay: float = option(0.01, "Weight decay of AdamW.", flag="")
@@ -78,10 +92,16 @@ class TrainOptions(Hyperparameters, TextOptions):
     )
     labels: str = option(
         "soft",
-        "Kind of target: soft, share, any, majority, two-vote, hard, published, or a rule of the audit.",
+        "Kind of target: soft, share, any, majority, two-vote, hard, published, p_model, smoothed, gold, or a rule of "
+        "the audit.",
         panel=LEARN,
     )
-    weight: Weight | None = option(None, "What items are weighted by; all alike when not given.", panel=LEARN)
+    weight: Weight | None = option(
+        None,
+        "What items are weighted by, or prevalence: rare questions count as much as frequent ones; all alike when not "
+        "given.",
+        panel=LEARN,
+    )
     validation: float = option(0.1, "Share of the texts that are not trained on but stop the training.", panel=TRAIN)
     patience: int = option(
         1,
@@ -109,3 +129,29 @@ class TrainOptions(Hyperparameters, TextOptions):
     def settings(self) -> dict[str, Any]:
         """Return what decides the steps of a training, by name."""
         return {**self.hyperparameters(), "seed": self.seed, "patience": self.patience}
+
+
+@dataclass(frozen=True)
+class RefineOptions(Hyperparameters, TextOptions):
+    """One refinement: which model reads the texts, in how many folds, and how much it counts."""
+
+    model: str = option(
+        TFIDF, "Model that reads the texts: tfidf, minilm, a folder or a name on the hub.",
+        metavar="NAME|PATH", panel=TRAIN,
+    )  # fmt: skip
+    folds: int = option(
+        5, "Parts of the texts; each is read by a model that learnt from the others.", panel=TRAIN, least=2
+    )
+    weight: float | None = option(
+        None, "Weight of the text against the votes; learnt from held-out votes when not given.", panel=LEARN
+    )
+    seed: int = option(0, "Seed of the folds, of who is held out, and of the model.", panel=TRAIN, least=0)
+
+    def __post_init__(self) -> None:
+        """Refuse options that make no sense."""
+        super().__post_init__()
+        if self.weight is not None and not 0 <= self.weight <= 10:
+            msg = (
+                f"--weight {self.weight:g} is no weight of the text. 0 leaves it out, 1 counts it as evidence in full."
+            )
+            raise UsageError(msg)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,11 @@ from moral_entropy.train.classifier import (
 )
 from moral_entropy.train.model_card import model_card
 from moral_entropy.train.options import TFIDF, TrainOptions
+from moral_entropy.train.reference import Reference
 from moral_entropy.train.run_targets import targets_from_run
 from moral_entropy.train.splits import split_validation
 from moral_entropy.train.targets import Targets, check_classes
+from moral_entropy.train.worth import Worth, find_worth
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +44,15 @@ class TrainRun:
         The model.
     train, validation
         What it learnt from, and what it was stopped by.
+    worth
+        What it is worth on the validation texts; None where there are none.
     """
 
     path: Path
     classifier: Classifier
     train: Targets
     validation: Targets | None
+    worth: Worth | None = None
 
 
 def run_training(
@@ -78,11 +84,28 @@ def run_training(
     train, validation = split_validation(targets, options.validation, seed=options.seed)
     check_classes(train)
     classifier = train_classifier(train, validation, options, checkpoints=checkpoints, advance=advance, watch=watch)
-    facts = _facts(options, train, validation)
+    worth = None
+    if validation is not None:
+        worth = find_worth(classifier, train, validation, *_references(run, options))
+        classifier = classifier.cooled(worth.temperature)
+    facts = {**_facts(options, train, validation), "worth": None if worth is None else worth.facts}
     path = save_classifier(classifier, out, facts, card=model_card(run, classifier, train, facts))
     if checkpoints is not None:
         checkpoints.clear()
-    return TrainRun(path, classifier, train, validation)
+    return TrainRun(path, classifier, train, validation, worth)
+
+
+def _references(run: Run, options: TrainOptions) -> tuple[list[Reference], Targets]:
+    """Return what the model may be measured against, and the share of the votes of each item."""
+
+    def of(kind: str) -> Targets:
+        return targets_from_run(run, kind, votes=options.votes, text=options.text)
+
+    found = [Reference("consensus", of("soft"), of("hard"))]
+    with suppress(TrainError):
+        gold = of("gold")
+        found.insert(0, Reference("gold", gold, gold))
+    return found, of("smoothed-share")
 
 
 def _checkpoints(out: Path, options: TrainOptions) -> Checkpoints | None:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import TrainError
+from moral_entropy.runs.reload import reload_consensus
 from moral_entropy.runs.run import Question, Run, read_run
 from moral_entropy.train.head import Block
-from moral_entropy.train.options import Weight
+from moral_entropy.train.options import TextOptions, Weight
 from moral_entropy.train.targets import Answers, Targets, check_kind, targets_of
 from moral_entropy.votes.columns import guess_column, missing_column, named_column
 from moral_entropy.votes.source import open_source
 from moral_entropy.votes.table import UNKNOWN, Ints
 from moral_entropy.votes.values import code_ids
+
+NEEDED = {"published": "published labels", "gold": "gold labels"}
+"""Kinds of target that come from a column of the data, and what is missing where there is none."""
 
 
 def targets_from_run(
@@ -55,10 +61,21 @@ def targets_from_run(
     domains = [domain or "" for domain in firsts["domain"].to_list()]
     texts = _texts(run, items, votes, text)
     answers = [_answers(run, question, rows, items) for question in run.questions]
-    if kind == "published" and all((one.published_i == UNKNOWN).all() for one in answers):
-        msg = f"{_name(run)} has no published labels. Audit the votes with --published COLUMN, or choose other targets."
+    if kind in NEEDED and all((getattr(one, f"{kind}_i") == UNKNOWN).all() for one in answers):
+        msg = f"{_name(run)} has no {NEEDED[kind]}. Audit the votes with --{kind} COLUMN, or choose other targets."
         raise TrainError(msg)
     return targets_of(answers, items, texts, domains, kind, weight=weight)
+
+
+def consensus_with_texts(run: str | Path, options: TextOptions) -> Consensus:
+    """Fit the votes of a run again, with its texts or those of a file."""
+    consensus = reload_consensus(run)
+    if consensus.votes.texts is not None and options.votes is None and options.text is None:
+        return consensus
+    found = targets_from_run(run, "soft", votes=options.votes, text=options.text)
+    text_of = dict(zip(found.items.to_list(), found.texts, strict=True))
+    texts = pl.Series("text", [text_of.get(item, "") for item in consensus.votes.items.to_list()], dtype=pl.String)
+    return replace(consensus, votes=replace(consensus.votes, texts=texts))
 
 
 def _name(run: Run) -> str:
@@ -127,37 +144,46 @@ def _in_order(items: pl.Series, ids: pl.Series, texts: pl.Series) -> list[str | 
 
 def _answers(run: Run, question: Question, rows: pl.DataFrame, items: pl.Series) -> Answers:
     asked = rows.filter(pl.col("question") == question.name)
-    item_i = items.search_sorted(asked["item"]).to_numpy()
-    published = asked["published"] if "published" in asked.columns else pl.repeat(None, asked.height, eager=True)
-    code_of = {label: k for k, label in enumerate(question.labels)}
     block = Block(question.name, question.labels, question.positive)
-    tables = _two_labels(block, asked) if block.positive else _more_labels(run, block, asked)
+    counts_ik, p_ik, model_ik = _two_labels(block, asked) if block.positive else _more_labels(run, block, asked)
     return Answers(
         block=block,
-        item_i=item_i,
-        counts_ik=tables[0],
-        p_ik=tables[1],
+        item_i=items.search_sorted(asked["item"]).to_numpy(),
+        counts_ik=counts_ik,
+        p_ik=p_ik,
+        model_ik=model_ik,
         epistemic_i=asked["epistemic"].fill_null(np.nan).to_numpy(),
-        published_i=np.array([code_of.get(label, UNKNOWN) for label in published.to_list()], dtype=np.int16),
+        published_i=_codes(asked, "published", question.labels),
+        gold_i=_codes(asked, "gold", question.labels),
         count_i=asked["count"].to_numpy(),
     )
 
 
-def _two_labels(block: Block, asked: pl.DataFrame) -> tuple[Ints, Any]:
-    yes_i, p_i = asked["n_positive"].to_numpy(), asked["p"].to_numpy()
+def _codes(asked: pl.DataFrame, column: str, labels: tuple[str, ...]) -> Ints:
+    code_of = {label: k for k, label in enumerate(labels)}
+    named: list[Any] = asked[column].to_list() if column in asked.columns else [None] * asked.height
+    return np.array([code_of.get(label, UNKNOWN) for label in named], dtype=np.int16)
+
+
+def _two_labels(block: Block, asked: pl.DataFrame) -> tuple[Ints, Any, Any]:
+    yes_i = asked["n_positive"].to_numpy()
     no_i = asked["n_votes"].to_numpy() - yes_i
     order = slice(None) if block.labels[1] == block.positive else slice(None, None, -1)
-    return np.column_stack([no_i, yes_i])[:, order], np.column_stack([1.0 - p_i, p_i])[:, order]
+    p_ik, model_ik = (np.column_stack([1.0 - p_i, p_i]) for p_i in asked.select("p", "p_model").to_numpy().T)
+    return np.column_stack([no_i, yes_i])[:, order], p_ik[:, order], model_ik[:, order]
 
 
-def _more_labels(run: Run, block: Block, asked: pl.DataFrame) -> tuple[Ints, Any]:
+def _more_labels(run: Run, block: Block, asked: pl.DataFrame) -> tuple[Ints, Any, Any]:
     about = pl.col("question") == block.question
-    posterior = run.table("posterior", where=about).pivot("class", index="item", values="p")
+    posterior = run.table("posterior", where=about)
     counts = run.table("votes", where=about).group_by("item", "label").len().pivot("label", index="item")
     by_item = asked.select("item")
-    wide_p = by_item.join(posterior, on="item", how="left", maintain_order="left")
     wide_n = by_item.join(counts, on="item", how="left", maintain_order="left")
     missing = [pl.lit(0).alias(label) for label in block.labels if label not in wide_n.columns]
-    wide_n = wide_n.with_columns(missing)
-    counts_ik = wide_n.select(pl.col(block.labels).fill_null(0)).to_numpy().astype(np.int64)
-    return counts_ik, wide_p.select(block.labels).to_numpy()
+    counts_ik = wide_n.with_columns(missing).select(pl.col(block.labels).fill_null(0)).to_numpy().astype(np.int64)
+
+    def wide(column: str) -> Any:
+        found = posterior.pivot("class", index="item", values=column)
+        return by_item.join(found, on="item", how="left", maintain_order="left").select(block.labels).to_numpy()
+
+    return counts_ik, wide("p"), wide("p_model")

@@ -2,11 +2,13 @@
 
 Takes a `Consensus`, returns `Targets`; `run_targets` does the same from a run folder. Touches no files.
 
-Kinds of target: `soft`, the consensus p; `hard`, 1[p ≥ ½] (the likeliest of more than two labels); `published`, labels
-that came with the data; `share`, the raw share of votes; `any`, `majority` (at least half), `two-vote`, and every other
-rule of the audit by its name. With more than two labels, a rule's yes to several labels is spread evenly over them,
+Kinds of target: `soft`, the consensus p as it is published; `p_model`, the model's own, before it is pooled with the
+share of the votes; `hard`, 1[p ≥ ½] (the likeliest of more than two labels); `published`, labels that came with the
+data; `gold`, true labels; `share`, the raw share of votes; `smoothed`, the majority label with a tenth of its mass
+spread evenly over all labels (label smoothing); `any`, `majority` (at least half), `two-vote`, and every other rule of
+the audit by its name. With more than two labels, a rule's yes to several labels is spread evenly over them,
 `majority` is the plurality, and an item on which a rule says yes to no label has no target. Neither has an item
-without votes, so that every kind but `published` learns from the same items.
+without votes, so that every kind but `published` and `gold` learns from the same items.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import Any, get_args
 
 import numpy as np
 import polars as pl
+from scipy.special import entr
 
 from moral_entropy.consensus.entropy import decompose_entropy
 from moral_entropy.consensus.result import Consensus, QuestionFit
@@ -27,8 +30,11 @@ from moral_entropy.train.head import Block, Head
 from moral_entropy.train.options import Weight
 from moral_entropy.votes.table import Floats, Ints
 
-KINDS = ("soft", "share", "any", "majority", "two-vote", "hard", "published")
+KINDS = ("soft", "share", "any", "majority", "two-vote", "hard", "published", "p_model", "smoothed", "gold")
 """The kinds of target people ask for; further rules go by their names."""
+
+SMOOTHING = 0.1
+"""Share of a label's mass that `smoothed` spreads over all labels."""
 
 WEIGHTS: tuple[Weight, ...] = get_args(Weight)
 
@@ -96,12 +102,12 @@ class Answers:
         Which item each row is, by position among all items.
     counts_ik
         Votes by label.
-    p_ik
-        The consensus.
+    p_ik, model_ik
+        The consensus as it is published, and the model's own.
     epistemic_i
         What the posterior draws disagree about, in nats; NaN without draws.
-    published_i
-        Labels that came with the data; `UNKNOWN` where there is none.
+    published_i, gold_i
+        Labels that came with the data, and true ones; `UNKNOWN` where there is none.
     count_i
         How many items a row stands for.
     """
@@ -110,8 +116,10 @@ class Answers:
     item_i: Ints
     counts_ik: Ints
     p_ik: Floats
+    model_ik: Floats
     epistemic_i: Floats
     published_i: Ints
+    gold_i: Ints
     count_i: Floats
 
 
@@ -129,7 +137,9 @@ def targets_from_consensus(
     weight
         "epistemic": 1 − epistemic entropy / log K, so that an item on whose label the posterior draws contradict each
         other counts for nothing and one on which they agree counts fully; "votes": the number of votes. Both are
-        scaled to a mean of 1 per question. By default all have the same weight.
+        scaled to a mean of 1 per question. "prevalence": the weight of a question is log K over the entropy of its mean
+        target, so that a constant answer loses as much on a rare label as on a frequent one. By default all have the
+        same weight.
     texts
         One text per item of `consensus.votes`; by default the texts read with the votes.
 
@@ -175,6 +185,8 @@ def targets_of(
         weight_iq[at, q] = _weights(one, weight)[known]
         mean = weight_iq[at, q].mean() if len(at) else 1.0
         weight_iq[at, q] *= one.count_i[known] / (mean if weight and mean > 0 else 1.0)
+        if weight == "prevalence":
+            weight_iq[at, q] *= _rarity(target_ik[known])
     full = tuple(text or "" for text in texts)
     whole = Targets(items, full, tuple(domains), head, target_io, weight_iq, kind)
     return _with_text(whole)
@@ -185,11 +197,13 @@ def label_targets(answers: Answers, kind: str) -> Floats:
     n_items, n_labels = answers.counts_ik.shape
     # The code of no label is -1: the last row, which is no target.
     eye = np.vstack([np.eye(n_labels), np.full(n_labels, np.nan)])
-    if kind == "published":
-        return np.asarray(eye[answers.published_i])
+    if kind in ("published", "gold"):
+        return np.asarray(eye[answers.published_i if kind == "published" else answers.gold_i])
+    if kind == "smoothed":
+        return np.asarray((1.0 - SMOOTHING) * label_targets(answers, "majority") + SMOOTHING / n_labels)
     voted = answers.counts_ik.sum(axis=1) > 0
-    if kind == "soft":
-        target_ik = answers.p_ik
+    if kind in ("soft", "p_model"):
+        target_ik = answers.p_ik if kind == "soft" else answers.model_ik
     elif kind == "hard":
         target_ik = eye[_likeliest(answers)]
     elif n_labels == 2:
@@ -274,8 +288,14 @@ def _likeliest(answers: Answers) -> Ints:
     return np.where(answers.p_ik[:, positive] >= 0.5, positive, 1 - positive)
 
 
+def _rarity(target_ik: Floats) -> float:
+    """Return log K over the entropy of the mean target; 1 where there is none."""
+    entropy = float(entr(target_ik.mean(axis=0)).sum()) if len(target_ik) else 0.0
+    return float(np.log(target_ik.shape[1])) / entropy if entropy > 0 else 1.0
+
+
 def _weights(answers: Answers, weight: Weight | None) -> Floats:
-    if weight is None:
+    if weight is None or weight == "prevalence":
         return np.ones(len(answers.item_i))
     if weight == "votes":
         return np.asarray(answers.counts_ik.sum(axis=1), dtype=float)
@@ -323,8 +343,10 @@ def _answers_of(consensus: Consensus, question: str) -> Answers:
         item_i=all_of("item_i"),
         counts_ik=all_of("counts_ik"),
         p_ik=np.concatenate([fit.p_ik for fit in fits]),
+        model_ik=np.concatenate([fit.summary.mean_ik for fit in fits]),
         epistemic_i=np.concatenate([_epistemic(fit) for fit in fits]),
         published_i=all_of("published_i"),
+        gold_i=all_of("gold_i"),
         count_i=all_of("count_i"),
     )
 

@@ -1,8 +1,9 @@
 """The baseline: TF-IDF of words and letters with scikit-learn, and logistic regression on soft targets.
 
-The cross-entropy against p is minimised directly, for all questions at once. scikit-learn's own logistic regression
-would need every text twice per question, "yes" with weight p and "no" with weight 1 − p; a test compares the two. No
-PyTorch, no pickle: a saved model is JSON and plain arrays.
+The cross-entropy against p is minimised directly, for all questions at once (`ridge`). scikit-learn's own logistic
+regression would need every text twice per question, "yes" with weight p and "no" with weight 1 − p; a test compares
+the two. Texts are turned into numbers once and kept, for all targets, seeds and questions of a study. No PyTorch, no
+pickle: a saved model is JSON and plain arrays.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import hashlib
 import json
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from moral_entropy.errors import MissingExtraError, TrainError
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.train.classifier import Point, Watch, ignore_point
 from moral_entropy.train.head import Head
-from moral_entropy.train.targets import Targets, mean_logits
+from moral_entropy.train.ridge import minimise
+from moral_entropy.train.targets import Targets
 from moral_entropy.votes.table import Floats
 
 WORDS: dict[str, Any] = {"analyzer": "word", "ngram_range": (1, 2), "token_pattern": r"(?u)\b\w+\b"}
@@ -32,9 +34,8 @@ MOST_FEATURES = 30_000
 PENALTY = 1.0
 """Of the ridge: this many times half the squared norm of the weights is added to the summed loss."""
 
-MOST_STEPS, USUAL_STEPS = 500, 100
-SLOPE = 1e-4
-"""The fit is done when every derivative of the mean loss is smaller."""
+MOST_KEPT = 200_000
+"""Texts whose features are kept in memory for the next fit, at most."""
 
 TEXTS_AT_ONCE = 4_096
 ARRAYS, VOCABULARY = "weights.npz", "vocabulary.json"
@@ -57,6 +58,31 @@ class Vocabulary:
         return hstack([_weighted(kind, names, idf_f, texts) for kind, names, idf_f in parts if names], format="csr")
 
 
+@dataclass(eq=False)
+class TextFeatures:
+    """Texts as sparse rows, each made once: a study fits many targets on the same texts, and asks about the same ones.
+
+    Half the bytes are half the time of a step, so they are 32-bit numbers.
+    """
+
+    vocabulary: Vocabulary
+    row_of: dict[str, int] = field(default_factory=dict)
+    rows: Any = None
+
+    def matrix(self, texts: Sequence[str]) -> Any:
+        """Return the texts as sparse rows: `x_if`; those that are new are kept."""
+        from scipy.sparse import vstack
+
+        fresh = [text for text in dict.fromkeys(texts) if text not in self.row_of]
+        if len(self.row_of) + len(fresh) > MOST_KEPT:
+            return self.vocabulary.matrix(texts).astype(np.float32)
+        if fresh:
+            made = self.vocabulary.matrix(fresh).astype(np.float32)
+            self.row_of.update(zip(fresh, range(len(self.row_of), len(self.row_of) + len(fresh)), strict=True))
+            self.rows = made if self.rows is None else vstack([self.rows, made], format="csr")
+        return self.rows[[self.row_of[text] for text in texts]]
+
+
 @dataclass(frozen=True, eq=False)
 class Tfidf:
     """A trained baseline. Axes: **f** feature, **o** output."""
@@ -66,19 +92,30 @@ class Tfidf:
     weight_fo: Floats
     intercept_o: Floats
     curve: tuple[Point, ...] = field(default=())
+    features: TextFeatures | None = None
 
     def logits(self, texts: Sequence[str], *, advance: Advance = ignore) -> Floats:
         """Return the logit of every output for every text: `logits_io`."""
         logits_io = np.empty((len(texts), self.head.n_outputs))
         for start in range(0, len(texts), TEXTS_AT_ONCE):
             some = slice(start, start + TEXTS_AT_ONCE)
-            logits_io[some] = self.vocabulary.matrix(texts[some]) @ self.weight_fo + self.intercept_o
+            logits_io[some] = self._matrix(texts[some]) @ self.weight_fo + self.intercept_o
             advance(min(start + TEXTS_AT_ONCE, len(texts)) / len(texts))
         return logits_io
+
+    def _matrix(self, texts: Sequence[str]) -> Any:
+        if self.features is not None:
+            return self.features.matrix(texts)
+        # As they were trained on, so that a saved model gives the same answers.
+        return self.vocabulary.matrix(texts).astype(np.float32)
 
     def probabilities(self, texts: Sequence[str], *, advance: Advance = ignore) -> Floats:
         """Return the probability of every output for every text: `p_io`."""
         return self.head.probabilities(self.logits(texts, advance=advance))
+
+    def cooled(self, temperature: float) -> Tfidf:
+        """Return the model whose logits are divided by a temperature."""
+        return replace(self, weight_fo=self.weight_fo / temperature, intercept_o=self.intercept_o / temperature)
 
     def save(self, folder: Path) -> None:
         """Write vocabulary and weights into a folder."""
@@ -122,13 +159,15 @@ def train_tfidf(
         Called with the share done, and with the losses at the end.
     """
     import_sklearn()
-    vocabulary, x_if = _vocabulary(train.texts)
+    features = _features(train.texts if validation is None else (*train.texts, *validation.texts))
     advance(0.2)
-    weight_fo, intercept_o, steps = _minimise(x_if, train, penalty, lambda share: advance(0.2 + 0.8 * share))
-    model = Tfidf(train.head, vocabulary, weight_fo, intercept_o)
-    point = Point(steps, _loss(model, train), _loss(model, validation) if validation is not None else float("nan"))
+    fitted = minimise(features.matrix(train.texts), train, penalty, lambda share: advance(0.2 + 0.8 * share))
+    model = Tfidf(train.head, features.vocabulary, fitted.weight_fo, fitted.intercept_o, features=features)
+    after = _loss(model, validation) if validation is not None else float("nan")
+    point = Point(fitted.steps, _loss(model, train), after)
     watch(point)
-    return Tfidf(train.head, vocabulary, weight_fo, intercept_o, (point,))
+    advance(1.0)
+    return replace(model, curve=(point,))
 
 
 def import_sklearn() -> Any:
@@ -145,25 +184,29 @@ def _loss(model: Tfidf, targets: Targets) -> float:
     return targets.head.loss(model.logits(targets.texts), targets.target_io, targets.weight_iq)
 
 
-_LAST: dict[str, tuple[Vocabulary, Any]] = {}
+_LAST: dict[str, TextFeatures] = {}
 
 
-def _vocabulary(texts: tuple[str, ...]) -> tuple[Vocabulary, Any]:
-    # A study fits many targets on the same texts: the last vocabulary is kept.
-    key = hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()
+def _features(texts: Sequence[str]) -> TextFeatures:
+    """Return the features of texts: those of the last training if it had the same texts, in whatever order and parts.
+
+    n-grams and their frequencies come from all texts that were given, validation included, so that trainings which
+    differ in what they validate on share them. Labels have no part in it.
+    """
+    known = sorted(set(texts))
+    key = hashlib.sha256("\0".join(known).encode("utf-8", "surrogatepass")).hexdigest()
     if key not in _LAST:
         _LAST.clear()
-        words, letters = _counted(WORDS, texts), _counted(LETTERS, texts)
+        words, letters = _counted(WORDS, known), _counted(LETTERS, known)
         vocabulary = Vocabulary(words[0], letters[0], np.concatenate([words[1], letters[1]]))
         if not len(vocabulary.idf_f):
             msg = f"the {len(texts):,} texts have no word or letters in common. Train on more of them."
             raise TrainError(msg)
-        # Half the bytes are half the time of a step.
-        _LAST[key] = vocabulary, vocabulary.matrix(texts).astype(np.float32)
+        _LAST[key] = TextFeatures(vocabulary)
     return _LAST[key]
 
 
-def _counted(kind: dict[str, Any], texts: tuple[str, ...]) -> tuple[tuple[str, ...], Floats]:
+def _counted(kind: dict[str, Any], texts: Sequence[str]) -> tuple[tuple[str, ...], Floats]:
     """Find the n-grams that are in two texts or more, and their inverse document frequencies."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -181,35 +224,3 @@ def _weighted(kind: dict[str, Any], names: tuple[str, ...], idf_f: Floats, texts
     counter = TfidfVectorizer(**kind, sublinear_tf=True, vocabulary={name: f for f, name in enumerate(names)})
     counter.idf_ = idf_f
     return counter.transform(texts)
-
-
-def _minimise(x_if: Any, targets: Targets, penalty: float, advance: Advance) -> tuple[Floats, Floats, int]:
-    """Minimise summed cross-entropy and penalty over all questions at once: `weight_fo`, `intercept_o`, steps."""
-    from scipy.optimize import minimize
-
-    head, n_features = targets.head, x_if.shape[1]
-    shape = (n_features + 1, head.n_outputs)
-    weight_io = np.column_stack([targets.weight_iq[:, [q]].repeat(b.width, 1) for q, b in enumerate(head.blocks)])
-    x_fi = x_if.T.tocsr()
-    done = [0]
-
-    def loss_and_slope(flat: Floats) -> tuple[float, Floats]:
-        at = flat.reshape(shape)
-        logits_io = (x_if @ at[:-1].astype(x_if.dtype)).astype(np.float64) + at[-1]
-        # For a sigmoid and for a softmax alike, the gradient is the answer less the target.
-        slope_io = weight_io * (head.probabilities(logits_io) - targets.target_io)
-        loss = (targets.weight_iq * head.losses(logits_io, targets.target_io)).sum()
-        slope = np.vstack([x_fi @ slope_io.astype(x_if.dtype) + penalty * at[:-1], slope_io.sum(axis=0)])
-        done[0] += 1
-        advance(min(done[0] / USUAL_STEPS, 1.0))
-        return loss + 0.5 * penalty * (at[:-1] ** 2).sum(), slope.ravel()
-
-    found = minimize(
-        loss_and_slope,
-        np.vstack([np.zeros((n_features, head.n_outputs)), mean_logits(targets)]).ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": MOST_STEPS, "maxfun": 2 * MOST_STEPS, "gtol": SLOPE * targets.n_items, "ftol": 1e-9},
-    )
-    at = found.x.reshape(shape)
-    return at[:-1], at[-1], int(found.nit)

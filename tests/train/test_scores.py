@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, roc_auc_score
 
 from moral_entropy.errors import ScoreError
-from moral_entropy.study.scores import (
+from moral_entropy.train.head import Block, Head
+from moral_entropy.train.scores import (
     Standard,
     area_under_roc,
     better,
@@ -17,7 +18,6 @@ from moral_entropy.study.scores import (
     over_seeds,
     score,
 )
-from moral_entropy.train.head import Block, Head
 
 
 def two(p_i):
@@ -113,7 +113,7 @@ def test_rows_are_scored_alike_whatever_the_memory(rng, monkeypatch):
     p_i, times_si = rng.random(30), draw_times(np.arange(30), replicates=40, seed=0)
     standard = labelled(rng.integers(2, size=30))
     whole = score(two(p_i), standard, times_si)
-    monkeypatch.setattr("moral_entropy.study.scores.CELLS_AT_ONCE", 100)
+    monkeypatch.setattr("moral_entropy.train.scores.CELLS_AT_ONCE", 100)
     for name, value_s in score(two(p_i), standard, times_si).items():
         np.testing.assert_allclose(value_s, whole[name], rtol=1e-12)
 

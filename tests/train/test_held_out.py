@@ -8,8 +8,8 @@ from study_support import annotators, told_votes
 
 from moral_entropy.consensus.fit import fit, refit
 from moral_entropy.errors import TrainError
-from moral_entropy.study.held_out import hold_out, keep_votes
 from moral_entropy.study.references import held_out_reference
+from moral_entropy.train.held_out import hold_out, keep_votes
 from moral_entropy.train.targets import targets_from_consensus
 
 TEAM = annotators(*[(0.9, 0.7)] * 8)
