@@ -90,8 +90,8 @@ def check_free(target: Path, *, force: bool) -> None:
         raise UsageError(msg)
 
 
-FORMULA = r"^[=+\-@\t\r]"
-"""How a cell begins that a spreadsheet would take for a formula."""
+FORMULA = r"^'*[=+\-@\t\r]"
+"""How a cell begins that a spreadsheet would take for a formula, or that would be read as such a cell made harmless."""
 
 
 def without_formulas(frame: Frame) -> Frame:

@@ -60,9 +60,11 @@ def check(
 
 
 def _print(lines: list[str], records: list[dict[str, Any]], *, json: bool) -> None:
+    from moral_entropy.errors import harmless
+
     if json:
         from json import dumps
 
         typer.echo(dumps(records, indent=2))
     else:
-        typer.echo("\n".join(lines))
+        typer.echo(harmless("\n".join(lines)))

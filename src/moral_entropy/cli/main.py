@@ -78,7 +78,9 @@ def _tell(error: BaseException, *, debug: bool) -> int:
     if debug or not isinstance(error, Exception):
         LISTENER.end(for_good=False)
         raise error
-    print(f"error: {_message(error)}", file=sys.stderr)
+    from moral_entropy.errors import harmless, shortened
+
+    print(f"error: {harmless(shortened(_message(error)))}", file=sys.stderr)
     return _exit_code(error)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from typer import Option
 
 from moral_entropy.cli.flags import Force, Json, Run, names, refuse_existing
+from moral_entropy.errors import UsageError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -17,7 +18,11 @@ if TYPE_CHECKING:
     from moral_entropy.runs.run import Run as OpenRun
 
 Number = Annotated[int, Option("--number", "-n", min=1, metavar="N", help="How many items.")]
-Out = Annotated[Path | None, Option("--out", "-o", metavar="FILE", help="Write a CSV file instead.")]
+Out = Annotated[Path | None, Option("--out", "-o", metavar="FILE", help="Write a file instead.")]
+To = Annotated[
+    Literal["csv", "label-studio", "argilla", "prodigy"],
+    Option("--to", help="What the file is for: a spreadsheet, or an annotation tool that imports it."),
+]
 Question = Annotated[str | None, Option("--question", metavar="NAME", help="Only this question.")]
 Annotators = Annotated[str | None, Option("--annotators", metavar="A,B,…", help="Who can be asked; all if not given.")]
 
@@ -26,6 +31,7 @@ def next_items(
     run: Run,
     number: Number = 100,
     out: Out = None,
+    to: To = "csv",
     question: Question = None,
     annotators: Annotators = None,
     force: Force = False,
@@ -38,6 +44,9 @@ def next_items(
     Example: moral-entropy next run/ -n 100 -o queue.csv
     """
     asked = names("--annotators", annotators)
+    if out is None and to != "csv":
+        msg = f"--to {to} writes a file. Name it with -o."
+        raise UsageError(msg)
     if out is not None:
         refuse_existing(out, force=force)
     from moral_entropy.runs.next_items import next_votes
@@ -46,10 +55,7 @@ def next_items(
     opened = read_run(run)
     queue = next_votes(opened, number, question=question, annotators=asked)
     if out is not None:
-        from moral_entropy.files import whole_file, without_formulas
-
-        with whole_file(out) as partial:
-            without_formulas(queue).write_csv(partial)
+        _write(opened, queue, out, to)
     if json:
         from json import dumps
 
@@ -59,6 +65,18 @@ def next_items(
     else:
         told = f"{out}: {queue.height:,} votes to ask for, expected to tell {queue['expected_gain'].sum():.1f} nats"
         typer.echo("\n".join([told, *left_out_lines(opened, question)]))
+
+
+def _write(run: OpenRun, queue: pl.DataFrame, out: Path, to: To) -> None:
+    if to != "csv":
+        from moral_entropy.report.export import export_queue
+
+        export_queue(run, queue, out, to=to)
+        return
+    from moral_entropy.files import whole_file, without_formulas
+
+    with whole_file(out) as partial:
+        without_formulas(queue).write_csv(partial)
 
 
 def left_out_lines(run: OpenRun, question: str | None) -> list[str]:

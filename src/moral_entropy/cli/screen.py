@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from moral_entropy.compiled import announcing_compilation
+from moral_entropy.errors import harmless
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -62,14 +63,14 @@ class Bars:
 def print_warnings(sentences: Sequence[str]) -> None:
     """Print what is in doubt about a run on standard error."""
     for sentence in sentences:
-        print(f"warning: {sentence}", file=sys.stderr)
+        print(f"warning: {harmless(sentence)}", file=sys.stderr)
 
 
 def print_parts(parts: Iterable[str | Table]) -> None:
-    """Print lines and tables; a line is never broken, and nothing in it is taken for markup."""
+    """Print lines and tables; a line is never broken, and nothing in it is taken for markup or moves the cursor."""
     console = Console(highlight=False)
     for part in parts:
-        console.print(escape(part) if isinstance(part, str) else part, soft_wrap=isinstance(part, str))
+        console.print(escape(harmless(part)) if isinstance(part, str) else part, soft_wrap=isinstance(part, str))
 
 
 def plain_table(names: Sequence[str], rows: Iterable[Sequence[str]], n_words: int | None = None) -> Table:
@@ -87,7 +88,7 @@ def plain_table(names: Sequence[str], rows: Iterable[Sequence[str]], n_words: in
     for n, name in enumerate(names):
         table.add_column(name, justify="left" if n_words is None or n < n_words else "right", overflow="fold")
     for row in rows:
-        table.add_row(*map(escape, row))
+        table.add_row(*(escape(harmless(cell)) for cell in row))
     return table
 
 

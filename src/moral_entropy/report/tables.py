@@ -106,7 +106,7 @@ def annotator_rows(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
     shown = pl.col("annotator").is_in(busiest["annotator"].implode())
     confusion = run.table("annotators").with_columns(pl.col("annotator").cast(pl.String)).filter(shown)
     return (
-        summary.filter(shown).sort("question", "part", "n_votes", descending=[False, False, True]),
+        summary.filter(shown).sort("question", "part", "n_votes", descending=[False, False, True], maintain_order=True),
         confusion.select("question", "part", "annotator", "true", "voted", "probability", "low", "high"),
     )
 

@@ -95,12 +95,25 @@ def whole_folder(path: str | Path, check: Callable[[Path], None]) -> Iterator[Pa
     target = Path(path).resolve()
     _sweep(target)
     check(target)
-    with unfinished(_sibling(target, "partial")) as partial:
+    with _no_empty_parents(target), unfinished(_sibling(target, "partial")) as partial:
         _make(partial)
         yield partial
         _sync(partial)
         check(target)
         _put_in_place(partial, target)
+
+
+@contextmanager
+def _no_empty_parents(target: Path) -> Iterator[None]:
+    """Remove folders above the target that were made in the block, if it fails."""
+    lacking = [folder for folder in target.parents if not os.path.lexists(folder)]
+    try:
+        yield
+    except BaseException:
+        for folder in lacking:
+            with suppress(OSError):
+                folder.rmdir()
+        raise
 
 
 def is_run_folder(path: Path) -> bool:

@@ -125,9 +125,20 @@ def hf_datasets(rows, folder):
     return folder / "hf"
 
 
+def moral_entropy(rows, folder):
+    records = [
+        {"question": "label", "item": item, "text": f"text {item}", "label": "none", "soft_label": [0.2, 0.2, 0.6],
+         "annotators": [who for _, who, _ in group], "annotations": [label for _, _, label in group]}
+        for item, group in by_item(rows).items()
+    ]  # fmt: skip
+    (folder / "items.jsonl").write_text("\n".join(map(json.dumps, records)))
+    return folder / "items.jsonl"
+
+
 WRITERS = {
     "label-studio": label_studio, "argilla": argilla, "prodigy": prodigy, "doccano": doccano, "potato": potato,
     "mturk": mturk, "lewidi": lewidi, "crowd-kit": crowd_kit, "hf-datasets": hf_datasets,
+    "moral-entropy": moral_entropy,
 }  # fmt: skip
 LABELS = ("care", "fairness", "none")
 CELLS = [(f"i{item}", f"ann {who}") for item in range(5) for who in "abcd"]
