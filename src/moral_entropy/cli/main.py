@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if stopped:
         code = LISTENER.code
     elif error is not None:
-        code = _tell(error, debug="--debug" in given)
+        code = _tell(error, given)
     with suppress(OSError, ValueError):
         sys.stdout.flush()
     LISTENER.end(for_good=arguments is None)
@@ -73,14 +73,14 @@ def _collecting_seldom() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _tell(error: BaseException, *, debug: bool) -> int:
+def _tell(error: BaseException, given: Sequence[str]) -> int:
     """Say what went wrong in one paragraph, and return the exit code of it."""
-    if debug or not isinstance(error, Exception):
+    if "--debug" in given or not isinstance(error, Exception):
         LISTENER.end(for_good=False)
         raise error
     from moral_entropy.errors import harmless, shortened
 
-    print(f"error: {harmless(shortened(_message(error)))}", file=sys.stderr)
+    print(f"error: {harmless(shortened(_message(error, given)))}", file=sys.stderr)
     return _exit_code(error)
 
 
@@ -94,7 +94,7 @@ def _exit_code(error: Exception) -> int:
     return MISUSE if isinstance(error, UsageError | PriorError) else BAD_DATA
 
 
-def _message(error: Exception) -> str:
+def _message(error: Exception, given: Sequence[str] = ()) -> str:
     import typer
 
     from moral_entropy.errors import MoralEntropyError
@@ -109,4 +109,16 @@ def _message(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return "out of memory. Ask for fewer draws with --draws, or fit parts of the votes with --fit-by."
     first = str(error).strip().splitlines() or [""]
-    return f"{type(error).__name__}: {first[0]}. This should not happen; run it again with --debug and report it."
+    what = f"{type(error).__name__}: {first[0]}"
+    if folder := next((word for word in given if _has_manifest(word)), None):
+        return (
+            f"{what}. Something in {folder} is not as an audit writes it, or the mistake is ours. Run the audit again; "
+            "if that does not help, run this with --debug and report it."
+        )
+    return f"{what}. This should not happen; run it again with --debug and report it."
+
+
+def _has_manifest(word: str) -> bool:
+    import os.path
+
+    return os.path.isfile(os.path.join(word, "manifest.json"))  # noqa: PTH113, PTH118
