@@ -4,8 +4,8 @@ Every case ends in a result or in one paragraph that says what is wrong: no trac
 no NaN; parts of the entropy sum, and the same seed gives the same bytes. Seeds are explicit, so a case can be made
 again by its number. What was found is kept in .fuzz/, from which a study that was stopped goes on.
 
-Usage: fuzz.py [--inputs 10000] [--flags 1000] [--folders 700] [--kills 300] [--minutes 60] [--jobs 2] [--seed 0] [--dry]. Writes a part
-of docs/evidence/reliability.md; with --dry only prints. --minutes is for each of the three.
+Usage: fuzz.py [--inputs 10000] [--flags 1000] [--folders 700] [--kills 300] [--minutes 60] [--jobs 2] [--seed 0]
+[--dry]. Writes a part of docs/evidence/reliability.md; with --dry only prints. --minutes is for each of the four.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from fuzz_page import figures, written
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "evidence" / "reliability.md"
 KINDS = {
-    "inputs": (input_case, Limits(30.0)),
-    "flags": (flags_case, Limits(120.0)),
+    "inputs": (input_case, Limits(60.0)),
+    "flags": (flags_case, Limits(240.0)),
     "folders": (folder_case, Limits(120.0)),
-    "kills": (kill_case, Limits(300.0)),
+    "kills": (kill_case, Limits(900.0)),
 }
 
 

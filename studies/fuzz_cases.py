@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import Any
+
+STARTED_WITHIN = 900.0
 
 Case = Callable[[int, int, Path], "Outcome"]
 """Runs the case of a number and a seed in a folder that is empty."""
@@ -94,6 +97,9 @@ class Runner:
         self.process = context.Process(target=_work, args=(self.case, self.seed, there), daemon=True)
         self.process.start()
         there.close()
+        # Imports, compiling and what all cases share take their time, and are no part of a case.
+        if self.pipe.poll(STARTED_WITHIN):
+            self.pipe.recv()
 
     def _wait(self, begun: float) -> Outcome:
         assert self.pipe is not None and self.process is not None
@@ -132,6 +138,8 @@ def _memory(process: int | None) -> int:
 
 
 def _work(case: Case, seed: int, pipe: Connection) -> None:
+    sys.modules[case.__module__].__dict__.get("warm_up", int)()
+    pipe.send("ready")
     while True:
         try:
             number = pipe.recv()

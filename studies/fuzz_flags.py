@@ -65,6 +65,11 @@ NEEDED = {"audit": ("--out",), "export": ("--to", "--out"), "simulate": ("--out"
           "predict": ("--out",), "validate": ("--sides",)}  # fmt: skip
 
 
+def warm_up() -> None:
+    """Make votes, runs and a model, before cases are timed."""
+    prepared()
+
+
 def flags_case(number: int, seed: int, folder: Path) -> Outcome:
     """Run a command with random flags in a folder with votes, runs and a model."""
     draw = random.Random(f"flags {seed} {number}")

@@ -25,6 +25,11 @@ COMMANDS = (
 ON_MODELS = ("predict model votes.csv -o predicted.parquet",)
 
 
+def warm_up() -> None:
+    """Make votes, runs and a model, before cases are timed."""
+    prepared()
+
+
 def folder_case(number: int, seed: int, folder: Path) -> Outcome:
     """Damage a run or a model, and run a command on it."""
     draw = random.Random(f"folder {seed} {number}")

@@ -13,6 +13,7 @@ from typing import Any
 from fuzz_cases import Outcome
 from fuzz_checks import LONGEST, differing, run_main, wrong_folder, wrong_words
 from fuzz_files import Made, all_files
+from fuzz_flags import prepared
 from fuzz_mutations import mutated
 
 from moral_entropy.errors import MoralEntropyError, MoralEntropyWarning
@@ -41,6 +42,12 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
 def made_files() -> dict[str, Made]:
     """Return the files that mutations begin with, made once."""
     return all_files()
+
+
+def warm_up() -> None:
+    """Import and compile what an audit needs, before cases are timed."""
+    prepared()
+    made_files()
 
 
 def input_case(number: int, seed: int, folder: Path) -> Outcome:

@@ -104,8 +104,10 @@ def _message(error: Exception, given: Sequence[str] = ()) -> str:
     if isinstance(error, MoralEntropyError):
         return str(error)
     if isinstance(error, OSError):
+        from moral_entropy.files import what_to_do
+
         where = f" {error.filename}" if error.filename else ""
-        return f"the system refused{where}: {error.strerror or error}."
+        return f"the system refused{where}: {error.strerror or error}. {what_to_do(error)}"
     if isinstance(error, MemoryError):
         return "out of memory. Ask for fewer draws with --draws, or fit parts of the votes with --fit-by."
     first = str(error).strip().splitlines() or [""]

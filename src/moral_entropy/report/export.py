@@ -216,7 +216,7 @@ def _write_lewidi(run: Run, target: Path) -> list[Path]:
     names = _file_names([question.name for question in run.questions])
     with whole_folder(target, lambda there: _check_only(there, names)) as partial:
         for question, name in zip(run.questions, names, strict=True):
-            write_text(partial / name, _lewidi_text(run, question))
+            (partial / name).write_text(_lewidi_text(run, question), encoding="utf-8")
     return [target / name for name in names]
 
 
