@@ -155,7 +155,7 @@ def _records() -> dict[str, tuple[bytes, dict[str, Any]]]:
         "lewidi3.json": (json.dumps(third).encode(), {}),
         "plain.jsonl": (_lines(plain), {}),
         "plain.json": (json.dumps(plain).encode(), {}),
-        "doccano.jsonl": (_lines(doccano), {}),
+        "doccano.jsonl": (_lines(doccano), {"multilabel": ","}),
     }
 
 

@@ -82,12 +82,13 @@ def refused_by_system(error: BaseException) -> OSError | None:
     >>> refused_by_system(ValueError("os error 28")) is None
     True
     """
-    if isinstance(error, OSError):
-        return error
-    if not type(error).__module__.startswith("polars"):
-        return None
+    ours = isinstance(error, OSError) and error.errno is not None
+    if ours or not (isinstance(error, OSError) or type(error).__module__.startswith("polars")):
+        return error if isinstance(error, OSError) else None
     if found := re.search(r"os error (\d+)", str(error)):
         return OSError(int(found[1]), os.strerror(int(found[1])))
+    if isinstance(error, OSError):
+        return error
     # The end of a Parquet file could not be written.
     return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) if "transport error" in str(error) else None
 
