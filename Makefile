@@ -29,7 +29,7 @@ DEV := $(VENV)/.installed-dev
 PEERS := .venv-peers/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test test-cpus slow check bench bench-scale bench-peers study-coverage study-gold study-verdict study-judges study-parts league validate study-soft soak charts figures golden clean
+.PHONY: help demo quick test test-cpus slow check bench bench-scale bench-peers study-coverage study-gold study-verdict study-judges study-parts league validate study-soft soak fuzz charts figures golden clean
 .DELETE_ON_ERROR:
 
 help: ## say what each target does
@@ -109,6 +109,9 @@ study-soft: $(TEST) ## do soft labels win; writes docs/evidence/soft-labels.md, 
 soak: $(TEST) ## ten minutes of audits on a cluster whose workers die; writes a table of docs/evidence/scale.md
 	$(BIN)/python studies/cluster_soak.py
 
+fuzz: $(TEST) ## mutated files, random flags, damaged folders, kills: does anything break; writes docs/evidence/reliability.md, in an hour
+	$(BIN)/python studies/fuzz.py --jobs $(JOBS)
+
 charts: $(TEST) ## write the chart specifications that the package ships
 	$(BIN)/python tools/make_charts.py
 
@@ -121,7 +124,7 @@ golden: $(TEST) ## rewrite the golden files, the tables of flags and the tutoria
 	$(BIN)/python tools/flag_tables.py
 
 clean: ## remove what the other targets made, .venv too
-	rm -rf $(VENV) .venv-peers .league demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-peers .league .fuzz demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests tools benchmarks studies -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(VENV)/bin/python:

@@ -28,9 +28,47 @@ What is wrong, with a count and the first culprit; why it matters, if unclear; t
 
 from __future__ import annotations
 
+import re
+
+LONGEST_WORD, LONGEST_ERROR = 300, 2_000
+"""Characters of a word, and of a whole error: files may hold names of any length."""
+
+DANGEROUS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2028\u2029\u2066-\u2069\ud800-\udfff]")
+"""Characters that move the cursor, change colours, turn the text around or cannot be printed at all."""
+
+
+def harmless(text: str) -> str:
+    r"""Return a text that does nothing to a terminal but to be read: control characters are spelt out.
+
+    Examples
+    --------
+    >>> harmless("red \x1b[31m alert, two\nlines")
+    'red \\x1b[31m alert, two\nlines'
+    """
+    return DANGEROUS.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def shortened(text: str) -> str:
+    """Shorten words that no one would read to their end, then the middle of what is still too long.
+
+    Examples
+    --------
+    >>> shortened("no column " + "9" * 400 + " here.") == "no column " + "9" * 300 + "… here."
+    True
+    """
+    text = re.sub(rf"(\S{{{LONGEST_WORD}}})\S+", r"\1…", text)
+    if len(text) <= LONGEST_ERROR:
+        return text
+    # The end says what to do.
+    return f"{text[: LONGEST_ERROR * 2 // 3]} … {text[-LONGEST_ERROR // 3 :]}"
+
 
 class MoralEntropyError(ValueError):
     """Base of every error this package raises on purpose."""
+
+    def __str__(self) -> str:
+        """Say what is wrong, however long the names in it are."""
+        return shortened(super().__str__())
 
 
 class VotesError(MoralEntropyError):

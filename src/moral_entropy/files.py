@@ -6,7 +6,9 @@ Writes to a hidden file next to the wanted one and renames it at the end. Run fo
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -62,9 +64,39 @@ def whole_file(path: str | Path) -> Iterator[Path]:
             yield partial
             flush(partial)
             partial.replace(path)
-    except OSError as error:
-        msg = f"cannot write {path}: {error.strerror or error}. Write elsewhere."
+    except Exception as error:
+        refused = refused_by_system(error)
+        if refused is None:
+            raise
+        msg = f"cannot write {path}: {refused.strerror or refused}. {what_to_do(refused)}"
         raise FileError(msg) from error
+
+
+def refused_by_system(error: BaseException) -> OSError | None:
+    """Return the system's refusal behind an error of Polars, which has words of its own for a full disk.
+
+    Examples
+    --------
+    >>> refused_by_system(OSError(28, "No space left on device")).errno
+    28
+    >>> refused_by_system(ValueError("os error 28")) is None
+    True
+    """
+    ours = isinstance(error, OSError) and error.errno is not None
+    if ours or not (isinstance(error, OSError) or type(error).__module__.startswith("polars")):
+        return error if isinstance(error, OSError) else None
+    if found := re.search(r"os error (\d+)", str(error)):
+        return OSError(int(found[1]), os.strerror(int(found[1])))
+    if isinstance(error, OSError):
+        return error
+    # The end of a Parquet file could not be written.
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) if "transport error" in str(error) else None
+
+
+def what_to_do(refused: OSError) -> str:
+    """Say what helps when the system refuses to write."""
+    full = refused.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+    return "Make room, or write elsewhere with -o." if full else "Write elsewhere."
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -90,8 +122,8 @@ def check_free(target: Path, *, force: bool) -> None:
         raise UsageError(msg)
 
 
-FORMULA = r"^[=+\-@\t\r]"
-"""How a cell begins that a spreadsheet would take for a formula."""
+FORMULA = r"^'*[=+\-@\t\r]"
+"""How a cell begins that a spreadsheet would take for a formula, or that would be read as such a cell made harmless."""
 
 
 def without_formulas(frame: Frame) -> Frame:

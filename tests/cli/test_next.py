@@ -120,6 +120,39 @@ def test_the_file_appears_whole_and_is_not_replaced_unasked(run, audited, folder
 HOSTILE = ['=HYPERLINK("http://x","y")', "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "fine, really", '"quoted"']
 
 
+@pytest.mark.parametrize("to", ["label-studio", "argilla", "prodigy"])
+def test_a_queue_for_a_tool_asks_for_the_same_votes_and_suggests_p(run, audited, folder, to):
+    assert run("next", "run", "-n", 12, "--to", to, "-o", "queue.json")[0] == 0
+    text = (folder / "queue.json").read_text(encoding="utf-8")
+    records = [json.loads(line) for line in text.splitlines()] if to == "prodigy" else json.loads(text)
+    queue = next_votes("run", 12)
+    wanted = {(row["question"], row["item"]): max(row["p"], 1 - row["p"]) for row in queue.iter_rows(named=True)}
+    if to == "label-studio":
+        assert all(task["annotations"] == [] for task in records)
+        found = {
+            (one["result"][0]["from_name"], task["data"]["moral_entropy_item"]): one["score"]
+            for task in records
+            for one in task["predictions"]
+        }
+        assert records[0]["data"]["ask"] == queue["annotator"][0]
+    elif to == "argilla":
+        assert all(record["responses"] == {} for record in records)
+        found = {
+            (question, record["id"]): one["score"]
+            for record in records
+            for question, one in record["suggestions"].items()
+        }
+        assert records[0]["metadata"]["ask"] == queue["annotator"][0]
+    else:
+        assert all("answer" not in task for task in records)
+        found = {(task["moral_entropy_question"], task["moral_entropy_item"]): task["score"] for task in records}
+        assert records[0]["meta"]["ask"] == queue["annotator"][0]
+    assert found == pytest.approx(wanted)
+    # The most telling item comes first.
+    assert next(iter(found))[1] == queue["item"][0]
+    assert run("next", "run", "--to", to)[0] == 2
+
+
 def test_nothing_is_a_formula_in_a_spreadsheet(run, folder):
     items = HOSTILE * 3
     lines = pl.DataFrame(

@@ -236,6 +236,23 @@ def test_a_stop_after_the_last_word_ends_the_process_at_once(few_votes, tmp_path
     assert read_manifest(tmp_path / "run")["converged"]
 
 
+@pytest.mark.parametrize(("number", "code"), CODES)
+@pytest.mark.parametrize("command", ["export run --to argilla -o out.json", "next run --to label-studio -o out.json"])
+def test_a_stop_while_records_are_written_leaves_nothing(plain_run, tmp_path, monkeypatch, command, number, code):
+    import moral_entropy.report.export as export
+    from moral_entropy.cli.main import main
+
+    def stopped(_rows):
+        yield {"id": 1}
+        os.kill(os.getpid(), number)
+        time.sleep(60)
+
+    monkeypatch.setattr(export, "LAYOUTS", dict.fromkeys(export.LAYOUTS, stopped))
+    monkeypatch.chdir(tmp_path)
+    assert main(command.replace("run", str(plain_run), 1).split()) == code
+    assert list(tmp_path.iterdir()) == []
+
+
 def hears_terminate(process):
     """Whether a process handles SIGTERM by now: so from the first line of `main` on."""
     for line in Path(f"/proc/{process.pid}/status").read_text().splitlines():

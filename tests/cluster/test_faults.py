@@ -10,6 +10,7 @@ import pytest
 from cluster.processes import running
 from cluster.tables import LEARNT, assert_same_tables, vote_table, write_parts
 
+from moral_entropy import __version__
 from moral_entropy.cluster.workers import DaskWorkers, connected
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.errors import ClusterError, MissingExtraError
@@ -92,6 +93,39 @@ def test_an_address_where_nobody_answers_is_an_error(monkeypatch):
     monkeypatch.setattr("moral_entropy.cluster.workers.CONNECT", 0.5)
     with pytest.raises(ClusterError, match="no Dask scheduler answers"), connected("tcp://127.0.0.1:9"):
         pass
+
+
+PRETEND = "import moral_entropy.cluster.workers as module; module.__version__ = {!r}"
+
+
+def test_every_worker_is_asked_for_its_version(workers):
+    workers.client.wait_for_workers(2, timeout=60)
+    [one, *others] = sorted(workers.client.nthreads())
+    workers.client.run(exec, PRETEND.format("0.0.1"), workers=[one])
+    try:
+        said = (
+            rf"1 of {len(others) + 1} workers have another moral-entropy than this machine .* First: {one} has 0\.0\.1"
+        )
+        with pytest.raises(ClusterError, match=said):
+            workers.check_version()
+    finally:
+        workers.client.run(exec, PRETEND.format(__version__), workers=[one])
+    workers.check_version()
+
+
+def test_a_local_cluster_listens_on_loopback_and_shows_no_pages(monkeypatch):
+    started = {}
+
+    class Cluster:
+        def __init__(self, **options):
+            started.update(options)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("distributed.LocalCluster", Cluster)
+    with pytest.raises(KeyboardInterrupt), connected("local"):
+        pass
+    assert started["host"] == "127.0.0.1" and started["dashboard_address"] == "127.0.0.1:0"
+    assert started["scheduler_kwargs"] == {"dashboard": False}
 
 
 def test_without_dask_the_extra_is_named(monkeypatch):

@@ -80,6 +80,36 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(FILE[at : at + 1])
             self.wfile.flush()
 
+    def drips_headers(self, _start):
+        for letter in "HTTP/1.1 200 OK\r\nX-Drip: " + "x" * 10_000:
+            if self.server.over.wait(0.02):
+                return
+            try:
+                self.wfile.write(letter.encode())
+                self.wfile.flush()
+            except OSError:
+                return
+
+    def drips_for_ever(self, start):
+        self.part(start, start + 2_000)
+        for at in range(start + 2_000, start + 200_000, 200):
+            if self.server.over.wait(0.02):
+                return
+            try:
+                self.wfile.write(FILE[at : at + 200])
+                self.wfile.flush()
+            except OSError:
+                return
+
+    def long_number(self, _start):
+        self.answer(b"x", length="9" * 5_000)
+
+    def long_range(self, start):
+        self.answer(FILE[start:], status=206, Content_Range=f"bytes {'9' * 5_000}-7/8")
+
+    def to_nowhere(self, _start):
+        self.answer(b"", status=302, Location="http://[")
+
     def ignores_range(self, _start):
         self.answer(FILE)
 
@@ -225,6 +255,35 @@ def test_no_more_than_allowed_is_taken(fetch, tmp_path, manners):
     assert left(tmp_path) == []
     if manners in ("honest", "unsaid_length"):
         assert fetch(manners, max_size=len(FILE)) == len(FILE)
+
+
+def test_headers_that_drip_are_cut_off(fetch):
+    with pytest.raises(VotesError, match="broke off 2 times"):
+        fetch("drips_headers", tries=2)
+
+
+def test_a_steady_drip_ends_too_and_keeps_what_came(fetch, tmp_path):
+    with pytest.raises(
+        VotesError, match=r"is not here after 1 s\. [\d,]+ bytes are in corpus\.csv\.part; run it again"
+    ):
+        fetch("drips_for_ever", longest=0.6, timeout=0.2)
+    assert left(tmp_path) == ["corpus.csv.part"]
+    fetch("honest")
+    assert (tmp_path / "corpus.csv").read_bytes() == FILE
+
+
+@pytest.mark.parametrize(
+    ("manners", "said"),
+    [
+        (["long_number"], "is the most allowed"),
+        (["truncates", "long_range", "to_nowhere"], "cannot be reached"),
+        (["to_nowhere"], "cannot be reached"),
+    ],
+)
+def test_lengths_and_addresses_that_are_none_are_told_in_words(fetch, manners, said):
+    with pytest.raises(VotesError, match=said) as error:
+        fetch(*manners)
+    assert len(str(error.value)) < 600
 
 
 def test_what_is_not_there_is_said_at_once(fetch, server, tmp_path):

@@ -93,6 +93,34 @@ def test_lewidi_of_several_questions_is_a_folder(plain_run, tmp_path):
         export_run(plain_run, tmp_path / "one.json", to="lewidi")
 
 
+def test_tools_get_p_as_predictions(many_run, tmp_path):
+    posterior = {(item, label): p for _, item, label, *_, p in read_table(many_run, "posterior").iter_rows()}
+    labels = dict(read_table(many_run, "items").select("item", "label").iter_rows())
+    best = {item: posterior[item, label] for item, label in labels.items()}
+    [file] = export_run(many_run, tmp_path / "tasks.json", to="label-studio")
+    for task in json.loads(file.read_text()):
+        [one], item = task["predictions"], task["data"]["moral_entropy_item"]
+        assert one["score"] == pytest.approx(best[item])
+        assert one["result"][0]["value"]["choices"] == [labels[item]]
+        assert one["result"][0]["to_name"] == "text" in task["data"]
+    [file] = export_run(many_run, tmp_path / "records.json", to="argilla")
+    for record in json.loads(file.read_text()):
+        assert record["suggestions"]["tone"]["value"] == labels[record["id"]]
+        assert record["suggestions"]["tone"]["score"] == pytest.approx(best[record["id"]])
+    [file] = export_run(many_run, tmp_path / "tasks.jsonl", to="prodigy")
+    for task in map(json.loads, file.read_text().splitlines()):
+        assert task["score"] == pytest.approx(best[task["moral_entropy_item"]])
+        assert set(task["accept"]) < {option["id"] for option in task["options"]}
+
+
+def test_three_anonymous_voters_a_text_come_back_from_lewidi(tmp_path):
+    counts = pl.DataFrame({"item": range(30), "no": [n % 4 for n in range(30)], "yes": [3 - n % 4 for n in range(30)]})
+    run = make_run(counts, tmp_path / "run", report=False, anonymous=True, counts=("no", "yes"))
+    [file] = export_run(run, tmp_path / "q.json", to="lewidi")
+    votes = me.read_votes(file)
+    assert votes.n_votes == 90 and "the votes are anonymous" in " ".join(votes.reading.notes)
+
+
 def test_nothing_is_written_over_unless_told_to(plain_run, tmp_path):
     (tmp_path / "out.csv").write_text("mine")
     with pytest.raises(UsageError, match="exists"):

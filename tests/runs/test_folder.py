@@ -175,6 +175,14 @@ def test_a_read_only_folder_is_an_error_of_ours(tmp_path):
         tmp_path.chmod(stat.S_IRWXU)
 
 
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_parents_that_were_made_go_with_a_run_that_fails(tmp_path, error):
+    (tmp_path / "here").mkdir()
+    with pytest.raises(error), writing(tmp_path / "here" / "no" / "where" / "run"):
+        raise error
+    assert names(tmp_path) == ["here"] and names(tmp_path / "here") == []
+
+
 def test_missing_parents_are_made(tmp_path):
     write_run(tmp_path / "2026" / "may" / "run")
     assert names(tmp_path / "2026" / "may") == ["run"]

@@ -22,7 +22,12 @@ Out = Annotated[str, Option("--out", "-o", metavar="RUN", help="The run folder t
 Force = Annotated[bool, Option("--force", help="Replace an earlier run folder.")]
 Cluster = Annotated[
     str | None,
-    Option(metavar="ADDRESS", help="Dask scheduler, as tcp://host:8786, or local.", rich_help_panel=PANEL, hidden=True),
+    Option(
+        metavar="ADDRESS",
+        help="Dask scheduler, as tcp://host:8786, or local: workers of this machine alone, without a password.",
+        rich_help_panel=PANEL,
+        hidden=True,
+    ),
 ]
 PartRows = Annotated[
     int | None, Option(min=1, metavar="N", help="Rows per part, about.", rich_help_panel=PANEL, hidden=True)

@@ -12,7 +12,7 @@ from typer import Argument, Option
 
 from moral_entropy.cli.flags import Force, refuse_existing
 from moral_entropy.corpora.options import CorpusName, CorpusOptions
-from moral_entropy.errors import UsageError
+from moral_entropy.errors import UsageError, harmless
 from moral_entropy.options import StageOptions, option
 
 PANEL = "Where the files are"
@@ -101,7 +101,7 @@ def _convert(name: str, files: list[Path], out: Path, options: CorpusOptions, *,
         advance(0.8)
         n_votes = write_corpus(found, out)
     for line in summary_lines(found):
-        typer.echo(line)
+        typer.echo(harmless(line))
     repeats = " --on-repeat count" if options.on_repeat == "count" else ""
     typer.echo(f"\n{out}: {n_votes:,} votes; next: moral-entropy audit {out} -o run/ --preset mft{repeats}")
 

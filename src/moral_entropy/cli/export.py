@@ -9,7 +9,8 @@ from typer import Option
 
 from moral_entropy.cli.flags import Run
 
-To = Annotated[Literal["hf", "csv", "jsonl", "lewidi"], Option("--to", help="The layout.")]
+Layout = Literal["hf", "csv", "jsonl", "lewidi", "label-studio", "argilla", "prodigy"]
+To = Annotated[Layout, Option("--to", help="The layout.")]
 Out = Annotated[str, Option("--out", "-o", metavar="OUT", help="File to write; for hf, and lewidi, a folder.")]
 Force = Annotated[bool, Option("--force", help="Replace what is there.")]
 
@@ -17,10 +18,18 @@ Force = Annotated[bool, Option("--force", help="Replace what is there.")]
 def export(run: Run, to: To, out: Out, force: Force = False) -> None:
     """Write the items of a run with votes, probabilities and soft labels, for other programs.
 
+    An audit of what is written has the same votes. For annotation tools p goes along as predictions.
+
     Example: moral-entropy export run/ --to hf -o dataset/
     """
     # Late, so that --help answers at once.
-    from moral_entropy.report.export import export_run
+    from shlex import join
 
-    for file in export_run(run, out, to=to, force=force):
+    from moral_entropy.report.export import export_run, reading_flags
+    from moral_entropy.runs.run import read_run
+
+    opened = read_run(run)
+    for file in export_run(opened, out, to=to, force=force):
         typer.echo(file)
+    if flags := reading_flags(opened):
+        typer.echo(f"to audit it again: {join(['moral-entropy', 'audit', out, *flags, '-o', 'again/'])}")

@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     elif _has_no_reader(error):
         read_no_more()
     elif error is not None:
-        code = _tell(error, debug="--debug" in given)
+        code = _tell(error, given)
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -94,12 +94,14 @@ def _collecting_seldom() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _tell(error: BaseException, *, debug: bool) -> int:
+def _tell(error: BaseException, given: Sequence[str]) -> int:
     """Say what went wrong in one paragraph, and return the exit code of it."""
-    if debug or not isinstance(error, Exception):
+    if "--debug" in given or not isinstance(error, Exception):
         LISTENER.end(for_good=False)
         raise error
-    print(f"error: {_message(error)}", file=sys.stderr)
+    from moral_entropy.errors import harmless, shortened
+
+    print(f"error: {harmless(shortened(_message(error, given)))}", file=sys.stderr)
     return _exit_code(error)
 
 
@@ -112,7 +114,7 @@ def _exit_code(error: Exception) -> int:
     return MISUSE if isinstance(error, UsageError | PriorError) else BAD_DATA
 
 
-def _message(error: Exception) -> str:
+def _message(error: Exception, given: Sequence[str] = ()) -> str:
     import typer
 
     from moral_entropy.errors import MoralEntropyError
@@ -122,9 +124,23 @@ def _message(error: Exception) -> str:
     if isinstance(error, MoralEntropyError):
         return str(error)
     if isinstance(error, OSError):
+        from moral_entropy.files import what_to_do
+
         where = f" {error.filename}" if error.filename else ""
-        return f"the system refused{where}: {error.strerror or error}."
+        return f"the system refused{where}: {error.strerror or error}. {what_to_do(error)}"
     if isinstance(error, MemoryError):
         return "out of memory. Ask for fewer draws with --draws, or fit parts of the votes with --fit-by."
     first = str(error).strip().splitlines() or [""]
-    return f"{type(error).__name__}: {first[0]}. This should not happen; run it again with --debug and report it."
+    what = f"{type(error).__name__}: {first[0]}"
+    if folder := next((word for word in given if _has_manifest(word)), None):
+        return (
+            f"{what}. Something in {folder} is not as an audit writes it, or the mistake is ours. Run the audit again; "
+            "if that does not help, run this with --debug and report it."
+        )
+    return f"{what}. This should not happen; run it again with --debug and report it."
+
+
+def _has_manifest(word: str) -> bool:
+    import os.path
+
+    return os.path.isfile(os.path.join(word, "manifest.json"))  # noqa: PTH113, PTH118

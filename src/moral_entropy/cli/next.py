@@ -10,6 +10,7 @@ import typer
 from typer import Option
 
 from moral_entropy.cli.flags import Force, Json, Run, names, refuse_existing
+from moral_entropy.errors import UsageError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -17,7 +18,11 @@ if TYPE_CHECKING:
     from moral_entropy.runs.run import Run as OpenRun
 
 Number = Annotated[int, Option("--number", "-n", min=1, metavar="N", help="How many items.")]
-Out = Annotated[Path | None, Option("--out", "-o", metavar="FILE", help="Write a CSV file instead.")]
+Out = Annotated[Path | None, Option("--out", "-o", metavar="FILE", help="Write a file instead.")]
+To = Annotated[
+    Literal["csv", "label-studio", "argilla", "prodigy"],
+    Option("--to", help="What the file is for: a spreadsheet, or an annotation tool that imports it."),
+]
 Question = Annotated[str | None, Option("--question", metavar="NAME", help="Only this question.")]
 For = Annotated[
     Literal["votes", "people"],
@@ -45,6 +50,7 @@ def next_items(
     run: Run,
     number: Number = 100,
     out: Out = None,
+    to: To = "csv",
     question: Question = None,
     annotators: Annotators = None,
     audience: For = "votes",
@@ -60,6 +66,9 @@ def next_items(
     Example: moral-entropy next run/ -n 100 -o queue.csv
     """
     asked = names("--annotators", annotators)
+    if out is None and to != "csv":
+        msg = f"--to {to} writes a file. Name it with -o."
+        raise UsageError(msg)
     if out is not None:
         refuse_existing(out, force=force)
     if audience == "people":
@@ -73,10 +82,7 @@ def next_items(
     opened = read_run(run)
     queue = next_votes(opened, number, question=question, annotators=asked)
     if out is not None:
-        from moral_entropy.files import whole_file, without_formulas
-
-        with whole_file(out) as partial:
-            without_formulas(queue).write_csv(partial)
+        _write(opened, queue, out, to)
     if json:
         from moral_entropy.cli.screen import print_json
         from moral_entropy.runs.next_items import count_ambiguous, worse_than_the_team
@@ -107,6 +113,18 @@ def not_asked_lines(run: OpenRun, asked: tuple[str, ...]) -> list[str]:
         f"{who}. --annotators asks whom you name"
     )
     return ["", *wrap(told, 80, break_on_hyphens=False)]
+
+
+def _write(run: OpenRun, queue: pl.DataFrame, out: Path, to: To) -> None:
+    if to != "csv":
+        from moral_entropy.report.export import export_queue
+
+        export_queue(run, queue, out, to=to)
+        return
+    from moral_entropy.files import whole_file, without_formulas
+
+    with whole_file(out) as partial:
+        without_formulas(queue).write_csv(partial)
 
 
 def left_out_lines(run: OpenRun, question: str | None) -> list[str]:

@@ -18,6 +18,7 @@ from rich.table import Table
 
 from moral_entropy.cli.main import read_no_more
 from moral_entropy.compiled import announcing_compilation
+from moral_entropy.errors import harmless
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -64,7 +65,7 @@ class Bars:
 def print_warnings(sentences: Sequence[str]) -> None:
     """Print what is in doubt about a run on standard error."""
     for sentence in sentences:
-        print(f"warning: {sentence}", file=sys.stderr)
+        print(f"warning: {harmless(sentence)}", file=sys.stderr)
 
 
 class Screen(Console):
@@ -79,22 +80,15 @@ def print_parts(parts: Iterable[str | Table]) -> None:
     """Print lines and tables; a line is never broken, and nothing in it is taken for markup."""
     console = Screen(highlight=False)
     for part in parts:
-        console.print(escape(_visible(part)) if isinstance(part, str) else part, soft_wrap=isinstance(part, str))
+        console.print(escape(harmless(part)) if isinstance(part, str) else part, soft_wrap=isinstance(part, str))
 
 
 def print_lines(*lines: str) -> None:
     """Print lines as they are."""
     try:
-        print("\n".join(map(_visible, lines)), flush=True)
+        print("\n".join(map(harmless, lines)), flush=True)
     except BrokenPipeError:
         read_no_more()
-
-
-def _visible(text: str) -> str:
-    """Spell out characters that would move the cursor or change colours; lines stay lines."""
-    if text.isprintable():
-        return text
-    return "".join(letter if letter.isprintable() or letter == "\n" else repr(letter)[1:-1] for letter in text)
 
 
 def print_json(command: str, content: Mapping[str, Any]) -> None:
@@ -130,7 +124,7 @@ def plain_table(names: Sequence[str], rows: Iterable[Sequence[str]], n_words: in
     for n, name in enumerate(names):
         table.add_column(name, justify="left" if n_words is None or n < n_words else "right", overflow="fold")
     for row in rows:
-        table.add_row(*map(escape, row))
+        table.add_row(*(escape(harmless(cell)) for cell in row))
     return table
 
 

@@ -23,10 +23,11 @@ def study(
     Example: moral-entropy study run/ --targets soft,share,majority --models tfidf -o study/
     """
     from moral_entropy.cli.screen import Bars
+    from moral_entropy.errors import harmless
     from moral_entropy.study.run import run_study
 
     with Bars(hidden=quiet) as progress:
         run_study(run, out, options, force=force, command=command_line(context), progress=progress)
     if not quiet:
-        typer.echo(Path(out, "study.md").read_text(encoding="utf-8"))
+        typer.echo(harmless(Path(out, "study.md").read_text(encoding="utf-8")))
         typer.echo(f"{Path(out)}: tables and study.md; the report of {run} has a section on it")

@@ -9,7 +9,7 @@ import typer
 from typer import Option
 
 from moral_entropy.cli.flags import Quiet, Run
-from moral_entropy.errors import UsageError
+from moral_entropy.errors import UsageError, harmless
 from moral_entropy.progress import named_bar
 from moral_entropy.train.options import TrainOptions
 
@@ -54,7 +54,7 @@ def _print_training(finished: TrainRun) -> None:
         f"{questions} question{'s' * (questions > 1)}, targets: {finished.train.kind}"
     )
     for note in finished.train.notes:
-        typer.echo(note)
+        typer.echo(harmless(note))
     first, last = finished.classifier.curve[0], finished.classifier.curve[-1]
     if first != last:
         typer.echo(f"after {first.step:,} steps: {_losses(first)}")

@@ -82,7 +82,12 @@ def _local_scheduler() -> Iterator[str]:
     from moral_entropy.consensus.model import available_cores
 
     with LocalCluster(
-        n_workers=available_cores(), threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+        n_workers=available_cores(),
+        threads_per_worker=1,
+        # Nothing but this machine can connect. Dask asks for a port of its own in any case: a free one, without pages.
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        scheduler_kwargs={"dashboard": False},
     ) as cluster:
         yield str(cluster.scheduler_address)
 
@@ -146,10 +151,16 @@ class DaskWorkers(Workers):
         return max(1, int(sum(self.client.nthreads().values())))
 
     def check_version(self) -> None:
-        """Wait for the first worker, and check that it has the same version of this package."""
-        there = self.fetch(self.ask(worker_version))
-        if there != __version__:
-            msg = f"the workers have moral-entropy {there}, this machine has {__version__}. Install the same on both."
+        """Wait for the first worker, and check that every worker has the same version of this package."""
+        self.fetch(self.ask(worker_version))
+        there: dict[str, str] = self.client.run(worker_version, on_error="ignore")
+        others = {worker: version for worker, version in there.items() if version != __version__}
+        if others:
+            first = min(others)
+            msg = (
+                f"{len(others)} of {len(there)} workers have another moral-entropy than this machine ({__version__}). "
+                f"First: {first} has {others[first]}. Install the same on all."
+            )
             raise ClusterError(msg)
 
     def ask(self, work: Callable[..., Any], *given: Any) -> Future[Any]:

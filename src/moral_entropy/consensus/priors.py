@@ -98,10 +98,18 @@ class Priors:
         return beta_akv
 
 
+FIRMEST = 1e12
+"""Most pseudo-votes of a prior: more than any votes could contradict, and few enough for sums of squares."""
+
+
 def _check(what: str, values: float | Sequence[float]) -> None:
     bad = [value for value in np.atleast_1d(np.asarray(values, dtype=float)) if not value > 0 or np.isinf(value)]
     if bad:
         msg = f"{what} is {bad[0]:g}. A Dirichlet prior is positive and finite: 1 is flat, more is firmer."
+        raise PriorError(msg)
+    firm = [value for value in np.atleast_1d(np.asarray(values, dtype=float)) if value > FIRMEST]
+    if firm:
+        msg = f"{what} is {firm[0]:g}. No votes could contradict so firm a prior; use {FIRMEST:g} or less."
         raise PriorError(msg)
     low = [value for value in np.atleast_1d(np.asarray(values, dtype=float)) if value < 1]
     if low:

@@ -1,6 +1,7 @@
 """Download a file, and check its SHA-256.
 
-Only http and https, and only up to a size. What arrives is written to `<name>.part`, from which a later try resumes.
+Only http and https, and only up to a size and a time. What arrives is written to `<name>.part`, from which a later try
+resumes.
 """
 
 from __future__ import annotations
@@ -8,10 +9,13 @@ from __future__ import annotations
 import hashlib
 import http.client
 import re
+import socket
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +28,12 @@ MAX_SIZE = 2_000_000_000
 BLOCK = 1 << 16
 SLOWEST = 1_000
 """Fewer bytes than this within the timeout count as a broken connection."""
+
+LONGEST = 4 * 3600.0
+"""Seconds after which a download is given up, however steadily it drips."""
+
+LONGEST_NUMBER = 18
+"""Digits of a length that a server may state."""
 
 PASSING = (408, 425, 429, 500, 502, 503, 504)
 """HTTP status codes after which another try may succeed."""
@@ -51,6 +61,8 @@ class Download:
         How often to try; each try resumes where the last one ended.
     pause
         Seconds between two tries.
+    longest
+        Seconds for all tries together.
     """
 
     url: str
@@ -59,6 +71,7 @@ class Download:
     timeout: float = 30.0
     tries: int = 4
     pause: float = 1.0
+    longest: float = LONGEST
 
     def __post_init__(self) -> None:
         """Refuse what cannot be fetched or checked."""
@@ -137,11 +150,18 @@ def has_hash(path: str | Path, sha256: str) -> bool:
 
 
 def _download_with_retries(download: Download, part: Path, advance: Advance) -> None:
+    end = time.monotonic() + download.longest
     for number in range(1, download.tries + 1):
         try:
-            _try_once(download, part, advance)
+            _try_once(download, part, advance, end)
             return
         except _Broken as error:
+            if time.monotonic() > end:
+                msg = (
+                    f"{download.url} is not here after {download.longest:,.0f} s. {_size(part):,} bytes are in "
+                    f"{part.name}; run it again to go on from there."
+                )
+                raise VotesError(msg) from error
             if number == download.tries:
                 msg = (
                     f"{download.url} broke off {download.tries} times, the last time since {error}. "
@@ -151,7 +171,7 @@ def _download_with_retries(download: Download, part: Path, advance: Advance) -> 
         time.sleep(download.pause)
 
 
-def _try_once(download: Download, part: Path, advance: Advance) -> None:
+def _try_once(download: Download, part: Path, advance: Advance, end: float) -> None:
     have = _size(part)
     if have > download.max_size:
         part.unlink()
@@ -165,7 +185,7 @@ def _try_once(download: Download, part: Path, advance: Advance) -> None:
         length = _length(response)
         _check_size(download, part, have + (length or 0))
         with part.open("ab" if have else "wb") as file:
-            arrived = _copy(download, response, file.write, have, length, advance)
+            arrived = _copy(download, response, file.write, have, length, advance, end)
     if arrived > download.max_size:
         _check_size(download, part, arrived)
     if length is not None and arrived < have + length:
@@ -173,14 +193,68 @@ def _try_once(download: Download, part: Path, advance: Advance) -> None:
         raise _Broken(msg)
 
 
+class _Patient:
+    """A connection that waits for all headers together no longer than its timeout, not for each byte of them."""
+
+    def getresponse(self) -> http.client.HTTPResponse:
+        watch = threading.Timer(self.timeout, self._cut)  # type: ignore[attr-defined]
+        watch.daemon = True
+        watch.start()
+        try:
+            answer: http.client.HTTPResponse = super().getresponse()  # type: ignore[misc]
+        finally:
+            watch.cancel()
+        if self.late:
+            # What came of the headers may pass for all of them.
+            answer.close()
+            raise TimeoutError
+        return answer
+
+    late = False
+
+    def _cut(self) -> None:
+        self.late = True
+        with suppress(OSError, AttributeError):
+            self.sock.shutdown(socket.SHUT_RDWR)  # type: ignore[attr-defined]
+
+
+class _Http(_Patient, http.client.HTTPConnection):
+    """Over http."""
+
+
+class _Https(_Patient, http.client.HTTPSConnection):
+    """Over https."""
+
+
+class _HttpHandler(urllib.request.HTTPHandler):
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_Http, req)
+
+
+class _HttpsHandler(urllib.request.HTTPSHandler):
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_Https, req)
+
+
+class _RedirectHandler(urllib.request.HTTPRedirectHandler):
+    def http_error_302(self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any) -> Any:
+        try:
+            return super().http_error_302(req, fp, code, msg, headers)
+        except ValueError:
+            fp.close()
+            raise
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
+
+
 def _opener() -> urllib.request.OpenerDirector:
     # Not build_opener: it would follow a redirection to a local file or an FTP server.
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler,
-        urllib.request.HTTPHandler,
-        urllib.request.HTTPSHandler,
-        urllib.request.HTTPRedirectHandler,
+        _HttpHandler,
+        _HttpsHandler,
+        _RedirectHandler,
         urllib.request.HTTPDefaultErrorHandler,
         urllib.request.HTTPErrorProcessor,
         urllib.request.UnknownHandler,
@@ -199,7 +273,8 @@ def _open(download: Download, have: int) -> Any:
     except urllib.error.HTTPError as error:
         with error:
             return _answer(download, error, have)
-    except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
+    except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, ValueError) as error:
+        # A ValueError: an address to go on to that is none.
         reason = getattr(error, "reason", error)
         if isinstance(reason, (OSError, http.client.HTTPException)) and not _is_final(reason):
             raise _Broken(_reason(reason)) from error
@@ -219,7 +294,6 @@ def _answer(download: Download, error: urllib.error.HTTPError, have: int) -> Non
 
 def _is_final(reason: BaseException) -> bool:
     """Return whether another try is useless: a bad address, an unknown host, a certificate that does not fit."""
-    import socket
     import ssl
 
     return isinstance(reason, (http.client.InvalidURL, socket.gaierror, ssl.SSLCertVerificationError))
@@ -236,7 +310,7 @@ def _start_of(response: Any, part: Path, have: int) -> int:
     if response.status != 206:
         return 0
     sent = response.headers.get("Content-Range", "")
-    said = re.match(r"bytes (\d+)-", sent)
+    said = re.match(rf"bytes (\d{{1,{LONGEST_NUMBER}}})-", sent)
     if said is None or int(said[1]) != have:
         # A server that cannot go on from somewhere is asked for the whole file next.
         part.unlink(missing_ok=True)
@@ -247,7 +321,8 @@ def _start_of(response: Any, part: Path, have: int) -> int:
 
 def _length(response: Any) -> int | None:
     said = response.headers.get("Content-Length", "")
-    return int(said) if said.isdecimal() else None
+    # A number of thousands of digits is more than is allowed, whatever it is.
+    return int(said[: LONGEST_NUMBER + 1]) if said.isdecimal() else None
 
 
 def _check_size(download: Download, part: Path, size: int) -> None:
@@ -261,7 +336,13 @@ def _check_size(download: Download, part: Path, size: int) -> None:
 
 
 def _copy(
-    download: Download, response: Any, write: Callable[[bytes], Any], have: int, length: int | None, advance: Advance
+    download: Download,
+    response: Any,
+    write: Callable[[bytes], Any],
+    have: int,
+    length: int | None,
+    advance: Advance,
+    end: float,
 ) -> int:
     """Write what arrives until it ends or is too much; return how many bytes there are now."""
     arrived, since, mark = have, time.monotonic(), have
@@ -281,6 +362,9 @@ def _copy(
                 msg = f"only {arrived - mark:,} bytes came in {download.timeout:g} s"
                 raise _Broken(msg)
             since, mark = time.monotonic(), arrived
+        if time.monotonic() > end:
+            msg = f"{download.longest:,.0f} s are over"
+            raise _Broken(msg)
     return arrived
 
 

@@ -152,7 +152,8 @@ def log_odds(high_w: Ints, rest_w: Ints, prior_words: float = PRIOR_WORDS) -> tu
     ([2.51, -2.51], [9.8, -21.5])
     """
     both_w = high_w + rest_w
-    prior_w = prior_words * both_w / max(both_w.sum(), 1)
+    # Without a word on one side the prior weighs nothing; a little of it keeps ratios finite.
+    prior_w = max(prior_words, 1e-9) * both_w / max(both_w.sum(), 1)
     with_prior_sw = np.stack([high_w + prior_w, rest_w + prior_w])
     # A single word has no others; then every ratio is 1.
     others_sw = np.maximum(with_prior_sw.sum(axis=1, keepdims=True) - with_prior_sw, 1e-9)

@@ -1,13 +1,15 @@
 """Run folder → files for others: items with votes, p, entropies and soft labels.
 
 `hf` is a folder that Hugging Face `datasets` loads, `csv` and `jsonl` are one file, `lewidi` is the layout of the
-shared tasks on learning with disagreements. Rows are made lazily, so that a million of them fit in memory.
+shared tasks on learning with disagreements, `label-studio`, `argilla` and `prodigy` are files that these tools import.
+Each can be audited again and gives the same votes; `reading_flags` says how. Rows of the first three are made lazily,
+so that a million of them fit in memory.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,11 +19,14 @@ from moral_entropy.errors import UsageError
 from moral_entropy.files import check_free, whole_file, without_formulas, write_text
 from moral_entropy.report.card import CROISSANT, croissant_facts, dataset_card
 from moral_entropy.report.figures import slug
+from moral_entropy.report.tool_layouts import LAYOUTS, Tool
 from moral_entropy.runs.folder import whole_folder
 from moral_entropy.runs.run import Question, Run, as_run
 from moral_entropy.schemas import ALL_PARTS
+from moral_entropy.votes.formats.exported_votes import QUESTION_KEY
+from moral_entropy.votes.values import no_answers
 
-Layout = Literal["hf", "csv", "jsonl", "lewidi"]
+Layout = Literal["hf", "csv", "jsonl", "lewidi", "label-studio", "argilla", "prodigy"]
 
 DATA_FILE = "data/train.parquet"
 FACTS = ("question", "item", "domain", "n_votes", "n_positive", "p_model", "p", "p_low", "p_high", "label", "entropy",
@@ -45,6 +50,39 @@ def export_run(run: Run | str | Path, out: str | Path, *, to: Layout, force: boo
     run, target = as_run(run), Path(out)
     check_free(target, force=force)
     return _WRITERS[to](run, target)
+
+
+def export_queue(run: Run, queue: pl.DataFrame, out: str | Path, *, to: Tool) -> None:
+    """Write the votes to ask for as a file that an annotation tool imports, with p as predictions.
+
+    Parameters
+    ----------
+    run
+        The run.
+    queue
+        What `runs.next_items.next_votes` returns.
+    out
+        The file.
+    to
+        The tool.
+    """
+    asked = queue.lazy().select("question", pl.col("item").cast(pl.String), "rank", "expected_gain", ask="annotator")
+    rows = export_rows(run).drop("annotators", "annotations", strict=False).join(asked, on=["question", "item"])
+    # Rows of an item side by side, the most telling item first.
+    ranked = rows.collect().with_columns(best=pl.col("rank").min().over("item")).sort("best", "rank")
+    _write_records(ranked, Path(out), to)
+
+
+def reading_flags(run: Run) -> list[str]:
+    """Return the flags with which an audit of an export has the same votes: who voted how often, and spellings."""
+    asked = run.manifest["options"]["read"]
+    flags = ["--anonymous"] if run.manifest["anonymous"] else []
+    flags += ["--on-repeat", "count"] if asked["on_repeat"] == "count" and not flags else []
+    flags += ["--keep-case"] if asked["keep_case"] else []
+    labels = [label for question in run.questions for label in question.labels]
+    return flags + (
+        ["--missing", ""] if asked["missing"] is not None or any(no_answers([label]) for label in labels) else []
+    )
 
 
 def export_rows(run: Run, *, only: str | None = None) -> pl.LazyFrame:
@@ -138,23 +176,78 @@ def _croissant(run: Run) -> dict[str, Any]:
     return facts
 
 
-def _write_lewidi(run: Run, target: Path) -> list[Path]:
+def _write_tool(tool: Tool) -> Callable[[Run, Path], list[Path]]:
+    def write(run: Run, target: Path) -> list[Path]:
+        _need_votes(run)
+        rows = export_rows(run).collect().with_row_index("at")
+        # Rows of an item side by side, in the order of the items.
+        ordered = rows.with_columns(first=pl.col("at").min().over("item")).sort("first", "at")
+        _write_records(ordered, target, tool)
+        return [target]
+
+    return write
+
+
+def _write_records(rows: pl.DataFrame, target: Path, tool: Tool) -> None:
+    """Write records as JSON Lines for Prodigy, and as one JSON array for the others."""
+    texts = (json.dumps(one, ensure_ascii=False, allow_nan=False) for one in LAYOUTS[tool](rows.iter_rows(named=True)))
+    begin, between, end = ("", "\n", "\n") if tool == "prodigy" else ("[\n", ",\n", "\n]\n")
+    with whole_file(target) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(begin)
+        for n, text in enumerate(texts):
+            file.write(between + text if n else text)
+        file.write(end)
+
+
+def _need_votes(run: Run) -> None:
     if not run.has("votes"):
-        msg = f"{run.path} has no table 'votes', which LeWiDi's layout is made of. Run the audit again."
+        msg = f"{run.where} has no table 'votes', which this layout is made of. Run the audit again."
         raise UsageError(msg)
+
+
+def _write_lewidi(run: Run, target: Path) -> list[Path]:
+    _need_votes(run)
     if target.suffix == ".json" and len(run.questions) > 1:
         msg = f"{target.name} is one file, and the run has {len(run.questions)} questions. Name a folder with -o."
         raise UsageError(msg)
     if target.suffix == ".json":
-        files = {run.questions[0].name: target}
-    else:
-        target.mkdir(parents=True, exist_ok=True)
-        files = {question.name: target / f"{slug(question.name)}.json" for question in run.questions}
-    for question, file in files.items():
-        found = export_rows(run, only=question).collect()
-        entries = {row["item"]: _lewidi_entry(row) for row in found.iter_rows(named=True)}
-        write_text(file, json.dumps(entries, ensure_ascii=False, indent=1))
-    return list(files.values())
+        write_text(target, _lewidi_text(run, run.questions[0]))
+        return [target]
+    names = _file_names([question.name for question in run.questions])
+    with whole_folder(target, lambda there: _check_only(there, names)) as partial:
+        for question, name in zip(run.questions, names, strict=True):
+            (partial / name).write_text(_lewidi_text(run, question), encoding="utf-8")
+    return [target / name for name in names]
+
+
+def _file_names(questions: Sequence[str]) -> list[str]:
+    """Name a file for each question, no two alike.
+
+    Examples
+    --------
+    >>> _file_names(["a b", "a-b"])
+    ['a-b.json', 'a-b-2.json']
+    """
+    names: list[str] = []
+    for stem in map(slug, questions):
+        taken = sum(name == f"{stem}.json" or name.startswith(f"{stem}-") for name in names)
+        names.append(f"{stem}-{taken + 1}.json" if taken else f"{stem}.json")
+    return names
+
+
+def _check_only(target: Path, names: Sequence[str]) -> None:
+    """Refuse to replace a folder that holds anything else than an earlier export of the same questions."""
+    foreign = sorted(path.name for path in target.iterdir() if path.name not in names) if target.is_dir() else []
+    if foreign or target.is_file():
+        why = f"it holds {foreign[0]}" if foreign else "it is a file"
+        msg = f"{target} is no earlier export: {why}. Choose another folder with -o."
+        raise UsageError(msg)
+
+
+def _lewidi_text(run: Run, question: Question) -> str:
+    found = export_rows(run, only=question.name).collect()
+    entries = {row["item"]: _lewidi_entry(row) for row in found.iter_rows(named=True)}
+    return json.dumps(entries, ensure_ascii=False, indent=1)
 
 
 def _lewidi_entry(row: dict[str, Any]) -> dict[str, Any]:
@@ -170,7 +263,7 @@ def _lewidi_entry(row: dict[str, Any]) -> dict[str, Any]:
         "annotators": ",".join(row["annotators"]),
         "hard_label": row["label"],
         "soft_label": dict(zip(row["labels"], row["soft_label"], strict=True)),
-        "other_info": {"domain": row["domain"], "entropy": row["entropy"]},
+        "other_info": {"domain": row["domain"], "entropy": row["entropy"], QUESTION_KEY: row["question"]},
     }
 
 
@@ -179,4 +272,7 @@ _WRITERS: dict[Layout, Callable[[Run, Path], list[Path]]] = {
     "csv": _write_csv,
     "jsonl": _write_jsonl,
     "lewidi": _write_lewidi,
+    "label-studio": _write_tool("label-studio"),
+    "argilla": _write_tool("argilla"),
+    "prodigy": _write_tool("prodigy"),
 }

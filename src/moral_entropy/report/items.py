@@ -148,9 +148,10 @@ def _votes(run: Run, keyed: pl.DataFrame) -> pl.DataFrame:
     wanted = keyed.lazy().select("row", "question", "item")
     return (
         run.scan("votes")
-        .join(wanted, on=["question", "item"])
+        .join(wanted, on=["question", "item"], maintain_order="left")
         .select("row", pl.col("annotator").cast(pl.String), "label")
-        .sort("row", "annotator")
+        # Votes that nobody signed keep the order of the table.
+        .sort("row", "annotator", maintain_order=True)
         .collect()
     )
 
@@ -214,7 +215,8 @@ def _runners_up(run: Run, items: pl.DataFrame) -> dict[tuple[str, object], str]:
     if not run.has("posterior"):
         return {}
     labels = items.lazy().select("question", "item", own="label")
-    rows = run.scan("posterior").join(labels, on=["question", "item"]).filter(pl.col("class") != pl.col("own"))
+    joined = run.scan("posterior").join(labels, on=["question", "item"], maintain_order="left")
+    rows = joined.filter(pl.col("class") != pl.col("own"))
     ordered = rows.sort(pl.col("p").round(DECIMALS), descending=True, maintain_order=True)
     first = ordered.unique(["question", "item"], keep="first", maintain_order=True).collect()
     return {(row["question"], row["item"]): row["class"] for row in first.iter_rows(named=True)}

@@ -20,14 +20,15 @@ SEVERITIES: dict[Level, Severity] = {"bad": "high", "doubt": "medium", "note": "
 
 
 def findings_frame(findings: Iterable[Finding]) -> pl.DataFrame:
-    """Lay findings out as rows of findings.parquet.
+    """Lay findings out as rows of findings.parquet; a figure that does not exist (NaN) is null there.
 
     Examples
     --------
-    >>> findings_frame([Finding("laplace", "pareto_k", 0.4)])["value"].to_list()
-    [0.4]
+    >>> findings_frame([Finding("laplace", "pareto_k", 0.4), Finding("nuts", "ess", float("nan"))])["value"].to_list()
+    [0.4, None]
     """
-    return pl.DataFrame([asdict(finding) for finding in findings], schema=SCHEMAS["findings"])
+    frame = pl.DataFrame([asdict(finding) for finding in findings], schema=SCHEMAS["findings"])
+    return frame.with_columns(pl.col(pl.Float64).fill_nan(None))
 
 
 def read_findings(run: Run | str | Path) -> list[Finding]:

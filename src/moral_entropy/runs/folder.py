@@ -20,7 +20,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from moral_entropy.errors import RunFolderError
-from moral_entropy.files import flush
+from moral_entropy.files import flush, refused_by_system
 from moral_entropy.stopping import unfinished, uninterrupted
 
 MANIFEST = "manifest.json"
@@ -95,12 +95,37 @@ def whole_folder(path: str | Path, check: Callable[[Path], None]) -> Iterator[Pa
     target = Path(path).resolve()
     _sweep(target)
     check(target)
-    with unfinished(_sibling(target, "partial")) as partial:
+    with _telling_refusals(target), _no_empty_parents(target), unfinished(_sibling(target, "partial")) as partial:
         _make(partial)
         yield partial
         _sync(partial)
         check(target)
         _put_in_place(partial, target)
+
+
+@contextmanager
+def _telling_refusals(target: Path) -> Iterator[None]:
+    """Turn errors of Polars into the system's refusal behind them."""
+    try:
+        yield
+    except Exception as error:
+        refused = refused_by_system(error)
+        if refused is None or isinstance(error, OSError):
+            raise
+        raise OSError(refused.errno, refused.strerror, str(target)) from error
+
+
+@contextmanager
+def _no_empty_parents(target: Path) -> Iterator[None]:
+    """Remove folders above the target that were made in the block, if it fails."""
+    lacking = [folder for folder in target.parents if not os.path.lexists(folder)]
+    try:
+        yield
+    except BaseException:
+        for folder in lacking:
+            with suppress(OSError):
+                folder.rmdir()
+        raise
 
 
 def is_run_folder(path: Path) -> bool:

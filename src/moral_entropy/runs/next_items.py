@@ -195,8 +195,8 @@ def _read_fit(run: Run, fit: dict[str, Any]) -> _Fitted:
     n_cells = len(labels) ** 2
     who = cells["annotator"].gather_every(n_cells)
     places = items.select("item").with_row_index("at")
-    coded = votes.join(places, on="item", how="inner").join(
-        who.to_frame().with_row_index("by"), on="annotator", how="inner"
+    coded = votes.join(places, on="item", how="inner", maintain_order="left").join(
+        who.to_frame().with_row_index("by"), on="annotator", how="inner", maintain_order="left"
     )
     at_v, by_v = coded["at"].to_numpy(), coded["by"].to_numpy().astype(np.int64)
     order_v = np.argsort(at_v, kind="stable")

@@ -16,9 +16,10 @@ import polars as pl
 
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import RunFolderError, UsageError
-from moral_entropy.runs.folder import writing
+from moral_entropy.runs.folder import MANIFEST, writing
 from moral_entropy.runs.manifest import read_manifest, write_manifest
-from moral_entropy.runs.tables import checked_folder, read_table, write_table
+from moral_entropy.runs.manifest_shape import first_problem
+from moral_entropy.runs.tables import checked_folder, read_table, scan_table, write_table
 from moral_entropy.schemas import SCHEMAS
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ class Run:
         """Scan a table, so that only the columns asked for are read."""
         if self.path is None or not self.has(name):
             return self.table(name).lazy()
-        return pl.scan_parquet(self.path / f"{name}.parquet")
+        return scan_table(self.path, name)
 
     def _chunks(self, name: str) -> Iterable[pl.DataFrame]:
         return [self._frames[name]] if name in self._frames else self.made[name].frames()
@@ -308,6 +309,9 @@ def read_run(path: str | Path) -> Run:
     if manifest.get("schema") != SCHEMA:
         by = f"moral-entropy {manifest.get('version', '?')}, schema {manifest.get('schema', 1)}"
         msg = f"{folder} was written by another version ({by}; this one reads {SCHEMA}). Run the audit again."
+        raise RunFolderError(msg)
+    if problem := first_problem(manifest):
+        msg = f"{folder / MANIFEST} is damaged: it {problem}. Run the audit again."
         raise RunFolderError(msg)
     return Run(manifest, path=folder)
 

@@ -15,6 +15,8 @@ from moral_entropy.runs.folder import MANIFEST, is_run_folder
 from moral_entropy.schemas import SCHEMAS
 
 ROWS_PER_GROUP = 262_144
+IDS = ("item", "annotator")
+"""Columns that are integers where all ids of the input were."""
 
 
 def write_table(path: Path, schema: pl.Schema, chunks: Callable[[], Iterable[pl.DataFrame]]) -> None:
@@ -61,6 +63,24 @@ def read_table(path: str | Path, name: str, *, where: pl.Expr | None = None) -> 
     ...
     moral_entropy.errors.RunFolderError: nowhere is no run folder: there is no such folder. ...
     """
+    scanned = scan_table(path, name)
+    file = Path(path) / f"{name}.parquet"
+    try:
+        return pl.read_parquet(file) if where is None else scanned.filter(where).collect()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise _unreadable(file, error) from error
+
+
+def scan_table(path: str | Path, name: str) -> pl.LazyFrame:
+    """Scan one table of a run folder, after a look at its columns and their types.
+
+    Parameters
+    ----------
+    path
+        The run folder.
+    name
+        One of `SCHEMAS`.
+    """
     folder = checked_folder(path)
     file = folder / f"{name}.parquet"
     if not file.is_file():
@@ -68,15 +88,38 @@ def read_table(path: str | Path, name: str, *, where: pl.Expr | None = None) -> 
         msg = f"{folder} has no table {name!r}. Found: {found}."
         raise RunFolderError(msg)
     try:
-        frame = pl.read_parquet(file) if where is None else pl.scan_parquet(file).filter(where).collect()
+        frame = pl.scan_parquet(file, glob=False)
+        _check_columns(file, frame.collect_schema(), SCHEMAS[name])
+        _check_items(file, frame.collect_schema(), folder / "items.parquet")
     except (pl.exceptions.PolarsError, OSError) as error:
-        msg = f"{file} cannot be read: {str(error).splitlines()[0]}. Run the audit again."
-        raise RunFolderError(msg) from error
-    lacking = [column for column in SCHEMAS[name] if column not in frame.columns]
-    if lacking:
-        msg = f"{file} lacks the column {lacking[0]!r}. Run the audit again."
-        raise RunFolderError(msg)
+        raise _unreadable(file, error) from error
     return frame
+
+
+def _check_columns(file: Path, found: pl.Schema, wanted: pl.Schema) -> None:
+    """Refuse a table that lacks a column, or has one of another type; ids may be integers."""
+    for column, kind in wanted.items():
+        if column not in found:
+            msg = f"{file} lacks the column {column!r}. Run the audit again."
+            raise RunFolderError(msg)
+        ids = column in IDS and found[column].is_integer()
+        if not (found[column] == kind or ids or (kind.is_integer() and found[column].is_integer())):
+            msg = f"{file} has {found[column]} in the column {column!r}, not {kind}. Run the audit again."
+            raise RunFolderError(msg)
+
+
+def _check_items(file: Path, found: pl.Schema, items: Path) -> None:
+    """Refuse a table whose items have another type than those of the items' own table."""
+    if "item" not in found or not items.is_file():
+        return
+    theirs = pl.read_parquet_schema(items).get("item")
+    if theirs is not None and theirs != found["item"]:
+        msg = f"{file} has {found['item']} in the column 'item', and {items.name} {theirs}. Run the audit again."
+        raise RunFolderError(msg)
+
+
+def _unreadable(file: Path, error: Exception) -> RunFolderError:
+    return RunFolderError(f"{file} cannot be read: {str(error).splitlines()[0]}. Run the audit again.")
 
 
 def checked_folder(path: str | Path) -> Path:

@@ -180,13 +180,18 @@ def load_classifier(folder: str | Path, *, device: str = "auto") -> Classifier:
     from moral_entropy.train.encoder import load_encoder
     from moral_entropy.train.finetune import Finetuned
 
-    return Finetuned(head, load_encoder(str(path.resolve()), head, device=device), int(facts["max_length"]))
+    encoder = load_encoder(str(path.resolve()), head, device=device)
+    bad = [name for name, weights in encoder.model.named_parameters() if not bool(weights.isfinite().all())]
+    if bad:
+        msg = f"{path} holds weights that are not finite, in {len(bad):,} tensors. First: {bad[0]}. Train it again."
+        raise TrainError(msg)
+    return Finetuned(head, encoder, int(facts["max_length"]))
 
 
 def _read_facts(path: Path) -> dict[str, Any]:
     try:
         facts: dict[str, Any] = json.loads((path / FACTS).read_text(encoding="utf-8"))
-        if {"head", "model", "max_length"} <= set(facts):
+        if {"head", "model", "max_length"} <= set(facts) and isinstance(facts["max_length"], int):
             return facts
         why = f"its {FACTS} is incomplete"
     except OSError:

@@ -165,4 +165,12 @@ def head_from_facts(facts: Sequence[Mapping[str, Any]]) -> Head:
     >>> head_from_facts(head.facts()) == head
     True
     """
-    return Head(tuple(Block(one["question"], tuple(one["labels"]), one["positive"]) for one in facts))
+    try:
+        blocks = tuple(Block(str(one["question"]), tuple(map(str, one["labels"])), one["positive"]) for one in facts)
+    except (KeyError, TypeError) as error:
+        msg = f"what is said of the model's outputs is damaged: {type(error).__name__} {error}. Train it again."
+        raise TrainError(msg) from error
+    if not blocks:
+        msg = "the model has no outputs. Train it again."
+        raise TrainError(msg)
+    return Head(blocks)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -133,10 +134,38 @@ def load_tfidf(folder: Path, head: Head) -> Tfidf:
         names = json.loads((folder / VOCABULARY).read_text(encoding="utf-8"))
         with (folder / ARRAYS).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             idf_f, weight_fo, intercept_o = (arrays[name] for name in ("idf_f", "weight_fo", "intercept_o"))
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        words, letters = _texts(names, "words"), _texts(names, "letters")
+        n_features = len(words) + len(letters)
+        for name, array, shape in (
+            ("idf_f", idf_f, (n_features,)),
+            ("weight_fo", weight_fo, (n_features, head.n_outputs)),
+            ("intercept_o", intercept_o, (head.n_outputs,)),
+        ):
+            _check_array(name, array, shape)
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         msg = f"{folder} holds a damaged tfidf model: {str(error).splitlines()[0]}. Train it again."
         raise TrainError(msg) from error
-    return Tfidf(head, Vocabulary(tuple(names["words"]), tuple(names["letters"]), idf_f), weight_fo, intercept_o)
+    return Tfidf(head, Vocabulary(words, letters, idf_f), weight_fo, intercept_o)
+
+
+def _texts(names: Any, kind: str) -> tuple[str, ...]:
+    listed = names.get(kind) if isinstance(names, dict) else None
+    if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+        msg = f"{VOCABULARY} has no list of {kind}"
+        raise ValueError(msg)
+    if len(set(listed)) < len(listed):
+        msg = f"{VOCABULARY} has some {kind} twice"
+        raise ValueError(msg)
+    return tuple(listed)
+
+
+def _check_array(name: str, array: Any, shape: tuple[int, ...]) -> None:
+    if array.dtype.kind != "f" or array.shape != shape:
+        msg = f"{name} has the shape {array.shape} of {array.dtype}, not {shape} of numbers"
+        raise ValueError(msg)
+    if not np.isfinite(array).all():
+        msg = f"{int((~np.isfinite(array)).sum()):,} numbers of {name} are not finite"
+        raise ValueError(msg)
 
 
 def train_tfidf(

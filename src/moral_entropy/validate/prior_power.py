@@ -48,6 +48,9 @@ ROWS, DRAWS = 500, 300
 BLOCK = 256
 """Annotators whose draws are looked at in one go."""
 
+FEWEST_DRAWS = 3
+"""Draws below which no move can be told from its noise."""
+
 LIKELIHOOD_DRAWS = 50
 """Draws at which the likelihood is looked up, a pass over the votes each: enough for a sign."""
 
@@ -100,7 +103,7 @@ def examine_prior_power(
     Parameters
     ----------
     consensus
-        A fit with draws; one without gives no findings.
+        A fit with draws; one with fewer than `FEWEST_DRAWS` gives no findings.
     seed
         Of the sample of items behind mean p and the entropies.
     likelihood_draws
@@ -121,7 +124,7 @@ def examine_prior_power(
     findings: list[Finding] = []
     votes_of = votes_of or local_votes(consensus)
     for n, fit in enumerate(consensus.fits):
-        if fit.n_draws:
+        if fit.n_draws >= FEWEST_DRAWS:
             scaling = scale_powers(fit, likelihood_draws=likelihood_draws, seed=seed, access=votes_of(n))
             findings += _findings(fit, scaling)
         advance((n + 1) / len(consensus.fits))
@@ -235,7 +238,7 @@ def _shares(ratio_rks: Floats) -> Floats:
 def _slope(value_s: Floats, log_density_s: Floats) -> tuple[float, float]:
     """Move of a mean for a doubling of a density's power, and its standard error; NaN from too few draws."""
     n = min(len(value_s), len(log_density_s))
-    if n < 3:
+    if n < FEWEST_DRAWS:
         return float("nan"), float("nan")
     product_s = (value_s[:n] - value_s[:n].mean()) * (log_density_s[:n] - log_density_s[:n].mean())
     return float(np.log(2) * product_s.sum() / (n - 1)), float(np.log(2) * product_s.std(ddof=1) / np.sqrt(n))

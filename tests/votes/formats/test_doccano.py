@@ -55,6 +55,12 @@ def test_several_labels_make_yes_no_questions(write, spelt):
     assert spelt(votes) == [(1, "ann", "1"), (1, "bob", "0")]
 
 
+def test_a_zip_of_blank_lines_is_refused_before_they_are_cut(write, monkeypatch):
+    monkeypatch.setattr("moral_entropy.votes.files.MOST_LINES", 1_000)
+    with pytest.raises(VotesError, match=r"ann\.jsonl in blank\.zip has 5,000 lines, more than"):
+        read_votes(write(zipped({"ann.jsonl": "\n" * 5_000}), "blank.zip"))
+
+
 BAD = {
     "no users": ({"README.txt": "hello"}, "holds no <user>.jsonl, so there are no annotators"),
     "nobody labelled": ({"ann.jsonl": lines(example(1))}, "doccano, has no votes. Left out: example the user did not"),

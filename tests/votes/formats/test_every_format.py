@@ -195,10 +195,21 @@ def judges(rows, folder):
     return folder / "judged.jsonl"
 
 
+def moral_entropy(rows, folder):
+    records = [
+        {"question": "label", "item": item, "text": f"text {item}", "label": "none", "soft_label": [0.2, 0.2, 0.6],
+         "annotators": [who for _, who, _ in group], "annotations": [label for _, _, label in group]}
+        for item, group in by_item(rows).items()
+    ]  # fmt: skip
+    (folder / "items.jsonl").write_text("\n".join(map(json.dumps, records)))
+    return folder / "items.jsonl"
+
+
 WRITERS = {
     "inspect": inspect_log, "promptfoo": promptfoo, "langfuse": langfuse, "openai-evals": openai_evals,
     "label-studio": label_studio, "argilla": argilla, "prodigy": prodigy, "doccano": doccano, "potato": potato,
     "mturk": mturk, "lewidi": lewidi, "judges": judges, "crowd-kit": crowd_kit, "hf-datasets": hf_datasets,
+    "moral-entropy": moral_entropy,
 }  # fmt: skip
 LABELS = ("care", "fairness", "none")
 CELLS = [(f"i{item}", f"ann {who}") for item in range(5) for who in "abcd"]

@@ -84,8 +84,14 @@ def table_of(rows: Iterable[Record], name: str, log: ReadingLog) -> pl.DataFrame
     log
         Where counts and notes go.
     """
-    votes = ExportedVotes(name, TITLE, log)
+    votes, suggested = ExportedVotes(name, TITLE, log), set[str]()
     for at, row in enumerate(rows, 1):
+        # What a suggestion comes with a probability for is a choice among labels.
+        suggested |= {
+            question
+            for question, one in mapping(row.get("suggestions")).items()
+            if mapping(one).get("score") is not None
+        }
         item = first_of(row, "id", "external_id", "_server_id")
         item = at if item is None else item
         fields = _fields(row)
@@ -100,7 +106,9 @@ def table_of(rows: Iterable[Record], name: str, log: ReadingLog) -> pl.DataFrame
                     log.note(NO_STATUS)
                 votes.add_vote(item, user, question, label)
     return votes.to_table(
-        "Only submitted responses are votes. Export records that somebody has submitted.", free_text=True
+        "Only submitted responses are votes. Export records that somebody has submitted.",
+        free_text=True,
+        surely=suggested,
     )
 
 

@@ -7,7 +7,8 @@ several labels.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from moral_entropy.votes.files import (
     json_lines,
     json_value,
 )
+from moral_entropy.votes.question_votes import ANONYMOUS
 from moral_entropy.votes.source import ReadingLog, open_source
 from moral_entropy.votes.values import canonical_label, series_of
 
@@ -36,6 +38,11 @@ FREE_TEXT_FROM = 6
 
 NO_VERDICT = "judge without a verdict"
 """Why there is no vote of a language model that was asked for one."""
+
+ITEM_KEY, QUESTION_KEY = "moral_entropy_item", "moral_entropy_question"
+"""Under these names our exports for annotation tools remember which item and question of a run a record is about."""
+
+NOBODY_NAMED = "the votes are anonymous: all share one confusion matrix."
 
 Label = str | tuple[str, ...]
 Record = dict[str, Any]
@@ -147,12 +154,15 @@ class ExportedVotes:
             chosen = tuple(dict.fromkeys(names))
         else:
             chosen = canonical_label(label)
+        if annotator == ANONYMOUS:
+            annotator = None
+            self.log.note(NOBODY_NAMED)
         if chosen is None:
             self.log.drop(missing, 1)
         else:
             self.votes.append((_id(item), _id(annotator), str(question), chosen))
 
-    def to_table(self, hint: str, *, free_text: bool = False) -> pl.DataFrame:
+    def to_table(self, hint: str, *, free_text: bool = False, surely: Collection[str] = ()) -> pl.DataFrame:
         """Return the votes as a long table.
 
         Parameters
@@ -161,10 +171,12 @@ class ExportedVotes:
             What to do when there are no votes.
         free_text
             Whether some answers may be free text, to be left out.
+        surely
+            Questions whose answers are known to be labels.
         """
         import polars as pl
 
-        votes = self._without_free_text() if free_text else self.votes
+        votes = self._without_free_text(surely) if free_text else self.votes
         votes = self._unwrapped(votes)
         if not votes:
             raise VotesError(self._no_votes(hint))
@@ -188,11 +200,11 @@ class ExportedVotes:
                 plain.append((item, annotator, question, label))
         return plain
 
-    def _without_free_text(self) -> list[tuple[Any, Any, str, Label]]:
+    def _without_free_text(self, surely: Collection[str]) -> list[tuple[Any, Any, str, Label]]:
         answers: dict[str, list[Label]] = {}
         for _, _, question, label in self.votes:
             answers.setdefault(question, []).append(label)
-        left_out = {question for question, labels in answers.items() if looks_like_free_text(labels)}
+        left_out = {question for question in answers.keys() - surely if looks_like_free_text(answers[question])}
         if not left_out or len(left_out) == len(answers):
             return self.votes
         names = ", ".join(repr(question) for question in sorted(left_out))
@@ -218,6 +230,17 @@ class ExportedVotes:
         reasons = ", ".join(f"{reason} {n:,}" for reason, n in self.log.dropped.items())
         left_out = f" Left out: {reasons}." if reasons else ""
         return f"{self.name}, read as an export of {self.tool}, has no votes.{left_out} {hint}"
+
+
+def without_quote(cell: Any) -> Any:
+    """Take away the ' that keeps a spreadsheet from reading a cell as a formula; see `files.without_formulas`.
+
+    Examples
+    --------
+    >>> without_quote("'=1+1"), without_quote("'tis"), without_quote(3)
+    ('=1+1', "'tis", 3)
+    """
+    return cell[1:] if isinstance(cell, str) and re.match(r"'+[=+\-@\t\r]", cell) else cell
 
 
 def looks_like_free_text(labels: Sequence[Label]) -> bool:

@@ -27,11 +27,12 @@ from moral_entropy.votes.formats import (
     lewidi,
     mturk,
     openai_evals,
+    own_export,
     potato,
     prodigy,
     promptfoo,
 )
-from moral_entropy.votes.formats.exported_votes import ROLES
+from moral_entropy.votes.formats.exported_votes import NOBODY_NAMED, ROLES
 from moral_entropy.votes.formats.peek import peek
 from moral_entropy.votes.labels import NO_YES, LabelMap, load_label_map, rename_label
 from moral_entropy.votes.options import TABLES, ReadOptions
@@ -55,6 +56,7 @@ FORMATS: dict[str, ModuleType] = {
     "judges": judge_records,
     "crowd-kit": crowd_kit,
     "hf-datasets": hf_datasets,
+    "moral-entropy": own_export,
 }
 ANY_SEPARATOR = ","
 
@@ -98,6 +100,8 @@ def open_export(source: Any, options: ReadOptions) -> tuple[Source, ReadOptions]
     frame = FORMATS[name].to_table(path, log)
     ours = tuple(frame.collect_schema().names()[: len(ROLES)]) == ROLES
     if ours:
+        if NOBODY_NAMED in log.notes and frame.get_column("annotator").is_null().all():
+            options = replace(options, anonymous=True)
         _check_annotators(frame, path.name, options)
         frame, options = split_choices(frame, options, log)
     opened = from_polars(

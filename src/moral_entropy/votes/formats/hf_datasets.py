@@ -1,7 +1,7 @@
 """Hugging Face datasets: a folder written by `save_to_disk`, or one of Parquet files.
 
 Arrow streams are read whole, Parquet one column at a time. Classes get their names; the splits are joined, with a
-column `split`. What the columns mean is left to the reader of tables, except for exports of Argilla.
+column `split`. What the columns mean is left to the reader of tables, except for exports of Argilla and our own.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.formats import argilla
+from moral_entropy.votes.formats import argilla, own_export
 from moral_entropy.votes.formats.exported_votes import mapping, read_json
 from moral_entropy.votes.source import ReadingLog, one_line
 
@@ -53,6 +53,8 @@ def to_table(path: Path, log: ReadingLog) -> pl.DataFrame | pl.LazyFrame:
         raise VotesError(msg) from error
     if argilla.is_flat(columns):
         return argilla.table_of(frame.lazy().collect().to_dicts(), path.name, log)
+    if own_export.is_ours(columns):
+        return own_export.table_of(frame.lazy().collect().to_dicts(), path.name, log)
     return frame
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moral_entropy.votes.formats.exported_votes import (
+    ITEM_KEY,
     ExportedVotes,
     Record,
     dicts,
@@ -50,8 +51,8 @@ def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
     """
     votes = ExportedVotes(path.name, TITLE, log)
     for at, task in enumerate(read_records(path), 1):
-        item = task.get("id", at)
         fields = scalars(mapping(task.get("data")))
+        item = fields.pop(ITEM_KEY, task.get("id", at))
         votes.add_item(item, fields | {"text": text_of(fields)})
         for annotation in dicts(task.get("annotations")):
             if annotation.get("was_cancelled"):

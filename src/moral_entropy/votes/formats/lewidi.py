@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.formats.exported_votes import ExportedVotes, Record, mapping, read_json, scalars, text_of
+from moral_entropy.votes.formats.exported_votes import (
+    QUESTION_KEY,
+    ExportedVotes,
+    Record,
+    mapping,
+    read_json,
+    scalars,
+    text_of,
+)
 from moral_entropy.votes.formats.peek import peek
 from moral_entropy.votes.source import ReadingLog
 
@@ -47,8 +55,10 @@ def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
     votes = ExportedVotes(path.name, TITLE, log)
     for item, entry in entries.items():
         votes.add_item(item, _facts(entry))
+        asked = mapping(entry.get("other_info")).get(QUESTION_KEY)
+        question = asked if isinstance(asked, str) else QUESTION
         for annotator, label in _annotations(entry, item, path.name):
-            votes.add_vote(item, annotator, QUESTION, label)
+            votes.add_vote(item, annotator, question, label)
     return votes.to_table("Files of a test split may come without annotations; take train or dev.")
 
 
@@ -80,7 +90,8 @@ def _split(label: Any) -> Any:
 def _facts(entry: Record) -> dict[str, Any]:
     text = entry.get("text")
     texts = scalars(mapping(text))
-    whole = " / ".join(str(part) for part in texts.values()) if texts else text_of(scalars(entry))
     about = {name: value for name, value in entry.items() if name not in ABOUT_VOTES}
+    whole = " / ".join(str(part) for part in texts.values()) if texts else text_of(scalars({"text": text}))
     # Other facts come last, so that a domain among them is the domain.
-    return scalars(about) | scalars(mapping(entry.get("other_info"))) | {"text": whole}
+    other = {name: value for name, value in mapping(entry.get("other_info")).items() if name != QUESTION_KEY}
+    return scalars(about) | scalars(other) | {"text": whole}

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moral_entropy.votes.formats.exported_votes import (
+    ITEM_KEY,
+    QUESTION_KEY,
     ExportedVotes,
     Record,
     first_of,
@@ -51,7 +53,7 @@ def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
     """
     votes = ExportedVotes(path.name, TITLE, log)
     for at, task in enumerate(read_records(path), 1):
-        item = first_of(task, "_input_hash", "_task_hash")
+        item = first_of(task, ITEM_KEY, "_input_hash", "_task_hash")
         item = at if item is None else item
         facts = scalars(mapping(task.get("meta")))
         votes.add_item(item, facts | {"text": text_of(scalars({name: task.get(name) for name in ("text", "html")}))})
@@ -66,7 +68,8 @@ def _answers(task: Record, log: ReadingLog) -> Iterator[tuple[str, Any]]:
         log.drop("ignored task" if answer == "ignore" else "task without an answer", 1)
     elif isinstance(task.get("options"), list) or isinstance(task.get("accept"), list):
         if answer == "accept":
-            yield CHOICE, task.get("accept") or []
+            asked = task.get(QUESTION_KEY)
+            yield asked if isinstance(asked, str) else CHOICE, task.get("accept") or []
         else:
             log.drop("rejected choice", 1)
     elif any(task.get(part) for part in PARTS):
