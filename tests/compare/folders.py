@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 
 import numpy as np
 import polars as pl
@@ -61,11 +62,13 @@ def write_run(folder, items, labels, *, audit=(), **facts):
     # What the verdict of each run reads: nobody voted, no rule was graded, nothing was found.
     for name in ("annotator_summary", "audit_rules", "findings"):
         pl.DataFrame(schema=SCHEMAS[name]).write_parquet(folder / f"{name}.parquet")
+    counted = Counter(row["question"] for row in rows)
     questions = [
-        {"question": question, "part": "", "labels": sorted(names), "positive": names[-1] if len(names) == 2 else None}
+        {"question": question, "part": "", "labels": sorted(names), "positive": names[-1] if len(names) == 2 else None,
+         "items_counted": counted[question]}
         for question, names in labels.items()
-    ]
-    settings = {"interval": 0.9, "converged": True, "seed": 0, "options": {}}
+    ]  # fmt: skip
+    settings = {"interval": 0.9, "converged": True, "seed": 0, "options": {}, "anonymous": False}
     manifest = {"schema": SCHEMA, "questions": questions, **settings, **facts}
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return folder
