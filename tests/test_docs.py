@@ -109,6 +109,7 @@ def test_every_command_and_flag_is_documented():
         "study",
         "train",
         "validate",
+        "verify",
     }
     for command, flags in found.items():
         assert len(flags) > 3

@@ -30,6 +30,7 @@ NAMES = [
     "read_votes",
     "refit",
     "simulate_votes",
+    "verify",
 ]
 
 

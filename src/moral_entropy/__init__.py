@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from moral_entropy.grading.rules import Rule
     from moral_entropy.grading.table import AuditTable, audit_rules
     from moral_entropy.pipeline.audit import audit
+    from moral_entropy.pipeline.verify import verify
     from moral_entropy.runs.run import Run, read_run
     from moral_entropy.votes.read import read_votes
     from moral_entropy.votes.table import Ballot, Votes
@@ -52,6 +53,7 @@ __all__ = [
     "read_votes",
     "refit",
     "simulate_votes",
+    "verify",
 ]
 
 _HOME = {
@@ -72,6 +74,7 @@ _HOME = {
     "read_votes": "moral_entropy.votes.read",
     "refit": "moral_entropy.consensus.fit",
     "simulate_votes": "moral_entropy.corpora.simulate",
+    "verify": "moral_entropy.pipeline.verify",
 }
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from moral_entropy import __version__
 from moral_entropy.cli.main import main
 
 HERE = Path(__file__).parent
@@ -41,6 +42,7 @@ CASES = {
     ),
     "audit_parts": (judges_csv, ["audit", "votes.csv", "-o", "run", "--fit-by", "source", "--draws", "0"]),
     "audit_thin": (colours_csv, ["audit", "votes.csv", "-o", "run", "--prior-prevalence", "5", "--draws", "0"]),
+    "verify": (judges_csv, ["audit", "votes.csv", "-o", "run", "--draws", "20", "--quiet"], ["verify", "run"]),
     "error_column": (judges_csv, ["audit", "votes.csv", "-o", "run", "--annotator", "juge"]),
     "error_prior": (judges_csv, ["audit", "votes.csv", "-o", "run", "--prior-confusion", "1.8,0"]),
 }
@@ -48,14 +50,18 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_text_is_as_it_was(name, tmp_path, monkeypatch, capsys):
-    make_votes, arguments = CASES[name]
+    make_votes, *before, arguments = CASES[name]
     (tmp_path / "votes.csv").write_text(make_votes())
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
+    for earlier in before:
+        main(earlier)
+    capsys.readouterr()
     code = main(arguments)
     printed = capsys.readouterr()
     text = f"$ moral-entropy {' '.join(arguments)}\n{printed.out}{printed.err}[exit {code}]\n"
     text = re.sub(r"\(\d+\.\d s\)", "(… s)", text)
+    text = text.replace(f"moral-entropy {__version__}\n", "moral-entropy …\n")
     golden = HERE / f"{name}.txt"
     if os.environ.get("REWRITE_GOLDEN"):
         golden.write_text(text, encoding="utf-8")

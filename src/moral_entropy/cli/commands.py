@@ -31,6 +31,7 @@ SENTENCES = {
     "study": "Train the same models on several kinds of target and score them on the same unseen texts.",
     "train": "Train a text classifier on the labels of a run.",
     "validate": "Can the consensus of a run be trusted? Priors, held-out votes, copies, gold, sampling and more.",
+    "verify": "Compute a run again from its votes and settings, compare every file; exit with 1 if it does not stand.",
 }
 """Every command, with what it does."""
 

@@ -20,6 +20,7 @@ from moral_entropy.markup import NOTHING, markdown_table, markdown_text
 from moral_entropy.names import ALL
 from moral_entropy.report.data import shown_title
 from moral_entropy.runs.findings import cautions
+from moral_entropy.runs.manifest import note_files
 from moral_entropy.runs.notes import model_notes
 from moral_entropy.runs.run import Run, as_run
 
@@ -54,6 +55,7 @@ def write_card(run: Run | str | Path) -> list[Path]:
     card, croissant = run.folder / CARD, run.folder / CROISSANT
     write_text(card, dataset_card(run))
     write_text(croissant, json.dumps(croissant_facts(run), indent=2, ensure_ascii=False) + "\n")
+    note_files(run.folder, [CARD, CROISSANT])
     return [card, croissant]
 
 

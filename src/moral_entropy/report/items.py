@@ -148,9 +148,9 @@ def _votes(run: Run, keyed: pl.DataFrame) -> pl.DataFrame:
     wanted = keyed.lazy().select("row", "question", "item")
     return (
         run.scan("votes")
-        .join(wanted, on=["question", "item"])
+        .join(wanted, on=["question", "item"], maintain_order="left")
         .select("row", pl.col("annotator").cast(pl.String), "label")
-        .sort("row", "annotator")
+        .sort("row", "annotator", maintain_order=True)  # anonymous votes stay in the order of the table
         .collect()
     )
 
@@ -214,7 +214,11 @@ def _runners_up(run: Run, items: pl.DataFrame) -> dict[tuple[str, object], str]:
     if not run.has("posterior"):
         return {}
     labels = items.lazy().select("question", "item", own="label")
-    rows = run.scan("posterior").join(labels, on=["question", "item"]).filter(pl.col("class") != pl.col("own"))
+    rows = (
+        run.scan("posterior")
+        .join(labels, on=["question", "item"], maintain_order="left")
+        .filter(pl.col("class") != pl.col("own"))
+    )
     ordered = rows.sort(pl.col("p").round(DECIMALS), descending=True, maintain_order=True)
     first = ordered.unique(["question", "item"], keep="first", maintain_order=True).collect()
     return {(row["question"], row["item"]): row["class"] for row in first.iter_rows(named=True)}
