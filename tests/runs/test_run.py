@@ -15,8 +15,8 @@ from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.report.data import report_data
 from moral_entropy.runs.explain import explain_item
 from moral_entropy.runs.findings import cautions
-from moral_entropy.runs.next_items import next_votes
 from moral_entropy.runs.manifest import plain_facts
+from moral_entropy.runs.next_items import next_votes
 from moral_entropy.runs.run import OPTIONAL, as_run, read_run
 from moral_entropy.schemas import SCHEMAS
 from moral_entropy.verdict.headlines import headlines
