@@ -13,40 +13,19 @@ from typing import Any
 
 import polars as pl
 
-from moral_entropy import __version__
 from moral_entropy.consensus.entropy import CURES, parts_note, shown_parts
 from moral_entropy.files import write_text
 from moral_entropy.markup import NOTHING, markdown_table, markdown_text
 from moral_entropy.names import ALL
+from moral_entropy.report.croissant import BLIND_SPOTS, croissant_facts, protocol
 from moral_entropy.report.data import shown_title
 from moral_entropy.runs.findings import cautions
 from moral_entropy.runs.manifest import note_files
-from moral_entropy.runs.notes import model_notes
 from moral_entropy.runs.run import Run, as_run
 
 CARD, CROISSANT = "dataset-card.md", "croissant.json"
 RATES = ("fpr", "fnr", "fdr")
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
-
-FIELDS = {
-    "question": ("sc:Text", "the question"),
-    "item": ("sc:Text", "id of the item"),
-    "domain": ("sc:Text", "where the item comes from"),
-    "n_votes": ("sc:Integer", "votes on the item"),
-    "n_positive": ("sc:Integer", "votes for the positive label, with more than two labels for the consensus"),
-    "p_model": (
-        "sc:Float",
-        "the model's probability of the positive label, with more than two labels of the consensus",
-    ),
-    "p": ("sc:Float", "the same as published: under the mixed model pooled with the share of the votes"),
-    "p_low": ("sc:Float", "lower bound of its interval"),
-    "p_high": ("sc:Float", "upper bound of its interval"),
-    "label": ("sc:Text", "the consensus label"),
-    "entropy": ("sc:Float", "entropy of the model's label probabilities, in nats: the sum of its three parts"),
-    **{part: ("sc:Float", f"part of the entropy, in nats; {cure}") for part, cure in CURES.items()},
-    "aleatoric": ("sc:Float", "what cannot be removed: ambiguity; under the paper's model doubt_votes"),
-    "epistemic": ("sc:Float", "the rest of the entropy"),
-}
 
 
 def write_card(run: Run | str | Path) -> list[Path]:
@@ -72,31 +51,6 @@ def dataset_card(run: Run, *, data_file: str | None = None) -> str:
     return "\n".join([*_front_matter(run, data_file), "", *_body(run)]) + "\n"
 
 
-def croissant_facts(run: Run) -> dict[str, Any]:
-    """Return the card as Croissant: one Parquet file, its columns, and how the labels came about."""
-    fields = [
-        {"@type": "cr:Field", "@id": f"items/{name}", "name": name, "description": meaning, "dataType": kind,
-         "source": {"fileObject": {"@id": "items.parquet"}, "extract": {"column": name}}}
-        for name, (kind, meaning) in FIELDS.items()
-    ]  # fmt: skip
-    file = {"@type": "cr:FileObject", "@id": "items.parquet", "name": "items.parquet",
-            "contentUrl": "items.parquet", "encodingFormat": "application/vnd.apache.parquet"}  # fmt: skip
-    return {
-        "@context": {"@vocab": "https://schema.org/", "sc": "https://schema.org/",
-                     "cr": "http://mlcommons.org/croissant/", "rai": "http://mlcommons.org/croissant/RAI/"},
-        "@type": "sc:Dataset",
-        "conformsTo": "http://mlcommons.org/croissant/1.0",
-        "name": shown_title(run),
-        "description": f"Consensus labels of {run.manifest['items']:,} items with their entropy and audit.",
-        "distribution": [file],
-        "recordSet": [{"@type": "cr:RecordSet", "@id": "items", "name": "items", "field": fields}],
-        "rai:dataAnnotationProtocol": _protocol(run),
-        "rai:dataAnnotationAnalysis": " ".join(_analysis(run)),
-        "rai:annotationsPerItem": f"{run.manifest['votes'] / max(_n_rows(run), 1):.2f} on average, per question",
-        "rai:machineAnnotationTools": [f"moral-entropy {__version__}"],
-    }  # fmt: skip
-
-
 def _front_matter(run: Run, data_file: str | None) -> list[str]:
     n = int(run.manifest["items"])
     size = next((name for most, name in SIZES if n < most), "n>1M")
@@ -115,7 +69,7 @@ def _front_matter(run: Run, data_file: str | None) -> list[str]:
 def _body(run: Run) -> Iterator[str]:
     yield f"# {markdown_text(shown_title(run))}: how the labels were made"
     yield ""
-    yield _protocol(run)
+    yield protocol(run)
     yield ""
     yield " ".join(markdown_text(sentence) for sentence in _analysis(run))
     yield ""
@@ -138,30 +92,7 @@ def _body(run: Run) -> Iterator[str]:
     yield ""
     found = cautions(run)
     yield from (f"- **{one.severity}**: {markdown_text(one.title)}. {markdown_text(one.meaning)}" for one in found)
-    yield "- Votes are taken to be independent given the label; where annotators share a blind spot, p is too sure."
-
-
-def _protocol(run: Run) -> str:
-    m = run.manifest
-    priors = m["priors"]
-    mixed = run.model == "mixed"
-    model = (
-        "mixed-membership model: items may lie between labels"
-        if mixed
-        else "Dawid–Skene model: one true label per item"
-    )
-    wrong = priors["off_diagonal"]
-    off = f"{wrong:g} off it" if wrong is not None else "1.2 off it, at most 3 per row" if mixed else "1.2 off it"
-    pooled = ", pooled with the share of the item's votes" if mixed else ""
-    return (
-        f"{m['votes']:,} votes by {m['annotators']:,} annotators on {m['items']:,} items were pooled with a Bayesian "
-        f"{model}, a confusion matrix per annotator, Dirichlet priors on both "
-        f"(prevalence {json.dumps(priors['prevalence'])}, confusion rows {priors['diagonal']:g} on the diagonal and "
-        f"{off}). p is the posterior probability averaged over {m['draws']:,} draws around "
-        f"the mode (seed {m['seed']}){pooled}. Made by moral-entropy {m['version']} from an input with SHA-256 "
-        f"{m['input']['sha256'] or '(none: a dataframe)'}."
-        + "".join(f" {note[0].upper()}{note[1:]}." for note in model_notes(m))
-    )
+    yield f"- {BLIND_SPOTS}"
 
 
 def _analysis(run: Run) -> list[str]:
@@ -196,7 +127,3 @@ def _percent(value: float | None, low: float | None, high: float | None) -> str:
 
 def _table(frame: pl.DataFrame) -> str:
     return markdown_table(frame.columns, frame.rows())
-
-
-def _n_rows(run: Run) -> int:
-    return int(run.scan("items").select(pl.len()).collect().item())

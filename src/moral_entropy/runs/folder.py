@@ -36,7 +36,7 @@ SHEETS = "spot-check*.csv"
 """Names of the sheets of labels to check."""
 
 OTHER_FILES = (
-    MANIFEST, "report.html", "dataset-card.md", "croissant.json",
+    MANIFEST, "report.html", "dataset-card.md", "croissant.json", "methods.tex", "methods.bib",
     "study.parquet", "study_differences.parquet", "study_curves.parquet", "study.md",
     "comparison.parquet", "figures.parquet", "comparison.md", "comparison.html",
     ".DS_Store", "Thumbs.db", "desktop.ini",
