@@ -7,7 +7,7 @@ with its digest; every sentence about limits and biases is a finding or a figure
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +142,7 @@ def rai_facts(run: Run) -> dict[str, Any]:
     }
 
 
-def _field(name: str, file: str, schema: pl.Schema) -> dict[str, Any]:
+def _field(name: str, file: str, schema: Mapping[str, pl.DataType]) -> dict[str, Any]:
     kind, meaning = FIELDS[name]
     kind = "sc:Integer" if schema[name].is_integer() else kind
     source = {"fileObject": {"@id": file}, "extract": {"column": name}}
