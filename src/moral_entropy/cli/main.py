@@ -11,6 +11,7 @@ import gc
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 
 from moral_entropy.stopping import LISTENER, clear_unfinished
 
@@ -33,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     code, given = DONE, list[str]()
     try:
         LISTENER.begin()
+        _print_everything()
         given = list(sys.argv[1:] if arguments is None else arguments)
         code = _run(given)
         LISTENER.raising = False
@@ -50,6 +52,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     LISTENER.end(for_good=arguments is None)
     return code
+
+
+def _print_everything() -> None:
+    """Spell out what a console cannot show, as those of Windows often cannot, instead of failing on it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _run(given: list[str]) -> int:
