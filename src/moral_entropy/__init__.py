@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from moral_entropy.votes.read import read_votes
     from moral_entropy.votes.table import Ballot, Votes
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "AuditTable",

@@ -76,7 +76,6 @@ app = typer.Typer(
     name="moral-entropy",
     cls=Commands,
     help="Annotator votes in; a Bayesian consensus and its entropy out.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
