@@ -33,7 +33,7 @@ DEV := $(VENV)/.installed-dev
 PEERS := .venv-peers/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test test-cpus slow check bench bench-scale bench-peers study-coverage study-gold study-verdict study-parts league validate study-soft soak charts figures golden release-check test-lowest clean
+.PHONY: help demo quick test test-cpus slow check bench bench-scale bench-peers study-coverage study-gold study-verdict study-parts league validate study-soft soak charts figures golden release-check test-lowest site clean
 .DELETE_ON_ERROR:
 
 help: ## say what each target does
@@ -121,6 +121,9 @@ golden: $(TEST) ## rewrite the golden files, the tables of flags and the tutoria
 	REWRITE_GOLDEN=1 $(BIN)/python -m pytest tests/golden -q
 	$(BIN)/python tools/flag_tables.py
 
+site: .venv-site/.installed ## the documentation as a site with search, in site/; every link checked
+	.venv-site/bin/python tools/site.py
+
 release-check: $(DEV) ## build wheel and sdist twice, install the wheel into an empty venv, audit with it; sizes and times
 	$(BIN)/python tools/release_check.py --keep dist
 
@@ -131,7 +134,7 @@ test-lowest: ## pass a small part of the tests with the lowest versions that pyp
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -q $(LOWEST)
 
 clean: ## remove what the other targets made, .venv too
-	rm -rf $(VENV) .venv-peers .venv-lowest dist .league demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-peers .venv-lowest .venv-site dist site .league demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests tools benchmarks studies -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(VENV)/bin/python:
@@ -148,6 +151,11 @@ $(PEERS): benchmarks/peers.txt
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH_FLAGS) \
 	  "$$(grep '^torch==' benchmarks/peers.txt)"
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/peers.txt
+	@touch $@
+
+.venv-site/.installed: tools/site-requirements.txt
+	$(PYTHON) -m venv .venv-site
+	.venv-site/bin/python -m pip install --quiet --disable-pip-version-check -r tools/site-requirements.txt
 	@touch $@
 
 $(TEST): $(BASE)

@@ -1,7 +1,7 @@
 """Build what would be released, twice, install it into an empty environment, and audit a file of votes with it.
 
-Prints sizes and times; ends with 1 where something is not as it should be: two builds that differ, a file in the wheel above
-1 MB without need, a first audit that fails.
+Prints sizes and times; ends with 1 where something is not as it should be: two builds that differ, a file in the wheel
+above 1 MB without need, a first audit that fails.
 
 Usage: python tools/release_check.py [--keep FOLDER]
 """
