@@ -162,3 +162,30 @@ def test_the_release_check_finds_builds_that_differ_and_large_files(tmp_path):
     once, again = (sorted((tmp_path / name).iterdir()) for name in ("once", "again"))
     assert check.differing(once, once) == [] and check.differing(once, again) == ["x.whl"]
     assert check.too_large(once[0]) == ["moral_entropy/data.bin (2,000,000 bytes)"] and check.too_large(again[0]) == []
+
+
+PAPER = (ROOT / "paper" / "paper.md").read_text(encoding="utf-8")
+
+
+def test_the_paper_cites_what_its_bibliography_has_and_shows_figures_that_are_there():
+    entries = re.findall(
+        r"^@\w+\{(\w+),$", (ROOT / "paper" / "paper.bib").read_text(encoding="utf-8"), flags=re.MULTILINE
+    )
+    _, front, body = PAPER.split("---\n", 2)
+    assert set(re.findall(r"@(\w+)", body)) == set(entries) and len(entries) == len(set(entries))
+    figures = dict(re.findall(r"\\label\{(fig:\w+)\}\]\(([^)]+)\)", body))
+    assert set(re.findall(r"\\autoref\{(fig:\w+)\}", body)) == figures.keys()
+    assert [figure for figure in figures.values() if not (ROOT / "paper" / figure).is_file()] == []
+    assert {"title", "tags", "authors", "affiliations", "date", "bibliography"} <= yaml.safe_load(front).keys()
+    for heading in ("Summary", "Statement of need", "References"):
+        assert f"\n# {heading}\n" in body
+
+
+def test_the_figures_of_the_paper_are_those_of_the_league_table():
+    league = (ROOT / "docs" / "evidence" / "league.md").read_text(encoding="utf-8")
+    [row] = re.findall(r"^\| \*\*all real sets\*\* .*$", league, flags=re.MULTILINE)
+    [panels] = re.findall(r"^\| \*\*LLM panels\*\*.*$", league, flags=re.MULTILINE)
+    said = " ".join(PAPER.split())
+    assert "have .848 of the log loss" in said and ".848, place 1" in row
+    assert "an accuracy of .793, the highest" in said and ".793, place 1" in row
+    assert "(place 9 of 13)" in said and "place 9 of 13" in panels
