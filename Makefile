@@ -120,6 +120,7 @@ figures: $(TEST) demo/mftc.parquet ## the report of a twin as pictures, for the 
 golden: $(TEST) ## rewrite the golden files, the tables of flags and the tutorial's output; read the diff before committing it
 	REWRITE_GOLDEN=1 $(BIN)/python -m pytest tests/golden -q
 	$(BIN)/python tools/flag_tables.py
+	$(BIN)/python tools/notebooks.py
 
 site: .venv-site/.installed ## the documentation as a site with search, in site/; every link checked
 	.venv-site/bin/python tools/site.py
