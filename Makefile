@@ -21,6 +21,10 @@ NOT_QUICK := \
   tests/consensus/test_adam.py tests/golden/test_tutorial.py tests/report/test_figures.py \
   tests/test_compiled.py tests/test_docs.py tests/test_imports.py
 
+# What `make test-lowest` runs: reading, fitting, grading, run folders and the screen.
+LOWEST := tests/contract tests/votes/test_read.py tests/consensus/test_entropy.py tests/grading/test_rules.py \
+  tests/runs/test_manifest.py tests/runs/test_run.py tests/golden/test_cli_text.py tests/test_files.py
+
 # One stamp per set of packages: a second `make` installs nothing.
 BASE := $(VENV)/.installed-base
 TEST := $(VENV)/.installed-test
@@ -29,7 +33,7 @@ DEV := $(VENV)/.installed-dev
 PEERS := .venv-peers/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test test-cpus slow check bench bench-scale bench-peers study-coverage study-gold study-verdict study-judges study-parts league validate study-soft soak fuzz charts figures golden clean
+.PHONY: help demo quick test test-cpus slow check bench bench-scale bench-peers study-coverage study-gold study-verdict study-judges study-parts league validate study-soft soak fuzz site release-check test-lowest charts figures golden clean
 .DELETE_ON_ERROR:
 
 help: ## say what each target does
@@ -122,9 +126,22 @@ figures: $(TEST) demo/mftc.parquet ## the report of a twin as pictures, for the 
 golden: $(TEST) ## rewrite the golden files, the tables of flags and the tutorial's output; read the diff before committing it
 	REWRITE_GOLDEN=1 $(BIN)/python -m pytest tests/golden -q
 	$(BIN)/python tools/flag_tables.py
+	$(BIN)/python tools/notebooks.py
+
+site: .venv-site/.installed ## the documentation as a site with search, in site/; every link checked
+	.venv-site/bin/python tools/site.py
+
+release-check: $(DEV) ## build wheel and sdist twice, install the wheel into an empty venv, audit with it; sizes and times
+	$(BIN)/python tools/release_check.py --keep dist
+
+test-lowest: ## pass a small part of the tests with the lowest versions that pyproject.toml allows, in a venv of its own
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-lowest.txt -e . \
+	  pytest pytest-xdist hypothesis
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -q $(LOWEST)
 
 clean: ## remove what the other targets made, .venv too
-	rm -rf $(VENV) .venv-peers .league .fuzz demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-peers .venv-lowest .venv-site dist site .league .fuzz demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests tools benchmarks studies -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(VENV)/bin/python:
@@ -141,6 +158,11 @@ $(PEERS): benchmarks/peers.txt
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH_FLAGS) \
 	  "$$(grep '^torch==' benchmarks/peers.txt)"
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/peers.txt
+	@touch $@
+
+.venv-site/.installed: tools/site-requirements.txt
+	$(PYTHON) -m venv .venv-site
+	.venv-site/bin/python -m pip install --quiet --disable-pip-version-check -r tools/site-requirements.txt
 	@touch $@
 
 $(TEST): $(BASE)

@@ -112,6 +112,7 @@ def test_every_command_and_flag_is_documented():
         "study",
         "train",
         "validate",
+        "verify",
     }
     for command, flags in found.items():
         assert len(flags) > 3
@@ -146,7 +147,12 @@ def test_a_command_is_documented_with_its_own_flags_only(command):
 @pytest.mark.parametrize("page", ["README.md", "docs/reference/commands.md", "docs/reference/run-folder.md"])
 def test_flags_in_the_documentation_exist(page):
     known = {name: {*flags, "--help"} for name, flags in commands().items()}
-    known[""] = {flag for flags in known.values() for flag in flags} | {"--version", "--strict"}
+    known[""] = {flag for flags in known.values() for flag in flags} | {
+        "--version",
+        "--strict",
+        "--install-completion",
+        "--show-completion",
+    }
     for called, flags in flags_by_line((ROOT / page).read_text()):
         assert flags <= known[called], (called, flags - known[called])
 

@@ -31,6 +31,7 @@ NAMES = [
     "refit",
     "score",
     "simulate_votes",
+    "verify",
 ]
 
 

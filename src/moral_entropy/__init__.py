@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from moral_entropy.grading.table import AuditTable, audit_rules
     from moral_entropy.judges.score import score
     from moral_entropy.pipeline.audit import audit
+    from moral_entropy.pipeline.verify import verify
     from moral_entropy.runs.run import Run, read_run
     from moral_entropy.votes.read import read_votes
     from moral_entropy.votes.table import Ballot, Votes
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "AuditTable",
@@ -54,6 +55,7 @@ __all__ = [
     "refit",
     "score",
     "simulate_votes",
+    "verify",
 ]
 
 _HOME = {
@@ -75,6 +77,7 @@ _HOME = {
     "refit": "moral_entropy.consensus.fit",
     "score": "moral_entropy.judges.score",
     "simulate_votes": "moral_entropy.corpora.simulate",
+    "verify": "moral_entropy.pipeline.verify",
 }
 
 

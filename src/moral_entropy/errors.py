@@ -15,6 +15,7 @@ What is wrong, with a count and the first culprit; why it matters, if unclear; t
         ├── FileError               a file that cannot be written
         ├── TrainError              targets, texts or a model that cannot be trained on or with
         ├── ClusterError            a cluster that does not answer, or is gone
+        ├── PluginError             a plugin that cannot be loaded, or fails
         ├── MissingExtraError       an optional dependency is not installed
         └── UsageError              options that contradict each other (exit code 2)
 
@@ -93,6 +94,10 @@ class ScoreError(MoralEntropyError):
 
 class RunFolderError(MoralEntropyError):
     """A run folder that cannot be written, or that is not one."""
+
+
+class PluginError(MoralEntropyError):
+    """A plugin that cannot be loaded, or that fails at its work."""
 
 
 class FileError(MoralEntropyError):

@@ -10,8 +10,10 @@ import errno
 import os
 import re
 import secrets
+import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -20,6 +22,9 @@ from moral_entropy.stopping import unfinished
 
 if TYPE_CHECKING:
     import polars as pl
+
+WAITS = (0.05, 0.1, 0.2, 0.4, 0.6, 0.65)
+"""Seconds to wait before a file that somebody has open is renamed again."""
 
 Frame = TypeVar("Frame", "pl.DataFrame", "pl.LazyFrame")
 
@@ -63,7 +68,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         with unfinished(aside) as partial:
             yield partial
             flush(partial)
-            partial.replace(path)
+            move(partial, path)
     except Exception as error:
         refused = refused_by_system(error)
         if refused is None:
@@ -106,12 +111,37 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def flush(path: Path) -> None:
-    """Wait until a file or folder is on the disk: renaming is atomic, but not ordered against what was written."""
-    handle = os.open(path, os.O_RDONLY)
+    """Wait until a file or folder is on the disk: renaming is atomic, but not ordered against what was written.
+
+    Windows opens no folders, and flushes only what may be written to.
+    """
+    windows = sys.platform == "win32"
+    if windows and path.is_dir():
+        return
+    handle = os.open(path, os.O_RDWR if windows else os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def move(path: Path, target: Path) -> None:
+    """Rename a file or folder, in place of what is there: a file, or an empty folder.
+
+    Windows renames nothing over a folder, and nothing that somebody has open: a virus scanner or an indexer does for a
+    moment, so it is tried again for two seconds.
+    """
+    if sys.platform != "win32":
+        path.rename(target)
+        return
+    if path.is_dir() and target.is_dir():
+        target.rmdir()
+    for wait in WAITS:
+        with suppress(PermissionError):
+            path.replace(target)
+            return
+        time.sleep(wait)
+    path.replace(target)
 
 
 def check_free(target: Path, *, force: bool) -> None:

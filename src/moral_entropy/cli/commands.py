@@ -34,6 +34,7 @@ SENTENCES = {
     "study": "Train the same models on several kinds of target and score them on the same unseen texts.",
     "train": "Train a text classifier on the labels of a run.",
     "validate": "Can the consensus of a run be trusted? Priors, held-out votes, copies, gold, sampling and more.",
+    "verify": "Compute a run again from its votes and settings, compare every file; exit with 1 if it does not stand.",
 }
 """Every command, with what it does."""
 
@@ -78,7 +79,6 @@ app = typer.Typer(
     name="moral-entropy",
     cls=Commands,
     help="Check annotations: who agrees, which labels are safe, what to ask next.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

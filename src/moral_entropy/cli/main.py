@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 
 from moral_entropy.stopping import LISTENER, clear_unfinished
 
@@ -35,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     code, given = DONE, list[str]()
     try:
         LISTENER.begin()
+        _print_everything()
         given = list(sys.argv[1:] if arguments is None else arguments)
         code = _run(given)
         LISTENER.raising = False
@@ -71,6 +73,13 @@ def read_no_more() -> None:
     """Send what is still to be printed nowhere: whoever read standard output has stopped, as `head` does."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _print_everything() -> None:
+    """Spell out what a console cannot show, as those of Windows often cannot, instead of failing on it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _run(given: list[str]) -> int:

@@ -17,6 +17,9 @@ Items = Annotated[int, Option(min=1, metavar="N", help="Rows of the item explore
 Figures = Annotated[str | None, Option(metavar="FOLDER", help="Write the charts as files for papers there.")]
 Formats = Annotated[str, Option("--format", metavar="A,B,…", help="Formats of the figures: png,svg,pdf.")]
 Card = Annotated[bool, Option("--card", help="Write a dataset card and Croissant into the run folder.")]
+Methods = Annotated[
+    bool, Option("--methods", help="Write a methods paragraph for a paper, LaTeX and BibTeX, into the run folder.")
+]
 
 
 def report(
@@ -26,6 +29,7 @@ def report(
     figures: Figures = None,
     formats: Formats = "png",
     card: Card = False,
+    methods: Methods = False,
     force: Force = False,
 ) -> None:
     """Write the report of a run: one HTML file that works offline; on request figures and a dataset card.
@@ -41,11 +45,14 @@ def report(
     from moral_entropy.report.card import write_card
     from moral_entropy.report.figures import write_figures
     from moral_entropy.report.html import write_report
+    from moral_entropy.report.methods import write_methods
 
     written = [write_report(run, out, items=items, force=force)]
     if figures is not None:
         written += write_figures(run, figures, formats=asked)
     if card:
         written += write_card(run)
+    if methods:
+        written += write_methods(run)
     for file in written:
         typer.echo(file)

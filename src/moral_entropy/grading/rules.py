@@ -10,7 +10,7 @@ two labels each is taken as positive in turn. An item without votes gets no answ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -240,9 +240,15 @@ def rule_named(name: str) -> Rule:
         return _quorum(name, value)
     if family == "smoothed-share" and value > 0:
         return _smoothed(name, float(value))
+    # Late: looking through the installed packages takes time.
+    from moral_entropy.plugins import RULES as PLUGGED
+    from moral_entropy.plugins import load_plugin, plugin_names
+
+    if (plugged := load_plugin(PLUGGED, name)) is not None:
+        return replace(_as_rule(plugged), name=name)
+    names = ", ".join([*known, *plugin_names(PLUGGED)])
     msg = (
-        f"there is no rule {name!r}. Rules: {', '.join(known)}; with a number of your own k-vote-4, quorum-0.75, "
-        "smoothed-share-1."
+        f"there is no rule {name!r}. Rules: {names}; with a number of your own k-vote-4, quorum-0.75, smoothed-share-1."
     )
     raise RuleError(msg)
 

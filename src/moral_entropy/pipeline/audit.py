@@ -18,6 +18,7 @@ from moral_entropy.consensus.fit import fit_parts
 from moral_entropy.consensus.fit_findings import recalibration_findings
 from moral_entropy.consensus.fitted import FittedParts
 from moral_entropy.consensus.parts import Parts, local_parts
+from moral_entropy.consensus.priors import Priors
 from moral_entropy.findings import Finding, alarm_sentences, without_warnings
 from moral_entropy.grading.table import AuditTable, grade_parts
 from moral_entropy.options import lists_options
@@ -30,7 +31,7 @@ from moral_entropy.report.html import write_report
 from moral_entropy.runs.folder import writing
 from moral_entropy.runs.item_tables import entropy_sums
 from moral_entropy.runs.make import make_tables
-from moral_entropy.runs.manifest import write_manifest
+from moral_entropy.runs.manifest import change_manifest
 from moral_entropy.runs.run import Run
 from moral_entropy.validate.gold import gold_findings
 from moral_entropy.validate.sides import examine_cheaply
@@ -138,9 +139,8 @@ def audit(
             with watch.timing("report"):
                 progress("report", 0.0)
                 write_report(folder)
-        run.manifest["seconds"] = watch.rounded
-        write_manifest(folder, run.manifest)
-    return replace(run, made={}, path=Path(out))
+        manifest = change_manifest(folder, seconds=watch.rounded)
+    return replace(run, manifest=manifest, made={}, path=Path(out))
 
 
 def _write_sheets(run: Run, out: str | Path, sheets: Sequence[Any]) -> None:
@@ -152,15 +152,24 @@ def _write_sheets(run: Run, out: str | Path, sheets: Sequence[Any]) -> None:
 
 
 def make_run(
-    read: Callable[[], Parts], options: AuditOptions, command: str, watch: Stopwatch, progress: Progress
+    read: Callable[[], Parts],
+    options: AuditOptions,
+    command: str,
+    watch: Stopwatch,
+    progress: Progress,
+    priors: Priors | None = None,
 ) -> Run:
-    """Take votes in parts through every stage: fit, entropy, audit of rules, outliers, checks."""
+    """Take votes in parts through every stage: fit, entropy, audit of rules, outliers, checks.
+
+    The priors are those of the options, unless they are given.
+    """
     with without_warnings():
         with watch.timing("read"):
             progress("reading", 0.0)
             parts = read()
         with watch.timing("fit"):
-            fitted = fit_parts(parts, priors_for(parts.votes, options.priors), options.fit, progress)
+            believed = priors or priors_for(parts.votes, options.priors)
+            fitted = fit_parts(parts, believed, options.fit, progress)
         with watch.timing("entropy"):
             sums = fitted.total(entropy_sums)
         with watch.timing("audit"):

@@ -10,6 +10,7 @@ from moral_entropy.findings import Finding
 from moral_entropy.progress import Progress, silent
 from moral_entropy.report.html import write_report
 from moral_entropy.runs.findings import add_findings, read_findings
+from moral_entropy.runs.manifest import change_manifest
 from moral_entropy.runs.reload import reload_consensus
 from moral_entropy.runs.run import read_run
 from moral_entropy.validate.gold import gold_findings
@@ -69,6 +70,7 @@ def run_validation(
     if "gold" in asked:
         findings += gold_findings(opened.rules)
     add_findings(opened, findings)
+    change_manifest(opened.folder, validated=sorted({*opened.manifest.get("validated", ()), *asked}))
     if (opened.folder / "report.html").is_file():
         write_report(opened.folder)
     return Validation(opened.folder, tuple(findings), verdict(read_findings(opened)))

@@ -13,41 +13,21 @@ from typing import Any
 
 import polars as pl
 
-from moral_entropy import __version__
 from moral_entropy.consensus.entropy import CURES, parts_note, shown_parts
 from moral_entropy.files import write_text
 from moral_entropy.markup import NOTHING, markdown_table, markdown_text
 from moral_entropy.names import ALL
+from moral_entropy.report.croissant import BLIND_SPOTS, croissant_facts, protocol
 from moral_entropy.report.data import shown_title
-from moral_entropy.report.words import RATES, label_notes, order_notes, votes_in_words
+from moral_entropy.report.words import RATES, label_notes, order_notes
 from moral_entropy.runs.findings import cautions
-from moral_entropy.runs.notes import model_notes
+from moral_entropy.runs.manifest import note_files
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.verdict.headlines import headlines, with_interval
 
 CARD, CROISSANT = "dataset-card.md", "croissant.json"
 SHOWN_RATES = ("fpr", "fnr", "fdr")
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
-
-FIELDS = {
-    "question": ("sc:Text", "the question"),
-    "item": ("sc:Text", "id of the item"),
-    "domain": ("sc:Text", "where the item comes from"),
-    "n_votes": ("sc:Integer", "votes on the item"),
-    "n_positive": ("sc:Integer", "votes for yes (the positive label), with more than two labels for the consensus"),
-    "p_model": (
-        "sc:Float",
-        "the model's probability of the positive label, with more than two labels of the consensus",
-    ),
-    "p": ("sc:Float", "the same as published: under the mixed model pooled with the share of the votes"),
-    "p_low": ("sc:Float", "lower bound of its interval"),
-    "p_high": ("sc:Float", "upper bound of its interval"),
-    "label": ("sc:Text", "the consensus label"),
-    "entropy": ("sc:Float", "entropy of the model's label probabilities, in nats: the sum of its three parts"),
-    **{part: ("sc:Float", f"part of the entropy, in nats; {cure}") for part, cure in CURES.items()},
-    "aleatoric": ("sc:Float", "what cannot be removed: ambiguity; under the paper's model doubt_votes"),
-    "epistemic": ("sc:Float", "the rest of the entropy"),
-}
 
 
 def write_card(run: Run | str | Path) -> list[Path]:
@@ -56,6 +36,7 @@ def write_card(run: Run | str | Path) -> list[Path]:
     card, croissant = run.folder / CARD, run.folder / CROISSANT
     write_text(card, dataset_card(run))
     write_text(croissant, json.dumps(croissant_facts(run), indent=2, ensure_ascii=False) + "\n")
+    note_files(run.folder, [CARD, CROISSANT])
     return [card, croissant]
 
 
@@ -70,31 +51,6 @@ def dataset_card(run: Run, *, data_file: str | None = None) -> str:
         Where the rows lie, relative to the card; named in the YAML for `datasets.load_dataset`.
     """
     return "\n".join([*_front_matter(run, data_file), "", *_body(run)]) + "\n"
-
-
-def croissant_facts(run: Run) -> dict[str, Any]:
-    """Return the card as Croissant: one Parquet file, its columns, and how the labels came about."""
-    fields = [
-        {"@type": "cr:Field", "@id": f"items/{name}", "name": name, "description": meaning, "dataType": kind,
-         "source": {"fileObject": {"@id": "items.parquet"}, "extract": {"column": name}}}
-        for name, (kind, meaning) in FIELDS.items()
-    ]  # fmt: skip
-    file = {"@type": "cr:FileObject", "@id": "items.parquet", "name": "items.parquet",
-            "contentUrl": "items.parquet", "encodingFormat": "application/vnd.apache.parquet"}  # fmt: skip
-    return {
-        "@context": {"@vocab": "https://schema.org/", "sc": "https://schema.org/",
-                     "cr": "http://mlcommons.org/croissant/", "rai": "http://mlcommons.org/croissant/RAI/"},
-        "@type": "sc:Dataset",
-        "conformsTo": "http://mlcommons.org/croissant/1.0",
-        "name": shown_title(run),
-        "description": f"Consensus labels of {run.manifest['items']:,} items with their entropy and audit.",
-        "distribution": [file],
-        "recordSet": [{"@type": "cr:RecordSet", "@id": "items", "name": "items", "field": fields}],
-        "rai:dataAnnotationProtocol": _protocol(run),
-        "rai:dataAnnotationAnalysis": " ".join(_analysis(run)),
-        "rai:annotationsPerItem": f"{run.manifest['votes'] / max(_n_rows(run), 1):.2f} on average, per question",
-        "rai:machineAnnotationTools": [f"moral-entropy {__version__}"],
-    }  # fmt: skip
 
 
 def _front_matter(run: Run, data_file: str | None) -> list[str]:
@@ -116,7 +72,7 @@ def _body(run: Run) -> Iterator[str]:
     verdict, found = run.verdict, cautions(run)
     yield f"# {markdown_text(shown_title(run))}: how the labels were made"
     yield ""
-    yield _protocol(run)
+    yield protocol(run)
     yield ""
     yield "## Can these labels be shipped?"
     yield ""
@@ -131,7 +87,7 @@ def _body(run: Run) -> Iterator[str]:
     for one in found:
         said = f"{markdown_text(one.title)}. {markdown_text(one.meaning)} *What to do:* {markdown_text(one.action)}"
         yield f"- **{one.severity}**: {said}"
-    yield "- Votes are taken to be independent given the label; where annotators share a blind spot, p is too sure."
+    yield f"- {BLIND_SPOTS}"
     yield from (f"- {markdown_text(note)}" for note in order_notes(run))
     yield ""
     yield "## How uncertain the labels are: mean entropy, nats"
@@ -151,37 +107,6 @@ def _body(run: Run) -> Iterator[str]:
     yield from (f"- {RATES[name].title}: {RATES[name].meaning}." for name in SHOWN_RATES)
     yield ""
     yield _table(_rates(run))
-
-
-def _protocol(run: Run) -> str:
-    m = run.manifest
-    priors = m["priors"]
-    mixed = run.model == "mixed"
-    model = (
-        "mixed-membership model: items may lie between labels"
-        if mixed
-        else "Dawid–Skene model: one true label per item"
-    )
-    wrong = priors["off_diagonal"]
-    off = f"{wrong:g} off it" if wrong is not None else "1.2 off it, at most 3 per row" if mixed else "1.2 off it"
-    pooled = ", pooled with the share of the item's votes" if mixed else ""
-    matrices = (
-        "one confusion matrix for all votes on a question" if m["anonymous"] else "a confusion matrix per annotator"
-    )
-    return (
-        f"{votes_in_words(run)} on {m['items']:,} items were pooled with a Bayesian {model}, {matrices}, Dirichlet "
-        "priors on both "
-        f"(prevalence {json.dumps(priors['prevalence'])}, confusion rows {priors['diagonal']:g} on the diagonal and "
-        f"{off}). p is the posterior probability averaged over {m['draws']:,} draws around "
-        f"the mode (seed {m['seed']}){pooled}. Made by moral-entropy {m['version']} from an input with SHA-256 "
-        f"{m['input']['sha256'] or '(none: a dataframe)'}."
-        + "".join(f" {note[0].upper()}{note[1:]}." for note in model_notes(m))
-    )
-
-
-def _analysis(run: Run) -> list[str]:
-    verdict = run.verdict
-    return ["Can the labels be shipped?", verdict.title, verdict.text]
 
 
 def _headlines(run: Run) -> pl.DataFrame:
@@ -220,7 +145,3 @@ def _percent(value: float | None, low: float | None, high: float | None) -> str:
 
 def _table(frame: pl.DataFrame) -> str:
     return markdown_table(frame.columns, frame.rows())
-
-
-def _n_rows(run: Run) -> int:
-    return int(run.scan("items").select(pl.len()).collect().item())

@@ -17,7 +17,8 @@ import polars as pl
 
 from moral_entropy.errors import UsageError
 from moral_entropy.files import check_free, whole_file, without_formulas, write_text
-from moral_entropy.report.card import CROISSANT, croissant_facts, dataset_card
+from moral_entropy.report.card import CROISSANT, dataset_card
+from moral_entropy.report.croissant import croissant_facts
 from moral_entropy.report.figures import slug
 from moral_entropy.report.tool_layouts import LAYOUTS, Tool
 from moral_entropy.runs.folder import whole_folder
@@ -153,7 +154,8 @@ def _write_hf(run: Run, target: Path) -> list[Path]:
         (partial / DATA_FILE).parent.mkdir()
         export_rows(run).sink_parquet(partial / DATA_FILE, compression="zstd")
         write_text(partial / "README.md", dataset_card(run, data_file=DATA_FILE))
-        write_text(partial / CROISSANT, json.dumps(_croissant(run), indent=2, ensure_ascii=False) + "\n")
+        facts = croissant_facts(run, file=DATA_FILE, path=partial / DATA_FILE)
+        write_text(partial / CROISSANT, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
     return [target / DATA_FILE, target / "README.md", target / CROISSANT]
 
 
@@ -168,12 +170,6 @@ def _check_earlier_export(target: Path) -> None:
     why = f"it holds {foreign[0].relative_to(target)}" if foreign else f"it has no {lacking[0].relative_to(target)}"
     msg = f"{target} is no earlier export: {why}. Choose another folder with -o."
     raise UsageError(msg)
-
-
-def _croissant(run: Run) -> dict[str, Any]:
-    facts = croissant_facts(run)
-    facts["distribution"][0]["contentUrl"] = DATA_FILE
-    return facts
 
 
 def _write_tool(tool: Tool) -> Callable[[Run, Path], list[Path]]:

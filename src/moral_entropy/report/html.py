@@ -21,6 +21,7 @@ from moral_entropy.files import check_free, write_text
 from moral_entropy.report.chart_specs import chart_specs
 from moral_entropy.report.data import ITEMS, report_data, script_json
 from moral_entropy.report.tables import palettes
+from moral_entropy.runs.manifest import note_files
 from moral_entropy.runs.run import Run, as_run
 
 REPORT = "report.html"
@@ -49,9 +50,12 @@ def write_report(
     """
     run = as_run(run)
     target = run.folder / REPORT if out is None else Path(out)
-    if run.path is None or target.resolve() != (run.path / REPORT).resolve():
+    own = run.path is not None and target.resolve() == (run.path / REPORT).resolve()
+    if not own:
         check_free(target, force=force)
     write_text(target, render(run, items=items))
+    if own:
+        note_files(run.folder, [REPORT])
     return target
 
 

@@ -11,6 +11,7 @@ import polars as pl
 
 from moral_entropy.files import whole_file
 from moral_entropy.findings import RANK, Finding, Level, headline, merge_alike, name_where_needed
+from moral_entropy.runs.manifest import note_files
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.schemas import SCHEMAS
 
@@ -72,6 +73,7 @@ def add_findings(run: Run, findings: Iterable[Finding]) -> None:
     kept = run.findings.join(found, on=["side", "figure"], how="anti", maintain_order="left")
     with whole_file(run.folder / "findings.parquet") as written:
         pl.concat([kept, found]).write_parquet(written, compression="zstd")
+    note_files(run.folder, ["findings.parquet"])
 
 
 def _without_nulls(row: dict[str, Any]) -> dict[str, Any]:

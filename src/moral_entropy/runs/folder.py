@@ -14,13 +14,14 @@ import re
 import secrets
 import shutil
 import socket
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
 from typing import Any
 
 from moral_entropy.errors import RunFolderError
-from moral_entropy.files import flush, refused_by_system
+from moral_entropy.files import flush, move, refused_by_system
 from moral_entropy.stopping import unfinished, uninterrupted
 
 MANIFEST = "manifest.json"
@@ -36,12 +37,16 @@ SHEETS = "spot-check*.csv"
 """Names of the sheets of labels to check."""
 
 OTHER_FILES = (
-    MANIFEST, "report.html", "dataset-card.md", "croissant.json",
+    MANIFEST, "report.html", "dataset-card.md", "croissant.json", "methods.tex", "methods.bib",
     "study.parquet", "study_differences.parquet", "study_curves.parquet", "study.md",
     "comparison.parquet", "figures.parquet", "comparison.md", "comparison.html",
     ".DS_Store", "Thumbs.db", "desktop.ini",
 )  # fmt: skip
 """Files besides its tables that may lie in a folder which `--force` replaces."""
+
+
+SYNCHRONIZE, ACCESS_DENIED, STILL_RUNNING = 0x0010_0000, 5, 0x102
+"""Constants of Windows: the right to wait for a process, and what it answers."""
 
 
 @contextmanager
@@ -239,13 +244,13 @@ def _make(partial: Path) -> None:
 
 def _put_in_place(partial: Path, target: Path) -> None:
     if not target.is_dir() or not any(target.iterdir()):
-        partial.rename(target)
+        move(partial, target)
         return
     # Two renames; if the process dies between them, the next run puts the old folder back.
     replaced = _sibling(target, "replaced")
     with uninterrupted():
-        target.rename(replaced)
-        partial.rename(target)
+        move(target, replaced)
+        move(partial, target)
         shutil.rmtree(replaced, ignore_errors=True)
 
 
@@ -271,12 +276,15 @@ def _sweep(target: Path) -> None:
             if not found or _alive(int(found[2])):
                 continue
             if found[1] == "replaced" and not target.exists():
-                left.rename(target)
+                move(left, target)
             else:
                 shutil.rmtree(left, ignore_errors=True)
 
 
 def _alive(pid: int) -> bool:
+    """Return whether a process still runs; True where that cannot be told."""
+    if sys.platform == "win32":
+        return _alive_on_windows(pid)
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -284,3 +292,17 @@ def _alive(pid: int) -> bool:
     except (PermissionError, OverflowError):
         return True
     return True
+
+
+def _alive_on_windows(pid: int) -> bool:
+    """Ask for the process by its number: `os.kill(pid, 0)` would send it Ctrl-C there."""
+    import ctypes
+
+    kernel = vars(ctypes)["windll"].kernel32
+    handle = kernel.OpenProcess(SYNCHRONIZE, 0, pid)
+    if not handle:
+        return bool(kernel.GetLastError() == ACCESS_DENIED)
+    # An open handle keeps the number of a process that has ended; waiting no time tells both apart.
+    running = bool(kernel.WaitForSingleObject(handle, 0) == STILL_RUNNING)
+    kernel.CloseHandle(handle)
+    return running

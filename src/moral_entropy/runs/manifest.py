@@ -1,29 +1,35 @@
 """The manifest: what went into a run and how it went, as one JSON file.
 
-Takes plain values, writes them in a fixed order, and reads them back.
+Takes plain values, writes them in a fixed order, and reads them back. The file carries two kinds of digests, by which
+`verify` sees that something was changed: `files` has one for every file of the run folder that a command wrote, `seal`
+is that of the manifest itself.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from moral_entropy.errors import RunFolderError
+from moral_entropy.files import write_text
 from moral_entropy.runs.folder import MANIFEST
 from moral_entropy.runs.tables import checked_folder
+
+FILES, SEAL = "files", "seal"
 
 
 def write_manifest(folder: Path, facts: Mapping[str, Any]) -> None:
     """Write the facts about a run; figures that are not finite become null, since JSON has no others."""
-    text = json.dumps(_plain(facts), indent=2, ensure_ascii=False, allow_nan=False)
-    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+    plain = plain_facts({name: value for name, value in facts.items() if name != SEAL})
+    _write(folder, plain | {SEAL: seal_of(plain)})
 
 
 def read_manifest(path: str | Path) -> dict[str, Any]:
-    """Read the manifest of a run folder back.
+    """Read the manifest of a run folder back, without its seal.
 
     Examples
     --------
@@ -33,6 +39,12 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
     ...     read_manifest(run)
     {'seed': 0, 'gradient_norm': None}
     """
+    facts, _ = read_sealed(path)
+    return facts
+
+
+def read_sealed(path: str | Path) -> tuple[dict[str, Any], str | None]:
+    """Read the manifest of a run folder, and apart from it its seal; None where it has none."""
     file = checked_folder(path) / MANIFEST
     try:
         facts = json.loads(file.read_text(encoding="utf-8"))
@@ -42,16 +54,68 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
     if not isinstance(facts, dict):
         msg = f"{file} holds no manifest but a JSON {type(facts).__name__}. Run the audit again."
         raise RunFolderError(msg)
-    return facts
+    return facts, facts.pop(SEAL, None)
 
 
-def _plain(value: Any) -> Any:
+def change_manifest(folder: Path, **changes: Any) -> dict[str, Any]:
+    """Change facts in the manifest of a run folder and return all of them.
+
+    A seal that was broken stays broken: no later command shall make good what somebody changed by hand.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as run:
+    ...     write_manifest(Path(run), {"seed": 0})
+    ...     change_manifest(Path(run), seconds={"fit": 1.5})
+    {'seed': 0, 'seconds': {'fit': 1.5}}
+    """
+    facts, seal = read_sealed(folder)
+    held = seal is None or seal == seal_of(facts)
+    plain = plain_facts({**facts, **changes})
+    _write(folder, plain | {SEAL: seal_of(plain) if held else seal})
+    return dict(plain)
+
+
+def note_files(folder: Path, names: Iterable[str]) -> None:
+    """Note the digests of files that were just written into a run folder."""
+    known = read_manifest(folder).get(FILES, {})
+    change_manifest(folder, **{FILES: {**known, **{name: digest_of(folder / name) for name in names}}})
+
+
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def seal_of(facts: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of plain facts, in their order.
+
+    Examples
+    --------
+    >>> seal_of({"seed": 0}) == seal_of({"seed": 1})
+    False
+    """
+    return hashlib.sha256(_text(facts).encode()).hexdigest()
+
+
+def _write(folder: Path, plain: Mapping[str, Any]) -> None:
+    write_text(folder / MANIFEST, _text(plain) + "\n")
+
+
+def _text(plain: Mapping[str, Any]) -> str:
+    return json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def plain_facts(value: Any) -> Any:
+    """Return facts as JSON has them: lists, names, numbers that are finite."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(inner) for key, inner in value.items()}
+        return {str(key): plain_facts(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
+        return [plain_facts(inner) for inner in value]
     if hasattr(value, "tolist"):  # NumPy's arrays and scalars
-        return _plain(value.tolist())
+        return plain_facts(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

@@ -17,7 +17,7 @@ import polars as pl
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import RunFolderError, UsageError
 from moral_entropy.runs.folder import MANIFEST, writing
-from moral_entropy.runs.manifest import read_manifest, write_manifest
+from moral_entropy.runs.manifest import FILES, digest_of, read_manifest, write_manifest
 from moral_entropy.runs.manifest_shape import first_problem
 from moral_entropy.runs.tables import checked_folder, read_table, scan_table, write_table
 from moral_entropy.schemas import SCHEMAS
@@ -266,15 +266,18 @@ class Run:
         with writing(path, force=force) as folder:
             self.write_to(folder)
             add_sheet(replace(self, made={}, path=folder))
-        return replace(self, made={}, path=Path(path))
+        return replace(self, manifest=read_manifest(path), made={}, path=Path(path))
 
     def write_to(self, folder: Path, advance: Callable[[float], None] | None = None) -> None:
-        """Write manifest and tables into a folder that exists."""
+        """Write manifest and tables into a folder that exists; the manifest has a digest of every table."""
+        digests: dict[str, str] = {}
         for n, (name, table) in enumerate(self.made.items()):
-            write_table(folder / f"{name}.parquet", table.schema, partial(self._chunks, name))
+            file = folder / f"{name}.parquet"
+            write_table(file, table.schema, partial(self._chunks, name))
+            digests[file.name] = digest_of(file)
             if advance is not None:
                 advance((n + 1) / len(self.made))
-        write_manifest(folder, self.manifest)
+        write_manifest(folder, {**self.manifest, FILES: digests})
 
     @property
     def in_one_line(self) -> str:

@@ -15,7 +15,7 @@ from moral_entropy.pipeline.audit import Stopwatch
 from moral_entropy.progress import Progress, silent
 from moral_entropy.report.html import REPORT, write_report
 from moral_entropy.runs.folder import writing
-from moral_entropy.runs.manifest import write_manifest
+from moral_entropy.runs.manifest import note_files, write_manifest
 from moral_entropy.runs.tables import checked_folder
 from moral_entropy.study.compare import Study, compare_targets
 from moral_entropy.study.options import StudyOptions
@@ -79,6 +79,7 @@ def add_to_run(run: Path, study: Study) -> None:
     """Put the study's table into a run folder, and write the run's report anew if it has one."""
     with whole_file(run / "soft_labels.parquet") as partial:
         joined_table(study.scores, study.differences).write_parquet(partial, compression="zstd")
+    note_files(run, ["soft_labels.parquet"])
     if (run / REPORT).is_file():
         write_report(run)
 

@@ -216,7 +216,9 @@ def _strongest_tree(shared: csr_array) -> csr_array:
     one_e, other_e, items_e = links.row[apart_e], links.col[apart_e], links.data[apart_e]
     own_a = np.maximum(shared.diagonal(), 1.0)
     share_e = items_e / np.minimum(own_a[one_e], own_a[other_e])
-    weak = csr_array((2.0 - share_e, (one_e, other_e)), shape=shared.shape)
+    # SciPy 1.15 finds trees in graphs with 32-bit indices alone.
+    ends = one_e.astype(np.int32), other_e.astype(np.int32)
+    weak = csr_array((2.0 - share_e, ends), shape=shared.shape)
     return minimum_spanning_tree(weak).tocoo()
 
 

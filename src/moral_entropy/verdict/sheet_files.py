@@ -17,7 +17,7 @@ import polars as pl
 from moral_entropy.errors import UsageError
 from moral_entropy.files import whole_file, without_formulas
 from moral_entropy.options import as_plain
-from moral_entropy.runs.manifest import write_manifest
+from moral_entropy.runs.manifest import change_manifest, note_files
 from moral_entropy.runs.run import Run, Table
 from moral_entropy.verdict.answers import add_answers
 from moral_entropy.verdict.options import VerdictOptions
@@ -69,9 +69,7 @@ def with_tolerance(run: Run, tolerance: float) -> Run:
     options = run.manifest["options"]
     asked = as_plain(VerdictOptions(tolerance=tolerance))
     verdict = {**asked, **options.get("verdict", {}), "tolerance": asked["tolerance"]}
-    manifest = {**run.manifest, "options": {**options, "verdict": verdict}}
-    write_manifest(run.folder, manifest)
-    return replace(run, manifest=manifest)
+    return replace(run, manifest=change_manifest(run.folder, options={**options, "verdict": verdict}))
 
 
 def keep_sheets(old: Path, new: Path, sheets: Iterable[Any]) -> None:
@@ -85,3 +83,4 @@ def keep_sheets(old: Path, new: Path, sheets: Iterable[Any]) -> None:
 def _write_checks(folder: Path, rows: pl.DataFrame) -> None:
     with whole_file(folder / "spot_checks.parquet") as written:
         rows.write_parquet(written, compression="zstd")
+    note_files(folder, ["spot_checks.parquet"])

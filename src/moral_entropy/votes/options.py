@@ -45,7 +45,7 @@ class ReadOptions(StageOptions):
         "one does.",
         panel=COLUMNS,
     )
-    format: Format = option(
+    format: Format | str = option(
         "auto",
         f"Tool that wrote the file, or the layout of a plain table: {', '.join(get_args(Format))}.",
         metavar="TOOL",
@@ -127,8 +127,22 @@ class ReadOptions(StageOptions):
     def __post_init__(self) -> None:
         """Refuse options that contradict each other."""
         super().__post_init__()
+        self._check_format()
         for problem, fix in self._contradictions():
             msg = f"{problem}. {fix}"
+            raise UsageError(msg)
+
+    def _check_format(self) -> None:
+        """Refuse the name of a tool that neither this package nor a plugin reads."""
+        if self.format in get_args(Format):
+            return
+        # Late: looking through the installed packages takes time.
+        from moral_entropy.plugins import FORMATS, plugin_names
+
+        offered = plugin_names(FORMATS)
+        if self.format not in offered:
+            known = ", ".join([*get_args(Format), *offered])
+            msg = f"{self.called('format')} is {self.format!r}; choose one of {known}."
             raise UsageError(msg)
 
     def asked(self, role: str) -> str | None:

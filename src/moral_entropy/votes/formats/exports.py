@@ -13,7 +13,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.errors import MoralEntropyError, UsageError, VotesError
+from moral_entropy.plugins import FORMATS as PLUGGED
+from moral_entropy.plugins import failed, load_plugin
 from moral_entropy.votes.files import hash_into, head_of
 from moral_entropy.votes.formats import (
     argilla,
@@ -36,7 +38,7 @@ from moral_entropy.votes.formats.exported_votes import NOBODY_NAMED, ROLES
 from moral_entropy.votes.formats.peek import peek
 from moral_entropy.votes.labels import NO_YES, LabelMap, load_label_map, rename_label
 from moral_entropy.votes.options import TABLES, ReadOptions
-from moral_entropy.votes.source import ReadingLog, Source, from_polars
+from moral_entropy.votes.source import ReadingLog, Source, from_polars, open_source
 
 if TYPE_CHECKING:
     import polars as pl
@@ -95,6 +97,8 @@ def open_export(source: Any, options: ReadOptions) -> tuple[Source, ReadOptions]
         return None
     if not path.is_dir():
         head_of(path)
+    if name not in FORMATS:
+        return _open_with_plugin(path, name), options
     log = ReadingLog()
     log.note(f"format: {name} ({'detected' if options.format == 'auto' else 'named'}).")
     frame = FORMATS[name].to_table(path, log)
@@ -108,6 +112,24 @@ def open_export(source: Any, options: ReadOptions) -> tuple[Source, ReadOptions]
         frame, path.name, textual=ours or peek(path).kind == "text", sha256=_digest(path, name), tool=name, log=log
     )  # fmt: skip
     return opened, options
+
+
+def _open_with_plugin(path: Path, name: str) -> Source:
+    """Let a plugin read the file; what it returns is a dataframe with one row per vote."""
+    read = load_plugin(PLUGGED, name)
+    try:
+        frame = read(path)
+    except MoralEntropyError:
+        raise
+    except Exception as error:
+        raise failed(name, f"to read {path.name}", error) from error
+    digest = hashlib.sha256()
+    if path.is_file():
+        hash_into(digest, path)
+    log = ReadingLog()
+    log.note(f"format: {name} (named; a plugin).")
+    digested = digest.hexdigest() if path.is_file() else ""
+    return replace(open_source(frame), name=path.name, sha256=digested, tool=name, log=log)
 
 
 def _is_one_path(source: Any, options: ReadOptions) -> bool:

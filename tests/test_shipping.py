@@ -1,0 +1,191 @@
+"""What a release needs beside the code: versions that agree, metadata, shell completion, lowest versions, workflows."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+import moral_entropy as me
+from moral_entropy.report.methods import YEAR
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def test_the_citation_is_of_this_version():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert cited["version"] == me.__version__ and cited["license"] == PROJECT["license"] == "MIT"
+    assert cited["date-released"] == datetime.date.fromisoformat(str(cited["date-released"]))
+    assert cited["date-released"].year == YEAR
+
+
+def test_the_lowest_versions_are_those_of_the_project():
+    lowest = dict(
+        line.split("==") for line in (ROOT / "constraints-lowest.txt").read_text().splitlines() if "==" in line
+    )
+    for wanted in PROJECT["dependencies"]:
+        name, least = re.split(r">=", wanted)
+        assert lowest[name] == least or lowest[name].startswith(f"{least}."), wanted
+    assert len(lowest) == len(PROJECT["dependencies"])
+
+
+@pytest.mark.parametrize("page", ["SECURITY.md", "CODE_OF_CONDUCT.md", "LICENSE", "CITATION.cff"])
+def test_pages_that_others_look_for_are_there(page):
+    assert len((ROOT / page).read_text(encoding="utf-8")) > 400
+
+
+def complete(words, at):
+    """Return what the shell would offer."""
+    asked = {"_MORAL_ENTROPY_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(at)}
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; from moral_entropy.cli.main import main; sys.exit(main([]))"],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), **asked}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_the_shell_completes_commands_flags_and_choices():
+    assert complete("moral-entropy ve", 1) == ["verify"]
+    assert complete("moral-entropy check --ma", 2) == ["--max"]
+    assert {"hf", "csv"} <= set(complete("moral-entropy export run --to ", 4))
+
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+
+
+def steps_of(workflow):
+    return [step for job in workflow["jobs"].values() for step in job["steps"]]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_a_workflow_is_whole(path):
+    workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
+    # YAML 1.1 reads the key `on` as true.
+    assert {"name", True, "permissions", "jobs"} <= workflow.keys()
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    for name, job in workflow["jobs"].items():
+        assert {"runs-on", "timeout-minutes", "steps"} <= job.keys(), name
+        assert set([job.get("needs")] if "needs" in job else []) <= workflow["jobs"].keys()
+    for step in steps_of(workflow):
+        assert ("uses" in step) != ("run" in step)
+        assert re.fullmatch(r"[\w-]+/[\w-]+@(v\d+|release/v\d+)", step.get("uses", "a/b@v1"))
+        called = re.findall(r"^make ([\w-]+)", step.get("run", ""), flags=re.MULTILINE)
+        assert set(called) <= set(targets), called
+        # What a stranger can write goes into scripts by the environment, never by pasting.
+        assert "${{" not in step.get("run", "")
+        for file in re.findall(r"(?:tests|tools)/[\w/.]+", step.get("run", "")):
+            assert (ROOT / file).exists(), file
+
+
+def test_every_supported_python_and_system_is_tested():
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8"))
+    jobs = workflow["jobs"]
+    supported = sorted(re.findall(r"Python :: (3\.\d+)", " ".join(PROJECT["classifiers"])))
+    assert jobs["test"]["strategy"]["matrix"]["python"] == jobs["windows"]["strategy"]["matrix"]["python"] == supported
+    assert jobs["test"]["strategy"]["matrix"]["os"] == ["ubuntu-latest", "macos-latest"]
+    assert jobs["windows"]["runs-on"] == "windows-latest" and {"lowest", "check", "release-check"} <= jobs.keys()
+
+
+def test_only_the_publishing_job_may_prove_who_it_is():
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8"))
+    allowed = {name: job.get("permissions", {}) for name, job in workflow["jobs"].items()}
+    assert allowed == {"build": {}, "publish": {"id-token": "write"}}
+    assert workflow["jobs"]["publish"]["needs"] == "build" and "secrets." not in str(workflow)
+
+
+def script_of(name):
+    [step] = [step for step in ACTION["runs"]["steps"] if step["name"] == name]
+    return step["run"]
+
+
+def test_the_action_takes_its_inputs_by_the_environment():
+    for step in ACTION["runs"]["steps"]:
+        assert "${{" not in step.get("run", "") and (step.get("shell") == "bash" or "uses" in step)
+        used = re.findall(r"inputs\.(\w+)", str(step))
+        assert set(used) <= ACTION["inputs"].keys()
+
+
+@pytest.mark.parametrize(("limit", "code"), [("--max majority.fnr=0.99", 0), ("--max any.fpr=0", 1)])
+def test_the_steps_of_the_action_audit_and_check(limit, code, plain_run, tmp_path):
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("no bash here")
+    program = tmp_path / "bin" / "moral-entropy"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m moral_entropy "$@"\n')
+    program.chmod(0o755)
+    told = {"PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "src"),
+            "RUN": str(plain_run), "LIMITS": limit, "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}  # fmt: skip
+    command = [bash, "--noprofile", "--norc", "-eo", "pipefail", "-c", script_of("Check")]
+    done = subprocess.run(
+        command, env={**os.environ, **told}, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, done.stderr
+    word = "holds" if code == 0 else "FALLS SHORT"
+    assert word in done.stdout and word in (tmp_path / "summary.md").read_text()
+
+
+def test_the_container_copies_files_that_are_there():
+    lines = (ROOT / "Containerfile").read_text(encoding="utf-8").splitlines()
+    copied = [line.split()[1:-1] for line in lines if line.startswith("COPY") and "--from" not in line]
+    assert [name for names in copied for name in names if not (ROOT / name).exists()] == []
+    assert lines[-2:] == ['ENTRYPOINT ["moral-entropy"]', 'CMD ["--help"]'] and "USER auditor" in lines
+
+
+def release_check():
+    spec = importlib.util.spec_from_file_location("release_check", ROOT / "tools" / "release_check.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_release_check_finds_builds_that_differ_and_large_files(tmp_path):
+    check = release_check()
+    for name, data in (("once", b"a" * 2_000_000), ("again", b"b")):
+        (tmp_path / name).mkdir()
+        with zipfile.ZipFile(tmp_path / name / "x.whl", "w") as archive:
+            archive.writestr("moral_entropy/data.bin", data)
+            archive.writestr("moral_entropy/small.py", "x = 1")
+    once, again = (sorted((tmp_path / name).iterdir()) for name in ("once", "again"))
+    assert check.differing(once, once) == [] and check.differing(once, again) == ["x.whl"]
+    assert check.too_large(once[0]) == ["moral_entropy/data.bin (2,000,000 bytes)"] and check.too_large(again[0]) == []
+
+
+PAPER = (ROOT / "paper" / "paper.md").read_text(encoding="utf-8")
+
+
+def test_the_paper_cites_what_its_bibliography_has_and_shows_figures_that_are_there():
+    entries = re.findall(
+        r"^@\w+\{(\w+),$", (ROOT / "paper" / "paper.bib").read_text(encoding="utf-8"), flags=re.MULTILINE
+    )
+    _, front, body = PAPER.split("---\n", 2)
+    assert set(re.findall(r"@(\w+)", body)) == set(entries) and len(entries) == len(set(entries))
+    figures = dict(re.findall(r"\\label\{(fig:\w+)\}\]\(([^)]+)\)", body))
+    assert set(re.findall(r"\\autoref\{(fig:\w+)\}", body)) == figures.keys()
+    assert [figure for figure in figures.values() if not (ROOT / "paper" / figure).is_file()] == []
+    assert {"title", "tags", "authors", "affiliations", "date", "bibliography"} <= yaml.safe_load(front).keys()
+    for heading in ("Summary", "Statement of need", "References"):
+        assert f"\n# {heading}\n" in body
+
+
+def test_the_figures_of_the_paper_are_those_of_the_league_table():
+    league = (ROOT / "docs" / "evidence" / "league.md").read_text(encoding="utf-8")
+    [row] = re.findall(r"^\| \*\*all real sets\*\* .*$", league, flags=re.MULTILINE)
+    [panels] = re.findall(r"^\| \*\*LLM panels\*\*.*$", league, flags=re.MULTILINE)
+    said = " ".join(PAPER.split())
+    assert "have .848 of the log loss" in said and ".848, place 1" in row
+    assert "an accuracy of .793, the highest" in said and ".793, place 1" in row
+    assert "(place 9 of 13)" in said and "place 9 of 13" in panels

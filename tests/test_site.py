@@ -1,0 +1,78 @@
+"""The documentation site: every page is in its navigation and in llms.txt, and links that lead nowhere are found."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def site():
+    spec = importlib.util.spec_from_file_location("site_tool", ROOT / "tools" / "site.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def nav():
+    return yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+
+
+def test_every_page_is_in_the_navigation_once(site, nav):
+    listed = [file for _, _, file in site.pages_of(nav)]
+    pages = {str(page.relative_to(ROOT / "docs").as_posix()) for page in (ROOT / "docs").rglob("*.md")}
+    decisions = {page for page in pages if re.match(r"adr/\d", page)}
+    assert sorted(listed) == sorted(pages - decisions | {f"project/{name}" for name in site.PROJECT})
+    assert [next(iter(entry)) for entry in nav][1:6] == ["Tutorial", "How to", "Concepts", "Reference", "Evidence"]
+
+
+def test_language_models_get_a_list_of_all_pages_with_a_sentence_each(site, nav, tmp_path):
+    site.stage(tmp_path)
+    text = site.llms_text(tmp_path / "docs", nav)
+    rows = re.findall(r"^- \[(.+)\]\((.+\.md)\): (.+)$", text, flags=re.MULTILINE)
+    assert [(title, file) for title, file, _ in rows] == [(title, file) for _, title, file in site.pages_of(nav)]
+    assert all(len(sentence) > 15 and "](" not in sentence for _, _, sentence in rows), rows
+
+
+def test_links_between_pages_at_the_root_and_docs_are_mended(site, tmp_path):
+    site.stage(tmp_path)
+    for page in (tmp_path / "docs").rglob("*.md"):
+        for link in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
+            inside = link.startswith("https://") or (page.parent / link).exists()
+            assert inside or page.parent.name == "project", (page.name, link)
+
+
+PAGE = '<html><head>{head}</head><body><h1 id="top">x</h1>{body}</body></html>'
+
+
+@pytest.mark.parametrize(
+    ("body", "head", "told"),
+    [
+        ('<a href="other.html#top">x</a><a href="#top">x</a><a href="https://example.org">x</a>', "", []),
+        ('<a href="gone.html">x</a>', "", ["a.html: gone.html does not exist"]),
+        ('<a href="other.html#nowhere">x</a>', "", ["a.html: other.html#nowhere has no such heading"]),
+        ('<img src="gone.png">', "", ["a.html: gone.png does not exist"]),
+        ("", '<script src="https://cdn.example.org/x.js"></script>', ["a.html loads https://cdn.example.org/x.js"]),
+    ],
+)
+def test_links_that_lead_nowhere_are_found(site, body, head, told, tmp_path):
+    (tmp_path / "a.html").write_text(PAGE.format(head=head, body=body))
+    (tmp_path / "other.html").write_text(PAGE.format(head="", body=""))
+    assert site.broken_links(tmp_path) == told
+
+
+@pytest.mark.skipif(importlib.util.find_spec("zensical") is None, reason="Zensical is not installed: see make site")
+def test_the_site_is_built(tmp_path):
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / "site.py"), "--out", str(tmp_path / "site")], check=False
+    )
+    assert done.returncode == 0 and (tmp_path / "site" / "llms.txt").is_file()
