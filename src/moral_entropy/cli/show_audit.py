@@ -60,6 +60,16 @@ def _run_parts(run: Run) -> Iterator[str | Table]:
     yield from model_notes(manifest)
     yield ""
     yield from rule_lines(run)
+    if "groups" in manifest:
+        yield ""
+        yield from group_lines(manifest["groups"])
+
+
+def group_lines(facts: dict[str, Any]) -> Iterator[str]:
+    """Say what was found about groups of annotators."""
+    yield "Groups of annotators"
+    for text in (*facts["notes"], *facts["sentences"]):
+        yield from wrap(f"{text[:1].upper()}{text[1:]}", WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
 def entropy_parts(run: Run) -> Iterator[str | Table]:

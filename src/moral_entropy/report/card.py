@@ -132,11 +132,27 @@ def _body(run: Run) -> Iterator[str]:
     yield ""
     yield _table(_rates(run))
     yield ""
+    if "groups" in run.manifest:
+        yield from _pool(run.manifest["groups"])
     yield "## Known limits"
     yield ""
     found = cautions(run)
     yield from (f"- **{one.severity}**: {markdown_text(one.title)}. {markdown_text(one.meaning)}" for one in found)
     yield "- Votes are taken to be independent given the label; where annotators share a blind spot, p is too sure."
+
+
+def _pool(groups: dict[str, Any]) -> Iterator[str]:
+    """Say who the annotators are, and what was found about their groups."""
+    yield "## Whose consensus this is"
+    yield ""
+    rows = [(row["column"], row["group"], row["annotators"], f"{row['share']:.1%}",
+             None if row["target"] is None else f"{row['target']:.1%}") for row in groups["composition"]]  # fmt: skip
+    if rows:
+        heads = ("column", "group", "annotators", "share of the pool", "share of the target")
+        yield markdown_table(heads, rows, numbers=heads[2:])
+        yield ""
+    yield from (f"- {markdown_text(text[:1].upper() + text[1:])}" for text in (*groups["notes"], *groups["sentences"]))
+    yield ""
 
 
 def _protocol(run: Run) -> str:
