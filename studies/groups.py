@@ -43,15 +43,16 @@ ONE_TRUTH = ("bluebird", "rte", "D_Product")
 
 @dataclass(frozen=True)
 class Crowd:
-    """Votes of a simulated crowd, and who is in which group."""
+    """Votes of a simulated crowd, who is in which group, and where the items lie for each."""
 
     votes: YesVotes
     group_a: Ints
+    place_ig: Floats
 
 
 def simulate(
     seed: int, kind: Kind, sizes: tuple[int, ...], *, items: int, votes: int, by: Literal["item", "annotator"] = "item",
-    threshold: float = 1.0, parting: float = 0.3,
+    threshold: float = 1.0, parting: float = 0.3, sharpness: float = 1.0,
 ) -> Crowd:  # fmt: skip
     """Simulate groups: logistic annotators of varying threshold and slope, items on both sides of the line.
 
@@ -67,6 +68,8 @@ def simulate(
         How much stricter each further group is.
     parting
         Share of items on which a further group's truth is the opposite.
+    sharpness
+        How well annotators tell items apart.
     """
     rng = np.random.default_rng(seed)
     group_a = np.repeat(np.arange(len(sizes)), sizes)
@@ -75,11 +78,11 @@ def simulate(
     if kind == "another truth":
         place_ig[:, 1:] *= np.where(rng.random((items, len(sizes) - 1)) < parting, -1.0, 1.0)
     threshold_a = rng.normal(0.0, 0.5, len(group_a)) + threshold * group_a * (kind == "another threshold")
-    slope_a = np.exp(rng.normal(0.0, 0.3, len(group_a)))
+    slope_a = sharpness * np.exp(rng.normal(0.0, 0.3, len(group_a)))
     item_v, annotator_v = _asked(rng, group_a, items, votes, by)
     logit_v = slope_a[annotator_v] * place_ig[item_v, group_a[annotator_v]] - threshold_a[annotator_v]
     yes_v = rng.random(len(item_v)) < 1.0 / (1.0 + np.exp(-logit_v))
-    return Crowd(YesVotes(item_v, annotator_v, yes_v, items, len(group_a)), group_a)
+    return Crowd(YesVotes(item_v, annotator_v, yes_v, items, len(group_a)), group_a, place_ig)
 
 
 def _asked(rng: np.random.Generator, group_a: Ints, items: int, votes: int, by: str) -> tuple[Ints, Ints]:
@@ -154,23 +157,53 @@ def readings(n: int) -> str:
 def simulated_camps(n: int) -> str:
     """Look for camps where they are known."""
     rows = []
-    designs = ((60, 30), 60, 20, 0.5), ((60, 30), 60, 20, 0.35), ((20, 10), 120, 60, 0.35), ((60, 30), 60, 20, 0.0)
-    for sizes, items, votes, parting in designs:
+    designs = (
+        ((60, 30), 60, 20, 0.5, 1.5), ((60, 30), 60, 20, 0.35, 1.5), ((60, 30), 60, 20, 0.5, 1.0), ((60, 30), 60, 20,
+        0.35, 1.0), ((20, 10), 120, 60, 0.35, 1.0), ((60, 30), 60, 20, 0.0, 1.0),
+    )  # fmt: skip
+    for sizes, items, votes, parting, sharpness in designs:
         kind: Kind = "another truth" if parting else "no difference"
-        shown, alike = 0, []
+        shown, alike, known, right = 0, [], [], []
         for seed in range(n):
-            crowd = simulate(2_000 + seed, kind, sizes, items=items, votes=votes, by="annotator", parting=parting)
+            crowd = simulate(
+                2_000 + seed,
+                kind,
+                sizes,
+                items=items,
+                votes=votes,
+                by="annotator",
+                parting=parting,
+                sharpness=sharpness,
+            )
             camps = find_camps(crowd.votes, seed=seed)
             assert camps is not None
             shown += not camps.reason
             alike.append(adjusted_rand(camps.camp_a, crowd.group_a))
-        agreement = f"{np.mean(alike):.2f} ({min(alike):.2f}–{max(alike):.2f})" if parting else "–"
-        rows.append(
-            (" and ".join(map(str, sizes)), f"{items}", f"{votes}", f"{parting:.0%}", f"{shown} of {n}", agreement)
-        )
+            known.append(adjusted_rand(told_by_places(crowd, sharpness), crowd.group_a))
+            places_v = crowd.place_ig[crowd.votes.item_v, crowd.group_a[crowd.votes.annotator_v]]
+            right.append(np.mean((places_v > 0.0) == crowd.votes.yes_v))
+        scores = [
+            f"{np.mean(some):.2f} ({min(some):.2f}–{max(some):.2f})" if parting else "–" for some in (alike, known)
+        ]
+        rows.append((" and ".join(map(str, sizes)), f"{items}", f"{votes}", f"{np.mean(right):.0%}", f"{parting:.0%}",
+                     f"{shown} of {n}", *scores))  # fmt: skip
         say(f"camps {rows[-1]}")
-    heads = ("camps of", "items", "votes per annotator", "items on which they part", "shown", "adjusted Rand index")
+    heads = ("camps of", "items", "votes per annotator", "votes as their camp sees it", "items on which they part",
+             "shown", "adjusted Rand index", "of one who knows the items")  # fmt: skip
     return markdown_table(heads, rows, numbers=heads)
+
+
+def told_by_places(crowd: Crowd, sharpness: float) -> Ints:
+    """Tell everyone's camp as well as can be by one who knows where every item lies for each camp."""
+    votes, grid = crowd.votes, np.linspace(-1.5, 1.5, 13)
+    sizes = np.bincount(crowd.group_a)
+    scores = []
+    for g, size in enumerate(sizes):
+        logit_vt = sharpness * crowd.place_ig[votes.item_v, g, None] - grid
+        log_vt = -np.logaddexp(0.0, np.where(votes.yes_v[:, None], -logit_vt, logit_vt))
+        score_at = votes.cast_by @ log_vt - 2.0 * grid**2
+        scores.append(np.logaddexp.reduce(score_at, axis=1) + np.log(size))
+    return np.asarray(np.argmax(scores, axis=0))
 
 
 def one_truth_sets(data: Path) -> str:
