@@ -12,6 +12,7 @@ import moral_entropy as me
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.groups.options import GroupOptions
 from moral_entropy.groups.table import between_groups, study_groups
+from moral_entropy.groups.words import camp_sentences
 from moral_entropy.names import CAMPS
 from moral_entropy.pipeline.audit import read_parts
 from moral_entropy.pipeline.options import AuditOptions
@@ -65,6 +66,18 @@ def test_camps_are_compared_like_a_column_but_claim_no_p(parted):
     assert rows["p_value"].null_count() == rows.height
     sentences = run.manifest["groups"]["sentences"]
     assert any("gender 'men' 100% of them, 0% of the others" in text for text in sentences)
+
+
+def test_words_that_mark_the_items_on_which_camps_part_are_named(parted):
+    run, votes, group_a = parted
+    items = run.table("group_items").filter(column=CAMPS)
+    parts = items.group_by("item").agg(parted=(pl.col("p") >= 0.5).n_unique() > 1)
+    texts = {row["item"]: "about guns" if row["parted"] else "about tea" for row in parts.iter_rows(named=True)}
+    frame = frame_of(votes, group_a).with_columns(text=pl.col("item").replace_strict(texts, return_dtype=pl.String))
+    sentences = camp_sentences(
+        {"camps": run.table("camps"), "group_items": run.table("group_items")}, (), read_votes(frame)
+    )
+    assert sentences[-1].endswith("Words that mark the items on which they part: guns.")
 
 
 def test_the_target_population_weighs_votes(parted):

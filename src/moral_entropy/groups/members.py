@@ -69,12 +69,12 @@ class Grouping:
         said = []
         if self.n_unknown:
             said.append(
-                f"{self.column}: {many(self.n_unknown, 'annotator')} of {len(self.group_a):,} without a value "
+                f"by {self.column}, {many(self.n_unknown, 'annotator')} of {len(self.group_a):,} without a value "
                 f"{'is' if self.n_unknown == 1 else 'are'} in the group {UNKNOWN_GROUP}, which is not compared."
             )
         if alone := [name for name, size in zip(self.names, self.sizes, strict=True) if size < FEWEST]:
             said.append(
-                f"{self.column}: {many(len(alone), 'group')} of one annotator ({listed(alone)}) "
+                f"by {self.column}, {many(len(alone), 'group')} of one annotator ({listed(alone)}) "
                 f"{'is' if len(alone) == 1 else 'are'} shown and not compared."
             )
         return said

@@ -12,6 +12,7 @@ from moral_entropy.groups.members import Grouping
 from moral_entropy.groups.one_truth import LEVEL
 from moral_entropy.groups.targets import MEAN
 from moral_entropy.names import CAMPS
+from moral_entropy.outliers.words import count_words, marking_words
 from moral_entropy.ties import tie_key
 from moral_entropy.votes.table import Votes
 
@@ -58,7 +59,7 @@ def _about(row: Mapping[str, Any], several: bool) -> str:
     if not several:
         return ""
     place = f"{row['question']} / {row['part']}" if row["part"] else row["question"]
-    return f"{place}, {row['label']}: "
+    return f"on {place}, {row['label']}: "
 
 
 def difference_sentences(groups: pl.DataFrame, interval: float) -> list[str]:
@@ -174,10 +175,10 @@ def camp_sentences(frames: Mapping[str, pl.DataFrame], groupings: Sequence[Group
             others = rows.filter(pl.col("camp") != camp)
             marks = _attributes(members["annotator"], others["annotator"], groupings, votes)
             about = f": {listed(marks, '; ', 3)}" if marks else ""
-            said.append(f"{question}: {camp} has {many(members.height, 'annotator')}{about}.")
+            said.append(f"on {question}, {camp} has {many(members.height, 'annotator')}{about}.")
         said[-len(set(rows["camp"])) :] = sorted(said[-len(set(rows["camp"])) :])
         items = frames["group_items"].filter(column=CAMPS, question=question, part=part)
-        said.append(_dividing(items, str(question)))
+        said.append(_dividing(items, str(question)) + _marking(items, votes))
     return said
 
 
@@ -203,7 +204,19 @@ def _dividing(items: pl.DataFrame, question: str) -> str:
         f"{row['item']} ({', '.join(f'{group} {p:.0%}' for group, p in zip(row['group'], row['p'], strict=True))})"
         for row in wide.iter_rows(named=True)
     ]
-    return f"{question}: camps part most on the items {listed(each, '; ')}."
+    return f"on {question}, camps part most on the items {listed(each, '; ')}."
+
+
+def _marking(items: pl.DataFrame, votes: Votes) -> str:
+    """Name the words that mark the items whose label differs between camps, if there are texts and such words."""
+    if votes.texts is None:
+        return ""
+    parted = items.group_by("item").agg(parted=(pl.col("p") >= 0.5).n_unique() > 1)
+    texts = pl.DataFrame({"item": votes.items, "text": votes.texts}).join(parted, on="item", maintain_order="left")
+    high = texts.filter("parted")["text"]
+    words = marking_words(count_words(texts["text"]).select("word", "n"), high, texts.height)
+    named = listed([word.word for word in words], most=6)
+    return f" Words that mark the items on which they part: {named}." if words else ""
 
 
 def target_sentence(target: Mapping[str, Any]) -> str:
