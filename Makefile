@@ -33,7 +33,7 @@ DEV := $(VENV)/.installed-dev
 PEERS := .venv-peers/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test test-cpus slow check bench bench-scale bench-peers study-coverage study-gold study-verdict study-judges study-parts league validate study-soft soak fuzz site release-check test-lowest charts figures golden clean
+.PHONY: help demo quick test test-cpus slow check bench bench-scale bench-peers study-coverage study-gold study-verdict study-judges study-parts study-groups league validate study-soft soak fuzz site release-check test-lowest charts figures golden clean
 .DELETE_ON_ERROR:
 
 help: ## say what each target does
@@ -106,6 +106,9 @@ league: $(TEST) $(PEERS) ## ours and the public aggregators on every set with go
 
 study-parts: $(TEST) ## an item's entropy followed from 3 to 300 votes; writes a figure and a table of docs/concepts/entropy.md, in a minute
 	$(BIN)/python studies/three_parts.py
+
+study-groups: $(TEST) ## groups and camps, simulated and real; writes docs/evidence/groups.md, in half an hour
+	$(BIN)/python studies/groups.py
 
 study-soft: $(TEST) ## do soft labels win; writes docs/evidence/soft-labels.md, in half an hour
 	$(BIN)/python studies/soft_labels.py

@@ -13,3 +13,9 @@ MULTICLASS = "(multiclass)"
 
 NO_DOMAIN = "(none)"
 """Items without a domain, or without a value of another column they are split by."""
+
+UNKNOWN_GROUP = "(unknown)"
+"""Annotators whose group is not known."""
+
+CAMPS = "(camps)"
+"""The column of groups that were found from the votes."""

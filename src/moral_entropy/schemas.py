@@ -171,6 +171,41 @@ SOFT_LABELS = pl.Schema(
         **dict.fromkeys(("n", "seeds"), pl.Int64()),
     }
 )
+GROUPS = pl.Schema(
+    {
+        **dict.fromkeys(("question", "part", "column", "label", "group"), pl.String()),
+        **dict.fromkeys(("n_annotators", "n_votes", "n_items"), pl.Int64()),
+        **dict.fromkeys(("rate", "difference", "low", "high", "p_value", "p_adjusted"), pl.Float64()),
+        **dict.fromkeys(("within", "across", "ratio", "ratio_p"), pl.Float64()),
+    }
+)
+GROUP_READINGS = pl.Schema(
+    {
+        **dict.fromkeys(("question", "part", "column", "label", "reading"), pl.String()),
+        **dict.fromkeys(("shared", "parting", "gain", "gain_p", "loss", "loss_p", "stability"), pl.Float64()),
+        **dict.fromkeys(("n_annotators", "n_votes"), pl.Int64()),
+        "reason": pl.String(),
+    }
+)
+GROUP_ITEMS = pl.Schema(
+    {
+        **dict.fromkeys(("question", "part", "column", "label", "item", "group"), pl.String()),
+        **dict.fromkeys(("n_votes", "n_yes"), pl.Int64()),
+        **dict.fromkeys(("p", "spread", "between"), pl.Float64()),
+    }
+)
+CAMP_MEMBERS = pl.Schema(
+    {
+        **dict.fromkeys(("question", "part", "label", "annotator", "camp"), pl.String()),
+        "probability": pl.Float64(),
+    }
+)
+TARGET_ITEMS = pl.Schema(
+    {
+        **dict.fromkeys(("question", "part", "item", "label"), pl.String()),
+        **dict.fromkeys(("p_target", "p_pool", "effective_votes"), pl.Float64()),
+    }
+)
 SCHEMAS = {
     "items": ITEMS,
     "posterior": POSTERIOR,
@@ -190,6 +225,11 @@ SCHEMAS = {
     "findings": FINDINGS,
     "soft_labels": SOFT_LABELS,
     "spot_checks": SPOT_CHECKS,
+    "groups": GROUPS,
+    "group_readings": GROUP_READINGS,
+    "group_items": GROUP_ITEMS,
+    "camps": CAMP_MEMBERS,
+    "target_items": TARGET_ITEMS,
 }
 """Columns by table. The ids (`item`, `annotator`) are integers where all ids of the input were."""
 

@@ -13,9 +13,13 @@ Layout = Literal["hf", "csv", "jsonl", "lewidi", "label-studio", "argilla", "pro
 To = Annotated[Layout, Option("--to", help="The layout.")]
 Out = Annotated[str, Option("--out", "-o", metavar="OUT", help="File to write; for hf, and lewidi, a folder.")]
 Force = Annotated[bool, Option("--force", help="Replace what is there.")]
+Group = Annotated[
+    str | None,
+    Option("--group", metavar="COLUMN", help="Add soft labels per group of annotators; for csv and jsonl."),
+]
 
 
-def export(run: Run, to: To, out: Out, force: Force = False) -> None:
+def export(run: Run, to: To, out: Out, force: Force = False, group: Group = None) -> None:
     """Write the items of a run with votes, probabilities and soft labels, for other programs.
 
     An audit of what is written has the same votes. For annotation tools p goes along as predictions.
@@ -29,7 +33,7 @@ def export(run: Run, to: To, out: Out, force: Force = False) -> None:
     from moral_entropy.runs.run import read_run
 
     opened = read_run(run)
-    for file in export_run(opened, out, to=to, force=force):
+    for file in export_run(opened, out, to=to, force=force, group=group):
         typer.echo(file)
     if flags := reading_flags(opened):
         typer.echo(f"to audit it again: {join(['moral-entropy', 'audit', out, *flags, '-o', 'again/'])}")

@@ -69,6 +69,16 @@ def _run_parts(run: Run) -> Iterator[str | Table]:
     yield from (line for note in model_notes(run.manifest) for line in wrap(note, WIDTH))
     rules = list(rule_parts(run))
     yield from ["", *rules] if rules else []
+    if "groups" in run.manifest:
+        yield ""
+        yield from group_lines(run.manifest["groups"])
+
+
+def group_lines(facts: dict[str, Any]) -> Iterator[str]:
+    """Say what was found about groups of annotators."""
+    yield "Groups of annotators"
+    for text in (*facts["notes"], *facts["sentences"]):
+        yield from wrap(f"{text[:1].upper()}{text[1:]}", WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
 # --- What was read ------------------------------------------------------------------------------------------------

@@ -19,8 +19,11 @@ from moral_entropy.consensus.fit_findings import recalibration_findings
 from moral_entropy.consensus.fitted import FittedParts
 from moral_entropy.consensus.parts import Parts, local_parts
 from moral_entropy.consensus.priors import Priors
+from moral_entropy.errors import UsageError
 from moral_entropy.findings import Finding, alarm_sentences, without_warnings
 from moral_entropy.grading.table import AuditTable, grade_parts
+from moral_entropy.groups.members import columns_to_keep
+from moral_entropy.groups.table import study_groups
 from moral_entropy.options import lists_options
 from moral_entropy.outliers.table import find_outliers
 from moral_entropy.pipeline.facts import manifest_facts
@@ -129,7 +132,8 @@ def audit(
     if out is None:
         run = make_run(read, options, command, watch, progress)
         return with_answers(run, sheets) if sheets else run
-    inputs = (source, options.read.gold_file, options.read.labels, options.priors.annotators)
+    inputs = (source, options.read.gold_file, options.read.labels, options.priors.annotators,
+              options.groups.annotators, options.groups.target)  # fmt: skip
     with writing(out, force=force, inputs=inputs, kept=sheets) as folder:
         run = make_run(read, options, command, watch, progress)
         with watch.timing("write"):
@@ -180,10 +184,19 @@ def make_run(
             outliers = find_outliers(fitted, advance=lambda share: progress("outliers", share))
         with watch.timing("checks"):
             findings = check(fitted, graded, options, progress)
-        tables = make_tables(fitted, sums, graded, outliers, findings)
+        grouped = None
+        if options.groups.asked:
+            with watch.timing("groups"):
+                progress("groups", 0.0)
+                grouped = study_groups(
+                    parts.votes, options.groups, interval=options.fit.interval, seed=options.fit.seed
+                )
+        tables = make_tables(fitted, sums, graded, outliers, findings, grouped.frames if grouped else None)
     manifest = manifest_facts(
         fitted, sums, options, command=command, warnings=alarm_sentences(findings), seconds=watch.seconds
     ) | {"advice": graded.advice.text, "best_rule": graded.advice.best and graded.advice.best.record}
+    if grouped is not None:
+        manifest["groups"] = grouped.facts
     if not parts.whole:
         manifest["cluster"] = {"parts": len(parts.handles), "threads": parts.workers.n_threads}
     return Run(manifest, tables, consensus=fitted.consensus if parts.whole else None)
@@ -205,9 +218,16 @@ def read_parts(
         from moral_entropy.cluster.read import check_solver, read_on_cluster
 
         check_solver(options.fit.solver)
+        if options.groups.asked:
+            msg = (
+                "groups of annotators are compared on one machine. Leave out annotator_group and camps, or the cluster."
+            )
+            raise UsageError(msg)
         told = {"use_gold": options.fit.use_gold, "by_domain": options.fit.by_domain}
         return read_on_cluster(workers, source, options.read, fit_by=options.fit_by, part_rows=part_rows, **told)
     wanted = options.read if options.fit_by is None else replace(options.read, facts=(options.fit_by,))
+    if kept := columns_to_keep(options.groups):
+        wanted = replace(wanted, keep=tuple(dict.fromkeys((*wanted.keep, *kept))))
     votes = source if isinstance(source, Votes) else read_votes(source, wanted)
     votes = votes if options.fit_by is None else votes.split_by(options.fit_by)
     fit = options.fit

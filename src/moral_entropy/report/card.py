@@ -107,11 +107,28 @@ def _body(run: Run) -> Iterator[str]:
     yield from (f"- {RATES[name].title}: {RATES[name].meaning}." for name in SHOWN_RATES)
     yield ""
     yield _table(_rates(run))
+    if "groups" in run.manifest:
+        yield ""
+        yield from _pool(run.manifest["groups"])
 
 
 def _headlines(run: Run) -> pl.DataFrame:
     shown = [(one.name, with_interval(one), one.note) for one in headlines(run, run.verdict)]
     return pl.DataFrame(shown, schema=["figure", "value", "meaning"], orient="row")
+
+
+def _pool(groups: dict[str, Any]) -> Iterator[str]:
+    """Say who the annotators are, and what was found about their groups."""
+    yield "## Whose consensus this is"
+    yield ""
+    rows = [(row["column"], row["group"], row["annotators"], f"{row['share']:.1%}",
+             None if row["target"] is None else f"{row['target']:.1%}") for row in groups["composition"]]  # fmt: skip
+    if rows:
+        heads = ("column", "group", "annotators", "share of the pool", "share of the target")
+        yield markdown_table(heads, rows, numbers=heads[2:])
+        yield ""
+    yield from (f"- {markdown_text(text[:1].upper() + text[1:])}" for text in (*groups["notes"], *groups["sentences"]))
+    yield ""
 
 
 def _entropy(run: Run) -> pl.DataFrame:

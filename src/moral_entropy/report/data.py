@@ -18,6 +18,7 @@ from moral_entropy.names import ALL
 from moral_entropy.report.drawn import drawn_charts
 from moral_entropy.report.findings import findings_section
 from moral_entropy.report.foundations import definitions_of
+from moral_entropy.report.groups import groups_section
 from moral_entropy.report.items import shown_items
 from moral_entropy.report.judges import judges_section
 from moral_entropy.report.soft_labels import soft_labels
@@ -111,6 +112,7 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
         "switching": packed(switching_rows(run)),
         "words": packed(word_rows(run)),
         **_explorer(run, cap),
+        **({"groups": groups_section(run)} if "groups" in run.manifest else {}),
         "soft_labels": soft_labels(run),
         "validation": findings_section(run),
         "method": method_facts(run),

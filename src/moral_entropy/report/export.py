@@ -34,7 +34,9 @@ FACTS = ("question", "item", "domain", "n_votes", "n_positive", "p_model", "p", 
          *ALL_PARTS, "count", "part")  # fmt: skip
 
 
-def export_run(run: Run | str | Path, out: str | Path, *, to: Layout, force: bool = False) -> list[Path]:
+def export_run(
+    run: Run | str | Path, out: str | Path, *, to: Layout, force: bool = False, group: str | None = None
+) -> list[Path]:
     """Write the items of a run in a layout that other programs read, and return the files' paths.
 
     Parameters
@@ -47,10 +49,40 @@ def export_run(run: Run | str | Path, out: str | Path, *, to: Layout, force: boo
         The layout.
     force
         Replace what is there.
+    group
+        Column of annotators' groups whose soft labels are written too, for "csv" and "jsonl".
     """
     run, target = as_run(run), Path(out)
     check_free(target, force=force)
-    return _WRITERS[to](run, target)
+    if group is None:
+        return _WRITERS[to](run, target)
+    if to not in ("csv", "jsonl"):
+        msg = f"soft labels per group have columns of their own, for which {to} has no place. Export to csv or jsonl."
+        raise UsageError(msg)
+    labels = group_labels(run, group)
+    return _write_csv(run, target, labels) if to == "csv" else _write_jsonl(run, target, labels)
+
+
+def group_labels(run: Run, column: str) -> pl.LazyFrame:
+    """Return the soft labels of each group: one row per question and item, one column per group and label.
+
+    Parameters
+    ----------
+    run
+        The run.
+    column
+        The column of the groups, as `--annotator-group` named it, or `(camps)`.
+    """
+    known = run.table("group_items", where=pl.col("column") == column)
+    if known.is_empty():
+        columns = run.table("group_readings")["column"].unique().sort().to_list()
+        has = f"It has {', '.join(columns)}" if columns else "It has no groups; audit with --annotator-group"
+        msg = f"{run.where} has no soft labels by {column!r}. {has}."
+        raise UsageError(msg)
+    several = known.group_by("question").agg(pl.col("label").n_unique())["label"].max() != 1
+    name = pl.format("p {}: {}", "group", "label") if several else pl.format("p {}", "group")
+    cells = known.with_columns(name=name, item=pl.col("item").cast(pl.String))
+    return cells.pivot("name", index=["question", "part", "item"], values="p", aggregate_function="first").lazy()
 
 
 def export_queue(run: Run, queue: pl.DataFrame, out: str | Path, *, to: Tool) -> None:
@@ -127,8 +159,13 @@ def _with_soft_labels(run: Run, question: Question) -> pl.LazyFrame:
     return items.with_columns(labels).join(soft, on="item", how="left", maintain_order="left")
 
 
-def _write_csv(run: Run, target: Path) -> list[Path]:
-    rows = export_rows(run)
+def _with_groups(rows: pl.LazyFrame, groups: pl.LazyFrame | None) -> pl.LazyFrame:
+    keys = ["question", "part", "item"]
+    return rows if groups is None else rows.join(groups, on=keys, how="left", maintain_order="left")
+
+
+def _write_csv(run: Run, target: Path, groups: pl.LazyFrame | None = None) -> list[Path]:
+    rows = _with_groups(export_rows(run), groups)
     schema = rows.collect_schema()
     pairs = {"soft_label": ("labels", "soft_label"), "votes": ("annotators", "annotations")}
     packed = [
@@ -143,9 +180,9 @@ def _write_csv(run: Run, target: Path) -> list[Path]:
     return [target]
 
 
-def _write_jsonl(run: Run, target: Path) -> list[Path]:
+def _write_jsonl(run: Run, target: Path, groups: pl.LazyFrame | None = None) -> list[Path]:
     with whole_file(target) as partial:
-        export_rows(run).sink_ndjson(partial)
+        _with_groups(export_rows(run), groups).sink_ndjson(partial)
     return [target]
 
 

@@ -165,7 +165,10 @@ def naming(role: str, column: str) -> str:
     """Return a sentence that says how to name a column, in Python and on the command line."""
     if role == "facts":
         return f"Name it with facts=[{column!r}] (CLI: --fit-by {column})."
-    if role in ("questions", "counts", "keep"):
+    if role == "keep":
+        also = f"for groups of annotators --annotator-group {column}"
+        return f"Name it with keep=[{column!r}, …] (CLI: --keep {column},…; {also})."
+    if role in ("questions", "counts"):
         return f"Name it with {role}=[{column!r}, …] (CLI: --{role} {column},…)."
     return f'Name it with {role}="{column}" (CLI: --{role} {column}).'
 
