@@ -83,5 +83,17 @@ def test_reading_and_fitting_need_no_extra():
     assert not loaded_by(code) & {"torch", "pandas", "sklearn"}
 
 
+def test_an_audit_of_plain_votes_loads_no_optimiser(tmp_path):
+    code = (
+        "import moral_entropy as me, polars as pl\n"
+        "votes = [(i, a, (i * 7 + a * i) % 5 > 2) for i in range(40) for a in range(4)]\n"
+        "frame = pl.DataFrame(votes, schema=['item', 'annotator', 'label'], orient='row')\n"
+        f"me.audit(frame, {str(tmp_path / 'run')!r}, draws=9)"
+    )
+    loaded = modules_loaded_by(code)
+    assert "moral_entropy.report.html" in loaded
+    assert loaded.isdisjoint({"scipy.optimize", "scipy.stats", "altair", "pandas", "typer"})
+
+
 def test_the_probe_sees_what_is_loaded():
     assert "numpy" in loaded_by("import numpy")
