@@ -103,7 +103,8 @@ def _not_whole(command: Written, found: dict[str, str], before: dict[str, str], 
 def _wrong(stop: signal.Signals, code: int, err: str, left: list[str]) -> str:
     if stop is signal.SIGKILL:
         return "" if code in (0, -signal.SIGKILL) else f"exit code {code}: {err[-300:]}"
-    if code not in (0, CODES[stop]):
+    # When Python itself is about to end it handles signals no more; a shell shows that as the same code.
+    if code not in (0, CODES[stop], -stop):
         return f"exit code {code} after {stop.name}: {err[-500:]}"
     said = [line for line in err.splitlines() if not line.startswith("warning: ")]
     if said:
