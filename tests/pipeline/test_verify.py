@@ -15,6 +15,7 @@ from moral_entropy.cli.main import main
 from moral_entropy.pipeline.verify import check_files
 from moral_entropy.runs.differences import compare_tables, fact_differences
 from moral_entropy.runs.manifest import digest_of, note_files, read_manifest, read_sealed, write_manifest
+from moral_entropy.workers import Here
 
 
 def votes_frame(labels=("no", "yes")):
@@ -239,6 +240,14 @@ KINDS = {
 def test_runs_of_every_kind_stand(kind, tmp_path):
     frame, options = KINDS[kind]
     me.audit(frame, out=tmp_path / "run", draws=20, **options)
+    found = me.verify(tmp_path / "run")
+    assert found.stands, wrong_files(found)
+
+
+def test_a_run_in_parts_is_computed_again_on_one_machine(tmp_path):
+    votes_frame().drop("age").write_parquet(tmp_path / "votes.parquet")
+    me.audit(tmp_path / "votes.parquet", out=tmp_path / "run", gold="gold", draws=20, workers=Here(), part_rows=60)
+    assert read_manifest(tmp_path / "run")["cluster"]["parts"] > 1
     found = me.verify(tmp_path / "run")
     assert found.stands, wrong_files(found)
 
