@@ -46,7 +46,9 @@ def test_a_sentence_has_what_was_found_what_it_means_and_what_to_do():
     note = Finding(
         "votes", "rows_left_out", 9, level="note", text="9 rows were left out.", meaning="Few.", cure="Look."
     )
-    assert alarm_sentences([note, doubt]) == ["care: too sure. Bad. Mend it."]
+    assert alarm_sentences([note, doubt]) == ["Too sure. Bad. Mend it."]
+    elsewhere = Finding("temper", "other", 0.5, "harm", text="fine.")
+    assert alarm_sentences([note, doubt, elsewhere]) == ["care: too sure. Bad. Mend it."]
     assert headline(note, []) == "9 rows were left out."
 
 
@@ -55,7 +57,8 @@ def test_several_of_one_question_are_told_apart_by_their_subjects():
         Finding("dependence", "pair_excess", 0.2, "care", subject=name, level="bad", text=f"{name} agree.")
         for name in ("a · b", "c · d", "e · f")
     ]
-    assert alarm_sentences(pairs) == ["care: a · b agree. The same in 2 more: c · d, e · f."]
+    # A name at the beginning is spelt as it is.
+    assert alarm_sentences(pairs) == ["a · b agree. The same in 2 more: c · d, e · f."]
 
 
 @pytest.mark.parametrize(

@@ -166,8 +166,15 @@ def headline(worst: Finding, others: Sequence[str]) -> str:
     >>> headline(Finding("temper", "exponent", 0.5, "care", level="doubt", text="too sure."), ["harm"])
     'care: too sure. The same in 1 more: harm.'
     """
-    said = f"{worst.place}: {worst.text}" if worst.place else f"{worst.text[:1].upper()}{worst.text[1:]}"
+    said = f"{worst.place}: {worst.text}" if worst.place else _begun(worst)
     return f"{said} The same in {len(others)} more: {listed(others)}." if others else said
+
+
+def _begun(finding: Finding) -> str:
+    """Return the text as a sentence begins, unless it begins with a name, which is spelt as it is."""
+    text = finding.text
+    names = finding.subject.split(" · ")[0]
+    return text if names and text.startswith(names) else f"{text[:1].upper()}{text[1:]}"
 
 
 def sentences_of(worst: Finding, others: Sequence[str]) -> str:
