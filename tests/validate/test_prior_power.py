@@ -163,7 +163,7 @@ def test_thin_votes_raise_the_alarm():
     votes = simulate_votes(n_items=3_000, n_annotators=300, votes_per_item=1.3, seed=5).votes
     (alarm,) = alarms_of(quiet_fit(votes))
     assert alarm.level == "doubt"
-    assert "the default assumption (the prior) decides" in alarm.meaning
+    assert "the default assumption decides" in alarm.meaning
     assert f"{alarm.value:.0%}" in alarm.text
 
 

@@ -45,7 +45,7 @@ def examine_temper(
 def less_sure(fit: QuestionFit) -> str:
     """Say what to do about probabilities that are too sure."""
     if fit.mixture is not None:
-        return "Check some labels by hand; moral-entropy validate --sides dependence says who errs together."
+        return "Check labels by hand or against gold; moral-entropy validate --sides dependence says who errs together."
     return "Grade against probabilities that are no surer than the votes allow: --temper heldout."
 
 
