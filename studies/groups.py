@@ -3,7 +3,7 @@
 Simulated votes with known answers, then public sets: one with three guidelines, one with annotators' gender, race, age
 and education, and sets with one truth.
 
-Usage: groups.py [--data DIR] [--alarms 1000] [--readings 40] [--camps 10] [--only PARTS] [--dry]. Writes
+Usage: groups.py [--data DIR] [--alarms 200] [--readings 40] [--camps 4] [--only PARTS] [--dry]. Writes
 docs/evidence/groups.md; with --dry only prints. Takes about half an hour on one core.
 """
 
@@ -291,9 +291,9 @@ def main() -> None:
     """Write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--alarms", type=int, default=1_000)
+    parser.add_argument("--alarms", type=int, default=200)
     parser.add_argument("--readings", type=int, default=40)
-    parser.add_argument("--camps", type=int, default=10)
+    parser.add_argument("--camps", type=int, default=4)
     parser.add_argument("--only", default="alarms,readings,camps,guidelines,demographics,one-truth")
     parser.add_argument("--dry", action="store_true")
     asked = parser.parse_args()

@@ -17,6 +17,7 @@ def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("groups")
     votes, group_a, _ = crowd(1, sizes=(8, 8), items=50, votes=40, parting=0.5)
     frame_of(votes, group_a).write_csv(path / "votes.csv")
+    (path / "who.csv").write_text("annotator,who\nnobody,me\n")
     arguments = ["--draws", "20", "--quiet", "--annotator-group", "gender"]
     assert main(["audit", str(path / "votes.csv"), "-o", str(path / "run"), *arguments]) == 0
     return path
@@ -52,6 +53,10 @@ def test_compare_by_prints_one_column(folder, capsys):
         (["export", "run", "--to", "hf", "-o", "out", "--group", "gender"], "Export to csv or jsonl"),
         (["audit", "votes.csv", "-o", "new", "--annotator-group", "item"], "--annotator-group names 'item'"),
         (["audit", "votes.csv", "-o", "new", "--annotator-group", "nope"], "no column 'nope'"),
+        (
+            ["audit", "votes.csv", "-o", "new", "--annotator-group", "who", "--annotators", "who.csv"],
+            "CLI: --annotators",
+        ),
         (
             ["audit", "votes.csv", "-o", "new", "--annotators", "p.csv"],
             "Say which columns to look at: --annotator-group",

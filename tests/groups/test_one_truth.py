@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from group_support import crowd
 
+from moral_entropy.groups.coupled_truths import YesVotes
 from moral_entropy.groups.one_truth import SHARED, judge, mean_above_zero, read_truths, thinned
 
 
@@ -37,6 +38,16 @@ def test_a_gain_that_rests_on_one_annotator_is_no_claim():
     score_as = np.zeros((12, len(SHARED)))
     score_as[0, 3] = 40.0
     assert judge(score_as).answer == "cannot tell"
+
+
+def test_votes_without_signal_support_nothing():
+    rng = np.random.default_rng(1)
+    item_v, annotator_v = np.repeat(np.arange(20), 6), np.tile(np.arange(6), 20)
+    votes = YesVotes(item_v, annotator_v, rng.random(120) < 0.5, 20, 6)
+    assert read_truths(votes, np.repeat([0, 1], 3))[0].answer == "cannot tell"
+    steady_as = 1e-3 * np.arange(len(SHARED)) * np.ones((8, 1)) * (1.0 + np.arange(8)[:, None] / 100)
+    assert judge(steady_as).answer == "cannot tell"
+    assert judge(100 * steady_as).answer == "a truth per group"
 
 
 def test_what_does_not_vary_is_no_evidence():

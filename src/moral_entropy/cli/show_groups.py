@@ -11,15 +11,15 @@ from moral_entropy.errors import UsageError
 from moral_entropy.report.groups import group_cells
 from moral_entropy.runs.run import Run
 
-HEADS = ("question", "label", "group", "annotators", "votes", "share", "difference", "interval", "p", "alpha", "across",
-         "ratio")  # fmt: skip
+HEADS = ("question", "label", "group", "annotators", "share", "difference", "interval", "p", "alpha", "ratio")
 
 
 def print_groups(run: Run, column: str) -> None:
     """Print a row per group, and what the run says of the column."""
     groups = _groups_of(run, column)
     rows = [group_cells(row) for row in groups.iter_rows(named=True)]
-    cells = [[question, label, *rest] for question, _, label, *rest in rows]
+    # Votes and agreement across are left to the table: 80 characters are few.
+    cells = [[question, label, group, n, *rest, ratio] for question, _, label, group, n, _, *rest, _, ratio in rows]
     readings = run.table("group_readings", where=pl.col("column") == column)
     said = [f"{row['question']}, {row['label']}: {row['reading']}" for row in readings.iter_rows(named=True)]
     print_parts([f"by {column}", plain_table(HEADS, cells, n_words=3), "", *said])

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import comb, logsumexp
 
 from moral_entropy.groups.coupled_truths import Truths, YesVotes, fit_truths, left_out_scores
-from moral_entropy.groups.one_truth import LEVEL, mean_above_zero
+from moral_entropy.groups.one_truth import LEVEL, MATERIAL, mean_above_zero
 from moral_entropy.votes.table import Floats, Ints
 
 SHARED = (0.8, 0.5, 0.2)
@@ -116,7 +116,7 @@ def _examined(votes: YesVotes, n_camps: int, before_a: Floats, seed: int) -> tup
     gain, gain_p = mean_above_zero(gain_a - before_a)
     stability, starts = float(np.mean(alike)), min((adjusted_rand(camp_a, other_a) for other_a in others), default=1.0)
     sizes = np.bincount(camp_a, minlength=n_camps)
-    reason = _reason(int(sizes.min()), gain_p, stability, starts)
+    reason = _reason(int(sizes.min()), gain_p if gain >= MATERIAL else 1.0, stability, starts)
     order = np.argsort(-sizes, kind="stable")
     return Camps(member_ac[:, order], gain, gain_p, stability, starts, reason), gain_a
 

@@ -119,7 +119,7 @@ def read_groupings(votes: Votes, options: GroupOptions) -> tuple[Grouping, ...]:
     """
     if not options.annotator_group:
         return ()
-    called = options.called("annotator_group")
+    called = options.named("annotator_group")
     if votes.anonymous:
         msg = f"{called} needs annotators, and these votes are anonymous."
         raise UsageError(msg)
@@ -156,7 +156,7 @@ def _kept(votes: Votes, options: GroupOptions) -> pl.DataFrame:
 def _annotator_file(votes: Votes, options: GroupOptions) -> tuple[pl.DataFrame, str]:
     """Read the file with one row per annotator."""
     source = open_source(options.annotators)
-    called = options.called("annotators")
+    called = options.named("annotators")
     own = votes.reading.columns.get("annotator", "annotator")
     names = list(source.columns)
     who = next((name for name in ("annotator", own) if name in names), None)

@@ -25,6 +25,9 @@ NOTABLE = SHARED.index(0.8)
 LEVEL = 0.05
 """How often chance alone may lead to a claim."""
 
+MATERIAL = 0.05
+"""Nats per annotator that a claim needs: where votes have no signal, differences are tiny and all of one sign."""
+
 MAX_VOTES = 40_000
 """Votes looked at: more are thinned out to some of the items."""
 
@@ -105,9 +108,9 @@ def judge(score_as: Floats) -> Reading:
     (gain, gain_p), (loss, loss_p) = mean_above_zero(gain_a), mean_above_zero(loss_a)
     shared = SHARED[_first_best(total_s)]
     answer: Answer = "cannot tell"
-    if gain_p < LEVEL and shared < 1.0:
+    if gain_p < LEVEL and gain >= MATERIAL and shared < 1.0:
         answer = "a truth per group"
-    elif loss_p < LEVEL:
+    elif loss_p < LEVEL and loss >= MATERIAL:
         answer = "one truth"
     return Reading(answer, shared, gain, gain_p, loss, loss_p, len(score_as))
 

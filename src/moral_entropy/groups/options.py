@@ -53,6 +53,11 @@ class GroupOptions(StageOptions):
             msg = f"{self.called('annotator_group')} names {taken[0]!r}, which is part of the votes. Rename the column."
             raise UsageError(msg)
 
+    def named(self, name: str) -> str:
+        """Return what an error about the data calls an option: its name and its flag."""
+        called, flag = self.called(name), f"--{name.replace('_', '-')}"
+        return called if called == flag else f"{called} (CLI: {flag})"
+
     @property
     def asked(self) -> bool:
         """Whether groups or camps are asked for."""

@@ -83,7 +83,7 @@ def study_groups(votes: Votes, options: GroupOptions, *, interval: float = 0.9, 
     _correct(rows.groups)
     shares, facts = {}, {}
     if options.target is not None:
-        shares = read_target(options.target, groupings, options.called("target"))
+        shares = read_target(options.target, groupings, options.named("target"))
         facts = _weigh(votes, groupings, shares, rows)
     frames = _frames(votes, rows)
     facts |= {
