@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import typer
-
 from moral_entropy.cli.flags import Json, Run
 from moral_entropy.judges.options import JudgeOptions
 
@@ -17,9 +15,9 @@ def judges(run: Run, options: JudgeOptions, json: Json = False) -> None:
 
     found = describe_judges(run, options)
     if json:
-        from json import dumps
+        from moral_entropy.cli.screen import print_json
 
-        typer.echo(dumps(found.as_dict(), indent=2))
+        print_json("judges", found.as_dict())
     else:
         from moral_entropy.cli.screen import print_parts
         from moral_entropy.cli.show_judges import judges_lines

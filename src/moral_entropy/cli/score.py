@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import typer
-
 from moral_entropy.cli.flags import Json, Run
 from moral_entropy.judges.options import ScoreOptions
 
@@ -19,9 +17,9 @@ def score(run: Run, options: ScoreOptions, json: Json = False) -> None:
 
     found = score_run(run, options=options)
     if json:
-        from json import dumps
+        from moral_entropy.cli.screen import print_json
 
-        typer.echo(dumps(found.as_dict(), indent=2))
+        print_json("score", found.as_dict())
     else:
         from moral_entropy.cli.screen import print_parts
         from moral_entropy.cli.show_score import score_lines

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from json import dumps
 from pathlib import Path
 
 import polars as pl
-import typer
 
-from moral_entropy.cli.screen import plain_table, print_parts, printable
+from moral_entropy.cli.screen import plain_table, print_json, print_parts, printable
 from moral_entropy.files import whole_file, without_formulas
 from moral_entropy.judges.escalate import escalate, sentence_of
 
@@ -25,7 +23,7 @@ def show_people(run: str, number: int, agreement: float, *, question: str | None
         with whole_file(out) as partial:
             without_formulas(queue).write_csv(partial)
     if json:
-        typer.echo(dumps({"sentences": told, "queue": queue.to_dicts()}, indent=2))
+        print_json("next", {"sentences": told, "queue": queue.to_dicts()})
         return
     gain = queue["expected_gain"].sum()
     last = f"the first {queue.height:,} to send hold about {gain:.0f} wrong labels"

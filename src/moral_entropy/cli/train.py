@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -63,5 +64,5 @@ def _print_training(finished: TrainRun) -> None:
         from moral_entropy.train.worth import worth_lines
 
         for line in worth_lines(finished.worth):
-            typer.echo(line)
+            typer.echo(fill(line, 80))
     typer.echo(f"{finished.path}: the model\nnext: moral-entropy predict {finished.path} texts.csv -o out.parquet")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Option
@@ -18,6 +18,7 @@ Votes = Annotated[
 ]
 
 DOES_NOT_STAND = 1
+WIDTH = 80
 
 
 def verify(run: Run, votes: Votes = None, json: Json = False, quiet: Quiet = False) -> None:
@@ -26,12 +27,15 @@ def verify(run: Run, votes: Votes = None, json: Json = False, quiet: Quiet = Fal
     Example: moral-entropy verify run/ --votes votes.csv
     """
     # Late, so that --help answers at once.
-    from moral_entropy.cli.screen import Bars, print_parts
+    from moral_entropy.cli.screen import Bars, print_json, print_parts
     from moral_entropy.pipeline.verify import verify as verify_run
 
     with Bars(hidden=quiet or json) as progress:
         found = verify_run(run, votes_file=votes, progress=progress)
-    print_parts([_as_json(found)] if json else [found.verdict] if quiet else _lines(found))
+    if json:
+        print_json("verify", _record(found))
+    else:
+        print_parts([found.verdict] if quiet else _lines(found))
     if not found.stands:
         raise typer.Exit(DOES_NOT_STAND)
 
@@ -45,13 +49,12 @@ def _lines(found: Verification) -> Iterator[str]:
     for check in found.checks:
         mark = "NO" if check.state == "differs" else "ok" if check.state == "stands" else "--"
         begin = f"  {mark}  {check.file:<{width}}  "
-        yield fill(check.text, 100, initial_indent=begin, subsequent_indent=" " * len(begin), break_on_hyphens=False)
-    yield f"\n{found.verdict}"
+        yield fill(check.text, WIDTH, initial_indent=begin, subsequent_indent=" " * len(begin), break_on_hyphens=False)
+    yield ""
+    yield fill(found.verdict, WIDTH)
 
 
-def _as_json(found: Verification) -> str:
+def _record(found: Verification) -> dict[str, Any]:
     from dataclasses import asdict
-    from json import dumps
 
-    facts = {"stands": found.stands, "made_by": found.made_by, "checks": [asdict(check) for check in found.checks]}
-    return dumps(facts, indent=2, ensure_ascii=False)
+    return {"stands": found.stands, "made_by": found.made_by, "checks": [asdict(check) for check in found.checks]}
