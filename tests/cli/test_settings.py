@@ -36,6 +36,8 @@ def write_files(folder):
     (folder / "gold.csv").write_text("item,gold,question\n1,1,care\n2,0,care\n5,1,harm\n")
     (folder / "known.csv").write_text("annotator,true,voted,pseudo_votes\nann,no,no,9\nann,yes,yes,9\n")
     (folder / "checked.csv").write_text("item,answer\n1,yes\n2,no\n")
+    (folder / "people.csv").write_text("annotator,team\nann,x\nbob,x\ncem,y\ndee,y\n")
+    (folder / "shares.csv").write_text("column,group,share\nteam,x,60\nteam,y,40\n")
     (folder / "map.toml").write_text('yep = "yes"\n')
 
 
@@ -52,6 +54,8 @@ RUNS = {
     "--domain-prevalence off",
     "several labels": "several.csv --multilabel ; --gold-file gold.csv --preset mft --draws 20 --model paper "
     "--temper heldout",
+    "groups": "several.csv --multilabel ; --annotator-group team --annotators people.csv --target shares.csv --camps "
+    "--draws 20 --no-report",
     "counts": "counts.csv --anonymous --counts no,yes --draws 20 --no-report",
     "counted questions": "asked.csv --anonymous --questions care,harm --of n --draws 20 --no-report",
 }

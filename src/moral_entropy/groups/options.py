@@ -21,7 +21,6 @@ class GroupOptions(StageOptions):
         "Columns that say which group an annotator belongs to; gender+age for groups by both.",
         metavar="COLUMN[,COLUMN]",
         panel=GROUPS,
-        everyday=True,
     )
     annotators: Any = option(
         None,
