@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import fill
 from typing import Annotated
 
 import typer
@@ -33,5 +34,5 @@ def refine(run: Run, out: Out, options: RefineOptions, force: Force = False, qui
         write_frame(refined_frame(found, seed=options.seed), partial, out.suffix)
     if not quiet:
         for line in (*found.notes, *refined_lines(found, grade_refined(found, seed=options.seed))):
-            typer.echo(line)
+            typer.echo(fill(line, 80, subsequent_indent="  "))
         typer.echo(f"{out}: p_refined of {len(found.items):,} items")

@@ -74,9 +74,9 @@ def _share(row: dict[str, Any], name: str) -> str:
 def _meaning(rows: pl.DataFrame) -> Iterator[str]:
     by = [one for one in rows["graded_by"].unique().to_list() if one]
     if by:
-        yield (
-            "nats and saved: what the judge adds to the others per item, and labels put right"
-            f" per 100 items, by {by[0] if by[0] == 'known answers' else 'the consensus'}"
+        yield _filled(
+            "nats and saved: what the judge adds to the others per item, and labels put right per 100 items, by "
+            f"{by[0] if by[0] == 'known answers' else 'the consensus'}"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import fill
 
 import polars as pl
 
@@ -11,6 +12,7 @@ from moral_entropy.files import whole_file, without_formulas
 from moral_entropy.judges.escalate import escalate, sentence_of
 
 RISK = 0.1
+WIDTH = 80
 
 
 def show_people(run: str, number: int, agreement: float, *, question: str | None, out: Path | None, json: bool) -> None:
@@ -19,6 +21,7 @@ def show_people(run: str, number: int, agreement: float, *, question: str | None
     queue = pl.concat([one.queue for one in found]).sort("expected_gain", descending=True, maintain_order=True)
     queue = queue.head(number).with_columns(rank=pl.int_range(1, pl.len() + 1))
     told = [sentence_of(one, agreement, RISK) for one in found]
+    lines = [fill(text, WIDTH, subsequent_indent="  ") for text in told]
     if out is not None:
         with whole_file(out) as partial:
             without_formulas(queue).write_csv(partial)
@@ -28,7 +31,10 @@ def show_people(run: str, number: int, agreement: float, *, question: str | None
     gain = queue["expected_gain"].sum()
     last = f"the first {queue.height:,} to send hold about {gain:.0f} wrong labels"
     if out is not None:
-        print_parts([*told, f"{out}: {last}"])
+        print_parts([*lines, f"{out}: {last}"])
+        return
+    if queue.is_empty():
+        print_parts(lines)
         return
     cells = [
         (f"{row['rank']}", printable(row["question"], 20), printable(row["item"], 40), printable(row["label"], 20),
@@ -36,5 +42,5 @@ def show_people(run: str, number: int, agreement: float, *, question: str | None
         for row in queue.iter_rows(named=True)
     ]  # fmt: skip
     print_parts(
-        [*told, "", plain_table(("rank", "question", "item", "label", "confidence", "wrong"), cells, n_words=4), last]
+        [*lines, "", plain_table(("rank", "question", "item", "label", "confidence", "wrong"), cells, n_words=4), last]
     )

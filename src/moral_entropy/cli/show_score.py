@@ -88,7 +88,7 @@ def _undecided(rows: pl.DataFrame, apart: pl.DataFrame, run: str) -> Iterator[st
         who = f"{printable(name, 40)}: " if several else ""
         more = row["more_gold"]
         if more is None:
-            yield f"{who}undecided; known answers on these items alone will not settle it: it takes more items"
+            yield f"{who}undecided; known answers on these items will not settle it: it takes more items"
         else:
             yield f"{who}undecided; about {more:,} more known answers would settle it, if the score stays as it is"
     if rows["more_gold"].is_not_null().any() or apart["more_gold"].is_not_null().any():

@@ -93,7 +93,6 @@ class FitOptions(StageOptions):
         0,
         "Seed of everything random: on one machine same votes, same seed, same bytes.",
         panel=FIT,
-        everyday=True,
         least=0,
     )
     solver: Solver = option(

@@ -240,8 +240,12 @@ def sentence_of(found: Escalation, agreement: float, risk: float) -> str:
     >>> print(sentence_of(Escalation("ok", "consensus", 0.9, 1_412, 188, 150, 2, 200, 59, none), 0.95, 0.1))
     ok: accept 1,412 labels of the consensus (confidence 0.900 or more), send 188 to people. At least 95% of the
     accepted ones agree with people, with a probability of 90%: 2 of 150 known answers there differ.
+    >>> print(sentence_of(Escalation("ok", "consensus", None, 0, 0, 0, 0, 80, 59, none), 0.95, 0.1))
+    ok: all answers are known: there is nothing to accept, and nothing to send.
     """
     name = f"{found.question}: "
+    if not found.accepted + found.sent:
+        return f"{name}all answers are known: there is nothing to accept, and nothing to send."
     if found.threshold is None:
         why = (
             f"{found.n_gold:,} answers are known, and it takes {found.needed:,} without an error"
@@ -251,6 +255,6 @@ def sentence_of(found: Escalation, agreement: float, risk: float) -> str:
         return f"{name}nothing can be accepted at {agreement:.0%} agreement: {why}. All {found.sent:,} go to people."
     return (
         f"{name}accept {found.accepted:,} labels of the {found.by} (confidence {found.threshold:.3f} or more), send "
-        f"{found.sent:,} to people. At least {agreement:.0%} of the\naccepted ones agree with people, with a "
+        f"{found.sent:,} to people. At least {agreement:.0%} of the accepted ones agree with people, with a "
         f"probability of {1.0 - risk:.0%}: {found.wrong:,} of {found.tested:,} known answers there differ."
     )

@@ -68,11 +68,18 @@ def _failing(name: str, roles: Sequence[Role], frame: pl.DataFrame) -> Iterator[
     if 1.0 - float(np.median(frame["missing"].to_numpy())) < MOST_VOTE_ON_ALL:
         return
     models = {role.judge for role in roles if role.role == LLM}
-    for row in frame.filter(pl.col("missing") >= FAILS).iter_rows(named=True):
-        who = "fails" if row["judge"] in models else "has no vote"
+    rows = frame.filter(pl.col("missing") >= FAILS).sort("missing", descending=True, maintain_order=True)
+    for row in rows.filter(pl.col("judge").is_in(models)).iter_rows(named=True):
         yield (
-            f"{name}: {row['judge']} {who} on {row['missing']:.0%} of the items. If these are the hard ones, its "
+            f"{name}: {row['judge']} fails on {row['missing']:.0%} of the items. If these are the hard ones, its "
             "figures flatter it: ask again there, or mend its prompt."
+        )
+    people = rows.filter(~pl.col("judge").is_in(models))
+    if not people.is_empty():
+        shares = [f"{row['judge']} {row['missing']:.0%}" for row in people.iter_rows(named=True)]
+        yield (
+            f"{name}: items without a vote: {listed(shares)}. If these are the hard ones, whoever skipped them looks "
+            "better than they are."
         )
 
 
