@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 
+import numpy as np
 import polars as pl
 import pytest
 from report_support import vote_frame
@@ -173,3 +174,18 @@ def test_findings_reach_the_verdict_of_votes_alone(with_findings):
     bad = Finding("fit", "converged", 0, "care", level="bad", text="the fit did not converge.")
     run = with_findings([bad])
     assert give_verdict(run, cautions(run)).checked_by == "gold"
+
+
+def test_ambiguity_is_not_told_from_too_few_votes_where_votes_are_few():
+    rng = np.random.default_rng(6)
+    said = []
+    for n_annotators in (4, 40):
+        between = rng.random((60, 1)) < 0.5
+        yes = rng.random((60, n_annotators)) < np.where(between, 0.5, 0.95)
+        rows = [(i, f"a{a}", "yes" if yes[i, a] else "no") for i in range(60) for a in range(n_annotators)]
+        votes = pl.DataFrame(rows, schema=["item", "annotator", "label"], orient="row")
+        run = me.audit(votes, draws=50)
+        note = next(one.note for one in headlines(run, run.verdict) if one.name == "labels uncertain")
+        said.append("look alike" in note)
+        assert "ambiguous" in note
+    assert said == [True, False]

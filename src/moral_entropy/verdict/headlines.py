@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from moral_entropy.consensus.entropy import ENOUGH_VOTES
 from moral_entropy.runs.run import Run
 from moral_entropy.schemas import PARTS
 from moral_entropy.ties import DECIMALS, TIE, tie_key
@@ -85,6 +86,8 @@ def _uncertain(run: Run) -> Headline:
     shares = uncertain_by_kind(run)
     told = [f"{share:.1%} {KINDS[kind]}" for kind, share in shares.items() if kind and share >= 5e-4]
     note = "; ".join(told) if told else "entropy above half its maximum"
+    if shares[PARTS[0]] >= 5e-4 and effective_votes(run)[0] < ENOUGH_VOTES:
+        note += f" (below {ENOUGH_VOTES} votes per item, ambiguity and too few votes look alike)"
     return Headline("labels uncertain", f"{sum(shares.values()):.1%}", "", "", note)
 
 
