@@ -9,6 +9,7 @@ from collections import Counter
 import numpy as np
 import polars as pl
 
+from moral_entropy.runs.manifest_shape import MANIFEST, QUESTION, Named
 from moral_entropy.runs.run import SCHEMA
 from moral_entropy.schemas import AUDIT, ITEMS, POSTERIOR, SCHEMAS, with_ids
 
@@ -64,14 +65,24 @@ def write_run(folder, items, labels, *, audit=(), **facts):
         pl.DataFrame(schema=SCHEMAS[name]).write_parquet(folder / f"{name}.parquet")
     counted = Counter(row["question"] for row in rows)
     questions = [
-        {"question": question, "part": "", "labels": sorted(names), "positive": names[-1] if len(names) == 2 else None,
-         "items_counted": counted[question]}
+        {**anything(QUESTION), "question": question, "labels": sorted(names), "items_counted": counted[question],
+         "positive": names[-1] if len(names) == 2 else None, "prevalence": dict.fromkeys(names, 1 / len(names))}
         for question, names in labels.items()
     ]  # fmt: skip
-    settings = {"interval": 0.9, "converged": True, "seed": 0, "options": {}, "anonymous": False}
-    manifest = {"schema": SCHEMA, "questions": questions, **settings, **facts}
+    settings = {"schema": SCHEMA, "model": "paper", "interval": 0.9, "converged": True}
+    manifest = {**anything(MANIFEST), **settings, "questions": questions, **facts}
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return folder
+
+
+def anything(shape):
+    """Return the smallest value of a shape that a manifest must have."""
+    if isinstance(shape, dict):
+        return {name: anything(one) for name, one in shape.items()}
+    if isinstance(shape, list | Named):
+        return [] if isinstance(shape, list) else {}
+    kinds = shape if isinstance(shape, tuple) else (shape,)
+    return None if object in kinds or type(None) in kinds else kinds[0]()
 
 
 def random_items(rng, labels, n_items, *, domains=(None,), first=0, **more):

@@ -94,7 +94,7 @@ def test_rules_that_only_one_grades_are_said(tmp_path):
 
 def test_what_differs_between_manifests(tmp_path):
     comparison = compare_runs(*runs(tmp_path, of({1: 0.9}), of({1: 0.9}), draws=20, seed=3, command="x"))
-    assert comparison.settings == (("seed", 0, 3), ("draws", None, 20))
+    assert comparison.settings == (("draws", 0, 20), ("seed", 0, 3))
 
 
 BAD = {
