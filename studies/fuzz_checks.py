@@ -23,8 +23,8 @@ NEVER = re.compile(
 )
 """What no command may print: tracebacks, Python's own warnings, NaN in a sentence, control characters."""
 
-CHANGES = ("seconds", "command")
-"""What may differ between two manifests of the same audit."""
+CHANGES = ("seconds", "command", "files", "seal")
+"""What may differ between two manifests of the same audit: times, the command, and digests of what tells them."""
 
 
 def run_main(arguments: list[str]) -> tuple[int, str, str]:

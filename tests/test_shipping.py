@@ -134,7 +134,7 @@ def test_the_steps_of_the_action_audit_and_check(limit, code, plain_run, tmp_pat
         command, env={**os.environ, **told}, cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == code, done.stderr
-    word = "holds" if code == 0 else "FALLS SHORT"
+    word = "holds" if code == 0 else "FAILED"
     assert word in done.stdout and word in (tmp_path / "summary.md").read_text()
 
 

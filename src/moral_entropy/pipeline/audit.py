@@ -23,7 +23,6 @@ from moral_entropy.errors import UsageError
 from moral_entropy.findings import Finding, alarm_sentences, without_warnings
 from moral_entropy.grading.table import AuditTable, grade_parts
 from moral_entropy.groups.members import columns_to_keep
-from moral_entropy.groups.table import study_groups
 from moral_entropy.options import lists_options
 from moral_entropy.outliers.table import find_outliers
 from moral_entropy.pipeline.facts import manifest_facts
@@ -186,6 +185,9 @@ def make_run(
             findings = check(fitted, graded, options, progress)
         grouped = None
         if options.groups.asked:
+            # Late: most audits have no groups, and SciPy's statistics take long to load.
+            from moral_entropy.groups.table import study_groups
+
             with watch.timing("groups"):
                 progress("groups", 0.0)
                 grouped = study_groups(

@@ -74,7 +74,7 @@ def votes_in_words(run: Run) -> str:
 
 
 def votes_per_item(run: Run) -> str:
-    """Say how many votes an item has, as "three votes per item" where all have as many."""
+    """Say how many votes there are per item, as "three votes per item" where all items have as many."""
     voted = pl.col("n_votes") > 0
     counts = run.scan("items").filter(voted).select(
         low=pl.col("n_votes").min(),
