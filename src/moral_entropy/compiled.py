@@ -20,6 +20,7 @@ from typing import Any
 import numba
 from numba import njit
 from numba.core.caching import FunctionCache, NullCache
+from numba.core.runtime.nrt import rtsys
 from numba.core.sigutils import normalize_signature
 
 from moral_entropy import __version__
@@ -176,9 +177,15 @@ class _KeptCache(FunctionCache):
         self._cache_file._data_name_pattern = f"{self._impl.filename_base}.{uuid.uuid4().hex[:8]}.{{number:d}}.nbc"
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load what was compiled for these types; None if there is nothing usable."""
+        """Load what was compiled for these types; None if there is nothing usable.
+
+        Numba would first import all that it needs to compile, a third of a second. Loading takes only its runtime,
+        and compiling imports the rest itself.
+        """
         try:
-            found = super().load_overload(sig, target_context)
+            rtsys.initialize(target_context)
+            with self._guard_against_spurious_io_errors():
+                found = self._load_overload(sig, target_context)
         except Exception:
             # A broken file may raise anything. Without its index it is ignored, and written again.
             found = None
