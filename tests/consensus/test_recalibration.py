@@ -143,3 +143,17 @@ def test_same_seed_same_answer_and_relabelling_permutes_it():
     turned_ik, _ = recalibrate(p_ik[:, ::-1].copy(), 2 - gold_i, seed=4)
     assert_allclose(turned_ik[:, ::-1], first_ik, atol=1e-5)
     assert_allclose(np.exp(log_softmax(np.log(first_ik), axis=1)), first_ik)
+
+
+def test_where_gold_contradicts_p_the_biases_alone_have_the_least_log_loss():
+    p_ik, _, _ = simulated(200, seed=8)
+    gold_i = p_ik.argmin(axis=1)
+    _, learnt = recalibrate(p_ik, gold_i)
+
+    def cost(bias_k):
+        prior = (1 / POWER_SPREAD) ** 2 / 2 + ((bias_k / BIAS_SPREAD) ** 2).sum() / 2
+        return prior + loss(np.tile(softmax(bias_k), (200, 1)), gold_i).sum()
+
+    best = minimize(cost, np.zeros(3), method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-10})
+    assert np.isinf(learnt.temperature)
+    assert_allclose(learnt.bias_k, best.x, atol=2e-4)

@@ -23,6 +23,9 @@ FEWEST, MOST = 20, 4_000
 CLEAR = 1.0
 """Standard errors of gain from which p is changed: less may be luck."""
 
+MOST_STEPS, HALVINGS, STILL = 50, 30, 1e-13
+"""Newton's steps at most, halvings of each, and the gain, as a part of the cost, from which on no other is made."""
+
 POWER_SPREAD, BIAS_SPREAD = 0.5, 1.0
 """Standard deviations of the priors: of one over the temperature around 1, and of a label's bias around 0."""
 
@@ -192,24 +195,54 @@ class _Folds:
 
 def _fit(gold: _Gold) -> _Map:
     """Find the power and the biases that minimise the log loss, with their priors."""
-    # Loaded here, as few audits need an optimiser.
-    from scipy.optimize import minimize
+    start = np.concatenate([[1.0], np.zeros(gold.log_p_ik.shape[1])])
+    found = _descend(gold, start, slice(0, None))
+    if found[0] < 0.0:
+        # Gold contradicts p, which then counts for nothing rather than for its opposite. The cost is convex: its least
+        # value where the power may not be negative is at 0.
+        start[0] = 0.0
+        found = _descend(gold, start, slice(1, None))
+    return _Map(float(found[0]), found[1:])
 
-    n_items, n_labels = gold.log_p_ik.shape
-    truth_ik = np.eye(n_labels)[gold.label_i]
 
-    def cost(x: Floats) -> tuple[float, Floats]:
-        at = _Map(float(x[0]), x[1:])
-        log_q_ik = at.log_p(gold.log_p_ik)
-        off_ik = gold.count_i[:, None] * (np.exp(log_q_ik) - truth_ik)
-        power, bias_k = (at.power - 1.0) / POWER_SPREAD, at.bias_k / BIAS_SPREAD
-        value = 0.5 * (power**2 + bias_k @ bias_k) - float(gold.count_i @ gold.log_score_i(log_q_ik))
-        slope = np.concatenate([[(off_ik * gold.log_p_ik).sum() + power / POWER_SPREAD], off_ik.sum(axis=0)])
-        slope[1:] += bias_k / BIAS_SPREAD
-        return value / n_items, slope / n_items
+def _descend(gold: _Gold, x: Floats, free: slice) -> Floats:
+    """Minimise the cost over some of its arguments, power and biases, by Newton's steps: few, as it is convex."""
+    for _ in range(MOST_STEPS):
+        value, slope, curvature = _cost(gold, x)
+        step = np.zeros_like(x)
+        step[free] = np.linalg.solve(curvature[free, free], slope[free])
+        expected = float(slope @ step)
+        x = _lower(gold, x, step, value)
+        if expected < STILL * max(abs(value), 1.0):
+            break
+    return x
 
-    # Where gold contradicts p, p counts for nothing rather than for its opposite.
-    bounds = [(0.0, None), *[(None, None)] * n_labels]
-    start = np.concatenate([[1.0], np.zeros(n_labels)])
-    found = minimize(cost, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-13, "gtol": 1e-8})
-    return _Map(float(found.x[0]), found.x[1:])
+
+def _lower(gold: _Gold, x: Floats, step: Floats, value: float) -> Floats:
+    """Go a step, or half of it, or half of that, until the cost is lower; stay where nothing is."""
+    for halving in range(HALVINGS):
+        there = x - 0.5**halving * step
+        if _cost(gold, there)[0] < value:
+            return there
+    return x
+
+
+def _cost(gold: _Gold, x: Floats) -> tuple[float, Floats, Floats]:
+    """Compute the log loss with its priors at a power and biases, and its first and second derivatives."""
+    at = _Map(float(x[0]), x[1:])
+    log_q_ik = at.log_p(gold.log_p_ik)
+    spread = np.array([POWER_SPREAD, *[BIAS_SPREAD] * len(at.bias_k)])
+    off = (x - np.eye(len(x))[0]) / spread
+    value = 0.5 * float(off @ off) - float(gold.count_i @ gold.log_score_i(log_q_ik))
+    q_ik, count_i1 = np.exp(log_q_ik), gold.count_i[:, None]
+    off_ik = count_i1 * (q_ik - np.eye(len(at.bias_k))[gold.label_i])
+    slope = np.concatenate([[(off_ik * gold.log_p_ik).sum()], off_ik.sum(axis=0)]) + off / spread
+    # How the log probabilities move with the power, around their mean under q.
+    moved_ik = q_ik * (gold.log_p_ik - (q_ik * gold.log_p_ik).sum(axis=1, keepdims=True))
+    mixed_k = (count_i1 * moved_ik).sum(axis=0)
+    curvature = np.diag(1.0 / spread**2)
+    curvature[0, 0] += float((count_i1 * moved_ik * gold.log_p_ik).sum())
+    curvature[0, 1:] += mixed_k
+    curvature[1:, 0] += mixed_k
+    curvature[1:, 1:] += np.diag((count_i1 * q_ik).sum(axis=0)) - (count_i1 * q_ik).T @ q_ik
+    return value, slope, curvature
