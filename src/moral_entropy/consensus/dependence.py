@@ -253,10 +253,11 @@ def learn_mixture(rho_p: Floats, error_p: Floats) -> Floats:
     """
     n_parts = 1 + len(SCALES)
     log_pm = _log_likelihood(rho_p, error_p)
+    likelihood_pm = np.exp(log_pm - log_pm.max(axis=1, keepdims=True))
     mixture_m = np.full(n_parts, 1.0 / n_parts)
     for _ in range(SHRINKING_STEPS):
-        joint_pm = log_pm + np.log(np.maximum(mixture_m, 1e-300))
-        mass_m = np.exp(joint_pm - logsumexp(joint_pm, axis=1, keepdims=True)).sum(axis=0)
+        # Σ_p l_pm π_m / Σ_m l_pm π_m: two products of a matrix and a vector.
+        mass_m = mixture_m * ((1.0 / np.maximum(likelihood_pm @ mixture_m, 1e-300)) @ likelihood_pm)
         mass_m[0] += PSEUDO_PAIRS
         mixture_m = mass_m / mass_m.sum()
     return mixture_m

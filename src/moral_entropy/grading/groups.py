@@ -163,7 +163,9 @@ class Grading:
             asked_c = cell_c[self.cells.question_c[cell_c] == q]
             by_question.append(self._add_question(rows, q, Group(self.names.questions[q], ALL, domain, asked_c)))
         if by_question:
-            self._add(rows, Group(ALL, ALL, domain, cell_c), self._grades(cell_c))
+            # Of one question the grades are known.
+            together = by_question[0] if len(by_question) == 1 else self._grades(cell_c)
+            self._add(rows, Group(ALL, ALL, domain, cell_c), together)
             means = [mean_grades(grades) for grades in zip(*by_question, strict=True)]
             self._add(rows, Group(MEAN, ALL, domain, cell_c), means)
 

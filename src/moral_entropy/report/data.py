@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 
 from moral_entropy import __version__
 from moral_entropy.consensus.entropy import CURES, parts_note, shown_parts
@@ -192,25 +193,18 @@ def packed(frame: pl.DataFrame) -> dict[str, Any]:
     >>> packed(pl.DataFrame({"rule": ["any", "any"], "value": [0.12345678, float("inf")]}))
     {'rule': {'of': ['any'], 'at': [0, 0]}, 'value': [0.123457, None]}
     """
-    return {name: _column(frame[name]) for name in frame.columns}
+    floats = cs.float()
+    shown = frame.with_columns(pl.when(floats.is_finite()).then(floats.round_sig_figs(DIGITS)))
+    return {column.name: _column(column) for column in shown}
 
 
 def _column(column: pl.Series) -> Any:
-    if column.dtype.is_float():
-        finite = column.is_finite()
-        rounded = column.round_sig_figs(DIGITS)
-        return pl.select(pl.when(finite).then(rounded)).to_series().to_list()
+    values = column.to_list()
     if column.dtype != pl.String:
-        return column.to_list()
-    distinct = column.unique(maintain_order=True)
-    codes = pl.DataFrame({"text": column}).join(
-        pl.DataFrame({"text": distinct, "at": range(len(distinct))}),
-        on="text",
-        how="left",
-        nulls_equal=True,
-        maintain_order="left",
-    )
-    return {"of": distinct.to_list(), "at": codes["at"].to_list()}
+        return values
+    at: dict[str | None, int] = {}
+    codes = [at.setdefault(text, len(at)) for text in values]
+    return {"of": list(at), "at": codes}
 
 
 def script_json(value: Any) -> str:

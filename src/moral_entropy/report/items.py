@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.names import ALL
-from moral_entropy.runs.between_labels import FittedStates, confusion_by_annotator, counted_votes
+from moral_entropy.runs.between_labels import CountedVote, FittedStates, confusion_by_annotator, counted_votes
 from moral_entropy.runs.run import Run
 from moral_entropy.ties import DECIMALS
 from moral_entropy.votes.table import Floats
@@ -177,29 +177,50 @@ def _pushes(run: Run, votes: pl.DataFrame) -> pl.DataFrame:
     return rows.filter(annotator.is_null() | annotator.is_in(voters)).collect()
 
 
+@dataclass(frozen=True)
+class _ToExplain:
+    """An item whose votes are followed one by one: its place in the table, domain, two labels, and votes as counted."""
+
+    row: int
+    domain: str | None
+    pair: tuple[str, str]
+    counted: list[CountedVote]
+
+
 def with_steps(run: Run, items: pl.DataFrame, votes: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Add to some items the rival label and the prior's log-odds, and to their votes what each adds in its turn."""
     fits = {(fit["question"], fit["part"]): fit for fit in run.manifest["questions"]}
-    states = {key: FittedStates.of(fit) for key, fit in fits.items()}
-    matrices, runners_up = _matrices(run, votes), _runners_up(run, items)
+    runners_up = _runners_up(run, items)
     of_row: dict[int, list[tuple[Any, str]]] = {}
     for row, annotator, label in votes.select("row", "annotator", "label").iter_rows():
         of_row.setdefault(row, []).append((annotator, label))
-    rivals, priors, pushes = [], [], [np.empty(0)]
+    alike: dict[tuple[tuple[str, str], int], list[_ToExplain]] = {}
     for row, item in enumerate(items.iter_rows(named=True)):
         key = (item["question"], item["part"])
         labels, own = fits[key]["labels"], fits[key]["positive"] or item["label"]
-        rivals.append(runners_up.get((item["question"], item["item"])) or labels[1 - labels.index(own)])
-        cast = of_row.get(row, [])
-        counted = counted_votes(cast, fits[key]["counted_as_one"])
-        by_vote = np.array([matrices[key][one.annotator] for one in counted]).reshape(-1, len(labels), len(labels))
-        odds_t = states[key].odds_after(item["domain"], by_vote, [one.label for one in counted], (own, rivals[-1]))
-        priors.append(float(odds_t[0]))
-        # Where several votes counted as one, the first has what they add together.
-        pushes.append(np.zeros(len(cast)))
-        pushes[-1][[one.at[0] for one in counted]] = np.diff(odds_t)
-    shown = items.with_columns(rival=pl.Series(rivals, dtype=pl.String), prior=pl.Series(priors, dtype=pl.Float64))
-    return shown, votes.with_columns(push=pl.Series(np.concatenate(pushes)))
+        rival = runners_up.get((item["question"], item["item"])) or labels[1 - labels.index(own)]
+        counted = counted_votes(of_row.get(row, []), fits[key]["counted_as_one"])
+        alike.setdefault((key, len(counted)), []).append(_ToExplain(row, item["domain"], (own, rival), counted))
+    rival_i, prior_i = [""] * items.height, np.zeros(items.height)
+    push_i = [np.zeros(len(of_row.get(row, []))) for row in range(items.height)]
+    matrices = _matrices(run, votes)
+    for (key, n_votes), some in alike.items():
+        odds_it = _odds(FittedStates.of(fits[key]), matrices.get(key, {}), some, n_votes)
+        for one, odds_t in zip(some, odds_it, strict=True):
+            rival_i[one.row], prior_i[one.row] = one.pair[1], odds_t[0]
+            # Where several votes counted as one, the first has what they add together.
+            push_i[one.row][[vote.at[0] for vote in one.counted]] = np.diff(odds_t)
+    shown = items.with_columns(rival=pl.Series(rival_i, dtype=pl.String), prior=pl.Series(prior_i))
+    return shown, votes.with_columns(push=pl.Series(np.concatenate([np.empty(0), *push_i])))
+
+
+def _odds(between: FittedStates, matrices: dict[Any, Floats], some: list[_ToExplain], n_votes: int) -> Floats:
+    """Compute the log-odds of items of equally many votes, before and after each vote."""
+    at, n_labels = {label: k for k, label in enumerate(between.labels)}, len(between.labels)
+    chances = [matrices[vote.annotator][:, at[vote.label]] for one in some for vote in one.counted]
+    log_vote_nz = between.log_votes(np.array(chances).reshape(-1, n_labels))
+    log_vote_inz = log_vote_nz.reshape(len(some), n_votes, between.states.n_states)
+    return between.odds_after([one.domain for one in some], log_vote_inz, [one.pair for one in some])
 
 
 def _matrices(run: Run, votes: pl.DataFrame) -> dict[tuple[object, ...], dict[Any, Floats]]:

@@ -59,29 +59,32 @@ class FittedStates:
         """Log weights of the states, a row for every domain."""
         return np.asarray(np.log(self.states.weight_of_states(self.weight_dg)))
 
+    def log_votes(self, chance_nk: Floats) -> Floats:
+        """Compute the log probability of votes in every state, axes n and z, from their chances under each label."""
+        return np.asarray(np.log(self.states.votes_azv(chance_nk[..., None] ** self.power)[..., 0]))
+
     def odds_after(
-        self, domain: str | None, confusion_nkv: Floats, vote_n: Sequence[str], pair: Sequence[str]
+        self, domain_i: Sequence[str | None], log_vote_inz: Floats, pair_i: Sequence[tuple[str, str]]
     ) -> Floats:
-        """Compute log-odds between two labels: before any vote, and after each vote in turn.
+        """Compute log-odds between two labels for items of equally many votes: before any vote, and after each in turn.
 
         Parameters
         ----------
-        domain
-            The item's domain.
-        confusion_nkv, vote_n
-            Vote by vote, the confusion matrix of who cast it, and the label it was for.
-        pair
-            The labels whose log-odds are computed.
+        domain_i
+            The items' domains.
+        log_vote_inz
+            Log probabilities of the votes of each item in every state, in their order: of `log_votes`.
+        pair_i
+            The two labels of each item.
         """
-        row = self.domains.index(domain) if self.domains else 0
-        at_n = [self.labels.index(vote) for vote in vote_n]
-        vote_nz = self.states.votes_azv(confusion_nkv**self.power)[np.arange(len(at_n)), :, at_n]
-        after_tz = np.cumsum(np.vstack([self.log_weight_dz[row], np.log(vote_nz)]), axis=0)
+        row_i = [self.domains.index(domain) if self.domains else 0 for domain in domain_i]
+        after_itz = np.cumsum(np.concatenate([self.log_weight_dz[row_i, None], log_vote_inz], axis=1), axis=1)
         # SciPy's softmax, for small arrays, takes longer than all the rest.
-        weight_tz = np.exp(after_tz - after_tz.max(axis=1, keepdims=True))
-        p_tk = (weight_tz / weight_tz.sum(axis=1, keepdims=True)) @ self.states.mix_zk
-        one, other = (self.labels.index(label) for label in pair)
-        return np.asarray(np.log(p_tk[:, one]) - np.log(p_tk[:, other]))
+        weight_itz = np.exp(after_itz - after_itz.max(axis=2, keepdims=True))
+        log_itk = np.log((weight_itz / weight_itz.sum(axis=2, keepdims=True)) @ self.states.mix_zk)
+        one_i, other_i = np.array([[self.labels.index(label) for label in pair] for pair in pair_i]).T
+        at_i = np.arange(len(row_i))
+        return np.asarray(log_itk[at_i, :, one_i] - log_itk[at_i, :, other_i])
 
 
 @dataclass(frozen=True)

@@ -185,13 +185,14 @@ def _mixed_steps(
 ) -> list[Push]:
     """Compute what the prior and each vote in turn add to the log-odds where items may lie between labels."""
     cells = annotators.filter(pl.col("annotator").is_in(votes["annotator"].to_list()))
-    n_labels = len(fit["labels"])
-    matrices = confusion_by_annotator(cells, n_labels)
-    by_vote = np.array([matrices[annotator] for annotator in votes["annotator"]]).reshape(-1, n_labels, n_labels)
-    odds_t = FittedStates.of(fit).odds_after(domain, by_vote, votes["label"].to_list(), pair)
+    between, labels = FittedStates.of(fit), fit["labels"]
+    matrices = confusion_by_annotator(cells, len(labels))
+    cast = votes.select("annotator", "label").iter_rows()
+    chance_nk = np.array([matrices[who][:, labels.index(label)] for who, label in cast]).reshape(-1, len(labels))
+    [odds_t] = between.odds_after([domain], between.log_votes(chance_nk)[None], [pair])
     push_t = np.diff(odds_t, prepend=0.0).tolist()
-    cast = [(None, None), *votes.select("shown", "label").rows()]
-    return [(who, voted, push, None, None) for (who, voted), push in zip(cast, push_t, strict=True)]
+    shown = [(None, None), *votes.select("shown", "label").rows()]
+    return [(who, voted, push, None, None) for (who, voted), push in zip(shown, push_t, strict=True)]
 
 
 def _general_steps(
