@@ -71,7 +71,7 @@ def test_a_switched_team_hardly_harms(seed):
 def test_they_are_named():
     truth_i, rows, rng = panel(0)
     run = audit(votes_from(with_adversary(with_spammer(rows, truth_i, rng), truth_i, rng)), draws=100, report=False)
-    below = run.findings.filter(pl.col("text").str.contains("below chance"))
+    below = run.findings.filter(pl.col("text").str.contains("worse than guessing"))
     assert "adversary" in " ".join(below["text"].to_list())
     roles = dict(run.table("annotator_summary").select("annotator", "role").iter_rows())
     assert roles["adversary"] == "worse than guessing"

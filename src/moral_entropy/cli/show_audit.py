@@ -102,14 +102,14 @@ def reading_lines(manifest: dict[str, Any]) -> list[str]:
 
 
 def _column_lines(columns: dict[str, str], guessed: set[str]) -> list[str]:
-    def listed(roles: list[str]) -> str:
+    def renamed(roles: list[str]) -> str:
         return ", ".join(role if columns[role] == role else f"{role} = {columns[role]}" for role in roles)
 
     kinds = {
         "columns guessed": [role for role in columns if role in guessed],
         "columns": [role for role in columns if role not in guessed],
     }
-    return [f"  {kind}: {listed(roles)}" for kind, roles in kinds.items() if roles]
+    return [f"  {kind}: {renamed(roles)}" for kind, roles in kinds.items() if roles]
 
 
 def _many(count: int, noun: str) -> str:

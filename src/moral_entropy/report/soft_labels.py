@@ -102,7 +102,7 @@ def sentences(table: pl.DataFrame) -> dict[str, list[str]]:
             if own.height:
                 said.setdefault(reference, {}).setdefault(_all_metrics(own, base), []).append(model)
     return {
-        reference: [f"{listed(models)}: {words}" for words, models in by_words.items()]
+        reference: [f"{in_a_sentence(models)}: {words}" for words, models in by_words.items()]
         for reference, by_words in said.items()
     }
 
@@ -120,7 +120,7 @@ def _all_metrics(own: pl.DataFrame, base: str) -> str:
         if rows.height:
             words = outcome(dict(zip(rows["target"], rows["better"], strict=True)), base)
             by_words.setdefault(words, []).append(name)
-    parts = [f"{words} on {listed(metrics)}" for words, metrics in by_words.items()]
+    parts = [f"{words} on {in_a_sentence(metrics)}" for words, metrics in by_words.items()]
     return f"{base} " + ". It ".join(parts) + "."
 
 
@@ -137,16 +137,16 @@ def outcome(better: Mapping[str, str], base: str) -> str:
     for verb, winners in verbs.items():
         others = [target for target, winner in better.items() if winner in winners]
         if others:
-            parts.append(f"{verb} {'every other' if len(others) == len(better) > 1 else listed(others)}")
+            parts.append(f"{verb} {'every other' if len(others) == len(better) > 1 else in_a_sentence(others)}")
     return "; ".join(parts)
 
 
-def listed(names: Sequence[str]) -> str:
+def in_a_sentence(names: Sequence[str]) -> str:
     """Write names as a sentence does.
 
     Examples
     --------
-    >>> listed(["any", "share", "majority"])
+    >>> in_a_sentence(["any", "share", "majority"])
     'any, share and majority'
     """
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

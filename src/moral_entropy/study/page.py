@@ -19,7 +19,7 @@ from moral_entropy.report.soft_labels import (
     HELD_OUT,
     METRICS,
     REFERENCES,
-    listed,
+    in_a_sentence,
     one_split,
     overall,
     sentences,
@@ -77,7 +77,7 @@ def _first_lines(table: pl.DataFrame, facts: dict[str, Any]) -> Iterator[str]:
     for model in rows["model"].unique(maintain_order=True):
         own = rows.filter(model=model, reference=reference)
         said = [
-            f"{verb} {listed(found)}"
+            f"{verb} {in_a_sentence(found)}"
             for verb, sides in (
                 ("wins on", [facts["base"]]),
                 ("loses on", facts["targets"]),

@@ -1,4 +1,4 @@
-"""Can the votes tell at all? Annotators below chance, labels nobody gave, groups without a link, teams that can switch.
+"""Can the votes tell at all? Annotators worse than guessing, labels nobody gave, groups without a link, switched teams.
 
 Takes a `Consensus`, returns findings of the side "identifiability". Cheap: every audit runs it. What the votes cannot
 tell, priors decide, and a posterior may be sure of it nonetheless.
@@ -24,7 +24,7 @@ from moral_entropy.validate.vote_access import Unsupported, VoteAccess, VotesOf,
 SIDE = "identifiability"
 
 MANY_VOTES = 0.1
-"""Share of the votes from which annotators below chance put the whole fit in doubt."""
+"""Share of the votes from which annotators worse than guessing put the whole fit in doubt."""
 
 UNSUPPORTED, MANY_UNSUPPORTED = 0.001, 0.01
 """Shares of items whose consensus label nobody voted for: worth a word, and too many."""
@@ -36,7 +36,7 @@ MOST_TEAMS = 4
 """Teams with a finding of their own at most, the cheapest to switch."""
 
 NAMED = 20
-"""Annotators with a finding of their own at most, those surest below chance."""
+"""Annotators with a finding of their own at most, those surest of them."""
 
 SWAPPED = {
     "meaning": "The fit sits on an answer that is not the best one.",
@@ -109,8 +109,8 @@ def _below_chance(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
         fit, SIDE, "below_chance", len(names), subject=listed(names), n=n_annotators,
         level=level_of(True, bad=share > MANY_VOTES),
         text=(
-            f"{len(names):,} of {n_annotators:,} annotators ({listed(names)}; {share:.1%} of the votes) vote below "
-            f"chance, with a probability of {SURE:.0%} or more."
+            f"{len(names):,} of {n_annotators:,} annotators ({listed(names)}; {share:.1%} of the votes) vote "
+            f"worse than guessing, with a probability of {SURE:.0%} or more."
         ),
         meaning=(
             "Their votes count as the opposite of what they say: either they read the scale the other way round, or "
@@ -141,10 +141,10 @@ def _unsupported(fit: QuestionFit, found: Unsupported) -> Finding:
             f"on {found.by_votes:,.0f} of them the votes themselves are read the other way round, on "
             f"{n - found.by_votes:z,.0f} the share of the label outweighs the votes."
         ),
-        meaning="That takes annotators below chance or a very common label; often two labels have been swapped.",
+        meaning="That takes annotators worse than guessing or a very common label; often two labels have been swapped.",
         cure=(
-            "Look at these items in the report (filter: nobody voted for the consensus) and at annotators below "
-            "chance; state a share you can defend (--prior-prevalence)."
+            "Look at these items in the report (filter: nobody voted for the consensus) and at annotators who "
+            "are worse than guessing; state a share you can defend (--prior-prevalence)."
         ),
     )  # fmt: skip
 

@@ -2,7 +2,8 @@
 
 `error` is the share of wrong labels by spot check or gold and `accuracy` the rest; `uncertain` the share of uncertain
 labels, `effective_votes` what the votes per item are worth, `alpha` Krippendorff's (the lowest question's): with
-`care/` before it, one question's. `annotators.below_chance` is the share of annotators who surely vote below chance.
+`care/` before it, one question's. `annotators.below_chance` is the share of annotators whose votes are surely
+worse than guessing.
 
 Of one annotator there are `annotator:ann.accuracy` (share of the votes that are the consensus label, of all questions;
 with `@gold` those that are gold's), `annotator:ann.youden`, `.sensitivity`, `.specificity` and `.below_chance` (the
