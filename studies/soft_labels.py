@@ -107,7 +107,7 @@ class Setting:
 
 TFIDF = StudyOptions(models=("tfidf",), seeds=3)
 HEAD = StudyOptions(
-    models=("minilm",), seeds=5, head_only=True, max_length=64, epochs=20, batch_size=128, learning_rate=1e-2
+    models=("minilm",), seeds=3, head_only=True, max_length=64, epochs=20, batch_size=128, learning_rate=1e-2
 )
 FULL = StudyOptions(
     targets=("soft", "share", "majority"), models=("minilm",), seeds=3, held_out=0, max_length=32, epochs=2,
@@ -120,11 +120,14 @@ SETTINGS = (
     Setting("mfrc-minilm-layers", "MFRC, MiniLM, its last two layers", "mfrc", LAYERS, TUNED),
     Setting(
         "panel-minilm-layers", "Nine language models on MFRC, MiniLM, its last two layers", "mfrc-panel",
-        replace(LAYERS, targets=("soft", "share", "majority", "any")), TUNED,
+        replace(LAYERS, targets=("soft", "share", "majority", "any", "annotators")), TUNED,
     ),
-    Setting("panel-tfidf", "Nine language models on MFRC, tfidf", "mfrc-panel", TFIDF),
+    Setting(
+        "panel-tfidf", "Nine language models on MFRC, tfidf", "mfrc-panel",
+        replace(TFIDF, targets=(*TARGETS, "annotators")),
+    ),
     Setting("twin-minilm-layers", "MFTC's twin, MiniLM, its last two layers", "mftc-twin",
-        replace(LAYERS, targets=("soft", "share", "majority"), train_texts=1_000), TUNED,
+        replace(LAYERS, train_texts=3_000), TUNED,
     ),
     Setting("mfrc-tfidf", "MFRC, tfidf", "mfrc", TFIDF),
     Setting("mfrc-minilm-head", "MFRC, MiniLM, the head alone", "mfrc", HEAD),
@@ -189,6 +192,8 @@ def section(setting: Setting, out: Path) -> str:
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     _, _, body = study_page(load_study(out, manifest), level=2).partition("\n\n")
     took = f"{sum(manifest['seconds'].values()) / 60:.1f} minutes"
+    if "cpu_seconds" in manifest:
+        took += f", {manifest['cpu_seconds']:.0f} seconds of one core"
     without = "" if setting.options.held_out else " To save time no votes were held out here."
     return f"## {setting.title}\n\n```\n{setting.command}\n```\n\nTook {took}.{without}\n\n{body.strip()}"
 
