@@ -41,7 +41,8 @@ from moral_entropy.study.compare import Study
 from moral_entropy.study.options import StudyOptions
 from moral_entropy.study.page import study_page
 from moral_entropy.study.run import run_study
-from moral_entropy.train.refine import Grade, grade_refined, refine, refined_lines
+from moral_entropy.train.refine import refine
+from moral_entropy.train.refined import Grade, grade_refined, refined_lines
 from moral_entropy.train.scores import area_under_roc
 from moral_entropy.votes.options import ReadOptions
 
