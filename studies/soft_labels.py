@@ -50,8 +50,14 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "evidence" / "soft-labels.md"
 FOUNDATIONS = ("Authority", "Care", "Equality", "Loyalty", "Proportionality", "Purity")
 TARGETS = StudyOptions().targets
+SOFT_LABELS = "soft labels"
+"""The part about tfidf."""
+
 TUNED = "fine-tuned"
 """The part of the page about encoders that learn."""
+
+HEAD_ALONE = "head alone"
+"""The part about encoders of which only the last layer learns."""
 
 REFINE = "refine"
 
@@ -79,7 +85,7 @@ class Setting:
     title: str
     corpus: str
     options: StudyOptions
-    part: str = "soft labels"
+    part: str = SOFT_LABELS
 
     @property
     def command(self) -> str:
@@ -108,7 +114,7 @@ class Setting:
 
 TFIDF = StudyOptions(models=("tfidf",), seeds=3)
 HEAD = StudyOptions(
-    models=("minilm",), seeds=3, head_only=True, max_length=64, epochs=20, batch_size=128, learning_rate=1e-2
+    models=("minilm",), seeds=5, head_only=True, max_length=64, epochs=20, batch_size=128, learning_rate=1e-2
 )
 FULL = StudyOptions(
     targets=("soft", "share", "majority"), models=("minilm",), seeds=3, held_out=0, max_length=32, epochs=2,
@@ -131,7 +137,7 @@ SETTINGS = (
         replace(LAYERS, train_texts=3_000), TUNED,
     ),
     Setting("mfrc-tfidf", "MFRC, tfidf", "mfrc", TFIDF),
-    Setting("mfrc-minilm-head", "MFRC, MiniLM, the head alone", "mfrc", HEAD),
+    Setting("mfrc-minilm-head", "MFRC, MiniLM, the head alone", "mfrc", HEAD, HEAD_ALONE),
     Setting("twin", "MFTC's twin, tfidf", "mftc-twin", TFIDF),
     Setting(
         "twin-domains", "MFTC's twin, each domain tested by what was learnt on the others", "mftc-twin",
@@ -308,7 +314,7 @@ def _grade_cells(grade: Grade) -> tuple[str, ...]:
     return (grade.question, "yes" if grade.recalibrated else "no", *figures)
 
 
-def with_tables(page: str, text: str, part: str = "soft labels") -> str:
+def with_tables(page: str, text: str, part: str = SOFT_LABELS) -> str:
     """Put text between the markers of a part of the page."""
     return put(page, part, "studies/soft_labels.py", text)
 
@@ -332,7 +338,7 @@ def parts_of_page(chosen: Sequence[Setting], sections: dict[str, str], work: Pat
             said = [f"moral-entropy {moral_entropy.__version__}."]
             said += [claims_section(own, work)] if part == TUNED else []
             said += [sections[setting.name] for setting in own]
-            said += [] if part == TUNED else [labels_section(work / "mftc-twin")]
+            said += [labels_section(work / "mftc-twin")] if part == SOFT_LABELS else []
             found[part] = "\n\n".join(said)
     return found
 
