@@ -41,7 +41,8 @@ from moral_entropy.study.compare import Study
 from moral_entropy.study.options import StudyOptions
 from moral_entropy.study.page import study_page
 from moral_entropy.study.run import run_study
-from moral_entropy.train.refine import Grade, grade_refined, refine, refined_lines
+from moral_entropy.train.refine import refine
+from moral_entropy.train.refined import Grade, grade_refined, refined_lines
 from moral_entropy.train.scores import area_under_roc
 from moral_entropy.votes.options import ReadOptions
 
@@ -49,8 +50,14 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "evidence" / "soft-labels.md"
 FOUNDATIONS = ("Authority", "Care", "Equality", "Loyalty", "Proportionality", "Purity")
 TARGETS = StudyOptions().targets
+SOFT_LABELS = "soft labels"
+"""The part about tfidf."""
+
 TUNED = "fine-tuned"
 """The part of the page about encoders that learn."""
+
+HEAD_ALONE = "head alone"
+"""The part about encoders of which only the last layer learns."""
 
 REFINE = "refine"
 
@@ -78,7 +85,7 @@ class Setting:
     title: str
     corpus: str
     options: StudyOptions
-    part: str = "soft labels"
+    part: str = SOFT_LABELS
 
     @property
     def command(self) -> str:
@@ -120,14 +127,17 @@ SETTINGS = (
     Setting("mfrc-minilm-layers", "MFRC, MiniLM, its last two layers", "mfrc", LAYERS, TUNED),
     Setting(
         "panel-minilm-layers", "Nine language models on MFRC, MiniLM, its last two layers", "mfrc-panel",
-        replace(LAYERS, targets=("soft", "share", "majority", "any")), TUNED,
+        replace(LAYERS, targets=("soft", "share", "majority", "any", "annotators")), TUNED,
     ),
-    Setting("panel-tfidf", "Nine language models on MFRC, tfidf", "mfrc-panel", TFIDF),
+    Setting(
+        "panel-tfidf", "Nine language models on MFRC, tfidf", "mfrc-panel",
+        replace(TFIDF, targets=(*TARGETS, "annotators")),
+    ),
     Setting("twin-minilm-layers", "MFTC's twin, MiniLM, its last two layers", "mftc-twin",
-        replace(LAYERS, targets=("soft", "share", "majority"), train_texts=1_000), TUNED,
+        replace(LAYERS, train_texts=3_000), TUNED,
     ),
     Setting("mfrc-tfidf", "MFRC, tfidf", "mfrc", TFIDF),
-    Setting("mfrc-minilm-head", "MFRC, MiniLM, the head alone", "mfrc", HEAD),
+    Setting("mfrc-minilm-head", "MFRC, MiniLM, the head alone", "mfrc", HEAD, HEAD_ALONE),
     Setting("twin", "MFTC's twin, tfidf", "mftc-twin", TFIDF),
     Setting(
         "twin-domains", "MFTC's twin, each domain tested by what was learnt on the others", "mftc-twin",
@@ -189,6 +199,8 @@ def section(setting: Setting, out: Path) -> str:
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     _, _, body = study_page(load_study(out, manifest), level=2).partition("\n\n")
     took = f"{sum(manifest['seconds'].values()) / 60:.1f} minutes"
+    if "cpu_seconds" in manifest:
+        took += f", {manifest['cpu_seconds']:.0f} seconds of one core"
     without = "" if setting.options.held_out else " To save time no votes were held out here."
     return f"## {setting.title}\n\n```\n{setting.command}\n```\n\nTook {took}.{without}\n\n{body.strip()}"
 
@@ -302,7 +314,7 @@ def _grade_cells(grade: Grade) -> tuple[str, ...]:
     return (grade.question, "yes" if grade.recalibrated else "no", *figures)
 
 
-def with_tables(page: str, text: str, part: str = "soft labels") -> str:
+def with_tables(page: str, text: str, part: str = SOFT_LABELS) -> str:
     """Put text between the markers of a part of the page."""
     return put(page, part, "studies/soft_labels.py", text)
 
@@ -326,7 +338,7 @@ def parts_of_page(chosen: Sequence[Setting], sections: dict[str, str], work: Pat
             said = [f"moral-entropy {moral_entropy.__version__}."]
             said += [claims_section(own, work)] if part == TUNED else []
             said += [sections[setting.name] for setting in own]
-            said += [] if part == TUNED else [labels_section(work / "mftc-twin")]
+            said += [labels_section(work / "mftc-twin")] if part == SOFT_LABELS else []
             found[part] = "\n\n".join(said)
     return found
 

@@ -68,7 +68,7 @@ def test_tables_go_between_the_markers():
     assert "TABLES" in changed and changed.split("<!--")[0] == page.split("<!--")[0]
     with pytest.raises(ValueError, match="has no place for the tables"):
         study.with_tables("no markers", "TABLES")
-    for part in (study.TUNED, study.REFINE):
+    for part in (study.TUNED, study.HEAD_ALONE, study.REFINE):
         assert "TABLES" in study.with_tables(page, "TABLES", part)
 
 

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from polars.testing import assert_frame_equal
 from study_support import annotators, told_votes, train_by_cue
 
+from moral_entropy.cli.show_audit import indented_lines
 from moral_entropy.consensus.fit import fit
-from moral_entropy.errors import UsageError
+from moral_entropy.errors import TrainError, UsageError
+from moral_entropy.pipeline.audit import audit, read_parts
+from moral_entropy.pipeline.options import AuditOptions
+from moral_entropy.runs.reload import reload_consensus
+from moral_entropy.runs.run import read_run
 from moral_entropy.train.options import RefineOptions
-from moral_entropy.train.refine import (
-    best_weight,
-    cross_fitted,
-    grade_refined,
-    pooled,
-    refine,
-    refined_frame,
-    refined_lines,
-)
+from moral_entropy.train.refine import best_weight, cross_fitted, pooled, refine
+from moral_entropy.train.refined import grade_refined, refined_frame, refined_lines
 from moral_entropy.train.targets import targets_from_consensus
 
 # Five who often err, and a word in each text that tells the truth most of the time.
@@ -103,3 +104,51 @@ def test_the_table_has_what_the_questions_have(refined):
 def test_a_weight_that_is_none_is_refused():
     with pytest.raises(UsageError, match="is no weight of the text"):
         RefineOptions(weight=-1.0)
+
+
+# --- In an audit ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def votes():
+    return told_votes((0.05, 0.5, 0.95), confusion_akv=POOR, votes_per_item=3, n_items=300)
+
+
+@pytest.fixture(scope="module")
+def run(votes, tmp_path_factory):
+    out = tmp_path_factory.mktemp("refined") / "run"
+    return audit(votes, out, refine=True, draws=20, report=False)
+
+
+def test_the_table_is_what_refine_says_of_the_run(run):
+    """The command `refine` on the finished run, and the audit itself, say the same."""
+    table = read_run(run.path).table("refined")
+    again = refined_frame(refine(reload_consensus(run.path), RefineOptions()))
+    assert_frame_equal(table, again, check_row_order=False, abs_tol=1e-9)
+
+
+def test_p_stands_beside_p_refined(run):
+    both = run.items.join(run.table("refined"), on=["item", "question"], suffix="_beside")
+    assert both.height == run.items.height
+    assert_allclose(both["p"], both["p_beside"])
+    assert not np.allclose(both["p"], both["p_refined"], atol=0.05)
+
+
+def test_gold_grades_both(run):
+    facts = run.manifest["refined"]
+    votes, recalibrated = facts["grades"]
+    assert not votes["recalibrated"] and recalibrated["recalibrated"]
+    both = run.items.join(run.table("refined"), on=["item", "question"], suffix="_beside")
+    truth_i, p_i = both["gold"] == both["label_beside"], both["p_refined"].to_numpy()
+    right = np.where(truth_i.to_numpy(), p_i, 1 - p_i)
+    assert votes["refined"]["log_loss"] == pytest.approx(-np.log(right).mean(), abs=1e-6)
+    assert votes["refined"]["accuracy"] == pytest.approx(((p_i >= 0.5) == truth_i.to_numpy()).mean())
+    shown = "\n".join(indented_lines("Votes and text", facts))
+    assert "Against gold" in shown and "eight of the text" in shown and "(better)" in shown
+
+
+def test_without_texts_or_on_a_cluster_it_is_refused(votes):
+    with pytest.raises(TrainError, match="refine needs texts"):
+        audit(replace(votes, texts=None), refine=True, draws=0)
+    with pytest.raises(UsageError, match="on one machine"):
+        read_parts(votes, AuditOptions(refine=True), workers=object())

@@ -15,16 +15,10 @@ from moral_entropy.consensus.options import FitOptions
 from moral_entropy.errors import MoralEntropyWarning, TrainError, VotesError
 from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions
+from moral_entropy.train.answers import Answers, label_targets
 from moral_entropy.train.head import Block
 from moral_entropy.train.run_targets import targets_from_run
-from moral_entropy.train.targets import (
-    Answers,
-    check_classes,
-    label_targets,
-    mean_logits,
-    targets_from_consensus,
-    targets_of,
-)
+from moral_entropy.train.targets import check_classes, mean_logits, targets_from_consensus, targets_of
 from moral_entropy.votes.options import ReadOptions
 
 COUNTS = np.array([[2, 1], [1, 1], [0, 3], [3, 0], [0, 0]])

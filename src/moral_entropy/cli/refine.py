@@ -25,7 +25,8 @@ def refine(run: Run, out: Out, options: RefineOptions, force: Force = False, qui
     refuse_existing(out, force=force)
     from moral_entropy.files import whole_file
     from moral_entropy.progress import bar
-    from moral_entropy.train.refine import grade_refined, refine, refined_frame, refined_lines
+    from moral_entropy.train.refine import refine
+    from moral_entropy.train.refined import grade_refined, refined_frame, refined_lines
     from moral_entropy.train.run_targets import consensus_with_texts
 
     with bar("refining", shown=False if quiet else None) as advance:

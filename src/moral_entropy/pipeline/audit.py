@@ -193,12 +193,20 @@ def make_run(
                 grouped = study_groups(
                     parts.votes, options.groups, interval=options.fit.interval, seed=options.fit.seed
                 )
-        tables = make_tables(fitted, sums, graded, outliers, findings, grouped.frames if grouped else None)
+        more, told = dict(grouped.frames) if grouped else {}, {"groups": grouped.facts} if grouped else {}
+        if options.refine:
+            # Late as well: it trains classifiers.
+            from moral_entropy.train.refined import refine_for_run
+
+            with watch.timing("refine"):
+                more["refined"], told["refined"] = refine_for_run(
+                    fitted.consensus, seed=options.fit.seed, advance=lambda share: progress("refining", share)
+                )
+        tables = make_tables(fitted, sums, graded, outliers, findings, more)
     manifest = manifest_facts(
         fitted, sums, options, command=command, warnings=alarm_sentences(findings), seconds=watch.seconds
     ) | {"advice": graded.advice.text, "best_rule": graded.advice.best and graded.advice.best.record}
-    if grouped is not None:
-        manifest["groups"] = grouped.facts
+    manifest |= told
     if not parts.whole:
         manifest["cluster"] = {"parts": len(parts.handles), "threads": parts.workers.n_threads}
     return Run(manifest, tables, consensus=fitted.consensus if parts.whole else None)
@@ -225,12 +233,19 @@ def read_parts(
                 "groups of annotators are compared on one machine. Leave out annotator_group and camps, or the cluster."
             )
             raise UsageError(msg)
+        if options.refine:
+            msg = "texts are read on one machine. Leave out refine, or the cluster."
+            raise UsageError(msg)
         told = {"use_gold": options.fit.use_gold, "by_domain": options.fit.by_domain}
         return read_on_cluster(workers, source, options.read, fit_by=options.fit_by, part_rows=part_rows, **told)
     wanted = options.read if options.fit_by is None else replace(options.read, facts=(options.fit_by,))
     if kept := columns_to_keep(options.groups):
         wanted = replace(wanted, keep=tuple(dict.fromkeys((*wanted.keep, *kept))))
     votes = source if isinstance(source, Votes) else read_votes(source, wanted)
+    if options.refine:
+        from moral_entropy.train.refined import check_refinable
+
+        check_refinable(votes)
     votes = votes if options.fit_by is None else votes.split_by(options.fit_by)
     fit = options.fit
     return local_parts(votes, use_gold=fit.use_gold, by_domain=fit.by_domain, threads=fit.threads)

@@ -33,7 +33,7 @@ def make_tables(
     audit: AuditTable,
     outliers: Outliers,
     findings: Iterable[Finding],
-    groups: Mapping[str, pl.DataFrame] | None = None,
+    more: Mapping[str, pl.DataFrame] | None = None,
 ) -> dict[str, Table]:
     """Return every table of a run by name, in the order they are written; rows about items are made on demand.
 
@@ -45,8 +45,8 @@ def make_tables(
         Entropies by domain: see `entropy_sums`.
     audit, outliers, findings
         What the audit of rules, the search for outliers and the checks found.
-    groups
-        Tables about groups of annotators, where they were asked for.
+    more
+        Tables about groups of annotators and about texts, where they were asked for.
     """
     consensus = fitted.consensus
     small = {
@@ -60,7 +60,7 @@ def make_tables(
         "annotator_summary": outliers.annotators,
         "agreement": outliers.agreement,
         "findings": findings_frame(findings),
-        **(groups or {}),
+        **(more or {}),
     }
     by_annotator = {
         "annotators": partial(annotator_frames, consensus, outliers.disagreement_ba),

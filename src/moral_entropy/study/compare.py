@@ -74,6 +74,7 @@ def compare_targets(
     *,
     train: TrainModel = train_classifier,
     progress: ProgressFolder | None = None,
+    groups: pl.DataFrame | None = None,
     advance: Advance = ignore,
 ) -> Study:
     """Train the same models on every kind of target and score them on the same unseen items.
@@ -88,11 +89,15 @@ def compare_targets(
         What trains.
     progress
         Where finished trainings are kept and looked up; None for nowhere.
+    groups
+        Table `group_items` of the run, for targets per group of annotators.
     advance
         Called with the share done.
     """
     options = options or StudyOptions()
-    conditions, notes = make_conditions(consensus, options.targets, held_out=options.held_out, seed=options.split_seed)
+    conditions, notes = make_conditions(
+        consensus, options.targets, held_out=options.held_out, seed=options.split_seed, groups=groups
+    )
     comparison = _Comparison(options, train, progress, notes=list(notes))
     for n, condition in enumerate(conditions):
         comparison.run(condition, share_of(advance, n, len(conditions)))

@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import polars as pl
 
 from moral_entropy.consensus.fit import refit
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import MoralEntropyWarning, TrainError
 from moral_entropy.grading.calibration import unseen_gold
 from moral_entropy.report.soft_labels import HELD_OUT
+from moral_entropy.train.group_targets import is_group_kind
 from moral_entropy.train.held_out import hold_out
 from moral_entropy.train.reference import Reference
 from moral_entropy.train.targets import Targets, targets_from_consensus
@@ -40,7 +42,7 @@ class Condition:
 
 
 def make_conditions(
-    consensus: Consensus, kinds: Sequence[str], *, held_out: float, seed: int
+    consensus: Consensus, kinds: Sequence[str], *, held_out: float, seed: int, groups: pl.DataFrame | None = None
 ) -> tuple[list[Condition], tuple[str, ...]]:
     """Make targets from all votes; then from the votes that are left when some are held out, if any can be.
 
@@ -54,16 +56,21 @@ def make_conditions(
         Share of the annotators to hold out; 0 for none.
     seed
         Decides who.
+    groups
+        Table `group_items` of the run, for the kinds that are about groups of annotators; it knows all votes, so that
+        none can be held out beside them.
 
     Returns
     -------
     tuple
         The conditions, and remarks.
     """
-    first = Condition(ALL_VOTES, _targets(consensus, kinds), tuple(references_of(consensus)))
+    first = Condition(ALL_VOTES, _targets(consensus, kinds, groups), tuple(references_of(consensus)))
     notes = first.rows.notes
     if not held_out:
         return [first], notes
+    if about := [kind for kind in kinds if is_group_kind(kind)]:
+        return [first], (*notes, f"No votes are held out: targets {about[0]!r} are made from all votes of the run.")
     try:
         rest, held, note = hold_out(consensus.votes, share=held_out, seed=seed)
     except TrainError as error:
@@ -75,9 +82,9 @@ def make_conditions(
     return [first, Condition(VOTES_LEFT, left, (held_out_reference(consensus, held),))], (*notes, note)
 
 
-def _targets(consensus: Consensus, kinds: Sequence[str]) -> dict[str, Targets]:
+def _targets(consensus: Consensus, kinds: Sequence[str], groups: pl.DataFrame | None = None) -> dict[str, Targets]:
     """Make targets of every kind, for the items and questions that have one of each kind."""
-    made = {kind: targets_from_consensus(consensus, kind) for kind in kinds}
+    made = {kind: targets_from_consensus(consensus, kind, groups=groups) for kind in kinds}
     shared = set.intersection(*(set(one.items.to_list()) for one in made.values()))
     kept = {
         kind: one.take(np.flatnonzero([item in shared for item in one.items.to_list()])) for kind, one in made.items()

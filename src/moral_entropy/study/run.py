@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,14 @@ from moral_entropy.progress import Progress, silent
 from moral_entropy.report.html import REPORT, write_report
 from moral_entropy.runs.folder import writing
 from moral_entropy.runs.manifest import note_files, write_manifest
+from moral_entropy.runs.run import read_run
 from moral_entropy.runs.tables import checked_folder
 from moral_entropy.study.compare import Study, compare_targets
 from moral_entropy.study.options import StudyOptions
 from moral_entropy.study.page import study_page
 from moral_entropy.study.progress_folder import progress_folder
 from moral_entropy.study.tables import joined_table
-from moral_entropy.train.run_targets import consensus_with_texts
+from moral_entropy.train.run_targets import consensus_with_texts, groups_of
 
 LIBRARIES = ("numpy", "scipy", "polars", "scikit-learn", "torch", "transformers")
 
@@ -56,6 +58,7 @@ def run_study(
         Called with the name of the stage and the share of it done.
     """
     options, watch, folder_of_run = options or StudyOptions(), Stopwatch(), checked_folder(run)
+    began = time.process_time()
     kept = progress_folder(out)
     with writing(out, force=force, inputs=(run, options.votes)) as folder:
         with watch.timing("fit"):
@@ -63,13 +66,18 @@ def run_study(
             consensus = consensus_with_texts(folder_of_run, options)
         with watch.timing("train"):
             study = compare_targets(
-                consensus, options, progress=kept, advance=lambda share: progress("training", share)
+                consensus,
+                options,
+                progress=kept,
+                groups=groups_of(read_run(folder_of_run)),
+                advance=lambda share: progress("training", share),
             )
         tables = {"study": study.scores, "study_differences": study.differences, "study_curves": study.curves}
         for name, frame in tables.items():
             frame.write_parquet(folder / f"{name}.parquet", compression="zstd")
         (folder / "study.md").write_text(study_page(study), encoding="utf-8")
-        write_manifest(folder, _manifest(study, options, str(run), command, watch))
+        spent = {"seconds": watch.rounded, "cpu_seconds": round(time.process_time() - began, 3)}
+        write_manifest(folder, _manifest(study, options, str(run), command, spent))
     kept.clear()
     add_to_run(folder_of_run, study)
     return study
@@ -84,7 +92,7 @@ def add_to_run(run: Path, study: Study) -> None:
         write_report(run)
 
 
-def _manifest(study: Study, options: StudyOptions, run: str, command: str, watch: Stopwatch) -> dict[str, Any]:
+def _manifest(study: Study, options: StudyOptions, run: str, command: str, spent: dict[str, Any]) -> dict[str, Any]:
     return {
         "version": __version__,
         "command": command,
@@ -93,7 +101,7 @@ def _manifest(study: Study, options: StudyOptions, run: str, command: str, watch
         "settings": options.hyperparameters(),
         "notes": list(study.notes),
         "versions": {name: found for name in LIBRARIES if (found := _version(name)) is not None},
-        "seconds": watch.rounded,
+        **spent,
     }
 
 

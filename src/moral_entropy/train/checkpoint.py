@@ -109,7 +109,8 @@ def cannot_write(what: str, error: BaseException) -> TrainError:
 def _digest(targets: Targets) -> str:
     digest = hashlib.sha256("\0".join(targets.texts).encode("utf-8", "surrogatepass"))
     digest.update(repr(targets.head.facts()).encode())
-    for array in (targets.target_io, targets.weight_iq):
+    voters = () if targets.voters is None else (targets.voters.target_io, targets.voters.votes_ib)
+    for array in (targets.target_io, targets.weight_iq, *voters):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()[:16]
 

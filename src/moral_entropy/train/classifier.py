@@ -91,6 +91,15 @@ def train_classifier(
         Called with every point of the learning curve.
     """
     options = options or TrainOptions()
+    if train.voters is not None:
+        from moral_entropy.train.averaged import average, voter_targets
+
+        whole = options.model != TFIDF
+        checked = None if validation is None else voter_targets(validation, whole=whole)
+        inner = train_classifier(
+            voter_targets(train, whole=whole), checked, options, checkpoints=checkpoints, advance=advance, watch=watch
+        )
+        return average(inner, train)
     if options.model == TFIDF:
         from moral_entropy.train.tfidf import train_tfidf
 
@@ -134,7 +143,7 @@ def save_classifier(
         The model card.
     """
     check_out(out)
-    described = {**facts, "head": classifier.head.facts()}
+    described = {**facts, "head": classifier.head.facts(), "voters": _voter_facts(classifier)}
     try:
         with writing(out) as folder:
             classifier.save(folder)
@@ -173,6 +182,21 @@ def load_classifier(folder: str | Path, *, device: str = "auto") -> Classifier:
     path = Path(folder)
     facts = _read_facts(path)
     head = head_from_facts(facts["head"])
+    if not (voters := facts.get("voters")):
+        return _load(path, facts, head, device)
+    from moral_entropy.train.averaged import averaged_from_facts, voter_head
+
+    return averaged_from_facts(voters, head, _load(path, facts, voter_head(voters), device))
+
+
+def _voter_facts(classifier: Classifier) -> dict[str, Any] | None:
+    """Return what a classifier averages, where it has an output per voter."""
+    from moral_entropy.train.averaged import Averaged
+
+    return classifier.facts() if isinstance(classifier, Averaged) else None
+
+
+def _load(path: Path, facts: Mapping[str, Any], head: Head, device: str) -> Classifier:
     if facts["model"] == TFIDF:
         from moral_entropy.train.tfidf import load_tfidf
 

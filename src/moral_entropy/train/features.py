@@ -6,7 +6,6 @@ a folder named by the encoder's hash and the length of texts. Deleting the cache
 
 from __future__ import annotations
 
-import hashlib
 import zipfile
 from collections.abc import Sequence
 from contextlib import suppress
@@ -21,9 +20,9 @@ from moral_entropy.errors import FileError, UsageError
 from moral_entropy.files import whole_file
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.train.encoder import Encoder, fingerprint
+from moral_entropy.train.text_cache import file_name, of_texts
 
 Features = NDArray[np.float32]
-TEXTS_PER_FILE = 4_096
 
 
 def encode(encoder: Encoder, texts: Sequence[str], max_length: int, *, advance: Advance = ignore) -> Features:
@@ -41,18 +40,15 @@ def encode(encoder: Encoder, texts: Sequence[str], max_length: int, *, advance: 
         Called with the share done.
     """
     folder = cache_folder() / f"features-{fingerprint(encoder)[:32]}-{max_length}"
-    keys = [text_key(text) for text in texts]
-    known = _read(folder, set(keys))
-    fresh = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
-    todo = list(fresh.items())
-    for start in range(0, len(todo), TEXTS_PER_FILE):
-        some = todo[start : start + TEXTS_PER_FILE]
-        share = lambda part, start=start, some=some: advance((start + part * len(some)) / len(todo))  # noqa: E731
-        made = _encode_now(encoder, [text for _, text in some], max_length, share)
-        known.update(zip((key for key, _ in some), made, strict=True))
-        _write(folder, [key for key, _ in some], made)
+    found = of_texts(
+        texts,
+        lambda wanted: _read(folder, wanted),
+        lambda some, share: _encode_now(encoder, some, max_length, share),
+        lambda keys, made: _keep(folder, keys, made),
+        advance=advance,
+    )
     width = encoder.final.in_features
-    return np.array([known[key] for key in keys], dtype=np.float32).reshape(len(keys), width)
+    return np.array(found, dtype=np.float32).reshape(len(texts), width)
 
 
 def _encode_now(encoder: Encoder, texts: Sequence[str], max_length: int, advance: Advance) -> Features:
@@ -74,11 +70,6 @@ def _encode_now(encoder: Encoder, texts: Sequence[str], max_length: int, advance
     return feature_if
 
 
-def text_key(text: str) -> str:
-    """Hash a text: the name under which the cache keeps what was made of it."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-
-
 def _read(folder: Path, wanted: set[str]) -> dict[str, Features]:
     known: dict[str, Features] = {}
     for path in sorted(folder.glob("*.npz")):
@@ -91,10 +82,10 @@ def _read(folder: Path, wanted: set[str]) -> dict[str, Features]:
     return known
 
 
-def _write(folder: Path, keys: list[str], feature_if: Features) -> None:
-    name = hashlib.blake2b("".join(keys).encode(), digest_size=16).hexdigest()
+def _keep(folder: Path, keys: list[str], feature_if: Features) -> dict[str, Features]:
     # Without a place for a cache, texts are encoded anew the next time.
     with suppress(OSError, FileError):
         folder.mkdir(parents=True, exist_ok=True)
-        with whole_file(folder / f"{name}.npz") as partial, partial.open("wb") as file:
+        with whole_file(folder / f"{file_name(keys)}.npz") as partial, partial.open("wb") as file:
             np.savez(file, keys=np.array(keys), features=feature_if)
+    return dict(zip(keys, feature_if, strict=True))

@@ -23,9 +23,8 @@ from moral_entropy.errors import FileError
 from moral_entropy.files import whole_file
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.train.encoder import Encoder, layers_of, sorted_batches
-from moral_entropy.train.features import text_key
+from moral_entropy.train.text_cache import file_name, of_texts
 
-TEXTS_PER_FILE = 4_096
 TEXTS_AT_ONCE = 64
 CLOSE = 1e-3
 """Replaced lower layers may move a logit by so much, which 16 bits explain; a model that moves further is refused."""
@@ -158,16 +157,13 @@ def hidden_states(lower: LowerLayers, texts: Sequence[str], max_length: int, *, 
         Called with the share done.
     """
     folder = _folder(lower, max_length)
-    keys = [text_key(text) for text in texts]
-    known = _read(folder, set(keys))
-    fresh = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
-    todo = list(fresh.items())
-    for start in range(0, len(todo), TEXTS_PER_FILE):
-        some = todo[start : start + TEXTS_PER_FILE]
-        share = lambda part, start=start, some=some: advance((start + part * len(some)) / len(todo))  # noqa: E731
-        made = _make(lower, [text for _, text in some], max_length, share)
-        known.update(_keep(folder, [key for key, _ in some], made))
-    return [known[key] for key in keys]
+    return of_texts(
+        texts,
+        lambda wanted: _read(folder, wanted),
+        lambda some, share: _make(lower, some, max_length, share),
+        lambda keys, made: _keep(folder, keys, made),
+        advance=advance,
+    )
 
 
 def _folder(lower: LowerLayers, max_length: int) -> Path | None:
@@ -210,7 +206,7 @@ def _keep(folder: Path | None, keys: list[str], made: list[Any]) -> dict[str, An
     """Write states and map them from the file; without room for it they stay in memory."""
     if folder is not None:
         with suppress(OSError, FileError):
-            name = hashlib.blake2b("".join(keys).encode(), digest_size=16).hexdigest()
+            name = file_name(keys)
             _write(folder / f"{name}.npy", np.concatenate(made))
             lengths = np.array([len(one) for one in made], dtype=np.int64)
             # The index comes last: states without one are not looked at.

@@ -19,6 +19,7 @@ from moral_entropy.markup import markdown_table, markdown_text
 from moral_entropy.names import ALL
 from moral_entropy.runs.run import Run
 from moral_entropy.train.classifier import Classifier
+from moral_entropy.train.group_targets import BY_GROUP, GROUP, asks_voters
 from moral_entropy.train.options import TFIDF
 from moral_entropy.train.targets import Targets
 
@@ -31,6 +32,7 @@ WHAT = {
     "hard": "the consensus label, yes where p ≥ ½",
     "share": "the raw share of votes",
     "published": "the labels that came with the data",
+    "annotators": "the votes of each annotator, with an output for each; its answers are their mean",
 }
 
 
@@ -55,7 +57,7 @@ def _lines(run: Run, classifier: Classifier, train: Targets, facts: Mapping[str,
     yield from ("---", *(f"{name}: {json.dumps(value)}" for name, value in front.items()), "---", "")
     yield f"# A classifier of {', '.join(markdown_text(block.question) for block in classifier.head.blocks)}"
     yield ""
-    what = WHAT.get(train.kind, f"the rule {markdown_text(train.kind)} on the votes")
+    what = WHAT.get(train.kind) or _what_else(train.kind)
     yield (
         f"Trained with moral-entropy {__version__} from `{markdown_text(Path(str(facts['model'])).name)}` on "
         f"{train.n_items:,} texts. What it learnt is {what}; its outputs are probabilities, to be read as such."
@@ -65,6 +67,15 @@ def _lines(run: Run, classifier: Classifier, train: Targets, facts: Mapping[str,
         yield from ("## What it is worth", "", *_worth(facts["worth"]), "")
     yield from ("## Losses", "", *_losses(classifier), "")
     yield from ("## The labels it learnt from", "", *_audit(run))
+
+
+def _what_else(kind: str) -> str:
+    if kind.startswith(GROUP):
+        return f"the consensus probability p of one group of annotators, {markdown_text(kind.removeprefix(GROUP))}"
+    if asks_voters(kind):
+        column = markdown_text(kind.removeprefix(BY_GROUP))
+        return f"the votes of each group of annotators by {column}, with an output for each; its answers are their mean"
+    return f"the rule {markdown_text(kind)} on the votes"
 
 
 def _settings(facts: Mapping[str, Any]) -> Iterator[str]:

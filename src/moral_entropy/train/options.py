@@ -92,8 +92,9 @@ class TrainOptions(Hyperparameters, TextOptions):
     )
     labels: str = option(
         "soft",
-        "Kind of target: soft, share, any, majority, two-vote, hard, published, p_model, smoothed, gold, or a rule of "
-        "the audit.",
+        "Kind of target: soft, share, any, majority, two-vote, hard, published, p_model, smoothed, gold, "
+        "annotators (one output per annotator, averaged), annotators:COLUMN (per group), group:NAME (the p of one "
+        "group), or a rule of the audit.",
         panel=LEARN,
     )
     weight: Weight | None = option(

@@ -20,7 +20,6 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.consensus.fit import refit
-from moral_entropy.consensus.recalibration import FEWEST, recalibrate
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.errors import MoralEntropyWarning, TrainError
 from moral_entropy.grading.calibration import unseen_gold
@@ -30,7 +29,7 @@ from moral_entropy.train.head import Block
 from moral_entropy.train.held_out import hold_out
 from moral_entropy.train.options import RefineOptions, TrainOptions
 from moral_entropy.train.reference import rows_of
-from moral_entropy.train.scores import Standard, by_question, score
+from moral_entropy.train.scores import by_question
 from moral_entropy.train.splits import hash_texts
 from moral_entropy.train.targets import Targets, targets_from_consensus
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints
@@ -237,129 +236,3 @@ def best_weight(p_ik: Floats, text_ik: Floats, item_v: Ints, chance_vk: Floats) 
     found = minimize_scalar(loss, bounds=(0.0, MOST_WEIGHT), method="bounded", options={"xatol": 1e-3})
     weight = float(found.x) if found.fun < loss(0.0) else 0.0
     return round(weight, 2)
-
-
-# --- Grades ----------------------------------------------------------------------------------------------------------
-
-GRADES = ("log_loss", "accuracy", "auc")
-
-
-@dataclass(frozen=True)
-class Grade:
-    """Scores of one question against gold: of the votes alone and of votes and text, by what was done to both.
-
-    Parameters
-    ----------
-    question
-        Which.
-    n_gold
-        Items with gold.
-    recalibrated
-        Whether both were recalibrated by the gold of other items.
-    votes, refined
-        Log loss (nats per item), accuracy and AUC.
-    gain, gain_se
-        Log loss that the text saves, and its standard error over items.
-    """
-
-    question: str
-    n_gold: int
-    recalibrated: bool
-    votes: dict[str, float]
-    refined: dict[str, float]
-    gain: float
-    gain_se: float
-
-
-def grade_refined(refined: Refined, *, seed: int = 0) -> list[Grade]:
-    """Grade votes alone, and votes and text, against gold; then the same, both recalibrated by other items' gold."""
-    return [
-        _grade(one, recalibrated, seed)
-        for recalibrated in (False, True)
-        for one in refined.questions
-        if np.count_nonzero(one.gold_i != UNKNOWN) >= FEWEST
-    ]
-
-
-def _grade(one: RefinedQuestion, recalibrated: bool, seed: int) -> Grade:
-    both: tuple[Floats, ...] = (one.p_ik, one.refined_ik)
-    if recalibrated:
-        both = tuple(recalibrate(p_ik, one.gold_i, seed=seed)[0] for p_ik in both)
-    known_i = np.flatnonzero(one.gold_i != UNKNOWN)
-    truth_ik = np.eye(one.p_ik.shape[1])[one.gold_i[known_i]]
-    standard = Standard(truth_ik, truth_ik, np.ones(len(known_i)))
-    votes, refined = (score(p_ik[known_i], standard) for p_ik in both)
-    before_i, after_i = (-np.log(np.clip(p_ik[known_i, one.gold_i[known_i]], FLOOR, 1.0)) for p_ik in both)
-    gain_i = before_i - after_i
-    return Grade(
-        question=one.question,
-        n_gold=len(known_i),
-        recalibrated=recalibrated,
-        votes={name: float(votes[name][0]) for name in GRADES},
-        refined={name: float(refined[name][0]) for name in GRADES},
-        gain=float(gain_i.mean()),
-        gain_se=float(gain_i.std(ddof=1)) / len(gain_i) ** 0.5,
-    )
-
-
-def refined_frame(refined: Refined, *, seed: int = 0) -> pl.DataFrame:
-    """Return what was found as a table: item, question, label, p, p_text, p_refined, p_refined_calibrated.
-
-    A question of two labels has one row per item, about its positive label; one of more has one row per label. The
-    last column is recalibrated by the gold of other items, and null where there is too little gold.
-    """
-    parts = []
-    for one in refined.questions:
-        shown = slice(1, None) if len(one.labels) == 2 else slice(None)
-        labels = one.labels[shown]
-        calibrated_ik, learnt = recalibrate(one.refined_ik, one.gold_i, seed=seed)
-        n_rows = len(refined.items) * len(labels)
-        columns = {"p": one.p_ik, "p_text": one.text_ik, "p_refined": one.refined_ik}
-        parts.append(
-            pl.DataFrame(
-                {
-                    "item": refined.items.gather(np.repeat(np.arange(len(refined.items)), len(labels))),
-                    "question": pl.repeat(one.question, n_rows, eager=True),
-                    "label": pl.Series(list(labels) * len(refined.items), dtype=pl.String),
-                    **{name: value_ik[:, shown].ravel() for name, value_ik in columns.items()},
-                    "p_refined_calibrated": pl.Series(calibrated_ik[:, shown].ravel())
-                    if learnt.used
-                    else pl.repeat(None, n_rows, dtype=pl.Float64, eager=True),
-                }
-            )
-        )
-    return pl.concat(parts)
-
-
-def refined_lines(refined: Refined, grades: list[Grade]) -> list[str]:
-    """Say what came of it: the weights, and what gold says of the votes alone and of votes and text."""
-    weights = ", ".join(f"{one.question} {one.weight:.2f}" for one in refined.questions)
-    lines = [f"weight of the text: {weights} (0: it is not heard; 1: it counts as evidence in full)"]
-    for recalibrated in (False, True):
-        own = [grade for grade in grades if grade.recalibrated == recalibrated]
-        if own:
-            lines.append(_graded_line(own))
-    if not grades:
-        lines.append(
-            "No gold, so nobody knows whether the text made p better. Votes that share a mistake teach it to it."
-        )
-    return lines
-
-
-def _graded_line(own: list[Grade]) -> str:
-    how = "both recalibrated by the gold of other items" if own[0].recalibrated else "as they are"
-    gain = sum(one.gain for one in own) / len(own)
-    # Questions are about the same items, so their errors may go together: the mean of the standard errors is safe.
-    error = sum(one.gain_se for one in own) / len(own)
-    verb = "better" if gain > 2 * error else "worse" if gain < -2 * error else "neither better nor worse"
-    loss, accuracy, auc = (
-        tuple(
-            sum(scores[name] for scores in of) / len(of)
-            for of in ([one.votes for one in own], [one.refined for one in own])
-        )
-        for name in GRADES
-    )
-    return (
-        f"against gold, {how}: log loss {loss[0]:z.3f} by votes alone, {loss[1]:z.3f} with the text ({verb}); accuracy "
-        f"{accuracy[0]:.1%} and {accuracy[1]:.1%}; AUC {auc[0]:z.3f} and {auc[1]:z.3f}"
-    )

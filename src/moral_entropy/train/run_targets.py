@@ -13,9 +13,11 @@ from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import TrainError
 from moral_entropy.runs.reload import reload_consensus
 from moral_entropy.runs.run import Question, Run, read_run
+from moral_entropy.train.answers import Answers, check_kind
+from moral_entropy.train.group_targets import ANNOTATORS, is_group_kind, with_rows
 from moral_entropy.train.head import Block
 from moral_entropy.train.options import TextOptions, Weight
-from moral_entropy.train.targets import Answers, Targets, check_kind, targets_of
+from moral_entropy.train.targets import Targets, anonymous_votes, targets_of, with_groups
 from moral_entropy.votes.columns import guess_column, missing_column, named_column
 from moral_entropy.votes.source import open_source
 from moral_entropy.votes.table import UNKNOWN, Ints
@@ -64,7 +66,28 @@ def targets_from_run(
     if kind in NEEDED and all((getattr(one, f"{kind}_i") == UNKNOWN).all() for one in answers):
         msg = f"{_name(run)} has no {NEEDED[kind]}. Audit the votes with --{kind} COLUMN, or choose other targets."
         raise TrainError(msg)
-    return targets_of(answers, items, texts, domains, kind, weight=weight)
+    if kind == ANNOTATORS:
+        casts = [_cast(run, one.block, items) for one in answers]
+        return targets_of(answers, items, texts, domains, kind, weight=weight, casts=casts)
+    groups = groups_of(run) if is_group_kind(kind) else None
+    return with_groups(answers, items, texts, domains, kind, weight=weight, groups=groups)
+
+
+def groups_of(run: Run) -> pl.DataFrame | None:
+    """Return what a run says of groups of annotators, item by item; None where it was audited without them."""
+    return run.table("group_items") if run.has("group_items") else None
+
+
+def _cast(run: Run, block: Block, items: pl.Series) -> pl.DataFrame:
+    """Return the votes on a question as `voters_of` takes them."""
+    if run.manifest["anonymous"]:
+        raise anonymous_votes()
+    votes = run.table("votes", where=pl.col("question") == block.question)
+    code_of = {label: k for k, label in enumerate(block.labels)}
+    cast = votes.select(
+        "item", voter=pl.col("annotator").cast(pl.String), label=pl.col("label").replace_strict(code_of), n=pl.lit(1.0)
+    )
+    return with_rows(cast, items)
 
 
 def consensus_with_texts(run: str | Path, options: TextOptions) -> Consensus:

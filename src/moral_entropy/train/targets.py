@@ -1,21 +1,14 @@
 """Targets: what a classifier is to learn about each text, from a consensus or from its votes by some rule.
 
-Takes a `Consensus`, returns `Targets`; `run_targets` does the same from a run folder. Touches no files.
-
-Kinds of target: `soft`, the consensus p as it is published; `p_model`, the model's own, before it is pooled with the
-share of the votes; `hard`, 1[p ≥ ½] (the likeliest of more than two labels); `published`, labels that came with the
-data; `gold`, true labels; `share`, the raw share of votes; `smoothed`, the majority label with a tenth of its mass
-spread evenly over all labels (label smoothing); `any`, `majority` (at least half), `two-vote`, and every other rule of
-the audit by its name. With more than two labels, a rule's yes to several labels is spread evenly over them,
-`majority` is the plurality, and an item on which a rule says yes to no label has no target. Neither has an item
-without votes, so that every kind but `published` and `gold` learns from the same items.
+Takes a `Consensus`, returns `Targets`; `run_targets` does the same from a run folder. The kinds of target are those of
+`answers`. Touches no files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -23,20 +16,20 @@ from scipy.special import entr
 
 from moral_entropy.consensus.entropy import decompose_entropy
 from moral_entropy.consensus.result import Consensus, QuestionFit
-from moral_entropy.errors import RuleError, TrainError
-from moral_entropy.grading.rules import rule_named
-from moral_entropy.ties import highest
+from moral_entropy.errors import TrainError
+from moral_entropy.train.answers import Answers, check_kind, label_targets
+from moral_entropy.train.group_targets import (
+    ANNOTATORS,
+    asks_voters,
+    group_cast,
+    group_p,
+    is_group_kind,
+    rows_of_kind,
+)
 from moral_entropy.train.head import Block, Head
 from moral_entropy.train.options import Weight
+from moral_entropy.train.voters import Voters, voters_of
 from moral_entropy.votes.table import Floats, Ints
-
-KINDS = ("soft", "share", "any", "majority", "two-vote", "hard", "published", "p_model", "smoothed", "gold")
-"""The kinds of target people ask for; further rules go by their names."""
-
-SMOOTHING = 0.1
-"""Share of a label's mass that `smoothed` spreads over all labels."""
-
-WEIGHTS: tuple[Weight, ...] = get_args(Weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +54,9 @@ class Targets:
         Such as "soft".
     notes
         What was left out or stands out, one sentence each.
+    voters
+        What each annotator said, where a classifier has one output for each of them; the targets are the share of the
+        votes then.
     """
 
     items: pl.Series
@@ -71,6 +67,7 @@ class Targets:
     weight_iq: Floats
     kind: str
     notes: tuple[str, ...] = ()
+    voters: Voters | None = None
 
     @property
     def n_items(self) -> int:
@@ -87,44 +84,17 @@ class Targets:
             domains=tuple(self.domains[i] for i in at.tolist()),
             target_io=self.target_io[at],
             weight_iq=self.weight_iq[at],
+            voters=None if self.voters is None else self.voters.take(at),
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """All that is known about the answers to one question. Axes: **i** item asked, **k** label.
-
-    Parameters
-    ----------
-    block
-        The question.
-    item_i
-        Which item each row is, by position among all items.
-    counts_ik
-        Votes by label.
-    p_ik, model_ik
-        The consensus as it is published, and the model's own.
-    epistemic_i
-        What the posterior draws disagree about, in nats; NaN without draws.
-    published_i, gold_i
-        Labels that came with the data, and true ones; `UNKNOWN` where there is none.
-    count_i
-        How many items a row stands for.
-    """
-
-    block: Block
-    item_i: Ints
-    counts_ik: Ints
-    p_ik: Floats
-    model_ik: Floats
-    epistemic_i: Floats
-    published_i: Ints
-    gold_i: Ints
-    count_i: Floats
-
-
 def targets_from_consensus(
-    consensus: Consensus, kind: str = "soft", *, weight: Weight | None = None, texts: Sequence[str | None] | None = None
+    consensus: Consensus,
+    kind: str = "soft",
+    *,
+    weight: Weight | None = None,
+    texts: Sequence[str | None] | None = None,
+    groups: pl.DataFrame | None = None,
 ) -> Targets:
     """Make targets of one kind for every item of a consensus that has a text.
 
@@ -142,6 +112,8 @@ def targets_from_consensus(
         same weight.
     texts
         One text per item of `consensus.votes`; by default the texts read with the votes.
+    groups
+        Table `group_items` of a run of the same votes, for the kinds that are about groups of annotators.
 
     Examples
     --------
@@ -159,8 +131,34 @@ def targets_from_consensus(
         raise TrainError(msg)
     names = ("", *votes.domains)
     domains = [names[code + 1] for code in votes.domain_i.tolist()]
+    check_kind(kind, weight)
     answers = [_answers_of(consensus, question) for question in votes.questions]
-    return targets_of(answers, votes.items, given, domains, kind, weight=weight)
+    if kind == ANNOTATORS:
+        casts = [_cast(consensus, one.block) for one in answers]
+        return targets_of(answers, votes.items, given, domains, kind, weight=weight, casts=casts)
+    return with_groups(answers, votes.items, given, domains, kind, weight=weight, groups=groups)
+
+
+def with_groups(
+    answers: Sequence[Answers],
+    items: pl.Series,
+    texts: Sequence[str | None],
+    domains: Sequence[str],
+    kind: str,
+    *,
+    weight: Weight | None,
+    groups: pl.DataFrame | None,
+) -> Targets:
+    """Make targets as `targets_of` does, from what the run says of groups where the kind is about them."""
+    if not is_group_kind(kind):
+        return targets_of(answers, items, texts, domains, kind, weight=weight)
+    rows, casts = rows_of_kind(groups, kind), None
+    if asks_voters(kind):
+        casts = [group_cast(rows, one.block, items) for one in answers]
+    else:
+        asked = [items.gather(one.item_i) for one in answers]
+        answers = [replace(one, group_ik=group_p(rows, one.block, of)) for one, of in zip(answers, asked, strict=True)]
+    return targets_of(answers, items, texts, domains, kind, weight=weight, casts=casts)
 
 
 def targets_of(
@@ -171,9 +169,15 @@ def targets_of(
     kind: str,
     *,
     weight: Weight | None = None,
+    casts: Sequence[pl.DataFrame] | None = None,
 ) -> Targets:
-    """Make targets of one kind from the answers to each question, for the items that have a text and a target."""
+    """Make targets of one kind from the answers to each question, for the items that have a text and a target.
+
+    The votes of each voter (`casts`, as `voters_of` takes them) are needed by the kinds that ask for voters.
+    """
     check_kind(kind, weight)
+    if casts is not None and weight == "votes":
+        weight = None  # Every vote counts as one already.
     head = Head(tuple(one.block for one in answers))
     target_io, weight_iq = np.zeros((len(items), head.n_outputs)), np.zeros((len(items), len(answers)))
     for q, (one, columns) in enumerate(zip(answers, head.columns, strict=True)):
@@ -188,34 +192,9 @@ def targets_of(
         if weight == "prevalence":
             weight_iq[at, q] *= _rarity(target_ik[known])
     full = tuple(text or "" for text in texts)
-    whole = Targets(items, full, tuple(domains), head, target_io, weight_iq, kind)
+    voters = None if casts is None else voters_of(head, casts, len(items))
+    whole = Targets(items, full, tuple(domains), head, target_io, weight_iq, kind, voters=voters)
     return _with_text(whole)
-
-
-def label_targets(answers: Answers, kind: str) -> Floats:
-    """Compute each item's target distribution over labels: `target_ik`; NaN where there is no target."""
-    n_items, n_labels = answers.counts_ik.shape
-    # The code of no label is -1: the last row, which is no target.
-    eye = np.vstack([np.eye(n_labels), np.full(n_labels, np.nan)])
-    if kind in ("published", "gold"):
-        return np.asarray(eye[answers.published_i if kind == "published" else answers.gold_i])
-    if kind == "smoothed":
-        return np.asarray((1.0 - SMOOTHING) * label_targets(answers, "majority") + SMOOTHING / n_labels)
-    voted = answers.counts_ik.sum(axis=1) > 0
-    if kind in ("soft", "p_model"):
-        target_ik = answers.p_ik if kind == "soft" else answers.model_ik
-    elif kind == "hard":
-        target_ik = eye[_likeliest(answers)]
-    elif n_labels == 2:
-        yes = rule_named(kind).scores(answers.counts_ik, label=_positive(answers.block))
-        target_ik = np.empty((n_items, 2))
-        target_ik[:, _positive(answers.block)], target_ik[:, 1 - _positive(answers.block)] = yes, 1.0 - yes
-    else:
-        rule = rule_named("plurality" if kind == "majority" else kind)
-        score_ik = np.column_stack([rule.scores(answers.counts_ik, label=k) for k in range(n_labels)])
-        total_i = score_ik.sum(axis=1)
-        target_ik = score_ik / np.where(total_i > 0, total_i, np.nan)[:, None]
-    return np.where(voted[:, None], target_ik, np.nan)
 
 
 def mean_logits(targets: Targets) -> Floats:
@@ -229,28 +208,6 @@ def mean_logits(targets: Targets) -> Floats:
         mean = (weight_i @ targets.target_io[:, columns] + 0.5) / (weight_i.sum() + 0.5 * width)
         logit_o[columns] = np.log(mean / (1.0 - mean)) if len(mean) == 1 else np.log(mean)
     return logit_o
-
-
-def check_kind(kind: str, weight: str | None = None) -> None:
-    """Refuse kinds of target or of weights that do not exist.
-
-    Examples
-    --------
-    >>> check_kind("fuzzy")
-    Traceback (most recent call last):
-    ...
-    moral_entropy.errors.TrainError: there are no targets 'fuzzy'. Kinds: soft, share, any, majority, two-vote, ...
-    """
-    if weight is not None and weight not in WEIGHTS:
-        msg = f"there is no weighting {weight!r}. Weigh by {' or '.join(WEIGHTS)}, or not at all."
-        raise TrainError(msg)
-    if kind in KINDS:
-        return
-    try:
-        rule_named(kind)
-    except RuleError as error:
-        msg = f"there are no targets {kind!r}. Kinds: {', '.join(KINDS)}, or a rule of the audit such as unanimous."
-        raise TrainError(msg) from error
 
 
 def check_classes(targets: Targets) -> None:
@@ -275,17 +232,6 @@ def check_classes(targets: Targets) -> None:
 def _binary_label(block: Block, target: Floats) -> str:
     positive = block.labels.index(str(block.positive))
     return block.labels[positive if target[0, 0] else 1 - positive]
-
-
-def _positive(block: Block) -> int:
-    return block.labels.index(str(block.positive))
-
-
-def _likeliest(answers: Answers) -> Ints:
-    if answers.block.positive is None:
-        return highest(answers.p_ik)
-    positive = _positive(answers.block)
-    return np.where(answers.p_ik[:, positive] >= 0.5, positive, 1 - positive)
 
 
 def _rarity(target_ik: Floats) -> float:
@@ -349,6 +295,26 @@ def _answers_of(consensus: Consensus, question: str) -> Answers:
         gold_i=all_of("gold_i"),
         count_i=all_of("count_i"),
     )
+
+
+def _cast(consensus: Consensus, block: Block) -> pl.DataFrame:
+    """Return the votes on a question as `voters_of` takes them."""
+    votes = consensus.votes
+    if votes.anonymous:
+        raise anonymous_votes()
+    parts = []
+    for ballot in (fit.ballot for fit in consensus.fits if fit.question == block.question):
+        annotator_v, label_v = np.divmod(ballot.code_v, ballot.n_labels)
+        voter = votes.annotators.gather(ballot.annotator_a[annotator_v]).cast(pl.String)
+        item_v = np.repeat(ballot.item_i, ballot.votes_i).astype(np.int64)
+        parts.append(pl.DataFrame({"item": item_v, "voter": voter, "label": label_v.astype(np.int64), "n": 1.0}))
+    return pl.concat(parts)
+
+
+def anonymous_votes() -> TrainError:
+    """Return the error for votes that do not say who cast them."""
+    msg = f"targets {ANNOTATORS!r} need to know who voted, and these votes are anonymous. Choose {'share'!r} instead."
+    return TrainError(msg)
 
 
 def _epistemic(fit: QuestionFit) -> Floats:
