@@ -72,15 +72,16 @@ def _figure(row: dict[str, Any], name: str) -> str:
 def _judges(frame: pl.DataFrame) -> dict[str, Any]:
     rows = [
         [row["question"], row["judge"], row["role"], row["counted_with"] or NOTHING, f"{row['n_votes']:,}",
-         f"{row['missing']:.0%}", _share(row, "right"), _share(row, "agrees"),
+         f"{row['missing']:.0%}", _share(row, "right_all"), _share(row, "agrees"),
          NOTHING if row["nats"] is None else f"{row['nats']:z.3f}",
          NOTHING if row["saved"] is None else f"{100 * row['saved']:z.1f}"]
         for row in frame.iter_rows(named=True)
     ]  # fmt: skip
     by = "known answers" if "known answers" in frame["graded_by"].to_list() else "the consensus"
     note = (
-        "Worst first. Right: on known answers. As the others: what those who are not counted with the judge let one "
-        "expect. Nats and saved: what the judge adds to the others, per item and in labels put right per 100 items, by "
+        "Worst first. Right: share of all votes, from known answers and, on other items, what the others let one "
+        "expect, corrected. As the others: what those who are not counted with the judge let one expect. Nats and saved: "
+        "what the judge adds to the others, per item and in labels put right per 100 items, by "
         f"{by}."
     )
     heads = ["question", "judge", "role", "counted with", "votes", "no vote", "right", "as the others", "nats", "saved"]
