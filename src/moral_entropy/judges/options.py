@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from moral_entropy.errors import UsageError
 from moral_entropy.options import StageOptions, option
+
+FILES = frozenset({".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet", ".xlsx", ".gz"})
+"""How names of files end: a name that ends so is no column."""
 
 
 @dataclass(frozen=True)
@@ -53,16 +57,29 @@ class ScoreOptions(LabelValues):
 
 
 @dataclass(frozen=True)
-class JudgeOptions(LabelValues):
-    """What is said of judges."""
+class RoleOptions(StageOptions):
+    """Who the judges are."""
 
-    question: str | None = option(None, "Only this question.")
     roles: Any = option(
         None,
         "Who the judges are: a CSV file with the columns judge and role (person or llm) and, if known, model, prompt "
-        "and order; or a column that the audit was told to keep. By default guessed from their names.",
+        "and order; or a column of the votes with the role. By default guessed from their names.",
         metavar="FILE|COLUMN",
+        panel="Judges",
     )
+
+    @property
+    def column(self) -> str | None:
+        """The column of the votes that says the role, if it is one: a name that is no file's."""
+        named = isinstance(self.roles, str) and not Path(self.roles).is_file()
+        return self.roles if named and Path(self.roles).suffix.casefold() not in FILES else None
+
+
+@dataclass(frozen=True)
+class JudgeOptions(LabelValues, RoleOptions):
+    """What is said of judges."""
+
+    question: str | None = option(None, "Only this question.")
     costs: Any = option(
         None, "What one vote of each judge costs: a CSV file with the columns judge and cost.", metavar="FILE"
     )

@@ -23,6 +23,8 @@ from moral_entropy.errors import UsageError
 from moral_entropy.findings import Finding, alarm_sentences, without_warnings
 from moral_entropy.grading.table import AuditTable, grade_parts
 from moral_entropy.groups.members import columns_to_keep
+from moral_entropy.judges.judge_findings import judge_findings
+from moral_entropy.judges.roles import Role, roles_at_audit
 from moral_entropy.options import lists_options
 from moral_entropy.outliers.table import find_outliers
 from moral_entropy.pipeline.facts import manifest_facts
@@ -132,7 +134,7 @@ def audit(
         run = make_run(read, options, command, watch, progress)
         return with_answers(run, sheets) if sheets else run
     inputs = (source, options.read.gold_file, options.read.labels, options.priors.annotators,
-              options.groups.annotators, options.groups.target)  # fmt: skip
+              options.groups.annotators, options.groups.target, options.judges.roles)  # fmt: skip
     with writing(out, force=force, inputs=inputs, kept=sheets) as folder:
         run = make_run(read, options, command, watch, progress)
         with watch.timing("write"):
@@ -170,6 +172,7 @@ def make_run(
         with watch.timing("read"):
             progress("reading", 0.0)
             parts = read()
+            roles = roles_at_audit(parts.votes, options.judges.roles, options.verdict.voters)
         with watch.timing("fit"):
             believed = priors or priors_for(parts.votes, options.priors)
             fitted = fit_parts(parts, believed, options.fit, progress)
@@ -183,6 +186,9 @@ def make_run(
             outliers = find_outliers(fitted, advance=lambda share: progress("outliers", share))
         with watch.timing("checks"):
             findings = check(fitted, graded, options, progress)
+            if parts.whole:
+                known = {row["judge"]: Role(**row) for row in roles["judges"]} if roles else {}
+                findings += judge_findings(parts.votes, known)
         grouped = None
         if options.groups.asked:
             # Late: most audits have no groups, and SciPy's statistics take long to load.
@@ -197,6 +203,9 @@ def make_run(
     manifest = manifest_facts(
         fitted, sums, options, command=command, warnings=alarm_sentences(findings), seconds=watch.seconds
     ) | {"advice": graded.advice.text, "best_rule": graded.advice.best and graded.advice.best.record}
+    if roles is not None:
+        manifest["roles"] = roles
+        manifest["notes"] = [*manifest["notes"], f"{roles['said']}."]
     if grouped is not None:
         manifest["groups"] = grouped.facts
     if not parts.whole:
@@ -228,7 +237,8 @@ def read_parts(
         told = {"use_gold": options.fit.use_gold, "by_domain": options.fit.by_domain}
         return read_on_cluster(workers, source, options.read, fit_by=options.fit_by, part_rows=part_rows, **told)
     wanted = options.read if options.fit_by is None else replace(options.read, facts=(options.fit_by,))
-    if kept := columns_to_keep(options.groups):
+    asked = [name for name in (options.judges.column,) if name is not None]
+    if kept := (*columns_to_keep(options.groups), *asked):
         wanted = replace(wanted, keep=tuple(dict.fromkeys((*wanted.keep, *kept))))
     votes = source if isinstance(source, Votes) else read_votes(source, wanted)
     votes = votes if options.fit_by is None else votes.split_by(options.fit_by)

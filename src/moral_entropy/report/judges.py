@@ -80,8 +80,8 @@ def _judges(frame: pl.DataFrame) -> dict[str, Any]:
     by = "known answers" if "known answers" in frame["graded_by"].to_list() else "the consensus"
     note = (
         "Worst first. Right: share of all votes, from known answers and, on other items, what the others let one "
-        "expect, corrected. As the others: what those who are not counted with the judge let one expect. Nats and saved: "
-        "what the judge adds to the others, per item and in labels put right per 100 items, by "
+        "expect, corrected. As the others: what those who are not counted with the judge let one expect. Nats and "
+        "saved: what the judge adds to the others, per item and in labels put right per 100 items, by "
         f"{by}."
     )
     heads = ["question", "judge", "role", "counted with", "votes", "no vote", "right", "as the others", "nats", "saved"]
