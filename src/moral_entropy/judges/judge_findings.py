@@ -32,7 +32,7 @@ FEW_ANSWERS = 5
 """Known answers from which it means something that all are of one label."""
 
 
-def judge_findings(votes: Votes, roles: Mapping[str, Role]) -> list[Finding]:
+def judge_findings(votes: Votes, roles: Mapping[str, Role], judge_of: Mapping[str, str] | None = None) -> list[Finding]:
     """Look at the judges of every question.
 
     Parameters
@@ -42,6 +42,8 @@ def judge_findings(votes: Votes, roles: Mapping[str, Role]) -> list[Finding]:
     roles
         Who the judges are, by name; whoever is not there is a person. Failures and judges who always say the same are
         looked for where a language model is among them: people may leave items out, and skip what they do not know.
+    judge_of
+        The judge by name of the annotator who has its unsure votes.
 
     Examples
     --------
@@ -52,12 +54,13 @@ def judge_findings(votes: Votes, roles: Mapping[str, Role]) -> list[Finding]:
     """
     if votes.anonymous:
         return []
-    names = [str(name) for name in votes.annotators]
+    names = [(judge_of or {}).get(str(name), str(name)) for name in votes.annotators]
     return [finding for ballot in votes.ballots for finding in _of_ballot(ballot, names, roles)]
 
 
 def _of_ballot(ballot: Ballot, names: Sequence[str], roles: Mapping[str, Role]) -> Iterator[Finding]:
-    judges = [names[a] for a in ballot.annotator_a]
+    named, judge_a = np.unique([names[a] for a in ballot.annotator_a], return_inverse=True)
+    judges: list[str] = named.tolist()
     place = {"question": ballot.question, "part": ballot.part}
     if len(judges) == 1:
         yield one_judge(judges[0], ballot.n_items, **place)
@@ -66,10 +69,11 @@ def _of_ballot(ballot: Ballot, names: Sequence[str], roles: Mapping[str, Role]) 
     if not models:
         return
     votes_c = np.bincount(ballot.code_v, minlength=ballot.n_annotators * ballot.n_labels).astype(np.float64)
-    counts_av = votes_c.reshape(ballot.n_annotators, ballot.n_labels)
-    missing_a = 1.0 - np.minimum(counts_av.sum(axis=1) / max(int((ballot.votes_i > 0).sum()), 1), 1.0)
-    yield from failing(judges, models, missing_a, **place)
-    yield from constant(judges, ballot.labels, counts_av, **place)
+    counts_jv = np.zeros((len(judges), ballot.n_labels))
+    np.add.at(counts_jv, judge_a, votes_c.reshape(ballot.n_annotators, ballot.n_labels))
+    missing_j = 1.0 - np.minimum(counts_jv.sum(axis=1) / max(int((ballot.votes_i > 0).sum()), 1), 1.0)
+    yield from failing(judges, models, missing_j, **place)
+    yield from constant(judges, ballot.labels, counts_jv, **place)
 
 
 def one_judge(judge: str, n_items: int, *, question: str = "", part: str = "") -> Finding:

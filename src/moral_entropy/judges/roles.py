@@ -7,7 +7,7 @@ gpt-4o, its prompt strict, and the answers in the order b, a; `gpt-4o#2` is gpt-
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ import polars as pl
 
 from moral_entropy.errors import VotesError
 from moral_entropy.findings import listed
+from moral_entropy.judges.confidence import unsure_among
 from moral_entropy.options import did_you_mean
 from moral_entropy.runs.run import Run
 from moral_entropy.verdict.crowds import MODELS, guess_who_voted
@@ -112,7 +113,9 @@ def roles_of(run: Run, judges: Sequence[str], told: Any = None) -> tuple[list[Ro
     return _settled(judges, told, who_voted(run) == "models", lambda column: _kept_in_run(run, column))
 
 
-def roles_at_audit(votes: Votes, told: Any, voters: WhoVoted | None = None) -> dict[str, Any] | None:
+def roles_at_audit(
+    votes: Votes, told: Any, voters: WhoVoted | None = None, judge_of: Mapping[str, str] | None = None
+) -> dict[str, Any] | None:
     """Return who the judges of votes are, as a manifest keeps it; None where all are people as far as names tell.
 
     Parameters
@@ -123,13 +126,15 @@ def roles_at_audit(votes: Votes, told: Any, voters: WhoVoted | None = None) -> d
         As in `roles_of`.
     voters
         Who voted, if that was told.
+    judge_of
+        The judge by name of the annotator who has its unsure votes.
     """
     if votes.anonymous:
         if told is not None:
             msg = "roles need annotators, and these votes are anonymous. Leave out --roles."
             raise VotesError(msg)
         return None
-    names = [str(name) for name in votes.annotators]
+    names = [str(name) for name in votes.annotators if str(name) not in (judge_of or {})]
     models = (voters or guess_who_voted(names)) == "models"
     roles, said = _settled(names, told, models, lambda column: _kept_in_votes(votes, column))
     stored = [asdict(role) for role in roles if told is not None or role.role == LLM]
@@ -163,7 +168,8 @@ def _kept_in_run(run: Run, column: str) -> pl.DataFrame | None:
     votes = run.scan("votes")
     if column not in votes.collect_schema().names():
         return None
-    return votes.select(judge=pl.col("annotator").cast(pl.String), role=pl.col(column).cast(pl.String)).collect()
+    judge = pl.col("annotator").cast(pl.String).replace(run.manifest.get("unsure", {}))
+    return votes.select(judge=judge, role=pl.col(column).cast(pl.String)).collect()
 
 
 def _kept_in_votes(votes: Votes, column: str) -> pl.DataFrame | None:
@@ -173,6 +179,7 @@ def _kept_in_votes(votes: Votes, column: str) -> pl.DataFrame | None:
     for ballot in votes.ballots:
         if ballot.row_v is not None:
             who_v = votes.annotators.gather(ballot.annotator_a[ballot.code_v // ballot.n_labels]).cast(pl.String)
+            who_v = who_v.replace(unsure_among(votes.annotators))
             roles_v = votes.kept[column].gather(ballot.row_v).cast(pl.String)
             frames.append(pl.DataFrame({"judge": who_v, "role": roles_v}).unique(maintain_order=True))
     return pl.concat(frames) if frames else None

@@ -184,8 +184,9 @@ def read_costs(judges: Sequence[str], costs: Any) -> Floats:
 
 
 def _frame(run: Run, panel: Panel, roles: Sequence[Role], added: Added | None, cost_j: Floats | None) -> pl.DataFrame:
+    judge = pl.col("annotator").cast(pl.String).replace(run.manifest.get("unsure", {}))
     votes_j = dict(run.table("annotator_summary").filter(question=panel.question.name)
-                   .select(pl.col("annotator").cast(pl.String), "n_votes").iter_rows())  # fmt: skip
+                   .group_by(judge).agg(pl.col("n_votes").sum()).iter_rows())  # fmt: skip
     rows = [_row(run, panel, j, role, added, cost_j, votes_j) for j, role in enumerate(roles)]
     frame = pl.DataFrame(rows, schema=JUDGES, orient="row")
     key = "right_all" if panel.n_gold >= ENOUGH else "agrees"

@@ -23,6 +23,7 @@ from moral_entropy.errors import UsageError
 from moral_entropy.findings import Finding, alarm_sentences, without_warnings
 from moral_entropy.grading.table import AuditTable, grade_parts
 from moral_entropy.groups.members import columns_to_keep
+from moral_entropy.judges.confidence import split_unsure, unsure_among, unsure_note
 from moral_entropy.judges.judge_findings import judge_findings
 from moral_entropy.judges.roles import Role, roles_at_audit
 from moral_entropy.options import lists_options
@@ -172,7 +173,8 @@ def make_run(
         with watch.timing("read"):
             progress("reading", 0.0)
             parts = read()
-            roles = roles_at_audit(parts.votes, options.judges.roles, options.verdict.voters)
+            judge_of = unsure_among(parts.votes.annotators) if options.judges.confidence is not None else {}
+            roles = roles_at_audit(parts.votes, options.judges.roles, options.verdict.voters, judge_of)
         with watch.timing("fit"):
             believed = priors or priors_for(parts.votes, options.priors)
             fitted = fit_parts(parts, believed, options.fit, progress)
@@ -188,7 +190,7 @@ def make_run(
             findings = check(fitted, graded, options, progress)
             if parts.whole:
                 known = {row["judge"]: Role(**row) for row in roles["judges"]} if roles else {}
-                findings += judge_findings(parts.votes, known)
+                findings += judge_findings(parts.votes, known, judge_of)
         grouped = None
         if options.groups.asked:
             # Late: most audits have no groups, and SciPy's statistics take long to load.
@@ -203,6 +205,9 @@ def make_run(
     manifest = manifest_facts(
         fitted, sums, options, command=command, warnings=alarm_sentences(findings), seconds=watch.seconds
     ) | {"advice": graded.advice.text, "best_rule": graded.advice.best and graded.advice.best.record}
+    if judge_of:
+        manifest["unsure"] = judge_of
+        manifest["notes"] = [*manifest["notes"], unsure_note(judge_of)]
     if roles is not None:
         manifest["roles"] = roles
         manifest["notes"] = [*manifest["notes"], f"{roles['said']}."]
@@ -234,13 +239,17 @@ def read_parts(
                 "groups of annotators are compared on one machine. Leave out annotator_group and camps, or the cluster."
             )
             raise UsageError(msg)
+        if options.judges.columns:
+            msg = "roles and confidences are read from columns on one machine. Leave out the column, or the cluster."
+            raise UsageError(msg)
         told = {"use_gold": options.fit.use_gold, "by_domain": options.fit.by_domain}
         return read_on_cluster(workers, source, options.read, fit_by=options.fit_by, part_rows=part_rows, **told)
     wanted = options.read if options.fit_by is None else replace(options.read, facts=(options.fit_by,))
-    asked = [name for name in (options.judges.column,) if name is not None]
-    if kept := (*columns_to_keep(options.groups), *asked):
+    if kept := (*columns_to_keep(options.groups), *options.judges.columns):
         wanted = replace(wanted, keep=tuple(dict.fromkeys((*wanted.keep, *kept))))
     votes = source if isinstance(source, Votes) else read_votes(source, wanted)
+    if options.judges.confidence is not None:
+        votes = split_unsure(votes, options.judges.confidence)
     votes = votes if options.fit_by is None else votes.split_by(options.fit_by)
     fit = options.fit
     return local_parts(votes, use_gold=fit.use_gold, by_domain=fit.by_domain, threads=fit.threads)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from moral_entropy.consensus.options import FIT, FitOptions, PriorOptions
 from moral_entropy.grading.options import GradeOptions
 from moral_entropy.groups.options import GroupOptions
-from moral_entropy.judges.options import RoleOptions
+from moral_entropy.judges.options import PanelOptions
 from moral_entropy.options import StageOptions, option
 from moral_entropy.verdict.options import VerdictOptions
 from moral_entropy.votes.options import ReadOptions
@@ -21,7 +21,7 @@ class AuditOptions(StageOptions):
     ----------
     read, priors, fit, grade, verdict, groups, judges
         How to read votes, what to believe before them, how to fit, how to grade rules, what was checked, which groups
-        of annotators to compare, who the judges are.
+        of annotators to compare, what is known of judges.
     fit_by
         Column of the votes; each of its values is fitted on its own.
     report
@@ -34,7 +34,7 @@ class AuditOptions(StageOptions):
     grade: GradeOptions = field(default_factory=GradeOptions)
     verdict: VerdictOptions = field(default_factory=VerdictOptions)
     groups: GroupOptions = field(default_factory=GroupOptions)
-    judges: RoleOptions = field(default_factory=RoleOptions)
+    judges: PanelOptions = field(default_factory=PanelOptions)
     fit_by: str | None = option(
         None, "Fit the items of each value of this column on their own.", metavar="COLUMN", panel=FIT
     )

@@ -102,7 +102,8 @@ def who_voted(run: Run) -> WhoVoted:
         return told
     if stored := run.manifest.get("roles"):
         models = sum(one["role"] == "llm" for one in stored["judges"])
-        return "models" if models > MOST_NAMES * run.manifest["annotators"] else "people"
+        n_judges = run.manifest["annotators"] - len(run.manifest.get("unsure", {}))
+        return "models" if models > MOST_NAMES * n_judges else "people"
     return guess_who_voted(run.scan("annotator_summary").select("annotator").unique().collect()["annotator"].to_list())
 
 
