@@ -196,7 +196,8 @@ draw = random.Random(5)
 folder = Path(mkdtemp())
 
 
-def judged(good, right):
+def judged(good: bool, right: float) -> bool:
+    '''Return what a judge says who is right that often.'''
     return good if draw.random() < right else not good
 
 
