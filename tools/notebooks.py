@@ -196,8 +196,7 @@ draw = random.Random(5)
 folder = Path(mkdtemp())
 
 
-def judged(good: bool, right: float) -> bool:
-    '''Return what a judge says who is right that often.'''
+def _judged(good: bool, right: float) -> bool:
     return good if draw.random() < right else not good
 
 
@@ -205,9 +204,9 @@ lines, people = [], ["item,gold"]
 for system, share in (("new", 0.80), ("old", 0.68)):
     for n in range(600):
         good = draw.random() < share
-        says = {"gpt-4o": judged(good, 0.9), "claude": judged(good, 0.85), "llama": judged(good, 0.8)}
-        says["qwen"] = judged(good, 0.72)
-        says["qwen-mini"] = judged(says["qwen"], 0.97)
+        says = {"gpt-4o": _judged(good, 0.9), "claude": _judged(good, 0.85), "llama": _judged(good, 0.8)}
+        says["qwen"] = _judged(good, 0.72)
+        says["qwen-mini"] = _judged(says["qwen"], 0.97)
         texts = {who: f"Verdict: {'yes' if one else 'no'}" for who, one in says.items()}
         if draw.random() < 0.15:
             texts["llama"] = "I cannot say."
