@@ -46,14 +46,14 @@ STEPS, PLAIN_STEPS = 60, 20
 CUT = 4.0
 """Standard errors beyond which a pair is outlying."""
 
+STRONGEST = 0.995
+ROW_STEPS = 100
+
 NEARLY_ONE = 0.8
 """Correlation from which annotators who all agree with each other may be copies though they are most of a panel."""
 
 STRANGE_PAIRS = 2
 """Pairs of others that must look unlikely together, and no longer do once such annotators are taken for copies."""
-
-STRONGEST = 0.995
-ROW_STEPS = 100
 
 
 class Agreements(NamedTuple):
@@ -147,6 +147,42 @@ def find_near_copies(
     return NearCopies(group_a, strength_a, found.first_p, found.second_p, found.shared_p, residual_p[alike_p])
 
 
+def strength_beside_copies(pairs: PairSums, agreements: Agreements, least_items: float) -> Floats:
+    """Fit the strengths of annotators where copies may be most of the panel: `strength_a`.
+
+    Annotators who all but repeat each other look strong, and everybody else weak. If they are no copies, the others are
+    independent given the truth too. So where pairs of others lie far off that fit, strengths are fitted again without
+    the pairs inside such groups, and kept if that explains the pairs of others. Votes alone cannot tell this from
+    several excellent annotators among weak ones who share their errors: copies are taken for the likelier reason.
+    """
+    strength_a = fit_strength(pairs, agreements.correlation_p)
+    inside_p = _nearly_one(pairs, agreements, least_items)
+    others, correlation_p = pairs.take(~inside_p), agreements.correlation_p[~inside_p]
+    strange = int((_deviation(others, correlation_p, strength_a) > CUT).sum())
+    if not inside_p.any() or strange < STRANGE_PAIRS:
+        return strength_a
+    beside_a = fit_strength(others, correlation_p)
+    still = int((_deviation(others, correlation_p, beside_a) > CUT).sum())
+    return beside_a if still <= strange - STRANGE_PAIRS else strength_a
+
+
+def _nearly_one(pairs: PairSums, agreements: Agreements, least_items: float) -> NDArray[np.bool_]:
+    """Tell which pairs are inside groups whose members all nearly repeat each other."""
+    near_p = (agreements.correlation_p >= NEARLY_ONE) & (agreements.agreed_p >= AGREED)
+    near_p &= pairs.shared_p >= least_items
+    group_a = _joined(np.arange(pairs.n_annotators), pairs, near_p)
+    inside_p = group_a[pairs.first_p] == group_a[pairs.second_p]
+    loose_g = np.zeros(pairs.n_annotators, dtype=np.bool_)
+    loose_g[group_a[pairs.first_p[inside_p & ~near_p]]] = True
+    return np.asarray(inside_p & ~loose_g[group_a[pairs.first_p]])
+
+
+def _deviation(pairs: PairSums, correlation_p: Floats, strength_a: Floats) -> Floats:
+    """Return how many standard errors each pair's correlation is off the strengths."""
+    fitted_p = strength_a[pairs.first_p] * strength_a[pairs.second_p]
+    return np.asarray(np.abs(correlation_p - fitted_p) * np.sqrt(pairs.shared_p) / (1.0 - fitted_p**2))
+
+
 def agreement_pairs(patterns: Patterns, *, least_items: float = LEAST_ITEMS) -> PairSums:
     """Add up, for every pair of annotators, agreements and each one's votes by label on the items they share."""
     votes = votes_by_annotator(patterns)
@@ -180,36 +216,6 @@ def agreement(pairs: PairSums, n_labels: int) -> Agreements:
     return Agreements(agreed_p, chance_p, spread_p, correlation_p.clip(-1.0, 1.0))
 
 
-def strength_beside_copies(pairs: PairSums, agreements: Agreements, least_items: float) -> Floats:
-    """Fit the strengths of annotators where copies may be most of the panel: `strength_a`.
-
-    Annotators who all but repeat each other look strong, and everybody else weak. If they are no copies, the others are
-    independent given the truth too. So where pairs of others lie far off that fit, strengths are fitted again without
-    the pairs inside such groups, and kept if that explains the pairs of others. Votes alone cannot tell this from
-    several excellent annotators among weak ones who share their errors: copies are taken for the likelier reason.
-    """
-    strength_a = fit_strength(pairs, agreements.correlation_p)
-    inside_p = _nearly_one(pairs, agreements, least_items)
-    others, correlation_p = pairs.take(~inside_p), agreements.correlation_p[~inside_p]
-    strange = int((_deviation(others, correlation_p, strength_a) > CUT).sum())
-    if not inside_p.any() or strange < STRANGE_PAIRS:
-        return strength_a
-    beside_a = fit_strength(others, correlation_p)
-    still = int((_deviation(others, correlation_p, beside_a) > CUT).sum())
-    return beside_a if still <= strange - STRANGE_PAIRS else strength_a
-
-
-def _nearly_one(pairs: PairSums, agreements: Agreements, least_items: float) -> NDArray[np.bool_]:
-    """Tell which pairs are inside groups whose members all nearly repeat each other."""
-    near_p = (agreements.correlation_p >= NEARLY_ONE) & (agreements.agreed_p >= AGREED)
-    near_p &= pairs.shared_p >= least_items
-    group_a = _joined(np.arange(pairs.n_annotators), pairs, near_p)
-    inside_p = group_a[pairs.first_p] == group_a[pairs.second_p]
-    loose_g = np.zeros(pairs.n_annotators, dtype=np.bool_)
-    loose_g[group_a[pairs.first_p[inside_p & ~near_p]]] = True
-    return np.asarray(inside_p & ~loose_g[group_a[pairs.first_p]])
-
-
 def fit_strength(pairs: PairSums, correlation_p: Floats) -> Floats:
     """Fit R_jl ≈ a_j a_l in absolute deviations, and set outlying pairs aside: `strength_a`.
 
@@ -228,16 +234,12 @@ def fit_strength(pairs: PairSums, correlation_p: Floats) -> Floats:
                 *ends, root_p, correlation_p, CUT / root_p, strength_a, nearest, step >= PLAIN_STEPS
             )
             nearest = max(0.9 * nearest, 0.01)
-        cost = float(np.minimum(_deviation(pairs, correlation_p, strength_a), CUT).sum())
+        fitted_p = strength_a[ends[0]] * strength_a[ends[1]]
+        deviation_p = np.abs(correlation_p - fitted_p) * root_p / (1.0 - fitted_p**2)
+        cost = float(np.minimum(deviation_p, CUT).sum())
         if cost < least - 1e-6:
             best_a, least = strength_a, cost
     return best_a
-
-
-def _deviation(pairs: PairSums, correlation_p: Floats, strength_a: Floats) -> Floats:
-    """Return how many standard errors each pair's correlation is off the strengths."""
-    fitted_p = strength_a[pairs.first_p] * strength_a[pairs.second_p]
-    return np.asarray(np.abs(correlation_p - fitted_p) * np.sqrt(pairs.shared_p) / (1.0 - fitted_p**2))
 
 
 def _start(pairs: PairSums, correlation_p: Floats, quantile: float) -> Floats:
