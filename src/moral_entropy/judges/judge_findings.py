@@ -106,7 +106,7 @@ def failing(
     judges: Sequence[str], models: set[str], missing_j: Floats, *, question: str = "", part: str = ""
 ) -> Iterator[Finding]:
     """Name the language models without a vote on many items, worst first."""
-    if 1.0 - float(np.median(missing_j)) < MOST_VOTE_ON_ALL:
+    if not len(missing_j) or 1.0 - float(np.median(missing_j)) < MOST_VOTE_ON_ALL:
         return
     for j in np.argsort(-missing_j, kind="stable"):
         if missing_j[j] >= FAILS and judges[j] in models:

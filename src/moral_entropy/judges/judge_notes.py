@@ -63,7 +63,7 @@ def notes_on_judges(panel: Panel, roles: Sequence[Role], frame: pl.DataFrame, re
 
 def _missing(name: str, roles: Sequence[Role], frame: pl.DataFrame) -> Iterator[str]:
     """Say which models fail, and which people left items out."""
-    if 1.0 - float(np.median(frame["missing"].to_numpy())) < MOST_VOTE_ON_ALL:
+    if frame.is_empty() or 1.0 - float(np.median(frame["missing"].to_numpy())) < MOST_VOTE_ON_ALL:
         return
     models = {role.judge for role in roles if role.role == LLM}
     yield from map(as_note, failing(frame["judge"].to_list(), models, frame["missing"].to_numpy(), question=name))
@@ -80,7 +80,8 @@ def _missing(name: str, roles: Sequence[Role], frame: pl.DataFrame) -> Iterator[
 def _counts(panel: Panel) -> Floats:
     """Count the votes of every judge by label."""
     n_labels = len(panel.question.labels)
-    return np.array([np.bincount(vote_i[vote_i != UNKNOWN], minlength=n_labels) for vote_i in panel.vote_ji], float)
+    counts = [np.bincount(vote_i[vote_i != UNKNOWN], minlength=n_labels) for vote_i in panel.vote_ji]
+    return np.array(counts, dtype=np.float64).reshape(-1, n_labels)
 
 
 def _worse_than_chance(name: str, frame: pl.DataFrame) -> Iterator[str]:
