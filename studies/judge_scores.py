@@ -137,7 +137,7 @@ def pandalm(file: Path, draws: int) -> JudgedSet:
 
 
 def made_panel(
-    n_items: int, right: Sequence[float], seed: int, *, copies: int = 0, shared: float = 0.0
+    n_items: int, right: Sequence[float], seed: int, *, copies: int = 0, shared: float = 0.0, noise: float = 0.03
 ) -> pl.DataFrame:
     """Make votes of judges who are right that often.
 
@@ -146,9 +146,11 @@ def made_panel(
     n_items, right, seed
         Items, how often each judge is right, and the seed.
     copies
-        Judges who say what the last one says, but for 3%.
+        Judges who say what the last one says, but for the noise.
     shared
         Share of the items on which all are wrong together.
+    noise
+        Share of the items on which a copy differs.
     """
     rng = np.random.default_rng([seed, n_items, copies])
     truth_i = rng.random(n_items) < 0.4
@@ -156,7 +158,7 @@ def made_panel(
     cast = {f"judge{j}": np.where(rng.random(n_items) < one, seen_i, ~seen_i) for j, one in enumerate(right)}
     for c in range(copies):
         last_i = cast[f"judge{len(right) - 1}"]
-        cast[f"copy{c}"] = np.where(rng.random(n_items) < 0.03, ~last_i, last_i)
+        cast[f"copy{c}"] = np.where(rng.random(n_items) < noise, ~last_i, last_i)
     return pl.concat(
         [
             pl.DataFrame({"item": np.arange(n_items), "annotator": name, "label": vote_i * 1, "gold": truth_i * 1})
@@ -203,22 +205,37 @@ def measure(one: JudgedSet, n_gold: int, repetitions: int) -> Measured:
     return Measured(one.name, n_gold, score, ppi, gold, *ratio.mean(axis=0)[:2].tolist(), float(agree))
 
 
-def ranked_first(panels: int, draws: int) -> tuple[int, int]:
-    """Count hijacked panels in which 200 known answers, and the consensus alone, rank the best judge first."""
-    by_gold = by_others = 0
+HIJACKED = (0.9, 0.86, 0.84, 0.8, 0.7)
+"""How often the judges of a hijacked panel are right. Four more follow the last: five of nine are one bad judge."""
+
+RANKED_BY = {"score": "right_all", "known": "right", "votes": "agrees"}
+
+
+def ranked_first(panels: int, noise: float) -> dict[str, int]:
+    """Count hijacked panels, 200 of 1,000 answers known, in which the best judge is ranked first, by method."""
+    first = dict.fromkeys(RANKED_BY, 0)
     for seed in range(panels):
-        votes = made_panel(600, (0.95, 0.87, 0.86, 0.8), seed, copies=1)
+        votes = made_panel(1_000, HIJACKED, seed, copies=4, noise=noise)
         known = votes.with_columns(gold=pl.when(pl.col("item") < 200).then(pl.col("gold")))
-        by_gold += best_judge(known, draws) == "judge0"
-        by_others += best_judge(votes.drop("gold"), draws) == "judge0"
-    return by_gold, by_others
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MoralEntropyWarning)
+            judges = audit(known, draws=0, report=False).judges
+        for name, column in RANKED_BY.items():
+            first[name] += judges.sort(column, "judge")["judge"][-1] == "judge0"
+    return first
 
 
-def best_judge(votes: pl.DataFrame, draws: int) -> str:
-    """Name the judge that is ranked last in the table of the worst first."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MoralEntropyWarning)
-        return str(audit(votes, draws=draws, report=False).judges["judge"][-1])
+def rank_table(panels: int) -> str:
+    """Return who is ranked first, as Markdown: hijackers who copy one another, and who only follow."""
+    head = (
+        "| four more judges follow the worst, but for | panels | by the score of the judge | by known answers alone | "
+        "without known answers |\n| --- | --: | --: | --: | --: |\n"
+    )
+    rows = []
+    for noise in (0.03, 0.1, 0.15):
+        shares = [f"{count / panels:.1%}" for count in ranked_first(panels, noise).values()]
+        rows.append(f"| {noise:.0%} of the items | {panels} | {' | '.join(shares)} |\n")
+    return head + "".join(rows)
 
 
 def worth_of(right: Sequence[float], copies: int, panels: int, draws: int) -> list[float]:
@@ -261,7 +278,7 @@ def worth_table(panels: int, draws: int) -> str:
     """Return what votes are worth on simulated designs, as Markdown."""
     rows = []
     four, six = (0.9, 0.85, 0.8, 0.75), (0.9, 0.88, 0.85, 0.8, 0.8, 0.75)
-    for right, copies in ((six, 0), (four, 1), (six, 2), (four, 3)):
+    for right, copies in ((six, 0), (four, 1), (six, 2), (four, 3), (six, 6), (four[:3], 2)):
         worth = worth_of(right, copies, panels, draws)
         off = np.mean([abs(one - len(right)) <= 0.1 * len(right) for one in worth])
         rows.append(
@@ -286,14 +303,10 @@ def main() -> None:
     for one in [*real_sets(asked.data, asked.draws), *made_sets(asked.draws)]:
         print(f"  {one.name}: {len(one.gold_i):,} items, truth {one.truth:.3f}", file=sys.stderr, flush=True)
         rows += [measure(one, n_gold, asked.repetitions) for n_gold in GOLD]
-    first, others = ranked_first(asked.repetitions, draws=0)
     facts = f"moral-entropy {moral_entropy.__version__}, {asked.draws} draws, {asked.repetitions} repetitions, seed 0."
     parts = {
         "scores": f"{facts}\n\n{score_table(rows)}\n{summary(rows)}",
-        "ranks": (
-            f"Of {asked.repetitions} hijacked panels, the best judge is ranked first in {first} with 200 known "
-            f"answers, and in {others} without any."
-        ),
+        "ranks": rank_table(asked.repetitions),
         "worth": worth_table(max(asked.repetitions // 10, 1), asked.draws),
     }
     print("\n\n".join(parts.values()))

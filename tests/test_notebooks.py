@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-NAMES = ("moral-corpus", "real-crowd", "llm-panel")
+NAMES = ("moral-corpus", "real-crowd", "llm-panel", "llm-release")
 
 
 @pytest.fixture(scope="module")

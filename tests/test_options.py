@@ -17,6 +17,7 @@ from moral_entropy.consensus.options import FitOptions, PriorOptions
 from moral_entropy.errors import FitError, UsageError
 from moral_entropy.grading.options import GradeOptions
 from moral_entropy.groups.options import GroupOptions
+from moral_entropy.judges.options import PanelOptions
 from moral_entropy.options import StageOptions, as_plain, from_plain, option, options_in, sections
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.verdict.options import VerdictOptions
@@ -140,7 +141,7 @@ NOT_DEFAULT = AuditOptions(
     groups=GroupOptions(annotator_group=("gender", "age+land"), annotators="people.csv", camps=True,
     target="shares.csv"), verdict=VerdictOptions(spot_check=("checked.csv",), tolerance=0.2, voters="models"),
     grade=GradeOptions(rules=("any", "quorum-0.75"), cost_fp=2.0, cost_fn=0.1, smoothing=1.0, bootstrap=3),
-    fit_by="wave", refine=True, report=False,
+    judges=PanelOptions(roles="roles.csv", confidence="logprob"), fit_by="wave", refine=True, report=False,
 )  # fmt: skip
 OTHERS = (
     replace(NOT_DEFAULT, priors=PriorOptions(preset="mft"), fit=FitOptions(constrain="better-than-chance")),

@@ -26,6 +26,7 @@ from moral_entropy.report.chart_specs import (
     TARGETS,
 )
 from moral_entropy.report.figures import NOT_SPLIT
+from moral_entropy.report.judges import SEEN
 from moral_entropy.report.words import NO_ROLE, RATES, ROLES
 
 PARTS = {"ambiguity": "#CC79A7", "votes": "#56B4E9", "annotators": "#D55E00", NOT_SPLIT: "#999999"}
@@ -59,6 +60,7 @@ def chart_files() -> dict[str, str]:
         "reliability": _reliability(),
         "annotators": _annotators(),
         "annotators_many": _annotators_many(),
+        "panels": _panels(),
     }
     return {f"{name}{SUFFIX}": json.dumps(_spec(chart), indent=2, ensure_ascii=False) + "\n"
             for name, chart in charts.items()}  # fmt: skip
@@ -75,7 +77,7 @@ def _spec(chart: Any) -> Spec:
 def _tooltip(*fields: str) -> list[alt.Tooltip]:
     numbers = {"value": ".1%", "low": ".1%", "high": ".1%", "n": ",", "nats": ".4f", "total": ".4f", "votes": ",",
                "p": ".3f", "gold": ".3f", "sensitivity": ".3f", "specificity": ".3f", "n_votes": ",",
-               "share": ".1%"}  # fmt: skip
+               "share": ".1%", "cost": "~g"}  # fmt: skip
     return [
         alt.Tooltip(f"{name}:Q", format=numbers[name]) if name in numbers else alt.Tooltip(f"{name}:N")
         for name in fields
@@ -258,6 +260,28 @@ def _annotators_many() -> Any:
     )
     return (lines + dots).properties(
         width=WIDTH // 2, height=WIDTH // 2, usermeta={"columns": 2}, description="Annotators: how often right"
+    )
+
+
+def _panels() -> Any:
+    """Draw how many labels the best panel for every price gets wrong: on the items it was chosen on, and on others."""
+    looks = alt.Scale(domain=list(SEEN), range=[[1, 0], [5, 4]])
+    base = alt.Chart(alt.NamedData("panels")).encode(
+        x=alt.X("cost:Q", title="cost per item", scale=alt.Scale(zero=False, padding=12), axis=_few_ticks(grid=False)),
+        y=alt.Y("value:Q", title="labels wrong", axis=alt.Axis(format="%", tickCount=5)),
+        color=alt.Color("question:N", title=None, scale=_scale(QUESTIONS, QUESTION_COLOURS), legend=_legend()),
+        tooltip=_tooltip("question", "judges", "cost", "on", "value"),
+    )
+    lines = base.mark_line(interpolate="step-after", opacity=0.8).encode(
+        strokeDash=alt.StrokeDash("on:N", title=None, scale=looks, legend=alt.Legend(orient="top"))
+    )
+    shape = alt.Shape("question:N", title=None, scale=_scale(QUESTIONS, QUESTION_SHAPES), legend=_legend())
+    dots = base.mark_point(filled=True, size=50, opacity=1).encode(shape=shape)
+    return (lines + dots).properties(
+        width=WIDTH,
+        height=220,
+        usermeta={"columns": 1},
+        description="Labels that the best panel for each price gets wrong",
     )
 
 

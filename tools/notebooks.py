@@ -176,7 +176,78 @@ print(f"consensus wrong: {((known['p'] >= 0.5) != known['truth']).mean():.1%}")
 ```
 """
 
-NOTEBOOKS = {"moral-corpus": TWIN, "real-crowd": CROWD, "llm-panel": PANEL}
+RELEASE = """
+# From judges' logs to a release decision
+
+Is the new system good enough, is it better than the old one, and which judges are worth their price? Five simulated
+language models judge 600 answers of each system, and people some of them. The log has one line per answer; in
+truth 80% of the new system's answers are good, and 68% of the old one's. The same on the command line:
+[llm-judges](../how-to/llm-judges.md).
+
+```
+import json
+import random
+from pathlib import Path
+from tempfile import mkdtemp
+
+import moral_entropy as me
+
+draw = random.Random(5)
+folder = Path(mkdtemp())
+
+
+def _judged(good: bool, right: float) -> bool:
+    return good if draw.random() < right else not good
+
+
+lines, people = [], ["item,gold"]
+for system, share in (("new", 0.80), ("old", 0.68)):
+    for n in range(600):
+        good = draw.random() < share
+        says = {"gpt-4o": _judged(good, 0.9), "claude": _judged(good, 0.85), "llama": _judged(good, 0.8)}
+        says["qwen"] = _judged(good, 0.72)
+        says["qwen-mini"] = _judged(says["qwen"], 0.97)
+        texts = {who: f"Verdict: {'yes' if one else 'no'}" for who, one in says.items()}
+        if draw.random() < 0.15:
+            texts["llama"] = "I cannot say."
+        lines.append(json.dumps({"id": f"{system}-{n}", "system": system, "judges": texts}))
+        if draw.random() < 0.16:
+            people.append(f"{system}-{n},{'yes' if good else 'no'}")
+_ = (folder / "judged.jsonl").write_text("\\n".join(lines))
+_ = (folder / "people.csv").write_text("\\n".join(people))
+print(len(lines), "answers,", len(people) - 1, "judged by people")
+```
+
+One call reads the log and fits how each judge errs. People's answers are not part of the fit: they grade it.
+
+```
+run = me.audit(folder / "judged.jsonl", gold_file=folder / "people.csv", keep=["system"], draws=100, report=False)
+print(run.manifest["notes"][-1])
+for finding in run.findings.filter(side="judges").iter_rows(named=True):
+    print(finding["text"], finding["cure"])
+```
+
+The score of each system, beside what the plain votes say:
+
+```
+found = me.score(run, by="system", at_least=0.75)
+for row in found.frame.iter_rows(named=True):
+    print(f"{row['group']}: {row['value']:.0%} ({row['low']:.0%} to {row['high']:.0%}), {row['verdict']}", end="; ")
+    print(f"plain votes {row['votes_value']:.0%}")
+for row in found.differences.iter_rows(named=True):
+    print(f"{row['group']} less {row['other']}: {row['value']:.0%} ({row['low']:.0%} to {row['high']:.0%})")
+```
+
+Which judges are worth asking? A judge that copies another adds nothing, whatever it costs:
+
+```
+for row in run.judges.iter_rows(named=True):
+    with_whom = f", counted with {row['counted_with']}" if row["counted_with"] else ""
+    print(f"{row['judge']:<9} right on {row['right_all']:.0%}{with_whom}")
+```
+"""
+
+NOTEBOOKS = {"moral-corpus": TWIN, "real-crowd": CROWD, "llm-panel": PANEL, "llm-release": RELEASE}
 
 
 def cells_of(text: str) -> list[tuple[str, str]]:

@@ -37,6 +37,10 @@ def write_files(folder):
     (folder / "known.csv").write_text("annotator,true,voted,pseudo_votes\nann,no,no,9\nann,yes,yes,9\n")
     (folder / "checked.csv").write_text("item,answer\n1,yes\n2,no\n")
     (folder / "people.csv").write_text("annotator,team\nann,x\nbob,x\ncem,y\ndee,y\n")
+    (folder / "roles.csv").write_text("judge,role\nann,llm\nbob,llm\ncem,person\n")
+    sure = [f"{i},{who},{(i + (i * n) % 7 // 6) % 2},0.{5 + (i * n) % 5}"
+            for n, who in enumerate(("ann", "bob", "cem"), start=1) for i in range(60)]  # fmt: skip
+    (folder / "sure.csv").write_text("\n".join(["item,annotator,label,sure", *sure]) + "\n")
     (folder / "shares.csv").write_text("column,group,share\nteam,x,60\nteam,y,40\n")
     (folder / "map.toml").write_text('yep = "yes"\n')
 
@@ -56,6 +60,7 @@ RUNS = {
     "--temper heldout",
     "groups": "several.csv --multilabel ; --annotator-group team --annotators people.csv --target shares.csv --camps "
     "--draws 20 --no-report",
+    "judges": "sure.csv --roles roles.csv --confidence sure --draws 20 --no-report",
     "counts": "counts.csv --anonymous --counts no,yes --draws 20 --no-report",
     "counted questions": "asked.csv --anonymous --questions care,harm --of n --draws 20 --no-report",
 }

@@ -17,6 +17,7 @@ from moral_entropy.consensus.near_copies import (
     find_near_copies,
     fit_strength,
     rows_from_votes,
+    strength_beside_copies,
     votes_by_state,
 )
 from moral_entropy.consensus.patterns import collapse
@@ -84,6 +85,33 @@ def test_strength_is_the_correlation_with_the_truth():
     strength_a = fit_strength(pairs, agreement(pairs, 2).correlation_p)
     true_a = [np.corrcoef(panel.said_ia[:, a], panel.truth_i)[0, 1] for a in range(8)]
     np.testing.assert_allclose(strength_a, true_a, atol=0.03)
+
+
+def said_by(right, copies, seed, n_items=1_000):
+    """Votes of independent judges, and of copies of the last that differ on 3%; and how strong the judges truly are."""
+    rng = np.random.default_rng(seed)
+    truth_i = rng.integers(0, 2, n_items)
+    said_ai = [np.where(rng.random(n_items) < one, truth_i, 1 - truth_i) for one in right]
+    said_ai += [np.where(rng.random(n_items) < 0.03, 1 - said_ai[-1], said_ai[-1]) for _ in range(copies)]
+    said_ia = np.array(said_ai).T
+    return study.patterns_of(said_ia, 2), [np.corrcoef(one, truth_i)[0, 1] for one in said_ai]
+
+
+@pytest.mark.parametrize(("right", "copies"), [((0.9, 0.85, 0.8, 0.75), 3), ((0.9, 0.85, 0.8, 0.8, 0.75), 6)])
+def test_copies_that_are_most_of_a_panel_are_found(right, copies):
+    patterns, strength = said_by(right, copies, seed=3)
+    found = find_near_copies(patterns)
+    last = len(right) - 1
+    assert [sorted(group.tolist()) for group in found.groups] == [list(range(last, last + copies + 1))]
+    np.testing.assert_allclose(found.strength_a, strength, atol=0.1)
+
+
+def test_excellent_judges_among_independent_weak_ones_are_no_copies():
+    patterns, _ = said_by((0.98, 0.98, 0.97, 0.97, 0.7, 0.68, 0.65), 0, seed=4)
+    pairs = agreement_pairs(patterns)
+    agreements = agreement(pairs, 2)
+    plain_a = fit_strength(pairs, agreements.correlation_p)
+    assert (strength_beside_copies(pairs, agreements, 30) == plain_a).all() and not find_near_copies(patterns).any
 
 
 def plain_once(patterns, group_a, rank_a):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import beta
+from scipy.stats import beta, binom
 
 from moral_entropy.judges.estimates import (
     corrected_mean,
@@ -61,8 +61,8 @@ def test_the_correction_is_the_posterior_of_its_strata():
     drawn = 0
     for b, size_s in enumerate(rng.dirichlet(sizes, 40_000).T):
         yes, n = truth_i[known_i & (stratum_i == b)].sum(), (known_i & (stratum_i == b)).sum()
-        prior = p_ik[stratum_i == b, 1].mean() + overall
-        drawn = drawn + size_s * rng.beta(yes + prior, n - yes + 2 - prior, 40_000)
+        prior = (p_ik[stratum_i == b, 1].mean() + overall) / 2
+        drawn = drawn + size_s * rng.beta(yes + prior, n - yes + 1 - prior, 40_000)
     assert found.value == pytest.approx(drawn.mean(), abs=1e-3)
     assert found.se == pytest.approx(drawn.std(), rel=0.02)
     assert (found.low, found.high) == pytest.approx(np.quantile(drawn, [0.05, 0.95]), abs=2e-3)
@@ -78,6 +78,18 @@ def test_intervals_hold_the_truth_and_are_shorter_than_those_of_known_answers_al
         length.append((found.high - found.low) / (alone.high - alone.low))
     assert 0.85 <= np.mean(held) <= 0.95
     assert np.mean(length) < 0.95
+
+
+@pytest.mark.parametrize("n", [50, 100])
+@pytest.mark.parametrize("share", [0.03, 0.05, 0.1])
+def test_intervals_of_a_rare_label_hold_it_where_judges_tell_nothing(n, share):
+    """Only the number of known answers that are yes matters then: every number, as often as it occurs."""
+    held = 0.0
+    for yes in range(n + 1):
+        gold_i = np.where(np.arange(2_000) < n, np.arange(2_000) < yes, UNKNOWN)
+        found = corrected_mean(gold_i, np.tile([1 - share, share], (2_000, 1)), YES)
+        held += binom.pmf(yes, n, share) * (found.low <= share <= found.high)
+    assert held >= 0.85
 
 
 def test_judges_who_tell_nothing_leave_the_known_answers():

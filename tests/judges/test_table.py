@@ -13,6 +13,7 @@ from scipy.stats import beta
 import moral_entropy as me
 from moral_entropy.cli.main import main
 from moral_entropy.errors import VotesError
+from moral_entropy.judges.estimates import corrected_mean
 from moral_entropy.judges.options import JudgeOptions
 from moral_entropy.judges.panel import read_panel
 from moral_entropy.judges.repeats import repeats_of
@@ -20,6 +21,8 @@ from moral_entropy.judges.roles import Role, guess_role
 from moral_entropy.judges.table import describe_judges
 from moral_entropy.judges.values import quantities
 from moral_entropy.judges.worth import added_by_each, best_panels
+from moral_entropy.runs.findings import cautions
+from moral_entropy.verdict.verdict import who_voted
 from moral_entropy.votes.table import UNKNOWN
 
 
@@ -199,35 +202,70 @@ def test_a_judge_that_votes_twice_is_counted(votes):
     assert "--on-repeat first" in " ".join(found.notes)
 
 
-def notes_of(judges, **given):
-    return " ".join(describe_judges(me.audit(votes_of(judges, **given), draws=20)).notes)
+def found_in(run):
+    """Findings about judges by figure; the notes of the judges say the same."""
+    found = {one["figure"]: one for one in run.findings.filter(side="judges").iter_rows(named=True)}
+    notes = " ".join(describe_judges(run).notes)
+    assert all(one["text"] in notes and one["cure"] in notes for one in found.values())
+    assert all(one["text"].removesuffix(".") in {c.title[:1].lower() + c.title[1:] for c in cautions(run)}
+               for one in found.values())  # fmt: skip
+    return found
 
 
-def test_a_judge_that_fails_is_named():
+def test_a_judge_that_fails_is_a_finding():
     def fails(truth, cast, rng):
         return [bool(one) if rng.random() > 0.3 else None for one in truth]
 
-    assert "llama fails on 28%" in notes_of({**PANEL, "llama": fails})
+    found = found_in(me.audit(votes_of({**PANEL, "llama": fails}), draws=20))
+    assert set(found) == {"judge_fails"}
+    assert found["judge_fails"]["text"] == "llama fails on 28% of the items."
+    assert found["judge_fails"]["level"] == "doubt"
 
 
-def test_a_judge_that_always_says_yes_is_named():
-    assert "llama always says 'yes' (100.0% of 240 votes)" in notes_of({**PANEL, "llama": lambda t, c, r: t | True})
+def test_people_who_leave_items_out_do_not_fail():
+    def skips(truth, cast, rng):
+        return [bool(one) if rng.random() > 0.3 else None for one in truth]
+
+    run = me.audit(votes_of({"ann": 0.9, "ben": 0.8, "cem": 0.85, "dua": skips}), draws=20)
+    assert "roles" not in run.manifest and not found_in(run)
+
+
+def test_a_judge_that_always_says_yes_is_a_finding():
+    found = found_in(me.audit(votes_of({**PANEL, "llama": lambda t, c, r: t | True}), draws=20))
+    assert found["always_the_same"]["text"] == "llama always says 'yes' (100.0% of 240 votes)."
 
 
 def test_a_panel_of_one():
     run = me.audit(votes_of({"gpt": 0.9}), draws=20)
     found = describe_judges(run)
-    assert "one judge" in " ".join(found.notes)
+    assert found_in(run)["one_judge"]["subject"] == "gpt"
     assert found.panels.is_empty()
     assert found.frame["right"][0] == pytest.approx(0.9, abs=0.1)
+    assert found.frame["right_all"][0] == found.frame["right"][0]
     assert me.score(run).frame["method"].to_list() == ["corrected"]
 
 
 def test_known_answers_of_one_label():
     votes = votes_of(PANEL).with_columns(gold=pl.when(pl.col("gold") == "yes").then("gold"))
-    found = describe_judges(me.audit(votes, draws=20))
-    assert "known answers are 'yes'" in " ".join(found.notes)
-    assert found.frame["specificity"].is_null().all()
+    run = me.audit(votes, draws=20)
+    n = votes.unique("item")["gold"].drop_nulls().len()
+    assert found_in(run)["one_label_known"]["text"] == f"all {n} known answers are 'yes'."
+    assert describe_judges(run).frame["specificity"].is_null().all()
+
+
+def test_all_votes_say_how_right_a_judge_is(run):
+    """By hand: the posterior of the others, and the score of the votes that are right."""
+    panel, frame = read_panel(run, run.questions[0]), run.judges
+    for j, name in enumerate(panel.judges):
+        others = [k for k in range(len(panel.judges)) if k != j]
+        p_i = panel.posterior(others)[np.arange(len(panel.gold_i)), panel.vote_ji[j]]
+        right_i = np.array([UNKNOWN if g == UNKNOWN else int(v == g)
+                            for v, g in zip(panel.vote_ji[j], panel.gold_i, strict=True)])  # fmt: skip
+        found = corrected_mean(right_i, np.stack([1 - p_i, p_i], axis=1), np.array([0.0, 1.0]))
+        row = row_of(frame, name)
+        assert (row["right_all"], row["right_all_low"]) == pytest.approx((found.value, found.low))
+        assert row["right_all_high"] - row["right_all_low"] < row["right_high"] - row["right_low"]
+    assert frame["right_all"].is_sorted()
 
 
 def test_without_known_answers_the_others_rank(votes):
@@ -254,6 +292,36 @@ def test_roles_and_costs_from_files(run, tmp_path):
     costs.write_text("judge,cost\ngpt-a,3\n")
     with pytest.raises(VotesError, match=r"no cost of 3 of 4 judges\. First: .gpt-b."):
         describe_judges(run, JudgeOptions(costs=str(costs)))
+
+
+def test_roles_told_at_audit_stay_with_the_run(votes, tmp_path):
+    kinds = {"gpt-a": "human", "gpt-b": "human", "llama": "llm", "qwen": "person"}
+    told = votes.with_columns(kind=pl.col("annotator").replace(kinds))
+    run = me.audit(told, draws=20, roles="kind", out=tmp_path / "run")
+    assert {one["judge"]: one["role"] for one in run.manifest["roles"]["judges"]} == {
+        name: "llm" if kind == "llm" else "person" for name, kind in kinds.items()
+    }
+    assert "roles of 4 judges as told." in run.manifest["notes"]
+    found = describe_judges(me.read_run(tmp_path / "run"))
+    assert found.replace["judge"].to_list() == ["llama"] and found.notes[0] == "roles of 4 judges as told"
+    # Three of four are people, whatever their names; without roles all four would be models.
+    assert who_voted(run) == "people" and who_voted(me.audit(votes, draws=20)) == "models"
+    file = pl.DataFrame({"judge": ["llama"], "role": ["llm"], "model": ["llama-3"], "order": ["ba"]})
+    stored = me.audit(votes, draws=20, roles=file).manifest["roles"]
+    assert stored["judges"][2]["model"] == "llama-3" and stored["judges"][2]["order"] == "ba"
+    assert stored["said"] == "roles of 1 judges as told, 3 guessed from their names"
+
+
+def test_roles_that_cannot_be_are_refused(votes):
+    two = votes.with_columns(kind=pl.when(pl.col("item") < 3).then(pl.lit("llm")).otherwise(pl.lit("person")))
+    with pytest.raises(VotesError, match=r"4 judges have two roles in the column 'kind'\. First: 'gpt-a' is"):
+        me.audit(two, draws=0, roles="kind")
+    with pytest.raises(VotesError, match=r"no column 'role'.*--roles"):
+        me.audit(votes, draws=0, roles="role")
+    with pytest.raises(VotesError, match=r"there is no file 'roles\.csv'"):
+        me.audit(votes, draws=0, roles="roles.csv")
+    with pytest.raises(VotesError, match="has the role 'robot'; write person or llm"):
+        me.audit(votes, draws=0, roles=pl.DataFrame({"judge": ["llama"], "role": ["robot"]}))
 
 
 def test_the_command(run, tmp_path, capsys):

@@ -70,6 +70,7 @@ def test_names_and_colours_are_filled_in(n_targets, n_questions, domains):
         ("by_domain", "target", targets),
         ("reliability", "target", targets),
         ("by_votes", "question", questions),
+        ("panels", "question", questions),
     ):
         for channel, looks in (("color", wanted.colours), ("shape", wanted.shapes)):
             scales = scales_of(specs[chart], channel, field)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+import vl_convert
 
 import moral_entropy as me
 from moral_entropy.judges.table import describe_judges
+from moral_entropy.report.figures import figure_specs
 from moral_entropy.report.html import render
-from moral_entropy.report.judges import judges_section
+from moral_entropy.report.judges import SEEN, judges_section, panel_rows
 
 
 def votes(names, known):
@@ -40,3 +42,18 @@ def test_the_section_says_what_the_command_says():
     assert 'id="judges"' in page
     assert "<b>gpt-4o" not in page
     assert set(found.notes) <= set(section["notes"])
+
+
+def test_the_chart_of_panels_has_two_dots_per_panel_of_the_table():
+    run = me.audit(votes(("gpt-4o", "claude", "llama"), 60), draws=20)
+    section, found = judges_section(run), describe_judges(run)
+    assert found.panels.height > 1
+    wanted = [(row["cost"], row[column]) for row in found.panels.iter_rows(named=True) for column in SEEN.values()]
+    assert [(row["cost"], row["value"]) for row in section["panels"]] == wanted
+    assert {row["on"] for row in section["panels"]} == set(SEEN)
+    [spec] = [spec for name, spec in figure_specs(run) if name == "panels"]
+    svg = vl_convert.vegalite_to_svg(spec)
+    assert svg.count('aria-roledescription="point"') == len(wanted)
+    assert 'id="chart-panels"' in render(run)
+    # One panel is no chart: the table says it.
+    assert panel_rows(found.panels.head(1)) == []

@@ -47,3 +47,13 @@ def test_three_opinions_of_people_are_a_tie(tmp_path):
     # Votes 112, 222, 121, and twice three opinions; the labels are 0, 1, 2.
     assert found.gold_i.tolist() == [1, 2, 1, 0, 0]
     assert found.value_k.tolist() == [0.5, 1.0, 0.0]
+
+
+def test_followers_differ_as_often_as_they_should_and_the_best_is_counted():
+    wide = study.made_panel(4_000, study.HIJACKED, 0, copies=4, noise=0.15).pivot(
+        on="annotator", index=["item", "gold"], values="label"
+    )
+    assert (wide["copy3"] != wide["judge4"]).mean() == pytest.approx(0.15, abs=0.02)
+    first = study.ranked_first(1, 0.03)
+    assert set(first) == {"score", "known", "votes"} and set(first.values()) <= {0, 1}
+    assert first["votes"] == 1

@@ -50,7 +50,7 @@ def _judges(rows: pl.DataFrame) -> Table:
             row["role"],
             *([_together(row["counted_with"])] if copies else []),
             f"{row['n_votes']:,}",
-            *([_share(row, "right")] if known else []),
+            *([_share(row, "right_all")] if known else []),
             _share(row, "agrees"),
             "-" if row["nats"] is None else f"{row['nats']:z.3f}",
             "-" if row["saved"] is None else f"{100 * row['saved']:z.1f}",

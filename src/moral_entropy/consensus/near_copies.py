@@ -49,6 +49,12 @@ CUT = 4.0
 STRONGEST = 0.995
 ROW_STEPS = 100
 
+NEARLY_ONE = 0.8
+"""Correlation from which annotators who all agree with each other may be copies though they are most of a panel."""
+
+STRANGE_PAIRS = 2
+"""Pairs of others that must look unlikely together, and no longer do once such annotators are taken for copies."""
+
 
 class Agreements(NamedTuple):
     """How every pair of annotators agrees. Axis: **p** pair."""
@@ -102,7 +108,8 @@ def find_near_copies(
 
     The agreement of two annotators beyond chance, as a correlation R_jl, is a_j a_l where votes are independent given
     the item (exactly for two labels, and for more where errors are spread alike); strengths a are fitted to all pairs
-    in absolute deviations, pairs that lie far off set aside. A pair's residual correlation is
+    in absolute deviations, pairs that lie far off set aside; where copies are most of a panel see
+    `strength_beside_copies`. A pair's residual correlation is
     (R_jl - a_j a_l) / √((1 - a_j²)(1 - a_l²)). Near-copies have one above the bar, share enough items, agree on four
     out of five of them (`AGREED`), and too often for chance. Then every group's most frequent vote is held against all
     other annotators in the same way, as it has less noise than any member's, and who is above the bar joins.
@@ -127,7 +134,7 @@ def find_near_copies(
     n_annotators = patterns.n_annotators
     pairs = agreement_pairs(patterns)
     agreements = agreement(pairs, patterns.n_labels)
-    strength_a = fit_strength(pairs, agreements.correlation_p)
+    strength_a = strength_beside_copies(pairs, agreements, least_items)
     residual_p = residual_correlation(pairs, agreements, strength_a)
     alike_p = _alike(pairs, agreements, strength_a, bar, least_items)
     group_a = _joined(np.arange(n_annotators) if together_a is None else together_a, pairs, alike_p)
@@ -138,6 +145,42 @@ def find_near_copies(
         group_a = grown_a
     found = pairs.take(alike_p)
     return NearCopies(group_a, strength_a, found.first_p, found.second_p, found.shared_p, residual_p[alike_p])
+
+
+def strength_beside_copies(pairs: PairSums, agreements: Agreements, least_items: float) -> Floats:
+    """Fit the strengths of annotators where copies may be most of the panel: `strength_a`.
+
+    Annotators who all but repeat each other look strong, and everybody else weak. If they are no copies, the others are
+    independent given the truth too. So where pairs of others lie far off that fit, strengths are fitted again without
+    the pairs inside such groups, and kept if that explains the pairs of others. Votes alone cannot tell this from
+    several excellent annotators among weak ones who share their errors: copies are taken for the likelier reason.
+    """
+    strength_a = fit_strength(pairs, agreements.correlation_p)
+    inside_p = _nearly_one(pairs, agreements, least_items)
+    others, correlation_p = pairs.take(~inside_p), agreements.correlation_p[~inside_p]
+    strange = int((_deviation(others, correlation_p, strength_a) > CUT).sum())
+    if not inside_p.any() or strange < STRANGE_PAIRS:
+        return strength_a
+    beside_a = fit_strength(others, correlation_p)
+    still = int((_deviation(others, correlation_p, beside_a) > CUT).sum())
+    return beside_a if still <= strange - STRANGE_PAIRS else strength_a
+
+
+def _nearly_one(pairs: PairSums, agreements: Agreements, least_items: float) -> NDArray[np.bool_]:
+    """Tell which pairs are inside groups whose members all nearly repeat each other."""
+    near_p = (agreements.correlation_p >= NEARLY_ONE) & (agreements.agreed_p >= AGREED)
+    near_p &= pairs.shared_p >= least_items
+    group_a = _joined(np.arange(pairs.n_annotators), pairs, near_p)
+    inside_p = group_a[pairs.first_p] == group_a[pairs.second_p]
+    loose_g = np.zeros(pairs.n_annotators, dtype=np.bool_)
+    loose_g[group_a[pairs.first_p[inside_p & ~near_p]]] = True
+    return np.asarray(inside_p & ~loose_g[group_a[pairs.first_p]])
+
+
+def _deviation(pairs: PairSums, correlation_p: Floats, strength_a: Floats) -> Floats:
+    """Return how many standard errors each pair's correlation is off the strengths."""
+    fitted_p = strength_a[pairs.first_p] * strength_a[pairs.second_p]
+    return np.asarray(np.abs(correlation_p - fitted_p) * np.sqrt(pairs.shared_p) / (1.0 - fitted_p**2))
 
 
 def agreement_pairs(patterns: Patterns, *, least_items: float = LEAST_ITEMS) -> PairSums:

@@ -90,9 +90,10 @@ def corrected_mean(
     """Estimate a mean from what judges say of all items, corrected by the known answers of some.
 
     Items are sorted into strata by what the consensus lets one expect of them. In each, the shares of the labels have a
-    Dirichlet posterior: its known answers, and two pseudo-answers, one as the consensus has it there and one as all
-    known answers together have it. Strata count as many items as they have. The consensus never saw the known answers;
-    where it tells nothing about them, the estimate is that of the known answers alone.
+    Dirichlet posterior: its known answers, and one pseudo-answer, half as the consensus has it there and half as all
+    known answers together have it. Strata count as many items as they have. The interval allows for half an answer of
+    the least and the most value more. The consensus never saw the known answers; where it tells nothing about them, the
+    estimate is that of the known answers alone.
 
     Parameters
     ----------
@@ -127,15 +128,23 @@ def corrected_mean(
         return gold_alone(value_k[gold_i[known_i]], weight_i[known_i], mass)
     stratum_i = strata(p_ik @ value_k, known_i)
     pooled_k = _shares(gold_i[known_i], weight_i[known_i], len(value_k))
-    parts = []
+    alpha_bk, share_b = [], []
     for here_i in (stratum_i == b for b in range(stratum_i.max() + 1)):
         counts_k = _counts(gold_i[here_i & known_i], weight_i[here_i & known_i], len(value_k))
-        posterior_k = counts_k + np.average(p_ik[here_i], axis=0, weights=weight_i[here_i]) + pooled_k
-        parts.append((float(weight_i[here_i].sum()) / total, *_dirichlet_mean(posterior_k, value_k)))
-    share_b, mean_b, variance_b = np.array(parts).T
-    value, gold = float(share_b @ mean_b), float(share_b**2 @ variance_b)
-    whole = gold + max(float(share_b @ mean_b**2) - value**2, 0.0) / total
-    low, high = _beta_with(value, whole, mass)
+        expected_k = np.average(p_ik[here_i], axis=0, weights=weight_i[here_i])
+        alpha_bk.append(counts_k + (expected_k + pooled_k) / 2)
+        share_b.append(float(weight_i[here_i].sum()) / total)
+    value = _over_strata(np.array(alpha_bk), np.array(share_b), value_k)[0]
+    # Half an answer of the least value and of the most, as in Jeffreys' interval: a rare label that none of few known
+    # answers has may still be there.
+    rare_k = 0.5 * (np.eye(len(value_k))[value_k.argmin()] + np.eye(len(value_k))[value_k.argmax()])
+    smooth, gold, between = _over_strata(
+        np.array(alpha_bk) + np.multiply.outer(share_b, rare_k), np.array(share_b), value_k
+    )
+    # A variance that was estimated in several strata has lost one degree of freedom in each.
+    gold *= n / (n - len(share_b))
+    whole = gold + between / total
+    low, high = _beta_with_halves(value, smooth * (1.0 - smooth) / whole - 1.0, mass)
     return Estimate(value, low, high, math.sqrt(whole), math.sqrt(gold * n), n)
 
 
@@ -178,11 +187,13 @@ def _shares(label_g: Ints, weight_g: Floats, n_labels: int) -> Floats:
     return np.asarray(counts_k / counts_k.sum())
 
 
-def _dirichlet_mean(alpha_k: Floats, value_k: Floats) -> tuple[float, float]:
-    """Return mean and variance of the mean value of labels whose shares are Dirichlet."""
-    share_k = alpha_k / alpha_k.sum()
-    mean = float(share_k @ value_k)
-    return mean, (float(share_k @ value_k**2) - mean**2) / (float(alpha_k.sum()) + 1.0)
+def _over_strata(alpha_bk: Floats, share_b: Floats, value_k: Floats) -> tuple[float, float, float]:
+    """Return mean and variance of the mean value of strata with Dirichlet shares of labels, and how strata vary."""
+    share_bk = alpha_bk / alpha_bk.sum(axis=1, keepdims=True)
+    mean_b = share_bk @ value_k
+    variance_b = (share_bk @ value_k**2 - mean_b**2) / (alpha_bk.sum(axis=1) + 1.0)
+    mean = float(share_b @ mean_b)
+    return mean, float(share_b**2 @ variance_b), max(float(share_b @ mean_b**2) - mean**2, 0.0)
 
 
 def ppi_mean(
@@ -324,15 +335,12 @@ def _smooth_variance(truth_g: Floats, weight_g: Floats) -> float:
 def _beta_interval(value: float, variance: float, worth: float, mass: float) -> tuple[float, float]:
     """Return the interval of a share that varies as if it rested on so many independent items of 0 and 1."""
     inside = (value * worth + 0.5) / (worth + 1.0)
-    n = inside * (1.0 - inside) / variance
-    tail = (1.0 - mass) / 2
-    low, high = (float(betaincinv(value * n + 0.5, (1.0 - value) * n + 0.5, one)) for one in (tail, 1.0 - tail))
+    low, high = _beta_with_halves(value, inside * (1.0 - inside) / variance, mass)
     return (0.0 if value <= 0.0 else low), (1.0 if value >= 1.0 else high)
 
 
-def _beta_with(mean: float, variance: float, mass: float) -> tuple[float, float]:
-    """Return the interval of the beta distribution of a mean and a variance."""
-    n = mean * (1.0 - mean) / variance - 1.0
+def _beta_with_halves(value: float, n: float, mass: float) -> tuple[float, float]:
+    """Return Jeffreys' interval of a share found in as many items as n."""
     tail = (1.0 - mass) / 2
-    low, high = (float(betaincinv(mean * n, (1.0 - mean) * n, one)) for one in (tail, 1.0 - tail))
+    low, high = (float(betaincinv(value * n + 0.5, (1.0 - value) * n + 0.5, one)) for one in (tail, 1.0 - tail))
     return low, high

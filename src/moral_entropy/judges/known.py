@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.errors import UsageError
+from moral_entropy.judges.confidence import sureness
 from moral_entropy.names import ALL, NO_DOMAIN
 from moral_entropy.options import did_you_mean
 from moral_entropy.runs.between_labels import positions
@@ -140,7 +141,7 @@ def _probabilities(run: Run, question: Question, items: pl.DataFrame) -> Floats:
 
 def _counts(run: Run, question: Question, items: pl.Series, confidence: str | None) -> Floats:
     votes = run.table("votes", where=pl.col("question") == question.name)
-    sure = pl.lit(1.0) if confidence is None else sureness(votes, confidence, run.where)
+    sure = pl.lit(1.0) if confidence is None else sureness(confidence_column(votes, confidence, run.where))
     votes = votes.select("item", "label").with_columns(sure=sure)
     places = pl.DataFrame({"item": items}).with_row_index("at")
     coded = votes.join(places, on="item", how="inner")
@@ -153,37 +154,16 @@ def _counts(run: Run, question: Question, items: pl.Series, confidence: str | No
     return np.asarray(flat.reshape(len(items), n_labels) + spread_i[:, None])
 
 
-def sureness(votes: pl.DataFrame, column: str, where: str) -> pl.Series:
-    """Return how sure each vote is, as a probability; 1 where nothing is said.
-
-    Parameters
-    ----------
-    votes
-        The votes, with the column.
-    column
-        Probabilities of the label that was voted for, or logarithms of them: these are all 0 or less.
-    where
-        What to call the run in an error.
-    """
+def confidence_column(votes: pl.DataFrame, column: str, where: str) -> pl.Series:
+    """Return the column of how sure votes are, or say that the run has none."""
     if column not in votes.columns:
         kept = [name for name in votes.columns if name not in (*KEYS, "annotator", "label")]
         msg = (
             f"{where} has no column {column!r} of how sure votes are.{did_you_mean(column, kept)} Kept: "
-            f"{', '.join(kept) or 'none'}. Audit with --keep {column}."
+            f"{', '.join(kept) or 'none'}. Audit with --confidence {column}."
         )
         raise UsageError(msg)
-    sure = votes[column].cast(pl.Float64, strict=False)
-    if sure.drop_nulls().len() and sure.drop_nulls().max() <= 0:  # type: ignore[operator]
-        sure = sure.exp()
-    bad = (sure.is_null() & votes[column].is_not_null()) | (sure < 0).fill_null(False) | (sure > 1).fill_null(False)
-    if bad.any():
-        first = votes[column].filter(bad)[0]
-        msg = (
-            f"{int(bad.sum()):,} of {votes.height:,} votes have a {column!r} that is no probability. First: {first!r}. "
-            "Write numbers from 0 to 1, or logarithms of them."
-        )
-        raise UsageError(msg)
-    return sure.fill_null(1.0).alias("sure")
+    return votes[column]
 
 
 def groups_of(run: Run, question: Question, items: pl.Series, by: str | None) -> tuple[list[str], Ints]:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from moral_entropy.errors import UsageError
 from moral_entropy.options import StageOptions, option
+
+FILES = frozenset({".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet", ".xlsx", ".gz"})
+"""How names of files end: a name that ends so is no column."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,20 @@ class LabelValues(StageOptions):
 
 
 @dataclass(frozen=True)
-class ScoreOptions(LabelValues):
+class Confidence(StageOptions):
+    """How sure votes are."""
+
+    confidence: str | None = option(
+        None,
+        "Column of how sure each vote is: probabilities of its label, or their logarithms. The fit of an audit learns "
+        "apart how a judge errs when it is unsure; scores count votes in part in plain votes and PPI++.",
+        metavar="COLUMN",
+        panel="Judges",
+    )
+
+
+@dataclass(frozen=True)
+class ScoreOptions(LabelValues, Confidence):
     """What is scored, for whom, and against which limit."""
 
     by: str | None = option(
@@ -44,25 +61,42 @@ class ScoreOptions(LabelValues):
     )
     question: str | None = option(None, "Only this question.")
     at_least: float | None = option(None, "The score must be at least this: trusted, untrusted or undecided.")
-    confidence: str | None = option(
-        None,
-        "Column of how sure each vote is, kept by the audit: probabilities, or their logarithms. Then the plain votes "
-        "and PPI++ count votes in part; the fit counts them whole.",
-        metavar="COLUMN",
-    )
 
 
 @dataclass(frozen=True)
-class JudgeOptions(LabelValues):
-    """What is said of judges."""
+class RoleOptions(StageOptions):
+    """Who the judges are."""
 
-    question: str | None = option(None, "Only this question.")
     roles: Any = option(
         None,
         "Who the judges are: a CSV file with the columns judge and role (person or llm) and, if known, model, prompt "
-        "and order; or a column that the audit was told to keep. By default guessed from their names.",
+        "and order; or a column of the votes with the role. By default guessed from their names.",
         metavar="FILE|COLUMN",
+        panel="Judges",
     )
+
+    @property
+    def column(self) -> str | None:
+        """The column of the votes that says the role, if it is one: a name that is no file's."""
+        named = isinstance(self.roles, str) and not Path(self.roles).is_file()
+        return self.roles if named and Path(self.roles).suffix.casefold() not in FILES else None
+
+
+@dataclass(frozen=True)
+class PanelOptions(RoleOptions, Confidence):
+    """What an audit is told of judges."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the votes that the reader has to keep."""
+        return tuple(name for name in (self.column, self.confidence) if name is not None)
+
+
+@dataclass(frozen=True)
+class JudgeOptions(LabelValues, RoleOptions):
+    """What is said of judges."""
+
+    question: str | None = option(None, "Only this question.")
     costs: Any = option(
         None, "What one vote of each judge costs: a CSV file with the columns judge and cost.", metavar="FILE"
     )

@@ -52,6 +52,8 @@ class Panel:
         Number of the group that each judge is counted with.
     n_all
         Items that the question has; `vote_ji` may be of a part.
+    unsure_ji, unsure_jzk
+        Which votes are unsure ones, where these were taken apart, and their log probability by state.
     """
 
     question: Question
@@ -64,6 +66,8 @@ class Panel:
     mix_zk: Floats
     group_j: Ints
     n_all: int
+    unsure_ji: NDArray[np.bool_]
+    unsure_jzk: Floats
 
     @property
     def n_gold(self) -> int:
@@ -75,6 +79,7 @@ class Panel:
         return replace(
             self,
             vote_ji=self.vote_ji[:, some_i],
+            unsure_ji=self.unsure_ji[:, some_i],
             gold_i=self.gold_i[some_i],
             weight_i=self.weight_i[some_i],
             prior_iz=self.prior_iz[some_i],
@@ -83,7 +88,8 @@ class Panel:
     def evidence(self, j: int) -> Floats:
         """Return the log likelihood of one judge's votes by item and state; 0 where there is none."""
         vote_i = self.vote_ji[j]
-        found_iz = self.vote_jzk[j].T[np.maximum(vote_i, 0)]
+        cast_i = np.maximum(vote_i, 0)
+        found_iz = np.where(self.unsure_ji[j][:, None], self.unsure_jzk[j].T[cast_i], self.vote_jzk[j].T[cast_i])
         found_iz[vote_i == UNKNOWN] = 0.0
         return np.asarray(found_iz)
 
@@ -109,13 +115,17 @@ def read_panel(run: Run, question: Question, *, seed: int = 0) -> Panel:
     at_i = _some(known.gold_i != UNKNOWN, seed)
     items = pl.DataFrame({"item": known.items.gather(at_i)}).with_row_index("at")
     votes = run.table("votes", where=pl.col("question") == question.name)
-    votes = votes.with_columns(annotator=pl.col("annotator").cast(pl.String))
+    judge_of = run.manifest.get("unsure", {})
+    name = pl.col("annotator").cast(pl.String)
+    votes = votes.with_columns(annotator=name.replace(judge_of), unsure=name.is_in(list(judge_of)))
     judges = votes["annotator"].drop_nulls().unique().sort().to_list()
     coded = votes.join(items, on="item", how="inner", maintain_order="left").drop_nulls("annotator")
     vote_ji = np.full((len(judges), len(at_i)), UNKNOWN, dtype=np.int64)
     where = positions(coded["annotator"], judges, default=0), coded["at"].to_numpy()
     # Backwards: of two votes of one judge on one item the first stays.
     vote_ji[where[0][::-1], where[1][::-1]] = positions(coded["label"], list(question.labels), default=UNKNOWN)[::-1]
+    unsure_ji = np.zeros(vote_ji.shape, dtype=np.bool_)
+    unsure_ji[where[0][::-1], where[1][::-1]] = coded["unsure"].to_numpy()[::-1]
     fits = [fit for fit in run.manifest["questions"] if fit["question"] == question.name]
     return Panel(
         question=question,
@@ -124,7 +134,8 @@ def read_panel(run: Run, question: Question, *, seed: int = 0) -> Panel:
         gold_i=known.gold_i[at_i],
         weight_i=known.weight_i[at_i],
         n_all=len(known.items),
-        **_fitted(run, fits[0], judges, items),
+        unsure_ji=unsure_ji,
+        **_fitted(run, fits[0], judges, items, judge_of),
     )
 
 
@@ -136,14 +147,20 @@ def _some(known_i: NDArray[np.bool_], seed: int) -> Ints:
     return np.sort(first[:MOST_ITEMS])
 
 
-def _fitted(run: Run, fit: dict[str, Any], judges: list[str], items: pl.DataFrame) -> dict[str, Any]:
+def _fitted(
+    run: Run, fit: dict[str, Any], judges: list[str], items: pl.DataFrame, judge_of: dict[str, str]
+) -> dict[str, Any]:
     """Read how judges vote, from the first part of a question that was fitted in several."""
     labels, n_labels = fit["labels"], len(fit["labels"])
     here = (pl.col("question") == fit["question"]) & (pl.col("part") == fit["part"])
     cells = run.table("annotators", where=here)
     confusion_akv = cells["probability"].to_numpy().reshape(-1, n_labels, n_labels)
     names = cells["annotator"].cast(pl.String).gather_every(n_labels**2)
-    place_j = positions(pl.Series(judges, dtype=pl.String), names.to_list(), default=len(names))
+    second = {judge: name for name, judge in judge_of.items()}
+    place_j, second_j = (
+        positions(pl.Series(some, dtype=pl.String), names.to_list(), default=len(names))
+        for some in (judges, [second.get(name, name) for name in judges])
+    )
     # Who voted in another part only tells nothing here.
     confusion_akv = np.concatenate([confusion_akv, np.full((1, n_labels, n_labels), 1.0 / n_labels)])
     if fit["mixture"] is None:
@@ -159,8 +176,9 @@ def _fitted(run: Run, fit: dict[str, Any], judges: list[str], items: pl.DataFram
     return {
         "prior_iz": np.log(weight_dz)[domain_i],
         "vote_jzk": np.log(states.votes_azv(confusion_akv[place_j] ** power)),
+        "unsure_jzk": np.log(states.votes_azv(confusion_akv[second_j] ** power)),
         "mix_zk": states.mix_zk,
-        "group_j": _groups(judges, fit["counted_as_one"]),
+        "group_j": _groups(judges, [[judge_of.get(str(one), one) for one in some] for some in fit["counted_as_one"]]),
     }
 
 

@@ -49,6 +49,8 @@ def repeats_of(panel: Panel, roles: Sequence[Role], quantity: Quantity, mass: fl
 def repeats_by_name(run: Run, question: str, mass: float = 0.9) -> pl.DataFrame:
     """Count how often judges who voted twice on an item, under one name, said the same: `REPEATS`, kind "again"."""
     votes = run.table("votes", where=pl.col("question") == question).drop_nulls("annotator")
+    if judge_of := run.manifest.get("unsure"):
+        votes = votes.with_columns(pl.col("annotator").replace(judge_of))
     twice = votes.group_by("annotator", "item").agg(
         n=pl.len(), first=pl.col("label").first(), last=pl.col("label").last()
     )

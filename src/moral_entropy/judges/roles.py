@@ -7,20 +7,22 @@ gpt-4o, its prompt strict, and the answers in the order b, a; `gpt-4o#2` is gpt-
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import polars as pl
 
 from moral_entropy.errors import VotesError
 from moral_entropy.findings import listed
+from moral_entropy.judges.confidence import unsure_among
 from moral_entropy.options import did_you_mean
 from moral_entropy.runs.run import Run
-from moral_entropy.verdict.crowds import MODELS
+from moral_entropy.verdict.crowds import MODELS, guess_who_voted
+from moral_entropy.verdict.options import WhoVoted
 from moral_entropy.verdict.verdict import who_voted
 from moral_entropy.votes.source import open_source
+from moral_entropy.votes.table import Votes
 
 PERSON, LLM = "person", "llm"
 SPELLINGS = {
@@ -102,19 +104,56 @@ def roles_of(run: Run, judges: Sequence[str], told: Any = None) -> tuple[list[Ro
     run, judges
         The run, and the judges of it.
     told
-        A file or dataframe with the columns judge and role, or a column that was kept with the votes.
+        A file or dataframe with the columns judge and role, or a column that was kept with the votes. None for what
+        the audit was told, else for a guess.
     """
-    models = who_voted(run) == "models"
+    if told is None and (stored := run.manifest.get("roles")):
+        known = {row["judge"]: Role(**row) for row in stored["judges"]}
+        return [known.get(name, Role(name, PERSON)) for name in judges], str(stored["said"])
+    return _settled(judges, told, who_voted(run) == "models", lambda column: _kept_in_run(run, column))
+
+
+def roles_at_audit(
+    votes: Votes, told: Any, voters: WhoVoted | None = None, judge_of: Mapping[str, str] | None = None
+) -> dict[str, Any] | None:
+    """Return who the judges of votes are, as a manifest keeps it; None where all are people as far as names tell.
+
+    Parameters
+    ----------
+    votes
+        The votes; where `told` names a column, they must have kept it.
+    told
+        As in `roles_of`.
+    voters
+        Who voted, if that was told.
+    judge_of
+        The judge by name of the annotator who has its unsure votes.
+    """
+    if votes.anonymous:
+        if told is not None:
+            msg = "roles need annotators, and these votes are anonymous. Leave out --roles."
+            raise VotesError(msg)
+        return None
+    names = [str(name) for name in votes.annotators if str(name) not in (judge_of or {})]
+    models = (voters or guess_who_voted(names)) == "models"
+    roles, said = _settled(names, told, models, lambda column: _kept_in_votes(votes, column))
+    stored = [asdict(role) for role in roles if told is not None or role.role == LLM]
+    return {"said": said, "judges": stored} if stored else None
+
+
+def _settled(
+    judges: Sequence[str], told: Any, models: bool, column: Callable[[str], pl.DataFrame | None]
+) -> tuple[list[Role], str]:
     guessed = {name: guess_role(name, models=models) for name in judges}
     if told is None:
         n = sum(role.role == LLM for role in guessed.values())
         return list(guessed.values()), f"{n:,} of {len(judges):,} judges are taken for language models, by their names"
-    rows = _rows(run, told)
-    known = {role.judge: role for role in map(_role, rows)}
+    kept = column(told) if isinstance(told, str) else None
+    known = {role.judge: role for role in map(_role, _rows(told) if kept is None else _one_each(kept, told))}
     unknown = [name for name in known if name not in guessed]
-    if unknown and isinstance(told, str | Path) and Path(told).is_file():
+    if unknown and kept is None:
         msg = (
-            f"{len(unknown):,} of {len(known):,} judges in {told} never voted. First: {unknown[0]!r}."
+            f"{len(unknown):,} of {len(known):,} judges in the file of roles never voted. First: {unknown[0]!r}."
             f"{did_you_mean(unknown[0], judges)} Judges: {listed(list(judges))}."
         )
         raise VotesError(msg)
@@ -125,11 +164,43 @@ def roles_of(run: Run, judges: Sequence[str], told: Any = None) -> tuple[list[Ro
     )
 
 
-def _rows(run: Run, told: Any) -> list[dict[str, Any]]:
+def _kept_in_run(run: Run, column: str) -> pl.DataFrame | None:
     votes = run.scan("votes")
-    if isinstance(told, str) and told in votes.collect_schema().names():
-        column = votes.select(judge=pl.col("annotator").cast(pl.String), role=pl.col(told).cast(pl.String))
-        return column.drop_nulls().unique("judge", keep="first", maintain_order=True).collect().to_dicts()
+    if column not in votes.collect_schema().names():
+        return None
+    judge = pl.col("annotator").cast(pl.String).replace(run.manifest.get("unsure", {}))
+    return votes.select(judge=judge, role=pl.col(column).cast(pl.String)).collect()
+
+
+def _kept_in_votes(votes: Votes, column: str) -> pl.DataFrame | None:
+    if column not in votes.kept:
+        return None
+    frames = []
+    for ballot in votes.ballots:
+        if ballot.row_v is not None:
+            who_v = votes.annotators.gather(ballot.annotator_a[ballot.code_v // ballot.n_labels]).cast(pl.String)
+            who_v = who_v.replace(unsure_among(votes.annotators))
+            roles_v = votes.kept[column].gather(ballot.row_v).cast(pl.String)
+            frames.append(pl.DataFrame({"judge": who_v, "role": roles_v}).unique(maintain_order=True))
+    return pl.concat(frames) if frames else None
+
+
+def _one_each(rows: pl.DataFrame, column: str) -> list[dict[str, Any]]:
+    """Return the role of every judge that has one; two roles of one judge are an error."""
+    rows = rows.drop_nulls().unique(maintain_order=True)
+    twice = rows.filter(pl.col("judge").is_duplicated())
+    if twice.height:
+        who = twice["judge"][0]
+        roles = twice.filter(judge=who)["role"].to_list()
+        msg = (
+            f"{twice['judge'].n_unique():,} judges have two roles in the column {column!r}. First: {who!r} is "
+            f"{roles[0]!r} and {roles[1]!r}. A role describes the judge, not the vote."
+        )
+        raise VotesError(msg)
+    return rows.to_dicts()
+
+
+def _rows(told: Any) -> list[dict[str, Any]]:
     source = open_source(told)
     for name in ("judge", "role"):
         if name not in source.columns:

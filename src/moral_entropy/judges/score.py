@@ -156,11 +156,12 @@ def score(run: Run | str | Path, by: str | None = None, options: ScoreOptions | 
     given = {**changes, **({} if by is None else {"by": by})}
     options = (options or ScoreOptions()).changed(given, "score")
     told = options.value_of()
+    confidence = options.confidence or run.manifest["options"].get("judges", {}).get("confidence")
     rows: list[tuple[Any, ...]] = []
     apart: list[tuple[Any, ...]] = []
     notes: list[str] = []
     for question in questions_asked(run, options.question):
-        known = known_items(run, question, confidence=options.confidence)
+        known = known_items(run, question, confidence=confidence)
         names, group_i = groups_of(run, question, known.items, options.by)
         for quantity in quantities(question, told):
             found = list(_scored(run, known, quantity, names, group_i))

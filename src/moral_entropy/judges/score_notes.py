@@ -9,10 +9,11 @@ import numpy as np
 
 from moral_entropy.findings import listed, many
 from moral_entropy.judges.estimates import FEWEST, Estimate
+from moral_entropy.judges.judge_findings import as_note, one_label
 from moral_entropy.judges.known import KnownItems
 from moral_entropy.judges.values import Quantity
 from moral_entropy.runs.run import Run
-from moral_entropy.votes.table import UNKNOWN, Ints
+from moral_entropy.votes.table import UNKNOWN
 
 FEW_FOR_NORMAL = 30
 """Known answers below which the normal interval of prediction-powered inference is not to be relied on."""
@@ -47,7 +48,7 @@ def notes_about(
         yield f"{name}: {many(n, 'known answer')}, too few to correct judges by; there should be 50 or more."
     elif n < FEW_FOR_NORMAL:
         yield f"{name}: {many(n, 'known answer')}; below {FEW_FOR_NORMAL} the interval of PPI++ is too narrow at times."
-    yield from one_label(known.question.name, known.question.labels, known.gold_i)
+    yield from map(as_note, one_label(known.question.labels, known.gold_i, question=name))
     yield from _not_random(known, quantity)
     apart = [group for group, main, ppi in both if _apart(main, ppi)]
     if apart:
@@ -59,16 +60,6 @@ def notes_about(
 
 def _apart(main: Estimate, ppi: Estimate) -> bool:
     return main.low > ppi.high or ppi.low > main.high
-
-
-def one_label(question: str, labels: Sequence[str], gold_i: Ints) -> Iterator[str]:
-    """Say so where all known answers are one label."""
-    seen = gold_i[gold_i != UNKNOWN]
-    if len(np.unique(seen)) == 1:
-        yield (
-            f"{question}: all {len(seen):,} known answers are {labels[int(seen[0])]!r}: how judges err on other "
-            "labels is not known from them. Label random items, not those of one label."
-        )
 
 
 def _not_random(known: KnownItems, quantity: Quantity) -> Iterator[str]:

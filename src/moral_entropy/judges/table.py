@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.errors import VotesError
-from moral_entropy.judges.estimates import Estimate, gold_alone
+from moral_entropy.judges.estimates import Estimate, corrected_mean, gold_alone
 from moral_entropy.judges.judge_notes import notes_on_judges
 from moral_entropy.judges.known import questions_asked
 from moral_entropy.judges.options import JudgeOptions
@@ -41,7 +41,7 @@ JUDGES = pl.Schema(
         "n_votes": pl.Int64(),
         "missing": pl.Float64(),
         "n_known": pl.Int64(),
-        **{f"{name}{bound}": pl.Float64() for name in ("right", "sensitivity", "specificity", "agrees")
+        **{f"{name}{bound}": pl.Float64() for name in ("right", "right_all", "sensitivity", "specificity", "agrees")
            for bound in _BOUNDS},
         "favourite": pl.String(),
         "favourite_share": pl.Float64(),
@@ -80,7 +80,9 @@ class Judges:
     ----------
     frame
         One row per question and judge, worst first: `JUDGES`. `right` is the share of known answers that the judge
-        gave, `agrees` how often it says what the others let one expect, `nats` and `saved` what it adds to them.
+        gave, `right_all` the share of all its votes that are right, `agrees` how often it says what the others let one
+        expect, `nats` and `saved` what it adds to them. Judges are ranked by `right_all`, without known answers by
+        `agrees`.
     by_label
         Of the items with each known answer, the share on which the judge said so: `BY_LABEL`.
     panels
@@ -182,11 +184,12 @@ def read_costs(judges: Sequence[str], costs: Any) -> Floats:
 
 
 def _frame(run: Run, panel: Panel, roles: Sequence[Role], added: Added | None, cost_j: Floats | None) -> pl.DataFrame:
+    judge = pl.col("annotator").cast(pl.String).replace(run.manifest.get("unsure", {}))
     votes_j = dict(run.table("annotator_summary").filter(question=panel.question.name)
-                   .select(pl.col("annotator").cast(pl.String), "n_votes").iter_rows())  # fmt: skip
+                   .group_by(judge).agg(pl.col("n_votes").sum()).iter_rows())  # fmt: skip
     rows = [_row(run, panel, j, role, added, cost_j, votes_j) for j, role in enumerate(roles)]
     frame = pl.DataFrame(rows, schema=JUDGES, orient="row")
-    key = "right" if panel.n_gold >= ENOUGH else "agrees"
+    key = "right_all" if panel.n_gold >= ENOUGH else "agrees"
     return frame.sort(pl.col(key).round(DECIMALS), "judge", nulls_last=True)
 
 
@@ -203,7 +206,12 @@ def _row(
     voted = vote_i != UNKNOWN
     known = voted & (panel.gold_i != UNKNOWN)
     counts_k = np.bincount(vote_i[voted], minlength=len(panel.question.labels))
-    figures = (_right(panel, j, known, mass), *_two_labels(panel, j, known, mass), _agrees(panel, j, mass))
+    figures = (
+        _right(panel, j, known, mass),
+        _right_all(panel, j, mass),
+        *_two_labels(panel, j, known, mass),
+        _agrees(panel, j, mass),
+    )
     together = [panel.judges[other] for other in range(len(panel.judges))
                 if other != j and panel.group_j[other] == panel.group_j[j]]  # fmt: skip
     gains = (None,) * 4 if added is None else tuple(
@@ -254,8 +262,28 @@ def _agrees(panel: Panel, j: int, mass: float) -> Estimate | None:
     if not others or len(panel.judges) > MOST_JUDGES or not voted.any():
         return None
     some = panel.take(np.flatnonzero(voted))
-    p_ik = some.posterior(others)
-    return gold_alone(p_ik[np.arange(len(p_ik)), some.vote_ji[j]], some.weight_i, mass)
+    return gold_alone(_expected(some, j), some.weight_i, mass)
+
+
+def _right_all(panel: Panel, j: int, mass: float) -> Estimate | None:
+    """Return the share of a judge's votes that are right: what the others let one expect, corrected by known answers.
+
+    The score of the judge, so to speak: more exact than the share of known answers that it gave, as all of its votes
+    count.
+    """
+    some = panel.take(np.flatnonzero(panel.vote_ji[j] != UNKNOWN))
+    known_i = some.gold_i != UNKNOWN
+    if not panel.others(j) or len(panel.judges) > MOST_JUDGES:
+        return _right(some, j, known_i, mass)
+    right_i = np.where(known_i, some.vote_ji[j] == some.gold_i, UNKNOWN)
+    p_i = _expected(some, j)
+    return corrected_mean(right_i, np.stack([1.0 - p_i, p_i], axis=1), np.array([0.0, 1.0]), some.weight_i, mass)
+
+
+def _expected(panel: Panel, j: int) -> Floats:
+    """Return how probable each vote of a judge is to be right, by those who are not counted with it."""
+    p_ik = panel.posterior(panel.others(j))
+    return np.asarray(p_ik[np.arange(len(p_ik)), panel.vote_ji[j]])
 
 
 def _panel_row(question: str, one: BestPanel, by_gold: bool) -> tuple[Any, ...]:

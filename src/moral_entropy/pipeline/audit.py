@@ -23,6 +23,9 @@ from moral_entropy.errors import UsageError
 from moral_entropy.findings import Finding, alarm_sentences, without_warnings
 from moral_entropy.grading.table import AuditTable, grade_parts
 from moral_entropy.groups.members import columns_to_keep
+from moral_entropy.judges.confidence import split_unsure, unsure_among, unsure_note
+from moral_entropy.judges.judge_findings import judge_findings
+from moral_entropy.judges.roles import Role, roles_at_audit
 from moral_entropy.options import lists_options
 from moral_entropy.outliers.table import find_outliers
 from moral_entropy.pipeline.facts import manifest_facts
@@ -132,7 +135,7 @@ def audit(
         run = make_run(read, options, command, watch, progress)
         return with_answers(run, sheets) if sheets else run
     inputs = (source, options.read.gold_file, options.read.labels, options.priors.annotators,
-              options.groups.annotators, options.groups.target)  # fmt: skip
+              options.groups.annotators, options.groups.target, options.judges.roles)  # fmt: skip
     with writing(out, force=force, inputs=inputs, kept=sheets) as folder:
         run = make_run(read, options, command, watch, progress)
         with watch.timing("write"):
@@ -170,6 +173,8 @@ def make_run(
         with watch.timing("read"):
             progress("reading", 0.0)
             parts = read()
+            judge_of = unsure_among(parts.votes.annotators) if options.judges.confidence is not None else {}
+            roles = roles_at_audit(parts.votes, options.judges.roles, options.verdict.voters, judge_of)
         with watch.timing("fit"):
             believed = priors or priors_for(parts.votes, options.priors)
             fitted = fit_parts(parts, believed, options.fit, progress)
@@ -183,6 +188,9 @@ def make_run(
             outliers = find_outliers(fitted, advance=lambda share: progress("outliers", share))
         with watch.timing("checks"):
             findings = check(fitted, graded, options, progress)
+            if parts.whole:
+                known = {row["judge"]: Role(**row) for row in roles["judges"]} if roles else {}
+                findings += judge_findings(parts.votes, known, judge_of)
         grouped = None
         if options.groups.asked:
             # Late: most audits have no groups, and SciPy's statistics take long to load.
@@ -207,6 +215,12 @@ def make_run(
         fitted, sums, options, command=command, warnings=alarm_sentences(findings), seconds=watch.seconds
     ) | {"advice": graded.advice.text, "best_rule": graded.advice.best and graded.advice.best.record}
     manifest |= told
+    if judge_of:
+        manifest["unsure"] = judge_of
+        manifest["notes"] = [*manifest["notes"], unsure_note(judge_of)]
+    if roles is not None:
+        manifest["roles"] = roles
+        manifest["notes"] = [*manifest["notes"], f"{roles['said']}."]
     if not parts.whole:
         manifest["cluster"] = {"parts": len(parts.handles), "threads": parts.workers.n_threads}
     return Run(manifest, tables, consensus=fitted.consensus if parts.whole else None)
@@ -236,16 +250,21 @@ def read_parts(
         if options.refine:
             msg = "texts are read on one machine. Leave out refine, or the cluster."
             raise UsageError(msg)
+        if options.judges.columns:
+            msg = "roles and confidences are read from columns on one machine. Leave out the column, or the cluster."
+            raise UsageError(msg)
         told = {"use_gold": options.fit.use_gold, "by_domain": options.fit.by_domain}
         return read_on_cluster(workers, source, options.read, fit_by=options.fit_by, part_rows=part_rows, **told)
     wanted = options.read if options.fit_by is None else replace(options.read, facts=(options.fit_by,))
-    if kept := columns_to_keep(options.groups):
+    if kept := (*columns_to_keep(options.groups), *options.judges.columns):
         wanted = replace(wanted, keep=tuple(dict.fromkeys((*wanted.keep, *kept))))
     votes = source if isinstance(source, Votes) else read_votes(source, wanted)
     if options.refine:
         from moral_entropy.train.refined import check_refinable
 
         check_refinable(votes)
+    if options.judges.confidence is not None:
+        votes = split_unsure(votes, options.judges.confidence)
     votes = votes if options.fit_by is None else votes.split_by(options.fit_by)
     fit = options.fit
     return local_parts(votes, use_gold=fit.use_gold, by_domain=fit.by_domain, threads=fit.threads)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from moral_entropy.consensus.options import FIT, FitOptions, PriorOptions
 from moral_entropy.grading.options import GradeOptions
 from moral_entropy.groups.options import GroupOptions
+from moral_entropy.judges.options import PanelOptions
 from moral_entropy.options import StageOptions, option
 from moral_entropy.verdict.options import VerdictOptions
 from moral_entropy.votes.options import ReadOptions
@@ -18,9 +19,9 @@ class AuditOptions(StageOptions):
 
     Parameters
     ----------
-    read, priors, fit, grade, verdict, groups
+    read, priors, fit, grade, verdict, groups, judges
         How to read votes, what to believe before them, how to fit, how to grade rules, what was checked, which groups
-        of annotators to compare.
+        of annotators to compare, what is known of judges.
     fit_by
         Column of the votes; each of its values is fitted on its own.
     refine
@@ -35,6 +36,7 @@ class AuditOptions(StageOptions):
     grade: GradeOptions = field(default_factory=GradeOptions)
     verdict: VerdictOptions = field(default_factory=VerdictOptions)
     groups: GroupOptions = field(default_factory=GroupOptions)
+    judges: PanelOptions = field(default_factory=PanelOptions)
     fit_by: str | None = option(
         None, "Fit the items of each value of this column on their own.", metavar="COLUMN", panel=FIT
     )

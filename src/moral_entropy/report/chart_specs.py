@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parent / "charts"
 SUFFIX = ".vl.json"
 
 CHARTS = ("rules", "by_domain", "heat", "explorer", "entropy", "by_votes", "reliability", "annotators",
-          "annotators_many")  # fmt: skip
+          "annotators_many", "panels")  # fmt: skip
 
 TARGETS, TARGET_COLOURS, TARGET_SHAPES = "[targets]", "[colours of targets]", "[shapes of targets]"
 QUESTIONS, QUESTION_COLOURS, QUESTION_SHAPES = "[questions]", "[colours of questions]", "[shapes of questions]"

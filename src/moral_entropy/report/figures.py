@@ -17,6 +17,7 @@ from moral_entropy.markup import json_rows
 from moral_entropy.names import ALL
 from moral_entropy.report.chart_specs import Rows, chart_specs, with_rows
 from moral_entropy.report.drawn import drawn_charts
+from moral_entropy.report.judges import judges_section
 from moral_entropy.report.tables import audit_rates, entropy_rows, palettes, reliability_rows, shown_domains
 from moral_entropy.report.words import NO_ROLE, RATES
 from moral_entropy.runs.item_sums import entropy_by_votes
@@ -85,6 +86,9 @@ def figure_specs(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
         yield "reliability", _filled(specs["reliability"], reliability=reliability_rows(run).to_dicts())
     if drawn["annotators"]:
         yield from _annotator_specs(run, specs)
+    judges = judges_section(run)
+    if judges is not None and judges["panels"]:
+        yield "panels", _filled(specs["panels"], panels=judges["panels"])
 
 
 def slug(name: str) -> str:

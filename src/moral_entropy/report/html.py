@@ -26,7 +26,8 @@ from moral_entropy.runs.run import Run, as_run
 
 REPORT = "report.html"
 TEMPLATES = Path(__file__).parent / "templates"
-SCRIPTS = ("basics.js", "sortable.js", "charts.js", "rules.js", "entropy.js", "people.js", "items.js", "start.js")
+SCRIPTS = ("basics.js", "sortable.js", "charts.js", "rules.js", "entropy.js", "people.js", "judges.js", "items.js",
+           "start.js")  # fmt: skip
 """The page's own script, in pieces that are put together in this order."""
 
 SNIPPET = "window.vegaEmbed = vegaEmbed;"

@@ -1,6 +1,7 @@
 """Run → the section on judges: scores, who is how right, the best panels, and who may replace people.
 
-There where language models voted, or answers are known; else None. Plain tables, made here: no script draws them.
+There where language models voted, or answers are known; else None. Plain tables, made here; the page draws the chart of
+the best panels.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ MOST_VOTES = 1_000_000
 MOST_ROWS = 100
 NOTHING = "–"
 
+SEEN = {"on the items it was chosen on": "wrong", "on other items": "wrong_unseen"}
+"""Where a panel is graded, as the chart says it, and the column that has it."""
+
 
 def judges_section(run: Run) -> dict[str, Any] | None:
     """Return the section as tables and notes; None where there are neither models nor known answers."""
@@ -37,7 +41,22 @@ def judges_section(run: Run) -> dict[str, Any] | None:
     tables = [_scores(scores.frame)] if scores is not None else []
     tables += [_judges(found.frame), *_more(found)]
     notes = [*(scores.notes if scores is not None else ()), *found.notes]
-    return {"tables": tables, "notes": list(dict.fromkeys(notes)), "replace": found.replace["text"].to_list()}
+    return {
+        "tables": tables,
+        "panels": panel_rows(found.panels),
+        "notes": list(dict.fromkeys(notes)),
+        "replace": found.replace["text"].to_list(),
+    }
+
+
+def panel_rows(panels: pl.DataFrame) -> list[dict[str, Any]]:
+    """Return the best panels as a chart shows them, two dots each; none of a question with a single panel."""
+    several = panels.filter(pl.len().over("question") > 1)
+    return [
+        {"question": row["question"], "judges": row["judges"], "cost": row["cost"], "on": on, "value": row[column]}
+        for row in several.iter_rows(named=True)
+        for on, column in SEEN.items()
+    ]
 
 
 def _has_models(run: Run) -> bool:
@@ -45,8 +64,10 @@ def _has_models(run: Run) -> bool:
     return any(role.role == LLM for role in roles_of(run, names.drop_nulls().to_list())[0])
 
 
-def _table(title: str, header: list[str], rows: list[list[str]], note: str = "", words: int = 1) -> dict[str, Any]:
-    return {"title": title, "header": header, "rows": rows[:MOST_ROWS], "note": note, "words": words}
+def _table(
+    title: str, header: list[str], rows: list[list[str]], note: str = "", words: int = 1, chart: str = ""
+) -> dict[str, Any]:
+    return {"title": title, "header": header, "rows": rows[:MOST_ROWS], "note": note, "words": words, "chart": chart}
 
 
 def _scores(frame: pl.DataFrame) -> dict[str, Any]:
@@ -72,15 +93,16 @@ def _figure(row: dict[str, Any], name: str) -> str:
 def _judges(frame: pl.DataFrame) -> dict[str, Any]:
     rows = [
         [row["question"], row["judge"], row["role"], row["counted_with"] or NOTHING, f"{row['n_votes']:,}",
-         f"{row['missing']:.0%}", _share(row, "right"), _share(row, "agrees"),
+         f"{row['missing']:.0%}", _share(row, "right_all"), _share(row, "agrees"),
          NOTHING if row["nats"] is None else f"{row['nats']:z.3f}",
          NOTHING if row["saved"] is None else f"{100 * row['saved']:z.1f}"]
         for row in frame.iter_rows(named=True)
     ]  # fmt: skip
     by = "known answers" if "known answers" in frame["graded_by"].to_list() else "the consensus"
     note = (
-        "Worst first. Right: on known answers. As the others: what those who are not counted with the judge let one "
-        "expect. Nats and saved: what the judge adds to the others, per item and in labels put right per 100 items, by "
+        "Worst first. Right: share of all votes, from known answers and, on other items, what the others let one "
+        "expect, corrected. As the others: what those who are not counted with the judge let one expect. Nats and "
+        "saved: what the judge adds to the others, per item and in labels put right per 100 items, by "
         f"{by}."
     )
     heads = ["question", "judge", "role", "counted with", "votes", "no vote", "right", "as the others", "nats", "saved"]
@@ -103,7 +125,8 @@ def _more(found: Judges) -> list[dict[str, Any]]:
         for row in found.repeats.iter_rows(named=True)
     ]  # fmt: skip
     heads = ["question", "judges", "cost per item", "wrong", "wrong on unseen items"]
-    made = [_table("Best panel for its price", heads, panels, words=2)] if panels else []
+    drawn = "panels" if panel_rows(found.panels) else ""
+    made = [_table("Best panel for its price", heads, panels, words=2, chart=drawn)] if panels else []
     if again:
         heads = ["question", "judge", "and", "kind", "same", "for the first shown"]
         made.append(_table("Asked again, or with the answers swapped", heads, again, words=4))

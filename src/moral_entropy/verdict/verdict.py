@@ -17,7 +17,7 @@ from moral_entropy.findings import many
 from moral_entropy.runs.findings import Caution, cautions
 from moral_entropy.runs.run import Run
 from moral_entropy.verdict.checked import Checks, checks_of
-from moral_entropy.verdict.crowds import Crowds, crowds_of_people, guess_who_voted
+from moral_entropy.verdict.crowds import MOST_NAMES, Crowds, crowds_of_people, guess_who_voted
 from moral_entropy.verdict.error_rate import Belief, ErrorRate, checks_needed
 from moral_entropy.verdict.options import TOLERANCE, WhoVoted
 from moral_entropy.verdict.rates import wrong_by
@@ -100,6 +100,10 @@ def who_voted(run: Run) -> WhoVoted:
     told: WhoVoted | None = _asked(run).get("voters")
     if told is not None:
         return told
+    if stored := run.manifest.get("roles"):
+        models = sum(one["role"] == "llm" for one in stored["judges"])
+        n_judges = run.manifest["annotators"] - len(run.manifest.get("unsure", {}))
+        return "models" if models > MOST_NAMES * n_judges else "people"
     return guess_who_voted(run.scan("annotator_summary").select("annotator").unique().collect()["annotator"].to_list())
 
 

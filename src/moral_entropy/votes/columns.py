@@ -166,7 +166,7 @@ def naming(role: str, column: str) -> str:
     if role == "facts":
         return f"Name it with facts=[{column!r}] (CLI: --fit-by {column})."
     if role == "keep":
-        also = f"for groups of annotators --annotator-group {column}"
+        also = f"for groups of annotators --annotator-group {column}, for roles of judges --roles {column}"
         return f"Name it with keep=[{column!r}, …] (CLI: --keep {column},…; {also})."
     if role in ("questions", "counts"):
         return f"Name it with {role}=[{column!r}, …] (CLI: --{role} {column},…)."

@@ -63,6 +63,6 @@ function openForPaper() {
 startTheme();
 openForPaper();
 hideWhatIsMissing();
-for (const start of [startRules, startTry, startEntropy, startPeople, startItems, startMethod]) start();
+for (const start of [startRules, startTry, startEntropy, startPeople, startJudges, startItems, startMethod]) start();
 makeSortableAsTheyAre(document.querySelectorAll("table.sortable"));
 document.documentElement.dataset.ready = "yes";

@@ -8,7 +8,7 @@ several labels.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,6 +89,41 @@ def read_rows(path: Path, log: ReadingLog) -> list[Record]:
     source = open_source(path)
     log.add(source.log)
     return pl.DataFrame([source.column(name).alias(name) for name in source.columns]).to_dicts()
+
+
+def logs_in(
+    path: Path, endings: Collection[str], is_log: Callable[[Path], bool], most: int | None = None
+) -> list[Path]:
+    """Return the logs of an evaluation tool: those of a folder, or the file itself if it is one.
+
+    Parameters
+    ----------
+    path
+        The file or folder.
+    endings
+        How names of logs end in a folder.
+    is_log
+        Whether a file is a log.
+    most
+        How many files of a folder are looked at; all of them by default.
+    """
+    if not path.is_dir():
+        return [path] if is_log(path) else []
+    return [file for file in sorted(path.iterdir())[:most] if file.suffix in endings and is_log(file)]
+
+
+def last_text(given: Any, role: str | None = None) -> str | None:
+    """Return a prompt as one text: of a list of messages the last one, of anybody or of one role.
+
+    Examples
+    --------
+    >>> last_text([{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}], role="user")
+    '2 + 2?'
+    """
+    if isinstance(given, str):
+        return given
+    said = [message.get("content") for message in dicts(given) if role is None or message.get("role") == role]
+    return next((text for text in reversed(said) if isinstance(text, str)), None)
 
 
 def dicts(value: Any) -> list[Record]:

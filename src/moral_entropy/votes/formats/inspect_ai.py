@@ -22,6 +22,8 @@ from moral_entropy.votes.formats.exported_votes import (
     ExportedVotes,
     Record,
     dicts,
+    last_text,
+    logs_in,
     mapping,
     read_json,
     scalars,
@@ -35,14 +37,12 @@ if TYPE_CHECKING:
 TITLE = "Inspect"
 HEADER, START, SAMPLES = "header.json", "_journal/start.json", "samples/"
 QUESTION = "score"
+ENDINGS = (".eval", ".json")
 
 
 def detect(path: Path) -> bool:
     """Return whether a file is a log of Inspect, or a folder has some."""
-    seen = peek(path)
-    if seen.kind == "folder":
-        return any(_is_log(file) for file in sorted(path.iterdir())[:20] if file.suffix in (".eval", ".json"))
-    return _is_log(path)
+    return bool(logs_in(path, ENDINGS, _is_log, most=20))
 
 
 def _is_log(path: Path) -> bool:
@@ -54,7 +54,7 @@ def _is_log(path: Path) -> bool:
 
 def data_files(path: Path) -> list[Path]:
     """Return the logs of a folder."""
-    return [file for file in sorted(path.iterdir()) if file.suffix in (".eval", ".json") and _is_log(file)]
+    return logs_in(path, ENDINGS, _is_log)
 
 
 def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
@@ -87,7 +87,7 @@ def _add(votes: ExportedVotes, sample: Record, before: str, facts: dict[str, Any
     if isinstance(epoch, int) and epoch > 1:
         item = f"{item}#{epoch}"
     target = sample.get("target")
-    about = {**scalars(facts), **scalars({"target": target}), "text": _text(sample.get("input"))}
+    about = {**scalars(facts), **scalars({"target": target}), "text": last_text(sample.get("input"), role="user")}
     votes.add_item(item, scalars(mapping(sample.get("metadata"))) | about)
     if sample.get("error"):
         votes.log.drop("sample that failed", 1)
@@ -97,13 +97,6 @@ def _add(votes: ExportedVotes, sample: Record, before: str, facts: dict[str, Any
         for question, part in parts.items():
             verdict = None if isinstance(part, (list, dict)) else part
             votes.add_vote(item, scorer, question, verdict, missing=NO_VERDICT)
-
-
-def _text(given: Any) -> str | None:
-    if isinstance(given, str):
-        return given
-    said = [message.get("content") for message in dicts(given) if message.get("role") == "user"]
-    return next((text for text in reversed(said) if isinstance(text, str)), None)
 
 
 def _read(path: Path) -> tuple[Record, list[Record]]:

@@ -14,7 +14,8 @@ from moral_entropy.votes.formats.exported_votes import (
     NO_VERDICT,
     ExportedVotes,
     Record,
-    dicts,
+    last_text,
+    logs_in,
     mapping,
     read_records,
 )
@@ -33,9 +34,7 @@ ENDINGS = (".jsonl", ".json")
 
 def detect(path: Path) -> bool:
     """Return whether a file is a log of OpenAI evals, or a folder has some."""
-    if peek(path).kind == "folder":
-        return any(_is_log(file) for file in sorted(path.iterdir())[:20] if file.suffix in ENDINGS)
-    return _is_log(path)
+    return bool(logs_in(path, ENDINGS, _is_log, most=20))
 
 
 def _is_log(path: Path) -> bool:
@@ -45,7 +44,7 @@ def _is_log(path: Path) -> bool:
 
 def data_files(path: Path) -> list[Path]:
     """Return the logs of a folder."""
-    return [file for file in sorted(path.iterdir()) if file.suffix in ENDINGS and _is_log(file)]
+    return logs_in(path, ENDINGS, _is_log)
 
 
 def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
@@ -73,7 +72,7 @@ def _add(votes: ExportedVotes, events: list[Record], name: str) -> None:
         if item is None:
             continue
         if event.get("type") == "sampling":
-            votes.add_item(item, {"text": _prompt(data.get("prompt"))})
+            votes.add_item(item, {"text": last_text(data.get("prompt"))})
         elif event.get("type") == "match":
             expected = data.get("expected")
             votes.add_item(item, {"expected": expected if isinstance(expected, (str, int, float)) else None})
@@ -89,10 +88,3 @@ def _picked(data: Record) -> Any:
     if isinstance(picked, (str, int, float, bool)):
         return picked
     return verdict_in(data.get("sampled")) if isinstance(data.get("sampled"), str) else None
-
-
-def _prompt(given: Any) -> str | None:
-    if isinstance(given, str):
-        return given
-    said = [message.get("content") for message in dicts(given)]
-    return next((text for text in reversed(said) if isinstance(text, str)), None)
