@@ -21,7 +21,7 @@ WALK = PAGE.split("## The walk")[1].split("## The rooms")[0]
 CODE = "\n".join(
     [*re.findall(r"^```\n(.*?)^```$", WALK, flags=re.MULTILINE | re.DOTALL), *re.findall(r"`(.*?)`", PAGE)]
 )
-ROOMS = {path.stem for path in (ROOT / "src" / "moral_entropy").iterdir() if path.stem not in ("__init__", "__main__")}
+ROOMS = {path.stem for path in (ROOT / "src" / "moral_entropy").iterdir() if not path.stem.startswith("__")}
 NAME = re.compile(r"(?<![\w/.-])([a-z_]+(?:/[a-z_]+)*)\.((?!csv|py\b|parquet|md\b)\w+(?:\.\w+)*)")
 
 

@@ -70,6 +70,20 @@ def test_links_that_lead_nowhere_are_found(site, body, head, told, tmp_path):
     assert site.broken_links(tmp_path) == told
 
 
+def test_search_without_a_server_loads_our_own_script(site, tmp_path):
+    (tmp_path / "assets" / "javascripts").mkdir(parents=True)
+    (tmp_path / "how-to").mkdir()
+    shim = '<script src="https://unpkg.com/iframe-worker/shim" type="text/javascript"></script>'
+    for name in ("index.html", "how-to/a.html"):
+        (tmp_path / name).write_text(PAGE.format(head=shim, body=""))
+    site.with_own_worker(tmp_path)
+    assert site.broken_links(tmp_path) == []
+    assert '"../assets/javascripts/file_worker.js"' in (tmp_path / "how-to" / "a.html").read_text()
+    (tmp_path / "index.html").write_text(PAGE.format(head="", body=""))
+    with pytest.raises(SystemExit, match=r"index.html does not load what search without a server needs"):
+        site.with_own_worker(tmp_path)
+
+
 @pytest.mark.skipif(importlib.util.find_spec("zensical") is None, reason="Zensical is not installed: see make site")
 def test_the_site_is_built(tmp_path):
     done = subprocess.run(

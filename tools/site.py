@@ -26,6 +26,12 @@ CONFIG = "mkdocs.yml"
 PROJECT = ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md")
 """Pages at the root that the site shows, in the folder project/."""
 
+SHIM = re.compile(r'<script src="https://unpkg\.com/iframe-worker/shim"[^>]*>')
+"""What the generator would load from elsewhere, for search without a server."""
+
+WORKER = "assets/javascripts/file_worker.js"
+"""What it loads instead: tools/file_worker.js."""
+
 
 def stage(folder: Path) -> None:
     """Lay out what the generator reads: docs/ with the pages at the root, links between them mended."""
@@ -84,6 +90,17 @@ def first_sentence(page: str) -> str:
     blocks = [block for block in plain.split("\n\n") if block.strip() and block.lstrip()[0] not in "#|!<-"]
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(blocks[0].split())) if blocks else ""
     return re.split(r"(?<=[.!]) ", re.sub(r"[*`]", "", text))[0]
+
+
+def with_own_worker(site: Path) -> None:
+    """Let every page load our own script for search without a server, instead of one from elsewhere."""
+    shutil.copy(ROOT / "tools" / Path(WORKER).name, site / WORKER)
+    for page in site.rglob("*.html"):
+        up = "../" * (len(page.relative_to(site).parts) - 1)
+        made, times = SHIM.subn(f'<script src="{up}{WORKER}">', page.read_text(encoding="utf-8"))
+        if times != 1 and page.name != "404.html":
+            sys.exit(f"error: {page.name} does not load what search without a server needs; see tools/site.py, SHIM")
+        page.write_text(made, encoding="utf-8")
 
 
 class Links(HTMLParser):
@@ -148,6 +165,7 @@ def main() -> int:
             return built.returncode
         site = Path(home) / "site"
         (site / "llms.txt").write_text(llms_text(Path(home) / "docs", nav), encoding="utf-8")
+        with_own_worker(site)
         problems = broken_links(site)
         for problem in problems:
             print(f"error: {problem}", file=sys.stderr)
