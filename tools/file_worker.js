@@ -1,5 +1,5 @@
 // Search without a server. Browsers start no worker from a file on disk, so on file:// a hidden frame does its work:
-// it loads the same script, and messages are handed to and fro.
+// it loads the same script, and hands messages in and out.
 if (location.protocol === "file:") {
   window.Worker = class extends EventTarget {
     constructor(script) {

@@ -1,4 +1,4 @@
-"""Search of the site without a server: what does a worker's work on file:// hands copies to and fro, in order."""
+"""Search of the site without a server: what does the work of a worker on file:// hands over copies, in order."""
 
 from __future__ import annotations
 
