@@ -189,3 +189,23 @@ def test_the_figures_of_the_paper_are_those_of_the_league_table():
     assert "have .848 of the log loss" in said and ".848, place 1" in row
     assert "an accuracy of .793, the highest" in said and ".793, place 1" in row
     assert "(place 9 of 13)" in said and "place 9 of 13" in panels
+
+
+def test_the_readme_says_what_the_league_table_says():
+    league = (ROOT / "docs" / "evidence" / "league.md").read_text(encoding="utf-8")
+    [row] = re.findall(
+        r"^\| vote share \(plurality\) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|", league, flags=re.MULTILINE
+    )
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert row[0] == "20" and row[2] == "0" and "[twenty public sets]" in readme
+    assert f"than those of the plain vote on {row[1]}, and less often on {row[3]}." in readme
+
+
+def test_the_readme_reads_in_two_minutes():
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    prose = re.sub(r"^```.*?^```$", "", page, flags=re.MULTILINE | re.DOTALL)
+    # 240 words per minute, blocks of code and output left out.
+    assert len(re.sub(r"\]\([^)]*\)", "", prose).split()) <= 480
+    assert len(re.findall(r"^!\[", page, flags=re.MULTILINE)) == 1
+    [where] = re.findall(r"^## Where next\n(.*?)^\[", page, flags=re.MULTILINE | re.DOTALL)
+    assert len(re.findall(r"^- \[", where, flags=re.MULTILINE)) == 3
