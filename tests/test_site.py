@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import importlib.util
 import re
 import subprocess
@@ -49,6 +50,13 @@ def test_links_between_pages_at_the_root_and_docs_are_mended(site, tmp_path):
         for link in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
             inside = link.startswith("https://") or (page.parent / link).exists()
             assert inside or page.parent.name == "project", (page.name, link)
+
+
+def test_the_first_page_calls_pages_by_their_titles(site, tmp_path):
+    site.stage(tmp_path)
+    page = (tmp_path / "docs" / "README.md").read_text(encoding="utf-8")
+    assert "[Your first audit](tutorial/first-audit.md)" in page and not re.search(r"\[[\w/-]+\.md\]", page)
+    assert doctest.testmod(site).failed == 0
 
 
 PAGE = '<html><head>{head}</head><body><h1 id="top">x</h1>{body}</body></html>'

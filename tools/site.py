@@ -42,7 +42,24 @@ def stage(folder: Path) -> None:
         text = (ROOT / name).read_text(encoding="utf-8")
         (folder / "docs" / "project" / name).write_text(with_site_links(text), encoding="utf-8")
     index = folder / "docs" / "README.md"
-    index.write_text(re.sub(r"\]\(\.\./(?=[A-Z_]+\.md)", "](project/", index.read_text(encoding="utf-8")), "utf-8")
+    page = re.sub(r"\]\(\.\./(?=[A-Z_]+\.md)", "](project/", index.read_text(encoding="utf-8"))
+    titles = {file: title for _, title, file in pages_of(yaml.safe_load((ROOT / CONFIG).read_text("utf-8"))["nav"])}
+    index.write_text(with_titles(page, titles), encoding="utf-8")
+
+
+def with_titles(page: str, titles: dict[str, str]) -> str:
+    """Call pages by their titles where a link calls them by the names of their files.
+
+    Examples
+    --------
+    >>> with_titles("[a.md](how-to/a.md), [this](how-to/a.md)", {"how-to/a.md": "Do it"})
+    '[Do it](how-to/a.md), [this](how-to/a.md)'
+    """
+
+    def titled(link: re.Match[str]) -> str:
+        return f"[{titles.get(link[2], link[1])}]({link[2]}{link[3]})" if link[1].endswith(".md") else link[0]
+
+    return re.sub(r"\[([^\]]+)\]\(([^)#]+)([^)]*)\)", titled, page)
 
 
 def with_site_links(text: str) -> str:
