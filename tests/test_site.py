@@ -38,9 +38,13 @@ def test_every_page_is_in_the_navigation_once(site, nav):
 
 def test_language_models_get_a_list_of_all_pages_with_a_sentence_each(site, nav, tmp_path):
     site.stage(tmp_path)
-    text = site.llms_text(tmp_path / "docs", nav)
+    for folder in (tmp_path / "docs").rglob("*/"):
+        (tmp_path / "site" / folder.relative_to(tmp_path / "docs")).mkdir(parents=True)
+    site.write_llms(tmp_path / "site", tmp_path / "docs", nav)
+    text = (tmp_path / "site" / "llms.txt").read_text(encoding="utf-8")
     rows = re.findall(r"^- \[(.+)\]\((.+\.md)\): (.+)$", text, flags=re.MULTILINE)
     assert [(title, file) for title, file, _ in rows] == [(title, file) for _, title, file in site.pages_of(nav)]
+    assert [file for _, file, _ in rows if not (tmp_path / "site" / file).is_file()] == []
     assert all(len(sentence) > 15 and "](" not in sentence for _, _, sentence in rows), rows
 
 

@@ -95,6 +95,13 @@ def llms_text(docs: Path, nav: list[Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def write_llms(site: Path, docs: Path, nav: list[Any]) -> None:
+    """Write llms.txt, and every page as plain Markdown beside the HTML, where llms.txt links to it."""
+    (site / "llms.txt").write_text(llms_text(docs, nav), encoding="utf-8")
+    for page in docs.rglob("*.md"):
+        shutil.copy(page, site / page.relative_to(docs))
+
+
 def first_sentence(page: str) -> str:
     r"""Return the first sentence of a page, without its markup.
 
@@ -106,7 +113,7 @@ def first_sentence(page: str) -> str:
     plain = re.sub(r"```.*?```", "", page, flags=re.DOTALL)
     blocks = [block for block in plain.split("\n\n") if block.strip() and block.lstrip()[0] not in "#|!<-"]
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(blocks[0].split())) if blocks else ""
-    return re.split(r"(?<=[.!]) ", re.sub(r"[*`]", "", text))[0]
+    return re.split(r"(?<=[.!])(?<!et al\.) ", re.sub(r"[*`]", "", text))[0]
 
 
 def with_own_worker(site: Path) -> None:
@@ -181,7 +188,7 @@ def main() -> int:
         if built.returncode:
             return built.returncode
         site = Path(home) / "site"
-        (site / "llms.txt").write_text(llms_text(Path(home) / "docs", nav), encoding="utf-8")
+        write_llms(site, Path(home) / "docs", nav)
         with_own_worker(site)
         problems = broken_links(site)
         for problem in problems:
