@@ -164,6 +164,22 @@ def test_the_release_check_finds_builds_that_differ_and_large_files(tmp_path):
     assert check.too_large(once[0]) == ["moral_entropy/data.bin (2,000,000 bytes)"] and check.too_large(again[0]) == []
 
 
+def test_the_release_check_states_sizes_and_seconds_and_asks_for_an_address(tmp_path, monkeypatch):
+    check = release_check()
+    (tmp_path / "a.whl").write_bytes(b"x" * 20_000)
+    steps = [check.Step("install", 12.345, 6.7), check.Step("first audit", 20.0, 21.0)]
+    text = check.measured([tmp_path / "a.whl"], {"3.11.7": steps}, load=0.0)
+    assert text.startswith("a.whl 0.02 MB; ") and text.endswith("\n| 3.11.7 | 12.35 (6.70) | 20.00 (21.00) |")
+    assert "brackets" not in text and "brackets" in check.measured([], {"3.11.7": steps}, load=1e9)
+    monkeypatch.setattr(check, "PAGE", tmp_path / "page.md")
+    (tmp_path / "page.md").write_text(f"# Times\n\n{check.BEGIN}\nold\n{check.END}\nrest\n")
+    check.write_page(text)
+    assert (tmp_path / "page.md").read_text() == f"# Times\n\n{check.BEGIN}\n{text}\n{check.END}\nrest\n"
+    assert bool(check.without_address()) != bool(PROJECT.get("urls"))
+    page = (ROOT / "docs" / "evidence" / "release.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| (3\.\d+)\.", page, flags=re.MULTILINE)) >= {"3.11", "3.12", "3.13"}
+
+
 PAPER = (ROOT / "paper" / "paper.md").read_text(encoding="utf-8")
 
 

@@ -22,9 +22,8 @@ import time
 import tomllib
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -93,8 +92,7 @@ def write_votes(path: Path) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """What was done, how long somebody waits for it, and how long processors worked on it, in seconds."""
 
     name: str
@@ -120,7 +118,8 @@ def newcomer(wheel: Path, python: str, home: Path) -> list[Step]:
     write_votes(work / "votes.csv")
     told = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     told["MORAL_ENTROPY_CACHE"] = str(work / "cache")
-    program, here = programs / "moral-entropy", {"cwd": work, "env": told}
+    program = programs / "moral-entropy"
+    here: dict[str, Any] = {"cwd": work, "env": told}
     steps = [
         timed("install", [*pip, "-c", ROOT / "constraints.txt", wheel]),
         timed(
@@ -134,7 +133,7 @@ def newcomer(wheel: Path, python: str, home: Path) -> list[Step]:
     if not (work / "run" / "report.html").is_file():
         sys.exit("error: the first audit wrote no report")
     asked = [str(programs / "python"), "-c", IMPORT]
-    spent = float(subprocess.run(asked, check=True, capture_output=True, text=True, **here).stdout)  # type: ignore[call-overload]
+    spent = float(subprocess.run(asked, check=True, capture_output=True, text=True, **here).stdout)
     return [*steps, Step("import moral_entropy", spent, spent)]
 
 
@@ -160,10 +159,12 @@ def measured(archives: Sequence[Path], times: dict[str, list[Step]], load: float
         f"| {version} | {' | '.join(f'{step.waited:.2f} ({step.worked:.2f})' for step in steps)} |"
         for version, steps in times.items()
     ]
+    processors = os.cpu_count() or 1
+    busy = "" if load < processors else " The machine had much other work to do: go by the seconds in brackets."
     return "\n".join(
         [
-            f"{sizes}; {platform.system()} on {platform.machine()}, {os.cpu_count()} processors, load at the start "
-            f"{load:.1f}.",
+            f"{sizes}; {platform.system()} on {platform.machine()}, {processors} processors, load at the start "
+            f"{load:.1f}.{busy}",
             "",
             f"| Python | {' | '.join(names)} |",
             f"|{' --- |' * (len(names) + 1)}",
