@@ -175,6 +175,9 @@ def test_the_release_check_states_sizes_and_seconds_and_asks_for_an_address(tmp_
     (tmp_path / "page.md").write_text(f"# Times\n\n{check.BEGIN}\nold\n{check.END}\nrest\n")
     check.write_page(text)
     assert (tmp_path / "page.md").read_text() == f"# Times\n\n{check.BEGIN}\n{text}\n{check.END}\nrest\n"
+    assert check.timed("nothing", [sys.executable, "-c", "pass"]).waited > 0
+    with pytest.raises(SystemExit, match="error: going wrong failed\nit is broken"):
+        check.timed("going wrong", [sys.executable, "-c", "import sys; sys.exit('it is broken')"])
     assert bool(check.without_address()) != bool(PROJECT.get("urls"))
     page = (ROOT / "docs" / "evidence" / "release.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| (3\.\d+)\.", page, flags=re.MULTILINE)) >= {"3.11", "3.12", "3.13"}

@@ -101,9 +101,11 @@ class Step(NamedTuple):
 
 
 def timed(name: str, command: Sequence[str | Path], **told: Any) -> Step:
-    """Run a command that must not fail, and time it."""
+    """Run a command that must not fail, and time it; where it fails, end with what it said."""
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL, **told)
+    done = subprocess.run([str(part) for part in command], check=False, capture_output=True, text=True, **told)
+    if done.returncode:
+        sys.exit(f"error: {name} failed\n{done.stderr}")
     waited, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
     return Step(name, waited, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
@@ -113,7 +115,7 @@ def newcomer(wheel: Path, python: str, home: Path) -> list[Step]:
     environment, work = home / "venv", home / "elsewhere"
     subprocess.run([python, "-m", "venv", str(environment)], check=True)
     programs = environment / ("Scripts" if sys.platform == "win32" else "bin")
-    pip = [programs / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip: list[str | Path] = [programs / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     work.mkdir()
     write_votes(work / "votes.csv")
     told = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
@@ -122,12 +124,8 @@ def newcomer(wheel: Path, python: str, home: Path) -> list[Step]:
     here: dict[str, Any] = {"cwd": work, "env": told}
     steps = [
         timed("install", [*pip, "-c", ROOT / "constraints.txt", wheel]),
-        timed(
-            "first audit", [program, "audit", "votes.csv", "-o", "run", "--quiet"], stderr=subprocess.DEVNULL, **here
-        ),
-        timed(
-            "second audit", [program, "audit", "votes.csv", "-o", "again", "--quiet"], stderr=subprocess.DEVNULL, **here
-        ),
+        timed("first audit", [program, "audit", "votes.csv", "-o", "run", "--quiet"], **here),
+        timed("second audit", [program, "audit", "votes.csv", "-o", "again", "--quiet"], **here),
         timed("verify", [program, "verify", "run", "--votes", "votes.csv", "--quiet"], **here),
     ]
     if not (work / "run" / "report.html").is_file():
