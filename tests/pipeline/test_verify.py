@@ -116,6 +116,15 @@ def a_table(run):
     (run / "agreement.parquet").unlink()
 
 
+def an_annotator(run):
+    change_table(run, "annotators", **change_first("probability", pl.col("probability") + 1e-6))
+
+
+def an_added_table(run):
+    assert not (run / ADDED).exists()
+    shutil.copy(run / "items.parquet", run / ADDED)
+
+
 def the_report(run):
     page = (run / "report.html").read_text()
     place = page.index('"headlines":')
@@ -137,7 +146,12 @@ def answers(run):
     change_table(run, "spot_checks", **change_first("answer", pl.lit("yes")))
 
 
+ADDED = "soft_labels.parquet"
+"""A table that this run does not have."""
+
 CHANGES = {
+    an_annotator: "annotators.parquet",
+    an_added_table: ADDED,
     a_vote: "votes.parquet",
     a_vote_removed: "votes.parquet",
     a_figure: "audit.parquet",
@@ -155,6 +169,8 @@ CHANGES = {
 }
 
 BY_COMPUTING = {
+    an_annotator: "annotators.parquet",
+    an_added_table: ADDED,
     a_vote: "items.parquet",
     a_vote_removed: "items.parquet",
     a_figure: "audit.parquet",
@@ -196,7 +212,11 @@ def test_an_untouched_run_stands_bit_for_bit(untouched):
 def test_a_change_is_found_by_its_digest(change, run):
     change(run)
     wrong = {check.file: check.text for check in check_files(run) if check.state == "differs"}
-    assert wrong == {CHANGES[change]: "is missing" if change is a_table else "was changed after it was written"}
+    told = {
+        a_table: "is missing",
+        an_added_table: "was not written by a command: the manifest has no digest of it",
+    }
+    assert wrong == {CHANGES[change]: told.get(change, "was changed after it was written")}
 
 
 @pytest.mark.parametrize("change", BY_COMPUTING, ids=lambda change: change.__name__)

@@ -48,4 +48,4 @@ def test_the_figure_and_the_page_show_every_figure(module, found):
     )
     page = (ROOT / "docs" / "concepts" / "entropy.md").read_text()
     assert len([line for line in page.splitlines() if line.startswith(("| halfway", "| surely"))]) == 10
-    assert "figures/three-parts.svg" in page and "figures/three-parts.svg" in (ROOT / "README.md").read_text()
+    assert "figures/three-parts.svg" in page and "figures/three-parts.svg" in (ROOT / "paper" / "paper.md").read_text()
