@@ -10,8 +10,9 @@ from scipy.special import entr
 
 import moral_entropy as me
 from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.groups.item_labels import between_groups
 from moral_entropy.groups.options import GroupOptions
-from moral_entropy.groups.table import between_groups, study_groups
+from moral_entropy.groups.table import study_groups
 from moral_entropy.groups.words import camp_sentences
 from moral_entropy.names import CAMPS
 from moral_entropy.pipeline.audit import read_parts

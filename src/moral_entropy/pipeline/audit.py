@@ -173,16 +173,6 @@ def make_run(
         with watch.timing("fit"):
             believed = priors or priors_for(parts.votes, options.priors)
             fitted = fit_parts(parts, believed, options.fit, progress)
-        with watch.timing("entropy"):
-            sums = fitted.total(entropy_sums)
-        with watch.timing("audit"):
-            graded = grade_parts(
-                fitted, options.grade, seed=options.fit.seed, advance=lambda share: progress("auditing", share)
-            )
-        with watch.timing("outliers"):
-            outliers = find_outliers(fitted, advance=lambda share: progress("outliers", share))
-        with watch.timing("checks"):
-            findings = check(fitted, graded, options, progress)
         grouped = None
         if options.groups.asked:
             # Late: most audits have no groups, and SciPy's statistics take long to load.
@@ -193,6 +183,17 @@ def make_run(
                 grouped = study_groups(
                     parts.votes, options.groups, interval=options.fit.interval, seed=options.fit.seed
                 )
+                fitted = fitted.with_between(grouped.between)
+        with watch.timing("entropy"):
+            sums = fitted.total(entropy_sums)
+        with watch.timing("audit"):
+            graded = grade_parts(
+                fitted, options.grade, seed=options.fit.seed, advance=lambda share: progress("auditing", share)
+            )
+        with watch.timing("outliers"):
+            outliers = find_outliers(fitted, advance=lambda share: progress("outliers", share))
+        with watch.timing("checks"):
+            findings = check(fitted, graded, options, progress)
         tables = make_tables(fitted, sums, graded, outliers, findings, grouped.frames if grouped else None)
     manifest = manifest_facts(
         fitted, sums, options, command=command, warnings=alarm_sentences(findings), seconds=watch.seconds

@@ -20,7 +20,7 @@ from moral_entropy.errors import RunFolderError
 from moral_entropy.runs.between_labels import FittedStates, confusion_by_annotator, counted_votes
 from moral_entropy.runs.lookup import check_question, find_item
 from moral_entropy.runs.run import Run, as_run
-from moral_entropy.schemas import PARTS
+from moral_entropy.schemas import BETWEEN, PARTS
 from moral_entropy.ties import DECIMALS
 
 
@@ -65,6 +65,8 @@ class Explanation:
         The consensus, and the model's entropy in nats.
     ambiguity, doubt_votes, doubt_annotators
         The parts of the entropy: see `EntropyParts`. None without draws.
+    between_groups
+        Its fourth part, of a run that found a truth per group; else None.
     model
         "mixed" or "paper".
     clamped
@@ -91,6 +93,7 @@ class Explanation:
     ambiguity: float | None
     doubt_votes: float | None
     doubt_annotators: float | None
+    between_groups: float | None
     model: str
     clamped: bool
     of_several: bool
@@ -143,7 +146,7 @@ def _explain(run: Run, row: dict[str, Any], votes: pl.DataFrame, text: str | Non
     else:
         steps = _general_steps(pushes, annotators, votes, towards, against)
     named = ("domain", "p_map", "p_model", "p", "p_low", "p_high", "label", "entropy", *PARTS)
-    facts = {name: row[name] for name in named}
+    facts = {name: row[name] for name in named} | {BETWEEN: row.get(BETWEEN)}
     clamped = bool(run.manifest["use_gold"]) and row["p_map"] in (0.0, 1.0)
     return Explanation(
         question=question,
