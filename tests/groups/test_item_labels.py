@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from importlib.resources import files
 
 import numpy as np
 import polars as pl
@@ -125,6 +127,9 @@ def test_everything_that_shows_the_parts_shows_the_fourth(parted):
     data = report_data(run)
     assert data["parts"][-1]["column"] == BETWEEN and BETWEEN in str(data["entropy"])
     assert uncertain_by_kind(run)[BETWEEN] > 0.1
+    # A part without a colour would be left out of the chart.
+    chart = json.loads((files("moral_entropy") / "report" / "charts" / "entropy.vl.json").read_text())
+    assert set(run.parts.values()) < set(chart["spec"]["encoding"]["color"]["scale"]["domain"])
     assert verify(run).stands
 
 

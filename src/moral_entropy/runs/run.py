@@ -180,6 +180,11 @@ class Run:
         return self.table("entropy")
 
     @property
+    def groups(self) -> pl.DataFrame:
+        """Groups of annotators compared, column by column; no rows where none were asked for."""
+        return self.table("groups")
+
+    @property
     def findings(self) -> pl.DataFrame:
         """One row per finding about the consensus itself: its level, what it means and what to do."""
         return self.table("findings")
