@@ -65,14 +65,14 @@ class Explanation:
         The consensus, and the model's entropy in nats.
     ambiguity, doubt_votes, doubt_annotators
         The parts of the entropy: see `EntropyParts`. None without draws.
-    between_groups
-        Its fourth part, of a run that found a truth per group; else None.
     model
         "mixed" or "paper".
     clamped
         Whether the item's label was given as evidence: then its votes do not matter.
     of_several
         Whether there are more than two labels: then the log-odds alone do not determine `p_map`.
+    between_groups
+        The fourth part of the entropy, of a run that found a truth per group; else None.
     """
 
     question: str
@@ -93,10 +93,10 @@ class Explanation:
     ambiguity: float | None
     doubt_votes: float | None
     doubt_annotators: float | None
-    between_groups: float | None
     model: str
     clamped: bool
     of_several: bool
+    between_groups: float | None = None
 
 
 def explain_item(run: Run | str | Path, item: str, *, question: str | None = None) -> list[Explanation]:
