@@ -29,7 +29,13 @@ from moral_entropy.report.figures import NOT_SPLIT
 from moral_entropy.report.judges import SEEN
 from moral_entropy.report.words import NO_ROLE, RATES, ROLES
 
-PARTS = {"ambiguity": "#CC79A7", "votes": "#56B4E9", "annotators": "#D55E00", NOT_SPLIT: "#999999"}
+PARTS = {
+    "ambiguity": "#CC79A7",
+    "votes": "#56B4E9",
+    "annotators": "#D55E00",
+    "between groups": "#009E73",
+    NOT_SPLIT: "#999999",
+}
 WIDTH = 640
 
 WHOLE_VOTES = alt.ExprRef(

@@ -7,6 +7,9 @@ import polars as pl
 PARTS = ("ambiguity", "doubt_votes", "doubt_annotators")
 """The three parts of the entropy."""
 
+BETWEEN = "between_groups"
+"""The fourth part. Only runs that found a truth per group of annotators have this column, in `items` and `entropy`."""
+
 ALL_PARTS = (*PARTS, "aleatoric", "epistemic")
 """The same in two parts too, as the model has them."""
 
@@ -239,6 +242,17 @@ SCHEMAS = {
     "refined": REFINED,
 }
 """Columns by table. The ids (`item`, `annotator`) are integers where all ids of the input were."""
+
+
+def with_between(schema: pl.Schema) -> pl.Schema:
+    """Return the schema of `items` or `entropy` of a run that found a truth per group: one more column, at the end.
+
+    Examples
+    --------
+    >>> with_between(ENTROPY).names()[-1]
+    'between_groups'
+    """
+    return pl.Schema({**schema, BETWEEN: pl.Float64()})
 
 
 def with_ids(schema: pl.Schema, **ids: pl.DataType) -> pl.Schema:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import polars as pl
 import pytest
 from group_support import crowd, frame_of
 
 from moral_entropy.cli.main import main
 from moral_entropy.runs.run import read_run
+from moral_entropy.votes.read import read_votes
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +52,7 @@ def test_compare_by_prints_one_column(folder, capsys):
             ["export", "run", "--to", "csv", "-o", "out.csv", "--group", "age"],
             "no soft labels by 'age'. It has gender.",
         ),
-        (["export", "run", "--to", "hf", "-o", "out", "--group", "gender"], "Export to csv or jsonl"),
+        (["export", "run", "--to", "prodigy", "-o", "out.csv", "--group", "gender"], "one of hf, csv, jsonl, lewidi."),
         (["audit", "votes.csv", "-o", "new", "--annotator-group", "item"], "--annotator-group names 'item'"),
         (["audit", "votes.csv", "-o", "new", "--annotator-group", "nope"], "no column 'nope'"),
         (
@@ -70,11 +72,39 @@ def test_errors_name_the_flag(folder, arguments, said, capsys, monkeypatch):
     assert not (folder / "new").exists() and not (folder / "out.csv").exists()
 
 
-def test_export_adds_a_column_per_group(folder, tmp_path):
-    for to in ("csv", "jsonl"):
-        out = tmp_path / f"out.{to}"
-        assert main(["export", str(folder / "run"), "--to", to, "-o", str(out), "--group", "gender"]) == 0
-        rows = pl.read_csv(out) if to == "csv" else pl.read_ndjson(out)
-        known = read_run(folder / "run").table("group_items").filter(group="women").sort("item")
-        found = rows.with_columns(pl.col("item").cast(pl.Int64)).sort("item")
-        assert found["p women"].to_list() == pytest.approx(known["p"].to_list())
+def women(file, to):
+    """Return the soft label of women by item, as a layout holds it."""
+    if to == "lewidi":
+        entries = json.loads(file.read_text())
+        assert all(sum(shares.values()) == pytest.approx(1) for entry in entries.values()
+                   for shares in entry["soft_label_by_group"].values())  # fmt: skip
+        return {int(item): entry["soft_label_by_group"]["women"]["yes"] for item, entry in entries.items()}
+    read = {"csv": pl.read_csv, "jsonl": pl.read_ndjson, "hf": pl.read_parquet}[to]
+    rows = read(file).with_columns(pl.col("item").cast(pl.Int64))
+    return dict(rows.select("item", "p women").iter_rows())
+
+
+@pytest.mark.parametrize(
+    ("to", "out", "data"),
+    [
+        ("csv", "out.csv", "out.csv"),
+        ("jsonl", "out.jsonl", "out.jsonl"),
+        ("hf", "out", "out/data/train.parquet"),
+        ("lewidi", "out.json", "out.json"),
+    ],
+)
+def test_export_adds_soft_labels_per_group_and_the_votes_come_back(folder, tmp_path, to, out, data):
+    run = read_run(folder / "run")
+    assert main(["export", str(run.path), "--to", to, "-o", str(tmp_path / out), "--group", "gender"]) == 0
+    known = run.table("group_items").filter(group="women")
+    assert women(tmp_path / data, to) == pytest.approx(dict(known.select("item", "p").iter_rows()))
+    again = read_votes(tmp_path / data)
+    [ballot] = again.ballots
+    who_v, label_v = ballot.annotator_a[ballot.code_v // 2], ballot.code_v % 2
+    item_v = ballot.item_i[np.repeat(np.arange(ballot.n_items), ballot.votes_i)]
+    cast = {(int(again.items[i]), again.annotators[a], ballot.labels[k])
+            for i, a, k in zip(item_v.tolist(), who_v.tolist(), label_v.tolist(), strict=True)}  # fmt: skip
+    assert cast == set(run.table("votes").select("item", "annotator", "label").iter_rows())
+    if to == "hf":
+        fields = json.loads((tmp_path / "out" / "croissant.json").read_text())["recordSet"][0]["field"]
+        assert {"p men", "p women", "between_groups"} <= {field["name"] for field in fields}

@@ -10,12 +10,14 @@ from scipy.special import entr
 
 import moral_entropy as me
 from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.groups.item_labels import between_groups
 from moral_entropy.groups.options import GroupOptions
-from moral_entropy.groups.table import between_groups, study_groups
+from moral_entropy.groups.table import study_groups
 from moral_entropy.groups.words import camp_sentences
 from moral_entropy.names import CAMPS
 from moral_entropy.pipeline.audit import read_parts
 from moral_entropy.pipeline.options import AuditOptions
+from moral_entropy.pipeline.verify import verify
 from moral_entropy.schemas import SCHEMAS
 from moral_entropy.votes.read import read_votes
 
@@ -142,3 +144,18 @@ def test_pre_counted_rows_and_clusters_are_refused():
         study_groups(votes, GroupOptions(camps=True))
     with pytest.raises(UsageError, match="compared on one machine"):
         read_parts(counted, AuditOptions(groups=GroupOptions(camps=True)), workers=object())
+
+
+def test_a_run_whose_annotators_were_described_elsewhere_is_verified_where_the_file_is(tmp_path):
+    votes, group_a, _ = crowd(1, sizes=(4, 4), items=30, votes=20)
+    frame = frame_of(votes, group_a)
+    people, bare = frame.select("annotator", "gender").unique(), frame.drop("gender")
+    people.write_csv(tmp_path / "people.csv")
+    asked = {"draws": 20, "report": False, "annotator_group": ("gender",)}
+    run = me.audit(bare, out=tmp_path / "run", annotators=str(tmp_path / "people.csv"), **asked)
+    assert {check.state for check in verify(run).checks} == {"stands"}
+    (tmp_path / "people.csv").unlink()
+    found = verify(run)
+    assert "could not be checked" in found.verdict
+    [lost] = [check for check in found.checks if check.state != "stands"]
+    assert lost.state == "not checked" and "people.csv" in lost.text

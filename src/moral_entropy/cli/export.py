@@ -15,7 +15,7 @@ Out = Annotated[str, Option("--out", "-o", metavar="OUT", help="File to write; f
 Force = Annotated[bool, Option("--force", help="Replace what is there.")]
 Group = Annotated[
     str | None,
-    Option("--group", metavar="COLUMN", help="Add soft labels per group of annotators; for csv and jsonl."),
+    Option("--group", metavar="COLUMN", help="Add soft labels per group of annotators; for hf, csv, jsonl and lewidi."),
 ]
 
 

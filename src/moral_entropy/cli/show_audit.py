@@ -10,10 +10,11 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from moral_entropy.cli.screen import plain_table, print_json, print_parts
-from moral_entropy.consensus.entropy import parts_note, shown_parts
+from moral_entropy.consensus.entropy import parts_note
 from moral_entropy.markup import NOTHING
 from moral_entropy.runs.notes import model_notes
 from moral_entropy.runs.run import Run
+from moral_entropy.schemas import BETWEEN
 from moral_entropy.verdict.rates import METRICS, interval_in_percent, pooled_rules
 from moral_entropy.verdict.summary import WIDTH, summarise
 from moral_entropy.votes.labels import POSITIVE_NAMES
@@ -27,6 +28,7 @@ SHORT = {
     "ambiguity": "ambiguity (stays, whoever votes)",
     "doubt_votes": "votes (goes with more votes on the item)",
     "doubt_annotators": "annotators (goes with more votes anywhere)",
+    BETWEEN: "between groups (stays: groups have a label each)",
 }
 """The parts of the entropy, each with what removes it."""
 
@@ -53,13 +55,13 @@ def print_run_as_json(run: Run) -> None:
 
 READ = ("rows", "votes", "items", "annotators", "items_without_votes", "columns", "guessed", "notes", "dropped")
 QUESTION = ("question", "part", "labels", "positive", "items", "votes", "annotators", "entropy", "ambiguity",
-            "doubt_votes", "doubt_annotators", "uncertain", "ambiguous", "converged")  # fmt: skip
+            "doubt_votes", "doubt_annotators", BETWEEN, "uncertain", "ambiguous", "converged")  # fmt: skip
 
 
 def _question_record(fit: dict[str, Any]) -> dict[str, Any]:
     """Return one fit; the share of every label is by the consensus, and with two labels that of yes has its name."""
     yes = {"share_of_yes": fit["prevalence"][fit["positive"]]} if fit["positive"] else {}
-    return {name: fit[name] for name in QUESTION} | yes | {"shares": fit["prevalence"]}
+    return {name: fit[name] for name in QUESTION if name in fit} | yes | {"shares": fit["prevalence"]}
 
 
 def _run_parts(run: Run) -> Iterator[str | Table]:
@@ -131,7 +133,7 @@ def question_parts(run: Run) -> Iterator[str | Table]:
     """Return a row per fit, and what its columns mean."""
     fits = run.manifest["questions"]
     # What is the same in every row is not worth a column: 80 characters are few.
-    parts = shown_parts(run.model) if any(_nats(fit["doubt_votes"]) != NOTHING for fit in fits) else {}
+    parts = run.parts if any(_nats(fit["doubt_votes"]) != NOTHING for fit in fits) else {}
     yes = all((fit["positive"] or "").casefold() in POSITIVE_NAMES for fit in fits)
     shares = ("share of yes",) if yes else ("label", "share")
     fitted = () if all(fit["converged"] for fit in fits) else ("converged",)

@@ -19,6 +19,7 @@ from moral_entropy.compare.words import chance, change_in_percent, item_counts, 
 from moral_entropy.consensus.entropy import shown_parts
 from moral_entropy.markup import NOTHING
 from moral_entropy.names import ALL
+from moral_entropy.schemas import BETWEEN
 from moral_entropy.ties import TIE
 
 MOST_DOMAINS = 12
@@ -76,9 +77,10 @@ def _shift_table(shifts: pl.DataFrame, by: str) -> Table:
     keys = shifts[by].unique(maintain_order=True).to_list()
     shown = keys[:MOST_DOMAINS] if by == "domain" else keys
     rows = [row for key in shown for row in _shift_rows(key, shifts.filter(pl.col(by) == key).to_dicts())]
+    parts = shown_parts("mixed", between=BETWEEN in shifts["metric"]).values()
     if len(shown) < len(keys):
-        rows.append([f"and {len(keys) - len(shown):,} more", *[""] * (2 + len(ENTROPIES))])
-    return plain_table((by, "mean p", "change", "entropy", *shown_parts("mixed").values()), rows)
+        rows.append([f"and {len(keys) - len(shown):,} more", *[""] * (3 + len(parts))])
+    return plain_table((by, "mean p", "change", "entropy", *parts), rows)
 
 
 def _shift_rows(key: str, figures: Sequence[dict[str, Any]]) -> Iterator[list[str]]:

@@ -138,7 +138,7 @@ def _part_lines(told: Explanation) -> list[str]:
     """Name the parts of the entropy, each with its cure; nothing without draws."""
     if told.doubt_votes is None:
         return []
-    shown = shown_parts(told.model).items()
+    shown = shown_parts(told.model, between=told.between_groups is not None).items()
     lines = [f"  {getattr(told, part):.3f} {name}: {CURES[part]}" for part, name in shown]
     too_few = told.model == "mixed" and len(told.steps) - 1 < ENOUGH_VOTES
     return [*lines, *(wrap(TOO_FEW_TO_TELL, NARROWEST + 20) if too_few else [])]

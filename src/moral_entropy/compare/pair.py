@@ -16,7 +16,7 @@ import polars as pl
 
 from moral_entropy.errors import RunFolderError
 from moral_entropy.runs.run import Run, as_run
-from moral_entropy.schemas import PARTS
+from moral_entropy.schemas import BETWEEN, PARTS
 from moral_entropy.votes.table import Floats
 
 KEY = "item_key"
@@ -173,18 +173,23 @@ def _same_labels(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
 
 def _join(a: RunTables, b: RunTables, question: str) -> QuestionPair:
     labels = a.labels[question]
-    one, other = (_carried(run, question, labels) for run in (a, b))
+    carried = (*CARRIED, BETWEEN) if any(BETWEEN in run.items.columns for run in (a, b)) else CARRIED
+    one, other = (_carried(run, question, labels, carried) for run in (a, b))
     frame = one.join(other, on=KEY, how="inner", suffix="_b").sort(KEY)
-    frame = frame.rename({name: f"{name}_a" for name in (*CARRIED, "p_k")})
+    frame = frame.rename({name: f"{name}_a" for name in (*carried, "p_k")})
     a_ik, b_ik = (frame[f"p_k_{side}"].list.to_array(len(labels)).to_numpy() for side in "ab")
     frame = frame.drop("p_k_a", "p_k_b")
     only_a, only_b = one.height - frame.height, other.height - frame.height
     return QuestionPair(question, labels, frame, np.asarray(a_ik), np.asarray(b_ik), only_a, only_b)
 
 
-def _carried(run: RunTables, question: str, labels: tuple[str, ...]) -> pl.DataFrame:
+def _carried(run: RunTables, question: str, labels: tuple[str, ...], carried: Sequence[str]) -> pl.DataFrame:
     """Return the items of one question, with the probabilities of all labels as a list `p_k`."""
-    items = run.items.filter(question=question).select(KEY, *CARRIED)
+    items = run.items.filter(question=question)
+    if BETWEEN in carried and BETWEEN not in items.columns:
+        # Nothing lies between groups where no truth per group was found; without draws nobody knows.
+        items = items.with_columns((0.0 * pl.col("doubt_votes")).alias(BETWEEN))
+    items = items.select(KEY, *carried)
     if len(labels) == 2:
         return items.with_columns(pl.concat_list(1.0 - pl.col("p"), "p").alias("p_k"))
     place = {label: k for k, label in enumerate(labels)}

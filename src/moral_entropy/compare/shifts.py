@@ -17,10 +17,10 @@ from moral_entropy.compare.pair import KEY, QuestionPair
 from moral_entropy.compare.resample import Columns, Sums, resampled_sums
 from moral_entropy.grading.intervals import central_interval
 from moral_entropy.names import ALL, NO_DOMAIN
-from moral_entropy.schemas import PARTS
+from moral_entropy.schemas import BETWEEN, PARTS
 from moral_entropy.votes.table import Floats, Ints
 
-ENTROPIES = ("entropy", *PARTS)
+ENTROPIES = ("entropy", *PARTS, BETWEEN)
 
 SHIFTS = pl.Schema(
     {
@@ -100,7 +100,7 @@ def _columns(pair: QuestionPair, keys: pl.Series, domains: Sequence[str]) -> Col
     frame, made = pair.frame, {"count": np.ones(pair.frame.height)}
     for k in _targets(pair.labels):
         made |= _two_sided(f"p:{k}", pair.a_ik[:, k], pair.b_ik[:, k])
-    for part in ENTROPIES:
+    for part in (one for one in ENTROPIES if f"{one}_a" in frame.columns):
         made |= _two_sided(part, *(frame[f"{part}_{side}"].fill_null(np.nan).to_numpy() for side in "ab"))
     said_ai, said_bi = (_codes(frame[f"label_{side}"], pair.labels) for side in "ab")
     made["same"] = (said_ai == said_bi).astype(float)

@@ -14,6 +14,7 @@ from scipy.special import entr
 
 from moral_entropy.consensus.options import Model
 from moral_entropy.consensus.result import Consensus, QuestionFit, nothing_between
+from moral_entropy.schemas import BETWEEN
 from moral_entropy.ties import TIE
 from moral_entropy.votes.table import Floats
 
@@ -33,6 +34,7 @@ CURES = {
     "ambiguity": "no vote removes it; ship the probability, not a label",
     "doubt_votes": "more votes on the item remove it",
     "doubt_annotators": "more votes anywhere remove it",
+    BETWEEN: "no vote removes it; groups have a label each, so say whose label you ship",
 }
 """What to do about each part, by its column in the tables."""
 
@@ -41,7 +43,7 @@ COLUMNS = ("total_i", "ambiguity_i", "votes_i", "annotators_i")
 
 @dataclass(frozen=True, eq=False)
 class EntropyParts:
-    """Label entropy of each item, in nats: `total_i` = `ambiguity_i` + `votes_i` + `annotators_i`.
+    """Label entropy of each item, in nats: `total_i` = `ambiguity_i` + `votes_i` + `annotators_i` + `between_i`.
 
     It is the entropy of the model's own label probabilities, not of the published ones, which are pooled with the vote
     share. The parts are NaN where there are no draws.
@@ -58,6 +60,9 @@ class EntropyParts:
         What more votes anywhere remove: doubt about how annotators vote, over which the draws disagree.
     model
         The model of the fit, on which the meaning of `aleatoric_i` and `epistemic_i` depends.
+    between_i
+        What knowing the group of the person asked would remove, where groups have a truth each; None, which counts
+        as 0, where nobody found that.
     """
 
     total_i: Floats
@@ -65,11 +70,17 @@ class EntropyParts:
     votes_i: Floats
     annotators_i: Floats
     model: Model = "paper"
+    between_i: Floats | None = None
+
+    @property
+    def lasting_i(self) -> Floats:
+        """What no vote removes: ambiguity, and what lies between groups."""
+        return self.ambiguity_i if self.between_i is None else self.ambiguity_i + self.between_i
 
     @property
     def aleatoric_i(self) -> Floats:
-        """What cannot be removed: ambiguity. Under the paper's model what stays with the parameters known."""
-        return self.ambiguity_i if self.model == "mixed" else self.votes_i
+        """What cannot be removed (`lasting_i`). Under the paper's model what stays with the parameters known."""
+        return self.lasting_i if self.model == "mixed" else self.lasting_i + self.votes_i
 
     @property
     def epistemic_i(self) -> Floats:
@@ -79,7 +90,37 @@ class EntropyParts:
     def of(self, some: slice) -> EntropyParts:
         """Return the entropies of some items."""
         total_i, ambiguity_i, votes_i, annotators_i = (getattr(self, column)[some] for column in COLUMNS)
-        return EntropyParts(total_i, ambiguity_i, votes_i, annotators_i, self.model)
+        between_i = None if self.between_i is None else self.between_i[some]
+        return EntropyParts(total_i, ambiguity_i, votes_i, annotators_i, self.model, between_i)
+
+    def with_between(self, share_i: Floats | None) -> EntropyParts:
+        """Return the same entropy with the part between groups told apart, given its share of the whole.
+
+        A model of one truth takes what lies between groups for ambiguity; where votes are few, for a lack of votes on
+        the item; and last for ignorance about annotators. So it is taken from these, in this order.
+
+        Parameters
+        ----------
+        share_i
+            Share of each item's entropy that lies between groups, 0 to 1; None leaves the parts as they are.
+
+        Examples
+        --------
+        >>> three = EntropyParts(*(np.array([x]) for x in (0.6, 0.1, 0.4, 0.1)), "mixed")
+        >>> four = three.with_between(np.array([0.5]))
+        >>> [part_i.round(3).item() for part_i in (four.ambiguity_i, four.votes_i, four.annotators_i, four.between_i)]
+        [0.0, 0.2, 0.1, 0.3]
+        """
+        if share_i is None:
+            return self
+        between_i = share_i * self.total_i
+        left_i, kept = between_i, []
+        for part_i in (self.ambiguity_i, self.votes_i, self.annotators_i):
+            taken_i = np.minimum(part_i, left_i)
+            left_i = left_i - taken_i
+            kept.append(part_i - taken_i)
+        ambiguity_i, votes_i, annotators_i = kept
+        return EntropyParts(self.total_i, ambiguity_i, votes_i, annotators_i, self.model, between_i - left_i)
 
 
 def decompose_entropy(posterior: Consensus | QuestionFit | Floats) -> EntropyParts:
@@ -137,16 +178,23 @@ def is_ambiguous(total_i: Floats, ambiguity_i: Floats, n_labels: int) -> NDArray
     return is_uncertain(total_i, n_labels) & (ambiguity_i > total_i / 2 + TIE)
 
 
-def shown_parts(model: str) -> dict[str, str]:
-    """Return the parts that a model tells apart: the name on screens by column of the tables.
+def shown_parts(model: str, *, between: bool = False) -> dict[str, str]:
+    """Return the parts that a run tells apart: the name on screens by column of the tables.
+
+    Parameters
+    ----------
+    model
+        "mixed" or "paper".
+    between
+        Whether a truth per group was found, so that there is a part between groups.
 
     Examples
     --------
     >>> shown_parts("paper")
     {'doubt_votes': 'votes', 'doubt_annotators': 'annotators'}
     """
-    parts = CURES if model == "mixed" else list(CURES)[1:]
-    return {part: part.removeprefix("doubt_") for part in parts}
+    parts = [part for part in CURES if (between or part != BETWEEN) and (model == "mixed" or part != "ambiguity")]
+    return {part: part.removeprefix("doubt_").replace("_", " ") for part in parts}
 
 
 def parts_note(model: str) -> str:
@@ -161,4 +209,6 @@ def stacked(parts: Sequence[EntropyParts]) -> EntropyParts:
     total_i, ambiguity_i, votes_i, annotators_i = (
         np.concatenate([getattr(part, column) for part in parts]) for column in COLUMNS
     )
-    return EntropyParts(total_i, ambiguity_i, votes_i, annotators_i, parts[0].model)
+    between = [part.between_i for part in parts if part.between_i is not None]
+    between_i = np.concatenate(between) if len(between) == len(parts) else None
+    return EntropyParts(total_i, ambiguity_i, votes_i, annotators_i, parts[0].model, between_i)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -35,15 +35,21 @@ class PartFit:
         The part.
     consensus
         The consensus on its items.
+    between
+        By ballot, the share of each item's entropy that lies between groups of annotators; None where no truth per
+        group was found.
     """
 
     part: Part
     consensus: Consensus
+    between: tuple[Floats, ...] | None = None
 
     @cached_property
     def entropies(self) -> tuple[EntropyParts, ...]:
         """By ballot, the entropies of its items."""
-        return tuple(map(decompose_entropy, self.consensus.fits))
+        shares = self.between or (None,) * len(self.consensus.fits)
+        found = map(decompose_entropy, self.consensus.fits)
+        return tuple(parts.with_between(share_i) for parts, share_i in zip(found, shares, strict=True))
 
 
 def fit_of_part(part: Part, b: int, found: ParameterFit, advance: Progress = silent) -> QuestionFit:
@@ -115,6 +121,13 @@ class FittedParts:
         if not self.parts.whole:
             return consensus
         return on_classes(self.parts.class_votes, consensus.fits, consensus.priors, consensus.options)
+
+    def with_between(self, between: tuple[Floats, ...] | None) -> FittedParts:
+        """Return the same fits with the entropy between groups told apart, which is known on one machine alone."""
+        if between is None:
+            return self
+        [one] = self.handles
+        return replace(self, handles=[replace(one, between=between)])
 
     def each(self, work: Callable[..., Any], *given: Any) -> list[Any]:
         """Apply `work` to every fitted part; return handles of the results."""

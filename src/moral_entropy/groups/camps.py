@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import comb, logsumexp
+from scipy.special import comb
 
-from moral_entropy.groups.coupled_truths import Truths, YesVotes, fit_truths, left_out_scores
+from moral_entropy.groups.coupled_truths import YesVotes, fit_truths, left_out_scores, log_sum
 from moral_entropy.groups.one_truth import LEVEL, MATERIAL, mean_above_zero
 from moral_entropy.votes.table import Floats, Ints
 
@@ -199,8 +199,8 @@ def _climbed(votes: YesVotes, member_ac: Floats) -> tuple[Floats, float]:
     height = -np.inf
     for _ in range(ROUNDS):
         score_ac = np.log(_sizes(member_ac)) + left_out_scores(votes, fitted)
-        height = float(logsumexp(score_ac, axis=1).sum())
-        now_ac = np.maximum(np.exp(score_ac - logsumexp(score_ac, axis=1, keepdims=True)), UNSURE)
+        height = float(log_sum(score_ac).sum())
+        now_ac = np.maximum(np.exp(score_ac - log_sum(score_ac)[:, None]), UNSURE)
         moved, member_ac = float(np.abs(now_ac - member_ac).max()), now_ac
         if moved < 0.02:
             break
@@ -225,18 +225,11 @@ def gain_of_camps(votes: YesVotes, member_ac: Floats) -> Floats:
     fitted, score = None, []
     for shared in (1.0, *SHARED):
         fitted = fit_truths(votes, member_ac, shared, fitted, passes=20)
-        score.append(logsumexp(np.log(member_ac) + left_out_scores(votes, fitted), axis=1))
+        score.append(log_sum(np.log(member_ac) + left_out_scores(votes, fitted)))
     gain_as = np.stack(score[1:], axis=1) - score[0][:, None]
     # How much they share is chosen for each annotator by the votes of the others.
     chosen_a = (gain_as.sum(axis=0) - gain_as).round(6).argmax(axis=1)
     return np.asarray(gain_as[np.arange(len(gain_as)), chosen_a])
-
-
-def fit_of_camps(votes: YesVotes, member_ac: Floats) -> Truths:
-    """Fit a truth per camp, with as much in common as left-out votes choose."""
-    fits = [fit_truths(votes, member_ac, shared) for shared in SHARED]
-    heights = [logsumexp(np.log(member_ac) + left_out_scores(votes, fit), axis=1).sum().round(6) for fit in fits]
-    return fits[int(np.argmax(heights))]
 
 
 def adjusted_rand(one_a: Ints, other_a: Ints) -> float:

@@ -12,15 +12,16 @@ Axes: **i** item, **a** annotator, **g** group, **v** vote, **q** place, **t** t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from scipy.special import log_expit, logsumexp
+from scipy.special import log_expit
 
+from moral_entropy.ties import tie_key
 from moral_entropy.votes.table import Floats, Ints
 
 PLACES = np.linspace(-3.0, 3.0, 13)
@@ -146,6 +147,17 @@ class Truths:
         yes_gq = self.type_gt @ YES_TQ
         return np.asarray(np.einsum("igq,gq->ig", self.place_igq, yes_gq))
 
+    @cached_property
+    def label_ig(self) -> Floats:
+        """Probability that most members of a group would say yes to an item: that yes is the group's label."""
+        yes_gq = tie_key(self.type_gt @ YES_TQ)
+        most_gq = np.where(yes_gq == tie_key(0.5), 0.5, yes_gq > 0.5)
+        return np.asarray(np.clip(np.einsum("igq,gq->ig", self.place_igq, most_gq), 0.0, 1.0))
+
+    def on(self, votes: YesVotes) -> Truths:
+        """Return what the same places and types say of other items, from the votes of the same annotators."""
+        return replace(self, loglik_igq=_log_likelihood(votes, self.member_ag, self.type_agt))
+
 
 def fit_truths(
     votes: YesVotes, member_ag: Floats, shared: float, start: Truths | None = None, passes: int = PASSES
@@ -184,6 +196,7 @@ def fit_truths(
     else:
         weight_q, type_gt, type_agt = start.weight_q, start.type_gt, start.type_agt
     place_igq = np.zeros((votes.n_items, n_groups, len(PLACES)))
+    members = _votes_of_members(votes, member_ag)
     for _ in range(passes):
         loglik_igq = _log_likelihood(votes, member_ag, type_agt)
         before_igq = place_igq
@@ -192,7 +205,7 @@ def fit_truths(
             break
         weight_q = place_igq.sum(axis=(0, 1)) + 1.0
         weight_q = weight_q / weight_q.sum()
-        type_agt = _normalised(np.log(type_gt) + _expected_scores(votes, member_ag, place_igq))
+        type_agt = _normalised(np.log(type_gt) + _expected_scores(members, votes.n_annotators, place_igq))
         type_gt = _shrunk_types(member_ag, type_agt)
     return Truths(shared, weight_q, type_gt, type_agt, member_ag, _log_likelihood(votes, member_ag, type_agt))
 
@@ -220,9 +233,22 @@ def left_out_scores(votes: YesVotes, fitted: Truths) -> Floats:
         log_vt = np.log(np.where(yes_v1, yes_vt, 1.0 - yes_vt))
         type_at = np.maximum(fitted.type_gt[g] * (size + TYPICAL) - share_at, 1e-12)
         type_at /= type_at.sum(axis=1, keepdims=True)
-        joint_at = votes.cast_by[:, at_v] @ log_vt + np.log(type_at)
-        score_ag[member_a, g] = logsumexp(joint_at[member_a], axis=1)
+        cast_by = votes.cast_by if len(at_v) == len(votes.item_v) else votes.cast_by[:, at_v]
+        joint_at = cast_by @ log_vt + np.log(type_at)
+        score_ag[member_a, g] = log_sum(joint_at[member_a])
     return score_ag
+
+
+def log_sum(log_x: Floats) -> Floats:
+    """Return the logarithm of the sum of exponentials over the last axis.
+
+    Examples
+    --------
+    >>> log_sum(np.log([[1.0, 2.0]])).round(6).tolist() == [round(float(np.log(3.0)), 6)]
+    True
+    """
+    most = log_x.max(axis=-1, keepdims=True)
+    return np.asarray(np.log(np.exp(log_x - most).sum(axis=-1)) + most[..., 0])
 
 
 def _normalised(log_x: Floats) -> Floats:
@@ -250,14 +276,23 @@ def _log_likelihood(votes: YesVotes, member_ag: Floats, type_agt: Floats) -> Flo
     return np.stack(by_group, axis=1)
 
 
-def _expected_scores(votes: YesVotes, member_ag: Floats, place_igq: Floats) -> Floats:
-    """Sum the expected log likelihoods of an annotator's votes by type, as a member of each group: `score_agt`."""
+def _votes_of_members(votes: YesVotes, member_ag: Floats) -> list[tuple[Any, Any, Any]]:
+    """Return by group who may belong to it, and their no and yes votes, annotators by items."""
     no, yes = votes.by_annotator
-    score_agt = np.zeros((*member_ag.shape, N_TYPES))
+    found: list[tuple[Any, Any, Any]] = []
     for g in range(member_ag.shape[1]):
         some_a = np.flatnonzero(member_ag[:, g] > 0.0)
+        everybody = len(some_a) == len(member_ag)
+        found.append((some_a, no, yes) if everybody else (some_a, no[some_a], yes[some_a]))
+    return found
+
+
+def _expected_scores(members: list[tuple[Any, Any, Any]], n_annotators: int, place_igq: Floats) -> Floats:
+    """Sum the expected log likelihoods of an annotator's votes by type, as a member of each group: `score_agt`."""
+    score_agt = np.zeros((n_annotators, len(members), N_TYPES))
+    for g, (some_a, no, yes) in enumerate(members):
         place_iq = place_igq[:, g]
-        score_agt[some_a, g] = yes[some_a] @ (place_iq @ LOG_YES_TQ.T) + no[some_a] @ (place_iq @ LOG_NO_TQ.T)
+        score_agt[some_a, g] = yes @ (place_iq @ LOG_YES_TQ.T) + no @ (place_iq @ LOG_NO_TQ.T)
     return score_agt
 
 

@@ -19,8 +19,9 @@ from moral_entropy.votes.table import Floats, Ints
 SHARED = (1.0, 0.9, 0.8, 0.65, 0.5, 0.25, 0.0)
 """How much groups may share, from one truth to nothing in common."""
 
-NOTABLE = SHARED.index(0.8)
-"""Where groups' truths differ notably: a claim of one truth means that this predicts worse."""
+NOTABLE = SHARED.index(0.65)
+"""Where groups' truths differ notably, on more than a quarter of the items: a claim of one truth means that this
+predicts worse. Smaller differences cost too little to be ruled out by groups of three annotators."""
 
 LEVEL = 0.05
 """How often chance alone may lead to a claim."""

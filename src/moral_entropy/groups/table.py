@@ -13,15 +13,20 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.special import entr
 
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.groups import camps as found_camps
 from moral_entropy.groups.agreement import GroupAgreement, group_agreement
-from moral_entropy.groups.coupled_truths import Truths
 from moral_entropy.groups.differences import Difference, holm, paired_difference
+from moral_entropy.groups.item_labels import (
+    GroupLabels,
+    count_by_group,
+    group_item_rows,
+    labels_of_all,
+    share_between,
+)
 from moral_entropy.groups.members import FEWEST, Grouping, read_groupings
-from moral_entropy.groups.one_truth import SHARED, Reading, read_truths, thinned
+from moral_entropy.groups.one_truth import NOTABLE, SHARED, Reading, read_truths, thinned
 from moral_entropy.groups.options import GroupOptions
 from moral_entropy.groups.targets import Target, targets_of, votes_of, yes_votes
 from moral_entropy.groups.weights import composition, effective_size, rake, read_target, weighted_shares
@@ -40,10 +45,14 @@ class GroupStudy:
         Tables of the run, by name.
     facts
         For the manifest: who the annotators are, notes, and sentences about what was found.
+    between
+        By ballot, the share of each item's entropy that lies between groups, 0 where no truth per group is supported;
+        None where it is supported on no question.
     """
 
     frames: dict[str, pl.DataFrame]
     facts: dict[str, Any]
+    between: tuple[Floats, ...] | None = None
 
 
 @dataclass
@@ -53,6 +62,7 @@ class _Rows:
     groups: list[dict[str, Any]] = field(default_factory=list)
     readings: list[dict[str, Any]] = field(default_factory=list)
     items: list[pl.DataFrame] = field(default_factory=list)
+    labels: dict[tuple[str, str], list[GroupLabels]] = field(default_factory=dict)
     camps: list[dict[str, Any]] = field(default_factory=list)
     target: list[pl.DataFrame] = field(default_factory=list)
 
@@ -86,12 +96,28 @@ def study_groups(votes: Votes, options: GroupOptions, *, interval: float = 0.9, 
         shares = read_target(options.target, groupings, options.named("target"))
         facts = _weigh(votes, groupings, shares, rows)
     frames = _frames(votes, rows)
+    columns, between = _between(votes, rows)
     facts |= {
         "composition": composition(groupings, shares),
         "notes": [note for grouping in groupings for note in grouping.notes()],
-        "sentences": study_sentences(frames, groupings, votes, facts, interval),
+        "between": columns,
+        "sentences": study_sentences(frames, groupings, votes, facts | {"between": columns}, interval),
     }
-    return GroupStudy(frames, facts)
+    return GroupStudy(frames, facts, between)
+
+
+def _between(votes: Votes, rows: _Rows) -> tuple[list[dict[str, str]], tuple[Floats, ...] | None]:
+    """Return whose groups the entropy has a part between, by question, and the share of that part by item."""
+    found = [share_between(rows.labels.get((ballot.question, ballot.part), [])) for ballot in votes.ballots]
+    columns = [
+        {"question": ballot.question, "part": ballot.part, "column": one[0]}
+        for ballot, one in zip(votes.ballots, found, strict=True)
+        if one is not None
+    ]
+    shares = (
+        np.zeros(ballot.n_items) if one is None else one[1] for ballot, one in zip(votes.ballots, found, strict=True)
+    )
+    return columns, tuple(shares) if columns else None
 
 
 def _check(votes: Votes, options: GroupOptions) -> None:
@@ -108,9 +134,9 @@ def _check(votes: Votes, options: GroupOptions) -> None:
 
 def _compare(
     votes: Votes, ballot: Ballot, grouping: Grouping, rows: _Rows, *, interval: float, seed: int,
-    truths: Truths | None = None,
+    believed: str | None = None,
 ) -> None:  # fmt: skip
-    """Compare the groups of one column on one question."""
+    """Compare the groups of one column on one question; camps are believed to have a truth each on one label."""
     item_v, annotator_v, label_v = votes_of(ballot)
     cast_a = np.bincount(annotator_v, minlength=len(votes.annotators))
     group_a = np.where(cast_a > 0, grouping.group_a, UNKNOWN)
@@ -129,7 +155,7 @@ def _compare(
             cells = _group_cells(rate, gap, agreement[g]) | ({} if target.tested else {"p_value": None})
             rows.groups.append(place | {"label": target.name} | counted | cells)
         if target.read and compared_g.sum() >= 2:
-            _read(votes, ballot, target, grouping, among_a, rows, seed=seed)
+            _read(votes, ballot, target, grouping, among_a, rows, seed=seed, believed=target.name == believed)
 
 
 def _agreement(ballot: Ballot, among_a: Ints, g: int, seed: int) -> GroupAgreement:
@@ -186,97 +212,37 @@ def _correct(groups: list[dict[str, Any]]) -> None:
 
 
 def _read(
-    votes: Votes, ballot: Ballot, target: Target, grouping: Grouping, among_a: Ints, rows: _Rows, *, seed: int
-) -> None:
-    """Ask whether groups see one truth, and note the items on which they part."""
-    few, some_i = thinned(yes_votes(ballot, target, len(votes.annotators)), seed)
+    votes: Votes, ballot: Ballot, target: Target, grouping: Grouping, among_a: Ints, rows: _Rows, *, seed: int,
+    believed: bool,
+) -> None:  # fmt: skip
+    """Ask whether groups see one truth, and note what each says of every item."""
+    every = yes_votes(ballot, target, len(votes.annotators))
+    few, _ = thinned(every, seed)
     groups = np.unique(among_a[among_a >= 0])
     code_a = np.where(among_a < 0, -1, np.searchsorted(groups, among_a))
     reading, fits = read_truths(few, code_a)
-    own = reading.answer == "a truth per group"
-    fit = fits[SHARED.index(reading.shared)] if own else fits[0]
-    names = [grouping.names[g] for g in groups]
-    yes_ig = fit.yes_ig
-    rows.readings.append(_reading_row(ballot, target, grouping.column, reading, yes_ig, len(few.item_v)))
+    own = believed or reading.answer == "a truth per group"
+    best = SHARED.index(reading.shared)
+    fit = fits[(best or NOTABLE) if own else 0]
+    yes_ig, label_ig = (fit.yes_ig, fit.label_ig) if few is every else labels_of_all(fit, every)
     weight_g = np.bincount(code_a[code_a >= 0], minlength=len(groups)).astype(np.float64)
-    counts = _counts(few.item_v, few.annotator_v, few.yes_v, code_a, len(some_i), len(groups))
-    rows.items.append(_item_frame(votes, ballot, target, grouping.column, names, some_i, counts, yes_ig, weight_g, own))
+    found = GroupLabels(grouping.column, own, reading.gain, yes_ig, label_ig, weight_g)
+    place = {"question": ballot.question, "part": ballot.part, "column": grouping.column, "label": target.name}
+    rows.readings.append(place | _reading_cells(reading, found, len(few.item_v)))
+    rows.labels.setdefault((ballot.question, ballot.part), []).append(found)
+    items, names = votes.items.gather(ballot.item_i), [grouping.names[g] for g in groups]
+    rows.items.append(group_item_rows(place, items, names, count_by_group(every, code_a, len(groups)), found))
 
 
-def _reading_row(
-    ballot: Ballot, target: Target, column: str, reading: Reading, yes_ig: Floats, n_votes: int
-) -> dict[str, Any]:
-    own = reading.answer == "a truth per group"
-    label_ig = yes_ig >= 0.5
-    parting = float((label_ig.any(axis=1) & ~label_ig.all(axis=1)).mean()) if own and len(yes_ig) else None
+def _reading_cells(reading: Reading, found: GroupLabels, n_votes: int) -> dict[str, Any]:
+    yes_ig = found.yes_ig >= 0.5
+    parted = found.own and len(yes_ig)
     return {
-        "question": ballot.question, "part": ballot.part, "column": column, "label": target.name,
-        "reading": reading.answer, "shared": reading.shared, "parting": parting, "gain": reading.gain,
-        "gain_p": reading.gain_p, "loss": reading.loss, "loss_p": reading.loss_p,
+        "reading": "a truth per group" if found.own else reading.answer, "shared": reading.shared,
+        "parting": float((yes_ig.any(axis=1) & ~yes_ig.all(axis=1)).mean()) if parted else None,
+        "gain": reading.gain, "gain_p": reading.gain_p, "loss": reading.loss, "loss_p": reading.loss_p,
         "n_annotators": reading.n_annotators, "n_votes": n_votes,
     }  # fmt: skip
-
-
-def _counts(
-    item_v: Ints, annotator_v: Ints, yes_v: Any, group_a: Ints, n_items: int, n_groups: int
-) -> tuple[Ints, Ints]:
-    """Count votes and yes votes by item and group."""
-    known_v = group_a[annotator_v] >= 0
-    key_v = item_v[known_v] * n_groups + group_a[annotator_v[known_v]]
-    size = n_items * n_groups
-    votes_ig = np.bincount(key_v, minlength=size).reshape(n_items, n_groups)
-    yes_ig = np.bincount(key_v, weights=yes_v[known_v], minlength=size).reshape(n_items, n_groups)
-    return votes_ig, yes_ig.astype(np.int64)
-
-
-def _item_frame(
-    votes: Votes, ballot: Ballot, target: Target, column: str, names: Sequence[str], some_i: Ints, counts: tuple[Ints,
-    Ints], yes_ig: Floats, weight_g: Floats, own: bool,
-) -> pl.DataFrame:  # fmt: skip
-    """Return one row per item and group: its votes, what its members are expected to say, and how far groups part."""
-    n_items, n_groups = yes_ig.shape
-    between_i = between_groups(yes_ig, weight_g)
-    every = n_items * n_groups
-    spread_i = yes_ig.max(axis=1) - yes_ig.min(axis=1)
-    frame = pl.DataFrame(
-        {
-            "question": [ballot.question] * every,
-            "part": [ballot.part] * every,
-            "column": [column] * every,
-            "label": [target.name] * every,
-            "item": votes.items.gather(np.repeat(ballot.item_i[some_i], n_groups)),
-            "group": np.tile(np.array(names, dtype=object), n_items).tolist(),
-            "n_votes": counts[0].ravel(),
-            "n_yes": counts[1].ravel(),
-            "p": yes_ig.ravel(),
-            "spread": np.repeat(spread_i, n_groups),
-            "between": np.repeat(between_i, n_groups) if own else np.full(every, np.nan),
-        }
-    )
-    return frame.with_columns(pl.col("between").fill_nan(None))
-
-
-def between_groups(yes_ig: Floats, weight_g: Floats) -> Floats:
-    """Return the part of the entropy of a vote, in nats, that lies between groups: what knowing the group would remove.
-
-    Parameters
-    ----------
-    yes_ig
-        Share of each group that is expected to say yes.
-    weight_g
-        How large each group is.
-
-    Examples
-    --------
-    >>> between_groups(np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([1.0, 1.0])).round(3)
-    array([0.693, 0.   ])
-    """
-    weight_g = weight_g / weight_g.sum()
-
-    def entropy(p: Floats) -> Floats:
-        return np.asarray(entr(p) + entr(1.0 - p))
-
-    return np.maximum(entropy(yes_ig @ weight_g) - entropy(yes_ig) @ weight_g, 0.0)
 
 
 def _add_camps(votes: Votes, ballot: Ballot, rows: _Rows, *, interval: float, seed: int) -> None:
@@ -301,7 +267,7 @@ def _add_camps(votes: Votes, ballot: Ballot, rows: _Rows, *, interval: float, se
         for a, c, sure in zip(ballot.annotator_a, camps.camp_a, sure_a, strict=True)
     ]
     grouping = Grouping(CAMPS, names, group_a)
-    _compare(votes, ballot, grouping, rows, interval=interval, seed=seed)
+    _compare(votes, ballot, grouping, rows, interval=interval, seed=seed, believed=target.name)
     # Camps were chosen by the votes, so tests that take them for given do not hold: only their sizes and rates
     # are shown.
     for one in rows.groups:
@@ -309,7 +275,7 @@ def _add_camps(votes: Votes, ballot: Ballot, rows: _Rows, *, interval: float, se
             one |= dict.fromkeys(("low", "high", "p_value", "ratio_p"))
     for one in rows.readings:
         if one["column"] == CAMPS and one["question"] == ballot.question and one["part"] == ballot.part:
-            believed = {"reading": "a truth per group", "gain": camps.gain, "gain_p": camps.gain_p}
+            believed = {"gain": camps.gain, "gain_p": camps.gain_p} if one["label"] == target.name else {}
             one |= believed | {"loss": None, "loss_p": None, "stability": camps.stability}
 
 

@@ -50,6 +50,7 @@ def study_sentences(
         said += [_about(row, several) + reading_sentence(row) for row in frames["group_readings"].iter_rows(named=True)]
     if "camps" in frames:
         said += camp_sentences(frames, groupings, votes)
+    said += [between_sentence(one) for one in facts.get("between", ())]
     if target := facts.get("target"):
         said.append(target_sentence(target))
     return said
@@ -217,6 +218,22 @@ def _marking(items: pl.DataFrame, votes: Votes) -> str:
     words = marking_words(count_words(texts["text"]).select("word", "n"), high, texts.height)
     named = listed([word.word for word in words], most=6)
     return f" Words that mark the items on which they part: {named}." if words else ""
+
+
+def between_sentence(between: Mapping[str, str]) -> str:
+    """Say that the entropy of items has a fourth part, and between whom.
+
+    Examples
+    --------
+    >>> between_sentence({"question": "hateful", "part": "", "column": "gender"})[:78]
+    "on hateful, the entropy of an item has a part between the groups of 'gender' ("
+    """
+    place = f"{between['question']} / {between['part']}" if between["part"] else between["question"]
+    who = "camps" if between["column"] == CAMPS else f"groups of {between['column']!r}"
+    return (
+        f"on {place}, the entropy of an item has a part between the {who} (between_groups): no vote removes it, and it "
+        "is no doubt; it says that the groups have a label each."
+    )
 
 
 def target_sentence(target: Mapping[str, Any]) -> str:

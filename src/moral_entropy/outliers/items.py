@@ -115,7 +115,7 @@ def score_items(votes: Votes, fits: Sequence[QuestionFit], parts: EntropyParts) 
     score_ri = {name: np.where(counts_ik.any(axis=1), doubt_i, np.nan) for name, doubt_i in doubts.items()}
     score_ri |= {name: _conflict(answer_i, label_i, p_ik) for name, answer_i in answers.items()}
     # Votes do not help where the item is ambiguous.
-    ambiguous_i = is_ambiguous(parts.total_i, parts.ambiguity_i, ballots[0].n_labels)
+    ambiguous_i = is_ambiguous(parts.total_i, parts.lasting_i, ballots[0].n_labels)
     score_ri[ONE_MORE_VOTE] = np.where(ambiguous_i, np.nan, np.concatenate([gain_i for gain_i, _ in gains]))
     bounds = [published_interval(fit) for fit in fits]
     p_i = p_ik[:, positive] if positive is not None else p_ik[np.arange(len(item_i)), label_i]

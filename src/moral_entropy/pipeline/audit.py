@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moral_entropy.consensus.fit import fit_parts
 from moral_entropy.consensus.fit_findings import recalibration_findings
@@ -45,6 +45,9 @@ from moral_entropy.verdict.sheet_files import add_sheet, keep_sheets, with_answe
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Votes
 from moral_entropy.workers import Workers
+
+if TYPE_CHECKING:
+    from moral_entropy.groups.table import GroupStudy
 
 
 @dataclass
@@ -178,6 +181,13 @@ def make_run(
         with watch.timing("fit"):
             believed = priors or priors_for(parts.votes, options.priors)
             fitted = fit_parts(parts, believed, options.fit, progress)
+        more: dict[str, Any] = {}
+        told: dict[str, Any] = {}
+        if options.groups.asked:
+            with watch.timing("groups"):
+                grouped = compare_groups(parts.votes, options, progress)
+                fitted = fitted.with_between(grouped.between)
+                more, told = dict(grouped.frames), {"groups": grouped.facts}
         with watch.timing("entropy"):
             sums = fitted.total(entropy_sums)
         with watch.timing("audit"):
@@ -191,17 +201,6 @@ def make_run(
             if parts.whole:
                 known = {row["judge"]: Role(**row) for row in roles["judges"]} if roles else {}
                 findings += judge_findings(parts.votes, known, judge_of)
-        grouped = None
-        if options.groups.asked:
-            # Late: most audits have no groups, and SciPy's statistics take long to load.
-            from moral_entropy.groups.table import study_groups
-
-            with watch.timing("groups"):
-                progress("groups", 0.0)
-                grouped = study_groups(
-                    parts.votes, options.groups, interval=options.fit.interval, seed=options.fit.seed
-                )
-        more, told = dict(grouped.frames) if grouped else {}, {"groups": grouped.facts} if grouped else {}
         if options.refine:
             # Late as well: it trains classifiers.
             from moral_entropy.train.refined import refine_for_run
@@ -224,6 +223,15 @@ def make_run(
     if not parts.whole:
         manifest["cluster"] = {"parts": len(parts.handles), "threads": parts.workers.n_threads}
     return Run(manifest, tables, consensus=fitted.consensus if parts.whole else None)
+
+
+def compare_groups(votes: Votes, options: AuditOptions, progress: Progress) -> GroupStudy:
+    """Compare the groups of annotators that are asked for, or search for camps."""
+    # Late: most audits have no groups, and SciPy's statistics take long to load.
+    from moral_entropy.groups.table import study_groups
+
+    progress("groups", 0.0)
+    return study_groups(votes, options.groups, interval=options.fit.interval, seed=options.fit.seed)
 
 
 def check(fitted: FittedParts, audit: AuditTable, options: AuditOptions, progress: Progress) -> list[Finding]:

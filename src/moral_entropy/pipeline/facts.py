@@ -26,6 +26,7 @@ from moral_entropy.options import as_plain
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.runs.item_tables import AMBIGUOUS, ITEMS_COUNTED, TOTAL, UNCERTAIN, mean_parts
 from moral_entropy.runs.run import SCHEMA
+from moral_entropy.schemas import BETWEEN
 from moral_entropy.votes.table import Floats, Ints, Votes
 
 LIBRARIES = ("numpy", "scipy", "polars", "numba")
@@ -69,7 +70,7 @@ def manifest_facts(
         "fit_by": options.fit_by,
         "priors": _prior_facts(consensus.priors),
         **_asked(options),
-        "formulas": formulas(options.fit.model),
+        "formulas": formulas(options.fit.model, between=BETWEEN in mean_parts(sums[0].sum(axis=0))),
         "options": as_plain(options),
         "warnings": list(warnings),
         "versions": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
@@ -168,8 +169,15 @@ def _prior_facts(priors: Priors) -> dict[str, Any]:
     }
 
 
-def formulas(model: Model) -> dict[str, str]:
+def formulas(model: Model, *, between: bool = False) -> dict[str, str]:
     """Return how columns of the items follow from others, which depends on the model.
+
+    Parameters
+    ----------
+    model
+        The model of the fits.
+    between
+        Whether items have a part of the entropy between groups.
 
     Examples
     --------
@@ -180,7 +188,9 @@ def formulas(model: Model) -> dict[str, str]:
     mixed = {"p": pooled, "aleatoric": "ambiguity", "epistemic": "doubt_votes + doubt_annotators"}
     paper = {"p": "p_model", "aleatoric": "doubt_votes", "epistemic": "doubt_annotators"}
     parts = {"entropy": "H(p_model) = ambiguity + doubt_votes + doubt_annotators"}
-    return parts | (mixed if model == "mixed" else paper)
+    found = parts | (mixed if model == "mixed" else paper)
+    added = {name: f"{found[name]} + {BETWEEN}" for name in ("entropy", "aleatoric")}
+    return found | added if between else found
 
 
 def _asked(options: AuditOptions) -> dict[str, Any]:

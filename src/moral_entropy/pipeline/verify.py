@@ -47,6 +47,9 @@ FROM_ELSEWHERE = frozenset(
 OF_THE_CLIMB = ("passes", "gradient_norm", "modes")
 """How a climb went, which the last bits of sums decide."""
 
+FIGURES = "figures"
+"""What stands in the list of files for all figures together, where they cannot be computed again."""
+
 ON_CLUSTERS = 1e-6
 """How far apart figures of one machine and of a cluster may be."""
 
@@ -105,6 +108,8 @@ class Verification:
         wrong = [check.file for check in self.checks if check.state == "differs"]
         if not wrong:
             n = sum(check.state == "stands" for check in self.checks)
+            if any(check.file == FIGURES and check.state == "not checked" for check in self.checks):
+                return f"{n} files are as they were written; whether votes and settings give them could not be checked."
             return f"This run stands: {n} files are as they were written, and say what the votes and settings give."
         more = f" and {len(wrong) - 1} more" * (len(wrong) > 1)
         return f"This run does not stand: {wrong[0]}{more} is not what the votes and settings of the run give."
@@ -139,12 +144,15 @@ def verify(
     opened = Run(facts, path=folder)
     found = check_files(folder)
     try:
-        computed = compute_again(opened, progress)
-        found += _check_facts(facts, computed)
-        found += _check_tables(opened, computed)
+        if (lost := _lost_input(facts)) is not None:
+            found.append(Checked(FIGURES, "not checked", lost))
+        else:
+            computed = compute_again(opened, progress)
+            found += _check_facts(facts, computed)
+            found += _check_tables(opened, computed)
         found += _check_report(opened)
     except (MoralEntropyError, OSError, pl.exceptions.PolarsError, KeyError, TypeError, ValueError) as error:
-        found.append(Checked("figures", "differs", f"cannot be computed again: {_first_line(error)}"))
+        found.append(Checked(FIGURES, "differs", f"cannot be computed again: {_first_line(error)}"))
     if votes_file is not None:
         found.append(_check_input(facts, Path(votes_file)))
     return Verification(folder, str(facts.get("version", "?")), tuple(_by_file(found)))
@@ -156,6 +164,15 @@ def compute_again(run: Run, progress: Progress | None = None) -> Run:
     votes, fit = read_run_votes(run), options.fit
     read = partial(local_parts, votes, use_gold=fit.use_gold, by_domain=fit.by_domain, threads=fit.threads)
     return make_run(read, options, "", Stopwatch(), progress or silent, priors_of(run.manifest))
+
+
+def _lost_input(facts: Mapping[str, Any]) -> str | None:
+    """Say what the run cannot be computed again without: what described annotators or a population and is not here."""
+    given = {name: facts["options"].get("groups", {}).get(name) for name in ("annotators", "target")}
+    for name, source in given.items():
+        if source is not None and not Path(source).is_file():
+            return f"{name} came from {source!r}, which is not here; figures are computed again where it is"
+    return None
 
 
 def check_files(folder: Path) -> list[Checked]:

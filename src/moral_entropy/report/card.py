@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from moral_entropy.consensus.entropy import CURES, parts_note, shown_parts
+from moral_entropy.consensus.entropy import CURES, parts_note
 from moral_entropy.files import write_text
 from moral_entropy.markup import NOTHING, markdown_table, markdown_text
 from moral_entropy.names import ALL
@@ -94,7 +94,7 @@ def _body(run: Run) -> Iterator[str]:
     yield ""
     yield _table(_entropy(run))
     yield ""
-    yield from (f"- {name}: {CURES[part]}." for part, name in shown_parts(run.model).items())
+    yield from (f"- {name}: {CURES[part]}." for part, name in run.parts.items())
     yield ""
     yield parts_note(run.model)
     yield ""
@@ -133,7 +133,7 @@ def _pool(groups: dict[str, Any]) -> Iterator[str]:
 
 def _entropy(run: Run) -> pl.DataFrame:
     rows = run.table("entropy").filter(domain=ALL)
-    shown = {"total": "total"} | shown_parts(run.model)
+    shown = {"total": "total"} | run.parts
     means = {name: pl.col(of).round(4) for of, name in shown.items()}
     return rows.select("question", pl.col("n_items").alias("items"), **means)
 

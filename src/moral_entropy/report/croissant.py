@@ -7,7 +7,7 @@ with its digest; every sentence about limits and biases is a finding or a figure
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,16 +58,23 @@ FIELDS = {
     "p_low": ("sc:Float", "lower bound of its interval"),
     "p_high": ("sc:Float", "upper bound of its interval"),
     "label": ("sc:Text", "the consensus label"),
-    "entropy": ("sc:Float", "entropy of the model's label probabilities, in nats: the sum of its three parts"),
+    "entropy": ("sc:Float", "entropy of the model's label probabilities, in nats: the sum of its parts"),
     **{part: ("sc:Float", f"part of the entropy, in nats; {cure}") for part, cure in CURES.items()},
-    "aleatoric": ("sc:Float", "what cannot be removed: ambiguity; under the paper's model doubt_votes"),
+    "aleatoric": (
+        "sc:Float",
+        "what cannot be removed: ambiguity and between_groups; under the paper's model with doubt_votes",
+    ),
     "epistemic": ("sc:Float", "the rest of the entropy"),
 }
+
+OF_GROUP = ("sc:Float", "share of a group's members who are expected to vote for the label: the group's soft label")
 
 BLIND_SPOTS = "Votes are taken to be independent given the label; where annotators share a blind spot, p is too sure."
 
 
-def croissant_facts(run: Run, *, file: str = "items.parquet", path: Path | None = None) -> dict[str, Any]:
+def croissant_facts(
+    run: Run, *, file: str = "items.parquet", path: Path | None = None, of_groups: Sequence[str] = ()
+) -> dict[str, Any]:
     """Return a data set as Croissant: one Parquet file, its columns, how the labels came about and what they lack.
 
     Parameters
@@ -78,6 +85,8 @@ def croissant_facts(run: Run, *, file: str = "items.parquet", path: Path | None 
         Where the rows lie, relative to the JSON.
     path
         The file itself, for its digest; the items of the run folder when not given. A run in memory has no digest.
+    of_groups
+        Columns with soft labels per group of annotators.
     """
     if path is None and run.path is not None:
         path = run.path / "items.parquet"
@@ -85,7 +94,8 @@ def croissant_facts(run: Run, *, file: str = "items.parquet", path: Path | None 
     described = {"@type": "cr:FileObject", "@id": file, "name": file, "contentUrl": file,
                  "encodingFormat": "application/x-parquet", **digest}  # fmt: skip
     schema = run.scan("items").collect_schema() if path is None else pl.read_parquet_schema(path)
-    fields = [_field(name, file, schema) for name in FIELDS if name in schema]
+    known = FIELDS | dict.fromkeys(of_groups, OF_GROUP)
+    fields = [_field(name, known[name], file, schema) for name in known if name in schema]
     return {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
@@ -146,8 +156,8 @@ def rai_facts(run: Run) -> dict[str, Any]:
     }
 
 
-def _field(name: str, file: str, schema: Mapping[str, pl.DataType]) -> dict[str, Any]:
-    kind, meaning = FIELDS[name]
+def _field(name: str, told: tuple[str, str], file: str, schema: Mapping[str, pl.DataType]) -> dict[str, Any]:
+    kind, meaning = told
     kind = "sc:Integer" if schema[name].is_integer() else kind
     source = {"fileObject": {"@id": file}, "extract": {"column": name}}
     return {"@type": "cr:Field", "@id": f"items/{name}", "name": name, "description": meaning, "dataType": kind,

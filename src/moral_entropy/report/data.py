@@ -14,7 +14,7 @@ import polars as pl
 import polars.selectors as cs
 
 from moral_entropy import __version__
-from moral_entropy.consensus.entropy import CURES, parts_note, shown_parts
+from moral_entropy.consensus.entropy import CURES, parts_note
 from moral_entropy.names import ALL
 from moral_entropy.report.drawn import drawn_charts
 from moral_entropy.report.findings import findings_section
@@ -101,7 +101,7 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
         "cells": packed(cells),
         "caps": caps(run, cells),
         "model": run.model,
-        "parts": [{"column": part, "name": name, "cure": CURES[part]} for part, name in shown_parts(run.model).items()],
+        "parts": [{"column": part, "name": name, "cure": CURES[part]} for part, name in run.parts.items()],
         "parts_note": parts_note(run.model),
         "entropy": packed(entropy_rows(run, domains)),
         "by_votes": packed(entropy_by_votes(run)),

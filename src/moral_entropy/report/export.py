@@ -23,7 +23,7 @@ from moral_entropy.report.figures import slug
 from moral_entropy.report.tool_layouts import LAYOUTS, Tool
 from moral_entropy.runs.folder import whole_folder
 from moral_entropy.runs.run import Question, Run, as_run
-from moral_entropy.schemas import ALL_PARTS
+from moral_entropy.schemas import ALL_PARTS, BETWEEN
 from moral_entropy.votes.formats.exported_votes import QUESTION_KEY
 from moral_entropy.votes.values import no_answers
 
@@ -50,17 +50,18 @@ def export_run(
     force
         Replace what is there.
     group
-        Column of annotators' groups whose soft labels are written too, for "csv" and "jsonl".
+        Column of annotators' groups whose soft labels are written too: one column per group and label, and in
+        "lewidi" the record soft_label_by_group. Annotation tools have no place for them.
     """
     run, target = as_run(run), Path(out)
     check_free(target, force=force)
     if group is None:
         return _WRITERS[to](run, target)
-    if to not in ("csv", "jsonl"):
-        msg = f"soft labels per group have columns of their own, for which {to} has no place. Export to csv or jsonl."
+    if to not in _BY_GROUP:
+        names = ", ".join(_BY_GROUP)
+        msg = f"soft labels per group have columns of their own, for which {to} has no place. Export to one of {names}."
         raise UsageError(msg)
-    labels = group_labels(run, group)
-    return _write_csv(run, target, labels) if to == "csv" else _write_jsonl(run, target, labels)
+    return _BY_GROUP[to](run, target, group)
 
 
 def group_labels(run: Run, column: str) -> pl.LazyFrame:
@@ -73,16 +74,22 @@ def group_labels(run: Run, column: str) -> pl.LazyFrame:
     column
         The column of the groups, as `--annotator-group` named it, or `(camps)`.
     """
+    known = _group_items(run, column)
+    several = known.group_by("question").agg(pl.col("label").n_unique())["label"].max() != 1
+    name = pl.format("p {}: {}", "group", "label") if several else pl.format("p {}", "group")
+    cells = known.with_columns(name=name, item=pl.col("item").cast(pl.String))
+    return cells.pivot("name", index=["question", "part", "item"], values="p", aggregate_function="first").lazy()
+
+
+def _group_items(run: Run, column: str) -> pl.DataFrame:
+    """Return what the groups of a column say of the items; an error where the run does not know."""
     known = run.table("group_items", where=pl.col("column") == column)
     if known.is_empty():
         columns = run.table("group_readings")["column"].unique().sort().to_list()
         has = f"It has {', '.join(columns)}" if columns else "It has no groups; audit with --annotator-group"
         msg = f"{run.where} has no soft labels by {column!r}. {has}."
         raise UsageError(msg)
-    several = known.group_by("question").agg(pl.col("label").n_unique())["label"].max() != 1
-    name = pl.format("p {}: {}", "group", "label") if several else pl.format("p {}", "group")
-    cells = known.with_columns(name=name, item=pl.col("item").cast(pl.String))
-    return cells.pivot("name", index=["question", "part", "item"], values="p", aggregate_function="first").lazy()
+    return known
 
 
 def export_queue(run: Run, queue: pl.DataFrame, out: str | Path, *, to: Tool) -> None:
@@ -149,7 +156,7 @@ def export_rows(run: Run, *, only: str | None = None) -> pl.LazyFrame:
 
 def _with_soft_labels(run: Run, question: Question) -> pl.LazyFrame:
     of_question = pl.col("question") == question.name
-    items = run.scan("items").filter(of_question).select(FACTS)
+    items = run.scan("items").filter(of_question).select(*FACTS, *([BETWEEN] if run.between_groups else []))
     labels = pl.lit(pl.Series([list(question.labels)])).alias("labels")
     if question.positive is not None:
         p = [pl.col("p") if label == question.positive else 1 - pl.col("p") for label in question.labels]
@@ -159,13 +166,16 @@ def _with_soft_labels(run: Run, question: Question) -> pl.LazyFrame:
     return items.with_columns(labels).join(soft, on="item", how="left", maintain_order="left")
 
 
-def _with_groups(rows: pl.LazyFrame, groups: pl.LazyFrame | None) -> pl.LazyFrame:
+def _rows_by_group(run: Run, group: str | None) -> pl.LazyFrame:
+    """Return the rows of an export, with the soft labels of a column's groups where one is named."""
+    if group is None:
+        return export_rows(run)
     keys = ["question", "part", "item"]
-    return rows if groups is None else rows.join(groups, on=keys, how="left", maintain_order="left")
+    return export_rows(run).join(group_labels(run, group), on=keys, how="left", maintain_order="left")
 
 
-def _write_csv(run: Run, target: Path, groups: pl.LazyFrame | None = None) -> list[Path]:
-    rows = _with_groups(export_rows(run), groups)
+def _write_csv(run: Run, target: Path, group: str | None = None) -> list[Path]:
+    rows = _rows_by_group(run, group)
     schema = rows.collect_schema()
     pairs = {"soft_label": ("labels", "soft_label"), "votes": ("annotators", "annotations")}
     packed = [
@@ -180,18 +190,21 @@ def _write_csv(run: Run, target: Path, groups: pl.LazyFrame | None = None) -> li
     return [target]
 
 
-def _write_jsonl(run: Run, target: Path, groups: pl.LazyFrame | None = None) -> list[Path]:
+def _write_jsonl(run: Run, target: Path, group: str | None = None) -> list[Path]:
+    rows = _rows_by_group(run, group)
     with whole_file(target) as partial:
-        _with_groups(export_rows(run), groups).sink_ndjson(partial)
+        rows.sink_ndjson(partial)
     return [target]
 
 
-def _write_hf(run: Run, target: Path) -> list[Path]:
+def _write_hf(run: Run, target: Path, group: str | None = None) -> list[Path]:
+    rows = _rows_by_group(run, group)
+    of_groups = [] if group is None else group_labels(run, group).collect_schema().names()[3:]
     with whole_folder(target, _check_earlier_export) as partial:
         (partial / DATA_FILE).parent.mkdir()
-        export_rows(run).sink_parquet(partial / DATA_FILE, compression="zstd")
+        rows.sink_parquet(partial / DATA_FILE, compression="zstd")
         write_text(partial / "README.md", dataset_card(run, data_file=DATA_FILE))
-        facts = croissant_facts(run, file=DATA_FILE, path=partial / DATA_FILE)
+        facts = croissant_facts(run, file=DATA_FILE, path=partial / DATA_FILE, of_groups=of_groups)
         write_text(partial / CROISSANT, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
     return [target / DATA_FILE, target / "README.md", target / CROISSANT]
 
@@ -238,18 +251,19 @@ def _need_votes(run: Run) -> None:
         raise UsageError(msg)
 
 
-def _write_lewidi(run: Run, target: Path) -> list[Path]:
+def _write_lewidi(run: Run, target: Path, group: str | None = None) -> list[Path]:
     _need_votes(run)
+    found = None if group is None else _group_items(run, group)
     if target.suffix == ".json" and len(run.questions) > 1:
         msg = f"{target.name} is one file, and the run has {len(run.questions)} questions. Name a folder with -o."
         raise UsageError(msg)
     if target.suffix == ".json":
-        write_text(target, _lewidi_text(run, run.questions[0]))
+        write_text(target, _lewidi_text(run, run.questions[0], found))
         return [target]
     names = _file_names([question.name for question in run.questions])
     with whole_folder(target, lambda there: _check_only(there, names)) as partial:
         for question, name in zip(run.questions, names, strict=True):
-            (partial / name).write_text(_lewidi_text(run, question), encoding="utf-8")
+            (partial / name).write_text(_lewidi_text(run, question, found), encoding="utf-8")
     return [target / name for name in names]
 
 
@@ -277,10 +291,25 @@ def _check_only(target: Path, names: Sequence[str]) -> None:
         raise UsageError(msg)
 
 
-def _lewidi_text(run: Run, question: Question) -> str:
+def _lewidi_text(run: Run, question: Question, groups: pl.DataFrame | None) -> str:
     found = export_rows(run, only=question.name).collect()
     entries = {row["item"]: _lewidi_entry(row) for row in found.iter_rows(named=True)}
+    if groups is not None:
+        by_item = _soft_labels_by_group(groups.filter(question=question.name), question)
+        entries = {item: entry | {"soft_label_by_group": by_item.get(item, {})} for item, entry in entries.items()}
     return json.dumps(entries, ensure_ascii=False, indent=1)
+
+
+def _soft_labels_by_group(groups: pl.DataFrame, question: Question) -> dict[str, dict[str, dict[str, float]]]:
+    """Return by item and group the probability of each label that the run knows; of two labels both."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for item, group, label, p in groups.select("item", "group", "label", "p").iter_rows():
+        shares = found.setdefault(str(item), {}).setdefault(group, {})
+        if question.positive is None:
+            shares[label] = p
+        else:
+            shares |= {one: p if one == label else 1.0 - p for one in question.labels}
+    return found
 
 
 def _lewidi_entry(row: dict[str, Any]) -> dict[str, Any]:
@@ -309,3 +338,11 @@ _WRITERS: dict[Layout, Callable[[Run, Path], list[Path]]] = {
     "argilla": _write_tool("argilla"),
     "prodigy": _write_tool("prodigy"),
 }
+
+_BY_GROUP: dict[str, Callable[[Run, Path, str], list[Path]]] = {
+    "hf": _write_hf,
+    "csv": _write_csv,
+    "jsonl": _write_jsonl,
+    "lewidi": _write_lewidi,
+}
+"""Layouts with a place for soft labels per group."""

@@ -10,7 +10,6 @@ from typing import Any
 
 import polars as pl
 
-from moral_entropy.consensus.entropy import shown_parts
 from moral_entropy.errors import UsageError
 from moral_entropy.files import whole_file
 from moral_entropy.markup import json_rows
@@ -113,7 +112,7 @@ def _hard_rates(run: Run, domains: Sequence[str]) -> pl.DataFrame:
 
 
 def _entropy_parts(run: Run, rows: pl.DataFrame) -> Rows:
-    parts, shown = [], shown_parts(run.model)
+    parts, shown = [], run.parts
     for row in rows.iter_rows(named=True):
         # Without draws all that is known is the total.
         known = row["doubt_votes"] is not None

@@ -15,6 +15,7 @@ import polars as pl
 from moral_entropy.names import ALL
 from moral_entropy.runs.between_labels import CountedVote, FittedStates, confusion_by_annotator, counted_votes
 from moral_entropy.runs.run import Run
+from moral_entropy.schemas import BETWEEN, PARTS
 from moral_entropy.ties import DECIMALS
 from moral_entropy.votes.table import Floats
 
@@ -35,7 +36,7 @@ REASONS = 25
 
 COLUMNS = (
     "question", "item", "domain", "n_votes", "n_positive", "p_map", "p_model", "p", "p_low", "p_high", "label",
-    "entropy", "ambiguity", "doubt_votes", "doubt_annotators", "part",
+    "entropy", *PARTS, "part",
 )  # fmt: skip
 
 
@@ -103,7 +104,11 @@ def shown_items(run: Run, cap: int) -> ShownItems:
 
 
 def _nothing(run: Run) -> pl.DataFrame:
-    return run.scan("items").select(COLUMNS).head(0).collect()
+    return run.scan("items").select(_columns(run)).head(0).collect()
+
+
+def _columns(run: Run) -> list[str]:
+    return [*COLUMNS, *([BETWEEN] if run.between_groups else [])]
 
 
 def _choose(run: Run, question: str, quota: int, outliers: pl.DataFrame) -> pl.DataFrame:
@@ -121,7 +126,7 @@ def _choose(run: Run, question: str, quota: int, outliers: pl.DataFrame) -> pl.D
         ordinary = pl.arange(0, n_items, max(n_items // quota, 1), dtype=pl.UInt32, eager=True)
         at = pl.concat([first, doubtful, conflicts, ordinary]).unique(maintain_order=True).head(quota)
         asked = numbered.filter(pl.col("at").is_in(at.implode())).sort("at").drop("at")
-    found = _collected(asked.select(COLUMNS))
+    found = _collected(asked.select(_columns(run)))
     return found.sort(pl.col("entropy").round(DECIMALS), descending=True, maintain_order=True)
 
 

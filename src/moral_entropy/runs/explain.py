@@ -20,7 +20,7 @@ from moral_entropy.errors import RunFolderError
 from moral_entropy.runs.between_labels import FittedStates, confusion_by_annotator, counted_votes
 from moral_entropy.runs.lookup import check_question, find_item
 from moral_entropy.runs.run import Run, as_run
-from moral_entropy.schemas import PARTS
+from moral_entropy.schemas import BETWEEN, PARTS
 from moral_entropy.ties import DECIMALS
 
 
@@ -71,6 +71,8 @@ class Explanation:
         Whether the item's label was given as evidence: then its votes do not matter.
     of_several
         Whether there are more than two labels: then the log-odds alone do not determine `p_map`.
+    between_groups
+        The fourth part of the entropy, of a run that found a truth per group; else None.
     """
 
     question: str
@@ -94,6 +96,7 @@ class Explanation:
     model: str
     clamped: bool
     of_several: bool
+    between_groups: float | None = None
 
 
 def explain_item(run: Run | str | Path, item: str, *, question: str | None = None) -> list[Explanation]:
@@ -143,7 +146,7 @@ def _explain(run: Run, row: dict[str, Any], votes: pl.DataFrame, text: str | Non
     else:
         steps = _general_steps(pushes, annotators, votes, towards, against)
     named = ("domain", "p_map", "p_model", "p", "p_low", "p_high", "label", "entropy", *PARTS)
-    facts = {name: row[name] for name in named}
+    facts = {name: row[name] for name in named} | {BETWEEN: row.get(BETWEEN)}
     clamped = bool(run.manifest["use_gold"]) and row["p_map"] in (0.0, 1.0)
     return Explanation(
         question=question,

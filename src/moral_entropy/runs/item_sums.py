@@ -9,7 +9,7 @@ import polars as pl
 
 from moral_entropy.names import ALL, NO_DOMAIN
 from moral_entropy.runs.run import Question, Run, target_name
-from moral_entropy.schemas import PARTS
+from moral_entropy.schemas import BETWEEN, PARTS
 
 MAX_VOTES = 40
 """Largest number of votes with a row of its own in the table by votes; more are pooled there."""
@@ -47,10 +47,11 @@ def entropy_by_votes(run: Run) -> pl.DataFrame:
         return (pl.col(column) * weight).sum() / weight.filter(has).sum()
 
     votes = pl.col("n_votes").clip(upper_bound=MAX_VOTES)
+    entropies = ENTROPIES | ({BETWEEN: BETWEEN} if run.between_groups else {})
     return (
         run.scan("items")
         .group_by("question", votes.alias("votes"))
-        .agg(n=weight.sum(), **{name: mean(of) for name, of in ENTROPIES.items()})
+        .agg(n=weight.sum(), **{name: mean(of) for name, of in entropies.items()})
         .sort("question", "votes")
         .with_columns(pl.col(pl.Float64).fill_nan(None))
         .collect(engine="streaming")

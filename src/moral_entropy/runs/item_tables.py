@@ -18,11 +18,11 @@ from moral_entropy.consensus.published import published_interval
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.names import ALL
 from moral_entropy.runs.tables import ROWS_PER_GROUP
-from moral_entropy.schemas import ALL_PARTS, ENTROPY, ITEMS, POSTERIOR, TEXTS, VOTES, with_ids
+from moral_entropy.schemas import ALL_PARTS, BETWEEN, ENTROPY, ITEMS, POSTERIOR, TEXTS, VOTES, with_between, with_ids
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
 
 ITEMS_SUMMED, ITEMS_COUNTED, TOTAL, UNCERTAIN, AMBIGUOUS, FIRST_PART = range(6)
-"""Columns of `sum_df`, see `entropy_sums`; from `FIRST_PART` on the parts of the entropy, as in `ALL_PARTS`."""
+"""Columns of `sum_df`, see `entropy_sums`; from `FIRST_PART` on the parts of the entropy, as in `named_parts`."""
 
 
 def item_frames(one: PartFit, b: int) -> Iterator[pl.DataFrame]:
@@ -102,6 +102,7 @@ def _item_frame(
     ballot, label_i = fit.ballot, fit.label_i[chunk]
     item_i = ballot.item_i[chunk]
     row_i = np.arange(len(item_i))
+    parts = {name: _or_null(part_i) for name, part_i in named_parts(entropy).items()}
     # p is about the positive label of two, and about the consensus label of more.
     about_i = np.full(len(item_i), ballot.positive) if ballot.n_labels == 2 else label_i
     columns = {
@@ -119,13 +120,15 @@ def _item_frame(
         "p_calibrated": _calibrated(fit, chunk, row_i, about_i),
         "label": pl.Series(ballot.labels, dtype=pl.String).gather(label_i),
         "entropy": entropy.total_i,
-        **{name: _or_null(part_i) for name, part_i in zip(ALL_PARTS, _in_order(entropy), strict=True)},
+        **{name: parts[name] for name in ALL_PARTS},
         "count": ballot.count_i[chunk],
         "part": pl.repeat(ballot.part, len(item_i), eager=True),
         "gold": _label_names(ballot, ballot.gold_i[chunk]),
         "published": _label_names(ballot, ballot.published_i[chunk]),
+        **{name: part for name, part in parts.items() if name == BETWEEN},
     }
-    return pl.DataFrame(columns, schema=with_ids(ITEMS, item=votes.items.dtype))
+    schema = with_between(ITEMS) if BETWEEN in columns else ITEMS
+    return pl.DataFrame(columns, schema=with_ids(schema, item=votes.items.dtype))
 
 
 def _calibrated(fit: QuestionFit, chunk: slice, row_i: Ints, about_i: Ints) -> pl.Series:
@@ -174,14 +177,14 @@ def entropy_sums(one: PartFit) -> tuple[Floats, ...]:
     """Add up the entropies of every fit by domain: `sum_df`, the last row for items of no domain.
 
     Columns: rows, items, total entropy, items whose label is uncertain (more than half of the entropy there can be),
-    items that are ambiguous (see `is_ambiguous`), and the parts of the entropy, in the order of `ALL_PARTS`.
+    items that are ambiguous (see `is_ambiguous`), and the parts of the entropy, in the order of `named_parts`.
     """
     sums, n_places = [], len(one.consensus.votes.domains) + 1
     for fit, entropy in zip(one.consensus.fits, one.entropies, strict=True):
         place_i = one.consensus.votes.domain_i[fit.ballot.item_i] % n_places
         uncertain_i = is_uncertain(entropy.total_i, fit.ballot.n_labels)
-        ambiguous_i = is_ambiguous(entropy.total_i, entropy.ambiguity_i, fit.ballot.n_labels)
-        values: tuple[Any, ...] = (1.0, entropy.total_i, uncertain_i, ambiguous_i, *_in_order(entropy))
+        ambiguous_i = is_ambiguous(entropy.total_i, entropy.lasting_i, fit.ballot.n_labels)
+        values: tuple[Any, ...] = (1.0, entropy.total_i, uncertain_i, ambiguous_i, *named_parts(entropy).values())
         columns = [np.bincount(place_i, minlength=n_places)]
         columns += [np.bincount(place_i, weights=fit.ballot.count_i * value, minlength=n_places) for value in values]
         sums.append(np.column_stack(columns).astype(np.float64))
@@ -198,7 +201,8 @@ def entropy_frame(consensus: Consensus, sums: Sequence[Floats]) -> pl.DataFrame:
         for domain, sum_f in zip(consensus.votes.domains, sum_df[:-1], strict=True):
             if sum_f[ITEMS_SUMMED]:
                 rows.append(_means(question, domain, sum_f))
-    return pl.DataFrame(rows, schema=ENTROPY).with_columns(pl.col(pl.Float64).fill_nan(None))
+    schema = with_between(ENTROPY) if BETWEEN in rows[0] else ENTROPY
+    return pl.DataFrame(rows, schema=schema).with_columns(pl.col(pl.Float64).fill_nan(None))
 
 
 def _means(question: str, domain: str, sum_f: Floats) -> dict[str, object]:
@@ -208,10 +212,19 @@ def _means(question: str, domain: str, sum_f: Floats) -> dict[str, object]:
 
 def mean_parts(sum_f: Floats) -> dict[str, float]:
     """Return the means of the parts of the entropy by name, from sums over items: see `entropy_sums`."""
-    return {name: float(sum_f[FIRST_PART + n] / sum_f[ITEMS_COUNTED]) for n, name in enumerate(ALL_PARTS)}
+    names = (*ALL_PARTS, BETWEEN)[: len(sum_f) - FIRST_PART]
+    return {name: float(sum_f[FIRST_PART + n] / sum_f[ITEMS_COUNTED]) for n, name in enumerate(names)}
 
 
-def _in_order(entropy: EntropyParts) -> tuple[Floats, ...]:
-    """Return the parts of the entropy in the order of `ALL_PARTS`."""
+def named_parts(entropy: EntropyParts) -> dict[str, Floats]:
+    """Return the parts of the entropy by the names of `ALL_PARTS`, then what lies between groups, where that is known.
+
+    Examples
+    --------
+    >>> two = np.zeros(2)
+    >>> list(named_parts(EntropyParts(two, two, two, two)))
+    ['ambiguity', 'doubt_votes', 'doubt_annotators', 'aleatoric', 'epistemic']
+    """
     three = (entropy.ambiguity_i, entropy.votes_i, entropy.annotators_i)
-    return (*three, entropy.aleatoric_i, entropy.epistemic_i)
+    found = dict(zip(ALL_PARTS, (*three, entropy.aleatoric_i, entropy.epistemic_i), strict=True))
+    return found if entropy.between_i is None else found | {BETWEEN: entropy.between_i}

@@ -23,7 +23,7 @@ from moral_entropy.runs.item_tables import (
 )
 from moral_entropy.runs.run import Table, rows_in_groups
 from moral_entropy.runs.tables import ROWS_PER_GROUP
-from moral_entropy.schemas import SCHEMAS, with_ids
+from moral_entropy.schemas import BETWEEN, SCHEMAS, with_between, with_ids
 from moral_entropy.votes.table import Floats
 
 
@@ -78,8 +78,9 @@ def _table(name: str, frame: pl.DataFrame) -> Table:
 
 
 def _schema(name: str, frame: pl.DataFrame) -> pl.Schema:
+    schema = with_between(SCHEMAS[name]) if BETWEEN in frame.columns else SCHEMAS[name]
     ids = {column: frame.schema[column] for column in ("item", "annotator") if column in frame.columns}
-    return with_ids(SCHEMAS[name], **ids)
+    return with_ids(schema, **ids)
 
 
 def item_tables(fitted: FittedParts, ids: Mapping[str, pl.DataType]) -> dict[str, Table]:
@@ -95,6 +96,8 @@ def item_tables(fitted: FittedParts, ids: Mapping[str, pl.DataType]) -> dict[str
     if any(fitted.fetch_each(has_texts)):
         frames["texts"] = partial(fitted.stream, text_frames)
     schemas = {name: with_ids(SCHEMAS[name], **ids) for name in frames}
+    if any(fitted.fetch_each(has_between)):
+        schemas["items"] = with_between(schemas["items"])
     kept = fitted.consensus.votes.kept
     schemas["votes"] = pl.Schema({**schemas["votes"], **{name: cells.dtype for name, cells in kept.items()}})
     if not fitted.parts.whole:
@@ -115,6 +118,11 @@ def _regrouped(frames: Callable[[], Iterable[pl.DataFrame]], schema: pl.Schema) 
 def has_texts(one: PartFit) -> bool:
     """Return whether the items of one part have texts."""
     return one.consensus.votes.texts is not None
+
+
+def has_between(one: PartFit) -> bool:
+    """Return whether the entropies of one part have a part between groups."""
+    return one.between is not None
 
 
 def item_type(fitted: FittedParts) -> pl.DataType:

@@ -28,6 +28,7 @@ from moral_entropy.outliers.ranking import first
 from moral_entropy.runs.between_labels import FittedStates, positions
 from moral_entropy.runs.lookup import check_question, suggestion
 from moral_entropy.runs.run import Run, as_run
+from moral_entropy.schemas import BETWEEN
 from moral_entropy.ties import DECIMALS, tie_key
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
@@ -189,7 +190,9 @@ def _read_fit(run: Run, fit: dict[str, Any]) -> _Fitted:
     question = pl.col("question") == fit["question"]
     here = question & (pl.col("part") == fit["part"])
     columns = ("question", "item", "domain", "entropy", "ambiguity", "doubt_votes", "p_model", "p", "n_votes", "gold")
-    items = run.table("items", where=here).select(columns)
+    items = run.table("items", where=here)
+    lasting = pl.sum_horizontal("ambiguity", *([BETWEEN] if BETWEEN in items.columns else []))
+    items = items.with_columns(ambiguity=lasting).select(columns)
     cells = run.table("annotators", where=here)
     votes = run.table("votes", where=question)
     n_cells = len(labels) ** 2

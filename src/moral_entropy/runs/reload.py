@@ -6,6 +6,7 @@ made again with the same priors, seed and options, bit for bit.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,12 @@ from moral_entropy.consensus.result import Consensus
 from moral_entropy.findings import without_warnings
 from moral_entropy.options import from_plain
 from moral_entropy.runs.run import Run, as_run
+from moral_entropy.schemas import VOTES
 from moral_entropy.votes.table import UNKNOWN, Ballot, Reading, Votes, ballot_from_codes
 
 
 def read_run_votes(run: Run | str | Path) -> Votes:
-    """Return the votes of a run: the same as were fitted, ids, texts, domains, gold and all.
+    """Return the votes of a run: the same as were fitted, ids, texts, domains, gold, kept columns and all.
 
     Parameters
     ----------
@@ -39,18 +41,20 @@ def read_run_votes(run: Run | str | Path) -> Votes:
     by_item = items.unique("item", keep="first", maintain_order=True).select("item", "domain")
     facts = pl.DataFrame({"item": item_ids}).join(by_item, on="item", how="left", maintain_order="left")
     domains = tuple(facts["domain"].drop_nulls().unique().sort().to_list())
-    coded = cast.with_columns(
-        item=_code(cast["item"], item_ids), annotator=_code(cast["annotator"], annotator_ids)
-    ).partition_by("question", as_dict=True)
+    coded = cast.select(
+        "question", "label", item=_code(cast["item"], item_ids), annotator=_code(cast["annotator"], annotator_ids)
+    ).with_row_index("row").partition_by("question", as_dict=True)  # fmt: skip
+    kept = {name: cast[name] for name in cast.columns if name not in VOTES}
     known = items.with_columns(item=_code(items["item"], item_ids)).partition_by(["question", "part"], as_dict=True)
     return Votes(
         items=item_ids,
         annotators=annotator_ids,
-        ballots=tuple(_ballot(fact, known, coded) for fact in manifest["questions"]),
+        ballots=tuple(_ballot(fact, known, coded, rows=bool(kept)) for fact in manifest["questions"]),
         domains=domains,
         domain_i=_label_codes(facts["domain"], domains).astype(np.int32),
         texts=None if texts is None else texts.sort("item")["text"],
         anonymous=bool(manifest["anonymous"]),
+        kept=kept,
         reading=Reading(
             source=manifest["input"]["source"],
             sha256=manifest["input"]["sha256"],
@@ -91,25 +95,29 @@ def priors_of(manifest: dict[str, Any]) -> Priors:
     )
 
 
-def _ballot(fact: dict[str, Any], known: dict[Any, pl.DataFrame], coded: dict[Any, pl.DataFrame]) -> Ballot:
-    """Rebuild one ballot from the manifest and the tables."""
+def _ballot(
+    fact: dict[str, Any], known: dict[Any, pl.DataFrame], coded: dict[Any, pl.DataFrame], *, rows: bool
+) -> Ballot:
+    """Rebuild one ballot from the manifest and the tables; with the rows of its votes where columns were kept."""
     question, part, labels = fact["question"], fact["part"], tuple(fact["labels"])
     of_items = known.get((question, part), pl.DataFrame(schema={"item": pl.Int64()}))
     item_i = of_items["item"].to_numpy()
     cast = coded.get((question,))
     if cast is None:
         item_v = annotator_v = np.empty(0, dtype=np.int64)
-        label = pl.Series([], dtype=pl.String)
+        label, row_v = pl.Series([], dtype=pl.String), np.empty(0, dtype=np.int64)
     else:
         here = cast.filter(pl.col("item").is_in(of_items["item"].implode()))
         item_v, annotator_v, label = here["item"].to_numpy(), here["annotator"].to_numpy(), here["label"]
+        row_v = here["row"].to_numpy().astype(np.int64)
     annotator_a, at_v = np.unique(annotator_v, return_inverse=True)
+    label_v = _label_codes(label, labels)
     ballot = ballot_from_codes(
         question,
         labels,
         item_v=np.searchsorted(item_i, item_v),
         annotator_v=at_v,
-        label_v=_label_codes(label, labels),
+        label_v=label_v,
         item_i=item_i.astype(np.int32),
         annotator_a=annotator_a.astype(np.int32),
         positive=labels.index(fact["positive"]) if fact["positive"] is not None else None,
@@ -117,6 +125,8 @@ def _ballot(fact: dict[str, Any], known: dict[Any, pl.DataFrame], coded: dict[An
         gold_i=_label_codes(of_items["gold"], labels),
         published_i=_label_codes(of_items["published"], labels),
     )
+    if rows:
+        ballot = replace(ballot, row_v=row_v[np.lexsort((label_v, at_v, item_v))])
     return ballot if not part else ballot.take(np.arange(ballot.n_items), part=part)
 
 

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from moral_entropy.consensus.entropy import shown_parts
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import RunFolderError, UsageError
 from moral_entropy.runs.folder import MANIFEST, writing
 from moral_entropy.runs.manifest import FILES, digest_of, read_manifest, write_manifest
 from moral_entropy.runs.manifest_shape import first_problem
 from moral_entropy.runs.tables import checked_folder, read_table, scan_table, write_table
-from moral_entropy.schemas import SCHEMAS
+from moral_entropy.schemas import BETWEEN, SCHEMAS
 
 if TYPE_CHECKING:
     from moral_entropy.verdict.verdict import Verdict
@@ -179,6 +180,11 @@ class Run:
         return self.table("entropy")
 
     @property
+    def groups(self) -> pl.DataFrame:
+        """Groups of annotators compared, column by column; no rows where none were asked for."""
+        return self.table("groups")
+
+    @property
     def findings(self) -> pl.DataFrame:
         """One row per finding about the consensus itself: its level, what it means and what to do."""
         return self.table("findings")
@@ -200,6 +206,16 @@ class Run:
     def model(self) -> str:
         """The model of the fits: "mixed" or "paper"."""
         return str(self.manifest.get("model", "paper"))
+
+    @property
+    def between_groups(self) -> bool:
+        """Whether a truth per group was found, so that items and entropies have a part between groups."""
+        return BETWEEN in self.manifest["questions"][0]
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """The parts of the entropy that the run tells apart: the name on screens by column of the tables."""
+        return shown_parts(self.model, between=self.between_groups)
 
     @cached_property
     def verdict(self) -> Verdict:

@@ -14,7 +14,6 @@ from typing import Any
 import polars as pl
 
 from moral_entropy import __version__
-from moral_entropy.consensus.entropy import shown_parts
 from moral_entropy.markup import markdown_table, markdown_text
 from moral_entropy.names import ALL
 from moral_entropy.runs.run import Run
@@ -127,7 +126,7 @@ def _audit(run: Run) -> Iterator[str]:
         f"{m['votes']:,} votes by {voters} on {m['items']:,} items; SHA-256 of their file: "
         f"{m['input']['sha256'] or '(none: a dataframe)'}. The fit {ended}."
     )
-    parts = {"total": "entropy"} | shown_parts(run.model)
+    parts = {"total": "entropy"} | run.parts
     entropies = [
         (row["question"], f"{row['n_items']:,}", *(_shown(row[name], ".4f") for name in parts))
         for row in run.table("entropy").filter(domain=ALL).iter_rows(named=True)

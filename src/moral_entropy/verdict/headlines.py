@@ -12,7 +12,7 @@ import polars as pl
 
 from moral_entropy.consensus.entropy import ENOUGH_VOTES
 from moral_entropy.runs.run import Run
-from moral_entropy.schemas import PARTS
+from moral_entropy.schemas import BETWEEN, PARTS
 from moral_entropy.ties import DECIMALS, TIE, tie_key
 from moral_entropy.verdict.rates import main_rule, pooled_rate
 from moral_entropy.verdict.verdict import Verdict
@@ -21,6 +21,7 @@ KINDS = {
     "ambiguity": "ambiguous: no vote settles them",
     "doubt_votes": "too few votes",
     "doubt_annotators": "annotators too little known",
+    BETWEEN: "groups have a label each: no vote settles them",
 }
 """Why a label is uncertain, by the largest part of its entropy."""
 
@@ -70,16 +71,17 @@ def uncertain_by_kind(run: Run) -> dict[str, float]:
     ).log()  # fmt: skip
     weight = pl.col("count")
     # Ties go to the first: parts are compared to nine decimals.
-    parts = [pl.col(part).fill_null(0.0).round(DECIMALS) for part in PARTS]
-    largest = pl.max_horizontal(parts)
-    shown = pl.when(largest == 0).then(pl.lit("")).when(parts[0] == largest).then(pl.lit(PARTS[0]))
-    kind = shown.when(parts[1] == largest).then(pl.lit(PARTS[1])).otherwise(pl.lit(PARTS[2]))
+    names = (*PARTS, BETWEEN) if run.between_groups else PARTS
+    parts = {name: pl.col(name).fill_null(0.0).round(DECIMALS) for name in names}
+    largest = pl.max_horizontal(parts.values())
+    is_largest = [pl.when((part == largest) & (largest > 0)).then(pl.lit(name)) for name, part in parts.items()]
+    kind = pl.coalesce(*is_largest, pl.lit(""))
     rows = run.scan("items").select(weight, doubtful=pl.col("entropy") > maximum / 2 + TIE, kind=kind)
     sums = rows.group_by("kind").agg(weight.filter(pl.col("doubtful")).sum(), all=weight.sum())
     found = sums.collect(engine="streaming")
     total = max(float(found["all"].sum()), 1.0)
     shares = dict(zip(found["kind"].to_list(), (found["count"] / total).to_list(), strict=True))
-    return {kind: shares.get(kind, 0.0) for kind in (*PARTS, "")}
+    return {kind: shares.get(kind, 0.0) for kind in (*names, "")}
 
 
 def _uncertain(run: Run) -> Headline:
