@@ -20,6 +20,7 @@ import fuzz_folders
 import fuzz_inputs
 import fuzz_kills
 
+from moral_entropy.votes.formats.exports import FORMATS, detect_format
 from moral_entropy.votes.read import read_votes
 
 SEED = 7
@@ -33,6 +34,11 @@ def wrong(outcomes):
 def test_what_mutations_begin_with_is_read(name, tmp_path):
     made = fuzz_files.all_files()[name]
     assert read_votes(made.write(tmp_path), **made.options).n_votes > 20
+
+
+def test_mutations_begin_with_every_format(tmp_path):
+    made = fuzz_files.all_files().values()
+    assert {detect_format(one.write(tmp_path)) for one in made} == {None, *FORMATS}
 
 
 def test_mutated_files_end_in_votes_or_words(tmp_path):
@@ -104,6 +110,7 @@ def test_hangs_deaths_and_errors_are_seen_and_the_rest_goes_on(tmp_path):
     plan = fuzz_cases.Plan(5, 1.0, 1, 3, tmp_path / "kept.jsonl")
     found = fuzz_cases.run_cases(quick_case, plan, fuzz_cases.Limits(1.0), say=lambda _: None)
     assert [outcome.end for outcome in found] == ["done", "hung", "died", "broke", "done"]
+    assert found[1].seconds > 0.9
     # What is known is not run again.
     again = fuzz_cases.run_cases(quick_case, plan, fuzz_cases.Limits(0.0), say=lambda _: None)
     assert again == found
@@ -112,4 +119,4 @@ def test_hangs_deaths_and_errors_are_seen_and_the_rest_goes_on(tmp_path):
 def test_the_page_has_a_place_for_the_figures():
     study = load_script("studies/fuzz.py")
     page = study.written(study.PAGE.read_text(encoding="utf-8"), {"kills": [fuzz_cases.Outcome("a", "old")]}, 0)
-    assert "| kills at random moments | 1 | old 1 | 0 | 0 |" in page
+    assert "| kills at random moments | 1 | old 1 | 0 | 0 | 0 | 0 |" in page
