@@ -126,6 +126,13 @@ def test_rows_about_nothing_are_refused(copy_of_many, table):
             read_run(copy_of_many).table(table)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_votes_of_no_question_end_without_a_warning_of_numpy(copy_of_many):
+    file = copy_of_many / "votes.parquet"
+    pl.read_parquet(file).with_columns(question=pl.lit(None, dtype=pl.String)).write_parquet(file)
+    assert main(["report", str(copy_of_many), "-o", str(copy_of_many.parent / "page.html")]) in (0, 1)
+
+
 def test_items_have_one_type_in_all_tables(copy):
     texts = pl.read_parquet(copy / "texts.parquet")
     texts.with_columns(pl.col("item").rank("dense").cast(pl.Int64)).write_parquet(copy / "texts.parquet")

@@ -65,7 +65,7 @@ def notes_on_judges(panel: Panel, roles: Sequence[Role], frame: pl.DataFrame, re
 
 
 def _failing(name: str, roles: Sequence[Role], frame: pl.DataFrame) -> Iterator[str]:
-    if 1.0 - float(np.median(frame["missing"].to_numpy())) < MOST_VOTE_ON_ALL:
+    if frame.is_empty() or 1.0 - float(np.median(frame["missing"].to_numpy())) < MOST_VOTE_ON_ALL:
         return
     models = {role.judge for role in roles if role.role == LLM}
     rows = frame.filter(pl.col("missing") >= FAILS).sort("missing", descending=True, maintain_order=True)
