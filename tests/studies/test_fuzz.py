@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -120,3 +121,16 @@ def test_the_page_has_a_place_for_the_figures():
     study = load_script("studies/fuzz.py")
     page = study.written(study.PAGE.read_text(encoding="utf-8"), {"kills": [fuzz_cases.Outcome("a", "old")]}, 0)
     assert "| kills at random moments | 1 | old 1 | 0 | 0 | 0 | 0 |" in page
+
+
+def test_every_point_of_the_reviews_has_a_row_and_its_tests_exist():
+    page = (ROOT / "docs" / "evidence" / "reliability.md").read_text(encoding="utf-8")
+    attacks, hour = page.split("## Attack by attack")[1].split("## The first hour")
+    wanted = [f"{level}{n}" for level, most in (("H", 3), ("M", 8), ("L", 11)) for n in range(1, most + 1)]
+    assert [point for point in wanted if f"\n| {point} | " not in attacks] == []
+    points = re.findall(r"^\| (\d+)(?:–(\d+))? \|", hour, re.MULTILINE)
+    assert [n for first, last in points for n in range(int(first), int(last or first) + 1)] == list(range(1, 27))
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
+    assert len(named) > 60
+    lacking = [name for file, name in named if f"def {name}(" not in (ROOT / file).read_text(encoding="utf-8")]
+    assert lacking == []
