@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -41,8 +41,9 @@ class Outcome:
         One word: how it ended.
     wrong
         What was wrong; empty if nothing was.
-    case, seconds
-        Its number, and how long it took; filled in by whoever runs the case.
+    case, seconds, processor
+        Its number, how long it took, and how much processor time of it, its processes included; filled in by whoever
+        runs the case.
     """
 
     what: str
@@ -50,6 +51,7 @@ class Outcome:
     wrong: str = ""
     case: int = -1
     seconds: float = 0.0
+    processor: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class Runner:
         begun = time.monotonic()
         self.pipe.send(number)
         found = self._wait(begun)
-        return Outcome(found.what, found.end, found.wrong, number, round(time.monotonic() - begun, 3))
+        return replace(found, case=number, seconds=round(time.monotonic() - begun, 3))
 
     def _start(self) -> None:
         # Not fork: threads of libraries would be lost in the child.
@@ -147,11 +149,17 @@ def _work(case: Case, seed: int, pipe: Connection) -> None:
             return
         with TemporaryDirectory(prefix="fuzz-") as folder:
             pipe.send(f"case {number}")
+            begun = _processor_time()
             try:
                 found = case(number, seed, Path(folder))
             except Exception as error:
                 found = Outcome(f"case {number}", "broke", "".join(traceback.format_exception(error))[-1500:])
-            pipe.send(found)
+            pipe.send(replace(found, processor=round(_processor_time() - begun, 3)))
+
+
+def _processor_time() -> float:
+    """Return the seconds of processor time of this process and of those it has started and waited for."""
+    return sum(os.times()[:4])
 
 
 @dataclass(frozen=True)

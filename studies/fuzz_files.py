@@ -159,6 +159,48 @@ def _records() -> dict[str, tuple[bytes, dict[str, Any]]]:
     }
 
 
+def _judged() -> dict[str, tuple[bytes, dict[str, Any]]]:
+    """Lay the same votes out as logs of language models that judge, and as our own export."""
+    rows = votes(THREE)
+    by_item = _of(rows)
+    spec = {"version": 2, "eval": {"task": "qa", "model": "some/model", "created": "2026-01-01T00:00:00+00:00"}}
+    samples = [
+        {"id": i, "epoch": 1, "input": f"text {i}", "target": "", "scores": {g[1]: {"value": g[2]} for g in group}}
+        for i, group in by_item.items()
+    ]
+    log = io.BytesIO()
+    with zipfile.ZipFile(log, "w") as archive:
+        for name, content in [("header.json", spec), *((f"samples/{one['id']}.json", one) for one in samples)]:
+            archive.writestr(name, json.dumps(content))
+    graded = [
+        {"testIdx": n, "provider": {"id": "some:model"}, "prompt": {"raw": "{{q}}"}, "vars": {"q": i}, "success": True,
+         "testCase": {"description": i}, "response": {"output": f"text {i}"}, "gradingResult": {"pass": True,
+         "componentResults": [{"pass": True, "score": 1, "reason": f"[[{label}]]",
+                               "assertion": {"type": "llm-rubric", "value": "good?", "provider": who}}
+                              for _, who, label in group]}}
+        for n, (i, group) in enumerate(by_item.items())
+    ]  # fmt: skip
+    scores = [
+        {"id": f"s{n}", "traceId": i, "name": "tone", "source": "ANNOTATION", "authorUserId": who, "stringValue": label,
+         "dataType": "CATEGORICAL", "value": 0, "metadata": {"text": f"text {i}"}}
+        for n, (i, who, label) in enumerate(rows)
+    ]  # fmt: skip
+    judged = [{"id": i, "input": f"text {i}", "scores": {g[1]: g[2] for g in group}} for i, group in by_item.items()]
+    ours = [
+        {"question": "label", "item": i, "text": f"text {i}", "label": "none", "soft_label": [0.2, 0.2, 0.6],
+         "annotators": [g[1] for g in group], "annotations": [g[2] for g in group]}
+        for i, group in by_item.items()
+    ]  # fmt: skip
+    return {
+        "log.eval": (log.getvalue(), {}),
+        "log.json": (json.dumps({**spec, "status": "success", "samples": samples}).encode(), {}),
+        "graded.json": (json.dumps({"evalId": "e", "results": {"version": 3, "results": graded}}).encode(), {}),
+        "scores.json": (json.dumps({"data": scores, "meta": {"page": 1, "totalItems": len(scores)}}).encode(), {}),
+        "judged.jsonl": (_lines(judged), {}),
+        "items.jsonl": (_lines(ours), {}),
+    }
+
+
 def hash_of(text: str) -> int:
     """Return a number of 31 bits that depends on the text alone."""
     return sum((n + 1) * 7919 * ord(letter) for n, letter in enumerate(text)) % (1 << 31)
@@ -200,6 +242,15 @@ def _folders() -> dict[str, tuple[dict[str, bytes], dict[str, Any]]]:
         )
         for who in frame["annotator"].unique(maintain_order=True)
     }
+    events = {
+        f"{who}.jsonl": _lines([
+            {"spec": {"completion_fns": [who], "eval_name": "tone.dev.v0", "run_id": "r"}},
+            *({"run_id": "r", "event_id": n, "sample_id": i, "type": "match", "data": {"picked": label}}
+              for n, (i, name, label) in enumerate(rows) if name == who),
+            {"final_report": {"accuracy": 1.0}},
+        ])
+        for who in frame["annotator"].unique(maintain_order=True)
+    }  # fmt: skip
     saved = {
         "data-00000-of-00001.arrow": arrow.getvalue(),
         "dataset_info.json": json.dumps({"features": {"label": {"dtype": "string", "_type": "Value"}}}).encode(),
@@ -207,6 +258,7 @@ def _folders() -> dict[str, tuple[dict[str, bytes], dict[str, Any]]]:
     }
     return {
         "potato/": (potato, {}),
+        "events/": (events, {}),
         "hf/": ({"data/train-00000-of-00001.parquet": parquet.getvalue()}, {}),
         "saved/": (saved, {}),
     }
@@ -214,6 +266,6 @@ def _folders() -> dict[str, tuple[dict[str, bytes], dict[str, Any]]]:
 
 def all_files() -> dict[str, Made]:
     """Return every file and folder by its name."""
-    single = {**_texts(), **_records(), **_binaries()}
+    single = {**_texts(), **_records(), **_judged(), **_binaries()}
     made = {name: Made(name, {"": content}, options) for name, (content, options) in single.items()}
     return made | {name: Made(name, files, options) for name, (files, options) in _folders().items()}

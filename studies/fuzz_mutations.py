@@ -39,7 +39,7 @@ def mutated(made: Made, draw: random.Random) -> tuple[Made, str]:
         way = draw.choice(WAYS)
         try:
             content = way(content, draw)
-        except Exception:
+        except (Exception, pl.exceptions.PanicException):
             # What is damaged already can only be damaged byte by byte.
             content = change_bytes(content, draw)
             way = change_bytes

@@ -18,6 +18,7 @@ TITLES = {
     "folders": "damaged run folders and models",
     "kills": "kills at random moments",
 }
+HEAD = "| what | cases | how they ended | hung or died | wrong | s of processor time | s that passed |"
 CAUGHT = ("hung", "too large", "died", "broke")
 
 
@@ -32,19 +33,19 @@ def figures(found: Mapping[str, Sequence[Outcome]], seed: int) -> str:
     Examples
     --------
     >>> print(figures({"kills": [Outcome("audit", "old"), Outcome("audit", "hung", "no end")]}, 0).splitlines()[4])
-    | kills at random moments | 2 | hung 1, old 1 | 1 | 1 |
+    | kills at random moments | 2 | hung 1, old 1 | 1 | 1 | 0 | 0 |
     """
     rows = [
         f"| {TITLES[kind]} | {len(outcomes):,} | {_ends(outcomes)} | {sum(one.end in CAUGHT for one in outcomes)} "
-        f"| {sum(bool(one.wrong) for one in outcomes)} |"
+        f"| {sum(bool(one.wrong) for one in outcomes)} | {sum(one.processor for one in outcomes):,.0f} "
+        f"| {sum(one.seconds for one in outcomes):,.0f} |"
         for kind, outcomes in found.items()
     ]
     wrong = [f"- `{one.what[:200]}`: {_line(one.wrong)}" for several in found.values() for one in several if one.wrong]
     when = f"{date.today().isoformat()}, {platform.machine()}, Python {platform.python_version()}, commit {_commit()}"
-    head = [f"Measured on {when}; seed {seed}.", "", "| what | cases | how they ended | hung or died | wrong |"]
-    return "\n".join(
-        [*head, "| --- | ---: | --- | ---: | ---: |", *rows, *(["", "Wrong:", "", *wrong] if wrong else [])]
-    )
+    head = [f"Measured on {when}; seed {seed}.", "", HEAD]
+    body = ["| --- | ---: | --- | ---: | ---: | ---: | ---: |", *rows]
+    return "\n".join([*head, *body, *(["", "Wrong:", "", *wrong] if wrong else [])])
 
 
 def _ends(outcomes: Sequence[Outcome]) -> str:

@@ -67,6 +67,12 @@ def test_a_wrong_keyword_is_a_type_error_that_names_the_nearest(stage):
         function(*nothing, **{f"{name}x": 1})
 
 
+@pytest.mark.parametrize("tolerance", [0.0, -1e-8, float("nan"), float("inf")])
+def test_a_search_that_could_never_end_is_refused(tolerance):
+    with pytest.raises(FitError, match=r"fit_tolerance is .*; the search ends below it, so it is above 0, as 1e-"):
+        FitOptions(fit_tolerance=tolerance)
+
+
 def test_an_object_and_keywords_together_change_only_what_is_named():
     base = FitOptions(draws=20, seed=4)
     assert base.changed({"draws": 0}) == FitOptions(draws=0, seed=4)

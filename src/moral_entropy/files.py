@@ -7,17 +7,18 @@ Writes to a hidden file next to the wanted one and renames it at the end. Run fo
 from __future__ import annotations
 
 import errno
+import glob
 import os
 import re
 import secrets
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from moral_entropy.errors import FileError, UsageError
+from moral_entropy.errors import FileError, UsageError, VotesError
 from moral_entropy.stopping import unfinished
 
 if TYPE_CHECKING:
@@ -27,6 +28,44 @@ WAITS = (0.05, 0.1, 0.2, 0.4, 0.6, 0.65)
 """Seconds to wait before a file that somebody has open is renamed again."""
 
 Frame = TypeVar("Frame", "pl.DataFrame", "pl.LazyFrame")
+
+
+def no_such_file(path: str | Path) -> VotesError:
+    """Return the error about an input file that is not there.
+
+    Examples
+    --------
+    >>> print(no_such_file("votse.csv"))
+    there is no file 'votse.csv'. Check the path and the folder you are in.
+    """
+    return VotesError(f"there is no file {str(path)!r}. Check the path and the folder you are in.")
+
+
+def refuse_missing(given: Iterable[Any]) -> None:
+    """Refuse input files that are not there, before anything is loaded to read them.
+
+    Parameters
+    ----------
+    given
+        Paths; whatever is no path, a pattern of several files, or "-" for standard input is passed over.
+
+    Examples
+    --------
+    >>> refuse_missing([None, "-", "parts/*.parquet", __file__])
+    >>> refuse_missing(["votse.csv"])
+    Traceback (most recent call last):
+    ...
+    moral_entropy.errors.VotesError: there is no file 'votse.csv'. Check the path and the folder you are in.
+    """
+    for path in given:
+        if isinstance(path, str | Path) and str(path) != "-" and not glob.has_magic(str(path)):
+            try:
+                Path(path).stat()
+            except FileNotFoundError:
+                raise no_such_file(path) from None
+            except (OSError, ValueError):
+                # Whoever reads the file says what else is the matter.
+                continue
 
 
 @contextmanager

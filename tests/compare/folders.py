@@ -65,7 +65,8 @@ def write_run(folder, items, labels, *, audit=(), **facts):
         pl.DataFrame(schema=SCHEMAS[name]).write_parquet(folder / f"{name}.parquet")
     counted = Counter(row["question"] for row in rows)
     questions = [
-        {**anything(QUESTION), "question": question, "labels": sorted(names), "items_counted": counted[question],
+        {**anything(QUESTION), "question": question, "labels": sorted(names),
+         **dict.fromkeys(("items", "items_counted"), counted[question]),
          "positive": names[-1] if len(names) == 2 else None, "prevalence": dict.fromkeys(names, 1 / len(names))}
         for question, names in labels.items()
     ]  # fmt: skip

@@ -15,6 +15,9 @@ from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.starts import paper_start
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import FitError
+from moral_entropy.validate.density import draws_to_check
+from moral_entropy.validate.laplace import examine_laplace
+from moral_entropy.validate.sides import CHEAP, examine
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::moral_entropy.errors.ThinDataWarning", "ignore::moral_entropy.errors.IdentifiabilityWarning"
@@ -48,6 +51,28 @@ def test_a_matrix_that_few_votes_touch_too_often_is_not_made(monkeypatch):
     assert isinstance(gaussian_at(model, at), DenseGaussian)
     monkeypatch.setattr("moral_entropy.consensus.laplace.DENSE_CELLS", model.n_cells - 1)
     assert isinstance(gaussian_at(model, at), KrylovGaussian)
+
+
+def test_annotators_of_one_vote_each_end_in_an_answer_and_in_words():
+    rng = np.random.default_rng(8)
+    rows = [(who // 5, who, int((who // 5 % 3 == 0) == (rng.random() < 0.8))) for who in range(1_500)]
+    consensus = fit(votes_of(rows), draws=100)
+    one = consensus.fits[0]
+    # The climb ends long before it gives up, however little the votes say of whoever cast them.
+    assert one.climb.passes < 0.5 * FitOptions().max_passes
+    assert np.isfinite(one.summary.mean_ik).all()
+    said = " ".join(finding.text for side in CHEAP for finding in examine(consensus, side))
+    assert "1,500 of 1,500 annotators" in said and "300 groups that share neither item nor annotator" in said
+
+
+def test_quick_checks_copy_few_draws_of_many_annotators(monkeypatch):
+    fitted = fit(simulate_votes(n_items=60, n_annotators=6, votes_per_item=3, seed=1).votes, draws=300)
+    assert draws_to_check(fitted.fits[0], 250) == 250
+    monkeypatch.setattr("moral_entropy.validate.density.CHECKED_NUMBERS", 24 * 150)
+    assert draws_to_check(fitted.fits[0], 250) == 150
+    assert [finding.n for finding in examine_laplace(fitted)] == [150]
+    monkeypatch.setattr("moral_entropy.validate.density.CHECKED_NUMBERS", 24)
+    assert draws_to_check(fitted.fits[0], 250) == LEAST_DRAWS
 
 
 @pytest.mark.parametrize("n_labels", [24, 28])

@@ -10,8 +10,10 @@ import pytest
 
 from moral_entropy.cli.main import main
 from moral_entropy.errors import RunFolderError
-from moral_entropy.runs.manifest_shape import MANIFEST, QUESTION, first_problem
+from moral_entropy.runs.manifest import changed_files
+from moral_entropy.runs.manifest_shape import MANIFEST, QUESTION, first_problem, rows_of
 from moral_entropy.runs.run import read_run
+from moral_entropy.runs.tables import NEVER_NULL
 
 
 @pytest.fixture
@@ -44,6 +46,8 @@ def test_so_must_those_of_every_question(facts, key):
     [
         ({"questions": []}, "has no questions"),
         ({"interval": 90}, "as 'interval'"),
+        ({"files": "none"}, "has 'none' as 'files', not a record"),
+        ({"options": {"fit": {}}}, "has no 'options.read'"),
         ({"rows": True}, "has True as 'rows'"),
         ({"labels": ["1"]}, "1 labels of 'care'"),
         ({"labels": ["1", "1"]}, "some alike"),
@@ -83,6 +87,52 @@ def test_tables_are_examined_however_they_are_read(copy, table, how):
         assert "Run the audit again" in str(error.value)
 
 
+@pytest.fixture
+def copy_of_many(many_run, tmp_path):
+    return shutil.copytree(many_run, tmp_path / "run")
+
+
+def test_an_audit_writes_as_many_rows_as_its_manifest_says(plain_run, many_run):
+    for folder in (plain_run, many_run):
+        run = read_run(folder)
+        written = {
+            name: pl.read_parquet(folder / f"{name}.parquet").height for name in ("items", "votes", "annotators")
+        }
+        assert written == {name: rows_of(run.manifest, name) for name in written}
+    assert rows_of(run.manifest, "posterior") == pl.read_parquet(many_run / "posterior.parquet").height > 0
+
+
+@pytest.mark.parametrize("table", ["items", "votes", "annotators", "posterior"])
+def test_a_table_that_lost_rows_is_named(copy_of_many, table, capsys):
+    file = copy_of_many / f"{table}.parquet"
+    whole = pl.read_parquet(file)
+    whole.head(whole.height // 2).write_parquet(file)
+    said = f"{file} has {whole.height // 2:,} rows, and the audit wrote {whole.height:,}. Run the audit again."
+    for read in (read_run(copy_of_many).table, read_run(copy_of_many).scan):
+        with pytest.raises(RunFolderError) as error:
+            read(table)
+        assert str(error.value) == said
+    assert main(["report", str(copy_of_many), "-o", str(copy_of_many.parent / "page.html")]) == 1
+    assert capsys.readouterr().err == f"error: {said}\n"
+
+
+@pytest.mark.parametrize("table", NEVER_NULL)
+def test_rows_about_nothing_are_refused(copy_of_many, table):
+    file = copy_of_many / f"{table}.parquet"
+    whole = pl.read_parquet(file)
+    for column in NEVER_NULL[table]:
+        whole.with_columns(pl.lit(None, dtype=whole.schema[column]).alias(column)).write_parquet(file)
+        with pytest.raises(RunFolderError, match=f"has {whole.height:,} empty cells in the column '{column}'"):
+            read_run(copy_of_many).table(table)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_votes_of_no_question_end_without_a_warning_of_numpy(copy_of_many):
+    file = copy_of_many / "votes.parquet"
+    pl.read_parquet(file).with_columns(question=pl.lit(None, dtype=pl.String)).write_parquet(file)
+    assert main(["report", str(copy_of_many), "-o", str(copy_of_many.parent / "page.html")]) in (0, 1)
+
+
 def test_items_have_one_type_in_all_tables(copy):
     texts = pl.read_parquet(copy / "texts.parquet")
     texts.with_columns(pl.col("item").rank("dense").cast(pl.Int64)).write_parquet(copy / "texts.parquet")
@@ -111,3 +161,14 @@ def test_what_nobody_foresaw_names_the_folder(copy, capsys, monkeypatch):
     monkeypatch.setattr("moral_entropy.runs.next_items.next_votes", fail)
     assert main(["next", str(copy)]) == 1
     assert "is not as an audit writes it, or the mistake is ours" in capsys.readouterr().err
+    # A file that somebody changed is named: its digest is not the one in the manifest.
+    (copy / "pushes.parquet").write_bytes(b"PAR1")
+    assert main(["next", str(copy)]) == 1
+    said = f"error: {copy}/pushes.parquet was changed after it was written and cannot be used (KeyError: 'surprise'). "
+    assert capsys.readouterr().err == f"{said}Run the audit again.\n"
+    (copy / "audit.parquet").unlink()
+    facts = json.loads((copy / "manifest.json").read_text())
+    (copy / "manifest.json").write_text(json.dumps(facts | {"seed": facts["seed"] + 1}))
+    assert changed_files(copy) == ["pushes.parquet", "audit.parquet", "manifest.json"]
+    assert main(["next", str(copy)]) == 1
+    assert "pushes.parquet and " in (told := capsys.readouterr().err) and "(and 1 more) was changed" in told

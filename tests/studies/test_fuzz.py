@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -20,6 +21,7 @@ import fuzz_folders
 import fuzz_inputs
 import fuzz_kills
 
+from moral_entropy.votes.formats.exports import FORMATS, detect_format
 from moral_entropy.votes.read import read_votes
 
 SEED = 7
@@ -33,6 +35,11 @@ def wrong(outcomes):
 def test_what_mutations_begin_with_is_read(name, tmp_path):
     made = fuzz_files.all_files()[name]
     assert read_votes(made.write(tmp_path), **made.options).n_votes > 20
+
+
+def test_mutations_begin_with_every_format(tmp_path):
+    made = fuzz_files.all_files().values()
+    assert {detect_format(one.write(tmp_path)) for one in made} == {None, *FORMATS}
 
 
 def test_mutated_files_end_in_votes_or_words(tmp_path):
@@ -104,6 +111,7 @@ def test_hangs_deaths_and_errors_are_seen_and_the_rest_goes_on(tmp_path):
     plan = fuzz_cases.Plan(5, 1.0, 1, 3, tmp_path / "kept.jsonl")
     found = fuzz_cases.run_cases(quick_case, plan, fuzz_cases.Limits(1.0), say=lambda _: None)
     assert [outcome.end for outcome in found] == ["done", "hung", "died", "broke", "done"]
+    assert found[1].seconds > 0.9
     # What is known is not run again.
     again = fuzz_cases.run_cases(quick_case, plan, fuzz_cases.Limits(0.0), say=lambda _: None)
     assert again == found
@@ -112,4 +120,17 @@ def test_hangs_deaths_and_errors_are_seen_and_the_rest_goes_on(tmp_path):
 def test_the_page_has_a_place_for_the_figures():
     study = load_script("studies/fuzz.py")
     page = study.written(study.PAGE.read_text(encoding="utf-8"), {"kills": [fuzz_cases.Outcome("a", "old")]}, 0)
-    assert "| kills at random moments | 1 | old 1 | 0 | 0 |" in page
+    assert "| kills at random moments | 1 | old 1 | 0 | 0 | 0 | 0 |" in page
+
+
+def test_every_point_of_the_reviews_has_a_row_and_its_tests_exist():
+    page = (ROOT / "docs" / "evidence" / "reliability.md").read_text(encoding="utf-8")
+    attacks, hour = page.split("## Attack by attack")[1].split("## The first hour")
+    wanted = [f"{level}{n}" for level, most in (("H", 3), ("M", 8), ("L", 11)) for n in range(1, most + 1)]
+    assert [point for point in wanted if f"\n| {point} | " not in attacks] == []
+    points = re.findall(r"^\| (\d+)(?:–(\d+))? \|", hour, re.MULTILINE)
+    assert [n for first, last in points for n in range(int(first), int(last or first) + 1)] == list(range(1, 27))
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
+    assert len(named) > 60
+    lacking = [name for file, name in named if f"def {name}(" not in (ROOT / file).read_text(encoding="utf-8")]
+    assert lacking == []

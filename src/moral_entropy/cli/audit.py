@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Context, Option
 
 from moral_entropy.cli.flags import Json, Quiet, SettingsFile, command_line
+from moral_entropy.files import refuse_missing
 from moral_entropy.pipeline.options import AuditOptions
 
 if TYPE_CHECKING:
@@ -50,7 +51,9 @@ def audit(
 
     Example: moral-entropy audit votes.csv -o run/
     """
-    # Late, so that --help and misused flags are answered at once.
+    if cluster is None:
+        refuse_missing((source, options.read.gold_file, *options.verdict.spot_check))
+    # Late, so that --help, misused flags and files that are not there are answered at once.
     from moral_entropy.pipeline.ahead import compiling_ahead
 
     with compiling_ahead(options.fit.model):

@@ -142,11 +142,27 @@ def _message(error: Exception, given: Sequence[str] = ()) -> str:
     first = str(error).strip().splitlines() or [""]
     what = f"{type(error).__name__}: {first[0]}"
     if folder := next((word for word in given if _has_manifest(word)), None):
+        if changed := _changed_files(folder):
+            return f"{changed} was changed after it was written and cannot be used ({what}). Run the audit again."
         return (
             f"{what}. Something in {folder} is not as an audit writes it, or the mistake is ours. Run the audit again; "
             "if that does not help, run this with --debug and report it."
         )
     return f"{what}. This should not happen; run it again with --debug and report it."
+
+
+def _changed_files(folder: str) -> str:
+    """Name the files of a run folder that somebody changed, the first two of them; empty if there are none."""
+    from pathlib import Path
+
+    from moral_entropy.runs.manifest import changed_files
+
+    try:
+        found = changed_files(Path(folder))
+    except (OSError, ValueError):
+        return ""
+    first = " and ".join(os.path.join(folder, name) for name in found[:2])  # noqa: PTH118
+    return f"{first} (and {len(found) - 2} more)" if len(found) > 2 else first
 
 
 def _has_manifest(word: str) -> bool:

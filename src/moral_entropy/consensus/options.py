@@ -164,6 +164,10 @@ class FitOptions(StageOptions):
             name = self.called("interval")
             msg = f"{name} is {self.interval:g}; it is the mass of a central interval, between 0 and 1."
             raise FitError(msg)
+        if not 0.0 < self.fit_tolerance < float("inf"):
+            name = self.called("fit_tolerance")
+            msg = f"{name} is {self.fit_tolerance:g}; the search ends below it, so it is above 0, as {TOLERANCE:g}."
+            raise FitError(msg)
         if isinstance(self.temper, float) and not 0.0 < self.temper <= 10.0:
             msg = (
                 f"{self.called('temper')} is {self.temper:g}; it is a power of the likelihood, above 0 and at most 10. "

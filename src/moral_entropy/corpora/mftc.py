@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from moral_entropy.corpora.annotations import annotation_table
 from moral_entropy.errors import VotesError
+from moral_entropy.files import no_such_file
 from moral_entropy.votes.files import MAGIC_GZIP
 from moral_entropy.votes.source import one_line
 
@@ -57,8 +58,7 @@ def _load(path: Path) -> list[Any]:
         raw = path.read_bytes()
         subcorpora = json.loads(gzip.decompress(raw) if raw.startswith(MAGIC_GZIP) else raw)
     except FileNotFoundError as error:
-        msg = f"there is no file {str(path)!r}. Check the path and the folder you are in."
-        raise VotesError(msg) from error
+        raise no_such_file(path) from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         msg = f"{path.name} is a damaged gzip file: {one_line(error)}. Was it copied whole?"
         raise VotesError(msg) from error

@@ -83,6 +83,15 @@ def note_files(folder: Path, names: Iterable[str]) -> None:
     change_manifest(folder, **{FILES: {**known, **{name: digest_of(folder / name) for name in names}}})
 
 
+def changed_files(folder: Path) -> list[str]:
+    """Name the files of a run folder that are gone, or no longer as a command wrote them."""
+    facts, seal = read_sealed(folder)
+    noted = facts.get(FILES)
+    files = noted.items() if isinstance(noted, dict) else ()
+    gone = [name for name, digest in files if not (folder / name).is_file() or digest_of(folder / name) != digest]
+    return gone + [MANIFEST] * (seal != seal_of(facts))
+
+
 def digest_of(path: Path) -> str:
     """Return the SHA-256 of a file's bytes."""
     with path.open("rb") as file:

@@ -5,7 +5,7 @@ Takes plain values, returns the first thing that is not as an audit writes it. K
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import NoneType
 from typing import Any
@@ -59,7 +59,7 @@ MANIFEST: dict[str, Shape] = {
         "by_question": Named([NUMBER]),
     },
     "interval": NUMBER,
-    "options": Named(object),
+    "options": {"read": {"on_repeat": str, "keep_case": bool, "missing": object}, "fit": dict},
     "warnings": [str],
     "versions": Named(str),
     "seconds": Named(NUMBER),
@@ -75,6 +75,24 @@ def first_problem(manifest: Mapping[str, Any]) -> str | None:
     "has no 'version'"
     """
     return next(_problems(manifest, MANIFEST, ""), None) or next(_impossible(manifest), None)
+
+
+def rows_of(manifest: Mapping[str, Any], table: str) -> int | None:
+    """Return how many rows a table has, from what the manifest says of its fits; None for tables it says nothing of.
+
+    Examples
+    --------
+    >>> fit = {"items": 5, "votes": 15, "annotators": 3, "labels": ["no", "yes"]}
+    >>> [rows_of({"questions": [fit]}, name) for name in ("votes", "annotators", "findings")]
+    [15, 12, None]
+    """
+    sizes: dict[str, Callable[[Mapping[str, Any]], int]] = {
+        "items": lambda fit: int(fit["items"]),
+        "votes": lambda fit: int(fit["votes"]),
+        "annotators": lambda fit: int(fit["annotators"]) * len(fit["labels"]) ** 2,
+        "posterior": lambda fit: int(fit["items"]) * len(fit["labels"]) if len(fit["labels"]) > 2 else 0,
+    }
+    return sum(sizes[table](fit) for fit in manifest["questions"]) if table in sizes else None
 
 
 def _problems(value: Any, shape: Shape, where: str) -> Iterator[str]:
@@ -110,6 +128,9 @@ def _impossible(manifest: Mapping[str, Any]) -> Iterator[str]:
     """Say what has the right type and cannot be."""
     if not manifest["questions"]:
         yield "has no questions"
+    # Runs of earlier versions have no digests.
+    if not isinstance(manifest.get("files", {}), dict):
+        yield f"has {_shown(manifest['files'])} as 'files', not a record"
     if not 0 < manifest["interval"] < 1:
         yield f"has {manifest['interval']!r} as 'interval'"
     for fit in manifest["questions"]:

@@ -19,8 +19,8 @@ from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import RunFolderError, UsageError
 from moral_entropy.runs.folder import MANIFEST, writing
 from moral_entropy.runs.manifest import FILES, digest_of, read_manifest, write_manifest
-from moral_entropy.runs.manifest_shape import first_problem
-from moral_entropy.runs.tables import checked_folder, read_table, scan_table, write_table
+from moral_entropy.runs.manifest_shape import first_problem, rows_of
+from moral_entropy.runs.tables import check_rows, checked_folder, read_table, scan_table, write_table
 from moral_entropy.schemas import BETWEEN, SCHEMAS
 
 if TYPE_CHECKING:
@@ -140,6 +140,7 @@ class Run:
         if name in OPTIONAL and not self.has(name):
             return pl.DataFrame(schema=SCHEMAS[name])
         if self.path is not None:
+            check_rows(self.path, name, rows_of(self.manifest, name))
             return read_table(self.path, name, where=where)
         if name not in self._frames:
             table = self.made[name]
@@ -150,6 +151,7 @@ class Run:
         """Scan a table, so that only the columns asked for are read."""
         if self.path is None or not self.has(name):
             return self.table(name).lazy()
+        check_rows(self.path, name, rows_of(self.manifest, name))
         return scan_table(self.path, name)
 
     def _chunks(self, name: str) -> Iterable[pl.DataFrame]:

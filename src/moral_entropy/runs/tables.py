@@ -18,6 +18,16 @@ ROWS_PER_GROUP = 262_144
 IDS = ("item", "annotator")
 """Columns that are integers where all ids of the input were."""
 
+NEVER_NULL = {
+    "items": ("question", "item", "label", "part"),
+    "votes": ("question", "item", "label"),
+    "posterior": ("question", "item", "class"),
+    "annotators": ("question", "annotator", "true", "voted", "part"),
+    "audit": ("question", "domain", "rule", "reference", "metric"),
+    "audit_rules": ("question", "rule"),
+}
+"""Columns that say what a row is about."""
+
 
 def write_table(path: Path, schema: pl.Schema, chunks: Callable[[], Iterable[pl.DataFrame]]) -> None:
     """Write chunks of rows to one Parquet file without ever holding more than a few of them.
@@ -66,9 +76,31 @@ def read_table(path: str | Path, name: str, *, where: pl.Expr | None = None) -> 
     scanned = scan_table(path, name)
     file = Path(path) / f"{name}.parquet"
     try:
-        return pl.read_parquet(file) if where is None else scanned.filter(where).collect()
+        frame = pl.read_parquet(file) if where is None else scanned.filter(where).collect()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise _unreadable(file, error) from error
+    _check_nulls(file, frame, NEVER_NULL.get(name, ()))
+    return frame
+
+
+def check_rows(path: Path, name: str, wanted: int | None) -> None:
+    """Refuse a table that has lost rows, or has some twice.
+
+    Parameters
+    ----------
+    path
+        The run folder.
+    name
+        One of `SCHEMAS`.
+    wanted
+        How many rows the audit wrote; None if that is not known.
+    """
+    if wanted is None:
+        return
+    found = int(scan_table(path, name).select(pl.len()).collect().item())
+    if found != wanted:
+        msg = f"{path / name}.parquet has {found:,} rows, and the audit wrote {wanted:,}. Run the audit again."
+        raise RunFolderError(msg)
 
 
 def scan_table(path: str | Path, name: str) -> pl.LazyFrame:
@@ -105,6 +137,14 @@ def _check_columns(file: Path, found: pl.Schema, wanted: pl.Schema) -> None:
         ids = column in IDS and found[column].is_integer()
         if not (found[column] == kind or ids or (kind.is_integer() and found[column].is_integer())):
             msg = f"{file} has {found[column]} in the column {column!r}, not {kind}. Run the audit again."
+            raise RunFolderError(msg)
+
+
+def _check_nulls(file: Path, frame: pl.DataFrame, names: Iterable[str]) -> None:
+    """Refuse a table with rows of which nobody can tell what they are about."""
+    for column in names:
+        if empty := frame[column].null_count():
+            msg = f"{file} has {empty:,} empty cells in the column {column!r}. Run the audit again."
             raise RunFolderError(msg)
 
 

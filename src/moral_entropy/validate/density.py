@@ -9,6 +9,7 @@ import numpy as np
 
 from moral_entropy.consensus.densities import Densities
 from moral_entropy.consensus.draws import ratios_of_logs, state_draws
+from moral_entropy.consensus.limits import LEAST_DRAWS
 from moral_entropy.consensus.model import LogPosterior, Parameters, over_blocks
 from moral_entropy.consensus.patterns import Patterns, pool_fully
 from moral_entropy.consensus.result import QuestionFit
@@ -20,6 +21,25 @@ BLOCK_ROWS = 2_048
 
 ROW_DRAWS = 4_000_000
 """Rows times draws of item probabilities that are held at a time."""
+
+
+CHECKED_NUMBERS = 1 << 25
+"""Most numbers in the draws that a quick check copies: a quarter of a gigabyte, and it holds a few such copies."""
+
+
+def draws_to_check(fit: QuestionFit, most: int) -> int:
+    """Return how many draws a quick check looks at: fewer where annotators or labels are very many.
+
+    Examples
+    --------
+    >>> from moral_entropy.consensus.fit import fit
+    >>> from moral_entropy.corpora.simulate import simulate_votes
+    >>> one = fit(simulate_votes(n_items=50, n_annotators=4, votes_per_item=3).votes, draws=30).fits[0]
+    >>> draws_to_check(one, 400), draws_to_check(one, 20)
+    (30, 20)
+    """
+    n_rates = fit.ballot.n_annotators * fit.ballot.n_labels**2
+    return min(most, fit.n_draws, max(LEAST_DRAWS, CHECKED_NUMBERS // n_rates))
 
 
 def names_of_parts(fit: QuestionFit) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.errors import FitError
 from moral_entropy.findings import Finding
 from moral_entropy.progress import Advance, ignore
-from moral_entropy.validate.density import densities_of
+from moral_entropy.validate.density import densities_of, draws_to_check
 from moral_entropy.validate.vote_access import VoteAccess, VotesOf, local_votes, votes_of_fit
 from moral_entropy.votes.table import Floats
 
@@ -181,7 +181,7 @@ def examine_laplace(
     """
     findings, votes_of = [], votes_of or local_votes(consensus)
     for n, fit in enumerate(consensus.fits):
-        findings.append(_examine(votes_of(n), min(draws, fit.n_draws)))
+        findings.append(_examine(votes_of(n), draws_to_check(fit, draws)))
         advance((n + 1) / len(consensus.fits))
     return findings
 

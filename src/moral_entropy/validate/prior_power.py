@@ -26,7 +26,7 @@ from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.findings import Finding
 from moral_entropy.progress import Advance, ignore
-from moral_entropy.validate.density import mixed_label_draws, names_of_parts
+from moral_entropy.validate.density import draws_to_check, mixed_label_draws, names_of_parts
 from moral_entropy.validate.vote_access import VoteAccess, VotesOf, local_votes, votes_of_fit
 from moral_entropy.votes.table import UNKNOWN, Floats
 
@@ -205,7 +205,8 @@ def _sample_posterior(access: VoteAccess, seed: int) -> tuple[Floats, Floats]:
     rows, count_r = access.sample(ROWS, seed)
     if fit.mixture is not None:
         return _mixed_posterior(fit, rows), count_r / count_r.sum()
-    push_cks, base_ks = log_ratios(fit.prevalence_sk[:DRAWS], fit.evidence_sakv[:DRAWS])
+    some = draws_to_check(fit, DRAWS)
+    push_cks, base_ks = log_ratios(fit.prevalence_sk[:some], fit.evidence_sakv[:some])
     n_codes, n_other, n_draws = push_cks.shape
     votes_rc = csr_array((np.ones(len(rows.code_v)), rows.code_v, rows.start_r), shape=(rows.n_rows, n_codes))
     ratio_rks = (votes_rc @ push_cks.reshape(n_codes, -1)).reshape(-1, n_other, n_draws) + base_ks
@@ -217,7 +218,8 @@ def _sample_posterior(access: VoteAccess, seed: int) -> tuple[Floats, Floats]:
 
 def _mixed_posterior(fit: QuestionFit, rows: Patterns) -> Floats:
     """Compute the same where items may lie between labels."""
-    drawn = Parameters(np.log(fit.weight_sdg[:DRAWS]), np.log(fit.confusion_sakv[:DRAWS]))
+    some = draws_to_check(fit, DRAWS)
+    drawn = Parameters(np.log(fit.weight_sdg[:some]), np.log(fit.confusion_sakv[:some]))
     chunks = [p_rks for _, p_rks in mixed_label_draws(rows, fit.states, drawn)]
     posterior_srk = np.concatenate(chunks).transpose(2, 0, 1)
     known = rows.clamp_r != UNKNOWN

@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.files import no_such_file
 from moral_entropy.votes.delimited import read_delimited
 from moral_entropy.votes.encodings import UTF8_BOM, marked_encoding, to_utf8
 from moral_entropy.votes.excel import is_workbook, read_workbook
@@ -202,8 +203,7 @@ def head_of(path: Path) -> bytes:
         with path.open("rb") as file:
             head = file.read(16)
     except FileNotFoundError as error:
-        msg = f"there is no file {str(path)!r}. Check the path and the folder you are in."
-        raise VotesError(msg) from error
+        raise no_such_file(path) from error
     except IsADirectoryError as error:
         msg = f"{str(path)!r} is a folder. Name a file, or Parquet parts as {str(path / '*.parquet')!r}."
         raise VotesError(msg) from error

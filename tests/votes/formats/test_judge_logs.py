@@ -90,6 +90,13 @@ def test_a_damaged_log_of_inspect(tmp_path):
         read_votes(tmp_path / "log.eval")
 
 
+def test_an_archive_without_a_header_is_no_log_of_inspect(tmp_path):
+    with zipfile.ZipFile(tmp_path / "book.xlsx", "w") as archive:
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+    with pytest.raises(VotesError, match=r"book\.xlsx is no log of Inspect: it has neither header\.json nor"):
+        read_votes(tmp_path / "book.xlsx", format="inspect")
+
+
 def output(test, provider, *parts, **more):
     components = [
         {"pass": passed, "score": float(passed), "reason": reason, "assertion": {"type": kind, **assertion}}

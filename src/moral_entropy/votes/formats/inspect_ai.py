@@ -122,6 +122,9 @@ def _read_zip(archive: zipfile.ZipFile, name: str) -> tuple[Record, list[Record]
         msg = f"{name} unpacks to {size:,} bytes, more than is read at once. Split the log."
         raise VotesError(msg)
     head = HEADER if HEADER in archive.namelist() else START
+    if head not in archive.namelist():
+        msg = f"{name} is no log of Inspect: it has neither {HEADER} nor {START}."
+        raise VotesError(msg)
     header = next(_objects(archive, [archive.getinfo(head)], name), {})
     return header, list(_objects(archive, members, name))
 
