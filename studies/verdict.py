@@ -31,7 +31,7 @@ from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.ties import DECIMALS
 from moral_entropy.verdict.crowds import unlike_others
 from moral_entropy.verdict.error_rate import Belief, error_rate, tally
-from moral_entropy.verdict.sheet import draw_blocks
+from moral_entropy.verdict.sheet import draw_blocks, from_blocks
 from moral_entropy.verdict.verdict import TOLERANCE, answer_for
 from moral_entropy.votes.table import Floats, Votes
 
@@ -228,7 +228,7 @@ def try_sheets(one: LabelledSet, prior: Belief | None, n: int, n_sheets: int) ->
     count_j, rows = np.ones(len(order_j)), []
     for sheet in range(n_sheets):
         chosen, weight = draw_blocks(order_j, count_j, n, seed=sheet)
-        found = tally(one.wrong_j[chosen], weight, 1.0 - one.sure_j[chosen])
+        found = tally(one.wrong_j[chosen], weight, 1.0 - one.sure_j[chosen] if from_blocks(weight) else None)
         alone = error_rate(found, len(order_j), mass=MASS)
         both = error_rate(found, len(order_j), prior=prior, mass=MASS) if prior else alone
         answer = answer_for(both, TOLERANCE, one.claimed)
