@@ -263,8 +263,8 @@ def pareto_line(rows: Sequence[Row]) -> str:
     both = sum(d and s for d, s in zip(doubted, short, strict=True))
     return (
         f"Pareto-k of the fit's own draws, the check that every audit runs: {', '.join(told)}. It is above {DOUBTED:g} "
-        f"in {sum(doubted)} of {len(rows)} fits. In {sum(short)} fits the 90% intervals hold less than {HELD:.0%} of "
-        f"the NUTS draws; Pareto-k is above {DOUBTED:g} in {both} of these."
+        f"in {sum(doubted)} of {len(rows)} fits. The 90% intervals hold less than {HELD:.0%} of the NUTS "
+        f"draws in {sum(short)} of {len(rows)}, and Pareto-k is above {DOUBTED:g} in {both} of these."
     )
 
 

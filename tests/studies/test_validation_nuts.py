@@ -68,7 +68,7 @@ def test_words_say_where_pareto_k_and_intervals_fall_short(mixed):
     ]
     line = study.pareto_line(rows)
     assert "above 0.7 in 2 of 5 fits" in line
-    assert "In 2 fits the 90% intervals hold less than 85%" in line and line.endswith("in 1 of these.")
+    assert "less than 85% of the NUTS draws in 2 of 5, and" in line and line.endswith("in 1 of these.")
 
 
 @pytest.mark.parametrize("model", ["paper", "mixed"])
