@@ -4,8 +4,9 @@ Each corpus is drawn from annotators and a prevalence that we know. With those t
 written down, and with it the rates of every rule: the truth. The fit sees only the votes; its interval either covers
 the truth or it does not. The share of corpora in which it does should be the interval's mass.
 
-Usage: interval_coverage.py [--corpora 200] [--jobs 2] [--dry]. Writes the tables of docs/evidence/coverage.md;
-with --dry only prints.
+Usage: interval_coverage.py [--model paper] [--corpora 200] [--jobs 2] [--dry]. Writes the tables of that model between
+its markers of docs/evidence/coverage.md; with --dry only prints. The truth is the same for both models: all items of
+these corpora are at a label.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ RULES = ("any", "majority", "two-vote")
 METRICS = ("fpr", "fnr", "expected_fpr", "expected_fnr")
 INTERVAL, DRAWS = 0.9, 400
 AIM = (0.85, 0.95)
+PLACES = {"paper": "coverage", "mixed": "coverage of the default model"}
 
 
 @dataclass(frozen=True)
@@ -191,14 +193,21 @@ def _mean(value_i: np.ndarray, weight_i: Floats) -> float:
     return float((value_i * weight_i).sum() / total) if total > 0 else float("nan")
 
 
-def outcomes(setting: Setting, seed: int) -> list[Outcome]:
+def outcomes(setting: Setting, seed: int, model: str = "paper") -> list[Outcome]:
     """Simulate a corpus, audit it, and hold every figure against the truth."""
     simulated = simulate(setting, seed)
     with warnings.catch_warnings():
         # That thin data is thin is what the study is about.
         warnings.simplefilter("ignore", MoralEntropyWarning)
         priors = setting.priors(simulated)
-        fitted = {"priors": priors, "pooling": setting.pooling, "draws": DRAWS, "seed": seed, "interval": INTERVAL}
+        fitted = {
+            "priors": priors,
+            "model": model,
+            "pooling": setting.pooling,
+            "draws": DRAWS,
+            "seed": seed,
+            "interval": INTERVAL,
+        }
         consensus = fit(simulated.votes, **fitted, threads=1)
         table = audit_rules(simulated.votes, consensus, rules=RULES, reference="consensus", threads=1)
     pooled = table.frame.filter(question=ALL, domain=ALL, label=ALL)
@@ -276,17 +285,19 @@ def summarise(found: Sequence[Outcome]) -> list[Coverage]:
     return rows
 
 
-def study(setting: Setting, *, corpora: int, jobs: int) -> list[Coverage]:
+def study(setting: Setting, *, corpora: int, jobs: int, model: str = "paper") -> list[Coverage]:
     """Simulate and audit many corpora of a setting, with the seeds 0, 1, 2 and so on."""
-    return summarise([one for found in _all_outcomes(setting, corpora, jobs) for one in found])
+    return summarise([one for found in _all_outcomes(setting, corpora, jobs, model) for one in found])
 
 
-def _all_outcomes(setting: Setting, corpora: int, jobs: int) -> Iterator[list[Outcome]]:
+def _all_outcomes(setting: Setting, corpora: int, jobs: int, model: str) -> Iterator[list[Outcome]]:
     if jobs == 1:
-        yield from (outcomes(setting, seed) for seed in range(corpora))
+        yield from (outcomes(setting, seed, model) for seed in range(corpora))
         return
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        for done, found in enumerate(pool.map(outcomes, [setting] * corpora, range(corpora)), start=1):
+        for done, found in enumerate(
+            pool.map(outcomes, [setting] * corpora, range(corpora), [model] * corpora), start=1
+        ):
             print(f"\r  {setting.name}: {done} of {corpora}", end="", file=sys.stderr, flush=True)
             yield found
     print(file=sys.stderr)
@@ -306,27 +317,31 @@ def section(setting: Setting, rows: Sequence[Coverage]) -> str:
     return "\n".join([f"### {setting.name}: {setting.meaning}", "", head, *lines])
 
 
-def with_tables(page: str, text: str) -> str:
-    """Put text between the markers of the page."""
-    return put(page, "coverage", "studies/interval_coverage.py", text)
+def with_tables(page: str, text: str, model: str = "paper") -> str:
+    """Put text between the model's markers of the page."""
+    return put(page, PLACES[model], "studies/interval_coverage.py", text)
 
 
 def main() -> None:
     """Run the study and write its page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", choices=tuple(PLACES), default="paper", help="which model is fitted")
+    parser.add_argument("--only", default="", help="names of settings, as Plenty;Thin; all by default")
     parser.add_argument("--corpora", type=int, default=200, help="how many of each setting")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
     parser.add_argument("--dry", action="store_true", help="print the tables and leave the page alone")
     asked = parser.parse_args()
-    made = [section(one, study(one, corpora=asked.corpora, jobs=asked.jobs)) for one in SETTINGS]
+    some = [one for one in SETTINGS if not asked.only or one.name in asked.only.split(";")]
+    how = {"corpora": asked.corpora, "jobs": asked.jobs, "model": asked.model}
+    made = [section(one, study(one, **how)) for one in some]
     facts = (
-        f"moral-entropy {moral_entropy.__version__}; {asked.corpora} corpora per setting, {DRAWS} draws per fit, "
-        f"{INTERVAL:.0%} intervals, seeds 0 to {asked.corpora - 1}."
+        f"moral-entropy {moral_entropy.__version__}, `--model {asked.model}`; {asked.corpora} corpora per setting, "
+        f"{DRAWS} draws per fit, {INTERVAL:.0%} intervals, seeds 0 to {asked.corpora - 1}."
     )
     text = "\n\n".join([facts, *made])
     print(text)
     if not asked.dry:
-        PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), text), encoding="utf-8")
+        PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), text, asked.model), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.ties import DECIMALS
 from moral_entropy.verdict.crowds import unlike_others
 from moral_entropy.verdict.error_rate import Belief, error_rate, tally
-from moral_entropy.verdict.sheet import draw_blocks
+from moral_entropy.verdict.sheet import draw_blocks, from_blocks
 from moral_entropy.verdict.verdict import TOLERANCE, answer_for
 from moral_entropy.votes.table import Floats, Votes
 
@@ -228,7 +228,7 @@ def try_sheets(one: LabelledSet, prior: Belief | None, n: int, n_sheets: int) ->
     count_j, rows = np.ones(len(order_j)), []
     for sheet in range(n_sheets):
         chosen, weight = draw_blocks(order_j, count_j, n, seed=sheet)
-        found = tally(one.wrong_j[chosen], weight, 1.0 - one.sure_j[chosen])
+        found = tally(one.wrong_j[chosen], weight, 1.0 - one.sure_j[chosen] if from_blocks(weight) else None)
         alone = error_rate(found, len(order_j), mass=MASS)
         both = error_rate(found, len(order_j), prior=prior, mass=MASS) if prior else alone
         answer = answer_for(both, TOLERANCE, one.claimed)
@@ -314,12 +314,13 @@ def trouble_table(troubled: Sequence[tuple[LabelledSet, Sheets]]) -> str:
     return "\n".join(rows)
 
 
-def trouble_text(troubled: Sequence[tuple[LabelledSet, Sheets]]) -> str:
+def trouble_text(troubled: Sequence[tuple[LabelledSet, Sheets]], n: int) -> str:
     """Say how often labels with too many errors are called fit to ship, over all corpora with a trouble."""
     ships = [at.ship for one, at in troubled if one.error > TOLERANCE]
     worst = max(ships, default=0.0)
     return (
-        f"Corpora of the [study of alarms](validation.md), {TROUBLED_SHEET} labels checked against the known truth. "
+        f"Corpora of the [study of alarms](validation.md), {TROUBLED_SHEET} labels checked against the known truth, "
+        f"{n} sheets each. "
         f"More than {TOLERANCE:.0%} of the labels are wrong in {len(ships)} of {len(troubled)} corpora; of the sheets "
         f"drawn from these, {np.mean(ships) if ships else 0.0:.1%} end in *ship* ({worst:.1%} in the worst corpus). "
         "Without checked labels no run does, whatever its votes: a test holds that."
@@ -332,6 +333,7 @@ def page_text(
     troubled: Sequence[tuple[LabelledSet, Sheets]],
     facts: dict[str, Any],
     n: int,
+    n_troubled: int | None = None,
 ) -> str:
     """Return the tables of the page with what they say."""
     people, floor, flag = facts["people"], facts["floor"], facts["flag"]
@@ -355,7 +357,7 @@ def page_text(
             f"{TOLERANCE:.0%}.",
             sheet_table(sets, found),
             "### Votes with a trouble made on purpose",
-            trouble_text(troubled),
+            trouble_text(troubled, n_troubled or n),
             trouble_table(troubled),
         ]
     )

@@ -49,14 +49,25 @@ def posterior_draws(fit, items=slice(None)):
     return drawn_posterior(fit, fit.patterns, row_r)[:, at_i]
 
 
+def first_votes_by_hand(ballot):
+    """Pseudo-votes of the share in the published p, from all votes: half a vote each, of two labels as votes fall."""
+    if ballot.n_labels != 2:
+        return [0.5] * ballot.n_labels
+    said = [0.5, 0.5]
+    for i in range(ballot.n_items):
+        for code in ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]]:
+            said[code % 2] += ballot.count_i[i]
+    return [one / sum(said) for one in said]
+
+
 def published_draws(fit):
     """The same as published: every draw pooled with the vote share, item by item, under the mixed model."""
-    p_sik = posterior_draws(fit)
+    p_sik, first_k = posterior_draws(fit), np.array(first_votes_by_hand(fit.ballot))
     for i in range(fit.ballot.n_items if fit.options.model == "mixed" else 0):
         counts_k = fit.ballot.counts_ik[i]
         if counts_k.sum() and fit.patterns.clamp_r[fit.patterns.row_i[i]] < 0:
             weight = min(0.6, 0.2 + fit.summary.interior_i[i])
-            share_k = (counts_k + 0.5) / (counts_k.sum() + len(counts_k) / 2)
+            share_k = (counts_k + first_k) / (counts_k.sum() + len(counts_k) / 2)
             p_sik[:, i] = (1 - weight) * p_sik[:, i] + weight * share_k
     return p_sik
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from support import posterior_draws, random_rows, votes_of
+from support import first_votes_by_hand, posterior_draws, random_rows, votes_of
 
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.published import published_interval
@@ -20,7 +20,9 @@ def by_hand(one, i):
     """Weight of the share, and share, from the votes of one item."""
     ballot = one.ballot
     labels = [code % ballot.n_labels for code in ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]]]
-    share = [(labels.count(k) + 0.5) / (len(labels) + ballot.n_labels / 2) for k in range(ballot.n_labels)]
+    share = [
+        (labels.count(k) + n) / (len(labels) + ballot.n_labels / 2) for k, n in enumerate(first_votes_by_hand(ballot))
+    ]
     return (min(0.6, 0.2 + one.summary.interior_i[i]) if labels else 0.0), np.array(share)
 
 
@@ -45,6 +47,16 @@ def test_published_p_and_its_interval_are_those_of_pooled_draws(n_labels, positi
         assert_allclose([low_i[i], high_i[i]], np.quantile(p_sk[:, about], [0.05, 0.95]), atol=1e-9)
         switched += label != int(one.summary.mean_ik[i].argmax())
     assert switched > 0 or n_labels == 2
+
+
+def test_a_rare_label_that_nobody_chose_stays_rare():
+    """Of two labels, what is published begins with the share of all votes; of three, with half a vote each."""
+    for n_labels in (2, 3):
+        rows = [(i, a, int(i < 3 and a < 2)) for i in range(100) for a in range(3)]
+        [one] = fit(votes_of(rows, n_labels), model="mixed", draws=30).fits
+        rare = 6.5 / 301 if n_labels == 2 else 0.5
+        found = (one.p_ik[99, 1] - (1 - one.share_weight_i[99]) * one.summary.mean_ik[99, 1]) / one.share_weight_i[99]
+        assert found == pytest.approx(rare / (3 + n_labels / 2))
 
 
 def test_the_paper_publishes_its_own():

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from support import posterior_draws
+from support import first_votes_by_hand, posterior_draws
 
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.fitted import local_fit
@@ -214,12 +214,12 @@ def test_published_p_stands_beside_the_models_and_entropies_are_the_models(n_lab
     only = replace(only, summary=between)
     consensus = replace(consensus, fits=(only,))
     posterior, starts = posterior_frame(consensus), only.ballot.start_i
-    n_ambiguous = 0
+    n_ambiguous, first = 0, first_votes_by_hand(only.ballot)
     for i, row in enumerate(item_frame(consensus).rows(named=True)):
         own = posterior.filter(item=row["item"])
         about = "1" if n_labels == 2 else row["label"]
         votes = Counter(code % n_labels for code in only.ballot.code_v[starts[i] : starts[i + 1]])
-        share = (votes[int(about)] + 0.5) / (votes.total() + n_labels / 2)
+        share = (votes[int(about)] + first[int(about)]) / (votes.total() + n_labels / 2)
         a = min(0.6, 0.2 + i / 119)
         assert row["p_model"] == only.summary.mean_ik[i, int(about)]
         assert row["p"] == pytest.approx((1 - a) * row["p_model"] + a * share, abs=1e-9)

@@ -101,6 +101,6 @@ def test_wrong_assurance_counts_corpora_with_too_many_wrong_alone():
     ]
     assert "| flood | 5.0% – 30.0% | 2 of 3 | 1.0% |" in study.trouble_table(troubled)
     assert "| calm | 5.0% – 5.0% | 0 of 1 | – |" in study.trouble_table(troubled)
-    assert "in 2 of 4 corpora" in study.trouble_text(troubled) and "1.0% end in *ship* (2.0% in the worst" in (
-        study.trouble_text(troubled)
+    assert "in 2 of 4 corpora" in study.trouble_text(troubled, 500) and "1.0% end in *ship* (2.0% in the worst" in (
+        study.trouble_text(troubled, 500)
     )

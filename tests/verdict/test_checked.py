@@ -58,6 +58,11 @@ def test_the_consensus(checked):
     assert checked.verdict.error.value == pytest.approx(share)
 
 
+def test_only_labels_drawn_from_blocks_are_worth_more_than_their_number(run, checked):
+    assert spot_checks_of(checked).found.gain == 1.0
+    assert spot_checks_of(run.with_answers(filled(run, 40))).found.gain > 1.0
+
+
 @pytest.mark.parametrize("rule", ["any", "majority", "strict-majority", "two-vote", "unanimous"])
 def test_every_rule(checked, rule):
     votes = defaultdict(list)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
-from scipy.special import logit
+from scipy import optimize, stats
+from scipy.special import expit, logit
 
 from moral_entropy.verdict.error_rate import Belief, checks_needed, error_rate, tally
 
@@ -85,16 +85,40 @@ def test_weights_count():
     assert (found.share, found.worth, found.checked) == (0.5, pytest.approx(16 / 6), 3)
 
 
-def test_drawn_in_proportion_to_their_risk_labels_tell_more():
-    """Over all ways to draw one label of each block, the share varies as the gain says."""
+@pytest.mark.parametrize("slope", [0.5, 1.0, 1.8])
+def test_drawn_in_proportion_to_their_risk_labels_tell_more(slope):
+    """Over all ways to draw one label of each block, the share varies as the gain says, however steep the risk is."""
     rng = np.random.default_rng(0)
-    risk = np.sort(1 / (1 + np.exp(-rng.normal(-2, 2, 4_000))))
-    half = 1 / (1 + np.exp(-0.5 * np.log(risk / (1 - risk))))
-    wrong = rng.random(4_000) < half
-    shares = [np.mean([rng.choice(block) for block in np.array_split(wrong.astype(float), 40)]) for _ in range(2_000)]
-    plain = wrong.mean() * (1 - wrong.mean()) / 40
-    gains = tally(wrong, None, risk).gain
-    assert gains == pytest.approx(plain / np.var(shares), rel=0.1) and gains > 1.05
+    x = np.sort(rng.normal(-1, 1, 4_000))
+    wrong_bj = (rng.random(4_000) < expit(slope * x)).astype(float).reshape(40, 100)
+    # One draw from a block varies by r (1 - r), r being its share of wrong labels; draws are independent.
+    share_b, share = wrong_bj.mean(axis=1), wrong_bj.mean()
+    variance = np.mean(share_b * (1 - share_b)) * 100 / 99
+    gains = tally(wrong_bj.ravel(), None, expit(x)).gain
+    assert gains == pytest.approx(share * (1 - share) / variance, rel=0.04) and gains > 1.03
+
+
+def test_the_curve_of_the_risk_is_the_mode_that_a_general_search_finds():
+    rng = np.random.default_rng(1)
+    x, weight = rng.normal(-1, 1, 60), rng.choice([1.0, 2.0], 60)
+    wrong = (rng.random(60) < expit(1.5 * x)).astype(float)
+    found = tally(wrong, weight, expit(x))
+    count = weight / weight.sum() * found.worth
+
+    def height(at):
+        risk = expit(at[0] + at[1] * x)
+        return -(count @ (wrong * np.log(risk) + (1 - wrong) * np.log1p(-risk))) + (at[1] - 1.0) ** 2 / (2 * 0.5**2)
+
+    at = optimize.minimize(height, [0.0, 1.0], method="BFGS", tol=1e-9).x
+    risk = expit(at[0] + at[1] * x)
+    expected = found.share * (1 - found.share) / np.average(risk * (1 - risk), weights=weight)
+    assert found.gain == pytest.approx(expected, rel=1e-4)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.floats(0, 1)), min_size=1, max_size=30))
+def test_any_checks_have_a_gain(rows):
+    wrong, risk = zip(*rows, strict=True)
+    assert tally(wrong, None, risk).gain >= 1.0 - 1e-6
 
 
 def test_nothing_checked_says_nothing():

@@ -240,7 +240,8 @@ def _watching(options: FitOptions, advance: Progress) -> Callable[[float], None]
 def _mixture_of(density: LogPosterior, at: Parameters, drawn: Parameters, prior: DomainPrior | None) -> Mixture:
     """Collect the weights of the states, at the mode and in every draw."""
     strength = prior.strength if prior else float("inf")
-    return Mixture(density.states, at.weight_g, drawn.weight_g, density.items_d, strength)
+    votes_k = density.votes_c.reshape(-1, density.states.n_labels).sum(axis=0)
+    return Mixture(density.states, at.weight_g, drawn.weight_g, density.items_d, votes_k, strength)
 
 
 def _climb_of(mode: Mode, solver: str) -> Climb:

@@ -25,6 +25,10 @@ from moral_entropy.votes.table import Floats, Ints
 BAR = 0.45
 """Residual correlation from which two annotators are near-copies."""
 
+MANY, JOINS, JOIN_FALSE_SHARE = 5, 2 / 3, 0.01
+"""Members from which a group is sure of what it copies; the part of the bar that a single annotator needs to join it,
+and the expected share of false ones among those who do."""
+
 COPY_ITEMS = 30
 """Items that near-copies must share."""
 
@@ -45,6 +49,9 @@ STEPS, PLAIN_STEPS = 60, 20
 
 CUT = 4.0
 """Standard errors beyond which a pair is outlying."""
+
+FEW = 6
+"""Annotators up to which pairs are refitted one by one."""
 
 STRONGEST = 0.995
 ROW_STEPS = 100
@@ -219,27 +226,62 @@ def agreement(pairs: PairSums, n_labels: int) -> Agreements:
 def fit_strength(pairs: PairSums, correlation_p: Floats) -> Floats:
     """Fit R_jl ≈ a_j a_l in absolute deviations, and set outlying pairs aside: `strength_a`.
 
-    Several starts; of the fits the one with the fewest and smallest deviations is kept, where each deviation counts
-    `CUT` standard errors at most: two copies then cost one pair, while calling them perfect costs all pairs of others.
+    Several starts; of the fits the one with the least cost is kept (`_cost`): two copies then cost one pair, while
+    calling them perfect costs all pairs of others. Of few annotators some pairs can be fitted in more than one way.
     """
     best_a, least = np.zeros(pairs.n_annotators), np.inf
     if not pairs.n_pairs:
         return best_a
-    root_p = np.sqrt(pairs.shared_p)
-    ends = (pairs.first_p, pairs.second_p)
     for quantile in STARTS:
-        strength_a, nearest = _start(pairs, correlation_p, quantile), 0.2
-        for step in range(STEPS):
-            strength_a = kernels.rank_one_step(
-                *ends, root_p, correlation_p, CUT / root_p, strength_a, nearest, step >= PLAIN_STEPS
-            )
-            nearest = max(0.9 * nearest, 0.01)
-        fitted_p = strength_a[ends[0]] * strength_a[ends[1]]
-        deviation_p = np.abs(correlation_p - fitted_p) * root_p / (1.0 - fitted_p**2)
-        cost = float(np.minimum(deviation_p, CUT).sum())
-        if cost < least - 1e-6:
+        strength_a = _descend(pairs, correlation_p, _start(pairs, correlation_p, quantile))
+        if (cost := _cost(pairs, correlation_p, strength_a)) < least - 1e-6:
+            best_a, least = strength_a, cost
+    from_a = best_a
+    for p in range(pairs.n_pairs if pairs.n_annotators <= FEW else 0):
+        # Outlying pairs are set aside from the beginning: plain deviations would lead back.
+        strength_a = _descend(pairs, correlation_p, _rescaled(pairs, correlation_p, from_a, p), plain_steps=0)
+        if (cost := _cost(pairs, correlation_p, strength_a)) < least - 1e-6:
             best_a, least = strength_a, cost
     return best_a
+
+
+def _descend(pairs: PairSums, correlation_p: Floats, strength_a: Floats, plain_steps: int = PLAIN_STEPS) -> Floats:
+    """Move each strength in turn to where the deviations of its pairs are least."""
+    root_p, nearest = np.sqrt(pairs.shared_p), 0.2
+    for step in range(STEPS):
+        strength_a = kernels.rank_one_step(
+            pairs.first_p, pairs.second_p, root_p, correlation_p, CUT / root_p, strength_a, nearest, step >= plain_steps
+        )
+        nearest = max(0.9 * nearest, 0.01)
+    return strength_a
+
+
+def _cost(pairs: PairSums, correlation_p: Floats, strength_a: Floats) -> float:
+    """Add up the deviations in standard errors, those of outlying pairs only so far.
+
+    An outlying pair costs the less the more it looks like two copies: `CUT` standard errors where all of their
+    correlation is their own, twice that where hardly any is, since then nothing explains the pair.
+    """
+    one_p, other_p = strength_a[pairs.first_p], strength_a[pairs.second_p]
+    fitted_p = one_p * other_p
+    deviation_p = np.abs(correlation_p - fitted_p) * np.sqrt(pairs.shared_p) / (1.0 - fitted_p**2)
+    own_p = (correlation_p - fitted_p) / np.sqrt((1.0 - one_p**2) * (1.0 - other_p**2))
+    return float(np.minimum(deviation_p, CUT * (2.0 - own_p.clip(0.0, 1.0))).sum())
+
+
+def _rescaled(pairs: PairSums, correlation_p: Floats, strength_a: Floats, p: int) -> Floats:
+    """Scale two annotators so that their pair is fitted, and all others the opposite way.
+
+    What the two have in common with the others stays. Moving one strength at a time never gets there.
+    """
+    two = np.array([pairs.first_p[p], pairs.second_p[p]])
+    product = float(strength_a[two].prod())
+    if product * correlation_p[p] <= 0.0:
+        return strength_a
+    scale = np.sqrt(correlation_p[p] / product)
+    rescaled_a = strength_a / scale
+    rescaled_a[two] = strength_a[two] * scale
+    return np.asarray(rescaled_a.clip(-STRONGEST, STRONGEST))
 
 
 def _start(pairs: PairSums, correlation_p: Floats, quantile: float) -> Floats:
@@ -262,7 +304,12 @@ def residual_correlation(pairs: PairSums, agreements: Agreements, strength_a: Fl
 
 
 def _alike(
-    pairs: PairSums, agreements: Agreements, strength_a: Floats, bar: float, least_items: float
+    pairs: PairSums,
+    agreements: Agreements,
+    strength_a: Floats,
+    bar: float,
+    least_items: float,
+    false_share: float = FALSE_SHARE,
 ) -> NDArray[np.bool_]:
     """Tell which pairs are near-copies: above the bar, with enough items, and surely."""
     above_p = residual_correlation(pairs, agreements, strength_a) > bar
@@ -273,14 +320,14 @@ def _alike(
     nats_p = rel_entr(agreed_p, expected_p) + rel_entr(1.0 - agreed_p, 1.0 - expected_p)
     nats_p = pairs.shared_p * np.maximum(nats_p, 0.0)
     chance_p = np.where(agreed_p > expected_p, ndtr(-np.sqrt(2.0 * nats_p)), 1.0)
-    return above_p & (agreed_p >= AGREED) & (pairs.shared_p >= least_items) & _surely(chance_p)
+    return above_p & (agreed_p >= AGREED) & (pairs.shared_p >= least_items) & _surely(chance_p, false_share)
 
 
-def _surely(chance_p: Floats) -> NDArray[np.bool_]:
-    """Tell which pairs keep the expected share of false ones below `FALSE_SHARE`."""
+def _surely(chance_p: Floats, false_share: float) -> NDArray[np.bool_]:
+    """Tell which pairs keep the expected share of false ones below this."""
     n_pairs = len(chance_p)
     order_p = np.argsort(chance_p, kind="stable")
-    below = np.flatnonzero(chance_p[order_p] <= FALSE_SHARE * np.arange(1, n_pairs + 1) / max(n_pairs, 1))
+    below = np.flatnonzero(chance_p[order_p] <= false_share * np.arange(1, n_pairs + 1) / max(n_pairs, 1))
     surely_p = np.zeros(n_pairs, dtype=np.bool_)
     surely_p[order_p[: below[-1] + 1 if len(below) else 0]] = True
     return surely_p
@@ -296,7 +343,10 @@ def _joined(group_a: Ints, pairs: PairSums, alike_p: NDArray[np.bool_]) -> Ints:
 
 
 def _grow(patterns: Patterns, group_a: Ints, strength_a: Floats, bar: float, least_items: float) -> Ints:
-    """Add to every group of several the annotators, and other groups, that follow its most frequent vote."""
+    """Add to every group of several the single annotators, and other groups, that follow its most frequent vote.
+
+    A group of many is surer of what it copies than two annotators can be: a lower bar will do for one who joins it.
+    """
     size_g = np.bincount(group_a)
     several = np.flatnonzero(size_g > 1)
     if not len(several):
@@ -304,13 +354,19 @@ def _grow(patterns: Patterns, group_a: Ints, strength_a: Floats, bar: float, lea
     n_annotators = patterns.n_annotators
     pairs = agreement_pairs(_with_groups(patterns, group_a, strength_a, several))
     own_b = np.concatenate([group_a, several])
-    new_p = (pairs.second_p >= n_annotators) & (own_b[pairs.first_p] != own_b[pairs.second_p])
-    pairs = pairs.take(new_p)
+    pairs = pairs.take((pairs.second_p >= n_annotators) & (own_b[pairs.first_p] != own_b[pairs.second_p]))
     agreements = agreement(pairs, patterns.n_labels)
     strength_b = np.concatenate(
         [strength_a, _group_strength(pairs, agreements.correlation_p, strength_a, len(several))]
     )
-    alike_p = _alike(pairs, agreements, strength_b, bar, least_items)
+    single_b = np.append(size_g[group_a] == 1, np.zeros(len(several), dtype=np.bool_))
+    joins_p = single_b[pairs.first_p] & (size_g[own_b[pairs.second_p]] >= MANY)
+    # Members of other groups are in their groups' votes already: to ask each of them would only add false ones.
+    others_p = ~joins_p & (single_b[pairs.first_p] | (pairs.first_p >= n_annotators))
+    alike_p = np.zeros(pairs.n_pairs, dtype=np.bool_)
+    for asked_p, least, false_share in ((joins_p, JOINS * bar, JOIN_FALSE_SHARE), (others_p, bar, FALSE_SHARE)):
+        found = Agreements(*(column_p[asked_p] for column_p in agreements))
+        alike_p[asked_p] = _alike(pairs.take(asked_p), found, strength_b, least, least_items, false_share)
     return _joined(own_b, pairs, alike_p)[:n_annotators]
 
 

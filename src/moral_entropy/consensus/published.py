@@ -37,7 +37,7 @@ def published_interval(fit: QuestionFit) -> tuple[Floats, Floats]:
     other_n = np.flatnonzero(highest(fit.summary.mean_ik) != label_i) if fit.n_draws and not two else label_i[:0]
     if len(other_n):
         bounds = _with_bounds_of(fit, label_i, other_n)
-    share_i = smoothed_share(fit.counts_ik)[np.arange(len(label_i)), label_i]
+    share_i = smoothed_share(fit.counts_ik, pseudo_votes=fit.first_votes_k)[np.arange(len(label_i)), label_i]
     low_i, high_i = ((1.0 - fit.share_weight_i) * bound_i + fit.share_weight_i * share_i for bound_i in bounds)
     return low_i, high_i
 

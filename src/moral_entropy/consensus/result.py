@@ -24,7 +24,7 @@ from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.recalibration import Recalibration, recalibrate
 from moral_entropy.consensus.states import States, corners
 from moral_entropy.consensus.tempering import Exponent
-from moral_entropy.consensus.vote_share import pool_with_share, share_weight
+from moral_entropy.consensus.vote_share import first_votes, pool_with_share, share_weight
 from moral_entropy.findings import Finding
 from moral_entropy.ties import highest, settle_halves
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
@@ -157,6 +157,8 @@ class Mixture:
         Weights at the mode, and in every draw; one domain where domains are not told apart.
     items_d
         Items with a vote, by domain.
+    votes_k
+        Votes by label.
     strength
         Pseudo-items with which every domain's weights are drawn towards the common ones; infinite with one domain.
     """
@@ -165,6 +167,7 @@ class Mixture:
     weight_dg: Floats
     weight_sdg: Floats
     items_d: Floats
+    votes_k: Floats
     strength: float = float("inf")
 
     @property
@@ -388,6 +391,11 @@ class QuestionFit(ParameterFit):
         """Whether the published p is pooled with the vote share; the paper's model publishes its own."""
         return self.options.model == "mixed"
 
+    @property
+    def first_votes_k(self) -> Floats:
+        """Pseudo-votes that the share in the published p begins with: see `first_votes`."""
+        return first_votes(np.zeros(self.ballot.n_labels) if self.mixture is None else self.mixture.votes_k)
+
     @cached_property
     def share_weight_i(self) -> Floats:
         """Weight of the smoothed vote share in the published p: see `share_weight`.
@@ -408,7 +416,8 @@ class QuestionFit(ParameterFit):
         # Some items at a time: each step would hold a copy of all.
         for some in self.chunks():
             mean_ik, counts_ik = self.summary.mean_ik[some], self.counts_ik[some]
-            p_ik[some] = pool_with_share(mean_ik, counts_ik, self.share_weight_i[some])
+            weight_i, first_k = self.share_weight_i[some], self.first_votes_k
+            p_ik[some] = pool_with_share(mean_ik, counts_ik, weight_i, pseudo_votes=first_k)
         return settle_halves(p_ik)
 
     @cached_property

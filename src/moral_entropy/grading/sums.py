@@ -243,7 +243,7 @@ def _pools(member: Membership, row_u: Ints) -> tuple[Floats, Floats]:
         first_r = np.empty(fit.patterns.n_rows, dtype=np.int64)
         first_r[fit.patterns.row_i[::-1]] = np.arange(fit.ballot.n_items)[::-1]
         item_u = first_r[row_u]
-    share_uk = smoothed_share(fit.counts_ik[item_u])
+    share_uk = smoothed_share(fit.counts_ik[item_u], pseudo_votes=fit.first_votes_k)
     return fit.share_weight_i[item_u], np.ascontiguousarray(share_uk[:, targets])
 
 

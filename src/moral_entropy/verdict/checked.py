@@ -21,7 +21,7 @@ from moral_entropy.runs.run import Question, Run
 from moral_entropy.ties import DECIMALS
 from moral_entropy.verdict.error_rate import Belief, ErrorRate, Tally, error_rate, tally
 from moral_entropy.verdict.rates import pooled_rate, wrong_by
-from moral_entropy.verdict.sheet import KEYS, spot_checks
+from moral_entropy.verdict.sheet import KEYS, from_blocks, spot_checks
 from moral_entropy.votes.table import Floats, Ints
 
 CHECKED = pl.Schema(
@@ -107,6 +107,7 @@ def spot_checks_of(run: Run) -> Checks | None:
     rows = answered.rename({"answer": "truth", "domain": "limit"}).join(
         items.select(*KEYS, "domain", "label", "published", "risk"), on=KEYS, how="inner", maintain_order="left"
     )
+    in_blocks = all(from_blocks(mine["weight"].to_numpy()) for _, mine in rows.group_by("sheet"))
     # A sheet counts as often as it has answers, and within it each row by its block.
     rows = rows.with_columns(weight=pl.col("weight") / pl.col("weight").mean().over("sheet"))
     counts = _items_by_domain(run)
@@ -115,7 +116,7 @@ def spot_checks_of(run: Run) -> Checks | None:
         rows, domains = _by_domain(rows, counts)
     population = counts["items"].sum() if not domains else counts.filter(pl.col("domain").is_in(domains))["items"].sum()
     wrong = (rows["truth"] != rows["label"]).to_numpy()
-    found = tally(wrong, rows["weight"].to_numpy(), rows["risk"].to_numpy())
+    found = tally(wrong, rows["weight"].to_numpy(), rows["risk"].to_numpy() if in_blocks else None)
     return Checks("spot check", found, float(population), blank, domains, rows)
 
 

@@ -67,6 +67,19 @@ def draw_blocks(order_i: Ints, count_i: Floats, n: int, seed: int) -> tuple[Ints
     return order_i[at], np.bincount(inverse, weights=np.diff(edge_b).astype(float), minlength=len(at)).astype(float)
 
 
+def from_blocks(weight_b: Floats) -> bool:
+    """Tell from the weights of a sheet whether each of its items was drawn from a block of its own.
+
+    Examples
+    --------
+    >>> from_blocks(draw_blocks(np.arange(100), np.ones(100), 30, seed=0)[1])
+    True
+    >>> from_blocks(draw_blocks(np.arange(100), np.ones(100), 40, seed=0)[1])
+    False
+    """
+    return bool(len(weight_b) > 0 and weight_b.min() >= 1.0 / MOST_CHECKED)
+
+
 def _draw_plainly(order_i: Ints, end_i: Floats, n: int, seed: int) -> tuple[Ints, Floats]:
     """Draw items at random, as blocks of one or two would weigh very unequally."""
     total = round(float(end_i[-1]))
