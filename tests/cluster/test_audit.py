@@ -59,7 +59,8 @@ def assert_same_manifest(one, many):
         "votes",
     ):
         assert many[name] == one[name], name
-    assert many["warnings"] == one["warnings"]
+    # Judges are looked at one by one on one machine alone.
+    assert many["warnings"] == [text for text in one["warnings"] if "known answers are" not in text]
     assert set(many["notes"]) == {*one["notes"], LEFT_OUT}
     for found, expected in zip(many["questions"], one["questions"], strict=True):
         same = ("question", "part", "labels", "positive", "items", "items_without_votes", "annotators", "votes")

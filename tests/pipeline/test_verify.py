@@ -172,7 +172,7 @@ BY_COMPUTING = {
     an_annotator: "annotators.parquet",
     an_added_table: ADDED,
     a_vote: "items.parquet",
-    a_vote_removed: "items.parquet",
+    a_vote_removed: "figures",
     a_figure: "audit.parquet",
     a_label: "items.parquet",
     a_probability: "items.parquet",

@@ -59,8 +59,11 @@ def test_the_manifest_says_which_formulas_hold(run):
     if run.model == "paper":
         assert formulas["p"] == "p_model" and (items["p"] == items["p_model"]).all()
         return
-    before, share, between = re.fullmatch(r"\(1 - a\) (p_model) \+ a (.*), a = (.* to .*)", formulas["p"]).groups()
-    share = pl.sql_expr(share.replace("1/2", "0.5"))
+    begins = r"b = 1/2, of two labels \(N_label \+ 1/2\) / \(N_votes \+ 1\) of all votes"
+    formula = rf"\(1 - a\) (p_model) \+ a (.*), a = (.* to .*), {begins}"
+    before, share, between = re.fullmatch(formula, formulas["p"]).groups()
+    begins_with = (items["n_positive"].sum() + 0.5) / (items["n_votes"].sum() + 1.0)
+    share = pl.sql_expr(share.replace("+ b)", f"+ {begins_with!r})"))
     # The weight of the share that explains p, where it can be told.
     weights = items.with_columns(apart=share - pl.col(before)).filter(pl.col("apart").abs() > 0.01)
     weights = weights.select(a=(pl.col("p") - pl.col(before)) / pl.col("apart"))["a"]

@@ -32,7 +32,7 @@ from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Reading, Votes
 from moral_entropy.workers import Workers, added
 
-LEFT_OUT = "on a cluster the words of texts are not ranked."
+LEFT_OUT = "on a cluster the words of texts are not ranked, and judges are not looked at one by one."
 
 
 def read_on_cluster(

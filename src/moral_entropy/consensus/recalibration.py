@@ -23,8 +23,8 @@ FEWEST, MOST = 20, 4_000
 CLEAR = 1.0
 """Standard errors of gain from which p is changed: less may be luck."""
 
-MOST_STEPS, HALVINGS, STILL = 50, 30, 1e-13
-"""Newton's steps at most, halvings of each, and the gain, as a part of the cost, from which on no other is made."""
+MOST_STEPS, HALVINGS, STILL = 50, 30, 1e-12
+"""Newton's steps at most, halvings of each, and the gain, as a part of the cost, below which a step is the last."""
 
 POWER_SPREAD, BIAS_SPREAD = 0.5, 1.0
 """Standard deviations of the priors: of one over the temperature around 1, and of a label's bias around 0."""
@@ -211,10 +211,10 @@ def _descend(gold: _Gold, x: Floats, free: slice) -> Floats:
         value, slope, curvature = _cost(gold, x)
         step = np.zeros_like(x)
         step[free] = np.linalg.solve(curvature[free, free], slope[free])
-        expected = float(slope @ step)
+        if float(slope @ step) < STILL * max(abs(value), 1.0):
+            # So near that the cost's own rounding would decide whether it is lower.
+            return np.asarray(x - step)
         x = _lower(gold, x, step, value)
-        if expected < STILL * max(abs(value), 1.0):
-            break
     return x
 
 

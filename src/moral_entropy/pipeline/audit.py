@@ -7,7 +7,7 @@ that the same code runs on one machine and on a cluster.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,6 +19,7 @@ from moral_entropy.consensus.fit_findings import recalibration_findings
 from moral_entropy.consensus.fitted import FittedParts
 from moral_entropy.consensus.parts import Parts, local_parts
 from moral_entropy.consensus.priors import Priors
+from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import UsageError
 from moral_entropy.findings import Finding, alarm_sentences, without_warnings
 from moral_entropy.grading.table import AuditTable, grade_parts
@@ -198,17 +199,10 @@ def make_run(
             outliers = find_outliers(fitted, advance=lambda share: progress("outliers", share))
         with watch.timing("checks"):
             findings = check(fitted, graded, options, progress)
-            if parts.whole:
-                known = {row["judge"]: Role(**row) for row in roles["judges"]} if roles else {}
-                findings += judge_findings(parts.votes, known, judge_of)
+            findings += check_judges(parts, roles, judge_of)
         if options.refine:
-            # Late as well: it trains classifiers.
-            from moral_entropy.train.refined import refine_for_run
-
             with watch.timing("refine"):
-                more["refined"], told["refined"] = refine_for_run(
-                    fitted.consensus, seed=options.fit.seed, advance=lambda share: progress("refining", share)
-                )
+                more["refined"], told["refined"] = let_texts_vote(fitted.consensus, options, progress)
         tables = make_tables(fitted, sums, graded, outliers, findings, more)
     manifest = manifest_facts(
         fitted, sums, options, command=command, warnings=alarm_sentences(findings), seconds=watch.seconds
@@ -234,11 +228,27 @@ def compare_groups(votes: Votes, options: AuditOptions, progress: Progress) -> G
     return study_groups(votes, options.groups, interval=options.fit.interval, seed=options.fit.seed)
 
 
+def let_texts_vote(consensus: Consensus, options: AuditOptions, progress: Progress) -> tuple[Any, dict[str, Any]]:
+    """Refine p by the texts: a table, and facts for the manifest."""
+    # Late: it trains classifiers.
+    from moral_entropy.train.refined import refine_for_run
+
+    return refine_for_run(consensus, seed=options.fit.seed, advance=lambda share: progress("refining", share))
+
+
 def check(fitted: FittedParts, audit: AuditTable, options: AuditOptions, progress: Progress) -> list[Finding]:
     """Examine the consensus from the cheap sides, and against gold as the audit has graded it."""
     cheap = examine_cheaply(fitted, seed=options.fit.seed, advance=lambda share: progress("checking", share))
     taught = recalibration_findings(fitted.consensus) if fitted.parts.whole else []
     return [*cheap, *gold_findings(audit.frame), *taught]
+
+
+def check_judges(parts: Parts, roles: Mapping[str, Any] | None, judge_of: Mapping[str, str]) -> list[Finding]:
+    """Look at every judge, on one machine."""
+    if not parts.whole:
+        return []
+    known = {row["judge"]: Role(**row) for row in roles["judges"]} if roles else {}
+    return judge_findings(parts.votes, known, judge_of)
 
 
 def read_parts(

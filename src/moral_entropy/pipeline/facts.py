@@ -184,7 +184,10 @@ def formulas(model: Model, *, between: bool = False) -> dict[str, str]:
     >>> formulas("paper")["aleatoric"], formulas("mixed")["aleatoric"]
     ('doubt_votes', 'ambiguity')
     """
-    pooled = f"(1 - a) p_model + a (n_label + 1/2) / (n_votes + n_labels / 2), a = {LEAST_SHARE} to {MOST_SHARE}"
+    pooled = (
+        f"(1 - a) p_model + a (n_label + b) / (n_votes + n_labels / 2), a = {LEAST_SHARE} to {MOST_SHARE}, "
+        "b = 1/2, of two labels (N_label + 1/2) / (N_votes + 1) of all votes"
+    )
     mixed = {"p": pooled, "aleatoric": "ambiguity", "epistemic": "doubt_votes + doubt_annotators"}
     paper = {"p": "p_model", "aleatoric": "doubt_votes", "epistemic": "doubt_annotators"}
     parts = {"entropy": "H(p_model) = ambiguity + doubt_votes + doubt_annotators"}
