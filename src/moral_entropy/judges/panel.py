@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -99,6 +100,16 @@ class Panel:
         for j in self.counted(some):
             log_iz += self.evidence(j)
         return np.asarray(softmax(log_iz, axis=1) @ self.mix_zk)
+
+    @cached_property
+    def _all_log_iz(self) -> Floats:
+        """Log weights of the states by the votes of everybody."""
+        return np.asarray(self.prior_iz + sum(self.evidence(j) for j in self.counted(range(len(self.judges)))))
+
+    def posterior_without(self, j: int) -> Floats:
+        """Return the label probabilities by the votes of everybody who is not counted with one judge: `p_ik`."""
+        [own] = self.counted(np.flatnonzero(self.group_j == self.group_j[j]).tolist())
+        return np.asarray(softmax(self._all_log_iz - self.evidence(own), axis=1) @ self.mix_zk)
 
     def counted(self, some: Sequence[int]) -> list[int]:
         """Leave out who is counted with an earlier one of the same judges."""

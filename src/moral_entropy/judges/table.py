@@ -206,11 +206,12 @@ def _row(
     voted = vote_i != UNKNOWN
     known = voted & (panel.gold_i != UNKNOWN)
     counts_k = np.bincount(vote_i[voted], minlength=len(panel.question.labels))
+    expected_v = _expected(panel, j)
     figures = (
         _right(panel, j, known, mass),
-        _right_all(panel, j, mass),
+        _right_all(panel, j, expected_v, mass),
         *_two_labels(panel, j, known, mass),
-        _agrees(panel, j, mass),
+        None if expected_v is None else gold_alone(expected_v, panel.weight_i[voted], mass),
     )
     together = [panel.judges[other] for other in range(len(panel.judges))
                 if other != j and panel.group_j[other] == panel.group_j[j]]  # fmt: skip
@@ -256,16 +257,7 @@ def _by_label(run: Run, panel: Panel) -> Iterator[tuple[Any, ...]]:
                 yield panel.question.name, judge, label, found.n_gold, found.value, found.low, found.high
 
 
-def _agrees(panel: Panel, j: int, mass: float) -> Estimate | None:
-    """Return how often a judge says what those who are not counted with it let one expect."""
-    voted, others = panel.vote_ji[j] != UNKNOWN, panel.others(j)
-    if not others or len(panel.judges) > MOST_JUDGES or not voted.any():
-        return None
-    some = panel.take(np.flatnonzero(voted))
-    return gold_alone(_expected(some, j), some.weight_i, mass)
-
-
-def _right_all(panel: Panel, j: int, mass: float) -> Estimate | None:
+def _right_all(panel: Panel, j: int, expected_v: Floats | None, mass: float) -> Estimate | None:
     """Return the share of a judge's votes that are right: what the others let one expect, corrected by known answers.
 
     The score of the judge, so to speak: more exact than the share of known answers that it gave, as all of its votes
@@ -273,17 +265,19 @@ def _right_all(panel: Panel, j: int, mass: float) -> Estimate | None:
     """
     some = panel.take(np.flatnonzero(panel.vote_ji[j] != UNKNOWN))
     known_i = some.gold_i != UNKNOWN
-    if not panel.others(j) or len(panel.judges) > MOST_JUDGES:
+    if expected_v is None:
         return _right(some, j, known_i, mass)
     right_i = np.where(known_i, some.vote_ji[j] == some.gold_i, UNKNOWN)
-    p_i = _expected(some, j)
-    return corrected_mean(right_i, np.stack([1.0 - p_i, p_i], axis=1), np.array([0.0, 1.0]), some.weight_i, mass)
+    p_ik = np.stack([1.0 - expected_v, expected_v], axis=1)
+    return corrected_mean(right_i, p_ik, np.array([0.0, 1.0]), some.weight_i, mass)
 
 
-def _expected(panel: Panel, j: int) -> Floats:
+def _expected(panel: Panel, j: int) -> Floats | None:
     """Return how probable each vote of a judge is to be right, by those who are not counted with it."""
-    p_ik = panel.posterior(panel.others(j))
-    return np.asarray(p_ik[np.arange(len(p_ik)), panel.vote_ji[j]])
+    voted_v = np.flatnonzero(panel.vote_ji[j] != UNKNOWN)
+    if not panel.others(j) or len(panel.judges) > MOST_JUDGES or not len(voted_v):
+        return None
+    return np.asarray(panel.posterior_without(j)[voted_v, panel.vote_ji[j][voted_v]])
 
 
 def _panel_row(question: str, one: BestPanel, by_gold: bool) -> tuple[Any, ...]:
