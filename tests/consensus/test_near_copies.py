@@ -10,17 +10,10 @@ from mixed_em import grid
 from scipy.optimize import minimize
 from support import load_script, random_rows, votes_of
 
-from moral_entropy.consensus.near_copies import (
-    agreement,
-    agreement_pairs,
-    count_once,
-    find_near_copies,
-    fit_strength,
-    rows_from_votes,
-    strength_beside_copies,
-    votes_by_state,
-)
+from moral_entropy.consensus.counted_once import count_once, rows_from_votes, votes_by_state
+from moral_entropy.consensus.near_copies import find_near_copies, strength_beside_copies
 from moral_entropy.consensus.patterns import collapse
+from moral_entropy.consensus.strengths import agreement, agreement_pairs, fit_strength
 
 study = load_script("studies/copies.py")
 

@@ -8,7 +8,7 @@ import pytest
 from support import random_rows, votes_of
 
 import moral_entropy as me
-from moral_entropy.consensus import near_copies
+from moral_entropy.consensus.counted_once import count_once
 from moral_entropy.consensus.patterns import collapse
 from moral_entropy.runs.between_labels import counted_votes
 from moral_entropy.runs.explain import explain_item
@@ -23,7 +23,7 @@ def test_votes_of_an_item_are_counted_as_those_of_all_rows_are():
     group_a, rank_a = np.arange(7), np.zeros(7)
     for group in groups:
         group_a[list(group)], rank_a[list(group)] = group[0], -np.arange(len(group))
-    counted = near_copies.count_once(collapse(ballot), group_a, rank_a)
+    counted = count_once(collapse(ballot), group_a, rank_a)
     for i, row in enumerate(counted.row_i):
         cast = [divmod(int(code), 3) for code in ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]]]
         found = counted_votes(cast, groups)

@@ -11,15 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from moral_entropy.consensus.counted_once import count_once, rows_from_votes, votes_by_state
 from moral_entropy.consensus.dependence import correlation, effective_votes, residual_pairs
 from moral_entropy.consensus.model import Parameters
-from moral_entropy.consensus.near_copies import (
-    NearCopies,
-    count_once,
-    find_near_copies,
-    rows_from_votes,
-    votes_by_state,
-)
+from moral_entropy.consensus.near_copies import NearCopies, find_near_copies
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.parts import Part, Parts, likelihood_of
 from moral_entropy.consensus.patterns import Patterns

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from moral_entropy.consensus.fitted import FittedParts, local_fit
+from moral_entropy.consensus.parts import Parts
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.grading.advice import Advice, advise
@@ -151,11 +152,7 @@ def grade_parts(
     parts, consensus = fitted.parts, fitted.consensus
     asked = as_rules(default_rules(parts.class_votes) if options.rules is None else options.rules)
     check_options(parts.class_votes, asked, reference, options)
-    by_item = any(rule.looks_at_all_items for rule in asked) or bool(options.bootstrap)
-    if by_item and not parts.whole:
-        what = "--bootstrap resamples items one by one" if options.bootstrap else "a rule of one's own sees all items"
-        msg = f"{what}, which needs one machine. Leave it out with --cluster."
-        raise UsageError(msg)
+    by_item = _goes_by_item(asked, options, parts)
     sorted_items = consensus if by_item else fitted.class_consensus
     cells, members = sort_into_cells(sorted_items, asked)
     sums, of_p_c = _sums(fitted, cells, members, options, seed, advance, by_item=by_item)
@@ -191,6 +188,16 @@ def grade_parts(
         interval=consensus.interval,
         bootstrap=options.bootstrap,
     )
+
+
+def _goes_by_item(asked: Sequence[Rule], options: GradeOptions, parts: Parts) -> bool:
+    """Tell whether items are looked at one by one, and not by kinds alike; that takes one machine."""
+    by_item = any(rule.looks_at_all_items for rule in asked) or bool(options.bootstrap)
+    if by_item and not parts.whole:
+        what = "--bootstrap resamples items one by one" if options.bootstrap else "a rule of one's own sees all items"
+        msg = f"{what}, which needs one machine. Leave it out with --cluster."
+        raise UsageError(msg)
+    return by_item
 
 
 def _sums(

@@ -102,11 +102,16 @@ def one_label(labels: Sequence[str], gold_i: Ints, *, question: str = "", part: 
         )  # fmt: skip
 
 
+def most_vote_on_all(missing_j: Floats) -> bool:
+    """Tell whether an item without a vote is unusual: in a crowd whose members see a part of the items it is not."""
+    return len(missing_j) > 0 and 1.0 - float(np.median(missing_j)) >= MOST_VOTE_ON_ALL
+
+
 def failing(
     judges: Sequence[str], models: set[str], missing_j: Floats, *, question: str = "", part: str = ""
 ) -> Iterator[Finding]:
     """Name the language models without a vote on many items, worst first."""
-    if not len(missing_j) or 1.0 - float(np.median(missing_j)) < MOST_VOTE_ON_ALL:
+    if not most_vote_on_all(missing_j):
         return
     for j in np.argsort(-missing_j, kind="stable"):
         if missing_j[j] >= FAILS and judges[j] in models:

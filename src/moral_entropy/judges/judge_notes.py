@@ -10,10 +10,10 @@ import polars as pl
 from moral_entropy.findings import listed, many
 from moral_entropy.judges.judge_findings import (
     FAILS,
-    MOST_VOTE_ON_ALL,
     as_note,
     constant,
     failing,
+    most_vote_on_all,
     one_judge,
     one_label,
 )
@@ -40,7 +40,7 @@ def notes_on_judges(panel: Panel, roles: Sequence[Role], frame: pl.DataFrame, re
     yield from map(as_note, one_label(panel.question.labels, panel.gold_i, question=name))
     yield from _missing(name, roles, frame)
     yield from map(as_note, constant(panel.judges, panel.question.labels, _counts(panel), question=name))
-    yield from _worse_than_chance(name, frame)
+    yield from _worse_than_guessing(name, frame)
     for row in is_biased(repeats).iter_rows(named=True):
         first = "first" if row["bias"] > 0 else "last"
         yield (
@@ -63,7 +63,7 @@ def notes_on_judges(panel: Panel, roles: Sequence[Role], frame: pl.DataFrame, re
 
 def _missing(name: str, roles: Sequence[Role], frame: pl.DataFrame) -> Iterator[str]:
     """Say which models fail, and which people left items out."""
-    if frame.is_empty() or 1.0 - float(np.median(frame["missing"].to_numpy())) < MOST_VOTE_ON_ALL:
+    if not most_vote_on_all(frame["missing"].to_numpy()):
         return
     models = {role.judge for role in roles if role.role == LLM}
     yield from map(as_note, failing(frame["judge"].to_list(), models, frame["missing"].to_numpy(), question=name))
@@ -84,7 +84,7 @@ def _counts(panel: Panel) -> Floats:
     return np.array(counts, dtype=np.float64).reshape(-1, n_labels)
 
 
-def _worse_than_chance(name: str, frame: pl.DataFrame) -> Iterator[str]:
+def _worse_than_guessing(name: str, frame: pl.DataFrame) -> Iterator[str]:
     both = frame.filter(pl.col("sensitivity_high") + pl.col("specificity_high") < 1.0)
     for row in both.iter_rows(named=True):
         yield f"{name}: {row['judge']} is wrong more often than a coin on known answers: are its labels swapped?"

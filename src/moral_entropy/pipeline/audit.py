@@ -207,13 +207,7 @@ def make_run(
     manifest = manifest_facts(
         fitted, sums, options, command=command, warnings=alarm_sentences(findings), seconds=watch.seconds
     ) | {"advice": graded.advice.text, "best_rule": graded.advice.best and graded.advice.best.record}
-    manifest |= told
-    if judge_of:
-        manifest["unsure"] = judge_of
-        manifest["notes"] = [*manifest["notes"], unsure_note(judge_of)]
-    if roles is not None:
-        manifest["roles"] = roles
-        manifest["notes"] = [*manifest["notes"], f"{roles['said']}."]
+    manifest |= told | judge_facts(roles, judge_of, manifest["notes"])
     if not parts.whole:
         manifest["cluster"] = {"parts": len(parts.handles), "threads": parts.workers.n_threads}
     return Run(manifest, tables, consensus=fitted.consensus if parts.whole else None)
@@ -241,6 +235,18 @@ def check(fitted: FittedParts, audit: AuditTable, options: AuditOptions, progres
     cheap = examine_cheaply(fitted, seed=options.fit.seed, advance=lambda share: progress("checking", share))
     taught = recalibration_findings(fitted.consensus) if fitted.parts.whole else []
     return [*cheap, *gold_findings(audit.frame), *taught]
+
+
+def judge_facts(roles: Mapping[str, Any] | None, judge_of: Mapping[str, str], notes: Sequence[str]) -> dict[str, Any]:
+    """Return what the manifest says of judges: who they are, whose unsure votes count apart, and notes about both."""
+    facts: dict[str, Any] = {"notes": list(notes)}
+    if judge_of:
+        facts["unsure"] = judge_of
+        facts["notes"].append(unsure_note(judge_of))
+    if roles is not None:
+        facts["roles"] = roles
+        facts["notes"].append(f"{roles['said']}.")
+    return facts
 
 
 def check_judges(parts: Parts, roles: Mapping[str, Any] | None, judge_of: Mapping[str, str]) -> list[Finding]:

@@ -107,7 +107,7 @@ class CountedVote:
 def counted_votes(cast: Sequence[tuple[Any, str]], groups: Sequence[Sequence[Any]]) -> list[CountedVote]:
     """Let every group of annotators vote as one on one item, and say whose votes stand together.
 
-    As the fit did with all rows at once (`near_copies.count_once`) it is the group's most frequent vote, of equally
+    As the fit did with all rows at once (`counted_once.count_once`) it is the group's most frequent vote, of equally
     frequent ones that of whoever comes first in the group; the first stands for the group.
 
     Parameters

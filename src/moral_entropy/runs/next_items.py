@@ -16,9 +16,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from moral_entropy.consensus.counted_once import count_once
 from moral_entropy.consensus.entropy import is_ambiguous
 from moral_entropy.consensus.model import Parameters, StatesOf
-from moral_entropy.consensus.near_copies import count_once
 from moral_entropy.consensus.parts import likelihood_of
 from moral_entropy.consensus.patterns import Patterns, no_domains
 from moral_entropy.consensus.tempering import tempered
