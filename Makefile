@@ -86,6 +86,8 @@ bench-peers: $(TEST) $(PEERS) ## other people's aggregators beside ours; writes 
 
 study-coverage: $(BASE) ## how often the audit's intervals hold the truth; writes docs/evidence/coverage.md, in minutes
 	$(BIN)/python studies/interval_coverage.py --jobs $(JOBS)
+	$(BIN)/python studies/interval_coverage.py --model mixed --jobs $(JOBS)
+	$(BIN)/python studies/interval_coverage.py --real
 
 validate: $(TEST) ## can the consensus be trusted; writes the tables of docs/evidence/validation.md, in an hour
 	$(BIN)/python studies/validation_nuts.py --model paper

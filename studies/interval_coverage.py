@@ -5,8 +5,8 @@ written down, and with it the rates of every rule: the truth. The fit sees only 
 the truth or it does not. The share of corpora in which it does should be the interval's mass.
 
 Usage: interval_coverage.py [--model paper] [--corpora 200] [--jobs 2] [--dry]. Writes the tables of that model between
-its markers of docs/evidence/coverage.md; with --dry only prints. The truth is the same for both models: all items of
-these corpora are at a label.
+its markers of docs/evidence/coverage.md; with --dry only prints. The truth is the same for both models. With --real,
+real votes instead: rates against the consensus are held against those against gold, on the items that have gold.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+import polars as pl
+from between import posterior_of_places, vote_again
+from gold_sets import ALL_SETS, DATA, gold_votes
 from page import put
 
 import moral_entropy
@@ -29,15 +32,20 @@ from moral_entropy.consensus.priors import Priors
 from moral_entropy.corpora.simulate import SimulatedVotes, simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.grading.table import audit_rules
-from moral_entropy.names import ALL
-from moral_entropy.votes.table import Floats
+from moral_entropy.names import ALL, MEAN, MULTICLASS
+from moral_entropy.votes.table import UNKNOWN, Floats, Votes
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "evidence" / "coverage.md"
 RULES = ("any", "majority", "two-vote")
 METRICS = ("fpr", "fnr", "expected_fpr", "expected_fnr")
 INTERVAL, DRAWS = 0.9, 400
 AIM = (0.85, 0.95)
-PLACES = {"paper": "coverage", "mixed": "coverage of the default model"}
+PLACES = {"paper": "coverage", "mixed": "coverage of the default model", "real": "coverage on real votes"}
+LEAST_KNOWN = 10
+"""Least number of items that a gold rate is a share of."""
+
+PLACES_BETWEEN = 100
+"""Places between the labels over which the true posterior is added up."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,10 @@ class Setting:
     told
         Whether the fit's prior says what those ranges and the prevalence are. Then it cannot be the prior that
         makes an interval miss.
+    pooling
+        As in `fit`.
+    between
+        Share of the items that lie between the labels, anywhere.
     """
 
     name: str
@@ -66,6 +78,7 @@ class Setting:
     specificity: tuple[float, float] = (0.85, 0.95)
     told: bool = False
     pooling: str = "none"
+    between: float = 0.0
 
     @property
     def meaning(self) -> str:
@@ -76,6 +89,7 @@ class Setting:
             f"specificities {self.specificity[0]:g}–{self.specificity[1]:g}; "
             f"{'a prior that knows them' if self.told else 'the default prior'}"
             f"{f', {self.pooling} pooling' if self.pooling != 'none' else ''}"
+            f"{f'; {self.between:.0%} of the items lie between the labels' if self.between else ''}"
         )
 
     def priors(self, simulated: SimulatedVotes) -> Priors:
@@ -107,6 +121,8 @@ SETTINGS = (
     Setting("Thin", 1_500, 12, 1.3, 0.3),
     Setting("Thin, partial pooling", 1_500, 12, 1.3, 0.3, pooling="partial"),
     Setting("Thin, prior told", 1_500, 12, 1.3, 0.3, told=True),
+    Setting("Plenty, a quarter between labels", 1_500, 12, 5, 0.3, between=0.25),
+    Setting("Four votes, half between labels", 1_500, 12, 4, 0.3, between=0.5),
 )
 
 
@@ -151,7 +167,7 @@ def simulate(setting: Setting, seed: int) -> SimulatedVotes:
     confusion_akv = np.empty((setting.n_annotators, 2, 2))
     for k in (0, 1):
         confusion_akv[:, k, k], confusion_akv[:, k, 1 - k] = right_ak[:, k], 1.0 - right_ak[:, k]
-    return simulate_votes(
+    simulated = simulate_votes(
         n_items=setting.n_items,
         n_annotators=setting.n_annotators,
         votes_per_item=setting.votes_per_item,
@@ -159,27 +175,28 @@ def simulate(setting: Setting, seed: int) -> SimulatedVotes:
         confusion_akv=confusion_akv,
         seed=seed,
     )
+    if not setting.between:
+        return simulated
+    between_i = rng.random(setting.n_items) < setting.between
+    return vote_again(simulated, np.where(between_i, rng.random(setting.n_items), simulated.truth_i), rng)
 
 
-def true_posterior(simulated: SimulatedVotes) -> Floats:
+def true_posterior(simulated: SimulatedVotes, between: float = 0.0) -> Floats:
     """Give P(positive | votes) of every item at the parameters the votes were drawn from: `p_i`."""
-    ballot = simulated.votes.ballots[0]
-    annotator_v, label_v = np.divmod(ballot.code_v, 2)
-    log_akv = np.log(simulated.confusion_akv)
-    push_v = log_akv[annotator_v, 1, label_v] - log_akv[annotator_v, 0, label_v]
-    item_v = np.repeat(np.arange(ballot.n_items), ballot.votes_i)
-    odds = simulated.prevalence_k[1] / simulated.prevalence_k[0]
-    log_odds_i = np.log(odds) + np.bincount(item_v, weights=push_v, minlength=ballot.n_items)
-    return np.asarray(1.0 / (1.0 + np.exp(-log_odds_i)))
+    [ballot] = simulated.votes.ballots
+    place_z = np.concatenate([[0.0, 1.0], (np.arange(PLACES_BETWEEN) + 0.5) / PLACES_BETWEEN])
+    inner_z = np.full(PLACES_BETWEEN, between / PLACES_BETWEEN)
+    prior_z = np.concatenate([(1 - between) * simulated.prevalence_k, inner_z])
+    return posterior_of_places(ballot, simulated.confusion_akv[ballot.annotator_a], place_z, prior_z)
 
 
-def true_rates(simulated: SimulatedVotes) -> dict[tuple[str, str], float]:
+def true_rates(simulated: SimulatedVotes, between: float = 0.0) -> dict[tuple[str, str], float]:
     """Give the rates of every rule against the posterior at the true parameters, by rule and metric."""
     ballot = simulated.votes.ballots[0]
     item_v = np.repeat(np.arange(ballot.n_items), ballot.votes_i)
     yes_i = np.bincount(item_v, weights=ballot.code_v % 2, minlength=ballot.n_items)
     said_ri = {"any": yes_i >= 1, "majority": 2 * yes_i >= ballot.votes_i, "two-vote": yes_i >= 2}
-    p_i = true_posterior(simulated)
+    p_i = true_posterior(simulated, between)
     rates = {}
     for rule in RULES:
         for name, weight_i in (("", (p_i >= 0.5).astype(float)), ("expected_", p_i)):
@@ -212,7 +229,7 @@ def outcomes(setting: Setting, seed: int, model: str = "paper") -> list[Outcome]
         table = audit_rules(simulated.votes, consensus, rules=RULES, reference="consensus", threads=1)
     pooled = table.frame.filter(question=ALL, domain=ALL, label=ALL)
     found = {(row["rule"], row["metric"]): row for row in pooled.iter_rows(named=True)}
-    truth = true_rates(simulated)
+    truth = true_rates(simulated, setting.between)
     return [
         Outcome(rule, metric, truth[rule, metric], *_figures(found[rule, metric]))
         for rule in RULES
@@ -317,6 +334,62 @@ def section(setting: Setting, rows: Sequence[Coverage]) -> str:
     return "\n".join([f"### {setting.name}: {setting.meaning}", "", head, *lines])
 
 
+def real_outcomes(votes: Votes) -> Iterator[tuple[Outcome, Outcome]]:
+    """Audit real votes; hold the rates against the consensus against those against gold, on the items with gold.
+
+    Yields pairs: the rate with the gold one as its truth, and the gold rate with its own interval.
+    """
+    known_i = np.zeros(votes.n_items, dtype=np.int32)
+    for ballot in votes.ballots:
+        known_i[ballot.item_i[ballot.gold_i == UNKNOWN]] = 1
+    votes = replace(votes, domains=("known", "unknown"), domain_i=known_i)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MoralEntropyWarning)
+        consensus = fit(votes, draws=DRAWS, seed=0, interval=INTERVAL, domain_prevalence="off")
+        table = audit_rules(votes, consensus, rules=RULES, reference="both").frame
+    rows = table.filter(pl.col("question") != ALL, pl.col("question") != MEAN, domain="known")
+    rows = rows.filter(~pl.col("label").is_in([ALL, MULTICLASS]))
+    key = ("question", "label", "rule", "metric")
+    gold = {tuple(row[name] for name in key): row for row in rows.filter(reference="gold").iter_rows(named=True)}
+    for row in rows.filter(pl.col("metric").is_in(METRICS), reference="consensus").iter_rows(named=True):
+        metric = row["metric"].removeprefix("expected_")
+        known = gold[row["question"], row["label"], row["rule"], metric]
+        truth, low, high = _figures(known)
+        if np.isnan(truth) or known["n"] < LEAST_KNOWN or truth in (0.0, 1.0):
+            continue
+        rule = row["rule"]
+        yield Outcome(rule, row["metric"], truth, *_figures(row)), Outcome(rule, metric, truth, truth, low, high)
+
+
+def real_section(data: Path) -> str:
+    """Give the table of real votes in Markdown."""
+    lines, every = [], []
+    for name, votes in gold_votes(data, ALL_SETS):
+        found = list(real_outcomes(votes))
+        every += found
+        lines.append(_real_line(name, found))
+    head = (
+        "| set | rates | expected rates hold the gold rate | or its interval | mean distance | width "
+        "| yes-or-no rates hold it | or its interval |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+    )
+    return "\n".join([head, *lines, _real_line("all", every)])
+
+
+def _real_line(name: str, found: Sequence[tuple[Outcome, Outcome]]) -> str:
+    cells = [name]
+    for expected in (True, False):
+        some = [pair for pair in found if pair[0].metric.startswith("expected_") == expected]
+        held = np.mean([one.covered for one, _ in some])
+        met = np.mean([one.low <= known.high and known.low <= one.high for one, known in some])
+        if expected:
+            off = np.mean([abs(one.value - one.truth) for one, _ in some])
+            width = np.mean([one.high - one.low for one, _ in some])
+            cells += [str(len(some)), f"{held:.0%}", f"{met:.0%}", f"{off:.3f}", f"{width:.3f}"]
+        else:
+            cells += [f"{held:.0%}", f"{met:.0%}"]
+    return f"| {' | '.join(cells)} |"
+
+
 def with_tables(page: str, text: str, model: str = "paper") -> str:
     """Put text between the model's markers of the page."""
     return put(page, PLACES[model], "studies/interval_coverage.py", text)
@@ -325,12 +398,20 @@ def with_tables(page: str, text: str, model: str = "paper") -> str:
 def main() -> None:
     """Run the study and write its page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", choices=tuple(PLACES), default="paper", help="which model is fitted")
+    parser.add_argument("--model", choices=("paper", "mixed"), default="paper", help="which model is fitted")
     parser.add_argument("--only", default="", help="names of settings, as Plenty;Thin; all by default")
     parser.add_argument("--corpora", type=int, default=200, help="how many of each setting")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
     parser.add_argument("--dry", action="store_true", help="print the tables and leave the page alone")
+    parser.add_argument("--real", action="store_true", help="real votes with gold in place of simulated ones")
+    parser.add_argument("--data", type=Path, default=DATA, help="folder of the real sets")
     asked = parser.parse_args()
+    if asked.real:
+        text = f"moral-entropy {moral_entropy.__version__}, {DRAWS} draws, seed 0.\n\n{real_section(asked.data)}"
+        print(text)
+        if not asked.dry:
+            PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), text, "real"), encoding="utf-8")
+        return
     some = [one for one in SETTINGS if not asked.only or one.name in asked.only.split(";")]
     how = {"corpora": asked.corpora, "jobs": asked.jobs, "model": asked.model}
     made = [section(one, study(one, **how)) for one in some]

@@ -3,7 +3,8 @@
 Simulation-based calibration (Talts et al. 2018): when the prior that made the data is the prior of the fit, the rank of
 the true value among posterior draws is uniform, whatever the model. Ranks of the prevalence and of confusion cells show
 whether the draws are those of the posterior; among items whose label has probability p a share p must have it; and the
-interval of an item's probability must hold the probability under the true parameters as often as it says.
+interval of an item's probability must hold the probability under the true parameters as often as it says. Under the
+default model items are drawn between labels, too, as its prior says, and p is the model's own, before it is published.
 
 Usage: simulation_calibration.py [--corpora 300] [--sampled 24] [--jobs 2] [--dry]. Writes the tables between the
 markers of docs/evidence/validation.md; with --dry only prints. NUTS needs the extra: pip install 'moral-entropy[mcmc]'.
@@ -21,6 +22,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+from between import posterior_of_places, vote_again
 from page import put
 from scipy.special import expit
 from scipy.stats import kstest
@@ -29,7 +31,8 @@ import moral_entropy
 from moral_entropy.consensus.draws import summarise
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.priors import Priors
-from moral_entropy.consensus.result import DrawSummary, QuestionFit
+from moral_entropy.consensus.result import Consensus, DrawSummary, QuestionFit
+from moral_entropy.consensus.states import between_labels
 from moral_entropy.corpora.simulate import SimulatedVotes, simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.validate.laplace import examine_laplace
@@ -40,6 +43,7 @@ DRAWS, INTERVAL, BINS = 400, 0.9, 10
 TUNE, SAMPLED, CHAINS = 200, 250, 2
 NUTS = "NUTS"
 LAPLACE = ("jacobian", "jeffreys")
+MIXED = "default model"
 
 
 @dataclass(frozen=True)
@@ -127,14 +131,36 @@ def simulate(setting: Setting, seed: int) -> SimulatedVotes:
     )
 
 
+def mixed_outcome(setting: Setting, seed: int) -> Outcome:
+    """Simulate a corpus whose items may lie between labels, fit the default model, and ask where the truth lies."""
+    simulated, states = simulate(setting, seed), between_labels(2)
+    rng = np.random.default_rng([seed, 31])
+    # The prior of the weights: that of the prevalence for labels, and one for every state between them.
+    weight_g = rng.dirichlet([*setting.alpha, *states.size_g[2:]])
+    prior_z, place_z = states.weight_of_states(weight_g), states.mix_zk[:, 1]
+    place_i = place_z[rng.choice(len(place_z), setting.n_items, p=prior_z)]
+    simulated = vote_again(simulated, place_i, rng)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MoralEntropyWarning)
+        consensus = fit(simulated.votes, priors=setting.priors, draws=DRAWS, seed=seed, interval=INTERVAL, threads=1)
+    [one] = consensus.fits
+    true_akv = simulated.confusion_akv[one.ballot.annotator_a]
+    shares_i = posterior_of_places(one.ballot, true_akv, place_z, prior_z)
+    yes_i = rng.random(setting.n_items) < place_i
+    prevalence = states.prevalence_k(weight_g)[1]
+    return _place((prevalence, true_akv, yes_i, shares_i), (one.prevalence_sk, one.rows_sakv, one.summary), consensus)
+
+
 def outcome(setting: Setting, method: str, seed: int) -> Outcome:
     """Simulate a corpus, fit it with NUTS or the coordinates of that name, and ask where the truth lies."""
+    if method == MIXED:
+        return mixed_outcome(setting, seed)
     simulated = simulate(setting, seed)
     with warnings.catch_warnings():
         # That thin data is thin is what the study is about.
         warnings.simplefilter("ignore", MoralEntropyWarning)
         coordinates = "jacobian" if method == NUTS else method
-        how = {"draws": DRAWS, "seed": seed, "coordinates": coordinates, "threads": 1}
+        how = {"draws": DRAWS, "seed": seed, "coordinates": coordinates, "threads": 1, "model": "paper"}
         consensus = fit(simulated.votes, priors=setting.priors, **how)
     one = consensus.fits[0]
     prevalence_sk, confusion_sakv = one.prevalence_sk, one.confusion_sakv
@@ -146,31 +172,27 @@ def outcome(setting: Setting, method: str, seed: int) -> Outcome:
     summary = summarise(
         one.patterns, prevalence_sk, confusion_sakv, positive=one.ballot.positive, interval=INTERVAL, threads=1
     )
-    alarmed = any(finding.alarms for finding in examine_laplace(consensus))
-    return _place(simulated, one, prevalence_sk, confusion_sakv, summary, alarmed=alarmed)
+    # Annotators without a vote are not in the ballot.
+    true_akv = simulated.confusion_akv[one.ballot.annotator_a]
+    yes_i = np.asarray(simulated.truth_i)[one.ballot.item_i] == 1
+    truth = (simulated.prevalence_k[1], true_akv, yes_i, true_posterior(one, simulated.prevalence_k, true_akv))
+    return _place(truth, (prevalence_sk, confusion_sakv, summary), consensus)
 
 
 def _place(
-    simulated: SimulatedVotes,
-    one: QuestionFit,
-    prevalence_sk: Floats,
-    confusion_sakv: Floats,
-    summary: DrawSummary,
-    *,
-    alarmed: bool,
+    truth: tuple[float, Floats, Floats, Floats], found: tuple[Floats, Floats, DrawSummary], consensus: Consensus
 ) -> Outcome:
-    # Annotators without a vote are not in the ballot.
-    true_akv = simulated.confusion_akv[one.ballot.annotator_a]
-    truth_i = np.asarray(simulated.truth_i)[one.ballot.item_i]
-    shares_i = true_posterior(one, simulated.prevalence_k, true_akv)
+    """Find where prevalence, confusion rows, items' labels and their p lie in what was found of them."""
+    prevalence, true_akv, yes_i, shares_i = truth
+    prevalence_sk, confusion_sakv, summary = found
     right_sak = np.diagonal(confusion_sakv, axis1=-2, axis2=-1)
     return Outcome(
-        prevalence=float((prevalence_sk[:, 1] < simulated.prevalence_k[1]).mean()),
+        prevalence=float((prevalence_sk[:, 1] < prevalence).mean()),
         right_q=(right_sak < np.diagonal(true_akv, axis1=-2, axis2=-1)).mean(axis=0).ravel(),
         p_i=summary.mean_ik[:, 1],
-        true_i=(truth_i == 1).astype(float),
+        true_i=yes_i.astype(float),
         covered_i=((summary.low_i <= shares_i + 1e-12) & (shares_i <= summary.high_i + 1e-12)).astype(float),
-        alarmed=alarmed,
+        alarmed=any(finding.alarms for finding in examine_laplace(consensus)),
     )
 
 
@@ -329,14 +351,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpora", type=int, default=300, help="how many of each setting, with Laplace")
     parser.add_argument("--sampled", type=int, default=24, help="how many of each setting, with NUTS")
+    parser.add_argument("--only", default="", help="methods, as jeffreys,NUTS; all by default")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
     parser.add_argument("--dry", action="store_true", help="print the tables and leave the page alone")
     asked = parser.parse_args()
     found = [
         (setting, method, study(setting, method, corpora=corpora, jobs=asked.jobs))
         for setting in SETTINGS
-        for method, corpora in (*((coordinates, asked.corpora) for coordinates in LAPLACE), (NUTS, asked.sampled))
-        if corpora
+        for method, corpora in (*((one, asked.corpora) for one in (*LAPLACE, MIXED)), (NUTS, asked.sampled))
+        if corpora and (not asked.only or method in asked.only.split(","))
     ]
     text = fragment(found)
     print(text)

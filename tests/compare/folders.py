@@ -59,7 +59,8 @@ def write_run(folder, items, labels, *, audit=(), **facts):
     if more:
         frame = pl.DataFrame(more, schema=with_ids(POSTERIOR, item=kind), orient="row")
         frame.write_parquet(folder / "posterior.parquet")
-    pl.DataFrame(list(audit), schema=AUDIT, orient="row").write_parquet(folder / "audit.parquet")
+    audit = [(*row, *[None] * (len(AUDIT) - len(row))) for row in audit]
+    pl.DataFrame(audit, schema=AUDIT, orient="row").write_parquet(folder / "audit.parquet")
     # What the verdict of each run reads: nobody voted, no rule was graded, nothing was found.
     for name in ("annotator_summary", "audit_rules", "findings"):
         pl.DataFrame(schema=SCHEMAS[name]).write_parquet(folder / f"{name}.parquet")

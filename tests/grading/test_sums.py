@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import entr
-from support import published_draws
+from support import posterior_draws, published_draws
 
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.item_classes import number_rows
@@ -55,8 +55,7 @@ def test_sums_are_those_of_every_items_draws(settings, use_gold, model):
     expected = {name: np.zeros(shape) for name in ("weight", "positive", "p", "p2", "entropy", "doubt")}
     for member in members:
         fit_ = member.fit
-        p_sik = published_draws(fit_)
-        p_sik = np.concatenate([p_sik.mean(axis=0)[None], p_sik])
+        p_sik = np.concatenate([published_draws(fit_).mean(axis=0)[None], posterior_draws(fit_)])
         for t, target in enumerate(member.targets):
             p_si = p_sik[:, :, target]
             yes_si = p_si >= 0.5 if fit_.ballot.n_labels == 2 else p_sik.argmax(axis=2) == target

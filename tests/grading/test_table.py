@@ -10,7 +10,7 @@ import pytest
 from audit_support import figures_of, items_of, loop_grades, rich_votes
 from numpy.testing import assert_allclose
 from sklearn.metrics import brier_score_loss, confusion_matrix, log_loss
-from support import published_draws
+from support import explained_by_hand, posterior_draws, stretched_by_hand
 
 from moral_entropy.consensus.fit import fit
 from moral_entropy.grading.groups import mean_grades
@@ -70,15 +70,14 @@ def test_every_figure_against_gold(binary, rule):
 
 
 @pytest.mark.parametrize("rule", ["any", "share"])
-def test_intervals_are_quantiles_of_each_draws_own_grades(binary, rule):
-    votes, consensus, table = binary
-    fit_ = consensus.fits[0]
-    posterior_sik = published_draws(fit_)
-    draws = [
-        loop_grades(items_of(votes, consensus, "care", 1, rule, posterior_ik=posterior_ik))
-        for posterior_ik in posterior_sik
-    ]
+def test_intervals_are_quantiles_of_each_draws_own_grades(rule):
+    votes = rich_votes(0, counted=True)
+    consensus = fit(votes, draws=40, seed=3, model="paper")
+    table = audit_rules(votes, consensus)
+    draws = grades_of(votes, consensus, rule, posterior_draws(consensus.fits[0]))
     rows = table.frame.filter(question="care", domain="(all)", reference="consensus", rule=rule)
+    assert rows["if_one_label"].null_count() == rows.height
+    assert not table.one_label.height
     for metric, low, high in rows.select("metric", "low", "high").iter_rows():
         if metric not in draws[0]:
             continue
@@ -87,6 +86,52 @@ def test_intervals_are_quantiles_of_each_draws_own_grades(binary, rule):
             assert low == high == np.inf
             continue
         assert_allclose([low, high], np.nanquantile(values, [0.05, 0.95]), rtol=1e-9, atol=1e-12, err_msg=metric)
+
+
+def grades_of(votes, consensus, rule, p_sik):
+    return [loop_grades(items_of(votes, consensus, "care", 1, rule, posterior_ik=p_ik)) for p_ik in p_sik]
+
+
+@pytest.mark.parametrize("rule", ["any", "majority", "share"])
+def test_intervals_of_the_default_reach_over_three_explanations(binary, rule):
+    votes, consensus, table = binary
+    paper = fit(votes, model="paper", draws=0).fits[0]
+    named = ("if_between", "if_one_label", "if_shares")
+    draws = grades_of(votes, consensus, rule, posterior_draws(consensus.fits[0]))
+    explained = grades_of(votes, consensus, rule, explained_by_hand(consensus.fits[0], paper))
+    rows = table.frame.filter(question="care", domain="(all)", reference="consensus", rule=rule)
+    looked_at = 0
+    for row in rows.iter_rows(named=True):
+        metric = row["metric"]
+        values = [one[metric] for one in (*draws, *explained)] if metric in draws[0] else [np.inf]
+        if None in values or np.isinf(values).any():
+            continue
+        three = [one[metric] for one in explained]
+        assert_allclose([row[name] for name in named], three, rtol=1e-7, atol=1e-9, err_msg=metric)
+        reached = three if metric.startswith("expected_") else three[:2]
+        low, high = stretched_by_hand([one[metric] for one in draws], three[0], [row["value"], *reached])
+        share = metric.removeprefix("expected_") in ("fpr", "fnr", "fdr", "for", "disagreement", "balanced_error")
+        ends = [max(low, 0.0), min(high, 1.0) if share else high]
+        assert_allclose([row["low"], row["high"]], ends, rtol=1e-7, atol=1e-9, err_msg=metric)
+        looked_at += row["low"] < row["high"]
+    assert looked_at > 10
+
+
+@pytest.mark.parametrize("settings", [{"counted": True}, {"n_labels": 3, "questions": ("tone",)}])
+def test_labels_that_one_true_label_would_change_are_counted(settings):
+    votes = rich_votes(0, **settings)
+    # Two of these annotators look like copies; the paper's model would not count them once.
+    consensus = fit(votes, draws=10, dependence="off")
+    table, paper = audit_rules(votes, consensus), fit(votes, model="paper", draws=0)
+    for fit_, other in zip(consensus.fits, paper.fits, strict=True):
+        changed_i = (fit_.label_i != other.label_i) * fit_.ballot.count_i
+        of_question = table.one_label.filter(question=fit_.question)
+        whole = of_question.filter(domain="(all)").row(0, named=True)
+        assert whole["changed"] == changed_i.sum() > 0
+        assert whole["n_items"] == fit_.ballot.count_i.sum()
+        for d, domain in enumerate(votes.domains):
+            row = of_question.filter(domain=domain).row(0, named=True)
+            assert row["changed"] == changed_i[votes.domain_i[fit_.ballot.item_i] == d].sum()
 
 
 @pytest.mark.parametrize("rule", ["any", "majority", "share"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,38 @@ def test_the_truth_is_the_truth(seed):
     found, expected = study.true_rates(simulated), plain_rates(simulated)
     assert found.keys() == expected.keys()
     assert list(found.values()) == pytest.approx([expected[key] for key in found], abs=1e-12)
+
+
+def test_between_labels_the_truth_is_that_of_the_place_an_item_was_drawn_at():
+    setting = study.Setting("between", 4_000, 6, 4, 0.3, between=0.5)
+    simulated = study.simulate(setting, 0)
+    p_i = study.true_posterior(simulated, 0.5)
+    [ballot] = simulated.votes.ballots
+    codes = ballot.code_v[ballot.start_i[7] : ballot.start_i[8]].tolist()
+
+    def chance(place):
+        rows = [simulated.confusion_akv[c // 2, :, c % 2] for c in codes]
+        return math.prod((1 - place) * no + place * yes for no, yes in rows)
+
+    # Half of the items are at a label, three in ten of these at yes; the others anywhere: by Simpson's rule.
+    inner = [(x / 200, (1 if x in (0, 200) else 4 if x % 2 else 2) / 600) for x in range(201)]
+    weighed = [(0.0, 0.35 * chance(0.0)), (1.0, 0.15 * chance(1.0)), *((x, 0.5 * w * chance(x)) for x, w in inner)]
+    assert p_i[7] == pytest.approx(sum(x * w for x, w in weighed) / sum(w for _, w in weighed), abs=1e-4)
+    # The mean of p is the share of yes: 0.5 · 0.3 + 0.5 · 0.5.
+    assert p_i.mean() == pytest.approx(0.4, abs=0.02)
+
+
+def test_on_real_votes_the_truth_is_the_rate_against_gold():
+    simulated = study.simulate(study.Setting("gold", 300, 6, 4, 0.4), 3)
+    [ballot] = simulated.votes.ballots
+    gold_i = np.where(np.arange(300) < 200, simulated.truth_i, -1).astype(np.int16)
+    votes = replace(simulated.votes, ballots=(replace(ballot, gold_i=gold_i),))
+    found = {(one.rule, one.metric): (one.truth, known) for one, known in study.real_outcomes(votes)}
+    yes_i = ballot.counts_ik[:200, 1] >= 1
+    truth = yes_i[simulated.truth_i[:200] == 0].mean()
+    assert found["any", "expected_fpr"][0] == found["any", "fpr"][0] == pytest.approx(truth)
+    known = found["any", "fpr"][1]
+    assert known.low < truth < known.high
 
 
 def test_annotators_are_drawn_from_their_ranges():

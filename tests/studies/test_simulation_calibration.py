@@ -37,6 +37,16 @@ def test_the_true_posterior_is_bayes_rule():
     np.testing.assert_allclose(study.true_posterior(one, world.prevalence_k, world.confusion_akv), plain, rtol=1e-12)
 
 
+def test_under_the_default_model_items_lie_between_labels():
+    found = [study.mixed_outcome(SMALL, seed) for seed in range(6)]
+    p_i, true_i = (np.concatenate([getattr(one, name) for one in found]) for name in ("p_i", "true_i"))
+    # Corners have 8 and 4 pseudo-items, seven states between them one each: (4 + 3.5) / 19 are yes.
+    assert true_i.mean() == pytest.approx(7.5 / 19, abs=0.15)
+    assert p_i.mean() == pytest.approx(true_i.mean(), abs=0.06)
+    assert np.corrcoef(p_i, true_i)[0, 1] > 0.4
+    assert np.mean([one.covered_i.mean() for one in found]) > 0.6
+
+
 def outcome(rank, p, true, covered, alarmed=False):
     return study.Outcome(rank, np.array([rank]), np.array(p), np.array(true), np.array(covered), alarmed)
 

@@ -12,7 +12,7 @@ import numpy as np
 from moral_entropy.cluster.posterior import PartedLogPosterior, Size, size_of, votes_by_code
 from moral_entropy.cluster.rows import agree_on_rows
 from moral_entropy.consensus.item_classes import PartialBallot, partial_ballot, votes_of_classes
-from moral_entropy.consensus.parts import Part, Parts, Rows, join_rows, make_part, pooled_part
+from moral_entropy.consensus.parts import Part, Parts, Rows, join_rows, make_part
 from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.consensus.states import States
 from moral_entropy.votes.table import Ballot, Floats, Ints, Votes
@@ -30,10 +30,6 @@ class ClusterParts(Parts):
     def class_votes(self) -> Votes:
         """Votes with one item per class."""
         return self.votes
-
-    def pooled(self) -> ClusterParts:
-        """Return the same votes as if one annotator had cast them all."""
-        return replace(self, handles=self.each(pooled_part))
 
     def log_posterior(
         self,

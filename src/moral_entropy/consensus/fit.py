@@ -116,16 +116,22 @@ def fit_parts(parts: Parts, priors: Priors, options: FitOptions, progress: Progr
     progress
         Called with the name of a stage and the share of it done.
     """
-    counted, n_ballots = count_copies_once(parts, options), len(parts.votes.ballots)
-    parts = counted.parts
-    where = parts.pooled() if options.pooling == "full" else parts
-    found = [
-        find_parameters(where, b, priors, options, share_of_progress(progress, b, n_ballots)) for b in range(n_ballots)
-    ]
+    counted = count_copies_once(parts, options)
+    found = parameters_of(counted.parts, priors, options, progress)
     found = [counted.complete(b, one) for b, one in enumerate(found)]
-    fitted = fitted_parts(parts, found, priors, options, progress or silent)
+    fitted = fitted_parts(counted.parts, found, priors, options, progress or silent)
     warn_about(fitted.consensus.findings)
     return fitted
+
+
+def parameters_of(
+    parts: Parts, priors: Priors, options: FitOptions, progress: Progress | None = None
+) -> list[ParameterFit]:
+    """Find the mode of every ballot, and draw around it; nobody looks for near-copies."""
+    where, n_ballots = parts.pooled() if options.pooling == "full" else parts, len(parts.votes.ballots)
+    return [
+        find_parameters(where, b, priors, options, share_of_progress(progress, b, n_ballots)) for b in range(n_ballots)
+    ]
 
 
 def find_parameters(parts: Parts, b: int, priors: Priors, options: FitOptions, advance: Progress) -> ParameterFit:

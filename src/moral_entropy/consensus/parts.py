@@ -11,13 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from moral_entropy.consensus.item_classes import ItemClasses, add_classes, classify, facts_of, votes_of_classes
 from moral_entropy.consensus.model import LogPosterior
-from moral_entropy.consensus.patterns import Domains, Patterns, collapse, pool_fully
+from moral_entropy.consensus.patterns import Domains, Patterns, collapse, forget_domains, pool_fully
 from moral_entropy.consensus.states import States, between_labels
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
 from moral_entropy.workers import Here, Workers
@@ -119,10 +119,10 @@ def items_by_row(patterns: Patterns, ballot: Ballot) -> Floats:
     return np.bincount(patterns.row_i, weights=ballot.count_i, minlength=patterns.n_rows).astype(np.float64)
 
 
-def pooled_part(part: Part) -> Part:
-    """Return the same votes as if one annotator had cast them all."""
-    agreed = (replace(one, patterns=pool_fully(one.patterns)) for one in part.agreed)
-    return replace(part, patterns=tuple(map(pool_fully, part.patterns)), agreed=tuple(agreed))
+def part_with(part: Part, change: Callable[[Patterns], Patterns]) -> Part:
+    """Return a part with its rows changed."""
+    agreed = (replace(one, patterns=change(one.patterns)) for one in part.agreed)
+    return replace(part, patterns=tuple(map(change, part.patterns)), agreed=tuple(agreed))
 
 
 def classes_of_part(part: Part) -> list[ItemClasses]:
@@ -177,9 +177,13 @@ class Parts(ABC):
     def class_votes(self) -> Votes:
         """Votes with one item per class: see `votes_of_classes`."""
 
-    @abstractmethod
-    def pooled(self) -> Parts:
+    def pooled(self) -> Self:
         """Return the same votes as if one annotator had cast them all."""
+        return replace(self, handles=self.each(part_with, pool_fully))
+
+    def of_one_domain(self) -> Self:
+        """Return the same votes without domains."""
+        return replace(self, handles=self.each(part_with, forget_domains))
 
     @abstractmethod
     def log_posterior(
@@ -230,10 +234,6 @@ class LocalParts(Parts):
     def class_votes(self) -> Votes:
         """Votes with one item per class."""
         return votes_of_classes(self.votes, self.classes, [ballot.votes_a for ballot in self.votes.ballots])
-
-    def pooled(self) -> LocalParts:
-        """Return the same votes as if one annotator had cast them all."""
-        return replace(self, handles=[pooled_part(self.part)])
 
     def log_posterior(
         self,

@@ -183,6 +183,18 @@ def pool_fully(patterns: Patterns) -> Patterns:
     return replace(patterns, code_v=label_v[order_v].astype(patterns.code_v.dtype), n_annotators=1)
 
 
+def forget_domains(patterns: Patterns) -> Patterns:
+    """Return the same rows without their domains.
+
+    Examples
+    --------
+    >>> from moral_entropy.corpora.simulate import simulate_votes
+    >>> forget_domains(collapse(simulate_votes(n_items=20, n_annotators=4).votes.ballots[0])).n_domains
+    1
+    """
+    return replace(patterns, domain_r=no_domains(), n_domains=1)
+
+
 def _distinct_share(whole: Patterns) -> float:
     # Few annotators make few patterns, however many items there are, and a sample shows it.
     n = min(whole.n_rows, SAMPLE)

@@ -422,11 +422,8 @@ class QuestionFit(ParameterFit):
 
     @cached_property
     def label_i(self) -> NDArray[np.int16]:
-        """Index of the consensus label: positive when the published p >= 1/2, of more than two the likeliest."""
-        if self.ballot.n_labels == 2:
-            positive = self.ballot.positive
-            return np.where(self.p_ik[:, positive] >= 0.5, positive, 1 - positive).astype(np.int16)
-        return highest(self.p_ik).astype(np.int16)
+        """Index of the consensus label: see `labels_of`."""
+        return labels_of(self.p_ik, self.ballot.positive)
 
     @cached_property
     def recalibrated(self) -> tuple[Floats, Recalibration] | None:
@@ -445,6 +442,19 @@ class QuestionFit(ParameterFit):
         """Yield consecutive slices of the items, so that draws × items need not be held in memory at once."""
         for start in range(0, self.ballot.n_items, size):
             yield slice(start, min(start + size, self.ballot.n_items))
+
+
+def labels_of(p_ik: Floats, positive: int) -> NDArray[np.int16]:
+    """Return the index of each item's label: the positive one of two where its p is ½ or more, of more the likeliest.
+
+    Examples
+    --------
+    >>> labels_of(np.array([[0.5, 0.5], [0.6, 0.4]]), positive=1)
+    array([1, 0], dtype=int16)
+    """
+    if p_ik.shape[1] == 2:
+        return np.where(p_ik[:, positive] >= 0.5, positive, 1 - positive).astype(np.int16)
+    return highest(p_ik).astype(np.int16)
 
 
 def _powered(confusion: Floats, exponent: float) -> Floats:

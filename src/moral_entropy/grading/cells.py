@@ -6,7 +6,7 @@ the posterior needs to be added up only by cell (`sums.py`), and every grade of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -70,12 +70,15 @@ class Membership:
         Group of every item: items of one group share a cell under every target.
     cell_gt
         Cell of every group.
+    explained
+        Gives the label probabilities of some items under each of `EXPLANATIONS`; None where nobody asks.
     """
 
     fit: QuestionFit
     targets: tuple[int, ...]
     group_i: Ints
     cell_gt: Ints
+    explained: Callable[[slice], tuple[Floats, ...]] | None = None
 
 
 def targets_of(ballot: Ballot) -> tuple[int, ...]:

@@ -21,6 +21,7 @@ from moral_entropy.grading.bregman import share_of
 from moral_entropy.grading.cells import Cells
 from moral_entropy.grading.grade import (
     METRICS,
+    RATES,
     Grades,
     Levels,
     as_grades,
@@ -30,10 +31,10 @@ from moral_entropy.grading.grade import (
     smooth,
     weighted_logs,
 )
-from moral_entropy.grading.intervals import central_interval
+from moral_entropy.grading.intervals import central_interval, stretched
 from moral_entropy.grading.rules import Rule
 from moral_entropy.grading.sums import CellSums
-from moral_entropy.names import ALL, MEAN, MULTICLASS, NO_DOMAIN
+from moral_entropy.names import ALL, EXPLANATIONS, MEAN, MULTICLASS, NO_DOMAIN
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
 ROUGH = ("_reliability", "_resolution", "ece", "ece_mass")
@@ -81,6 +82,9 @@ class Rows:
     low: list[float] = field(default_factory=list)
     high: list[float] = field(default_factory=list)
     n: list[int] = field(default_factory=list)
+    if_between: list[float] = field(default_factory=list)
+    if_one_label: list[float] = field(default_factory=list)
+    if_shares: list[float] = field(default_factory=list)
 
     @classmethod
     def joined(cls, several: Iterable[Rows]) -> Rows:
@@ -104,6 +108,8 @@ class Rows:
         self.value.extend(value_m.tolist())
         self.low.extend(np.where(np.isnan(value_m), np.nan, low_m).tolist())
         self.high.extend(np.where(np.isnan(value_m), np.nan, high_m).tolist())
+        for name, explained_m in zip(EXPLANATIONS, grading.explained_figures(grades), strict=True):
+            getattr(self, name).extend(explained_m.tolist())
         self.n.extend(grades.n_m.tolist())
 
 
@@ -127,6 +133,8 @@ class Grading:
         Mass of the intervals.
     resampled
         Whether columns are resamples of the items, rather than draws of p.
+    explained
+        Whether the columns after the first are those of `EXPLANATIONS`.
     """
 
     reference: str
@@ -137,23 +145,50 @@ class Grading:
     smoothing: float
     mass: float
     resampled: bool
+    explained: bool = False
 
     def interval(self, grades: Grades) -> tuple[Floats, Floats]:
-        """Compute the central interval of every figure over the columns after the first."""
-        low_m, high_m = central_interval(grades.value_ms[:, 1:], self.mass)
+        """Compute the interval of every figure: central over the draws, then stretched over the explanations."""
+        value_me, value_ms = grades.value_ms[:, : self.n_values].copy(), grades.value_ms[:, self.n_values :]
+        # Draws are of the published p, or else of the first explanation, the model's own p.
+        own_m = value_me[:, int(self.explained)]
+        ends = self._over_columns(grades.names, own_m, value_ms)
+        if not self.explained:
+            return ends
+        # A majority is right by construction against the labels of shares; against labels drawn from shares it may err.
+        drawn_m = np.array([name.startswith("expected_") for name in grades.names])
+        value_me[~drawn_m, -1] = np.nan
+        low_m, high_m = stretched(ends, own_m, value_me)
+        share_m = np.array([name.removeprefix("expected_") in RATES for name in grades.names])
+        return np.maximum(low_m, 0.0), np.where(share_m, np.minimum(high_m, 1.0), high_m)
+
+    @property
+    def n_values(self) -> int:
+        """Number of columns before the draws."""
+        return 1 + len(EXPLANATIONS) * self.explained
+
+    def explained_figures(self, grades: Grades) -> Floats:
+        """Return the figures under each explanation, one row each; NaN where they are not known."""
+        if self.explained:
+            return grades.value_ms[:, 1 : self.n_values].T
+        return np.full((len(EXPLANATIONS), len(grades.names)), np.nan)
+
+    def _over_columns(self, names: Sequence[str], own_m: Floats, value_ms: Floats) -> tuple[Floats, Floats]:
+        """Compute central intervals over draws or resamples."""
+        low_m, high_m = central_interval(value_ms, self.mass)
         if not self.resampled:
             return low_m, high_m
         # A resample is noisier than the sample, so it shows misfit where there is none; but its spread is right.
-        middle_m, _ = central_interval(grades.value_ms[:, 1:], 0.0)
-        rough_m = np.array([name.endswith(ROUGH) for name in grades.names])
+        middle_m, _ = central_interval(value_ms, 0.0)
+        rough_m = np.array([name.endswith(ROUGH) for name in names])
         with np.errstate(invalid="ignore"):
-            shift_m = np.where(rough_m & np.isfinite(middle_m), grades.value_ms[:, 0] - middle_m, 0.0)
+            shift_m = np.where(rough_m & np.isfinite(middle_m), own_m - middle_m, 0.0)
         return np.where(rough_m, np.maximum(low_m + shift_m, 0.0), low_m), high_m + shift_m
 
     def rows(self) -> Rows:
         """Grade every rule on every group."""
         rows = Rows()
-        for domain, cell_c in self._domains():
+        for domain, cell_c in self.domains():
             self._add_domain(rows, domain, cell_c)
         return rows
 
@@ -173,7 +208,8 @@ class Grading:
         for rule, one in zip(self.rules, grades, strict=True):
             rows.add(group, rule.name, self, one)
 
-    def _domains(self) -> Iterator[tuple[str, Ints]]:
+    def domains(self) -> Iterator[tuple[str, Ints]]:
+        """Yield the cells of all domains, and of each: the name of the domain, and which cells have items."""
         graded_c = np.flatnonzero(self.sums.weight_cs[:, 0] > 0)
         yield ALL, graded_c
         if self.names.domains:

@@ -32,6 +32,30 @@ def central_interval(value_ms: Floats, mass: float) -> tuple[Floats, Floats]:
     return _quantile(sorted_ms, n_m, tail), _quantile(sorted_ms, n_m, 1.0 - tail)
 
 
+def stretched(ends: tuple[Floats, Floats], centre_m: Floats, value_me: Floats) -> tuple[Floats, Floats]:
+    """Move each interval from its centre to each of several values; return the ends of all of them and itself together.
+
+    Parameters
+    ----------
+    ends
+        The ends of the intervals; NaN stays NaN.
+    centre_m
+        The figures that the intervals are of.
+    value_me
+        Other values of the same figures; NaN is left out. An infinite one is an end itself.
+
+    Examples
+    --------
+    >>> stretched((np.array([0.2]), np.array([0.4])), np.array([0.3]), np.array([[0.3, 0.5, np.nan]]))
+    (array([0.2]), array([0.6]))
+    """
+    with np.errstate(invalid="ignore"):
+        shift_me = value_me - centre_m[:, None]
+    low_me, high_me = (np.where(np.isinf(shift_me), value_me, end_m[:, None] + shift_me) for end_m in ends)
+    low_m, high_m = np.fmin(np.fmin.reduce(low_me, axis=1), ends[0]), np.fmax(np.fmax.reduce(high_me, axis=1), ends[1])
+    return np.where(np.isnan(ends[0]), np.nan, low_m), np.where(np.isnan(ends[1]), np.nan, high_m)
+
+
 def exact_interval(hits_m: Floats, n_m: Floats, mass: float) -> tuple[Floats, Floats]:
     """Compute the exact interval (Clopper and Pearson 1934) of shares that were counted; NaN where nothing was.
 

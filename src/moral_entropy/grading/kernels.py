@@ -38,12 +38,10 @@ CERTAIN = 1e6
 
 
 @kernel
-def binary_cells(start_r, code_v, clamp_r, row_u, cell_u, weight_us, pool_u, share_u, push_cs, base_s, sign, sum_tcs):
+def binary_cells(start_r, code_v, clamp_r, row_u, cell_u, weight_us, push_cs, base_s, sign, sum_tcs):
     """Add units of two labels to their cells; fastest when `cell_u` ascends.
 
-    `sign` is 1 if the positive label is label 1, else -1. `weight_us` has a column per draw, or a single one. p is
-    pooled with the share `share_u` of the positive label, which has the weight `pool_u`; neither has entries where p is
-    the model's own.
+    `sign` is 1 if the positive label is label 1, else -1. `weight_us` has a column per draw, or a single one.
     """
     n_draws = len(base_s)
     x_s, size_s, whole_s = np.empty(n_draws), np.empty(n_draws), np.empty(n_draws)
@@ -68,8 +66,6 @@ def binary_cells(start_r, code_v, clamp_r, row_u, cell_u, weight_us, pool_u, sha
             for s in range(n_draws):
                 x_s[s] *= sign
         _values(x_s, size_s, whole_s, bits_s, power_s, value_ts)
-        if len(pool_u) and pool_u[u] > 0.0:
-            _pool(pool_u[u], share_u[u], value_ts, x_s, whole_s)
         _add(weight_us[u], value_ts, part_ts)
     if len(row_u):
         _flush(part_ts, sum_tcs, cell_u[len(row_u) - 1])
@@ -104,11 +100,10 @@ def _values(x_s, size_s, whole_s, bits_s, power_s, value_ts):
 
 
 @elementwise_kernel
-def _pool(weight, share, value_ts, odds_s, whole_s):
-    """Pool p with a share, and compute the other values from it anew; the last two are buffers."""
+def _values_of_p(value_ts, odds_s, whole_s):
+    """Compute the other values from p; the last two are buffers."""
     p_s, doubt_s = value_ts[1], value_ts[4]
     for s in range(len(p_s)):
-        p_s[s] = (1.0 - weight) * p_s[s] + weight * share
         yes = 1.0 if p_s[s] >= 0.5 - TIE else 0.0
         rest = 1.0 - p_s[s]
         value_ts[0, s] = yes
@@ -145,7 +140,7 @@ def _flush(part_ts, sum_tcs, cell):
 
 
 @kernel
-def general_cells(start_r, code_v, clamp_r, row_u, cell_uk, weight_us, pool_u, share_uk, push_cks, base_ks, sum_tcs):
+def general_cells(start_r, code_v, clamp_r, row_u, cell_uk, weight_us, push_cks, base_ks, sum_tcs):
     """Add units of any number of labels, each label in turn against the rest: unit `u` to cell `cell_uk[u, k]`."""
     n_other, n_draws = base_ks.shape
     p_ks = np.empty((n_other + 1, n_draws))
@@ -159,8 +154,6 @@ def general_cells(start_r, code_v, clamp_r, row_u, cell_uk, weight_us, pool_u, s
         else:
             add_pushes(code_v, start_r[r], start_r[r + 1], push_cks, base_ks, p_ks)
         _probabilities(p_ks, best_s)
-        if len(pool_u) and pool_u[u] > 0.0:
-            _pool_labels(pool_u[u], share_uk[u], p_ks, best_s)
         for k in range(n_other + 1):
             _label_values(p_ks, k, best_s, value_ts)
             _add(weight_us[u], value_ts, part_ts)
@@ -169,7 +162,7 @@ def general_cells(start_r, code_v, clamp_r, row_u, cell_uk, weight_us, pool_u, s
 
 @kernel
 def mixed_cells(
-    start_r, code_v, clamp_r, domain_r, row_u, cell_ut, weight_us, pool_u, share_ut, target,
+    start_r, code_v, clamp_r, domain_r, row_u, cell_ut, weight_us, target,
     vote_cks, weight_dzs, ends_ze, share_z, sum_tcs,
 ):  # fmt: skip
     """Add units of items that may lie between labels; `target` is the positive one of two labels."""
@@ -188,12 +181,12 @@ def mixed_cells(
         if n_labels == 2:
             for s in range(n_draws):
                 value_ts[1, s] = p_ks[target, s]
-            _pool(pool_u[u], share_ut[u, 0], value_ts, one_s, other_s)
+            _values_of_p(value_ts, one_s, other_s)
             _add(weight_us[u], value_ts, part_ts)
             if u + 1 == len(row_u) or cell_ut[u + 1, 0] != cell_ut[u, 0]:
                 _flush(part_ts, sum_tcs, cell_ut[u, 0])
             continue
-        _pool_labels(pool_u[u], share_ut[u], p_ks, best_s)
+        _likeliest(p_ks, best_s)
         for k in range(n_labels):
             _label_values(p_ks, k, best_s, value_ts)
             _add(weight_us[u], value_ts, part_ts)
@@ -209,14 +202,22 @@ def _fill(x_ks, known, value, other):
 
 
 @kernel
-def _probabilities(p_ks, best_s):
-    """Turn log ratios into probabilities in place, draw by draw; write the likeliest label."""
+def _likeliest(p_ks, best_s):
+    """Write the likeliest label, draw by draw."""
     n_labels, n_draws = p_ks.shape
     for s in range(n_draws):
         best_s[s] = 0
         for k in range(1, n_labels):
             if p_ks[k, s] > p_ks[best_s[s], s] + TIE:
                 best_s[s] = k
+
+
+@kernel
+def _probabilities(p_ks, best_s):
+    """Turn log ratios into probabilities in place, draw by draw; write the likeliest label."""
+    n_labels, n_draws = p_ks.shape
+    _likeliest(p_ks, best_s)
+    for s in range(n_draws):
         top = p_ks[best_s[s], s]
         total = 0.0
         for k in range(n_labels):
@@ -224,18 +225,6 @@ def _probabilities(p_ks, best_s):
             total += p_ks[k, s]
         for k in range(n_labels):
             p_ks[k, s] /= total
-
-
-@kernel
-def _pool_labels(weight, share_k, p_ks, best_s):
-    """Pool probabilities with shares in place, draw by draw; write the likeliest label."""
-    n_labels, n_draws = p_ks.shape
-    for s in range(n_draws):
-        best_s[s] = 0
-        for k in range(n_labels):
-            p_ks[k, s] = (1.0 - weight) * p_ks[k, s] + weight * share_k[k]
-            if p_ks[k, s] > p_ks[best_s[s], s] + TIE:
-                best_s[s] = k
 
 
 @kernel

@@ -1,14 +1,14 @@
 """Sums of the posterior over the items of each cell, from which every grade is computed.
 
 Takes cells and fits; one streaming pass over items and draws returns `CellSums`. Draws × items is never held. The
-first column is the published p, every further column one draw, pooled with the vote share as p is: grades of the first
-column are the figures, grades of the others make their intervals.
+first column is the published p; then come those of `EXPLANATIONS` where they are asked for, then the model's draws.
+Grades of the first column are the figures, grades of the others make their intervals.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 
 import numpy as np
@@ -18,9 +18,11 @@ from moral_entropy.consensus.draws import log_ratios, state_draws
 from moral_entropy.consensus.fitted import PartFit
 from moral_entropy.consensus.item_classes import place_of
 from moral_entropy.consensus.model import over_blocks
-from moral_entropy.consensus.vote_share import smoothed_share
+from moral_entropy.consensus.result import ParameterFit, labels_of
 from moral_entropy.grading.cells import Cells, Membership, targets_of
 from moral_entropy.grading.costs import Costs
+from moral_entropy.grading.explanations import explain, one_label_posteriors
+from moral_entropy.names import EXPLANATIONS
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.votes.table import Floats, Ints
 
@@ -36,7 +38,7 @@ MAX_NUMBERS = 150_000_000
 
 @dataclass(frozen=True, eq=False)
 class CellSums:
-    """Sums over the items of each cell. Axes: **c** cell, **s** column: the posterior mean, then its draws.
+    """Sums over the items of each cell. Axes: **c** cell, **s** column: the published p, explanations, then draws.
 
     Parameters
     ----------
@@ -94,7 +96,7 @@ def posterior_sums(
     threads: int | None = None,
     advance: Advance = ignore,
 ) -> CellSums:
-    """Add up the posterior of all items by cell, at its mean and in every draw.
+    """Add up p of all items by cell: as published, under each explanation, and in every draw.
 
     Parameters
     ----------
@@ -110,11 +112,16 @@ def posterior_sums(
         Called with the share done.
     """
     n_columns = _columns(cells, members, bootstrap)
-    sum_tcs = np.zeros((6, cells.n_cells, n_columns + 1))
+    first = 1 + len(EXPLANATIONS) * any(member.explained is not None for member in members)
+    sum_tcs = np.zeros((6, cells.n_cells, first + n_columns))
     for n, member in enumerate(members):
-        _add_mean(member, sum_tcs)
+        # Some items at a time: p under each explanation would be a copy of all.
+        for some in member.fit.chunks():
+            explained = () if member.explained is None else member.explained(some)
+            for column, p_ik in enumerate((member.fit.p_ik[some], *explained)):
+                _add_column(member, some, p_ik, sum_tcs[:, :, column])
         if n_columns:
-            _add_draws(member, sum_tcs[:, :, 1:], bool(bootstrap), (seed, n), threads)
+            _add_draws(member, sum_tcs[:, :, first:], bool(bootstrap), (seed, n), threads)
         advance((n + 1) / len(members))
     return CellSums(sum_tcs[5], *sum_tcs[:5])
 
@@ -138,11 +145,19 @@ class Sorting:
     group_bn: Sequence[Ints]
     cell_bgt: Sequence[Ints]
 
-    def members(self, one: PartFit) -> list[Membership]:
-        """Find the cells of one part's items."""
-        return [
+    def members(self, one: PartFit, one_label: Sequence[ParameterFit] = ()) -> list[Membership]:
+        """Find the cells of one part's items; with p under each explanation where the paper's model was fitted, too."""
+        fits = one.consensus.fits
+        members = [
             Membership(fit, targets_of(fit.ballot), self._groups(one, b), self.cell_bgt[b])
-            for b, fit in enumerate(one.consensus.fits)
+            for b, fit in enumerate(fits)
+        ]
+        if not one_label:
+            return members
+        paper = one_label_posteriors(one.part, one_label)
+        return [
+            replace(member, explained=partial(explain, member.fit, p_ik))
+            for member, p_ik in zip(members, paper, strict=True)
         ]
 
     def _groups(self, one: PartFit, b: int) -> Ints:
@@ -155,15 +170,16 @@ class Sorting:
 
 
 def sums_of_part(
-    one: PartFit, sorting: Sorting, costs: Costs, bootstrap: int, seed: int, advance: Advance
+    one: PartFit, sorting: Sorting, costs: Costs, bootstrap: int, seed: int, advance: Advance, *one_label: ParameterFit
 ) -> tuple[Floats, ...]:
-    """Add up the posterior of one part's items by cell, and the cost of deciding by p."""
-    members = sorting.members(one)
+    """Add up p of one part's items by cell, the cost of deciding by p, and `changed_labels`."""
+    members = sorting.members(one, one_label)
     sums = posterior_sums(
         sorting.cells, members, bootstrap=bootstrap, seed=seed, threads=one.part.threads, advance=advance
     )
     columns = (getattr(sums, column.name) for column in fields(CellSums))
-    return (*columns, cost_of_p(members, sorting.cells.n_cells, costs))
+    n_cells = sorting.cells.n_cells
+    return (*columns, cost_of_p(members, n_cells, costs), changed_labels(members, n_cells))
 
 
 def cost_of_p(members: Sequence[Membership], n_cells: int, costs: Costs) -> Floats:
@@ -176,25 +192,39 @@ def cost_of_p(members: Sequence[Membership], n_cells: int, costs: Costs) -> Floa
     return of_p_c
 
 
+def changed_labels(members: Sequence[Membership], n_cells: int) -> Floats:
+    """Count by cell the items whose label would be another if every item had one true label; each item once."""
+    changed_c = np.zeros(n_cells)
+    for member in members:
+        if (explained := member.explained) is None:
+            continue
+        for some in member.fit.chunks():
+            _, one_label_ik, _ = explained(some)
+            other_i = labels_of(one_label_ik, member.fit.ballot.positive) != member.fit.label_i[some]
+            weight_i = member.fit.ballot.count_i[some] * other_i
+            changed_c += np.bincount(member.cell_gt[member.group_i[some], 0], weights=weight_i, minlength=n_cells)
+    return changed_c
+
+
 def _columns(cells: Cells, members: Sequence[Membership], bootstrap: int) -> int:
     wanted = bootstrap or min((member.fit.n_draws for member in members), default=0)
     return min(wanted, max(20, MAX_NUMBERS // (6 * max(cells.n_cells, 1))))
 
 
-def _add_mean(member: Membership, sum_tcs: Floats) -> None:
-    fit, n_cells = member.fit, sum_tcs.shape[1]
+def _add_column(member: Membership, some: slice, p_ik: Floats, sum_tc: Floats) -> None:
+    """Add the p of some items to one column."""
+    ballot, label_i = member.fit.ballot, labels_of(p_ik, member.fit.ballot.positive)
     for t, target in enumerate(member.targets):
-        cell_i = member.cell_gt[member.group_i, t]
-        p_i = fit.p_ik[:, target]
-        yes_i = fit.label_i == target
+        cell_i = member.cell_gt[member.group_i[some], t]
+        p_i = p_ik[:, target]
+        yes_i = label_i == target
         entropy_i = entr(p_i) + entr(1.0 - p_i)
         for at, value_i in enumerate((yes_i, p_i, p_i * p_i, entropy_i, np.minimum(p_i, 1.0 - p_i), 1.0)):
-            sum_tcs[at, :, 0] += np.bincount(cell_i, weights=fit.ballot.count_i * value_i, minlength=n_cells)
+            sum_tc[at] += np.bincount(cell_i, weights=ballot.count_i[some] * value_i, minlength=sum_tc.shape[1])
 
 
 def _add_draws(member: Membership, sum_tcs: Floats, resample: bool, seed: tuple[int, int], threads: int | None) -> None:
     row_u, group_u, weight_u = _units(member)
-    pool_u, share_uk = _pools(member, row_u)
     n_columns = sum_tcs.shape[2]
     add = _adder(member, n_columns)
 
@@ -210,7 +240,7 @@ def _add_draws(member: Membership, sum_tcs: Floats, resample: bool, seed: tuple[
                     rng = np.random.default_rng([*seed, tile, begin])
                     weight_us = rng.poisson(weight_us, (len(weight_us), at.stop - at.start)).astype(float)
                 cell_ut = member.cell_gt[group_u[some]]
-                add_units(row_u[some], cell_ut, weight_us, pool_u[some], share_uk[some], part_tcs)
+                add_units(row_u[some], cell_ut, weight_us, part_tcs)
             sum_tcs[:, :, at] += part_tcs
 
     over_blocks(run, -(-n_columns // TILE), threads)
@@ -228,23 +258,6 @@ def _units(member: Membership) -> tuple[Ints, Ints, Floats]:
     key_u, unit_i = np.unique(member.group_i.astype(np.int64) * n_rows + row_i, return_inverse=True)
     weight_u: Floats = np.bincount(unit_i, weights=count_i, minlength=len(key_u)).astype(float)
     return key_u % n_rows, key_u // n_rows, weight_u
-
-
-def _pools(member: Membership, row_u: Ints) -> tuple[Floats, Floats]:
-    """Return the weight of the vote share in each unit's p, and the share of each target; no entries where p has none.
-
-    Items of one unit have the same votes, so the first stands for all.
-    """
-    fit, targets = member.fit, member.targets
-    if not fit.pooled:
-        return np.empty(0), np.empty((0, len(targets)))
-    item_u = row_u
-    if fit.patterns.collapsed:
-        first_r = np.empty(fit.patterns.n_rows, dtype=np.int64)
-        first_r[fit.patterns.row_i[::-1]] = np.arange(fit.ballot.n_items)[::-1]
-        item_u = first_r[row_u]
-    share_uk = smoothed_share(fit.counts_ik[item_u], pseudo_votes=fit.first_votes_k)
-    return fit.share_weight_i[item_u], np.ascontiguousarray(share_uk[:, targets])
 
 
 def _adder(member: Membership, n_columns: int) -> Callable[[slice], Callable[..., None]]:
@@ -298,14 +311,13 @@ def _add_plain(member: Membership, push_cks: Floats, base_ks: Floats, *units: Fl
 
     patterns = member.fit.patterns
     rows = (patterns.start_r, patterns.code_v, patterns.clamp_r)
-    row_u, cell_ut, weight_us, pool_u, share_ut, part_tcs = units
+    row_u, cell_ut, weight_us, part_tcs = units
     if patterns.n_labels == 2:
         sign = 1.0 if member.targets[0] == 1 else -1.0
         one = (np.ascontiguousarray(push_cks[:, 0]), base_ks[0], sign)
-        cell_u, share_u = (np.ascontiguousarray(one_ut[:, 0]) for one_ut in (cell_ut, share_ut))
-        kernels.binary_cells(*rows, row_u, cell_u, weight_us, pool_u, share_u, *one, part_tcs)
+        kernels.binary_cells(*rows, row_u, np.ascontiguousarray(cell_ut[:, 0]), weight_us, *one, part_tcs)
     else:
-        kernels.general_cells(*rows, row_u, cell_ut, weight_us, pool_u, share_ut, push_cks, base_ks, part_tcs)
+        kernels.general_cells(*rows, row_u, cell_ut, weight_us, push_cks, base_ks, part_tcs)
 
 
 def gold_sums(cells: Cells, members: Sequence[Membership], *, replicates: int, seed: int = 0) -> CellSums:

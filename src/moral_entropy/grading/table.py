@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from moral_entropy.consensus.fitted import FittedParts, local_fit
 from moral_entropy.consensus.parts import Parts
-from moral_entropy.consensus.result import Consensus
+from moral_entropy.consensus.result import Consensus, ParameterFit
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.grading.advice import Advice, advise
 from moral_entropy.grading.best_rule import best_rule
@@ -28,11 +29,13 @@ from moral_entropy.grading.calibration import (
 )
 from moral_entropy.grading.cells import Cells, Membership, questions_of, sort_into_cells
 from moral_entropy.grading.costs import Costs
+from moral_entropy.grading.explanations import has_explanations, one_label_fits
 from moral_entropy.grading.groups import Grading, Names, Rows
 from moral_entropy.grading.options import GradeOptions
 from moral_entropy.grading.rules import PLURALITY, PUBLISHED, RULES, Rule, as_rules
 from moral_entropy.grading.sums import CellSums, Sorting, gold_sums, sums_of_part
 from moral_entropy.grading.votes_dependence import any_rule_by_votes
+from moral_entropy.names import EXPLANATIONS
 from moral_entropy.options import lists_options
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.votes.labels import POSITIVE_NAMES
@@ -40,6 +43,9 @@ from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
 
 if TYPE_CHECKING:
     import polars as pl
+
+FITTING = 0.3
+"""Share of the time that fitting the paper's model takes, about."""
 
 REPLICATES = 200
 """Resamplings of the items for intervals against gold, unless `bootstrap` says otherwise."""
@@ -51,19 +57,22 @@ Reference = Literal["auto", "consensus", "gold", "both"]
 class AuditTable:
     """The results of the audit of rules.
 
-    Against the consensus a figure grades the rule by the published p; its interval is that of the figures of single
-    draws, pooled with the vote share as p is. Where the fit is unsure of many items at once, their means may all lie on
-    one side of ½, which happens in no single draw, and a figure can lie outside its interval: a sign of thin data, as
-    `doubt_annotators` is.
+    Against the consensus a figure grades the rule by the published p. Its interval holds the draws of the model, and
+    the figures under three explanations of the same votes (`EXPLANATIONS`), which few votes cannot tell apart. Where
+    the fit is unsure of many items at once, their means may all lie on one side of ½, which happens in no single draw,
+    and a figure can lie outside its interval: a sign of thin data, as `doubt_annotators` is.
 
     Parameters
     ----------
     frame
-        One row per figure: question, domain, label, rule, reference, metric, value, low, high, n. Null where the
-        denominator is empty, infinite where the score is.
+        One row per figure: question, domain, label, rule, reference, metric, value, low, high, n, and the value under
+        each of `EXPLANATIONS`. Null where the denominator is empty, infinite where the score is.
     rules
         One row per rule and question: question, label, rule, meaning, items, abstained, tied, and
         `same_as`: an earlier rule that gives every item the same label.
+    one_label
+        By question and domain, how many items would have another label if every item had one true label: question,
+        domain, n_items, changed. No rows under the paper's model, and without draws.
     any_by_votes
         The any rule's false-positive rate by number of votes: see `any_rule_by_votes`.
     reliability
@@ -78,6 +87,7 @@ class AuditTable:
 
     frame: pl.DataFrame
     rules: pl.DataFrame
+    one_label: pl.DataFrame
     any_by_votes: pl.DataFrame
     reliability: pl.DataFrame
     advice: Advice
@@ -155,7 +165,7 @@ def grade_parts(
     by_item = _goes_by_item(asked, options, parts)
     sorted_items = consensus if by_item else fitted.class_consensus
     cells, members = sort_into_cells(sorted_items, asked)
-    sums, of_p_c = _sums(fitted, cells, members, options, seed, advance, by_item=by_item)
+    sums, of_p_c, changed_c = _sums(fitted, cells, members, options, seed, advance, by_item=by_item)
     graded = Grading(
         "consensus",
         asked,
@@ -165,6 +175,7 @@ def grade_parts(
         options.smoothing,
         consensus.interval,
         resampled=options.bootstrap > 0,
+        explained=has_explanations(fitted),
     )
     rows = [] if reference == "gold" else [graded.rows()]
     costs = Costs(*options.costs)
@@ -182,7 +193,8 @@ def grade_parts(
     return AuditTable(
         frame=frame,
         rules=rule_frame(asked, cells, sums, graded.names),
-        any_by_votes=any_rule_by_votes(fitted, cells, sums, graded.names, mass=consensus.interval),
+        one_label=one_label_frame(graded, changed_c),
+        any_by_votes=any_rule_by_votes(fitted, graded),
         reliability=reliability(known or fitted.class_consensus, mass=consensus.interval),
         advice=Advice(expected, best_rule(frame, advised, costs, yes_word(parts.class_votes))),
         interval=consensus.interval,
@@ -209,14 +221,23 @@ def _sums(
     advance: Advance,
     *,
     by_item: bool,
-) -> tuple[CellSums, Floats]:
-    """Add up the posterior of the items of each cell, over all parts."""
+) -> tuple[CellSums, Floats, Floats]:
+    """Add up the posterior of the items of each cell, over all parts: see `sums_of_part`."""
+    report = advance if fitted.parts.whole else ignore
+    one_label: list[ParameterFit] = []
+    if has_explanations(fitted):
+        one_label = one_label_fits(fitted, lambda share: advance(FITTING * share))
+        report = partial(_after_fitting, report)
     facts = None if by_item else [one.fact_nf for one in fitted.parts.classes]
     sorting = Sorting(cells, facts, [one.group_i for one in members], [one.cell_gt for one in members])
-    sent = fitted.parts.workers.send(sorting)
-    report = advance if fitted.parts.whole else ignore
-    *columns, of_p_c = fitted.total(sums_of_part, sent, Costs(*options.costs), options.bootstrap, seed, report)
-    return CellSums(*columns), of_p_c
+    sent, *found = map(fitted.parts.workers.send, (sorting, *one_label))
+    given = (sent, Costs(*options.costs), options.bootstrap, seed, report, *found)
+    *columns, of_p_c, changed_c = fitted.total(sums_of_part, *given)
+    return CellSums(*columns), of_p_c, changed_c
+
+
+def _after_fitting(advance: Advance, share: float) -> None:
+    advance(FITTING + (1.0 - FITTING) * share)
 
 
 def yes_word(votes: Votes) -> str:
@@ -230,7 +251,7 @@ def yes_word(votes: Votes) -> str:
 
 def _grade_gold(graded: Grading, gold: CellSums, known: Consensus, replicates: int, seed: int) -> list[Rows]:
     """Grade the rules, and the consensus itself, against gold."""
-    against_gold = replace(graded, reference="gold", sums=gold, resampled=True)
+    against_gold = replace(graded, reference="gold", sums=gold, resampled=True, explained=False)
     rows = [against_gold.rows(), grade_consensus(known, replace(against_gold, rules=(CONSENSUS,)), replicates, seed)]
     if any(fit.pooled for fit in known.fits):
         own = replace(against_gold, rules=(MODEL,))
@@ -343,8 +364,24 @@ def as_frame(rows: Rows) -> pl.DataFrame:
     import polars as pl
 
     frame = pl.DataFrame({one.name: getattr(rows, one.name) for one in fields(Rows)})
-    numbers = pl.col("value", "low", "high").cast(pl.Float64).fill_nan(None)
+    numbers = pl.col("value", "low", "high", *EXPLANATIONS).cast(pl.Float64).fill_nan(None)
     return frame.with_columns(numbers, pl.col("n").cast(pl.Int64))
+
+
+def one_label_frame(graded: Grading, changed_c: Floats) -> pl.DataFrame:
+    """Count by question and domain the items whose label would be another if every item had one true label."""
+    import polars as pl
+
+    cells, weight_c, rows = graded.cells, graded.sums.weight_cs[:, 0], []
+    for q, question in enumerate(graded.names.questions if graded.explained else ()):
+        # Of more than two labels every item is in one cell per label; the first has them all.
+        first_c = (cells.question_c == q) & (cells.label_c == cells.label_c[cells.question_c == q].min())
+        for domain, cell_c in graded.domains():
+            if len(some_c := cell_c[first_c[cell_c]]):
+                counts = {"n_items": round(weight_c[some_c].sum()), "changed": round(changed_c[some_c].sum())}
+                rows.append({"question": question, "domain": domain, **counts})
+    schema = {"question": pl.String, "domain": pl.String, "n_items": pl.Int64, "changed": pl.Int64}
+    return pl.DataFrame(rows, schema=schema)
 
 
 def rule_frame(rules: Sequence[Rule], cells: Cells, sums: CellSums, names: Names) -> pl.DataFrame:

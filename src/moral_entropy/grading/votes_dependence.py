@@ -2,7 +2,7 @@
 
 The paper's structural argument: the rule is an OR over noisy votes, so even with very specific annotators, the
 probability that none of them votes for a label the item does not have is a product that shrinks with every vote. That
-probability is called silence here. Takes the fits and the cells' sums; returns predicted and observed rates.
+probability is called silence here. Takes the fits and the grading; returns predicted and observed rates.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from moral_entropy.consensus.parts import Part
 from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.consensus.result import QuestionFit
 from moral_entropy.grading.bregman import share_of
-from moral_entropy.grading.cells import Cells, targets_of
-from moral_entropy.grading.groups import Names
+from moral_entropy.grading.cells import targets_of
+from moral_entropy.grading.grade import Grades
+from moral_entropy.grading.groups import Grading
 from moral_entropy.grading.intervals import central_interval
-from moral_entropy.grading.sums import CellSums
 from moral_entropy.votes.table import Floats, Ints
 
 if TYPE_CHECKING:
@@ -44,21 +44,15 @@ CURVE_VOTES = 10
 """Least number of votes up to which the curve is computed."""
 
 
-def any_rule_by_votes(
-    fitted: FittedParts, cells: Cells, sums: CellSums, names: Names, *, mass: float = 0.9
-) -> pl.DataFrame:
+def any_rule_by_votes(fitted: FittedParts, graded: Grading) -> pl.DataFrame:
     """Return the any rule's false-positive rate by number of votes, predicted and observed.
 
     Parameters
     ----------
     fitted
         The votes and their fits.
-    cells, sums
-        The cells of the consensus and their sums.
-    names
-        Names of questions and labels.
-    mass
-        Mass of the intervals.
+    graded
+        The grading against the consensus.
 
     Returns
     -------
@@ -69,6 +63,7 @@ def any_rule_by_votes(
     """
     import polars as pl
 
+    cells, sums, names = graded.cells, graded.sums, graded.names
     rows: list[dict[str, object]] = []
     rows_pb = fitted.parts.fetch_each(rows_by_votes)
     for q, question in enumerate(names.questions):
@@ -77,10 +72,11 @@ def any_rule_by_votes(
             cell_c = np.flatnonzero((cells.question_c == q) & (cells.label_c == target) & (cells.votes_c > 0))
             fits = [_silence(fitted, b, target, rows_pb) for b in asked]
             for votes in _vote_counts(cells.votes_c[cell_c]):
-                figures = _predicted(fits, votes) | _observed(cells, sums, cell_c, votes)
+                figures = _with_intervals(_predicted(fits, votes), graded.mass)
+                figures |= _observed(graded, cell_c, votes)
                 n = sums.weight_cs[cell_c[cells.votes_c[cell_c] == votes], 0].sum()
                 row = {"question": question, "label": names.labels[q][target], "votes": votes}
-                rows.append({**row, "n": round(n), **_with_intervals(figures, mass)})
+                rows.append({**row, "n": round(n), **figures})
     columns = ("curve", "predicted", "expected_fpr", "fpr")
     numbers = {f"{name}{end}": pl.Float64 for name in columns for end in ("", "_low", "_high")}
     schema = {"question": pl.String, "label": pl.String, "votes": pl.Int64, "n": pl.Int64, **numbers}
@@ -99,16 +95,25 @@ def _with_intervals(figures: dict[str, Floats], mass: float) -> dict[str, float]
     return row
 
 
-def _observed(cells: Cells, sums: CellSums, cell_c: Ints, votes: int) -> dict[str, Floats]:
+def _observed(graded: Grading, cell_c: Ints, votes: int) -> dict[str, float]:
+    cells, sums = graded.cells, graded.sums
     at_c = cell_c[cells.votes_c[cell_c] == votes]
     flagged_c = at_c[cells.chosen_c[at_c] > 0]
-    return {
-        name: share_of(
-            (sums.weight_cs[flagged_c] - yes_cs[flagged_c]).sum(axis=0),
-            (sums.weight_cs[at_c] - yes_cs[at_c]).sum(axis=0),
-        )
-        for name, yes_cs in (("expected_fpr", sums.p_cs), ("fpr", sums.positive_cs))
-    }
+    value_ms = np.array(
+        [
+            share_of(
+                (sums.weight_cs[flagged_c] - yes_cs[flagged_c]).sum(axis=0),
+                (sums.weight_cs[at_c] - yes_cs[at_c]).sum(axis=0),
+            )
+            for yes_cs in (sums.p_cs, sums.positive_cs)
+        ]
+    )
+    names = ("expected_fpr", "fpr")
+    low_m, high_m = graded.interval(Grades(names, value_ms, np.zeros(2, dtype=np.int64)))
+    row: dict[str, float] = {}
+    for name, value, low, high in zip(names, value_ms[:, 0], low_m, high_m, strict=True):
+        row |= {name: float(value), f"{name}_low": float(low), f"{name}_high": float(high)}
+    return row
 
 
 def _predicted(fits: Sequence[Silence], votes: int) -> dict[str, Floats]:

@@ -91,9 +91,8 @@ def fit_kernels(model: str) -> Kernels:
     if model == "paper":
         return [
             *first,
-            (kernels.binary_pass, VOTES + "f8[::1], i2[::1], f8[::1], f8, i8[::1], i8, i8, f8[:,::1], f8[:,::1]"),
             posteriors,
-            (kernels.add_missing_information, VOTES + "f8[::1], f8[:,::1], f8[:,:,::1], f8[:,::1]"),
+            *one_label_kernels(),
             (
                 draw_kernels.binary_summaries,
                 VOTES + "i2[::1], f8[:,::1], f8[::1], f8, f8, i8, i8, f8[:], f8[::1], f8[::1], f8[::1]",
@@ -113,6 +112,16 @@ def fit_kernels(model: str) -> Kernels:
     ]
 
 
+def one_label_kernels() -> Kernels:
+    """List the kernels that the search for a mode of the paper's model calls, and no other does."""
+    from moral_entropy.consensus import kernels
+
+    return [
+        (kernels.binary_pass, VOTES + "f8[::1], i2[::1], f8[::1], f8, i8[::1], i8, i8, f8[:,::1], f8[:,::1]"),
+        (kernels.add_missing_information, VOTES + "f8[::1], f8[:,::1], f8[:,:,::1], f8[:,::1]"),
+    ]
+
+
 def later_kernels(model: str) -> Kernels:
     """List the kernels of what comes after the fit in the same way: the audit of rules and the checks."""
     from moral_entropy.consensus import dependence_kernels, tempering_kernels
@@ -128,12 +137,12 @@ def later_kernels(model: str) -> Kernels:
         tempering_kernels.score_rows,
         "i8[::1], i4[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8, i8, i8, f8[::1], f8[::1]",
     )
-    units = "f8[:,::1], f8[::1], "
+    units = "f8[:,::1], "
     if model == "paper":
         return [
             (
                 grading.binary_cells,
-                VOTES + "i2[::1], i8[::1], i8[::1], " + units + "f8[::1], f8[:,::1], f8[::1], f8, f8[:,:,::1]",
+                VOTES + "i2[::1], i8[::1], i8[::1], " + units + "f8[:,::1], f8[::1], f8, f8[:,:,::1]",
             ),
             products,
             residuals,
@@ -144,8 +153,9 @@ def later_kernels(model: str) -> Kernels:
     return [
         (
             grading.mixed_cells,
-            VOTES + "i2[::1], i4[::1], i8[::1], i8[:,::1], " + units + "f8[:,::1], i8, " + DRAWS + "f8[:,:,::1]",
+            VOTES + "i2[::1], i4[::1], i8[::1], i8[:,::1], " + units + "i8, " + DRAWS + "f8[:,:,::1]",
         ),
+        *one_label_kernels(),
         products,
         residuals,
         (validate.mixed_log_likelihoods, VOTES + "f8[::1], i2[::1], i4[::1], " + DRAWS + "i8, i8, f8[::1]"),
