@@ -27,7 +27,7 @@ class GradeOptions(StageOptions):
     bootstrap: int = option(
         0,
         "Resample the items this many times, so that intervals against the consensus also hold which items were "
-        "sampled; 0: they hold the posterior draws alone. Against gold the items are resampled in any case.",
+        "sampled; 0: they take the items as given. Against gold the items are resampled in any case.",
         panel=RULES,
     )
 
