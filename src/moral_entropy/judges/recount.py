@@ -173,8 +173,8 @@ def notes_on_common_errors(found: Recount) -> Iterator[str]:
     for group in filter(found.is_new, found.groups):
         names = found.names(group)
         counted = (
-            "Here they are counted as one. The labels of the audit count them apart, as it looks at votes alone: audit "
-            "with"
+            f"Here they are counted as one{_worth_in_words(found)}. The labels of the audit count them apart, as it "
+            "looks at votes alone: audit with"
             if found.is_counted(group)
             else "They are counted apart, as the audit was told. Count them as one with"
         )
@@ -195,3 +195,11 @@ def notes_on_common_errors(found: Recount) -> Iterator[str]:
             f"correlate by {found.common.shared_by_all:.2f} in the median): items that are hard for all, or a bias "
             "that all share. More judges of this kind add little."
         )
+
+
+def _worth_in_words(found: Recount) -> str:
+    worth = found.worth()
+    if worth is None:
+        return ""
+    [(_, votes, effective)] = worth.iter_rows()
+    return f", and {votes:.1f} votes per item are worth {effective:.1f}"

@@ -1,0 +1,32 @@
+"""The study of judges who err together: what it makes and counts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support import load_script
+
+study = load_script("studies/common_errors.py")
+
+
+def test_judges_are_as_often_right_as_asked_and_err_together_on_hard_items():
+    vote_ji, truth_i = study.hard_items(4_000, (0.9, 0.8, 0.7), 2.0, 0)
+    wrong_ji = vote_ji != truth_i
+    assert 1.0 - wrong_ji.mean(axis=1) == pytest.approx([0.9, 0.8, 0.7], abs=0.03)
+    assert np.corrcoef(wrong_ji)[0, 1] > 0.2
+
+
+def test_tables_of_votes_keep_judges_and_truth():
+    vote_ji, truth_i = study.votes_of(study.made_panel(500, (1.0, 0.6), 0, copies=1, noise=0.0))
+    assert (vote_ji[0] == truth_i).all() and (vote_ji[1] == vote_ji[2]).all()
+    assert (vote_ji[1] == truth_i).mean() == pytest.approx(0.6, abs=0.07)
+
+
+def test_labels_are_held_against_gold():
+    loss, right = study.log_loss_and_accuracy(np.array([[0.8, 0.2], [0.6, 0.4]]), np.array([0, 1]))
+    assert (loss, right) == pytest.approx((-(np.log(0.8) + np.log(0.4)) / 2, 0.5))
+
+
+def test_rows_of_the_tables():
+    row = study.clean_row("made", 2, lambda n, seed: study.votes_of(study.made_panel(n, (0.9, 0.8), seed)))
+    assert row == "| made | 0.0% (0%) | 0.0% (0%) | 0.0% (0%) | 0.0% (0%) |\n"
