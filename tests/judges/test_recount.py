@@ -8,6 +8,7 @@ import pytest
 
 import moral_entropy as me
 from moral_entropy.cli.main import main
+from moral_entropy.judges.fitted_panel import as_fitted, as_published
 from moral_entropy.judges.known import known_items
 from moral_entropy.judges.panel import read_panel
 from moral_entropy.judges.recount import recount, with_recount
@@ -155,3 +156,16 @@ def test_standings_follow_known_answers_where_the_consensus_is_wrong_about_judge
     assert model[panel.judges.index("weak")] > model[panel.judges.index("judge0")]
     assert found[panel.judges.index("weak")] < found[panel.judges.index("judge0")] - 0.1
     assert found == pytest.approx(frame["right"].to_numpy(), abs=0.05)
+
+
+def test_how_judges_vote_is_the_same_from_a_run_and_from_its_fit():
+    votes = hijacked_votes(0.03, n_items=300).with_columns(domain=pl.when(pl.col("item") % 3 == 0).then(pl.lit("x"))
+                                                           .otherwise(pl.lit("y")))  # fmt: skip
+    run = me.audit(votes, draws=0, report=False)
+    items = known_items(run, run.questions[0]).items.gather([5, 0, 3, 299])
+    one, other = as_published(run, run.questions[0], items), as_fitted(reload_consensus(run), items)
+    assert (one.names, one.power) == (other.names, other.power)
+    assert [sorted(group) for group in one.counted] == [sorted(group) for group in other.counted] == [FOLLOWERS]
+    assert one.confusion_akv == pytest.approx(other.confusion_akv)
+    assert np.array_equal(one.domain_i, other.domain_i) and len(set(one.domain_i.tolist())) == 2
+    assert one.weight_dz == pytest.approx(other.weight_dz)
