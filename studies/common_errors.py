@@ -1,9 +1,10 @@
 """Judges who err together on known answers: who is found, who is taken for one wrongly, and what real panels gain.
 
-Usage: common_errors.py [--data ../shared/data] [--panels 200] [--dry]. Simulated panels: judges who err each by itself,
-judges of whom some follow another, and judges who all err on the same hard items. Real panels with gold: some answers
-are revealed, judges who err together on them are counted as one, and the labels of all other items are held against
-gold, before and after. Writes tables of docs/evidence/judges.md; with --dry it only prints.
+Usage: common_errors.py [--data ../shared/data] [--panels 200] [--only TABLE] [--dry]. Simulated panels: judges who err
+each by itself, judges of whom some follow another, and judges who all err on the same hard items. Real panels with
+gold: some answers are revealed, judges who err together on them are counted as one, and the labels of all other items
+are held against gold, before and after; and whether scores hold the truth. Writes tables of docs/evidence/judges.md;
+with --dry it only prints.
 
 The bar, what joins a group of several, and what is usual in a panel were chosen on other seeds of the same simulated
 designs; the real panels were looked at once, after that.
@@ -14,7 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,9 +26,12 @@ from judge_scores import HIJACKED, PAGE, made_panel
 from page import put
 
 from moral_entropy.errors import MoralEntropyWarning
+from moral_entropy.judges.cast import cast_votes
 from moral_entropy.judges.common_errors import CommonErrors, find_common_errors
+from moral_entropy.judges.estimates import corrected_mean, gold_alone
 from moral_entropy.judges.known import KnownItems, known_items
-from moral_entropy.judges.recount import Recount, recount, with_recount
+from moral_entropy.judges.recount import Recount, counted_by, fitted_again, recount, with_recount
+from moral_entropy.judges.values import quantities
 from moral_entropy.pipeline.audit import audit
 from moral_entropy.runs.run import Run
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
@@ -63,11 +67,11 @@ def found_in(made: Iterator[tuple[Ints, Ints]]) -> list[CommonErrors]:
     return [find_common_errors(vote_ji, truth_i, 2) for vote_ji, truth_i in made]
 
 
-def clean_row(name: str, panels: int, make: object) -> str:
+def clean_row(name: str, panels: int, make: Callable[[int, int], tuple[Ints, Ints]]) -> str:
     """Return how often a panel without followers has a group, as a row of Markdown."""
     cells = []
     for n_known in KNOWN:
-        found = found_in(make(n_known, FIRST_SEED + seed) for seed in range(panels))  # type: ignore[operator]
+        found = found_in(make(n_known, FIRST_SEED + seed) for seed in range(panels))
         alarms, said = (np.mean([bool(one[at]) for one in found]) for at in (0, 1))
         cells.append(f"{alarms:.1%} ({said:.0%})")
     return f"| {name} | {' | '.join(cells)} |\n"
@@ -151,6 +155,49 @@ def real_rows(name: str, votes: Votes, draws: int, repetitions: int) -> Iterator
         )
 
 
+def held_row(run: Run, known: KnownItems, title: str, repetitions: int) -> str:
+    """Draw items with replacement, reveal 200 answers, count judges who err together as one, and score: a row.
+
+    The fit of a grouping is made once, on all items.
+    """
+    [quantity] = quantities(known.question)[:1]
+    cast = cast_votes(run, known.question, known.items)
+    truth = float(quantity.value_k[known.gold_i].mean())
+    again: dict[tuple[tuple[int, ...], ...], KnownItems] = {}
+    held, length, together = [], [], []
+    for seed in range(repetitions):
+        at_i = np.random.default_rng([seed, 200]).integers(0, len(known.gold_i), max(len(known.gold_i), 1_000))
+        seen_i = at_i[:200]
+        common = find_common_errors(cast.vote_ji[:, seen_i], known.gold_i[seen_i], len(known.question.labels))
+        key = tuple(group.judges for group in common.groups)
+        if key not in again:
+            found = Recount(known.question.name, cast.judges, common, counted=counted_by(run, known.question.name))
+            again[key] = with_recount(known, fitted_again(run, found))
+        gold_i = np.where(np.arange(len(at_i)) < 200, known.gold_i[at_i], UNKNOWN)
+        score = corrected_mean(gold_i, again[key].p_ik[at_i], quantity.value_k)
+        alone = gold_alone(quantity.value_k[known.gold_i[seen_i]])
+        held.append(score.low <= truth <= score.high)
+        length.append((score.high - score.low) / (alone.high - alone.low))
+        together.append(bool(key))
+    print(f"  {title}: {len(again)} groupings", file=sys.stderr, flush=True)
+    return f"| {title} | {np.mean(together):.0%} | {np.mean(held):.1%} | {np.mean(length):.2f} |\n"
+
+
+def held_table(data: Path, repetitions: int) -> str:
+    """Return whether scores hold the truth where known answers decide who is counted as one, as Markdown."""
+    rows = []
+    for name, votes in gold_votes(data, ("trecrag24_9judges", PANEL)):
+        run = quiet_audit(votes, 0)
+        for question in run.questions:
+            title = name if len(run.questions) == 1 else f"{name}: {question.name}"
+            known = known_items(run, question)
+            known = known.take(np.flatnonzero(known.gold_i != UNKNOWN))
+            rows.append(held_row(run, known, title, repetitions))
+    return "| panel | a group is found | score holds it | length of score |\n| --- | --: | --: | --: |\n" + "".join(
+        rows
+    )
+
+
 def recount_once(run: Run, known: KnownItems, again: dict[tuple[tuple[int, ...], ...], Recount]) -> Recount:
     """Count again, and remember the fit of groups that were found before."""
     found = recount(run, known)
@@ -181,13 +228,16 @@ def main() -> None:
     parser.add_argument("--panels", type=int, default=200, help="simulated panels per cell")
     parser.add_argument("--repetitions", type=int, default=20, help="times that answers of real panels are revealed")
     parser.add_argument("--draws", type=int, default=100, help="posterior draws per fit of real panels")
+    parser.add_argument("--only", choices=("alarms", "followers", "counted", "held"), help="one table alone")
     parser.add_argument("--dry", action="store_true", help="print the tables and leave the page alone")
     asked = parser.parse_args()
-    parts = {
-        "alarms": clean_table(asked.panels),
-        "followers": follower_table(asked.panels),
-        "counted": real_table(asked.data, asked.draws, asked.repetitions),
+    made: dict[str, Callable[[], str]] = {
+        "alarms": lambda: clean_table(asked.panels),
+        "followers": lambda: follower_table(asked.panels),
+        "counted": lambda: real_table(asked.data, asked.draws, asked.repetitions),
+        "held": lambda: held_table(asked.data, asked.panels),
     }
+    parts = {name: make() for name, make in made.items() if asked.only in (None, name)}
     print("\n\n".join(parts.values()))
     if not asked.dry:
         page = PAGE.read_text(encoding="utf-8")

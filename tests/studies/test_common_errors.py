@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from support import load_script
 
+from moral_entropy.votes.read import read_votes
+
 study = load_script("studies/common_errors.py")
 
 
@@ -30,3 +32,12 @@ def test_labels_are_held_against_gold():
 def test_rows_of_the_tables():
     row = study.clean_row("made", 2, lambda n, seed: study.votes_of(study.made_panel(n, (0.9, 0.8), seed)))
     assert row == "| made | 0.0% (0%) | 0.0% (0%) | 0.0% (0%) | 0.0% (0%) |\n"
+
+
+def test_scores_of_a_panel_with_followers_hold_the_truth():
+    run = study.quiet_audit(read_votes(study.made_panel(400, study.HIJACKED, 3, copies=4, noise=0.1)), 0)
+    known = study.known_items(run, run.questions[0])
+    assert known.take(np.array([2, 0])).items.to_list() == [known.items[2], known.items[0]]
+    _, title, together, held, length, _ = study.held_row(run, known, "made", 5).split("|")
+    assert (title.strip(), together.strip()) == ("made", "100%")
+    assert float(held.strip(" %")) >= 60 and float(length) < 0.8

@@ -115,7 +115,7 @@ def recount(run: Run, known: KnownItems) -> Recount:
     if not 1 < len(cast.judges) <= MOST_JUDGES:
         return nobody
     common = find_common_errors(cast.vote_ji, known.gold_i[seen_i], len(question.labels))
-    return _fitted_again(run, Recount(question.name, cast.judges, common, counted=_counted(run, question.name)))
+    return fitted_again(run, Recount(question.name, cast.judges, common, counted=counted_by(run, question.name)))
 
 
 def _some(seen_i: Ints) -> Ints:
@@ -124,7 +124,8 @@ def _some(seen_i: Ints) -> Ints:
     return np.sort(np.random.default_rng(len(seen_i)).choice(seen_i, MOST_KNOWN, replace=False))
 
 
-def _counted(run: Run, question: str) -> tuple[frozenset[str], ...]:
+def counted_by(run: Run, question: str) -> tuple[frozenset[str], ...]:
+    """Return the names of judges whom a run counts as one, by group."""
     judge_of = judge_of_annotator(run)
     return tuple(
         frozenset(judge_of.get(str(name), str(name)) for name in group)
@@ -134,7 +135,7 @@ def _counted(run: Run, question: str) -> tuple[frozenset[str], ...]:
     )
 
 
-def _fitted_again(run: Run, found: Recount) -> Recount:
+def fitted_again(run: Run, found: Recount) -> Recount:
     """Fit with the groups that are not counted as one already, if the options of the run let copies be counted once."""
     fit, groups = run.manifest["options"]["fit"], [one for one in found.groups if found.is_new(one)]
     if not groups or fit["model"] != "mixed" or fit["dependence"] != "merge":
