@@ -104,8 +104,9 @@ study-verdict: $(TEST) ## how wrong are labels, what does a spot check say; writ
 	$(BIN)/python studies/verdict.py
 	$(BIN)/python studies/spot_check_page.py
 
-study-judges: $(TEST) ## scores of judges: coverage and length of their intervals, who is ranked first; writes docs/evidence/judges.md, in minutes
+study-judges: $(TEST) ## scores of judges: coverage and length of their intervals, who is ranked first, who errs together; writes docs/evidence/judges.md, in minutes
 	$(BIN)/python studies/judge_scores.py
+	$(BIN)/python studies/common_errors.py
 
 league: $(TEST) $(PEERS) ## ours and the public aggregators on every set with gold and on twins; writes docs/evidence/league.md, in half an hour
 	$(BIN)/python studies/league.py --jobs $(JOBS)

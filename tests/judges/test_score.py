@@ -96,7 +96,7 @@ def test_without_known_answers_nothing_is_trusted(blind):
 def test_draws_of_a_score_are_those_of_its_items(blind):
     [question] = blind.questions
     known, group_i = known_items(blind, question), np.arange(300) % 2
-    mean_gs = drawn_means(blind, known, np.array([0.0, 1.0]), group_i, 2)
+    mean_gs = drawn_means(blind.consensus, known, np.array([0.0, 1.0]), group_i, 2)
     p_si = published_draws(blind.consensus.fits[0])[:, :, 1]
     assert mean_gs == pytest.approx(np.stack([p_si[:, group_i == g].mean(axis=1) for g in (0, 1)]))
 

@@ -21,7 +21,9 @@ def test_perfect_judges_hold_the_truth_and_need_less():
     assert (found.name, found.n_gold) == ("made", 50)
     assert found.held >= 0.8
     assert found.length < 0.6
-    assert study.summary([found]).startswith("Of 1 rows, ")
+    assert study.summary([found], 20, 20).startswith("Of 1 rows, ")
+    assert (found.held_more, found.length_more) == (found.held, found.length)
+    assert study.measure(perfect(), 50, 5, 20).held_more == found.held
 
 
 def test_copies_differ_on_three_percent_and_shared_errors_are_shared():
@@ -54,6 +56,13 @@ def test_followers_differ_as_often_as_they_should_and_the_best_is_counted():
         on="annotator", index=["item", "gold"], values="label"
     )
     assert (wide["copy3"] != wide["judge4"]).mean() == pytest.approx(0.15, abs=0.02)
-    first = study.ranked_first(1, 0.03)
-    assert set(first) == {"score", "known", "votes"} and set(first.values()) <= {0, 1}
-    assert first["votes"] == 1
+    found = study.ranked_first(1, 0.03)
+    assert set(found.first) == {"standing", "score", "known", "votes"} and set(found.first.values()) <= {0, 1}
+    assert found.first["votes"] == found.first["standing"] == 1
+    assert (len(found.held), len(found.score_held)) == (9, 1)
+    assert found.score_length[0] < 1.0
+
+
+def test_what_copies_are_worth_is_seen_with_known_answers():
+    [found], [known] = (study.worth_of((0.9, 0.85, 0.8), 2, 1, n_gold) for n_gold in (0, 200))
+    assert known == pytest.approx(3.0, rel=0.1) and found > 4.0

@@ -78,6 +78,10 @@ def _meaning(rows: pl.DataFrame) -> Iterator[str]:
             "nats and saved: what the judge adds to the others per item, and labels put right per 100 items, by "
             f"{by[0] if by[0] == 'known answers' else 'the consensus'}"
         )
+    if by == ["known answers"]:
+        yield _filled(
+            "order: by consensus and known answers together, which tell judges apart better than either alone"
+        )
 
 
 def _panels(rows: pl.DataFrame) -> Iterator[str | Table]:

@@ -8,19 +8,16 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.consensus.draws import drawn_posterior
-from moral_entropy.consensus.result import QuestionFit
+from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.judges.known import KnownItems
-from moral_entropy.runs.reload import reload_consensus
-from moral_entropy.runs.run import Run
 from moral_entropy.votes.table import Floats, Ints
 
 MOST_DRAWS = 100
 ROWS_AT_ONCE = 4_096
 
 
-def drawn_means(run: Run, known: KnownItems, value_k: Floats, group_i: Ints, n_groups: int) -> Floats:
-    """Return the mean of every group in each posterior draw: `mean_gs`. A run on disk is fitted again for it."""
-    consensus = run.consensus or reload_consensus(run)
+def drawn_means(consensus: Consensus, known: KnownItems, value_k: Floats, group_i: Ints, n_groups: int) -> Floats:
+    """Return the mean of every group of items in each posterior draw of a fit: `mean_gs`."""
     sums: Floats | None = None
     place = pl.DataFrame({"item": known.items}).with_row_index("at")
     for fit in (thinned(one) for one in consensus.fits if one.question == known.question.name):

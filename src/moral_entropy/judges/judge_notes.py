@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.findings import listed, many
+from moral_entropy.judges.cast import MOST_JUDGES
 from moral_entropy.judges.judge_findings import (
     FAILS,
     as_note,
@@ -17,7 +18,7 @@ from moral_entropy.judges.judge_findings import (
     one_judge,
     one_label,
 )
-from moral_entropy.judges.panel import MOST_JUDGES, Panel
+from moral_entropy.judges.panel import Panel
 from moral_entropy.judges.repeats import counted_as_new, is_biased
 from moral_entropy.judges.roles import LLM, Role
 from moral_entropy.judges.worth import ENOUGH

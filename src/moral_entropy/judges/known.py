@@ -6,7 +6,7 @@ cannot grade it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -55,6 +55,11 @@ class KnownItems:
     def n_gold(self) -> int:
         """How many answers are known."""
         return int((self.gold_i != UNKNOWN).sum())
+
+    def take(self, some_i: Ints) -> KnownItems:
+        """Keep some items."""
+        rows = {name: getattr(self, name)[some_i] for name in ("p_ik", "counts_ik", "gold_i", "weight_i")}
+        return replace(self, items=self.items.gather(some_i), **rows)
 
     @property
     def share_ik(self) -> Floats:

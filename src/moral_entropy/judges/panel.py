@@ -9,24 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from moral_entropy.consensus.states import corners
+from moral_entropy.consensus.result import Consensus
+from moral_entropy.judges.cast import cast_votes, judge_of_annotator
+from moral_entropy.judges.fitted_panel import as_fitted, as_published
 from moral_entropy.judges.known import known_items
-from moral_entropy.runs.between_labels import FittedStates, positions
 from moral_entropy.runs.run import Question, Run
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
 MOST_ITEMS = 4_000
 """Items that a panel is looked at on: those with known answers first, then others at random."""
-
-MOST_JUDGES = 200
-"""Judges up to whom a panel is taken apart; more are a crowd."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,33 +116,32 @@ class Panel:
         return [other for other in range(len(self.judges)) if self.group_j[other] != self.group_j[j]]
 
 
-def read_panel(run: Run, question: Question, *, seed: int = 0) -> Panel:
-    """Read the panel of one question from a run; of many items a part."""
+def read_panel(run: Run, question: Question, *, seed: int = 0, consensus: Consensus | None = None) -> Panel:
+    """Read the panel of one question from a run; of many items a part.
+
+    Parameters
+    ----------
+    run, question
+        The run, and one of its questions.
+    seed
+        Of the part of many items.
+    consensus
+        The fit that says how judges vote, if not the run's own: see `recount`.
+    """
     known = known_items(run, question)
     at_i = _some(known.gold_i != UNKNOWN, seed)
-    items = pl.DataFrame({"item": known.items.gather(at_i)}).with_row_index("at")
-    votes = run.table("votes", where=pl.col("question") == question.name)
-    judge_of = run.manifest.get("unsure", {})
-    name = pl.col("annotator").cast(pl.String)
-    votes = votes.with_columns(annotator=name.replace(judge_of), unsure=name.is_in(list(judge_of)))
-    judges = votes["annotator"].drop_nulls().unique().sort().to_list()
-    coded = votes.join(items, on="item", how="inner", maintain_order="left").drop_nulls("annotator")
-    vote_ji = np.full((len(judges), len(at_i)), UNKNOWN, dtype=np.int64)
-    where = positions(coded["annotator"], judges, default=0), coded["at"].to_numpy()
-    # Backwards: of two votes of one judge on one item the first stays.
-    vote_ji[where[0][::-1], where[1][::-1]] = positions(coded["label"], list(question.labels), default=UNKNOWN)[::-1]
-    unsure_ji = np.zeros(vote_ji.shape, dtype=np.bool_)
-    unsure_ji[where[0][::-1], where[1][::-1]] = coded["unsure"].to_numpy()[::-1]
-    fits = [fit for fit in run.manifest["questions"] if fit["question"] == question.name]
+    items = known.items.gather(at_i)
+    cast = cast_votes(run, question, items)
+    fitted = as_published(run, question, items) if consensus is None else as_fitted(consensus, items)
     return Panel(
         question=question,
-        judges=judges,
-        vote_ji=vote_ji,
+        judges=cast.judges,
+        vote_ji=cast.vote_ji,
         gold_i=known.gold_i[at_i],
         weight_i=known.weight_i[at_i],
         n_all=len(known.items),
-        unsure_ji=unsure_ji,
-        **_fitted(run, fits[0], judges, items, judge_of),
+        unsure_ji=cast.unsure_ji,
+        **fitted.for_judges(cast.judges, judge_of_annotator(run)),
     )
 
 
@@ -156,43 +151,3 @@ def _some(known_i: NDArray[np.bool_], seed: int) -> Ints:
     order_i = np.random.default_rng([seed, len(known_i)]).permutation(len(known_i))
     first = order_i[np.argsort(~known_i[order_i], kind="stable")]
     return np.sort(first[:MOST_ITEMS])
-
-
-def _fitted(
-    run: Run, fit: dict[str, Any], judges: list[str], items: pl.DataFrame, judge_of: dict[str, str]
-) -> dict[str, Any]:
-    """Read how judges vote, from the first part of a question that was fitted in several."""
-    labels, n_labels = fit["labels"], len(fit["labels"])
-    here = (pl.col("question") == fit["question"]) & (pl.col("part") == fit["part"])
-    cells = run.table("annotators", where=here)
-    confusion_akv = cells["probability"].to_numpy().reshape(-1, n_labels, n_labels)
-    names = cells["annotator"].cast(pl.String).gather_every(n_labels**2)
-    second = {judge: name for name, judge in judge_of.items()}
-    place_j, second_j = (
-        positions(pl.Series(some, dtype=pl.String), names.to_list(), default=len(names))
-        for some in (judges, [second.get(name, name) for name in judges])
-    )
-    # Who voted in another part only tells nothing here.
-    confusion_akv = np.concatenate([confusion_akv, np.full((1, n_labels, n_labels), 1.0 / n_labels)])
-    if fit["mixture"] is None:
-        states, weight_dz = corners(n_labels), np.array([[fit["prevalence"][label] for label in labels]])
-        domain_i: Ints = np.zeros(items.height, dtype=np.int64)
-        power = float(fit["exponent"]["value"])
-    else:
-        between = FittedStates.of(fit)
-        states, weight_dz, power = between.states, between.states.weight_of_states(between.weight_dg), between.power
-        domains = items.join(run.table("items", where=here).select("item", "domain"), on="item", how="left",
-                             maintain_order="left")["domain"]  # fmt: skip
-        domain_i = between.domain_i(domains) if between.domains else np.zeros(items.height, dtype=np.int64)
-    return {
-        "prior_iz": np.log(weight_dz)[domain_i],
-        "vote_jzk": np.log(states.votes_azv(confusion_akv[place_j] ** power)),
-        "unsure_jzk": np.log(states.votes_azv(confusion_akv[second_j] ** power)),
-        "mix_zk": states.mix_zk,
-        "group_j": _groups(judges, [[judge_of.get(str(one), one) for one in some] for some in fit["counted_as_one"]]),
-    }
-
-
-def _groups(judges: list[str], counted: Sequence[Sequence[Any]]) -> Ints:
-    group_of = {str(name): g for g, group in enumerate(counted) for name in group}
-    return np.array([group_of.get(name, len(counted) + j) for j, name in enumerate(judges)], dtype=np.int64)

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
+from moral_entropy.consensus.result import Consensus
 from moral_entropy.judges.draws import drawn_means
 from moral_entropy.judges.estimates import (
     FEWEST,
@@ -31,9 +32,11 @@ from moral_entropy.judges.estimates import (
 )
 from moral_entropy.judges.known import KnownItems, groups_of, known_items, questions_asked
 from moral_entropy.judges.options import ScoreOptions
+from moral_entropy.judges.recount import notes_on_common_errors, recount, with_recount
 from moral_entropy.judges.score_notes import notes_about
 from moral_entropy.judges.values import Quantity, quantities
 from moral_entropy.options import lists_options
+from moral_entropy.runs.reload import reload_consensus
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.ties import DECIMALS
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
@@ -162,9 +165,12 @@ def score(run: Run | str | Path, by: str | None = None, options: ScoreOptions | 
     notes: list[str] = []
     for question in questions_asked(run, options.question):
         known = known_items(run, question, confidence=confidence)
+        found_together = recount(run, known)
+        known = with_recount(known, found_together)
+        notes += notes_on_common_errors(found_together)
         names, group_i = groups_of(run, question, known.items, options.by)
         for quantity in quantities(question, told):
-            found = list(_scored(run, known, quantity, names, group_i))
+            found = list(_scored(run, known, quantity, names, group_i, found_together.consensus))
             limit = None if options.at_least is None else _on_scale(quantity, options.at_least)
             rows += [_score_row(question.name, quantity, one, limit, run.interval) for one in found]
             apart += [_difference_row(question.name, quantity, *pair, run.interval) for pair in _pairs(found)]
@@ -182,14 +188,17 @@ def found_ppi(found: list[Scored]) -> list[tuple[str, Estimate, Estimate]]:
     return [(one.name, one.main, one.ppi) for one in found if one.method != "votes" and one.ppi.n_gold]
 
 
-def _scored(run: Run, known: KnownItems, quantity: Quantity, names: list[str], group_i: Ints) -> Iterator[Scored]:
+def _scored(
+    run: Run, known: KnownItems, quantity: Quantity, names: list[str], group_i: Ints, consensus: Consensus | None
+) -> Iterator[Scored]:
     mean_gs: Floats | None = None
     for g, name in enumerate(names):
         here = np.flatnonzero(group_i == g)
         gold_i, weight_i = known.gold_i[here], known.weight_i[here]
         n_gold, mass = int((gold_i != UNKNOWN).sum()), run.interval
         if not n_gold and mean_gs is None:
-            mean_gs = drawn_means(run, known, quantity.value_k, group_i, len(names))
+            fitted = consensus or run.consensus or reload_consensus(run)
+            mean_gs = drawn_means(fitted, known, quantity.value_k, group_i, len(names))
         method, main = _main(known, quantity.value_k, here, None if mean_gs is None else mean_gs[g], mass)
         share_i = known.share_ik[here] @ quantity.value_k
         yield Scored(

@@ -15,14 +15,17 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.errors import VotesError
+from moral_entropy.judges.cast import MOST_JUDGES
 from moral_entropy.judges.estimates import Estimate, corrected_mean, gold_alone
 from moral_entropy.judges.judge_notes import notes_on_judges
-from moral_entropy.judges.known import questions_asked
+from moral_entropy.judges.known import known_items, questions_asked
 from moral_entropy.judges.options import JudgeOptions
-from moral_entropy.judges.panel import MOST_JUDGES, Panel, read_panel
+from moral_entropy.judges.panel import Panel, read_panel
+from moral_entropy.judges.recount import Recount, notes_on_common_errors, recount
 from moral_entropy.judges.repeats import repeats_by_name, repeats_of
 from moral_entropy.judges.replace import REPLACE, may_replace
 from moral_entropy.judges.roles import Role, roles_of
+from moral_entropy.judges.standing import standings
 from moral_entropy.judges.values import quantities
 from moral_entropy.judges.worth import ENOUGH, Added, BestPanel, added_by_each, best_panels
 from moral_entropy.options import did_you_mean
@@ -49,6 +52,7 @@ JUDGES = pl.Schema(
         **dict.fromkeys(("nats", "nats_se", "saved", "saved_se"), pl.Float64()),
         "graded_by": pl.String(),
         "cost": pl.Float64(),
+        "standing": pl.Float64(),
     }
 )  # fmt: skip
 BY_LABEL = pl.Schema(
@@ -68,7 +72,16 @@ PANELS = pl.Schema(
 )
 
 
-TABLES = ("by_label", "panels", "repeats", "replace", "effective_votes")
+TOGETHER = pl.Schema(
+    {
+        **dict.fromkeys(("question", "judges"), pl.String()),
+        "size": pl.Int64(),
+        **dict.fromkeys(("n_known", "same_wrong", "expected"), pl.Float64()),
+        "counted_as_one": pl.Boolean(),
+    }
+)
+
+TABLES = ("by_label", "panels", "repeats", "replace", "effective_votes", "together")
 """Tables of `Judges` besides that of the judges themselves."""
 
 
@@ -81,8 +94,8 @@ class Judges:
     frame
         One row per question and judge, worst first: `JUDGES`. `right` is the share of known answers that the judge
         gave, `right_all` the share of all its votes that are right, `agrees` how often it says what the others let one
-        expect, `nats` and `saved` what it adds to them. Judges are ranked by `right_all`, without known answers by
-        `agrees`.
+        expect, `nats` and `saved` what it adds to them. Judges are ranked by `standing`: the share of votes that are
+        right as consensus and known answers together have it (`standings`), without known answers `agrees`.
     by_label
         Of the items with each known answer, the share on which the judge said so: `BY_LABEL`.
     panels
@@ -93,6 +106,9 @@ class Judges:
         Whether a language model may replace the people: `REPLACE`.
     effective_votes
         By question, votes per item, and how many independent ones they are worth.
+    together
+        Judges who err together on known answers: `TOGETHER`. Of the `n_known` answers that two of them share, they give
+        the same wrong answer on `same_wrong`, independent ones would on `expected`; means over pairs.
     notes
         What a reader must know, in sentences.
     """
@@ -103,6 +119,7 @@ class Judges:
     repeats: pl.DataFrame
     replace: pl.DataFrame
     effective_votes: pl.DataFrame
+    together: pl.DataFrame
     notes: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
@@ -129,7 +146,8 @@ def describe_judges(run: Run | str | Path, options: JudgeOptions | None = None) 
 
 def _of_question(run: Run, name: str, options: JudgeOptions) -> Judges:
     [question] = questions_asked(run, name)
-    panel = read_panel(run, question, seed=options.seed)
+    known = recount(run, known_items(run, question))
+    panel = read_panel(run, question, seed=options.seed, consensus=known.consensus)
     roles, said = roles_of(run, panel.judges, options.roles)
     cost_j = read_costs(panel.judges, options.costs)
     added = added_by_each(panel) if 1 < len(panel.judges) <= MOST_JUDGES else None
@@ -149,9 +167,17 @@ def _of_question(run: Run, name: str, options: JudgeOptions) -> Judges:
         pl.DataFrame([_panel_row(name, one, by_gold) for one in best], schema=PANELS, orient="row"),
         repeats,
         replaced,
-        _worth(run, name),
-        (said, *notes_on_judges(panel, roles, frame, repeats)),
+        _worth(run, name) if (worth := known.worth()) is None else worth,
+        pl.DataFrame(list(_together(known)), schema=TOGETHER, orient="row"),
+        (said, *notes_on_common_errors(known), *notes_on_judges(panel, roles, frame, repeats)),
     )
+
+
+def _together(found: Recount) -> Iterator[tuple[Any, ...]]:
+    for group in found.groups:
+        names = found.names(group)
+        yield (found.question, ", ".join(names), len(names), group.n_known, group.same, group.expected,
+               found.is_counted(group))  # fmt: skip
 
 
 def _worth(run: Run, name: str) -> pl.DataFrame:
@@ -189,8 +215,15 @@ def _frame(run: Run, panel: Panel, roles: Sequence[Role], added: Added | None, c
                    .group_by(judge).agg(pl.col("n_votes").sum()).iter_rows())  # fmt: skip
     rows = [_row(run, panel, j, role, added, cost_j, votes_j) for j, role in enumerate(roles)]
     frame = pl.DataFrame(rows, schema=JUDGES, orient="row")
-    key = "right_all" if panel.n_gold >= ENOUGH else "agrees"
-    return frame.sort(pl.col(key).round(DECIMALS), "judge", nulls_last=True)
+    frame = frame.with_columns(standing=pl.Series(_standing(panel, frame), dtype=pl.Float64).fill_nan(None))
+    return frame.sort(pl.col("standing").round(DECIMALS), "judge", nulls_last=True)
+
+
+def _standing(panel: Panel, frame: pl.DataFrame) -> Floats:
+    """Return what judges are ranked by; the rows are in the order of the panel."""
+    if panel.n_gold < ENOUGH:
+        return frame["agrees"].to_numpy()
+    return standings(panel) if len(panel.judges) <= MOST_JUDGES else frame["right_all"].to_numpy()
 
 
 def _row(
@@ -222,7 +255,7 @@ def _row(
             *(value for found in figures for value in _shown(found)),
             panel.question.labels[int(counts_k.argmax())], float(counts_k.max() / max(counts_k.sum(), 1)),
             ", ".join(together), *gains, "" if added is None else "known answers" if added.by_gold else "consensus",
-            None if cost_j is None else float(cost_j[j]))  # fmt: skip
+            None if cost_j is None else float(cost_j[j]), None)  # fmt: skip
 
 
 def _shown(found: Estimate | None) -> tuple[float | None, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from moral_entropy.judges.panel import MOST_JUDGES
+from moral_entropy.judges.cast import MOST_JUDGES
 from moral_entropy.judges.roles import LLM, roles_of
 from moral_entropy.judges.score import score
 from moral_entropy.judges.table import Judges, describe_judges
@@ -105,6 +105,8 @@ def _judges(frame: pl.DataFrame) -> dict[str, Any]:
         "saved: what the judge adds to the others, per item and in labels put right per 100 items, by "
         f"{by}."
     )
+    if by == "known answers":
+        note = note.replace("Worst first.", "Worst first, by consensus and known answers together.")
     heads = ["question", "judge", "role", "counted with", "votes", "no vote", "right", "as the others", "nats", "saved"]
     return _table("Judges", heads, rows, note, words=4)
 

@@ -64,18 +64,22 @@ def read_run_votes(run: Run | str | Path) -> Votes:
     )
 
 
-def reload_consensus(run: Run | str | Path, **changes: Any) -> Consensus:
+def reload_consensus(run: Run | str | Path, *, question: str | None = None, **changes: Any) -> Consensus:
     """Fit a run's votes again as the run did.
 
     Parameters
     ----------
     run
         The run, or its folder.
+    question
+        Only this question.
     **changes
         Priors, or options of `fit`, that should differ from the run's.
     """
     run = as_run(run)
     votes, manifest = read_run_votes(run), run.manifest
+    if question is not None:
+        votes = replace(votes, ballots=tuple(ballot for ballot in votes.ballots if ballot.question == question))
     options = from_plain(FitOptions, manifest["options"]["fit"], "manifest.json")
     # The findings of the run hold the warnings already.
     with without_warnings():
