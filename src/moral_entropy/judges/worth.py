@@ -171,8 +171,8 @@ class _Graded:
     def __init__(self, panel: Panel, half_i: NDArray[np.bool_]) -> None:
         self.panel = panel
         self.truth_ik = _truth(panel, panel.posterior(range(len(panel.judges))))
-        weight_is = panel.weight_i[:, None] * np.stack([np.ones(len(half_i)), half_i, ~half_i], axis=1)
-        self.weight_is = weight_is / weight_is.sum(axis=0)
+        self.weight_is = panel.weight_i[:, None] * np.stack([np.ones(len(half_i)), half_i, ~half_i], axis=1)
+        self.total_s = self.weight_is.sum(axis=0)
         # Items last: sums over few states are slow along the last axis.
         self._evidence_jzi = np.stack([panel.evidence(j).T for j in range(len(panel.judges))])
         self._shares: dict[tuple[int, ...], Floats] = {}
@@ -182,7 +182,7 @@ class _Graded:
         new = [some for some in panels if some not in self._shares]
         for start in range(0, len(new), PANELS_AT_ONCE):
             some_p = new[start : start + PANELS_AT_ONCE]
-            self._shares.update(zip(some_p, self._wrong(some_p) @ self.weight_is, strict=True))
+            self._shares.update(zip(some_p, self._wrong(some_p) @ self.weight_is / self.total_s, strict=True))
         return np.array([self._shares[some] for some in panels])
 
     def _wrong(self, panels: Sequence[tuple[int, ...]]) -> Floats:
