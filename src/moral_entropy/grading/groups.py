@@ -30,7 +30,7 @@ from moral_entropy.grading.grade import (
     smooth,
     weighted_logs,
 )
-from moral_entropy.grading.intervals import central_interval, quantiles
+from moral_entropy.grading.intervals import central_interval
 from moral_entropy.grading.rules import Rule
 from moral_entropy.grading.sums import CellSums
 from moral_entropy.names import ALL, MEAN, MULTICLASS, NO_DOMAIN
@@ -140,11 +140,11 @@ class Grading:
 
     def interval(self, grades: Grades) -> tuple[Floats, Floats]:
         """Compute the central interval of every figure over the columns after the first."""
+        low_m, high_m = central_interval(grades.value_ms[:, 1:], self.mass)
         if not self.resampled:
-            return central_interval(grades.value_ms[:, 1:], self.mass)
-        tail = (1.0 - self.mass) / 2.0
-        low_m, middle_m, high_m = quantiles(grades.value_ms[:, 1:], tail, 0.5, 1.0 - tail)
+            return low_m, high_m
         # A resample is noisier than the sample, so it shows misfit where there is none; but its spread is right.
+        middle_m, _ = central_interval(grades.value_ms[:, 1:], 0.0)
         rough_m = np.array([name.endswith(ROUGH) for name in grades.names])
         with np.errstate(invalid="ignore"):
             shift_m = np.where(rough_m & np.isfinite(middle_m), grades.value_ms[:, 0] - middle_m, 0.0)
