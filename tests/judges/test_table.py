@@ -141,6 +141,25 @@ def test_the_best_panels_are_those_of_all_panels(run):
     assert costs == sorted(costs)
 
 
+def test_a_panel_chosen_on_one_half_is_graded_on_the_other(run):
+    panel = read_panel(run, run.questions[0])
+    panel = panel.take(np.flatnonzero(panel.gold_i != UNKNOWN))
+    half = np.random.default_rng([7, len(panel.gold_i)]).permutation(len(panel.gold_i)) % 2 == 0
+    best, _ = best_panels(panel, np.ones(4), seed=7)
+    every = [some for size in range(1, 5) for some in combinations(range(4), size)]
+    wrong = {some: by_hand(panel, some).argmax(axis=1) != panel.gold_i for some in every}
+    for one in best:
+        within = [some for some in every if len(some) <= one.cost]
+        chosen = [min(within, key=lambda some, on=on: round(wrong[some][on].mean(), 9)) for on in (half, ~half)]
+        expected = (wrong[chosen[0]][~half].mean() + wrong[chosen[1]][half].mean()) / 2
+        assert one.wrong_unseen == pytest.approx(expected)
+
+
+def test_a_single_item_has_no_best_panel(run):
+    panel = read_panel(run, run.questions[0]).take(np.array([0]))
+    assert best_panels(panel, np.ones(4)) == ([], False)
+
+
 def test_a_hijacked_panel_is_ranked_by_known_answers(hijacked):
     frame = hijacked.judges
     assert frame["judge"][-1] == "gpt-a"

@@ -87,6 +87,19 @@ def test_tables_are_examined_however_they_are_read(copy, table, how):
         assert "Run the audit again" in str(error.value)
 
 
+def test_a_table_that_is_changed_later_is_examined_again(copy):
+    run, file = read_run(copy), copy / "items.parquet"
+    whole = run.table("items")
+    whole.head(5).write_parquet(file)
+    with pytest.raises(RunFolderError, match="has 5 rows"):
+        run.scan("items")
+    whole.drop("p").write_parquet(file)
+    with pytest.raises(RunFolderError, match="lacks the column 'p'"):
+        run.table("items")
+    whole.write_parquet(file)
+    assert run.table("items").equals(whole)
+
+
 @pytest.fixture
 def copy_of_many(many_run, tmp_path):
     return shutil.copytree(many_run, tmp_path / "run")

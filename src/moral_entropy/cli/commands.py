@@ -6,6 +6,7 @@ sentences here; each is the first of the command's own help, which a test compar
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -42,6 +43,34 @@ SENTENCES = {
 FUNCTIONS = {"next": "next_items"}
 
 
+def taken_as_typed(parameters: list[Any]) -> list[Any]:
+    """Let parameters of typer take texts, and what is missing, as they are.
+
+    Typer has Pydantic look at every value, and loads it for that: a tenth of a second in each command. Our flags are
+    texts, which `cli.flags` converts.
+    """
+    for one in parameters:
+        vars(one)["process_value"] = partial(_process_value, one)
+    return parameters
+
+
+def _process_value(parameter: Any, context: Any, value: Any) -> Any:
+    several = parameter.nargs != 1 or getattr(parameter, "multiple", False)
+    missing = value is None and not parameter.required and not several
+    text = isinstance(value, str) and parameter.type_descriptor.annotation is str
+    if not missing and not text:
+        return type(parameter).process_value(parameter, context, value)
+    return value if parameter.callback is None else parameter.callback(context, parameter, value)
+
+
+class Command(TyperCommand):
+    """A command that takes texts as typed."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, `--help` among them."""
+        return taken_as_typed(super().get_params(ctx))
+
+
 def load_command(name: str) -> Any:
     """Load a command with its flags and its help.
 
@@ -55,7 +84,7 @@ def load_command(name: str) -> Any:
     module = name.replace("-", "_")
     function = getattr(import_module(f"moral_entropy.cli.{module}"), FUNCTIONS.get(name, module))
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    alone.command(name)(with_flags(function))
+    alone.command(name, cls=Command)(with_flags(function))
     return typer.main.get_command(alone)
 
 
@@ -73,6 +102,10 @@ class Commands(TyperGroup):
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
         self.commands = {name: Listed(name, help=sentence) for name, sentence in SENTENCES.items()}
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, `--help` among them."""
+        return taken_as_typed(super().get_params(ctx))
 
 
 app = typer.Typer(

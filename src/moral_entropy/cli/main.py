@@ -19,8 +19,8 @@ from moral_entropy.stopping import LISTENER, clear_unfinished
 
 DONE, BAD_DATA, MISUSE = 0, 1, 2
 
-OBJECTS_BETWEEN = 100_000
-"""New objects after which Python looks for garbage."""
+OBJECTS_BETWEEN = 300_000
+"""New objects after which Python looks for garbage: more than a small audit makes, most of them while it loads."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         LISTENER.begin()
         _print_everything()
         given = list(sys.argv[1:] if arguments is None else arguments)
-        code = _run(given)
+        code = _run(given, for_good=arguments is None)
         LISTENER.raising = False
     except BaseException as raised:
         # First of all: another signal shall not end the end.
@@ -82,25 +82,29 @@ def _print_everything() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _run(given: list[str]) -> int:
+def _run(given: list[str], *, for_good: bool) -> int:
     # Python looks through everything once more before it ends, for nothing: this spares it a third of a second.
     atexit.register(gc.freeze)
-    # Late: from here on, whatever takes time can be stopped.
-    from moral_entropy.cli.commands import app
+    with _collecting_seldom(for_good=for_good):
+        # Late: from here on, whatever takes time can be stopped.
+        from moral_entropy.cli.commands import app
 
-    with _collecting_seldom():
         return int(app(given, prog_name="moral-entropy", standalone_mode=False, obj=given) or DONE)
 
 
 @contextmanager
-def _collecting_seldom() -> Iterator[None]:
-    """Look for garbage seldom: modules leave none, arrays go by themselves, and looking slows a short run."""
+def _collecting_seldom(*, for_good: bool) -> Iterator[None]:
+    """Look for garbage seldom: modules leave none, arrays go by themselves, and looking slows a short run.
+
+    For good where the process ends with the command: Python would look as soon as that is taken back.
+    """
     before = gc.get_threshold()
     gc.set_threshold(OBJECTS_BETWEEN)
     try:
         yield
     finally:
-        gc.set_threshold(*before)
+        if not for_good:
+            gc.set_threshold(*before)
 
 
 def _tell(error: BaseException, given: Sequence[str]) -> int:

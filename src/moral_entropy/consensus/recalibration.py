@@ -207,27 +207,33 @@ def _fit(gold: _Gold) -> _Map:
 
 def _descend(gold: _Gold, x: Floats, free: slice) -> Floats:
     """Minimise the cost over some of its arguments, power and biases, by Newton's steps: few, as it is convex."""
+    cost = _cost(gold, x)
     for _ in range(MOST_STEPS):
-        value, slope, curvature = _cost(gold, x)
+        value, slope, curvature = cost
         step = np.zeros_like(x)
         step[free] = np.linalg.solve(curvature[free, free], slope[free])
         if float(slope @ step) < STILL * max(abs(value), 1.0):
             # So near that the cost's own rounding would decide whether it is lower.
             return np.asarray(x - step)
-        x = _lower(gold, x, step, value)
+        x, cost = _lower(gold, x, step, cost)
     return x
 
 
-def _lower(gold: _Gold, x: Floats, step: Floats, value: float) -> Floats:
+Cost = tuple[float, Floats, Floats]
+"""A cost with its first and second derivatives."""
+
+
+def _lower(gold: _Gold, x: Floats, step: Floats, cost: Cost) -> tuple[Floats, Cost]:
     """Go a step, or half of it, or half of that, until the cost is lower; stay where nothing is."""
     for halving in range(HALVINGS):
         there = x - 0.5**halving * step
-        if _cost(gold, there)[0] < value:
-            return there
-    return x
+        found = _cost(gold, there)
+        if found[0] < cost[0]:
+            return there, found
+    return x, cost
 
 
-def _cost(gold: _Gold, x: Floats) -> tuple[float, Floats, Floats]:
+def _cost(gold: _Gold, x: Floats) -> Cost:
     """Compute the log loss with its priors at a power and biases, and its first and second derivatives."""
     at = _Map(float(x[0]), x[1:])
     log_q_ik = at.log_p(gold.log_p_ik)

@@ -123,9 +123,12 @@ class States:
         """
         if self.corners_only:
             return confusion_akv
-        first, second = confusion_akv[..., self.ends_ze[:, 0], :], confusion_akv[..., self.ends_ze[:, 1], :]
-        share_zv = self.share_z[:, None]
-        return np.asarray(share_zv * first + (1.0 - share_zv) * second)
+        first, second = (confusion_akv.take(end_z, axis=-2) for end_z in self.ends_ze.T)
+        # In place: these arrays are large over draws, and made in every pass.
+        first *= self.share_z[:, None]
+        second *= 1.0 - self.share_z[:, None]
+        first += second
+        return np.asarray(first)
 
     def trade_groups(self, one: int, other: int) -> NDArray[np.int64]:
         """Return the order of the groups in which two labels, and the edges that they are ends of, trade places.

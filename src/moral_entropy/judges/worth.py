@@ -28,6 +28,9 @@ EXHAUSTIVE = 12
 MOST_GRADED = 1_000
 """Items that panels are graded on: of more a random part."""
 
+PANELS_AT_ONCE = 4
+"""Panels graded at once: more would not stay near the processor."""
+
 FLOOR = 1e-12
 
 
@@ -118,7 +121,8 @@ class BestPanel:
 def best_panels(panel: Panel, cost_j: Floats, *, seed: int = 0) -> tuple[list[BestPanel], bool]:
     """Return the panels that no other beats at the same price or a lower one, cheapest first; and whether gold graded.
 
-    Of judges who are counted as one only the cheapest may be in a panel.
+    Of judges who are counted as one only the cheapest may be in a panel. A single item has no halves, and so no best
+    panel.
 
     Parameters
     ----------
@@ -133,19 +137,21 @@ def best_panels(panel: Panel, cost_j: Floats, *, seed: int = 0) -> tuple[list[Be
     panel = panel.take(np.flatnonzero(panel.gold_i != UNKNOWN)) if by_gold else panel
     if (n := len(panel.gold_i)) > MOST_GRADED:
         panel = panel.take(np.sort(np.random.default_rng([seed, n]).choice(n, MOST_GRADED, replace=False)))
-    candidates = _cheapest(panel, cost_j)
-    wrong = _Graded(panel, cost_j, _truth(panel, panel.posterior(range(len(panel.judges)))))
+    if len(panel.gold_i) < 2:
+        return [], by_gold
     half_i = np.random.default_rng([seed, len(panel.gold_i)]).permutation(len(panel.gold_i)) % 2 == 0
-    tried = wrong.tried(candidates)
-    found = _frontier(tried, wrong, np.ones(len(half_i), dtype=np.bool_))
+    graded = _Graded(panel, half_i)
+    tried = graded.tried(_cheapest(panel, cost_j), cost_j)
+    cost_p = np.array([sum(cost_j[j] for j in some) for some in tried])
+    share_ps = graded.shares(tried)
     return [
         BestPanel(
-            tuple(panel.judges[j] for j in some),
-            wrong.cost(some),
-            wrong.share(some, np.ones(len(half_i), dtype=np.bool_)),
-            wrong.unseen(tried, wrong.cost(some), half_i),
+            tuple(panel.judges[j] for j in tried[p]),
+            float(cost_p[p]),
+            float(share_ps[p, 0]),
+            _unseen(share_ps[cost_p <= cost_p[p] + 1e-9, 1:]),
         )
-        for some in found
+        for p in _frontier(cost_p, share_ps[:, 0])
     ], by_gold
 
 
@@ -157,55 +163,62 @@ def _cheapest(panel: Panel, cost_j: Floats) -> list[int]:
 
 
 class _Graded:
-    """Panels, and which items each labels wrong; every panel is looked at once."""
+    """Panels, and the share of items that each labels wrong: of all items, of one half, of the other.
 
-    def __init__(self, panel: Panel, cost_j: Floats, truth_ik: Floats) -> None:
-        self.panel, self.cost_j, self.truth_ik = panel, cost_j, truth_ik
-        self.weight_i = panel.weight_i
-        self._evidence = {j: panel.evidence(j) for j in range(len(panel.judges))}
-        self._wrong: dict[tuple[int, ...], Floats] = {}
+    Every panel is looked at once. Axes: **p** panel, **s** set of items.
+    """
 
-    def cost(self, some: Sequence[int]) -> float:
-        return float(sum(self.cost_j[j] for j in some))
+    def __init__(self, panel: Panel, half_i: NDArray[np.bool_]) -> None:
+        self.panel = panel
+        self.truth_ik = _truth(panel, panel.posterior(range(len(panel.judges))))
+        self.weight_is = panel.weight_i[:, None] * np.stack([np.ones(len(half_i)), half_i, ~half_i], axis=1)
+        self.total_s = self.weight_is.sum(axis=0)
+        # Items last: sums over few states are slow along the last axis.
+        self._evidence_jzi = np.stack([panel.evidence(j).T for j in range(len(panel.judges))])
+        self._shares: dict[tuple[int, ...], Floats] = {}
 
-    def wrong_i(self, some: tuple[int, ...]) -> Floats:
-        if some not in self._wrong:
-            log_iz = self.panel.prior_iz + sum(self._evidence[j] for j in some)
-            p_ik = np.asarray(softmax(log_iz, axis=1) @ self.panel.mix_zk)
-            self._wrong[some] = (1.0 - _right(self.truth_ik, p_ik)).astype(np.float32)
-        return self._wrong[some]
+    def shares(self, panels: Sequence[tuple[int, ...]]) -> Floats:
+        """Return which share of every set of items each panel labels wrong."""
+        new = [some for some in panels if some not in self._shares]
+        for start in range(0, len(new), PANELS_AT_ONCE):
+            some_p = new[start : start + PANELS_AT_ONCE]
+            self._shares.update(zip(some_p, self._wrong(some_p) @ self.weight_is / self.total_s, strict=True))
+        return np.array([self._shares[some] for some in panels])
 
-    def share(self, some: tuple[int, ...], items: NDArray[np.bool_]) -> float:
-        return float(np.average(self.wrong_i(some)[items], weights=self.weight_i[items]))
+    def _wrong(self, panels: Sequence[tuple[int, ...]]) -> Floats:
+        """Return how probable it is that each panel labels an item wrong: `wrong_pi`."""
+        # Sums, and no matrix product: libraries divide one of this size among threads that wait for each other.
+        evidence_zpi = np.stack([self._evidence_jzi[list(some)].sum(axis=0) for some in panels], axis=1)
+        log_zpi = self.panel.prior_iz.T[:, None] + evidence_zpi
+        state_zr = softmax(log_zpi.reshape(len(log_zpi), -1), axis=0)
+        label_pi = highest((self.panel.mix_zk.T @ state_zr).T).reshape(len(panels), -1)
+        return np.asarray(1.0 - self.truth_ik[np.arange(len(self.truth_ik)), label_pi])
 
-    def tried(self, candidates: list[int]) -> list[tuple[int, ...]]:
+    def tried(self, candidates: list[int], cost_j: Floats) -> list[tuple[int, ...]]:
         """List the panels to try: all, or those that grow by the best judge."""
         if len(candidates) <= EXHAUSTIVE:
             sizes = range(1, len(candidates) + 1)
             return [some for size in sizes for some in combinations(candidates, size)]
-        everything = np.ones(len(self.weight_i), dtype=np.bool_)
         found: list[tuple[int, ...]] = [(j,) for j in candidates]
         grown: tuple[int, ...] = ()
         for _ in range(EXHAUSTIVE):
             more = [tuple(sorted((*grown, j))) for j in candidates if j not in grown]
             found += more
-            grown = min(more, key=lambda some: (tie_key(self.share(some, everything)), self.cost(some)))
+            cost_p = [sum(cost_j[j] for j in some) for some in more]
+            grown = more[np.lexsort((cost_p, tie_key(self.shares(more)[:, 0])))[0]]
         return list(dict.fromkeys(found))
 
-    def unseen(self, tried: list[tuple[int, ...]], cost: float, half_i: NDArray[np.bool_]) -> float:
-        """Choose on one half of the items, grade on the other, and the other way round."""
-        within = [some for some in tried if self.cost(some) <= cost + 1e-9]
-        shares = []
-        for chosen_on in (half_i, ~half_i):
-            best = min(within, key=lambda some, on=chosen_on: tie_key(self.share(some, on)))  # type: ignore[misc]
-            shares.append(self.share(best, ~chosen_on))
-        return float(np.mean(shares))
+
+def _unseen(share_ph: Floats) -> float:
+    """Choose the best panel on one half of the items, grade it on the other, and the other way round."""
+    best_h = tie_key(share_ph).argmin(axis=0)
+    return float(np.mean([share_ph[best_h[0], 1], share_ph[best_h[1], 0]]))
 
 
-def _frontier(tried: list[tuple[int, ...]], wrong: _Graded, everything: NDArray[np.bool_]) -> list[tuple[int, ...]]:
-    ranked = sorted(tried, key=lambda some: (tie_key(wrong.cost(some)), tie_key(wrong.share(some, everything))))
-    found: list[tuple[int, ...]] = []
-    for some in ranked:
-        if not found or tie_key(wrong.share(some, everything)) < tie_key(wrong.share(found[-1], everything)):
-            found.append(some)
+def _frontier(cost_p: Floats, share_p: Floats) -> list[int]:
+    """Return which panels no other beats at the same price or a lower one, cheapest first."""
+    found: list[int] = []
+    for p in np.lexsort((tie_key(share_p), tie_key(cost_p))).tolist():
+        if not found or tie_key(share_p[p]) < tie_key(share_p[found[-1]]):
+            found.append(p)
     return found

@@ -6,6 +6,7 @@ Tables are written from chunks, so that none has to fit in memory, and the same 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import polars as pl
@@ -97,7 +98,9 @@ def check_rows(path: Path, name: str, wanted: int | None) -> None:
     """
     if wanted is None:
         return
-    found = int(scan_table(path, name).select(pl.len()).collect().item())
+    scan_table(path, name)
+    file = path / f"{name}.parquet"
+    found = _count_rows(file, _state(file))
     if found != wanted:
         msg = f"{path / name}.parquet has {found:,} rows, and the audit wrote {wanted:,}. Run the audit again."
         raise RunFolderError(msg)
@@ -120,12 +123,37 @@ def scan_table(path: str | Path, name: str) -> pl.LazyFrame:
         msg = f"{folder} has no table {name!r}. Found: {found}."
         raise RunFolderError(msg)
     try:
-        frame = pl.scan_parquet(file, glob=False)
-        _check_columns(file, frame.collect_schema(), SCHEMAS[name])
-        _check_items(file, frame.collect_schema(), folder / "items.parquet")
+        _examine(file, name, _state(file), _state(file.with_name("items.parquet")))
+        return pl.scan_parquet(file, glob=False)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise _unreadable(file, error) from error
-    return frame
+
+
+State = tuple[int, int, int]
+"""Number, size and time of a file: as long as they are the same it is not looked at again."""
+
+
+def _state(file: Path) -> State | None:
+    """Return the state of a file; None if there is none."""
+    try:
+        found = file.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+@lru_cache(maxsize=256)
+def _count_rows(file: Path, state: State | None) -> int:
+    return int(pl.scan_parquet(file, glob=False).select(pl.len()).collect().item())
+
+
+@lru_cache(maxsize=256)
+def _examine(file: Path, name: str, state: State | None, items: State | None) -> None:
+    """Refuse a table whose columns are not those of its name, or whose items are not those of the items' own table."""
+    found = pl.scan_parquet(file, glob=False).collect_schema()
+    _check_columns(file, found, SCHEMAS[name])
+    if items is not None:
+        _check_items(file, found, file.with_name("items.parquet"))
 
 
 def _check_columns(file: Path, found: pl.Schema, wanted: pl.Schema) -> None:
@@ -150,7 +178,7 @@ def _check_nulls(file: Path, frame: pl.DataFrame, names: Iterable[str]) -> None:
 
 def _check_items(file: Path, found: pl.Schema, items: Path) -> None:
     """Refuse a table whose items have another type than those of the items' own table."""
-    if "item" not in found or not items.is_file():
+    if "item" not in found:
         return
     theirs = pl.read_parquet_schema(items).get("item")
     if theirs is not None and theirs != found["item"]:
