@@ -31,7 +31,7 @@ from moral_entropy.grading.grade import (
     smooth,
     weighted_logs,
 )
-from moral_entropy.grading.intervals import central_interval, stretched
+from moral_entropy.grading.intervals import central_interval, quantiles, stretched
 from moral_entropy.grading.rules import Rule
 from moral_entropy.grading.sums import CellSums
 from moral_entropy.names import ALL, EXPLANATIONS, MEAN, MULTICLASS, NO_DOMAIN
@@ -175,11 +175,11 @@ class Grading:
 
     def _over_columns(self, names: Sequence[str], own_m: Floats, value_ms: Floats) -> tuple[Floats, Floats]:
         """Compute central intervals over draws or resamples."""
-        low_m, high_m = central_interval(value_ms, self.mass)
         if not self.resampled:
-            return low_m, high_m
+            return central_interval(value_ms, self.mass)
+        tail = (1.0 - self.mass) / 2.0
+        low_m, middle_m, high_m = quantiles(value_ms, tail, 0.5, 1.0 - tail)
         # A resample is noisier than the sample, so it shows misfit where there is none; but its spread is right.
-        middle_m, _ = central_interval(value_ms, 0.0)
         rough_m = np.array([name.endswith(ROUGH) for name in names])
         with np.errstate(invalid="ignore"):
             shift_m = np.where(rough_m & np.isfinite(middle_m), own_m - middle_m, 0.0)

@@ -26,10 +26,22 @@ def central_interval(value_ms: Floats, mass: float) -> tuple[Floats, Floats]:
     >>> central_interval(np.array([[1.0, 2.0, 3.0, np.nan]]), 0.5)
     (array([1.5]), array([2.5]))
     """
+    tail = (1.0 - mass) / 2.0
+    low_m, high_m = quantiles(value_ms, tail, 1.0 - tail)
+    return low_m, high_m
+
+
+def quantiles(value_ms: Floats, *shares: float) -> list[Floats]:
+    """Compute quantiles of each row, leaving out NaN; NaN where nothing is left.
+
+    Examples
+    --------
+    >>> quantiles(np.array([[1.0, 2.0, 4.0, np.nan]]), 0.25, 0.5)
+    [array([1.5]), array([2.])]
+    """
     sorted_ms = np.sort(value_ms, axis=1)
     n_m = np.count_nonzero(~np.isnan(value_ms), axis=1)
-    tail = (1.0 - mass) / 2.0
-    return _quantile(sorted_ms, n_m, tail), _quantile(sorted_ms, n_m, 1.0 - tail)
+    return [_quantile(sorted_ms, n_m, share) for share in shares]
 
 
 def stretched(ends: tuple[Floats, Floats], centre_m: Floats, value_me: Floats) -> tuple[Floats, Floats]:
