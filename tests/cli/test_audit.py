@@ -13,7 +13,8 @@ from moral_entropy.runs.manifest import read_manifest
 from moral_entropy.runs.tables import read_table
 from moral_entropy.schemas import SCHEMAS
 
-AUDITS = ["audit.parquet", *(f"audit_{what}.parquet" for what in ("advice", "any_by_votes", "reliability", "rules"))]
+PARTS = ("advice", "any_by_votes", "one_label", "reliability", "rules")
+AUDITS = ["audit.parquet", *(f"audit_{what}.parquet" for what in PARTS)]
 OTHERS = (
     "agreement",
     "annotator_summary",

@@ -189,8 +189,10 @@ def forget_domains(patterns: Patterns) -> Patterns:
     Examples
     --------
     >>> from moral_entropy.corpora.simulate import simulate_votes
-    >>> forget_domains(collapse(simulate_votes(n_items=20, n_annotators=4).votes.ballots[0])).n_domains
-    1
+    >>> votes = simulate_votes(n_items=20, n_annotators=4, votes_per_item=3).votes
+    >>> by_domain = collapse(votes.ballots[0], domains=Domains(np.arange(20, dtype=np.int32) % 2, 2))
+    >>> by_domain.n_domains, forget_domains(by_domain).n_domains
+    (2, 1)
     """
     return replace(patterns, domain_r=no_domains(), n_domains=1)
 
