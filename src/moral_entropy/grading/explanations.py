@@ -12,13 +12,21 @@ from dataclasses import replace
 
 import numpy as np
 
+from moral_entropy.consensus.em import maximise
 from moral_entropy.consensus.fit import parameters_of
-from moral_entropy.consensus.fitted import FittedParts, fit_of_part
-from moral_entropy.consensus.parts import Part, part_with
+from moral_entropy.consensus.fitted import FittedParts
+from moral_entropy.consensus.model import Parameters
+from moral_entropy.consensus.modes import leave_saddle
+from moral_entropy.consensus.options import FitOptions
+from moral_entropy.consensus.parts import Part, Parts, likelihood_of, part_with
 from moral_entropy.consensus.patterns import forget_domains
-from moral_entropy.consensus.result import ParameterFit, QuestionFit
+from moral_entropy.consensus.priors import Priors
+from moral_entropy.consensus.result import QuestionFit
+from moral_entropy.consensus.starts import share_start
+from moral_entropy.consensus.states import corners
 from moral_entropy.consensus.vote_share import smoothed_share
 from moral_entropy.progress import Advance, ignore
+from moral_entropy.ties import settle_halves
 from moral_entropy.votes.table import Floats
 
 
@@ -28,17 +36,48 @@ def has_explanations(fitted: FittedParts) -> bool:
     return fitted.consensus.options.mixed and min((fit.n_draws for fit in fits), default=0) > 0
 
 
-def one_label_fits(fitted: FittedParts, advance: Advance = ignore) -> list[ParameterFit]:
-    """Fit the paper's model to the same votes, as they were counted: its mode, without draws."""
-    consensus = fitted.consensus
+def one_label_modes(fitted: FittedParts, advance: Advance = ignore) -> list[Parameters]:
+    """Find the mode of the paper's model for every ballot, on the votes as they were counted.
+
+    Without pooling, on one machine, the search begins at the shares of votes and passes over states, which are the
+    labels alone: so it takes no kernel that the default model has not compiled.
+    """
+    consensus, parts = fitted.consensus, fitted.parts.of_one_domain()
     options = replace(consensus.options, model="paper", draws=0)
-    return parameters_of(fitted.parts.of_one_domain(), consensus.priors, options, lambda _, share: advance(share))
+    if options.pooling != "none" or not parts.whole:
+        found = parameters_of(parts, consensus.priors, options, lambda _, share: advance(share))
+        return [one.at for one in found]
+    n_ballots = len(parts.votes.ballots)
+    modes = []
+    for b in range(n_ballots):
+        modes.append(_one_label_mode(parts, b, consensus.priors, options))
+        advance((b + 1) / n_ballots)
+    return modes
 
 
-def one_label_posteriors(part: Part, found: Sequence[ParameterFit]) -> Iterator[Floats]:
+def _one_label_mode(parts: Parts, b: int, priors: Priors, options: FitOptions) -> Parameters:
+    ballot = parts.votes.ballots[b]
+    density = parts.log_posterior(
+        b,
+        priors.alpha_k(ballot)[None] - 1.0,
+        priors.beta_akv(ballot, parts.votes) - 1.0,
+        threads=options.threads,
+        better_than_chance=options.better_than_chance,
+        between=corners(ballot.n_labels),
+    )
+    tolerance, max_passes = options.fit_tolerance, options.max_passes
+    optimum = maximise(density, share_start(density), tolerance=tolerance, max_passes=max_passes)
+    at = leave_saddle(density, optimum, tolerance=tolerance, max_passes=max_passes).at
+    return replace(at, log_weight_g=at.log_weight_g[0])
+
+
+def one_label_posteriors(part: Part, modes: Sequence[Parameters]) -> Iterator[Floats]:
     """Yield, by ballot, the label probabilities of one part's items under the paper's model."""
     part = part_with(part, forget_domains)
-    return (fit_of_part(part, b, one).posterior_ik for b, one in enumerate(found))
+    for patterns, at in zip(part.patterns, modes, strict=True):
+        shape = (patterns.n_annotators, patterns.n_labels, patterns.n_labels)
+        whole = replace(at, log_confusion_akv=np.broadcast_to(at.log_confusion_akv, shape))
+        yield patterns.spread(settle_halves(likelihood_of(patterns, part.threads).posterior_rk(whole)))
 
 
 def explain(fit: QuestionFit, one_label_ik: Floats, some: slice) -> tuple[Floats, Floats, Floats]:

@@ -17,8 +17,8 @@ from scipy.special import entr
 from moral_entropy.consensus.draws import log_ratios, state_draws
 from moral_entropy.consensus.fitted import PartFit
 from moral_entropy.consensus.item_classes import place_of
-from moral_entropy.consensus.model import over_blocks
-from moral_entropy.consensus.result import ParameterFit, labels_of
+from moral_entropy.consensus.model import Parameters, over_blocks
+from moral_entropy.consensus.result import labels_of
 from moral_entropy.grading.cells import Cells, Membership, targets_of
 from moral_entropy.grading.costs import Costs
 from moral_entropy.grading.explanations import explain, one_label_posteriors
@@ -145,7 +145,7 @@ class Sorting:
     group_bn: Sequence[Ints]
     cell_bgt: Sequence[Ints]
 
-    def members(self, one: PartFit, one_label: Sequence[ParameterFit] = ()) -> list[Membership]:
+    def members(self, one: PartFit, one_label: Sequence[Parameters] = ()) -> list[Membership]:
         """Find the cells of one part's items; with p under each explanation where the paper's model was fitted, too."""
         fits = one.consensus.fits
         members = [
@@ -170,7 +170,7 @@ class Sorting:
 
 
 def sums_of_part(
-    one: PartFit, sorting: Sorting, costs: Costs, bootstrap: int, seed: int, advance: Advance, *one_label: ParameterFit
+    one: PartFit, sorting: Sorting, costs: Costs, bootstrap: int, seed: int, advance: Advance, *one_label: Parameters
 ) -> tuple[Floats, ...]:
     """Add up p of one part's items by cell, the cost of deciding by p, and `changed_labels`."""
     members = sorting.members(one, one_label)

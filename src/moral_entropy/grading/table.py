@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from moral_entropy.consensus.fitted import FittedParts, local_fit
+from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.parts import Parts
-from moral_entropy.consensus.result import Consensus, ParameterFit
+from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.grading.advice import Advice, advise
 from moral_entropy.grading.best_rule import best_rule
@@ -29,7 +30,7 @@ from moral_entropy.grading.calibration import (
 )
 from moral_entropy.grading.cells import Cells, Membership, questions_of, sort_into_cells
 from moral_entropy.grading.costs import Costs
-from moral_entropy.grading.explanations import has_explanations, one_label_fits
+from moral_entropy.grading.explanations import has_explanations, one_label_modes
 from moral_entropy.grading.groups import Grading, Names, Rows
 from moral_entropy.grading.options import GradeOptions
 from moral_entropy.grading.rules import PLURALITY, PUBLISHED, RULES, Rule, as_rules
@@ -224,9 +225,9 @@ def _sums(
 ) -> tuple[CellSums, Floats, Floats]:
     """Add up the posterior of the items of each cell, over all parts: see `sums_of_part`."""
     report = advance if fitted.parts.whole else ignore
-    one_label: list[ParameterFit] = []
+    one_label: list[Parameters] = []
     if has_explanations(fitted):
-        one_label = one_label_fits(fitted, lambda share: advance(FITTING * share))
+        one_label = one_label_modes(fitted, lambda share: advance(FITTING * share))
         report = partial(_after_fitting, report)
     facts = None if by_item else [one.fact_nf for one in fitted.parts.classes]
     sorting = Sorting(cells, facts, [one.group_i for one in members], [one.cell_gt for one in members])

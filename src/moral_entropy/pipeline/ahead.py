@@ -91,8 +91,9 @@ def fit_kernels(model: str) -> Kernels:
     if model == "paper":
         return [
             *first,
+            (kernels.binary_pass, VOTES + "f8[::1], i2[::1], f8[::1], f8, i8[::1], i8, i8, f8[:,::1], f8[:,::1]"),
             posteriors,
-            *one_label_kernels(),
+            (kernels.add_missing_information, VOTES + "f8[::1], f8[:,::1], f8[:,:,::1], f8[:,::1]"),
             (
                 draw_kernels.binary_summaries,
                 VOTES + "i2[::1], f8[:,::1], f8[::1], f8, f8, i8, i8, f8[:], f8[::1], f8[::1], f8[::1]",
@@ -109,16 +110,6 @@ def fit_kernels(model: str) -> Kernels:
             VOTES + "i2[::1], i4[::1], " + DRAWS + "f8[::1], i8, f8, f8, i8, i8, "
             "f8[:,::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1]",
         ),
-    ]
-
-
-def one_label_kernels() -> Kernels:
-    """List the kernels that the search for a mode of the paper's model calls, and no other does."""
-    from moral_entropy.consensus import kernels
-
-    return [
-        (kernels.binary_pass, VOTES + "f8[::1], i2[::1], f8[::1], f8, i8[::1], i8, i8, f8[:,::1], f8[:,::1]"),
-        (kernels.add_missing_information, VOTES + "f8[::1], f8[:,::1], f8[:,:,::1], f8[:,::1]"),
     ]
 
 
@@ -155,7 +146,6 @@ def later_kernels(model: str) -> Kernels:
             grading.mixed_cells,
             VOTES + "i2[::1], i4[::1], i8[::1], i8[:,::1], " + units + "i8, " + DRAWS + "f8[:,:,::1]",
         ),
-        *one_label_kernels(),
         products,
         residuals,
         (validate.mixed_log_likelihoods, VOTES + "f8[::1], i2[::1], i4[::1], " + DRAWS + "i8, i8, f8[::1]"),
