@@ -27,10 +27,10 @@ WARM_UP = 3
 def measure(sizes: data.Sizes) -> Iterator[Measurement]:
     """Measure everything about the climb."""
     mftc = data.one_foundation("mftc", sizes.scale)
-    yield from _against_adam("the MFTC twin", mftc, data.PAPER, sizes.repeats, sizes.adam_steps, 500.0)
+    yield from _against_adam("the MFTC twin", mftc, data.PAPER, sizes.repeats, sizes.adam_steps, 60.0)
     large = data.large(sizes.items)
     name = f"{large.n_votes / 1e6:g}M votes"
-    yield from _against_adam(name, large, data.FLAT, min(sizes.repeats, 3), sizes.adam_steps_large, 300.0)
+    yield from _against_adam(name, large, data.FLAT, min(sizes.repeats, 3), sizes.adam_steps_large, 60.0)
     for corpus in ("mftc", "emfd"):
         yield from _shortfall(corpus, data.one_foundation(corpus, sizes.scale))
 
