@@ -20,6 +20,9 @@ from typing import Any
 AGAIN = 3.0
 """Seconds after which `Stopped` is raised again, if something caught it."""
 
+SOON = 0.01
+"""Seconds after which it is looked again whether `Stopped` can be raised, where it could not."""
+
 AT_LAST = 10
 """How often it is raised before the process is ended directly."""
 
@@ -64,7 +67,7 @@ class Listener:
     def end(self, *, for_good: bool) -> None:
         """Restore the earlier signal handlers; at the end of a program signals end it at once instead."""
         self.raising = False
-        if hasattr(signal, "setitimer") and self.raised:
+        if hasattr(signal, "setitimer") and self.received is not None:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
         if self._before:
             sys.unraisablehook = self._hook
@@ -75,17 +78,21 @@ class Listener:
                 signal.signal(number, handler if handler is not None else signal.SIG_DFL)
         self._before = {}
 
-    def check(self) -> None:
-        """Raise `Stopped` if a signal was received while raising was not possible."""
-        if self.received is not None and self.raising and not self.held:
+    def check(self, frame: FrameType | None = None) -> None:
+        """Raise `Stopped` if a signal was received while raising was not possible; `frame` is what runs now."""
+        if self.received is None or not self.raising or self.held:
+            return
+        if frame is not None and _called_by_polars(frame) and hasattr(signal, "setitimer"):
+            self._look_again(SOON)
+        else:
             self._raise()
 
-    def _receive(self, number: int, _frame: FrameType | None) -> None:
+    def _receive(self, number: int, frame: FrameType | None) -> None:
         if self.over:
             os._exit(128 + number)
         if self.received is None:
             self.received = number
-        self.check()
+        self.check(frame)
 
     def _raise(self) -> None:
         self.raised += 1
@@ -94,9 +101,12 @@ class Listener:
             os._exit(self.code)
         if hasattr(signal, "setitimer"):
             # Code that catches the exception, in a callback or while an object is deleted, gets it once more.
-            signal.signal(signal.SIGALRM, lambda *_: self.check())
-            signal.setitimer(signal.ITIMER_REAL, AGAIN)
+            self._look_again(AGAIN)
         raise Stopped
+
+    def _look_again(self, seconds: float) -> None:
+        signal.signal(signal.SIGALRM, lambda _, frame: self.check(frame))
+        signal.setitimer(signal.ITIMER_REAL, seconds)
 
     def _say_nothing(self, unraisable: Any) -> None:
         if not issubclass(unraisable.exc_type, Stopped):
@@ -106,6 +116,11 @@ class Listener:
     def code(self) -> int:
         """The exit code that tells which signal ended the program."""
         return 128 + (self.received or signal.SIGINT)
+
+
+def _called_by_polars(frame: FrameType) -> bool:
+    """Return whether Python code of Polars runs: its Rust may have called it, and would print an exception."""
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "polars"
 
 
 LISTENER = Listener()

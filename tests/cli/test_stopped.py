@@ -15,6 +15,7 @@ import pytest
 from moral_entropy.corpora.simulate import write_simulated
 from moral_entropy.runs.manifest import read_manifest
 from moral_entropy.runs.tables import read_table
+from moral_entropy.stopping import Listener, Stopped
 
 CODES = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
 
@@ -292,3 +293,19 @@ def stopped_after(votes, folder, moments, n):
     right = process.returncode == code or (process.returncode == 0 and whole)
     fine = right and err == "" and not left and (whole or not target.exists())
     return None if fine else (n, number, seconds, process.returncode, err, left, out[:200])
+
+
+def test_code_that_polars_calls_is_stopped_a_moment_later():
+    listener, before = Listener(), signal.getsignal(signal.SIGALRM)
+    listener.received, listener.raising = signal.SIGTERM, True
+    of_polars = {"__name__": "polars.io.scan_options", "check": listener.check, "sys": sys}
+    try:
+        exec("check(sys._getframe())", of_polars)
+        assert listener.raised == 0
+        assert 0.0 < signal.getitimer(signal.ITIMER_REAL)[0] <= 0.01
+        with pytest.raises(Stopped):
+            time.sleep(2.0)
+        assert listener.raised == 1
+    finally:
+        listener.end(for_good=False)
+        signal.signal(signal.SIGALRM, before)
