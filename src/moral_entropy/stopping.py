@@ -21,7 +21,7 @@ AGAIN = 3.0
 """Seconds after which `Stopped` is raised again, if something caught it."""
 
 SOON = 0.01
-"""Seconds after which it is looked again whether `Stopped` can be raised, where it could not."""
+"""Seconds by which `Stopped` is put off where the signal comes while Polars runs Python code of its own."""
 
 AT_LAST = 10
 """How often it is raised before the process is ended directly."""
@@ -78,21 +78,19 @@ class Listener:
                 signal.signal(number, handler if handler is not None else signal.SIG_DFL)
         self._before = {}
 
-    def check(self, frame: FrameType | None = None) -> None:
-        """Raise `Stopped` if a signal was received while raising was not possible; `frame` is what runs now."""
-        if self.received is None or not self.raising or self.held:
-            return
-        if frame is not None and _called_by_polars(frame) and hasattr(signal, "setitimer"):
-            self._look_again(SOON)
-        else:
+    def check(self) -> None:
+        """Raise `Stopped` if a signal was received while raising was not possible."""
+        if self.received is not None and self.raising and not self.held:
             self._raise()
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
         if self.over:
             os._exit(128 + number)
-        if self.received is None:
-            self.received = number
-        self.check(frame)
+        first, self.received = self.received is None, self.received or number
+        if first and frame is not None and _called_by_polars(frame) and hasattr(signal, "setitimer"):
+            self._look_again(SOON)
+        else:
+            self.check()
 
     def _raise(self) -> None:
         self.raised += 1
@@ -105,7 +103,7 @@ class Listener:
         raise Stopped
 
     def _look_again(self, seconds: float) -> None:
-        signal.signal(signal.SIGALRM, lambda _, frame: self.check(frame))
+        signal.signal(signal.SIGALRM, lambda *_: self.check())
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
     def _say_nothing(self, unraisable: Any) -> None:
