@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 from gold_sets import DATA, PANEL, gold_votes
 from judge_scores import HIJACKED, PAGE, made_panel
-from page import put
+from page import write_parts
 
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.judges.cast import cast_votes
@@ -240,10 +240,7 @@ def main() -> None:
     parts = {name: make() for name, make in made.items() if asked.only in (None, name)}
     print("\n\n".join(parts.values()))
     if not asked.dry:
-        page = PAGE.read_text(encoding="utf-8")
-        for name, text in parts.items():
-            page = put(page, name, "common_errors.py", text)
-        PAGE.write_text(page, encoding="utf-8")
+        write_parts(PAGE, "common_errors.py", parts)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from gold_sets import DATA, PANEL, ROOT, gold_votes
-from page import put
+from page import write_parts
 
 import moral_entropy
 from moral_entropy.consensus.fit import fit
@@ -374,10 +374,7 @@ def main() -> None:
     }
     print("\n\n".join(parts.values()))
     if not asked.dry:
-        page = PAGE.read_text(encoding="utf-8")
-        for name, text in parts.items():
-            page = put(page, name, "judge_scores.py", text)
-        PAGE.write_text(page, encoding="utf-8")
+        write_parts(PAGE, "judge_scores.py", parts)
 
 
 if __name__ == "__main__":

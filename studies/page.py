@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def write_parts(file: Path, script: str, parts: Mapping[str, str]) -> None:
+    """Put texts between the markers of several parts of a page, by the names of the parts."""
+    page = file.read_text(encoding="utf-8")
+    for name, text in parts.items():
+        page = put(page, name, script, text)
+    file.write_text(page, encoding="utf-8")
 
 
 def put(page: str, part: str, script: str, text: str) -> str:

@@ -24,14 +24,13 @@ from pathlib import Path
 import numpy as np
 from between import posterior_of_places, vote_again
 from page import put
-from scipy.special import expit
 from scipy.stats import kstest
 
 import moral_entropy
 from moral_entropy.consensus.draws import summarise
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.priors import Priors
-from moral_entropy.consensus.result import Consensus, DrawSummary, QuestionFit
+from moral_entropy.consensus.result import Consensus, DrawSummary
 from moral_entropy.consensus.states import between_labels
 from moral_entropy.corpora.simulate import SimulatedVotes, simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
@@ -175,7 +174,8 @@ def outcome(setting: Setting, method: str, seed: int) -> Outcome:
     # Annotators without a vote are not in the ballot.
     true_akv = simulated.confusion_akv[one.ballot.annotator_a]
     yes_i = np.asarray(simulated.truth_i)[one.ballot.item_i] == 1
-    truth = (simulated.prevalence_k[1], true_akv, yes_i, true_posterior(one, simulated.prevalence_k, true_akv))
+    shares_i = posterior_of_places(one.ballot, true_akv, np.array([0.0, 1.0]), simulated.prevalence_k)
+    truth = (simulated.prevalence_k[1], true_akv, yes_i, shares_i)
     return _place(truth, (prevalence_sk, confusion_sakv, summary), consensus)
 
 
@@ -194,17 +194,6 @@ def _place(
         covered_i=((summary.low_i <= shares_i + 1e-12) & (shares_i <= summary.high_i + 1e-12)).astype(float),
         alarmed=any(finding.alarms for finding in examine_laplace(consensus)),
     )
-
-
-def true_posterior(one: QuestionFit, prevalence_k: Floats, confusion_akv: Floats) -> Floats:
-    """Give P(positive | votes) of every item at the parameters the votes were drawn from: `p_i`."""
-    ballot = one.ballot
-    annotator_v, label_v = np.divmod(ballot.code_v, 2)
-    log_akv = np.log(confusion_akv)
-    push_v = log_akv[annotator_v, 1, label_v] - log_akv[annotator_v, 0, label_v]
-    item_v = np.repeat(np.arange(ballot.n_items), ballot.votes_i)
-    push_i = np.bincount(item_v, weights=push_v, minlength=ballot.n_items)
-    return np.asarray(expit(np.log(prevalence_k[1] / prevalence_k[0]) + push_i))
 
 
 @dataclass(frozen=True)

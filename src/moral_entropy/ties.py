@@ -66,3 +66,23 @@ def settle_halves(p_rk: Floats) -> Floats:
         some_rk = p_rk[start : start + ROWS_AT_ONCE]
         some_rk[np.abs(some_rk[:, 1] - 0.5) < TIE] = 0.5
     return p_rk
+
+
+def labels_of(p_ik: Floats, positive: int | None) -> NDArray[np.int64]:
+    """Return the index of each item's label: the positive one of two where its p is ½ or more, of more the likeliest.
+
+    Parameters
+    ----------
+    p_ik
+        Label probabilities.
+    positive
+        Index of the positive label of two.
+
+    Examples
+    --------
+    >>> labels_of(np.array([[0.5, 0.5], [0.6, 0.4]]), positive=1)
+    array([1, 0])
+    """
+    if positive is None or p_ik.shape[1] != 2:
+        return highest(p_ik)
+    return np.where(p_ik[:, positive] >= 0.5, positive, 1 - positive)

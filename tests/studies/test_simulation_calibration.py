@@ -33,8 +33,8 @@ def test_the_true_posterior_is_bayes_rule():
             world.prevalence_k[k] * math.prod(world.confusion_akv[c // 2, k, c % 2] for c in codes) for k in (0, 1)
         ]
         plain.append(joint[1] / sum(joint))
-    one = type("Fit", (), {"ballot": ballot})()
-    np.testing.assert_allclose(study.true_posterior(one, world.prevalence_k, world.confusion_akv), plain, rtol=1e-12)
+    found = study.posterior_of_places(ballot, world.confusion_akv, np.array([0.0, 1.0]), world.prevalence_k)
+    np.testing.assert_allclose(found, plain, rtol=1e-12)
 
 
 def test_under_the_default_model_items_lie_between_labels():

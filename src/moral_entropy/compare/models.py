@@ -21,7 +21,7 @@ from moral_entropy.options import did_you_mean
 from moral_entropy.plugins import MODELS, failed, load_plugin, plugin_names
 from moral_entropy.runs.reload import read_run_votes
 from moral_entropy.runs.run import Run, as_run
-from moral_entropy.ties import TIE, highest, settle_halves
+from moral_entropy.ties import TIE, labels_of, settle_halves
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
 
 Model = Callable[[Ballot], Any]
@@ -212,10 +212,8 @@ def _rows(known: KnownItems, p_by_model: dict[str, Floats], count_i: Floats, mas
 
 def _labels(known: KnownItems, p_ik: Floats) -> Ints:
     """Return the label of every item, as the consensus has it: of two, positive from one half on."""
-    if known.question.positive is None:
-        return highest(p_ik)
-    positive = known.question.labels.index(known.question.positive)
-    return np.where(p_ik[:, positive] >= 0.5, positive, 1 - positive)
+    positive = known.question.positive
+    return labels_of(p_ik, None if positive is None else known.question.labels.index(positive))
 
 
 def _right(p_ik: Floats, gold_i: Ints) -> Floats:

@@ -26,7 +26,7 @@ from moral_entropy.consensus.states import States, corners
 from moral_entropy.consensus.tempering import Exponent
 from moral_entropy.consensus.vote_share import first_votes, pool_with_share, share_weight
 from moral_entropy.findings import Finding
-from moral_entropy.ties import highest, settle_halves
+from moral_entropy.ties import labels_of, settle_halves
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
 
 
@@ -423,7 +423,7 @@ class QuestionFit(ParameterFit):
     @cached_property
     def label_i(self) -> NDArray[np.int16]:
         """Index of the consensus label: see `labels_of`."""
-        return labels_of(self.p_ik, self.ballot.positive)
+        return labels_of(self.p_ik, self.ballot.positive).astype(np.int16)
 
     @cached_property
     def recalibrated(self) -> tuple[Floats, Recalibration] | None:
@@ -442,19 +442,6 @@ class QuestionFit(ParameterFit):
         """Yield consecutive slices of the items, so that draws × items need not be held in memory at once."""
         for start in range(0, self.ballot.n_items, size):
             yield slice(start, min(start + size, self.ballot.n_items))
-
-
-def labels_of(p_ik: Floats, positive: int) -> NDArray[np.int16]:
-    """Return the index of each item's label: the positive one of two where its p is ½ or more, of more the likeliest.
-
-    Examples
-    --------
-    >>> labels_of(np.array([[0.5, 0.5], [0.6, 0.4]]), positive=1)
-    array([1, 0], dtype=int16)
-    """
-    if p_ik.shape[1] == 2:
-        return np.where(p_ik[:, positive] >= 0.5, positive, 1 - positive).astype(np.int16)
-    return highest(p_ik).astype(np.int16)
 
 
 def _powered(confusion: Floats, exponent: float) -> Floats:

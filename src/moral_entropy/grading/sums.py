@@ -18,12 +18,12 @@ from moral_entropy.consensus.draws import log_ratios, state_draws
 from moral_entropy.consensus.fitted import PartFit
 from moral_entropy.consensus.item_classes import place_of
 from moral_entropy.consensus.model import Parameters, over_blocks
-from moral_entropy.consensus.result import labels_of
 from moral_entropy.grading.cells import Cells, Membership, targets_of
 from moral_entropy.grading.costs import Costs
 from moral_entropy.grading.explanations import explain, one_label_posteriors
 from moral_entropy.names import EXPLANATIONS
 from moral_entropy.progress import Advance, ignore
+from moral_entropy.ties import labels_of
 from moral_entropy.votes.table import Floats, Ints
 
 TILE = 64

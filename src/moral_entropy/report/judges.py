@@ -99,14 +99,13 @@ def _judges(frame: pl.DataFrame) -> dict[str, Any]:
         for row in frame.iter_rows(named=True)
     ]  # fmt: skip
     by = "known answers" if "known answers" in frame["graded_by"].to_list() else "the consensus"
+    order = ", by consensus and known answers together" if by == "known answers" else ""
     note = (
-        "Worst first. Right: share of all votes, from known answers and, on other items, what the others let one "
-        "expect, corrected. As the others: what those who are not counted with the judge let one expect. Nats and "
+        f"Worst first{order}. Right: share of all votes, from known answers and, on other items, what the others let "
+        "one expect, corrected. As the others: what those who are not counted with the judge let one expect. Nats and "
         "saved: what the judge adds to the others, per item and in labels put right per 100 items, by "
         f"{by}."
     )
-    if by == "known answers":
-        note = note.replace("Worst first.", "Worst first, by consensus and known answers together.")
     heads = ["question", "judge", "role", "counted with", "votes", "no vote", "right", "as the others", "nats", "saved"]
     return _table("Judges", heads, rows, note, words=4)
 

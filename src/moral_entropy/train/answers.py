@@ -21,7 +21,7 @@ import numpy as np
 
 from moral_entropy.errors import RuleError, TrainError
 from moral_entropy.grading.rules import rule_named
-from moral_entropy.ties import highest
+from moral_entropy.ties import labels_of
 from moral_entropy.train.group_targets import ANNOTATORS, BY_GROUP, GROUP, asks_voters, is_group_kind
 from moral_entropy.train.head import Block
 from moral_entropy.train.options import Weight
@@ -132,7 +132,4 @@ def _positive(block: Block) -> int:
 
 
 def _likeliest(answers: Answers) -> Ints:
-    if answers.block.positive is None:
-        return highest(answers.p_ik)
-    positive = _positive(answers.block)
-    return np.where(answers.p_ik[:, positive] >= 0.5, positive, 1 - positive)
+    return labels_of(answers.p_ik, None if answers.block.positive is None else _positive(answers.block))
