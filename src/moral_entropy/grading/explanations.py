@@ -30,19 +30,17 @@ from moral_entropy.ties import settle_halves
 from moral_entropy.votes.table import Floats
 
 
-def has_explanations(fitted: FittedParts) -> bool:
-    """Tell whether figures are graded under each explanation: where p is pooled, and has draws for intervals."""
-    fits = fitted.consensus.fits
-    return fitted.consensus.options.mixed and min((fit.n_draws for fit in fits), default=0) > 0
-
-
 def one_label_modes(fitted: FittedParts, advance: Advance = ignore) -> list[Parameters]:
     """Find the mode of the paper's model for every ballot, on the votes as they were counted.
 
+    Empty where figures are not graded under explanations: p is the paper's, or has no draws to make intervals of.
     Without pooling, on one machine, the search begins at the shares of votes and passes over states, which are the
     labels alone: so it takes no kernel that the default model has not compiled.
     """
-    consensus, parts = fitted.consensus, fitted.parts.of_one_domain()
+    consensus = fitted.consensus
+    if not consensus.options.mixed or min((fit.n_draws for fit in consensus.fits), default=0) == 0:
+        return []
+    parts = fitted.parts.of_one_domain()
     options = replace(consensus.options, model="paper", draws=0)
     if options.pooling != "none" or not parts.whole:
         found = parameters_of(parts, consensus.priors, options, lambda _, share: advance(share))

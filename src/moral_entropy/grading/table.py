@@ -7,7 +7,7 @@ files.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -30,17 +30,17 @@ from moral_entropy.grading.calibration import (
 )
 from moral_entropy.grading.cells import Cells, Membership, questions_of, sort_into_cells
 from moral_entropy.grading.costs import Costs
-from moral_entropy.grading.explanations import has_explanations, one_label_modes
+from moral_entropy.grading.explanations import one_label_modes
+from moral_entropy.grading.frames import as_frame, one_label_frame, rule_frame
 from moral_entropy.grading.groups import Grading, Names, Rows
 from moral_entropy.grading.options import GradeOptions
 from moral_entropy.grading.rules import PLURALITY, PUBLISHED, RULES, Rule, as_rules
 from moral_entropy.grading.sums import CellSums, Sorting, gold_sums, sums_of_part
 from moral_entropy.grading.votes_dependence import any_rule_by_votes
-from moral_entropy.names import EXPLANATIONS
 from moral_entropy.options import lists_options
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.votes.labels import POSITIVE_NAMES
-from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Votes
 
 if TYPE_CHECKING:
     import polars as pl
@@ -166,7 +166,10 @@ def grade_parts(
     by_item = _goes_by_item(asked, options, parts)
     sorted_items = consensus if by_item else fitted.class_consensus
     cells, members = sort_into_cells(sorted_items, asked)
-    sums, of_p_c, changed_c = _sums(fitted, cells, members, options, seed, advance, by_item=by_item)
+    one_label = one_label_modes(fitted, lambda share: advance(FITTING * share))
+    if one_label:
+        advance = partial(_after_fitting, advance)
+    sums, of_p_c, changed_c = _sums(fitted, cells, members, one_label, options, seed, advance, by_item=by_item)
     graded = Grading(
         "consensus",
         asked,
@@ -176,7 +179,7 @@ def grade_parts(
         options.smoothing,
         consensus.interval,
         resampled=options.bootstrap > 0,
-        explained=has_explanations(fitted),
+        explained=bool(one_label),
     )
     rows = [] if reference == "gold" else [graded.rows()]
     costs = Costs(*options.costs)
@@ -193,7 +196,7 @@ def grade_parts(
     frame = as_frame(Rows.joined(rows))
     return AuditTable(
         frame=frame,
-        rules=rule_frame(asked, cells, sums, graded.names),
+        rules=rule_frame(graded),
         one_label=one_label_frame(graded, changed_c),
         any_by_votes=any_rule_by_votes(fitted, graded),
         reliability=reliability(known or fitted.class_consensus, mass=consensus.interval),
@@ -217,6 +220,7 @@ def _sums(
     fitted: FittedParts,
     cells: Cells,
     members: Sequence[Membership],
+    one_label: Sequence[Parameters],
     options: GradeOptions,
     seed: int,
     advance: Advance,
@@ -225,10 +229,6 @@ def _sums(
 ) -> tuple[CellSums, Floats, Floats]:
     """Add up the posterior of the items of each cell, over all parts: see `sums_of_part`."""
     report = advance if fitted.parts.whole else ignore
-    one_label: list[Parameters] = []
-    if has_explanations(fitted):
-        one_label = one_label_modes(fitted, lambda share: advance(FITTING * share))
-        report = partial(_after_fitting, report)
     facts = None if by_item else [one.fact_nf for one in fitted.parts.classes]
     sorting = Sorting(cells, facts, [one.group_i for one in members], [one.cell_gt for one in members])
     sent, *found = map(fitted.parts.workers.send, (sorting, *one_label))
@@ -358,56 +358,3 @@ def grade_consensus(consensus: Consensus, grading: Grading, replicates: int, see
         exact.low = (value_m + (np.array(rough.low) - rough_m)).tolist()
         exact.high = (value_m + (np.array(rough.high) - rough_m)).tolist()
     return exact
-
-
-def as_frame(rows: Rows) -> pl.DataFrame:
-    """Return the rows of an audit as a data frame; null where there is no figure."""
-    import polars as pl
-
-    frame = pl.DataFrame({one.name: getattr(rows, one.name) for one in fields(Rows)})
-    numbers = pl.col("value", "low", "high", *EXPLANATIONS).cast(pl.Float64).fill_nan(None)
-    return frame.with_columns(numbers, pl.col("n").cast(pl.Int64))
-
-
-def one_label_frame(graded: Grading, changed_c: Floats) -> pl.DataFrame:
-    """Count by question and domain the items whose label would be another if every item had one true label."""
-    import polars as pl
-
-    cells, weight_c, rows = graded.cells, graded.sums.weight_cs[:, 0], []
-    for q, question in enumerate(graded.names.questions if graded.explained else ()):
-        # Of more than two labels every item is in one cell per label; the first has them all.
-        first_c = (cells.question_c == q) & (cells.label_c == cells.label_c[cells.question_c == q].min())
-        for domain, cell_c in graded.domains():
-            if len(some_c := cell_c[first_c[cell_c]]):
-                counts = {"n_items": round(weight_c[some_c].sum()), "changed": round(changed_c[some_c].sum())}
-                rows.append({"question": question, "domain": domain, **counts})
-    schema = {"question": pl.String, "domain": pl.String, "n_items": pl.Int64, "changed": pl.Int64}
-    return pl.DataFrame(rows, schema=schema)
-
-
-def rule_frame(rules: Sequence[Rule], cells: Cells, sums: CellSums, names: Names) -> pl.DataFrame:
-    """Return per rule and question its meaning, on how many items it abstains or is tied, which rule labels alike."""
-    import polars as pl
-
-    weight_c = sums.weight_cs[:, 0]
-    rows = []
-    for q, question in enumerate(names.questions):
-        for k in np.unique(cells.label_c[cells.question_c == q]):
-            cell_c = np.flatnonzero((cells.question_c == q) & (cells.label_c == k))
-            for r, rule in enumerate(rules):
-                abstains_c = np.isnan(cells.score_rc[r, cell_c])
-                counts = {
-                    "items": weight_c[cell_c].sum(),
-                    "abstained": weight_c[cell_c[abstains_c]].sum(),
-                    "tied": weight_c[cell_c[cells.tied_rc[r, cell_c]]].sum(),
-                }
-                row = {"question": question, "label": names.labels[q][k], "rule": rule.name, "meaning": rule.meaning}
-                same = next(one for one in range(r + 1) if _decides_alike(cells, one, r, cell_c))
-                rows.append({**row, **{name: round(count) for name, count in counts.items()},
-                             "same_as": rules[same].name if same != r else None})  # fmt: skip
-    return pl.DataFrame(rows, schema_overrides={"same_as": pl.String()})
-
-
-def _decides_alike(cells: Cells, one: int, other: int, cell_c: Ints) -> bool:
-    """Return whether two rules give every item of some cells the same label."""
-    return np.array_equal(cells.decision_rc[one, cell_c], cells.decision_rc[other, cell_c], equal_nan=True)
