@@ -162,6 +162,7 @@ def test_many_items_of_gold_give_the_same_figures_and_about_the_same_intervals(m
 
     votes = simulate_votes(n_items=1_800, n_annotators=10, votes_per_item=4, seed=6).votes
     consensus = fit(votes, draws=100)
+    monkeypatch.setattr(calibration, "FEW_ITEMS", 2_000)
     exact = audit_rules(votes, consensus, rules=["any"]).frame.filter(rule="consensus")
     monkeypatch.setattr(calibration, "FEW_ITEMS", 10)
     merged = audit_rules(votes, consensus, rules=["any"]).frame.filter(rule="consensus")

@@ -40,7 +40,7 @@ MODEL = replace(
     meaning="the model's own probability, before it is pooled with the vote share to the published p",
 )
 
-FEW_ITEMS = 2_000
+FEW_ITEMS = 500
 """Up to this many items, intervals of the consensus' grades resample the items themselves; beyond, bins of equal p."""
 
 MANY_ITEMS = 500_000

@@ -82,30 +82,46 @@ class Panel:
             prior_iz=self.prior_iz[some_i],
         )
 
-    def evidence(self, j: int) -> Floats:
+    def voted(self, j: int) -> Ints:
+        """Return the items that one judge voted on."""
+        return np.flatnonzero(self.vote_ji[j] != UNKNOWN)
+
+    def evidence(self, j: int, at_i: Ints | slice = slice(None)) -> Floats:
         """Return the log likelihood of one judge's votes by item and state; 0 where there is none."""
-        vote_i = self.vote_ji[j]
+        vote_i = self.vote_ji[j, at_i]
         cast_i = np.maximum(vote_i, 0)
-        found_iz = np.where(self.unsure_ji[j][:, None], self.unsure_jzk[j].T[cast_i], self.vote_jzk[j].T[cast_i])
+        found_iz = np.where(self.unsure_ji[j, at_i, None], self.unsure_jzk[j].T[cast_i], self.vote_jzk[j].T[cast_i])
         found_iz[vote_i == UNKNOWN] = 0.0
         return np.asarray(found_iz)
 
     def posterior(self, some: Sequence[int]) -> Floats:
         """Return the label probabilities that some judges alone would have given: `p_ik`."""
+        return self.labels(self._log_weights(some))
+
+    def _log_weights(self, some: Sequence[int]) -> Floats:
         log_iz = self.prior_iz.copy()
         for j in self.counted(some):
-            log_iz += self.evidence(j)
-        return np.asarray(softmax(log_iz, axis=1) @ self.mix_zk)
+            at_i = self.voted(j)
+            log_iz[at_i] += self.evidence(j, at_i)
+        return log_iz
 
     @cached_property
-    def _all_log_iz(self) -> Floats:
+    def log_iz(self) -> Floats:
         """Log weights of the states by the votes of everybody."""
-        return np.asarray(self.prior_iz + sum(self.evidence(j) for j in self.counted(range(len(self.judges)))))
+        return self._log_weights(range(len(self.judges)))
 
-    def posterior_without(self, j: int) -> Floats:
-        """Return the label probabilities by the votes of everybody who is not counted with one judge: `p_ik`."""
-        [own] = self.counted(np.flatnonzero(self.group_j == self.group_j[j]).tolist())
-        return np.asarray(softmax(self._all_log_iz - self.evidence(own), axis=1) @ self.mix_zk)
+    def stands_for(self, j: int) -> int:
+        """Return the judge whose votes count for one judge: the first of those that it is counted with."""
+        [first] = self.counted(np.flatnonzero(self.group_j == self.group_j[j]).tolist())
+        return first
+
+    def log_without(self, j: int, at_i: Ints) -> Floats:
+        """Return log weights of states of some items, by everybody who is not counted with one judge: `log_iz`."""
+        return np.asarray(self.log_iz[at_i] - self.evidence(self.stands_for(j), at_i))
+
+    def labels(self, log_iz: Floats) -> Floats:
+        """Return label probabilities by log weights of states: `p_ik`."""
+        return np.asarray(softmax(log_iz, axis=1) @ self.mix_zk)
 
     def counted(self, some: Sequence[int]) -> list[int]:
         """Leave out who is counted with an earlier one of the same judges."""

@@ -29,7 +29,7 @@ def standings(panel: Panel) -> Floats:
     panel
         The panel. Figures of judges without a vote are NaN.
     """
-    p_ik, known_i = panel.posterior(range(len(panel.judges))), panel.gold_i != UNKNOWN
+    p_ik, known_i = panel.labels(panel.log_iz), panel.gold_i != UNKNOWN
     voted_ji = panel.vote_ji != UNKNOWN
     expected_ji = np.take_along_axis(p_ik, np.maximum(panel.vote_ji, 0).T, axis=1).T
     off_jg = ((panel.vote_ji == panel.gold_i) - expected_ji)[:, known_i]

@@ -296,7 +296,7 @@ def _right_all(panel: Panel, j: int, expected_v: Floats | None, mass: float) -> 
     The score of the judge, so to speak: more exact than the share of known answers that it gave, as all of its votes
     count.
     """
-    some = panel.take(np.flatnonzero(panel.vote_ji[j] != UNKNOWN))
+    some = panel.take(panel.voted(j))
     known_i = some.gold_i != UNKNOWN
     if expected_v is None:
         return _right(some, j, known_i, mass)
@@ -307,10 +307,11 @@ def _right_all(panel: Panel, j: int, expected_v: Floats | None, mass: float) -> 
 
 def _expected(panel: Panel, j: int) -> Floats | None:
     """Return how probable each vote of a judge is to be right, by those who are not counted with it."""
-    voted_v = np.flatnonzero(panel.vote_ji[j] != UNKNOWN)
-    if not panel.others(j) or len(panel.judges) > MOST_JUDGES or not len(voted_v):
+    at_v = panel.voted(j)
+    if not panel.others(j) or len(panel.judges) > MOST_JUDGES or not len(at_v):
         return None
-    return np.asarray(panel.posterior_without(j)[voted_v, panel.vote_ji[j][voted_v]])
+    p_vk = panel.labels(panel.log_without(j, at_v))
+    return np.asarray(p_vk[np.arange(len(at_v)), panel.vote_ji[j, at_v]])
 
 
 def _panel_row(question: str, one: BestPanel, by_gold: bool) -> tuple[Any, ...]:

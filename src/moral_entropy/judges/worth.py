@@ -59,23 +59,25 @@ def added_by_each(panel: Panel) -> Added:
     """Compute what every judge adds to those who are not counted with it."""
     by_gold = panel.n_gold >= ENOUGH
     panel = panel.take(np.flatnonzero(panel.gold_i != UNKNOWN)) if by_gold else panel
-    everyone = panel.counted(range(len(panel.judges)))
-    evidence = {j: panel.evidence(j) for j in everyone}
-    total_iz = panel.prior_iz + sum(evidence.values())
-    truth_ik = _truth(panel, np.asarray(softmax(total_iz, axis=1) @ panel.mix_zk))
+    truth_ik = _truth(panel, panel.labels(panel.log_iz))
     rows = []
-    for j, group in enumerate(panel.group_j):
-        [stands] = [one for one in everyone if panel.group_j[one] == group]
-        without_iz = total_iz - evidence[stands]
-        before_ik, after_ik = (
-            softmax(one, axis=1) @ panel.mix_zk for one in (without_iz, without_iz + panel.evidence(j))
-        )
-        nats_i = (xlogy(truth_ik, np.maximum(after_ik, FLOOR) / np.maximum(before_ik, FLOOR))).sum(axis=1)
-        # xlogy(truth, ratio): the expected log ratio under the truth, or under the consensus of all.
-        saved_i = _right(truth_ik, after_ik) - _right(truth_ik, before_ik)
+    for j in range(len(panel.judges)):
+        nats_i, saved_i = _added_by(panel, j, truth_ik)
         rows.append((*_mean(nats_i, panel.weight_i), *_mean(saved_i, panel.weight_i)))
     nats_j, nats_se_j, saved_j, saved_se_j = np.array(rows).reshape(-1, 4).T
     return Added(nats_j, nats_se_j, saved_j, saved_se_j, by_gold)
+
+
+def _added_by(panel: Panel, j: int, truth_ik: Floats) -> tuple[Floats, Floats]:
+    """Return what one judge adds to each item: nats, and a right label; 0 where the judge did not vote."""
+    nats_i, saved_i = np.zeros(len(truth_ik)), np.zeros(len(truth_ik))
+    at_i = panel.voted(j)
+    without_iz, truth_ak = panel.log_without(j, at_i), truth_ik[at_i]
+    before_ak, after_ak = panel.labels(without_iz), panel.labels(without_iz + panel.evidence(j, at_i))
+    # The expected log ratio under the truth, or under the consensus of all.
+    nats_i[at_i] = xlogy(truth_ak, np.maximum(after_ak, FLOOR) / np.maximum(before_ak, FLOOR)).sum(axis=1)
+    saved_i[at_i] = _right(truth_ak, after_ak) - _right(truth_ak, before_ak)
+    return nats_i, saved_i
 
 
 def _truth(panel: Panel, p_ik: Floats) -> Floats:
