@@ -10,9 +10,11 @@ import hashlib
 import os
 import re
 import shutil
+import subprocess
+import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -49,6 +51,9 @@ COMPILING_AGAIN = (
     "compiling for this processor: some ten seconds, and again next time, since the cache folder cannot be written "
     "to. Name another in MORAL_ENTROPY_CACHE."
 )
+
+LOOK_AGAIN = 0.01
+"""Seconds after which one looks again whether another process has compiled a kernel."""
 
 FOLDER_NAME = re.compile(r"\d[\w.+]*-[0-9a-f]{16}")
 
@@ -90,6 +95,8 @@ def compiled(**options: Any) -> Callable[[Function], Function]:
 def compile_for(kernel: Any, types: str) -> None:
     """Compile a kernel for arguments of some types, written as Numba writes them, or load it, without calling it.
 
+    As long as that takes a mark in the cache folder lets another process wait for it: see `waiting_for`.
+
     Examples
     --------
     >>> double = compiled()(lambda x: x + x)
@@ -97,8 +104,9 @@ def compile_for(kernel: Any, types: str) -> None:
     >>> double.signatures
     [(float64,)]
     """
-    # Numba keeps what it compiles under what it is given: types, as a call does, and not their names.
-    kernel.compile(normalize_signature(f"({types},)")[0])
+    with kernel._cache.marked() if isinstance(kernel._cache, _KeptCache) else nullcontext():
+        # Numba keeps what it compiles under what it is given: types, as a call does, and not their names.
+        kernel.compile(normalize_signature(f"({types},)")[0])
 
 
 @contextmanager
@@ -109,6 +117,16 @@ def announcing_compilation(say: Say) -> Iterator[None]:
         yield
     finally:
         _Announcement.say = before
+
+
+@contextmanager
+def waiting_for(other: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Wait for the kernel that another process is compiling, if it is needed here, rather than compile it here too."""
+    _KeptCache.other, before = other, _KeptCache.other
+    try:
+        yield
+    finally:
+        _KeptCache.other = before
 
 
 @cache
@@ -170,11 +188,36 @@ class _Announcement:
 class _KeptCache(FunctionCache):
     """Numba's cache of one function; a problem with files costs a compilation, never the run."""
 
+    other: subprocess.Popen[bytes] | None = None
+    """Another process that compiles."""
+
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         # Numba numbers the files of a function's signatures. Two programs that compile different ones at the same
         # time would both write number 1, and one signature could then get the other's code.
         self._cache_file._data_name_pattern = f"{self._impl.filename_base}.{uuid.uuid4().hex[:8]}.{{number:d}}.nbc"
+
+    def _mark(self, process: int) -> Path:
+        return Path(self.cache_path) / f"{self._impl.filename_base}.{process}.compiling"
+
+    @contextmanager
+    def marked(self) -> Iterator[None]:
+        """Mark the kernel as one that this process is compiling, as long as the block lasts."""
+        mark = self._mark(os.getpid())
+        with suppress(OSError):
+            mark.parent.mkdir(exist_ok=True)
+            mark.touch()
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                mark.unlink(missing_ok=True)
+
+    def _wait_for_other(self) -> None:
+        other = self.other
+        while other is not None and self._mark(other.pid).exists() and other.poll() is None:
+            _Announcement.announce(COMPILING_ONCE)
+            time.sleep(LOOK_AGAIN)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Load what was compiled for these types; None if there is nothing usable.
@@ -182,6 +225,7 @@ class _KeptCache(FunctionCache):
         Numba would first import all that it needs to compile, a third of a second. Loading takes only its runtime,
         and compiling imports the rest itself.
         """
+        self._wait_for_other()
         try:
             rtsys.initialize(target_context)
             with self._guard_against_spurious_io_errors():

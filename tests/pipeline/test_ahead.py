@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -70,6 +71,54 @@ def test_what_was_compiled_ahead_is_loaded_by_a_call(folder):
     again = compiled.compiled()(halve), compiled.compiled()(double)
     assert (again[0](3.0), again[1](3)) == (1.5, 6)
     assert [sum(kernel.stats.cache_hits.values()) for kernel in again] == [1, 1]
+
+
+@pytest.fixture
+def other():
+    """Another process, which waits for a word."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        yield process
+        process.kill()
+
+
+def test_what_another_process_is_compiling_is_waited_for(folder, other, monkeypatch):
+    needed, mark = compiled.compiled()(halve), None
+    looks = []
+
+    def look_again(_seconds):
+        looks.append(mark.exists())
+        if len(looks) == 3:
+            mark.unlink()
+            ahead.compile_from_the_end([(compiled.compiled()(halve), "f8")])
+
+    monkeypatch.setattr(compiled.time, "sleep", look_again)
+    mark = needed._cache._mark(other.pid)
+    mark.parent.mkdir(exist_ok=True)
+    mark.touch()
+    with compiled.waiting_for(other):
+        assert needed(3.0) == 1.5
+    assert looks == [True] * 3
+    assert sum(needed.stats.cache_hits.values()) == 1
+
+
+def test_a_process_that_has_ended_is_not_waited_for(folder, other, monkeypatch):
+    monkeypatch.setattr(compiled.time, "sleep", lambda _: pytest.fail("waits for nobody"))
+    needed = compiled.compiled()(double)
+    with needed._cache.marked():
+        needed._cache._mark(os.getpid()).rename(needed._cache._mark(other.pid))
+        other.kill()
+        other.wait()
+        with compiled.waiting_for(other):
+            assert needed(3) == 6
+
+
+def test_a_mark_stands_while_a_kernel_is_compiled(folder, monkeypatch):
+    kernel = compiled.compiled()(halve)
+    seen = []
+    monkeypatch.setattr(kernel, "compile", lambda _: seen.append(kernel._cache._mark(os.getpid()).exists()))
+    compiled.compile_for(kernel, "f8")
+    assert seen == [True]
+    assert not list(folder.rglob("*.compiling"))
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """Kernels are compiled ahead, in a second process, while the first audit reads votes and compiles the others.
 
-An audit needs its kernels in one order; the second process begins at the other end. Both keep what they compile in the
-cache folder, where the other finds it. The first process waits for nothing, and nothing depends on the second: without
-it the audit takes longer.
+The second process begins with the longest, then goes from the last that an audit needs to the first. Both keep what
+they compile in the cache folder, where the other finds it. The first process waits for what the second is compiling,
+which is less than compiling it too; nothing depends on the second: without it the audit takes longer.
 """
 
 from __future__ import annotations
@@ -40,12 +40,17 @@ def compiling_ahead(model: str) -> Iterator[None]:
     single core.
     """
     process = _start(model) if _worthwhile(model) else None
-    try:
+    if process is None:
         yield
+        return
+    from moral_entropy.compiled import waiting_for
+
+    try:
+        with waiting_for(process):
+            yield
     finally:
-        if process is not None:
-            process.kill()
-            process.communicate()
+        process.kill()
+        process.communicate()
 
 
 def _worthwhile(model: str) -> bool:
@@ -165,12 +170,13 @@ def compile_from_the_end(usual: Kernels) -> None:
 def main(model: str) -> None:
     """Compile ahead, and end at once when the process that asked for it ends."""
     _end_with(sys.stdin.buffer.read)
-    compile_from_the_end(later_kernels(model))
-    # Late: what the report needs at the end. By then the first process has compiled most of what a fit calls.
+    [*first, longest], [next_longest, *last] = fit_kernels(model), later_kernels(model)
+    # The first process has as much to compile until it needs the longest, and then takes the next longest.
+    compile_from_the_end([*last, longest])
     from moral_entropy.report.html import vega_bundle
 
     vega_bundle()
-    compile_from_the_end(fit_kernels(model))
+    compile_from_the_end([*first, next_longest])
     if done := _done(model):
         done.touch()
 
