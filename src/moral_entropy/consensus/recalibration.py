@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy.special import log_softmax
 
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
@@ -68,7 +67,10 @@ class _Map:
     bias_k: Floats
 
     def log_p(self, log_p_ik: Floats) -> Floats:
-        return np.asarray(log_softmax(self.power * log_p_ik + self.bias_k, axis=1))
+        log_q_ik = self.power * log_p_ik + self.bias_k
+        log_q_ik -= log_q_ik.max(axis=1, keepdims=True)
+        log_q_ik -= np.log(np.exp(log_q_ik).sum(axis=1, keepdims=True))
+        return np.asarray(log_q_ik)
 
 
 def recalibrate(
@@ -145,7 +147,8 @@ class _Gold:
     count_i: Floats
 
     def take(self, some_i: Ints) -> _Gold:
-        return _Gold(self.log_p_ik[some_i], self.label_i[some_i], self.count_i[some_i])
+        # Item beside item: sums over few labels are slow where each item's labels lie side by side.
+        return _Gold(np.asfortranarray(self.log_p_ik[some_i]), self.label_i[some_i], self.count_i[some_i])
 
     def log_score_i(self, log_p_ik: Floats) -> Floats:
         return np.asarray(log_p_ik[np.arange(len(self.label_i)), self.label_i])
@@ -183,8 +186,9 @@ class _Folds:
         gains, counts = [], []
         for f in sorted(folds):
             here = self.gold.take(self.item_f[f])
+            before_ik = _Map(1.0, np.zeros(here.log_p_ik.shape[1])).log_p(here.log_p_ik)
             after_ik = self.learnt_from(folds - {f}).log_p(here.log_p_ik)
-            gains.append(here.log_score_i(after_ik) - here.log_score_i(log_softmax(here.log_p_ik, axis=1)))
+            gains.append(here.log_score_i(after_ik) - here.log_score_i(before_ik))
             counts.append(here.count_i)
         gain_i, count_i = np.concatenate(gains), np.concatenate(counts)
         gain = float(np.average(gain_i, weights=count_i))
@@ -241,7 +245,8 @@ def _cost(gold: _Gold, x: Floats) -> Cost:
     off = (x - np.eye(len(x))[0]) / spread
     value = 0.5 * float(off @ off) - float(gold.count_i @ gold.log_score_i(log_q_ik))
     q_ik, count_i1 = np.exp(log_q_ik), gold.count_i[:, None]
-    off_ik = count_i1 * (q_ik - np.eye(len(at.bias_k))[gold.label_i])
+    off_ik = count_i1 * q_ik
+    off_ik[np.arange(len(off_ik)), gold.label_i] -= gold.count_i
     slope = np.concatenate([[(off_ik * gold.log_p_ik).sum()], off_ik.sum(axis=0)]) + off / spread
     # How the log probabilities move with the power, around their mean under q.
     moved_ik = q_ik * (gold.log_p_ik - (q_ik * gold.log_p_ik).sum(axis=1, keepdims=True))

@@ -34,8 +34,8 @@ MAX_DRAWS = 100
 MAX_ROWS = 20_000
 """Largest number of rows that are averaged over, per number of votes; of more, evenly spaced ones."""
 
-ROWS_AT_ONCE = 1_024
-"""Rows whose probabilities of silence are computed together."""
+ROWS_AT_ONCE = 64
+"""Rows whose probabilities of silence are computed together: few enough for the cache of a core."""
 
 MANY_LABELS, LEAST_ROWS = 10, 20
 """Above so many labels rows become fewer by their square, as every label is averaged over all others; but not below."""
@@ -187,7 +187,7 @@ def silence_of_part(
     for votes, first in first_v.items():
         row_r = np.flatnonzero(votes_r == votes)
         some_r = row_r[first :: step_v[votes]]
-        sum_s = silence.of_rows(rows, some_r, votes) @ rows.weight_r[some_r]
+        sum_s = rows.weight_r[some_r] @ silence.of_rows(rows, some_r, votes)
         sums_v[votes] = (sum_s, silence.items_without(rows, some_r), float(rows.weight_r[row_r].sum()))
     return sums_v
 
@@ -229,13 +229,14 @@ class Silence:
         return np.asarray(np.tensordot(items_d / items_d.sum(), among_sdz, axes=(0, 1)))
 
     @cached_property
-    def silent_sza(self) -> Floats:
+    def silent_asz(self) -> Floats:
         """Probability that an annotator does not vote for the target, by state; for two labels the specificity."""
         fit = self.fit
         confusion_sakv = fit.confusion_sakv[:: self._step] if fit.n_draws else fit.confusion_akv[None]
         vote_sazv = fit.states.votes_azv(confusion_sakv)
-        silent_sza: Floats = 1.0 - vote_sazv[:, :, self.others, self.target].transpose(0, 2, 1)
-        return silent_sza
+        # Draws and states of a voter side by side: then a vote takes one stretch of memory.
+        silent_asz: Floats = np.subtract(1.0, vote_sazv[:, :, self.others, self.target].transpose(1, 0, 2), order="C")
+        return silent_asz
 
     @property
     def _step(self) -> int:
@@ -244,7 +245,7 @@ class Silence:
     def by_anyone(self, votes: int) -> Floats:
         """Compute the probability of silence of `votes` annotators drawn at random, in proportion to their votes."""
         votes_a = self.fit.ballot.votes_a
-        mean_sz = self.silent_sza @ (votes_a / votes_a.sum())
+        mean_sz = np.tensordot(votes_a / votes_a.sum(), self.silent_asz, axes=1)
         silent_s: Floats = (self._over_domains(self.among_sdz) * mean_sz**votes).sum(axis=1)
         return silent_s
 
@@ -256,17 +257,16 @@ class Silence:
         return sum_s / of_some, of_all
 
     def of_rows(self, rows: Patterns, row_r: Ints, votes: int) -> Floats:
-        """Compute the probability of silence of the voters on some rows with `votes` votes: `silent_sr`."""
-        silent_sr = np.empty((len(self.among_sdz), len(row_r)))
+        """Compute the probability of silence of the voters on some rows with `votes` votes: `silent_rs`."""
+        silent_rs = np.empty((len(row_r), len(self.among_sdz)))
+        among_dsz = self.among_sdz.transpose(1, 0, 2)
         for first in range(0, len(row_r), ROWS_AT_ONCE):
             some_r = row_r[first : first + ROWS_AT_ONCE]
-            among_szr = self.among_sdz[:, _domains(rows, some_r)].transpose(0, 2, 1)
-            product_szr = np.ones(among_szr.shape)
+            product_rsz = among_dsz[_domains(rows, some_r)]
             for v in range(votes):
-                voter_r = rows.code_v[rows.start_r[some_r] + v] // rows.n_labels
-                product_szr *= self.silent_sza[:, :, voter_r]
-            silent_sr[:, first : first + ROWS_AT_ONCE] = np.einsum("szr,szr->sr", among_szr, product_szr)
-        return silent_sr
+                product_rsz *= self.silent_asz[rows.code_v[rows.start_r[some_r] + v] // rows.n_labels]
+            silent_rs[first : first + ROWS_AT_ONCE] = product_rsz.sum(axis=-1)
+        return silent_rs
 
     def items_without(self, rows: Patterns, row_r: Ints) -> Floats:
         """Count some rows' items as far as they do not have the target label, relative to all: `items_s`."""
