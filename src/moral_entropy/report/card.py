@@ -24,6 +24,7 @@ from moral_entropy.runs.findings import cautions
 from moral_entropy.runs.manifest import note_files
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.verdict.headlines import headlines, with_interval
+from moral_entropy.verdict.rates import ends_in_percent
 
 CARD, CROISSANT = "dataset-card.md", "croissant.json"
 SHOWN_RATES = ("fpr", "fnr", "fdr")
@@ -157,7 +158,8 @@ def _rates(run: Run) -> pl.DataFrame:
 def _percent(value: float | None, low: float | None, high: float | None) -> str:
     if value is None:
         return NOTHING
-    return f"{value:.1%}" + (f" ({low:.1%} – {high:.1%})" if low is not None and high is not None else "")
+    ends = "" if low is None or high is None else " ({}% – {}%)".format(*ends_in_percent(low, high))
+    return f"{value:.1%}{ends}"
 
 
 def _table(frame: pl.DataFrame) -> str:

@@ -14,7 +14,7 @@ from moral_entropy.consensus.entropy import ENOUGH_VOTES
 from moral_entropy.runs.run import Run
 from moral_entropy.schemas import BETWEEN, PARTS
 from moral_entropy.ties import DECIMALS, TIE, tie_key
-from moral_entropy.verdict.rates import main_rule, pooled_rate
+from moral_entropy.verdict.rates import ends_in_percent, is_outside, main_rule, pooled_rate
 from moral_entropy.verdict.verdict import Verdict
 
 KINDS = {
@@ -124,12 +124,12 @@ def _changes(run: Run) -> Headline | None:
 
 
 def _share(name: str, value: float, low: float | None, high: float | None, note: str) -> Headline:
-    low_text, high_text = ("" if bound is None else f"{tie_key(bound):z.1%}" for bound in (low, high))
-    if low is not None and high is not None and not low - 5e-4 <= value <= high + 5e-4:
-        note += "; outside its range, as on thin votes the label of the mean p is not the one most draws give"
     shown = f"{tie_key(value):z.1%}"
-    if low_text == high_text == shown:
-        low_text = high_text = ""
+    if low is None or high is None or tie_key(high - low) == 0 == tie_key(value - low):
+        return Headline(name, shown, "", "", note)
+    if is_outside(value, low, high):
+        note += "; outside its range, as on thin votes the label of the mean p is not the one most draws give"
+    low_text, high_text = (f"{end}%" for end in ends_in_percent(low, high))
     return Headline(name, shown, low_text, high_text, note)
 
 

@@ -109,13 +109,29 @@ def interval_in_percent(value: float, low: float | None = None, high: float | No
     shown = f"{tie_key(100 * value):z.1f}"
     if low is None or high is None or tie_key(high - low) == 0 == tie_key(value - low):
         return shown
-    outside = mark if not low - 5e-4 <= value <= high + 5e-4 else ""
-    digits = 1 if high < 0.0995 else 0
-    least, most = (_outward(bound, digits, up) for bound, up in ((low, False), (high, True)))
+    outside = mark if is_outside(value, low, high) else ""
+    least, most = ends_in_percent(low, high)
     return f"{shown}{outside} ({least}–{most})"
 
 
-def _outward(share: float, digits: int, up: bool) -> str:
+def is_outside(value: float, low: float, high: float) -> bool:
+    """Say whether a share lies outside its interval as they are shown."""
+    return not low - 5e-4 <= value <= high + 5e-4
+
+
+def ends_in_percent(low: float, high: float) -> tuple[str, str]:
+    """Show the ends of an interval of a share in per cent, rounded outward.
+
+    Examples
+    --------
+    >>> ends_in_percent(0.00951, 0.0311), ends_in_percent(0.209, 0.221)
+    (('0.9', '3.2'), ('20', '23'))
+    """
+    digits = 1 if high < 0.0995 else 0
+    return _outward(low, digits, up=False), _outward(high, digits, up=True)
+
+
+def _outward(share: float, digits: int, *, up: bool) -> str:
     scaled = tie_key(share * 100 * 10**digits)
     whole = math.ceil(scaled) if up else math.floor(scaled)
     return f"{max(whole, 0) / 10**digits:z.{digits}f}"
