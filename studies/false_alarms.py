@@ -197,13 +197,18 @@ def ringing(found: Sequence[Finding]) -> set[tuple[str, str]]:
     return {(finding.side, finding.figure) for finding in found if finding.alarms}
 
 
+def in_words(figure: str) -> str:
+    """Name a figure as pages do."""
+    return "worse than guessing" if figure == "below_chance" else figure.replace("_", " ")
+
+
 def clean_table(corpora: Sequence[Sequence[Finding]]) -> str:
     """Count in how many clean corpora each diagnostic rings; a line a figure that has a level to it."""
     looked = dict.fromkeys((f.side, f.figure) for found in corpora for f in found)
     rang = Counter(key for found in corpora for key in ringing(found))
     anything = sum(bool(ringing(found)) for found in corpora)
     lines = [
-        f"| {side} | {figure.replace('_', ' ')} | {rang[side, figure]} | {rang[side, figure] / len(corpora):.1%} |"
+        f"| {side} | {in_words(figure)} | {rang[side, figure]} | {rang[side, figure] / len(corpora):.1%} |"
         for side, figure in looked
         if rang[side, figure]
     ]
@@ -227,9 +232,9 @@ def trouble_line(trouble: Trouble, corpora: Sequence[Sequence[Finding]]) -> str:
     found = sum(bool(alarms) for alarms in right)
     named = sum(bool(alarms) and first_named(alarms[0]) in trouble.subjects for alarms in right)
     others = Counter(figure for some in corpora for _, figure in ringing(some) if figure not in trouble.figures)
-    also = [f"{name.replace('_', ' ')} {count / len(corpora):.0%}" for name, count in others.most_common(4)]
+    also = [f"{in_words(name)} {count / len(corpora):.0%}" for name, count in others.most_common(4)]
     also = [text for text in also if int(text.rsplit(" ", 1)[1][:-1]) >= 10]
-    figures = ", ".join(figure.replace("_", " ") for figure in trouble.figures)
+    figures = ", ".join(in_words(figure) for figure in trouble.figures)
     who = f"{named / len(corpora):.0%}" if trouble.subjects else "–"
     return f"| {trouble.name} | {figures} | {found / len(corpora):.0%} | {who} | {', '.join(also) or '–'} |"
 
