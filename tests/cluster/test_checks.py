@@ -123,7 +123,7 @@ def test_samples_of_many_votes_are_those_of_one_machine(monkeypatch):
     spread, whole = VoteAccess(fitted_in(votes, 4, draws=0), 0), VoteAccess(fitted_here(votes, draws=0), 0)
     assert_array_equal(spread.shared_items().toarray(), whole.shared_items().toarray())
     assert spread.shared_items().sum() < len(votes.ballots[0].code_v)
-    some, all_rows = spread.switchboard().small.patterns, whole.switchboard().small.patterns
+    some, all_rows = spread.small_density.patterns, whole.small_density.patterns
     assert_array_equal(some.code_v, all_rows.code_v)
     assert some.n_rows < whole.fit.patterns.n_rows
 

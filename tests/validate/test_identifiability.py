@@ -14,14 +14,14 @@ from numpy.testing import assert_allclose
 from support import plain_em, plain_log_posterior, random_rows, vote_rows, votes_of
 
 from moral_entropy.consensus.fit import fit
-from moral_entropy.consensus.model import LogPosterior, Parameters
+from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.patterns import collapse
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.validate.density import log_posterior_of
 from moral_entropy.validate.identifiability import examine_identifiability
-from moral_entropy.validate.label_switching import Switchboard, candidate_teams, cheapest_switches, switched
+from moral_entropy.validate.label_switching import candidate_teams, cheapest_switches, switched
 from moral_entropy.validate.links import find_groups, same_voters, shared_items
 from moral_entropy.validate.vote_access import votes_of_fit
 
@@ -163,10 +163,8 @@ def test_the_cost_of_a_switch_is_the_difference_of_two_modes():
     priors, ballot = Priors(), votes.ballots[0]
     one = fitted(votes, model="paper").fits[0]
     home = Parameters(np.log(one.prevalence_k), np.log(one.confusion_akv))
-    log_posterior = LogPosterior(one.patterns, priors.alpha_k(ballot) - 1, priors.beta_akv(ballot) - 1)
     team_a = np.arange(8) >= 4
-    board = Switchboard(log_posterior, log_posterior, votes_of_fit(one).parts, 0)
-    [switch] = cheapest_switches(board, home, [team_a])
+    [switch] = cheapest_switches(votes_of_fit(one), home, [team_a])
     there, _ = plain_em(votes, switched(home, team_a, (0, 1)), priors)
     expected = plain_log_posterior(votes, home, priors) - plain_log_posterior(votes, there, priors)
     assert switch.changed is not None

@@ -19,7 +19,7 @@ from moral_entropy.grading.intervals import central_interval
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.validate.label_switching import WORTH, Switch, Team, candidate_teams, cheapest_switches, is_mode
 from moral_entropy.validate.links import Groups
-from moral_entropy.validate.vote_access import Unsupported, VoteAccess, VotesOf, local_votes
+from moral_entropy.validate.vote_access import Unsupported, VoteAccess, VotesOf, each_fit
 
 SIDE = "identifiability"
 
@@ -73,15 +73,12 @@ def examine_identifiability(
     """
     found: list[Finding] = []
     before: tuple[VoteAccess, Groups, list[Team]] | None = None
-    votes_of = votes_of or local_votes(consensus)
-    for n, fit in enumerate(consensus.fits):
-        votes = votes_of(n)
+    for votes in each_fit(consensus, votes_of, advance):
         if before is None or not votes.same_voters(before[0]):
             groups = votes.groups()
             before = votes, groups, candidate_teams(votes.shared_items(), groups)
-        if fit.patterns.weight_r.sum():
+        if votes.fit.patterns.weight_r.sum():
             found += _examine(consensus, votes, *before[1:])
-        advance((n + 1) / len(consensus.fits))
     return found
 
 
@@ -93,7 +90,7 @@ def _examine(consensus: Consensus, votes: VoteAccess, groups: Groups, teams: Seq
     at = fit.at
     # One matrix for all leaves no team that could switch; a fit at the bound of chance is no mode to compare with.
     if fit.pooling != "full" and is_mode(votes.density, at):
-        yield from _teams(consensus, fit, cheapest_switches(votes.switchboard(), at, teams))
+        yield from _teams(consensus, fit, cheapest_switches(votes, at, teams))
 
 
 def _below_chance(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:

@@ -21,10 +21,11 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from moral_entropy.consensus.em import maximise
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import CLOSE, LEVEL
-from moral_entropy.consensus.parts import Part, Parts
+from moral_entropy.consensus.parts import Part
 from moral_entropy.consensus.states import between_labels, corners
 from moral_entropy.ties import highest, tie_key
 from moral_entropy.validate.links import Groups
+from moral_entropy.validate.vote_access import VoteAccess
 from moral_entropy.votes.table import Ints
 
 SPLITS = 6
@@ -50,9 +51,6 @@ DEAR = 2.0 * CLOSE
 
 WORTH = 0.1
 """Nats by which another reading must be better to be called so."""
-
-SAMPLE_PAIRS = 2_000_000
-"""Pairs of votes above which costs are first read on evenly spaced items: more votes only make a switch dearer."""
 
 Team = NDArray[np.bool_]
 """For every annotator, whether they belong to the team."""
@@ -93,42 +91,13 @@ class Switch:
         return bool(self.team_a.all())
 
 
-@dataclass(frozen=True, eq=False)
-class Switchboard:
-    """Where switches are tried.
-
-    Parameters
-    ----------
-    whole
-        The log posterior of the fit.
-    small
-        The same of some evenly spaced rows, if there are many: enough to tell what is out of the question.
-    parts, b
-        The votes, and which ballot.
-    """
-
-    whole: LogPosterior
-    small: LogPosterior
-    parts: Parts
-    b: int
-
-    def changed_items(self, one: Parameters, other: Parameters) -> float:
-        """Count the items whose likeliest label differs between two sets of parameters."""
-        send = self.parts.workers.send
-        return float(self.parts.total(changed_items, self.b, send(one), send(other)))
-
-    def items_of(self, at: Parameters, pair: tuple[int, int]) -> float:
-        """Count the items whose likeliest label is one of two."""
-        return float(self.parts.total(items_of, self.b, self.parts.workers.send(at), pair))
-
-
-def cheapest_switches(board: Switchboard, at: Parameters, teams: Sequence[Team]) -> list[Switch]:
+def cheapest_switches(votes: VoteAccess, at: Parameters, teams: Sequence[Team]) -> list[Switch]:
     """Find the cheapest switch of every candidate team, cheapest first.
 
     Parameters
     ----------
-    board
-        The log posterior of the fit.
+    votes
+        The votes of the fit.
     at
         Its mode.
     teams
@@ -136,7 +105,7 @@ def cheapest_switches(board: Switchboard, at: Parameters, teams: Sequence[Team])
     """
     found = []
     for team_a in teams:
-        tried = [switch for pair in _pairs(at, team_a) if (switch := _try(board, at, team_a, pair))]
+        tried = [switch for pair in _pairs(at, team_a) if (switch := _try(votes, at, team_a, pair))]
         found += sorted(tried, key=_height)[:1]
     return sorted(_distinct(found), key=_height)
 
@@ -229,9 +198,9 @@ def _pairs(at: Parameters, team_a: Team) -> list[tuple[int, int]]:
     return sorted(pairs, key=lambda pair: -tie_key(confusion_kv[pair] + confusion_kv[pair[::-1]]))[:MOST_PAIRS]
 
 
-def _try(board: Switchboard, at: Parameters, team_a: Team, pair: tuple[int, int]) -> Switch | None:
+def _try(votes: VoteAccess, at: Parameters, team_a: Team, pair: tuple[int, int]) -> Switch | None:
     """Switch a team, let everything adapt, and read the cost; None where the switch undoes itself."""
-    log_posterior, small = board.whole, board.small
+    log_posterior, small = votes.density, votes.small_density
     cost, end = _adapt(small, at, switched(at, team_a, pair))
     prior = _log_prior(small, at) - _log_prior(small, end)
     # To all switching together the votes never object; what it costs is the priors'.
@@ -239,8 +208,9 @@ def _try(board: Switchboard, at: Parameters, team_a: Team, pair: tuple[int, int]
         return Switch(team_a, pair, cost, prior, None)
     # What the votes hardly object to gets the exact figure: the search may still lead back to where it came from.
     optimum = maximise(log_posterior, end, tolerance=LEVEL)
-    changed = board.changed_items(at, optimum.at)
-    if not team_a.all() and changed >= ALL_ITEMS * board.items_of(at, pair):
+    send = votes.parts.workers.send
+    changed = float(votes.parts.total(changed_items, votes.b, send(at), send(optimum.at)))
+    if not team_a.all() and changed >= ALL_ITEMS * float(votes.parts.total(items_of, votes.b, send(at), pair)):
         # The team took everyone along, which is another candidate.
         return None
     cost = log_posterior.expect(at).log_posterior - optimum.log_posterior

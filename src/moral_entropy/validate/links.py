@@ -20,6 +20,9 @@ VOTES_AT_ONCE = 4_000_000
 PAIRS_OF_VOTES = 5_000_000
 """Pairs of votes on one item that are counted to link annotators; of more, evenly spaced items."""
 
+SAMPLE_PAIRS = 2_000_000
+"""Pairs of votes above which switches of labels are first tried on evenly spaced items: more only make them dearer."""
+
 
 @dataclass(frozen=True, eq=False)
 class Groups:

@@ -27,7 +27,7 @@ from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.findings import Finding
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.validate.density import draws_to_check, mixed_label_draws, names_of_parts
-from moral_entropy.validate.vote_access import VoteAccess, VotesOf, local_votes, votes_of_fit
+from moral_entropy.validate.vote_access import VoteAccess, VotesOf, each_fit, votes_of_fit
 from moral_entropy.votes.table import UNKNOWN, Floats
 
 SIDE = "prior-power"
@@ -122,12 +122,10 @@ def examine_prior_power(
     ['good']
     """
     findings: list[Finding] = []
-    votes_of = votes_of or local_votes(consensus)
-    for n, fit in enumerate(consensus.fits):
-        if fit.n_draws >= FEWEST_DRAWS:
-            scaling = scale_powers(fit, likelihood_draws=likelihood_draws, seed=seed, access=votes_of(n))
-            findings += _findings(fit, scaling)
-        advance((n + 1) / len(consensus.fits))
+    for votes in each_fit(consensus, votes_of, advance):
+        if votes.fit.n_draws >= FEWEST_DRAWS:
+            scaling = scale_powers(votes.fit, likelihood_draws=likelihood_draws, seed=seed, access=votes)
+            findings += _findings(votes.fit, scaling)
     return findings
 
 
@@ -152,13 +150,13 @@ def scale_powers(
     figures = _figures(access, seed)
     log_prior_s, share_k = _prior_density(fit)
     log_likelihood_s = access.log_likelihoods(likelihood_draws)
-    prior_q2 = np.array([_slope(figure.value_s, log_prior_s) for figure in figures])
-    votes_q2 = np.array([_slope(figure.value_s, log_likelihood_s) for figure in figures])
+    prior_q2 = np.array([_slope(value_s, log_prior_s) for value_s in figures.values()])
+    votes_q2 = np.array([_slope(value_s, log_likelihood_s) for value_s in figures.values()])
     return PowerScaling(
-        names=tuple(figure.name for figure in figures),
-        labels=tuple(figure.label for figure in figures),
-        value_q=np.array([figure.value_s.mean() for figure in figures]),
-        sd_q=np.array([figure.value_s.std() for figure in figures]),
+        names=tuple(name for name, _ in figures),
+        labels=tuple(label for _, label in figures),
+        value_q=np.array([value_s.mean() for value_s in figures.values()]),
+        sd_q=np.array([value_s.std() for value_s in figures.values()]),
         prior_q=prior_q2[:, 0],
         prior_error_q=prior_q2[:, 1],
         votes_q=votes_q2[:, 0],
@@ -167,15 +165,8 @@ def scale_powers(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Figure:
-    # A number in every draw, or in the first few of them.
-    name: str
-    label: str
-    value_s: Floats
-
-
-def _figures(access: VoteAccess, seed: int) -> list[_Figure]:
+def _figures(access: VoteAccess, seed: int) -> dict[tuple[str, str], Floats]:
+    """Return by name and label a figure in every draw, or in the first few of them: see `PowerScaling`."""
     fit = access.fit
     posterior_srk, weight_r = _sample_posterior(access, seed)
     entropy_s = entr(posterior_srk).sum(axis=-1) @ weight_r
@@ -185,13 +176,13 @@ def _figures(access: VoteAccess, seed: int) -> list[_Figure]:
     mean_sk = np.einsum("srk,r->sk", posterior_srk, weight_r)
     labels = [(k, fit.ballot.labels[k]) for k in _counted_labels(fit)]
     within, across = names_of_parts(fit)
-    return [
-        *(_Figure("prevalence", label, fit.prevalence_sk[:, k]) for k, label in labels),
-        *(_Figure("mean_p", label, mean_sk[:, k]) for k, label in labels),
-        _Figure("total", "", tangent_s),
-        _Figure(within, "", entropy_s),
-        _Figure(across, "", tangent_s - entropy_s),
-    ]
+    return {
+        **{("prevalence", label): fit.prevalence_sk[:, k] for k, label in labels},
+        **{("mean_p", label): mean_sk[:, k] for k, label in labels},
+        ("total", ""): tangent_s,
+        (within, ""): entropy_s,
+        (across, ""): tangent_s - entropy_s,
+    }
 
 
 def _counted_labels(fit: QuestionFit) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,10 +18,11 @@ from moral_entropy.consensus.patterns import Patterns, pool_fully
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.consensus.tempering import Exponent, learn_from_votes
+from moral_entropy.progress import Advance
 from moral_entropy.validate.density import drawn_of, log_heights, log_over_base, pseudo_counts
-from moral_entropy.validate.label_switching import SAMPLE_PAIRS, Switchboard
 from moral_entropy.validate.links import (
     PAIRS_OF_VOTES,
+    SAMPLE_PAIRS,
     Groups,
     Link,
     by_size,
@@ -174,13 +175,14 @@ class VoteAccess:
         ]
         return csr_array(self.parts.workers.joined(added, asked))
 
-    def switchboard(self) -> Switchboard:
-        """Return the densities on which label switches are tried."""
+    @cached_property
+    def small_density(self) -> LogPosterior:
+        """The same on evenly spaced rows where there are very many votes: enough to tell what they object to."""
         step = spacing(self._pairs, SAMPLE_PAIRS)
         if step <= 1:
-            return Switchboard(self.density, self.density, self.parts, self.b)
+            return self.density
         some = np.arange(0, sum(self.parts.rows_by_part(self.b)), step)
-        return Switchboard(self.whole, self._on(self.parts.fetch_rows(self.b, some).patterns), self.parts, self.b)
+        return self._on(self.parts.fetch_rows(self.b, some).patterns)
 
     @cached_property
     def _pairs(self) -> float:
@@ -200,6 +202,14 @@ def votes_of_fits(fitted: FittedParts) -> VotesOf:
 def local_votes(consensus: Consensus) -> VotesOf:
     """Return access to the votes of each fit on this machine, by its number."""
     return votes_of_fits(local_fit(consensus))
+
+
+def each_fit(consensus: Consensus, votes_of: VotesOf | None, advance: Advance) -> Iterator[VoteAccess]:
+    """Yield the votes of every fit, those on this machine where `votes_of` is not given; then tell the share done."""
+    votes_of, n_fits = votes_of or local_votes(consensus), len(consensus.fits)
+    for n in range(n_fits):
+        yield votes_of(n)
+        advance((n + 1) / n_fits)
 
 
 def votes_of_fit(fit: QuestionFit) -> VoteAccess:
