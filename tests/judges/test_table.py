@@ -226,7 +226,7 @@ def found_in(run):
     found = {one["figure"]: one for one in run.findings.filter(side="judges").iter_rows(named=True)}
     notes = " ".join(describe_judges(run).notes)
     assert all(one["text"] in notes and one["cure"] in notes for one in found.values())
-    assert all(one["text"].removesuffix(".") in {c.title[:1].lower() + c.title[1:] for c in cautions(run)}
+    assert all(one["text"].removesuffix(".") in {c.text[:1].lower() + c.text[1:] for c in cautions(run)}
                for one in found.values())  # fmt: skip
     return found
 

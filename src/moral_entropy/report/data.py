@@ -41,7 +41,7 @@ from moral_entropy.report.tables import (
     word_rows,
 )
 from moral_entropy.report.words import RATES, label_notes, order_notes, votes_in_words, votes_per_item
-from moral_entropy.runs.findings import cautions
+from moral_entropy.runs.findings import caution_record, cautions
 from moral_entropy.runs.item_sums import MAX_VOTES, entropy_by_votes, vote_cells
 from moral_entropy.runs.notes import model_notes
 from moral_entropy.runs.run import Run
@@ -87,7 +87,7 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
         "label_notes": label_notes(run),
         "order_notes": order_notes(run),
         "headlines": [asdict(headline) for headline in headlines(run, verdict)],
-        "cautions": [asdict(caution) for caution in found],
+        "cautions": [caution_record(one) for one in found],
         "questions": shown_questions(run),
         "definitions": definitions_of([question.name for question in run.questions]),
         "targets": shown_targets(run),
