@@ -20,7 +20,7 @@ from moral_entropy.report.drawn import drawn_charts
 from moral_entropy.report.findings import findings_section
 from moral_entropy.report.foundations import definitions_of
 from moral_entropy.report.groups import groups_section
-from moral_entropy.report.items import shown_items
+from moral_entropy.report.items import shown_items, text_cut
 from moral_entropy.report.judges import judges_section
 from moral_entropy.report.one_label import one_label_section
 from moral_entropy.report.soft_labels import soft_labels
@@ -136,13 +136,9 @@ def _annotators(run: Run) -> dict[str, Any]:
 def _explorer(run: Run, cap: int) -> dict[str, Any]:
     shown = shown_items(run, cap)
     return {
-        "items": packed(shown.items),
-        "item_votes": packed(shown.votes),
-        "texts": packed(shown.texts),
-        "pushes": packed(shown.pushes),
-        "reasons": packed(shown.reasons),
+        **{name: packed(frame) for name, frame in shown.items()},
         "items_total": run.scan("items").select(pl.len()).collect().item(),
-        "text_cut": shown.cut,
+        "text_cut": text_cut(shown["texts"].height),
     }
 
 
