@@ -172,20 +172,7 @@ def grade_parts(
     if one_label:
         advance = partial(_after_fitting, advance)
     sums, of_p_c, changed_c = _sums(fitted, cells, members, one_label, options, seed, advance, by_item=by_item)
-    labels = {ballot.question: ballot.labels for ballot in consensus.votes.ballots}
-    graded = Grading(
-        "consensus",
-        asked,
-        cells,
-        sums,
-        questions=tuple(labels),
-        domains=consensus.votes.domains,
-        labels=tuple(labels.values()),
-        smoothing=options.smoothing,
-        mass=consensus.interval,
-        resampled=options.bootstrap > 0,
-        explained=bool(one_label),
-    )
+    graded = _grading(consensus, asked, cells, sums, options, explained=bool(one_label))
     frames = [] if reference == "gold" else [graded.frame()]
     costs = Costs(*options.costs)
     none_c = np.zeros(cells.n_cells)
@@ -208,6 +195,32 @@ def grade_parts(
         advice=Advice(advise(graded, of_p_c, costs), best_rule(frame, advised, costs, yes_word(parts.class_votes))),
         interval=consensus.interval,
         bootstrap=options.bootstrap,
+    )
+
+
+def _grading(
+    consensus: Consensus,
+    rules: tuple[Rule, ...],
+    cells: Cells,
+    sums: CellSums,
+    options: GradeOptions,
+    *,
+    explained: bool,
+) -> Grading:
+    """Return the grading of rules against the consensus."""
+    labels = {ballot.question: ballot.labels for ballot in consensus.votes.ballots}
+    return Grading(
+        "consensus",
+        rules,
+        cells,
+        sums,
+        questions=tuple(labels),
+        domains=consensus.votes.domains,
+        labels=tuple(labels.values()),
+        smoothing=options.smoothing,
+        mass=consensus.interval,
+        resampled=options.bootstrap > 0,
+        explained=explained,
     )
 
 
