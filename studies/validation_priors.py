@@ -121,12 +121,12 @@ ENSEMBLE_HEAD = (
 def scaling_lines(twin: str, preset: str | None, consensus: Consensus, truth: dict[str, float]) -> Iterator[str]:
     """Give a table row of power-scaling for each foundation."""
     for one in consensus.fits:
-        found = scale_powers(one, likelihood_draws=200)
-        told = "doubt" if prior_decides(found, 0) else ""
+        row = scale_powers(one, likelihood_draws=200).row(0, named=True)
+        told = "doubt" if prior_decides(row) else ""
         yield (
-            f"| {twin} | {preset or 'flat'} | {one.question} | {truth[one.question]:.1%} | {found.value_q[0]:.1%} "
-            f"| {found.sd_q[0]:.1%} | {_move(found.prior_q[0], found.prior_error_q[0])} "
-            f"| {_move(found.votes_q[0], found.votes_error_q[0])} | {found.share_k[0]:.0%} | {told} |"
+            f"| {twin} | {preset or 'flat'} | {one.question} | {truth[one.question]:.1%} | {row['value']:.1%} "
+            f"| {row['sd']:.1%} | {_move(row['prior'], row['prior_error'])} "
+            f"| {_move(row['votes'], row['votes_error'])} | {row['prior_share']:.0%} | {told} |"
         )
 
 
@@ -209,9 +209,9 @@ def alarm_table(simulations: int) -> str:
                 n_items=kind.n_items, n_annotators=kind.n_annotators, votes_per_item=kind.votes_per_item, seed=seed
             ).votes
             consensus = quiet_fit(votes, draws=400)
-            found = scale_powers(consensus.fits[0], likelihood_draws=0)
-            called += prior_decides(found, 0)
-            shares.append(found.share_k[0])
+            row = scale_powers(consensus.fits[0], likelihood_draws=0).row(0, named=True)
+            called += prior_decides(row)
+            shares.append(row["prior_share"])
         size = f"{kind.n_items:,} × {kind.n_annotators} × {kind.votes_per_item:g}"
         lines.append(
             f"| {kind.name} | {size} | {'yes' if kind.thin else 'no'} | {called} of {n} ({called / n:.1%}) "
