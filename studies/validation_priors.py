@@ -94,13 +94,12 @@ def quiet_fit(votes: Votes, priors: Priors | None = None, draws: int = 1_000) ->
 def ensemble_lines(twin: str, consensus: Consensus, members: int) -> Iterator[str]:
     """Give a table row for each foundation."""
     for one in consensus.fits:
-        found = ensemble_of(one, members=members)
-        items, annotators = found.spreads[1], found.spreads[2]
+        modes, (_, items, annotators) = ensemble_of(one, members=members)
         positive = one.ballot.positive
         own = float(one.prevalence_sk[:, positive].std())
-        nearest = min(found.modes[1:], key=lambda mode: mode.distance, default=None)
+        nearest = min(modes[1:], key=lambda mode: mode.distance, default=None)
         other = f"{nearest.distance:,.1f} ({switched_words(consensus, one, nearest)})" if nearest else "none"
-        there, starts = len(found.modes[0].starts), sum(len(mode.starts) for mode in found.modes)
+        there, starts = len(modes[0].starts), sum(len(mode.starts) for mode in modes)
         yield (
             f"| {twin} | {one.question} | {there} of {starts} | {other} | {items.p_sd:.3f} / {items.p_sd_95:.3f} "
             f"| {annotators.p_sd:.3f} / {annotators.p_sd_95:.3f} | {items.changed:.1%} / {annotators.changed:.1%} "

@@ -118,7 +118,7 @@ def consensus_cells(consensus: Consensus, *, merged: bool = False) -> tuple[Cell
             cell_gt[:, t] = np.arange(piece.n_cells) + n_cells
             n_cells += piece.n_cells
             pieces.append(piece)
-        members.append(Membership(fit, targets_of(fit.ballot), group_i, cell_gt))
+        members.append(Membership(fit, group_i, cell_gt))
     return join_cells(pieces), members
 
 

@@ -63,8 +63,6 @@ class Membership:
     ----------
     fit
         The fit.
-    targets
-        The labels taken as positive.
     group_i
         Group of every item: items of one group share a cell under every target.
     cell_gt
@@ -74,10 +72,14 @@ class Membership:
     """
 
     fit: QuestionFit
-    targets: tuple[int, ...]
     group_i: Ints
     cell_gt: Ints
     explained: Callable[[slice], tuple[Floats, ...]] | None = None
+
+    @property
+    def targets(self) -> tuple[int, ...]:
+        """The labels taken as positive."""
+        return targets_of(self.fit.ballot)
 
 
 def targets_of(ballot: Ballot) -> tuple[int, ...]:
@@ -113,7 +115,7 @@ def sort_into_cells(consensus: Consensus, rules: Sequence[Rule]) -> tuple[Cells,
             cell_gt[:, t] = cell_g + n_cells
             n_cells += piece.n_cells
             pieces.append(piece)
-        members.append(Membership(fit, targets, group_i, cell_gt))
+        members.append(Membership(fit, group_i, cell_gt))
     return join_cells(pieces), members
 
 

@@ -24,7 +24,6 @@ from moral_entropy.consensus.modes import CLOSE, LEVEL
 from moral_entropy.consensus.parts import Part
 from moral_entropy.consensus.states import between_labels, corners
 from moral_entropy.ties import highest, tie_key
-from moral_entropy.validate.links import Groups
 from moral_entropy.validate.vote_access import VoteAccess
 from moral_entropy.votes.table import Ints
 
@@ -129,28 +128,27 @@ def is_mode(log_posterior: LogPosterior, at: Parameters) -> bool:
     return log_posterior.expect(expectation.maximum()).log_posterior - expectation.log_posterior < WORTH
 
 
-def candidate_teams(shared: csr_array, groups: Groups) -> list[Team]:
+def candidate_teams(shared: csr_array, group_a: Ints) -> list[Team]:
     """Name teams that hang on few shared items: all, groups without a link, and what the weakest links hold.
 
     Parameters
     ----------
     shared
         Items that every two annotators share.
-    groups
-        Annotators and items without a link between them.
+    group_a
+        The group of every annotator; no vote links two groups.
 
     Examples
     --------
     Two pairs who vote together, and one shared item between the pairs.
 
     >>> shared = csr_array(np.array([[30, 20, 0, 0], [20, 30, 1, 0], [0, 1, 30, 20], [0, 0, 20, 30.0]]))
-    >>> groups = Groups(np.zeros(4, int), np.array([40.0]), np.array([4]), np.array([120.0]))
-    >>> [team_a.astype(int).tolist() for team_a in candidate_teams(shared, groups)]
+    >>> [team_a.astype(int).tolist() for team_a in candidate_teams(shared, np.zeros(4, int))]
     [[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1]]
     """
     seen, found = set[bytes](), list[Team]()
-    everyone_a = np.ones(len(groups.group_a), dtype=bool)
-    unlinked = [groups.group_a == g for g in range(1, min(len(groups), MOST_GROUPS + 1))]
+    everyone_a = np.ones(len(group_a), dtype=bool)
+    unlinked = [group_a == g for g in range(1, min(int(group_a.max(initial=0)), MOST_GROUPS) + 1)]
     own_a = shared.diagonal()
     for team_a in [everyone_a, *unlinked, *_split_teams(shared)]:
         key = team_a.tobytes()

@@ -23,15 +23,14 @@ from moral_entropy.validate.density import drawn_of, log_heights, log_over_base,
 from moral_entropy.validate.links import (
     PAIRS_OF_VOTES,
     SAMPLE_PAIRS,
-    Groups,
     Link,
     by_size,
+    items_of_groups,
     join_links,
     neighbours,
     pairs_of_votes,
     same_voters,
     shared_in,
-    sizes_of_groups,
     spacing,
 )
 from moral_entropy.votes.table import Floats, Ints, Votes
@@ -158,12 +157,12 @@ class VoteAccess:
         """Tell whether the same people voted on the same items as in another fit."""
         return all(self.parts.fetch_each(same_voters_in_part, self.b, other.b))
 
-    def groups(self) -> Groups:
-        """Find the groups of annotators and items that no vote links."""
+    def groups(self) -> tuple[Ints, Floats]:
+        """Find the groups of annotators and items that no vote links: see `find_groups`."""
         workers = self.parts.workers
         link = workers.joined(one_link, self.parts.each(link_of_part, self.b))
         found_a = join_links(self.fit.ballot.n_annotators, [link])
-        return by_size(found_a, *self.parts.total(sizes_in_part, self.b, workers.send(found_a)))
+        return by_size(found_a, self.parts.total(items_of_groups_in_part, self.b, workers.send(found_a)))
 
     def shared_items(self) -> csr_array:
         """Count the items every two annotators share, of evenly spaced rows where they have very many votes."""
@@ -284,9 +283,9 @@ def _to_first(found_a: Ints) -> Link:
     return np.arange(len(found_a)), one_g[found_a]
 
 
-def sizes_in_part(part: Part, b: int, found_a: Ints) -> tuple[Floats, Floats]:
-    """Count one part's items and votes by group."""
-    return sizes_of_groups(part.rows(b), found_a)
+def items_of_groups_in_part(part: Part, b: int, found_a: Ints) -> Floats:
+    """Count one part's items by group."""
+    return items_of_groups(part.rows(b), found_a)
 
 
 def pairs_in_part(part: Part, b: int) -> float:
