@@ -93,7 +93,7 @@ def _median_step(log_posterior: LogPosterior, steps: int) -> float:
 def _shortfall(corpus: str, votes: Votes) -> Iterator[Measurement]:
     log_posterior = data.log_posterior(votes.ballots[0], data.PAPER, collapsed=True)
     say(f"how far Adam gets on the {corpus} twin")
-    top = find_mode(log_posterior).optimum
+    top = find_mode(log_posterior)
     for steps in (PAPER_STEPS, ENOUGH_STEPS):
         reached = maximise_with_adam(log_posterior, steps=steps)
         gap = top.log_posterior - reached.log_posterior

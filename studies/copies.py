@@ -244,9 +244,9 @@ def worth(patterns: Patterns) -> tuple[NearCopies, EffectiveVotes]:
     mix_zk, _ = grid(patterns.n_labels)
     beta_kv = np.where(np.eye(patterns.n_labels, dtype=bool), 1.8, min(1.2, 3.0 / (patterns.n_labels - 1)))
     beta_akv = np.broadcast_to(beta_kv, (len(silent_a), *beta_kv.shape))
-    rows = rows_from_votes(votes_by_state(patterns, fitted.posterior_rz, silent_a), mix_zk, beta_akv)
+    mean_akv, _ = rows_from_votes(votes_by_state(patterns, fitted.posterior_rz, silent_a), mix_zk, beta_akv)
     vote_azv = fitted.vote_azv.copy()
-    vote_azv[silent_a] = np.einsum("zk,akv->azv", mix_zk, rows.mean_akv)
+    vote_azv[silent_a] = np.einsum("zk,akv->azv", mix_zk, mean_akv)
     return found, effective_votes(patterns, correlation(residual_pairs(patterns, fitted.posterior_rz, vote_azv)))
 
 

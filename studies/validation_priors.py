@@ -94,13 +94,12 @@ def quiet_fit(votes: Votes, priors: Priors | None = None, draws: int = 1_000) ->
 def ensemble_lines(twin: str, consensus: Consensus, members: int) -> Iterator[str]:
     """Give a table row for each foundation."""
     for one in consensus.fits:
-        found = ensemble_of(one, members=members)
-        items, annotators = found.spreads[1], found.spreads[2]
+        modes, (_, items, annotators) = ensemble_of(one, members=members)
         positive = one.ballot.positive
         own = float(one.prevalence_sk[:, positive].std())
-        nearest = min(found.modes[1:], key=lambda mode: mode.distance, default=None)
+        nearest = min(modes[1:], key=lambda mode: mode.distance, default=None)
         other = f"{nearest.distance:,.1f} ({switched_words(consensus, one, nearest)})" if nearest else "none"
-        there, starts = len(found.modes[0].starts), sum(len(mode.starts) for mode in found.modes)
+        there, starts = len(modes[0].starts), sum(len(mode.starts) for mode in modes)
         yield (
             f"| {twin} | {one.question} | {there} of {starts} | {other} | {items.p_sd:.3f} / {items.p_sd_95:.3f} "
             f"| {annotators.p_sd:.3f} / {annotators.p_sd_95:.3f} | {items.changed:.1%} / {annotators.changed:.1%} "
@@ -121,12 +120,12 @@ ENSEMBLE_HEAD = (
 def scaling_lines(twin: str, preset: str | None, consensus: Consensus, truth: dict[str, float]) -> Iterator[str]:
     """Give a table row of power-scaling for each foundation."""
     for one in consensus.fits:
-        found = scale_powers(one, likelihood_draws=200)
-        told = "doubt" if prior_decides(found, 0) else ""
+        row = scale_powers(one, likelihood_draws=200).row(0, named=True)
+        told = "doubt" if prior_decides(row) else ""
         yield (
-            f"| {twin} | {preset or 'flat'} | {one.question} | {truth[one.question]:.1%} | {found.value_q[0]:.1%} "
-            f"| {found.sd_q[0]:.1%} | {_move(found.prior_q[0], found.prior_error_q[0])} "
-            f"| {_move(found.votes_q[0], found.votes_error_q[0])} | {found.share_k[0]:.0%} | {told} |"
+            f"| {twin} | {preset or 'flat'} | {one.question} | {truth[one.question]:.1%} | {row['value']:.1%} "
+            f"| {row['sd']:.1%} | {_move(row['prior'], row['prior_error'])} "
+            f"| {_move(row['votes'], row['votes_error'])} | {row['prior_share']:.0%} | {told} |"
         )
 
 
@@ -209,9 +208,9 @@ def alarm_table(simulations: int) -> str:
                 n_items=kind.n_items, n_annotators=kind.n_annotators, votes_per_item=kind.votes_per_item, seed=seed
             ).votes
             consensus = quiet_fit(votes, draws=400)
-            found = scale_powers(consensus.fits[0], likelihood_draws=0)
-            called += prior_decides(found, 0)
-            shares.append(found.share_k[0])
+            row = scale_powers(consensus.fits[0], likelihood_draws=0).row(0, named=True)
+            called += prior_decides(row)
+            shares.append(row["prior_share"])
         size = f"{kind.n_items:,} × {kind.n_annotators} × {kind.votes_per_item:g}"
         lines.append(
             f"| {kind.name} | {size} | {'yes' if kind.thin else 'no'} | {called} of {n} ({called / n:.1%}) "

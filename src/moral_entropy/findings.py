@@ -16,8 +16,13 @@ from moral_entropy.errors import MoralEntropyWarning
 
 Level = Literal["good", "info", "note", "doubt", "bad"]
 
+Severity = Literal["high", "medium", "low", ""]
+
 RANK: dict[Level, int] = {"bad": 0, "doubt": 1, "note": 2, "info": 3, "good": 4}
 """Levels, worst first."""
+
+SEVERITIES: dict[Level, Severity] = {"bad": "high", "doubt": "medium", "note": "low"}
+"""How grave a warning is for readers of a run, by its level."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,11 @@ class Finding:
     def alarms(self) -> bool:
         """Whether it should make a reader doubt."""
         return self.level in ("doubt", "bad")
+
+    @property
+    def severity(self) -> Severity:
+        """How grave it is as a warning: do not ship before it is settled, say so when you ship, good to know."""
+        return SEVERITIES.get(self.level, "")
 
     @property
     def place(self) -> str:

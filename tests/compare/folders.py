@@ -9,7 +9,7 @@ from collections import Counter
 import numpy as np
 import polars as pl
 
-from moral_entropy.runs.manifest_shape import MANIFEST, QUESTION, Named
+from moral_entropy.runs.manifest_shape import MANIFEST, QUESTION
 from moral_entropy.runs.run import SCHEMA
 from moral_entropy.schemas import AUDIT, ITEMS, POSTERIOR, SCHEMAS, with_ids
 
@@ -80,9 +80,9 @@ def write_run(folder, items, labels, *, audit=(), **facts):
 def anything(shape):
     """Return the smallest value of a shape that a manifest must have."""
     if isinstance(shape, dict):
-        return {name: anything(one) for name, one in shape.items()}
-    if isinstance(shape, list | Named):
-        return [] if isinstance(shape, list) else {}
+        return {name: anything(one) for name, one in shape.items() if name is not str}
+    if isinstance(shape, list):
+        return []
     kinds = shape if isinstance(shape, tuple) else (shape,)
     return None if object in kinds or type(None) in kinds else kinds[0]()
 

@@ -127,5 +127,5 @@ def test_the_page_says_of_each_run_what_its_own_report_says(plain_run, with_find
         for one in headlines(run, run.verdict):
             assert f"{one.name}{with_interval(one)}" in page.text
         for one in cautions(run):
-            assert f"{one.severity}: {one.title}. What to do: {one.action}" in page.text
+            assert f"{one.severity}: {one.text}. What to do: {one.cure}" in page.text
     assert "1.80 votes <i>. What to do: Ask." in page.text

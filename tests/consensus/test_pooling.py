@@ -57,7 +57,8 @@ def learnt(patterns, row_kv):
     """Learn common rows with a flat prevalence and nothing known of any annotator."""
     plain = LogPosterior(patterns, np.ones(2), np.zeros((patterns.n_annotators, 2, 2)))
     shared = LogPosterior(pool_fully(patterns), np.ones(2), row_kv[None])
-    return learn_rows(plain, shared, row_kv, tolerance=1e-7, max_passes=500)
+    densities, _ = learn_rows(plain, shared, row_kv, tolerance=1e-7, max_passes=500)
+    return densities
 
 
 def test_common_rows_are_the_likeliest_where_all_labels_are_known():

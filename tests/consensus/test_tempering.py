@@ -26,7 +26,7 @@ from moral_entropy.corpora.simulate import simulate_votes
 
 def learnt(votes, **options):
     model = log_posterior_of(votes, threads=1)
-    return heldout_exponent(model, find_mode(model).optimum.at, **options)
+    return heldout_exponent(model, find_mode(model).at, **options)
 
 
 def predicted_by_hand(votes, at, pseudo_akv, exponent):
@@ -76,7 +76,7 @@ def test_value_and_gain_equal_those_written_out_by_hand(n_labels, seed):
     rows += [(0, 0, 0), (1, 0, 1), (2, 1, 0)]
     votes = votes_of(rows, n_labels, n_items=27)
     model = log_posterior_of(votes)
-    at = random_parameters(rng, 5, n_labels) if seed % 2 else find_mode(model).optimum.at
+    at = random_parameters(rng, 5, n_labels) if seed % 2 else find_mode(model).at
     pseudo_akv = model.pseudo_akv
     found = heldout_exponent(model, at)
 
@@ -141,7 +141,7 @@ def test_votes_that_copy_each_other_ask_for_less(seed):
     found = learnt(votes)
     assert found.value < 0.7 and found.high < 1.0 and found.below_one
     model = log_posterior_of(votes)
-    at = find_mode(model).optimum.at
+    at = find_mode(model).at
     gold_i, item_i = votes.ballots[0].gold_i, np.arange(500)
     plain, less = (model.patterns.spread(model.posterior_rk(tempered(at, e)))[item_i, gold_i] for e in (1, found.value))
     # What was learnt without gold is better by gold.

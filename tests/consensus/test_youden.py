@@ -18,7 +18,7 @@ def test_below_chance_is_the_share_of_draws(n_labels):
     for a, below in enumerate(below_chance(one)):
         means = [np.mean([one.confusion_sakv[s, a, k, k] for k in range(n_labels)]) for s in range(60)]
         assert below == np.mean(np.array(means) < 1 / n_labels)
-    np.testing.assert_array_equal(below_chance(one), describe_annotators(one).below_chance_a)
+    np.testing.assert_array_equal(below_chance(one), describe_annotators(one)["below_chance"])
 
 
 def test_youden_of_two_labels_is_the_usual_one():

@@ -119,7 +119,7 @@ def test_what_a_judge_adds_is_the_change_by_hand(run):
         after, before = (by_hand(panel, some)[known] for some in (range(4), others))
         nats = np.log(after[range(len(gold)), gold] / before[range(len(gold)), gold]).mean()
         saved = (after.argmax(axis=1) == gold).mean() - (before.argmax(axis=1) == gold).mean()
-        assert (added.nats_j[j], added.saved_j[j]) == (pytest.approx(nats), pytest.approx(saved))
+        assert (added["nats"][j], added["saved"][j]) == (pytest.approx(nats), pytest.approx(saved))
         row = row_of(run.judges, panel.judges[j])
         assert row["agrees"] == pytest.approx(
             np.mean([p_k[v] for p_k, v in zip(by_hand(panel, others), panel.vote_ji[j], strict=True)])
@@ -129,35 +129,34 @@ def test_what_a_judge_adds_is_the_change_by_hand(run):
 def test_the_best_panels_are_those_of_all_panels(run):
     panel = read_panel(run, run.questions[0])
     cost_j = np.array([4.0, 1.0, 2.0, 0.5])
-    best, by_gold = best_panels(panel, cost_j)
+    best = best_panels(panel, cost_j)
     known = np.flatnonzero(panel.gold_i != UNKNOWN)
     every = [some for size in range(1, 5) for some in combinations(range(4), size)]
     wrong = {some: (by_hand(panel, some)[known].argmax(axis=1) != panel.gold_i[known]).mean() for some in every}
-    assert by_gold
-    for one in best:
-        least = min(share for some, share in wrong.items() if cost_j[list(some)].sum() <= one.cost + 1e-9)
-        assert one.wrong == pytest.approx(least)
-    costs = [one.cost for one in best]
-    assert costs == sorted(costs)
+    assert set(best["graded_by"]) == {"known answers"}
+    for cost, share in best.select("cost", "wrong").iter_rows():
+        least = min(one for some, one in wrong.items() if cost_j[list(some)].sum() <= cost + 1e-9)
+        assert share == pytest.approx(least)
+    assert best["cost"].is_sorted()
 
 
 def test_a_panel_chosen_on_one_half_is_graded_on_the_other(run):
     panel = read_panel(run, run.questions[0])
     panel = panel.take(np.flatnonzero(panel.gold_i != UNKNOWN))
     half = np.random.default_rng([7, len(panel.gold_i)]).permutation(len(panel.gold_i)) % 2 == 0
-    best, _ = best_panels(panel, np.ones(4), seed=7)
+    best = best_panels(panel, np.ones(4), seed=7)
     every = [some for size in range(1, 5) for some in combinations(range(4), size)]
     wrong = {some: by_hand(panel, some).argmax(axis=1) != panel.gold_i for some in every}
-    for one in best:
-        within = [some for some in every if len(some) <= one.cost]
+    for cost, unseen in best.select("cost", "wrong_unseen").iter_rows():
+        within = [some for some in every if len(some) <= cost]
         chosen = [min(within, key=lambda some, on=on: round(wrong[some][on].mean(), 9)) for on in (half, ~half)]
         expected = (wrong[chosen[0]][~half].mean() + wrong[chosen[1]][half].mean()) / 2
-        assert one.wrong_unseen == pytest.approx(expected)
+        assert unseen == pytest.approx(expected)
 
 
 def test_a_single_item_has_no_best_panel(run):
     panel = read_panel(run, run.questions[0]).take(np.array([0]))
-    assert best_panels(panel, np.ones(4)) == ([], False)
+    assert best_panels(panel, np.ones(4)).is_empty()
 
 
 def test_a_hijacked_panel_is_ranked_by_known_answers(hijacked):
@@ -226,7 +225,7 @@ def found_in(run):
     found = {one["figure"]: one for one in run.findings.filter(side="judges").iter_rows(named=True)}
     notes = " ".join(describe_judges(run).notes)
     assert all(one["text"] in notes and one["cure"] in notes for one in found.values())
-    assert all(one["text"].removesuffix(".") in {c.title[:1].lower() + c.title[1:] for c in cautions(run)}
+    assert all(one["text"].removesuffix(".") in {c.text[:1].lower() + c.text[1:] for c in cautions(run)}
                for one in found.values())  # fmt: skip
     return found
 

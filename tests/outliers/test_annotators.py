@@ -37,10 +37,10 @@ def test_planted_roles_are_found(positive):
     votes = team(sensitivity_a, specificity_a, positive=positive, seed=1)
     figures = described(votes)
     expected = ["", "", "", "", "worse than guessing", "says yes too often", "says yes too rarely", "like guessing"]
-    assert figures.role_a.tolist() == expected
-    assert figures.below_chance_a[4] > 0.99 > 0.01 > figures.below_chance_a[0]
-    np.testing.assert_allclose(figures.sensitivity.value_a, sensitivity_a, atol=0.1)
-    np.testing.assert_allclose(figures.specificity.value_a, specificity_a, atol=0.1)
+    assert figures["role"].to_list() == expected
+    assert figures["below_chance"][4] > 0.99 > 0.01 > figures["below_chance"][0]
+    np.testing.assert_allclose(figures["sensitivity"], sensitivity_a, atol=0.1)
+    np.testing.assert_allclose(figures["specificity"], specificity_a, atol=0.1)
     assert disagreement_with_others(votes.ballots[0]).argmax() == 4
 
 
@@ -48,7 +48,7 @@ def test_honest_annotators_are_left_alone():
     roles = []
     for seed in range(12):
         figures = described(team([0.8] * 10, [0.85] * 10, n_items=150, share=0.5, seed=seed), draws=100)
-        roles += figures.role_a.tolist()
+        roles += figures["role"].to_list()
     named = [role for role in roles if role]
     assert roles.count("worse than guessing") == roles.count("like guessing") == 0
     # Flagging is judged by a 90% interval and a least size: of equals hardly one passes both.
@@ -63,20 +63,20 @@ def test_figures_are_those_of_the_draws():
         sensitivity_s, specificity_s = one.confusion_sakv[:, a, 1, 1], one.confusion_sakv[:, a, 0, 0]
         youden_s = sensitivity_s + specificity_s - 1
         np.testing.assert_allclose(
-            [figures.youden.low_a[a], figures.youden.high_a[a]], np.quantile(youden_s, [0.1, 0.9]), rtol=1e-9
+            [figures["youden_low"][a], figures["youden_high"][a]], np.quantile(youden_s, [0.1, 0.9]), rtol=1e-9
         )
-        assert figures.below_chance_a[a] == np.mean(youden_s < 0)
+        assert figures["below_chance"][a] == np.mean(youden_s < 0)
         says_yes = one.confusion_sakv[:, :, :, 1].mean(axis=2)
         lean_s = says_yes[:, a] - says_yes @ weight_a
-        np.testing.assert_allclose(figures.lean.low_a[a], np.quantile(lean_s, 0.1), atol=1e-12)
+        np.testing.assert_allclose(figures["lean_low"][a], np.quantile(lean_s, 0.1), atol=1e-12)
 
 
 def test_few_votes_are_no_role_else_and_no_draws_none_at_all():
     votes = team([0.9, 0.9, 0.1], [0.9, 0.9, 0.1], n_items=9)
-    assert set(described(votes).role_a.tolist()) == {"few votes"}
+    assert set(described(votes)["role"].to_list()) == {"few votes"}
     figures = described(team([0.9, 0.9, 0.1], [0.9, 0.9, 0.1]), draws=0)
-    assert set(figures.role_a.tolist()) == {""}
-    assert np.isnan(figures.youden.low_a).all() and np.isnan(figures.below_chance_a).all()
+    assert set(figures["role"].to_list()) == {""}
+    assert figures["youden_low"].is_nan().all() and figures["below_chance"].is_nan().all()
 
 
 def test_more_labels_have_a_mean_diagonal_and_no_specificity():
@@ -86,9 +86,9 @@ def test_more_labels_have_a_mean_diagonal_and_no_specificity():
     one = fit(votes_of(rows, 3), draws=30).fits[0]
     figures = describe_annotators(one)
     diagonal_a = [np.mean([one.confusion_akv[a, k, k] for k in range(3)]) for a in range(4)]
-    np.testing.assert_allclose(figures.sensitivity.value_a, diagonal_a)
-    np.testing.assert_allclose(figures.youden.value_a, (3 * np.array(diagonal_a) - 1) / 2)
-    assert np.isnan(figures.specificity.value_a).all() and set(figures.role_a.tolist()) == {""}
+    np.testing.assert_allclose(figures["sensitivity"], diagonal_a)
+    np.testing.assert_allclose(figures["youden"], (3 * np.array(diagonal_a) - 1) / 2)
+    assert figures["specificity"].is_nan().all() and set(figures["role"].to_list()) == {""}
 
 
 def test_chunks_change_nothing(monkeypatch):
@@ -96,9 +96,9 @@ def test_chunks_change_nothing(monkeypatch):
     whole = describe_annotators(one)
     monkeypatch.setattr(module, "ANNOTATORS_AT_ONCE", 2)
     cut = describe_annotators(one)
-    np.testing.assert_array_equal(whole.youden.low_a, cut.youden.low_a)
-    np.testing.assert_array_equal(whole.lean.high_a, cut.lean.high_a)
-    np.testing.assert_array_equal(whole.below_chance_a, cut.below_chance_a)
+    np.testing.assert_array_equal(whole["youden_low"], cut["youden_low"])
+    np.testing.assert_array_equal(whole["lean_high"], cut["lean_high"])
+    np.testing.assert_array_equal(whole["below_chance"], cut["below_chance"])
 
 
 @pytest.mark.parametrize("n_labels", [2, 3])
@@ -114,14 +114,14 @@ def test_the_youden_index_is_that_of_the_checks(n_labels):
     consensus = fit(votes_of(rows, n_labels), draws=200)
     figures = describe_annotators(consensus.fits[0], interval=consensus.interval)
     [named] = [finding for finding in examine_identifiability(consensus) if finding.figure == "youden"]
-    assert named.subject == "3" and figures.role_a[3] == "worse than guessing"
+    assert named.subject == "3" and figures["role"][3] == "worse than guessing"
     assert named.value == pytest.approx(youden(consensus.fits[0].confusion_sakv[:, 3]).mean())
-    assert (named.low, named.high) == pytest.approx((figures.youden.low_a[3], figures.youden.high_a[3]))
+    assert (named.low, named.high) == pytest.approx((figures["youden_low"][3], figures["youden_high"][3]))
 
 
 def test_nobody_whose_interval_is_below_chance_is_called_near_it():
     """Nine items in twenty right: the 90% interval is below 0 while the probability of that is under 99%."""
-    index = module.Figure(np.array([-0.15, -0.15]), np.array([-0.3, -0.3]), np.array([-0.01, 0.01]))
-    lean = module.Figure(*np.full((3, 2), np.nan))
-    roles = module._roles(np.array([40, 40]), index, np.array([0.97, 0.94]), lean)
-    assert roles.tolist() == ["probably worse than guessing", "like guessing"]
+    figures = {"youden": [-0.15, -0.15], "youden_low": [-0.3, -0.3], "youden_high": [-0.01, 0.01]}
+    figures |= {"below_chance": [0.97, 0.94], **{f"lean{end}": [np.nan] * 2 for end in ("", "_low", "_high")}}
+    roles = module._roles(np.array([40, 40]), {name: np.array(value) for name, value in figures.items()})
+    assert roles.to_list() == ["probably worse than guessing", "like guessing"]

@@ -102,16 +102,14 @@ def test_rankings_by_domain_are_those_of_the_items_inside(monkeypatch):
     monkeypatch.setattr(module, "TOP_IN_DOMAIN", 4)
     votes, _, scores = scored()
     seen = set()
-    for ranked in rank_items(scores, votes.domains):
-        score_i = scores.score_ri[ranked.ranking]
+    for domain, ranking, at_n in rank_items(scores, votes.domains):
+        score_i = scores.score_ri[ranking]
         inside = [
-            i
-            for i in range(len(score_i))
-            if ranked.domain == "(all)" or votes.domain_i[i] == votes.domains.index(ranked.domain)
+            i for i in range(len(score_i)) if domain == "(all)" or votes.domain_i[i] == votes.domains.index(domain)
         ]
         expected = sorted((i for i in inside if score_i[i] == score_i[i]), key=lambda i: -score_i[i])
-        assert ranked.at_n.tolist() == expected[: 9 if ranked.domain == "(all)" else 4]
-        seen.add((ranked.domain, ranked.ranking))
+        assert at_n.tolist() == expected[: 9 if domain == "(all)" else 4]
+        seen.add((domain, ranking))
     assert len(seen) == 3 * len(scores.score_ri)
 
 

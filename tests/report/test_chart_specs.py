@@ -14,11 +14,11 @@ from moral_entropy.report.chart_specs import (
     FOLDER,
     JAVASCRIPT_NAMES,
     SUFFIX,
-    Palette,
     chart_name,
     chart_specs,
     with_rows,
 )
+from moral_entropy.report.colours import Look
 
 SHIPPED = sorted(path.name for path in FOLDER.iterdir())
 
@@ -28,7 +28,7 @@ NAMES = ["care", "false positive rate", "[targets]", "target:N", "", 'é"</scrip
 
 def palette(n, *, first=0):
     names = [NAMES[(first + i) % len(NAMES)] + "'" * ((first + i) // len(NAMES)) for i in range(n)]
-    return Palette(names, [f"#0000{i:02x}" for i in range(n)], [f"M0,{i}" for i in range(n)])
+    return {name: Look(f"#0000{i:02x}", f"M0,{i}") for i, name in enumerate(names)}
 
 
 def test_the_files_shipped_are_those_the_script_makes():
@@ -72,11 +72,12 @@ def test_names_and_colours_are_filled_in(n_targets, n_questions, domains):
         ("by_votes", "question", questions),
         ("panels", "question", questions),
     ):
-        for channel, looks in (("color", wanted.colours), ("shape", wanted.shapes)):
+        for channel, fact in (("color", "colour"), ("shape", "shape")):
+            looks = [getattr(look, fact) for look in wanted.values()]
             scales = scales_of(specs[chart], channel, field)
-            assert scales and all(one == {"domain": wanted.names, "range": looks} for one in scales), chart
+            assert scales and all(one == {"domain": list(wanted), "range": looks} for one in scales), chart
     orders = [one["yOffset"]["sort"] for one in encodings(specs["rules"])]
-    assert orders and all(order == targets.names for order in orders)
+    assert orders and all(order == list(targets) for order in orders)
     assert ("facet" in specs["heat"]) == domains
 
 
@@ -119,7 +120,7 @@ def test_a_legend_names_what_is_there_and_never_a_single_thing(there, named):
 
 
 def drawn_rules(names, colours):
-    looks = Palette(names, colours, ["circle"] * len(names))
+    looks = {name: Look(colour, "circle") for name, colour in zip(names, colours, strict=True)}
     spec = chart_specs(looks, looks, domains=False)["rules"]
     return vl_convert.vegalite_to_svg(with_rows(spec, {"rules": [rate_row(name) for name in names]}))
 

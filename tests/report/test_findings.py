@@ -41,9 +41,9 @@ def test_worse_comes_first_and_those_of_one_kind_are_one(with_findings):
     run = with_findings([UNVOTED, THIN, also_thin, CONVERGED, Finding("gold", "ece", 0.1, level="good", text="fine.")])
     found = cautions(run)
     assert [one.severity for one in found] == ["high", "medium", "low"]
-    assert found[0].title == "care: the fit did not converge: 9 passes"
-    assert found[1].title == "care: 1.80 votes per item. The same in 1 more: fairness"
-    assert (found[1].meaning, found[1].action) == (THIN.meaning, THIN.cure)
+    assert found[0].text == "care: the fit did not converge: 9 passes"
+    assert found[1].text == "care: 1.80 votes per item. The same in 1 more: fairness"
+    assert (found[1].meaning, found[1].cure) == (THIN.meaning, THIN.cure)
 
 
 @pytest.mark.parametrize(
@@ -74,16 +74,16 @@ def test_report_card_manifest_and_screen_say_the_same(tmp_path, capsys):
     assert run.manifest["warnings"] == alarm_sentences(findings)
     card, page, said = dataset_card(run), render(run), " ".join(run.manifest["warnings"])
     for one in cautions(run):
-        assert markdown_text(one.title) in card
-        assert one.title.replace("&", "&amp;")[:60] in page.replace("&#39;", "'")
-        assert one.severity == "low" or (one.title in said and one.meaning in said and one.action in said)
-    titles = [one.title for one in cautions(run) if one.severity == "high"]
+        assert markdown_text(one.text) in card
+        assert one.text.replace("&", "&amp;")[:60] in page.replace("&#39;", "'")
+        assert one.severity == "low" or (one.text in said and one.meaning in said and one.cure in said)
+    titles = [one.text for one in cautions(run) if one.severity == "high"]
     assert any("against the gold labels" in title for title in titles)
     assert status_of(run) == "stop"
 
 
 def test_a_consensus_that_gold_bears_out_is_left_alone(plain_run):
-    assert not [one for one in cautions(read_run(plain_run)) if "gold" in one.title]
+    assert not [one for one in cautions(read_run(plain_run)) if "gold" in one.text]
 
 
 GROUPS = Finding("identifiability", "groups", 2, "care", level="doubt", text="two groups share nothing.")

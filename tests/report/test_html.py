@@ -80,7 +80,7 @@ def test_without_draws_or_domains_or_gold_there_is_a_report(tmp_path):
     frame = vote_frame(n_items=30, questions=("q",), gold=False).drop("domain", "text")
     data = page_of(make_run(frame, tmp_path / "run", draws=0)).data()
     assert data["domains"] == [] and rows_of(data["reliability"]) == []
-    assert any("No posterior draws" in caution["title"] for caution in data["cautions"])
+    assert any("No posterior draws" in caution["text"] for caution in data["cautions"])
 
 
 def test_what_charts_leave_out_is_said(plain_run, monkeypatch):

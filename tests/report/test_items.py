@@ -9,19 +9,19 @@ import pytest
 
 import moral_entropy as me
 from moral_entropy.report import items as module
-from moral_entropy.report.items import shown_items
+from moral_entropy.report.items import shown_items, text_cut
 from moral_entropy.runs.run import read_run
 from moral_entropy.runs.tables import read_table
 
 
 def test_all_items_are_shown_when_they_fit(plain_run):
     shown = shown_items(read_run(plain_run), 2_000)
-    assert shown.items.height == read_table(plain_run, "items").height
+    assert shown["items"].height == read_table(plain_run, "items").height
 
 
 @pytest.mark.parametrize("cap", [2, 40, 101])
 def test_the_cap_holds_and_the_most_doubtful_are_in(plain_run, cap):
-    shown = shown_items(read_run(plain_run), cap).items
+    shown = shown_items(read_run(plain_run), cap)["items"]
     assert cap - 2 <= shown.height <= cap
     if cap >= 40:
         everything = read_table(plain_run, "items").filter(question="care")
@@ -31,15 +31,15 @@ def test_the_cap_holds_and_the_most_doubtful_are_in(plain_run, cap):
 
 def test_every_item_shown_has_all_its_votes(plain_run):
     shown = shown_items(read_run(plain_run), 50)
-    counted = shown.votes.group_by("row").len()
+    counted = shown["item_votes"].group_by("row").len()
     by_row = dict(counted.iter_rows())
-    assert [by_row.get(row, 0) for row in range(shown.items.height)] == shown.items["n_votes"].to_list()
+    assert [by_row.get(row, 0) for row in range(shown["items"].height)] == shown["items"]["n_votes"].to_list()
 
 
 def test_pushes_of_the_votes_add_up_to_p(plain_run):
     shown = shown_items(read_run(plain_run), 30)
-    votes = shown.votes.partition_by("row", as_dict=True)
-    for row, item in enumerate(shown.items.iter_rows(named=True)):
+    votes = shown["item_votes"].partition_by("row", as_dict=True)
+    for row, item in enumerate(shown["items"].iter_rows(named=True)):
         total = item["prior"] + votes[(row,)]["push"].sum()
         assert 1 / (1 + math.exp(-total)) == pytest.approx(item["p_map"], abs=1e-9)
 
@@ -48,10 +48,10 @@ def test_under_the_papers_model_each_vote_has_its_push():
     votes = me.simulate_votes(n_items=40, n_annotators=6, votes_per_item=4, seed=2).votes
     shown = shown_items(me.audit(votes, model="paper", draws=30), 30)
     push = {
-        (row["question"], row["annotator"], row["voted"]): row["push"] for row in shown.pushes.iter_rows(named=True)
+        (row["question"], row["annotator"], row["voted"]): row["push"] for row in shown["pushes"].iter_rows(named=True)
     }
-    votes = shown.votes.partition_by("row", as_dict=True)
-    for row, item in enumerate(shown.items.iter_rows(named=True)):
+    votes = shown["item_votes"].partition_by("row", as_dict=True)
+    for row, item in enumerate(shown["items"].iter_rows(named=True)):
         total = push[item["question"], None, None]
         total += sum(push[item["question"], a, label] for _, a, label in votes[(row,)].iter_rows())
         assert 1 / (1 + math.exp(-total)) == pytest.approx(item["p_map"], abs=1e-9)
@@ -60,13 +60,13 @@ def test_under_the_papers_model_each_vote_has_its_push():
 def test_few_votes_fit_few_items(plain_run, monkeypatch):
     monkeypatch.setattr(module, "MAX_VOTES", 100)
     shown = shown_items(read_run(plain_run), 2_000)
-    assert 0 < shown.votes.height <= 100
+    assert 0 < shown["item_votes"].height <= 100
 
 
 def test_long_texts_are_cut_and_say_how_long_they_were(hostile_run, monkeypatch):
-    texts = shown_items(read_run(hostile_run), 500).texts
+    texts = shown_items(read_run(hostile_run), 500)["texts"]
     longest = texts.filter(pl.col("length") == texts["length"].max())
     assert longest["length"][0] == 100_000 and longest["text"].str.len_chars().max() == 2_000
     monkeypatch.setattr(module, "TEXT_BUDGET", 60 * 300)
     short = shown_items(read_run(hostile_run), 500)
-    assert short.cut == 300 and short.texts["text"].str.len_chars().max() == 300
+    assert text_cut(short["texts"].height) == 300 and short["texts"]["text"].str.len_chars().max() == 300

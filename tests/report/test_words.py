@@ -98,10 +98,10 @@ def test_page_and_card_say_what_the_run_says(kind, request):
     assert markdown_text(run.verdict.title) in card and markdown_text(run.verdict.text) in card
     for one in headlines(run, run.verdict):
         assert f"| {markdown_text(one.name)} | {one.value}" in card
-    shown = [(one["severity"], one["title"], one["action"]) for one in data["cautions"]]
-    assert shown == [(one.severity, one.title, one.action) for one in cautions(run)]
+    shown = [(one["severity"], one["text"], one["cure"]) for one in data["cautions"]]
+    assert shown == [(one.severity, one.text, one.cure) for one in cautions(run)]
     for one in cautions(run):
-        assert f"**{one.severity}**: {markdown_text(one.title)}" in card and markdown_text(one.action) in card
+        assert f"**{one.severity}**: {markdown_text(one.text)}" in card and markdown_text(one.cure) in card
 
 
 def test_nothing_is_called_fine_where_something_was_found(with_findings):

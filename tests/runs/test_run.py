@@ -113,7 +113,7 @@ def test_a_notebook_shows_verdict_figures_and_findings(there):
     page = there._repr_html_()
     assert escape(there.verdict.text) in page
     for one in (*headlines(there, there.verdict), *cautions(there)):
-        assert escape(one.name if hasattr(one, "name") else one.title) in page
+        assert escape(one.name if hasattr(one, "name") else one.text) in page
     assert "<script" not in page
 
 

@@ -95,7 +95,7 @@ def test_resampled_items_are_items_copied_by_hand(model):
 def test_spread_over_items_is_the_posteriors_where_the_model_holds():
     votes = simulate_votes(n_items=2_000, n_annotators=8, votes_per_item=5, seed=3).votes
     one = quiet_fit(votes).fits[0]
-    spread = next(spread for spread in ensemble_of(one, members=60, seed=1).spreads if spread.kind == "items")
+    spread = next(spread for spread in ensemble_of(one, members=60, seed=1)[1] if spread.kind == "items")
     assert spread.members == 60
     # Sixty members tell a standard deviation to about a tenth.
     np.testing.assert_allclose(spread.prevalence_sd_k, one.prevalence_sk.std(axis=0), rtol=0.35)
@@ -110,7 +110,7 @@ def test_spread_over_items_is_the_posteriors_where_the_model_holds():
 def test_p_spread_is_that_of_the_members_one_by_one():
     votes = simulate_votes(n_items=200, n_annotators=6, votes_per_item=4, seed=8).votes
     one = quiet_fit(votes, draws=0).fits[0]
-    found = next(spread for spread in ensemble_of(one, members=5, seed=4).spreads if spread.kind == "items")
+    found = next(spread for spread in ensemble_of(one, members=5, seed=4)[1] if spread.kind == "items")
     simplex, at = densities_of(one).simplex, one.mode
     p_mr = []
     for member in range(5):

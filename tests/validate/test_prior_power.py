@@ -97,8 +97,8 @@ def test_moves_are_those_of_exact_integration(exact, power, attribute, monkeypat
     step = 0.02
     wanted_q = (grid.figures(**{power: 2**step}) - grid.figures(**{power: 2**-step})) / (2 * step)
     found = scale_powers(drawn, likelihood_draws=3_000)
-    move_q, error_q = getattr(found, f"{attribute}_q"), getattr(found, f"{attribute}_error_q")
-    assert found.names == ("prevalence", "mean_p", "total", "aleatoric", "epistemic")
+    move_q, error_q = found[attribute].to_numpy(), found[f"{attribute}_error"].to_numpy()
+    assert found["figure"].to_list() == ["prevalence", "mean_p", "total", "aleatoric", "epistemic"]
     assert (np.abs(move_q - wanted_q) < 4 * error_q + 1e-4).all()
     # The errors are small enough for that to mean something.
     assert (error_q < 0.25 * np.abs(wanted_q).max()).all()
@@ -109,7 +109,7 @@ def test_prior_share_is_how_the_variance_shrinks(exact):
     step = 0.02
     slope = np.log(grid.variance(prior=2**step) / grid.variance(prior=2**-step)) / (2 * step * np.log(2))
     rest = np.log(grid.variance(votes=2**step) / grid.variance(votes=2**-step)) / (2 * step * np.log(2))
-    (share,) = scale_powers(drawn, likelihood_draws=0).share_k
+    (share,) = scale_powers(drawn, likelihood_draws=0)["prior_share"].drop_nulls()
     # The law is that of a Gaussian; on sixty items the posterior is only roughly one.
     assert abs(share + slope) < 0.12
     assert abs((1 - share) + rest) < 0.2
@@ -136,7 +136,7 @@ def test_prior_share_is_that_of_the_curvature(n_labels, model):
     slope_kp[:, : len(weight_g) - 1] = one.states.label_gk.T @ slope_gp
     v_pk = np.linalg.solve(all_pp, slope_kp.T)
     wanted_k = np.einsum("pk,pq,qk->k", v_pk, prior_pp, v_pk) / np.einsum("kp,pk->k", slope_kp, v_pk)
-    found_k = scale_powers(one, likelihood_draws=0).share_k
+    found_k = scale_powers(one, likelihood_draws=0)["prior_share"].drop_nulls()
     np.testing.assert_allclose(found_k, wanted_k if n_labels > 2 else wanted_k[1:], atol=0.06)
 
 
@@ -151,8 +151,8 @@ def test_moves_are_those_of_a_refit_under_a_scaled_prior():
     ]  # fmt: skip
     low, high = (refit.fits[0].prevalence_sk[:, 1].mean() for refit in scaled)
     found = scale_powers(one, likelihood_draws=0)
-    assert abs((high - low) / 0.5) > 5 * found.prior_error_q[0]
-    np.testing.assert_allclose(found.prior_q[0], (high - low) / 0.5, rtol=0.25)
+    assert abs((high - low) / 0.5) > 5 * found["prior_error"][0]
+    np.testing.assert_allclose(found["prior"][0], (high - low) / 0.5, rtol=0.25)
 
 
 def alarms_of(consensus):
@@ -233,8 +233,8 @@ def test_renaming_annotators_in_the_draws_changes_nothing():
         beta_akv=one.beta_akv[order_a],
     )
     first, second = scale_powers(one), scale_powers(other)
-    for name in ("prior_q", "votes_q", "share_k"):
-        np.testing.assert_allclose(getattr(first, name), getattr(second, name), rtol=1e-9, atol=1e-12)
+    for name in ("prior", "votes", "prior_share"):
+        np.testing.assert_allclose(first[name].drop_nulls(), second[name].drop_nulls(), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.slow
@@ -243,5 +243,5 @@ def test_false_alarms_on_clean_votes_are_rare():
     for seed in range(1_000, 1_200):
         votes = simulate_votes(n_items=400, n_annotators=12, votes_per_item=5, seed=seed).votes
         scaling = scale_powers(quiet_fit(votes, draws=400).fits[0], likelihood_draws=0)
-        alarms += prior_decides(scaling, 0)
+        alarms += prior_decides(scaling.row(0, named=True))
     assert alarms <= 4

@@ -13,15 +13,15 @@ from scipy import stats
 
 import moral_entropy as me
 from moral_entropy.findings import Finding
-from moral_entropy.runs.findings import Caution, cautions
+from moral_entropy.runs.findings import cautions
 from moral_entropy.runs.run import read_run
 from moral_entropy.verdict.crowds import crowds_of_people, guess_who_voted
 from moral_entropy.verdict.error_rate import error_rate, tally
 from moral_entropy.verdict.headlines import headlines, uncertain_by_kind
 from moral_entropy.verdict.verdict import answer_for, expected_error, give_verdict
 
-HIGH = Caution("high", "the fit did not converge", "", "")
-LOW = Caution("low", "7 items have no vote", "", "")
+HIGH = Finding("fit", "converged", 0, level="bad", text="the fit did not converge")
+LOW = Finding("votes", "items_without_votes", 7, level="note", text="7 items have no vote")
 
 
 def simulated(accuracy, votes_per_item, seed=0):

@@ -109,7 +109,7 @@ def _stands(comparison: Comparison) -> str:
 def _stand(name: str, stand: Stand) -> str:
     figures = [[one.name, with_interval(one)] for one in stand.headlines]
     listed = "".join(
-        f"<li><b>{escape(one.severity)}</b>: {escape(one.title)}. <i>What to do:</i> {escape(one.action)}</li>"
+        f"<li><b>{escape(one.severity)}</b>: {escape(one.text)}. <i>What to do:</i> {escape(one.cure)}</li>"
         for one in stand.cautions
     )
     return (

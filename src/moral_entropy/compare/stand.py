@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from moral_entropy.runs.findings import Caution, cautions
+from moral_entropy.findings import Finding
+from moral_entropy.runs.findings import cautions
 from moral_entropy.runs.run import Run
 from moral_entropy.verdict.headlines import Headline, headlines
 from moral_entropy.verdict.verdict import Verdict
@@ -27,7 +28,7 @@ class Stand:
 
     verdict: Verdict
     headlines: Sequence[Headline]
-    cautions: Sequence[Caution]
+    cautions: Sequence[Finding]
 
 
 def stand_of(run: Run) -> Stand:

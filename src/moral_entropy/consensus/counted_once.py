@@ -103,17 +103,6 @@ def with_votes(patterns: Patterns, row_v: Ints, code_v: Ints) -> Patterns:
     return replace(patterns, start_r=start_r, code_v=code_v[order_v].astype(np.int32))
 
 
-class CopiedRows(NamedTuple):
-    """Confusion rows of annotators who had no vote in a fit. Axes: **a** annotator, true **k**, **v**oted, **s** draw.
-
-    Dirichlet distributed with `counts_akv`; `mean_akv` is their mean.
-    """
-
-    counts_akv: Floats
-    mean_akv: Floats
-    draw_sakv: Floats
-
-
 def votes_by_state(patterns: Patterns, posterior_rz: Floats, annotators: Ints) -> Floats:
     """Add up the votes of some annotators by label voted and state of the item: `seen_avz`.
 
@@ -140,8 +129,10 @@ def votes_by_state(patterns: Patterns, posterior_rz: Floats, annotators: Ints) -
 
 def rows_from_votes(
     seen_avz: Floats, mix_zk: Floats, beta_akv: Floats, *, draws: int = 0, rng: np.random.Generator | int = 0
-) -> CopiedRows:
+) -> tuple[Floats, Floats]:
     """Estimate the confusion rows of annotators who were counted with others, given the posterior of a fit without.
+
+    They are Dirichlet distributed. Returns their mean, `mean_akv`, and draws, `draw_sakv`.
 
     Parameters
     ----------
@@ -160,14 +151,14 @@ def rows_from_votes(
     >>> from moral_entropy.votes.table import ballot_from_codes
     >>> votes = {"item_v": [0, 1, 2], "annotator_v": [0, 0, 0], "label_v": [0, 0, 1]}
     >>> seen_avz = votes_by_state(collapse(ballot_from_codes("q", ("0", "1"), **votes)), np.eye(2), np.array([0]))
-    >>> rows_from_votes(seen_avz, np.eye(2), np.ones((1, 2, 2))).counts_akv
-    array([[[3., 1.],
-            [1., 2.]]])
+    >>> mean_akv, _ = rows_from_votes(seen_avz, np.eye(2), np.ones((1, 2, 2)))
+    >>> mean_akv.round(2).tolist()
+    [[[0.75, 0.25], [0.33, 0.67]]]
     """
     counts_akv = _expected_counts(seen_avz, mix_zk, beta_akv)
     gamma_sakv = np.random.default_rng(rng).standard_gamma(counts_akv, size=(draws, *counts_akv.shape))
     mean_akv = counts_akv / counts_akv.sum(axis=-1, keepdims=True)
-    return CopiedRows(counts_akv, mean_akv, gamma_sakv / gamma_sakv.sum(axis=-1, keepdims=True))
+    return mean_akv, gamma_sakv / gamma_sakv.sum(axis=-1, keepdims=True)
 
 
 def _expected_counts(seen_avz: Floats, mix_zk: Floats, beta_akv: Floats) -> Floats:

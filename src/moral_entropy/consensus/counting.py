@@ -71,10 +71,10 @@ class CountedParts:
             for cast, counted in zip(self.cast.handles, self.parts.handles, strict=True)
         ]
         seen_avz: Floats = sum(self.cast.workers.fetch_all(asked))
-        estimated = rows_from_votes(
+        mean_akv, draw_sakv = rows_from_votes(
             seen_avz, found.states.mix_zk, found.beta_akv[silent], draws=found.n_draws, rng=found.options.seed
         )
-        return replace(found, copies=copies, silent=SilentRows(silent, estimated.mean_akv, estimated.draw_sakv))
+        return replace(found, copies=copies, silent=SilentRows(silent, mean_akv, draw_sakv))
 
 
 def count_copies_once(parts: Parts, options: FitOptions) -> CountedParts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from moral_entropy.consensus.common_rows import CommonRows
+from moral_entropy.consensus.domain_prior import DomainPrior
 from moral_entropy.consensus.model import LogPosterior
 from moral_entropy.consensus.nested import NestedMode
 from moral_entropy.votes.table import Floats
@@ -23,12 +24,15 @@ class Densities:
     rows, nested
         The rows annotators were found to have in common, and the nested approximation they come from; None where
         annotators were not pooled, or common rows were learnt otherwise.
+    domain_prior
+        What domains were found to have in common, under the mixed model; None where domains are not told apart.
     """
 
     simplex: LogPosterior
     log_ratio: LogPosterior
     rows: CommonRows | None = None
     nested: NestedMode | None = None
+    domain_prior: DomainPrior | None = None
 
     @property
     def alpha_g(self) -> Floats:

@@ -291,14 +291,12 @@ def draw_correlations(found: Correlations, rng: np.random.Generator) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class EffectiveVotes:
-    """How many independent votes the votes are worth. Axis: **r** row.
+    """How many independent votes the votes are worth.
 
     Parameters
     ----------
     pairs
         The pairs of annotators whose votes are correlated.
-    effective_r
-        Effective number of votes of each row, the mean over the draws.
     votes, effective
         Votes per item, and effective votes per item: means over the items with a vote.
     low, high
@@ -308,7 +306,6 @@ class EffectiveVotes:
     """
 
     pairs: Correlations
-    effective_r: Floats
     votes: float
     effective: float
     low: float
@@ -347,17 +344,14 @@ def effective_votes(patterns: Patterns, found: Correlations, *, mass: float = 0.
     votes = float(patterns.weight_r @ votes_r) / n_items
     found = found.take(_perhaps(found))
     rows = _rows_with_pairs(patterns, found)
-    some, total_r, lost = patterns.take(rows), np.zeros(len(rows)), []
+    some, lost = patterns.take(rows), []
     rng = np.random.default_rng(seed)
     for _ in range(DRAWS):
         drawn_r = effective_by_row(some, found, draw_correlations(found, rng))
-        total_r += drawn_r
         lost.append(float(some.weight_r @ (votes_r[rows] - drawn_r)) / n_items)
     high, low = np.quantile(lost, [(1 - mass) / 2, (1 + mass) / 2])
-    effective_r = votes_r.copy()
-    effective_r[rows] = total_r / DRAWS
     effective, low, high = (votes - float(value) for value in (np.mean(lost), low, high))
-    return EffectiveVotes(found.take(found.shrunk_p > 0), effective_r, votes, effective, low, high)
+    return EffectiveVotes(found.take(found.shrunk_p > 0), votes, effective, low, high)
 
 
 def _perhaps(found: Correlations) -> NDArray[np.bool_]:

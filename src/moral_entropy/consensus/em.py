@@ -10,9 +10,10 @@ where a thousand passes were not enough and many more would gain nothing that ma
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from moral_entropy.consensus.coordinates import pack, unpack_like
 from moral_entropy.consensus.model import Expectation, LogPosterior, Parameters
 from moral_entropy.consensus.options import MAX_PASSES, TOLERANCE
 from moral_entropy.votes.table import Floats
+
+if TYPE_CHECKING:
+    from moral_entropy.consensus.result import Rival
 
 STALLED = 1e-7
 """Scaled gradient that counts as converged once no step moves the parameters: rounding, near an edge of the simplex."""
@@ -50,7 +54,25 @@ MEMORY_NUMBERS = 1 << 26
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """Where one search for the mode ended; `flat` is on a plateau, before the gradient met the tolerance."""
+    """Where the search for the mode ended.
+
+    Parameters
+    ----------
+    at, expected
+        The parameters there, and what they let one expect.
+    passes
+        Passes over the votes, of all searches together where there were several starts.
+    converged, gradient_norm
+        Whether the gradient met the tolerance, and its largest component.
+    trace
+        Log posterior after every step.
+    flat
+        Whether it ended on a plateau, before the gradient met the tolerance.
+    starts
+        Log posterior reached from each start, by its rough search (on a sample, where one was taken).
+    rival
+        The highest mode that is not this one, if it came close.
+    """
 
     at: Parameters
     expected: Expectation
@@ -59,6 +81,8 @@ class Optimum:
     gradient_norm: float
     trace: tuple[float, ...] = field(repr=False, default=())
     flat: bool = False
+    starts: Mapping[str, float] = field(default_factory=dict)
+    rival: Rival | None = None
 
     @property
     def log_posterior(self) -> float:

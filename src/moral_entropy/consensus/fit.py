@@ -13,14 +13,14 @@ import numpy as np
 
 from moral_entropy.consensus.counting import count_copies_once
 from moral_entropy.consensus.densities import Densities
-from moral_entropy.consensus.domain_prior import DomainPrior
 from moral_entropy.consensus.draws import draw
+from moral_entropy.consensus.em import Optimum
 from moral_entropy.consensus.fit_findings import warn_about
 from moral_entropy.consensus.fitted import FittedParts, fitted_parts
 from moral_entropy.consensus.limits import affordable_draws
 from moral_entropy.consensus.mixed import find_mixed_mode
 from moral_entropy.consensus.model import LogPosterior, Parameters
-from moral_entropy.consensus.modes import Mode, find_mode
+from moral_entropy.consensus.modes import find_mode
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.parts import Parts, domains_of, local_parts
 from moral_entropy.consensus.pooling import learn_mixed_rows, learn_rows, pooled_prior
@@ -136,22 +136,20 @@ def parameters_of(
 
 def find_parameters(parts: Parts, b: int, priors: Priors, options: FitOptions, advance: Progress) -> ParameterFit:
     """Find the mode of one ballot, and draw around it."""
-    ballot, prior = parts.votes.ballots[b], None
+    ballot = parts.votes.ballots[b]
     n_draws = affordable_draws(ballot, options, len(parts.votes.ballots))
-    if options.mixed:
-        densities, mode, prior = _locate_mixed(parts, b, priors, options, advance)
-    else:
-        densities, mode = _locate(parts, b, priors, options, advance)
-    at = mode.optimum.at
+    locate = _locate_mixed if options.mixed else _locate
+    densities, optimum = locate(parts, b, priors, options, advance)
+    at = optimum.at
     curvature, drawn, log_density_s = draw(densities, at, ballot, replace(options, draws=n_draws))
     log_sakv = drawn.log_confusion_akv
-    mixture = _mixture_of(densities.log_ratio, at, drawn, prior) if options.mixed else None
+    mixture = _mixture_of(densities, at, drawn) if options.mixed else None
     return ParameterFit(
         prevalence_k=mixture.prevalence_k if mixture else at.weight_g,
         confusion_akv=at.confusion_akv,
-        climb=_climb_of(mode, options.solver),
+        climb=_climb_of(optimum, options.solver),
         curvature=curvature,
-        rival=mode.rival,
+        rival=optimum.rival,
         prevalence_sk=mixture.prevalence_sk if mixture else drawn.weight_g,
         # In place: logs and probabilities at once can be large.
         confusion_sakv=np.exp(log_sakv, out=log_sakv if log_sakv.flags.writeable else None),
@@ -167,7 +165,7 @@ def find_parameters(parts: Parts, b: int, priors: Priors, options: FitOptions, a
 
 def _locate_mixed(
     parts: Parts, b: int, priors: Priors, options: FitOptions, advance: Progress
-) -> tuple[Densities, Mode, DomainPrior | None]:
+) -> tuple[Densities, Optimum]:
     """Find the mode of the mixed model, annotators pooled as asked."""
     ballot = parts.votes.ballots[b]
     states = between_labels(ballot.n_labels)
@@ -189,17 +187,19 @@ def _locate_mixed(
     rows = None
     if options.pooling == "partial":
         density, rows = learn_mixed_rows(density, beta_akv - row_kv, row_kv)
-    found = find_mixed_mode(density, tolerance=options.fit_tolerance, max_passes=options.max_passes, watch=watch)
-    return Densities(found.density, found.density, rows), found.mode, found.prior
+    densities, optimum = find_mixed_mode(
+        density, tolerance=options.fit_tolerance, max_passes=options.max_passes, watch=watch
+    )
+    return replace(densities, rows=rows), optimum
 
 
-def _locate(parts: Parts, b: int, priors: Priors, options: FitOptions, advance: Progress) -> tuple[Densities, Mode]:
+def _locate(parts: Parts, b: int, priors: Priors, options: FitOptions, advance: Progress) -> tuple[Densities, Optimum]:
     """Find the mode of the paper's model, annotators pooled as asked."""
     ballot = parts.votes.ballots[b]
     alpha_k, beta_akv, row_kv = priors.alpha_k(ballot), priors.beta_akv(ballot, parts.votes), priors.row_kv(ballot)
     if options.pooling == "partial":
         known_akv = beta_akv - row_kv
-        pooled = learn_rows(
+        return learn_rows(
             parts.log_posterior(b, alpha_k, known_akv, threads=options.threads),
             parts.pooled().log_posterior(b, alpha_k, row_kv[None] + known_akv.sum(axis=0), threads=options.threads),
             row_kv,
@@ -207,7 +207,6 @@ def _locate(parts: Parts, b: int, priors: Priors, options: FitOptions, advance: 
             max_passes=options.max_passes,
             watch=lambda share: advance("climbing", share),
         )
-        return Densities(pooled.density, pooled.density, pooled.rows, pooled.nested), pooled.mode
     if options.pooling == "full":
         beta_akv = pooled_prior(row_kv, beta_akv)
     chance = options.better_than_chance
@@ -216,7 +215,7 @@ def _locate(parts: Parts, b: int, priors: Priors, options: FitOptions, advance: 
     return Densities(simplex, log_ratio), _find_best_mode(simplex, options, advance)
 
 
-def _find_best_mode(simplex: LogPosterior, options: FitOptions, advance: Progress) -> Mode:
+def _find_best_mode(simplex: LogPosterior, options: FitOptions, advance: Progress) -> Optimum:
     """Find the mode with the solver asked for."""
     if options.solver == "adam":
         from moral_entropy.consensus.adam import maximise_with_adam
@@ -227,7 +226,7 @@ def _find_best_mode(simplex: LogPosterior, options: FitOptions, advance: Progres
             seed=options.seed,
             watch=lambda share: advance("climbing", share),
         )
-        return Mode(optimum, optimum.passes, {"adam": optimum.log_posterior}, None)
+        return replace(optimum, starts={"adam": optimum.log_posterior})
     watch = _watching(options, advance)
     return find_mode(simplex, tolerance=options.fit_tolerance, max_passes=options.max_passes, watch=watch)
 
@@ -243,21 +242,22 @@ def _watching(options: FitOptions, advance: Progress) -> Callable[[float], None]
     return watch
 
 
-def _mixture_of(density: LogPosterior, at: Parameters, drawn: Parameters, prior: DomainPrior | None) -> Mixture:
+def _mixture_of(densities: Densities, at: Parameters, drawn: Parameters) -> Mixture:
     """Collect the weights of the states, at the mode and in every draw."""
+    density, prior = densities.log_ratio, densities.domain_prior
     strength = prior.strength if prior else float("inf")
     votes_k = density.votes_c.reshape(-1, density.states.n_labels).sum(axis=0)
     return Mixture(density.states, at.weight_g, drawn.weight_g, density.items_d, votes_k, strength)
 
 
-def _climb_of(mode: Mode, solver: str) -> Climb:
+def _climb_of(optimum: Optimum, solver: str) -> Climb:
     """Describe how the search for the mode ended."""
     return Climb(
         solver=solver,
-        log_posterior=mode.optimum.log_posterior,
-        gradient_norm=mode.optimum.gradient_norm,
-        passes=mode.passes,
-        converged=mode.optimum.converged,
-        modes=dict(mode.log_posteriors),
-        flat=mode.optimum.flat,
+        log_posterior=optimum.log_posterior,
+        gradient_norm=optimum.gradient_norm,
+        passes=optimum.passes,
+        converged=optimum.converged,
+        modes=dict(optimum.starts),
+        flat=optimum.flat,
     )

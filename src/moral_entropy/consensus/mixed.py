@@ -7,12 +7,13 @@ there (`docs/evidence`). The mode is that in log-ratio coordinates, so that rows
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from moral_entropy.consensus.densities import Densities
 from moral_entropy.consensus.domain_prior import DomainPrior, learn_domain_prior
-from moral_entropy.consensus.em import maximise
+from moral_entropy.consensus.em import Optimum, maximise
 from moral_entropy.consensus.model import LogPosterior, Parameters
-from moral_entropy.consensus.modes import ROUGH, SAMPLE_VOTES, Mode, leave_saddle
+from moral_entropy.consensus.modes import ROUGH, SAMPLE_VOTES, leave_saddle
 from moral_entropy.consensus.starts import share_start
 
 ROUNDS = 100
@@ -23,19 +24,10 @@ SETTLED = 1e-7
 and would so depend on the order in which votes are added up."""
 
 
-@dataclass(frozen=True, eq=False)
-class MixedMode:
-    """The mode, the density it is that of, and what domains have in common."""
-
-    mode: Mode
-    density: LogPosterior
-    prior: DomainPrior | None
-
-
 def find_mixed_mode(
     density: LogPosterior, *, tolerance: float, max_passes: int, watch: Callable[[float], None] | None = None
-) -> MixedMode:
-    """Find the mode of the mixed model from vote shares.
+) -> tuple[Densities, Optimum]:
+    """Find the mode of the mixed model from vote shares; return also the density it is that of.
 
     Parameters
     ----------
@@ -54,7 +46,8 @@ def find_mixed_mode(
         at, passes = rough.at, rough.passes
     optimum = maximise(density, at, tolerance=tolerance, max_passes=max_passes, watch=watch)
     optimum = leave_saddle(density, optimum, tolerance=tolerance, max_passes=max_passes)
-    return MixedMode(Mode(optimum, passes + optimum.passes, {"share": optimum.log_posterior}, None), density, prior)
+    optimum = replace(optimum, passes=passes + optimum.passes, starts={"share": optimum.log_posterior})
+    return Densities(density, density, domain_prior=prior), optimum
 
 
 def _learn_domains(

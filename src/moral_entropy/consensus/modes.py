@@ -7,7 +7,7 @@ start there is a rough search (on a sample of the rows where there are many vote
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -45,35 +45,13 @@ LEVEL = 1e-3
 """Tolerance of the searches from the candidates for the best mode, before they are compared."""
 
 
-@dataclass(frozen=True, eq=False)
-class Mode:
-    """The best optimum, and what is known of the others.
-
-    Parameters
-    ----------
-    optimum
-        Where the search from the best start ended.
-    passes
-        Passes over the votes, all starts together.
-    log_posteriors
-        Log posterior reached from each start by its rough search (on the sample, where one was taken).
-    rival
-        The highest mode that is not this one, if it came close.
-    """
-
-    optimum: Optimum
-    passes: int
-    log_posteriors: Mapping[str, float]
-    rival: Rival | None
-
-
 def find_mode(
     log_posterior: LogPosterior,
     *,
     tolerance: float = TOLERANCE,
     max_passes: int = MAX_PASSES,
     watch: Callable[[float], None] | None = None,
-) -> Mode:
+) -> Optimum:
     """Search from every start, and from the best result to the exact mode.
 
     Parameters
@@ -86,7 +64,7 @@ def find_mode(
     sample = log_posterior.sample_rows(SAMPLE_VOTES)
     optima = _rough_searches(sample, max_passes, watch)
     passes = sum(optimum.passes for optimum in optima.values())
-    log_posteriors = {name: optimum.log_posterior for name, optimum in optima.items()}
+    reached = {name: optimum.log_posterior for name, optimum in optima.items()}
     candidates = _distinct(sample, optima)
     if len(candidates) > 1:
         candidates = {
@@ -97,7 +75,8 @@ def find_mode(
     best = _best(candidates)
     optimum = maximise(log_posterior, candidates[best].at, tolerance=tolerance, max_passes=max_passes, watch=watch)
     optimum = leave_saddle(log_posterior, optimum, tolerance=tolerance, max_passes=max_passes)
-    return Mode(optimum, passes + optimum.passes, log_posteriors, _rival(sample, candidates, best))
+    rival = _rival(sample, candidates, best)
+    return replace(optimum, passes=passes + optimum.passes, starts=reached, rival=rival)
 
 
 def _rough_searches(sample: LogPosterior, max_passes: int, watch: Callable[[float], None] | None) -> dict[str, Optimum]:

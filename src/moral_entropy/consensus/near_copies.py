@@ -58,7 +58,7 @@ STRANGE_PAIRS = 2
 
 @dataclass(frozen=True, eq=False)
 class NearCopies:
-    """Who copies whom. Axes: **a** annotator, **p** pair.
+    """Who copies whom. Axis: **a** annotator.
 
     Parameters
     ----------
@@ -67,16 +67,10 @@ class NearCopies:
     strength_a
         Correlation of each annotator's votes with what the votes of all have in common; 0 where nobody shares enough
         items. The strongest of a group stands for it.
-    first_p, second_p, shared_p, residual_p
-        The pairs above the bar: annotators, items shared, residual correlation.
     """
 
     group_a: Ints
     strength_a: Floats
-    first_p: Ints
-    second_p: Ints
-    shared_p: Floats
-    residual_p: Floats
 
     @property
     def any(self) -> bool:
@@ -126,7 +120,6 @@ def find_near_copies(
     pairs = agreement_pairs(patterns)
     agreements = agreement(pairs, patterns.n_labels)
     strength_a = strength_beside_copies(pairs, agreements, least_items)
-    residual_p = residual_correlation(pairs, agreements.correlation_p, strength_a)
     alike_p = _alike(pairs, agreements, strength_a, bar, least_items)
     group_a = _joined(np.arange(n_annotators) if together_a is None else together_a, pairs, alike_p)
     for _ in range(MOST_ROUNDS):
@@ -134,8 +127,7 @@ def find_near_copies(
         if grown_a.max(initial=-1) == group_a.max(initial=-1):
             break
         group_a = grown_a
-    found = pairs.take(alike_p)
-    return NearCopies(group_a, strength_a, found.first_p, found.second_p, found.shared_p, residual_p[alike_p])
+    return NearCopies(group_a, strength_a)
 
 
 def strength_beside_copies(pairs: PairSums, agreements: Agreements, least_items: float) -> Floats:

@@ -9,16 +9,17 @@ for thousands of annotators, by variational Bayes, which returns values without 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import digamma
 
 from moral_entropy.consensus import laplace
 from moral_entropy.consensus.common_rows import TYPICAL_VOTES, CommonRows, best_row
+from moral_entropy.consensus.densities import Densities
 from moral_entropy.consensus.em import Optimum
 from moral_entropy.consensus.model import LogPosterior, Parameters
-from moral_entropy.consensus.modes import SAMPLE_VOTES, Mode, find_mode
+from moral_entropy.consensus.modes import SAMPLE_VOTES, find_mode
 from moral_entropy.consensus.nested import NestedMode, nested_mode
 from moral_entropy.consensus.starts import share_start
 from moral_entropy.votes.table import Floats
@@ -28,16 +29,6 @@ ROUNDS = 200
 
 SETTLED = 1e-3
 """It ends when no common probability and no log concentration changes by more than this."""
-
-
-@dataclass(frozen=True, eq=False)
-class Pooled:
-    """Result of `learn_rows`: the common rows, the mode given them, and the nested approximation where there is one."""
-
-    rows: CommonRows
-    density: LogPosterior
-    mode: Mode
-    nested: NestedMode | None
 
 
 def pooled_prior(row_kv: Floats, beta_akv: Floats) -> Floats:
@@ -53,8 +44,8 @@ def learn_rows(
     tolerance: float,
     max_passes: int,
     watch: Callable[[float], None] | None = None,
-) -> Pooled:
-    """Learn the rows that annotators have in common, and the mode given them.
+) -> tuple[Densities, Optimum]:
+    """Learn the rows that annotators have in common; return the density given them, and its mode.
 
     Parameters
     ----------
@@ -69,13 +60,14 @@ def learn_rows(
     watch
         Called with the share done.
     """
-    start = find_mode(shared, tolerance=1e-3, max_passes=max_passes).optimum.at
+    start = find_mode(shared, tolerance=1e-3, max_passes=max_passes).at
     if plain.patterns.n_labels == 2 and plain.n_parameters <= laplace.DENSE:
         nested = nested_mode(plain, row_kv, start, watch=watch)
-        return Pooled(nested.rows, nested.settled.density, _as_mode(nested), nested)
+        density = nested.settled.density
+        return Densities(density, density, nested.rows, nested), _optimum_of(nested)
     rows = _variational_rows(plain, row_kv, start, watch)
     density = replace(plain, pseudo_akv=rows.beta_kv + plain.pseudo_akv)
-    return Pooled(rows, density, find_mode(density, tolerance=tolerance, max_passes=max_passes), None)
+    return Densities(density, density, rows), find_mode(density, tolerance=tolerance, max_passes=max_passes)
 
 
 def learn_mixed_rows(density: LogPosterior, known_akv: Floats, row_kv: Floats) -> tuple[LogPosterior, CommonRows]:
@@ -98,13 +90,13 @@ def learn_mixed_rows(density: LogPosterior, known_akv: Floats, row_kv: Floats) -
     return replace(density, pseudo_akv=rows.beta_kv + known_akv), rows
 
 
-def _as_mode(nested: NestedMode) -> Mode:
-    """Describe how the nested search ended as a `Mode`."""
+def _optimum_of(nested: NestedMode) -> Optimum:
+    """Describe how the nested search ended."""
     at, density = nested.settled.at, nested.settled.density
     expected = density.expect(at)
     largest = float(np.abs(expected.gradient(at)[1:]).max(initial=0.0))
-    optimum = Optimum(at, expected, nested.passes, nested.converged, largest)
-    return Mode(optimum, nested.passes, {"nested": expected.log_posterior}, None)
+    starts = {"nested": expected.log_posterior}
+    return Optimum(at, expected, nested.passes, nested.converged, largest, starts=starts)
 
 
 def _variational_rows(

@@ -59,18 +59,17 @@ class Recalibration:
     reason: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class _Map:
-    """A change of probabilities: a power, and a bias per label."""
+def _unchanged(n_labels: int) -> Floats:
+    """Return the power and biases that leave probabilities as they are."""
+    return np.asarray(np.eye(1 + n_labels)[0])
 
-    power: float
-    bias_k: Floats
 
-    def log_p(self, log_p_ik: Floats) -> Floats:
-        log_q_ik = self.power * log_p_ik + self.bias_k
-        log_q_ik -= log_q_ik.max(axis=1, keepdims=True)
-        log_q_ik -= np.log(np.exp(log_q_ik).sum(axis=1, keepdims=True))
-        return np.asarray(log_q_ik)
+def _mapped(x: Floats, log_p_ik: Floats) -> Floats:
+    """Change log probabilities: `x` is the power that they are raised to, then what is added to each label."""
+    log_q_ik = x[0] * log_p_ik + x[1:]
+    log_q_ik -= log_q_ik.max(axis=1, keepdims=True)
+    log_q_ik -= np.log(np.exp(log_q_ik).sum(axis=1, keepdims=True))
+    return np.asarray(log_q_ik)
 
 
 def recalibrate(
@@ -122,20 +121,20 @@ def recalibrate(
     gain, gain_se = folds.gain(everything)
     used = gain > CLEAR * gain_se
     whole = folds.learnt_from(everything)
-    new_ik = np.exp(whole.log_p(_log(p_ik))) if used else p_ik.copy()
+    new_ik = np.exp(_mapped(whole, _log(p_ik))) if used else p_ik.copy()
     new_ik[known_i] = p_ik[known_i]
     for f, fold in enumerate(folds.item_f):
         others = everything - {f}
         other_gain, other_se = folds.gain(others)
         if other_gain > CLEAR * other_se:
-            new_ik[known_i[fold]] = np.exp(folds.learnt_from(others).log_p(gold.log_p_ik[fold]))
+            new_ik[known_i[fold]] = np.exp(_mapped(folds.learnt_from(others), gold.log_p_ik[fold]))
     return new_ik, _described(whole, gain, gain_se, len(known_i), used=used)
 
 
-def _described(whole: _Map, gain: float, gain_se: float, n_gold: int, *, used: bool) -> Recalibration:
-    temperature = 1.0 / whole.power if whole.power > 0.0 else np.inf
+def _described(whole: Floats, gain: float, gain_se: float, n_gold: int, *, used: bool) -> Recalibration:
+    temperature = 1.0 / float(whole[0]) if whole[0] > 0.0 else np.inf
     reason = "" if used else f"no clear gain: {gain:z.3f} nats per item, standard error {gain_se:.3f}"
-    return Recalibration(temperature, whole.bias_k, n_gold, gain, gain_se, used=used, reason=reason)
+    return Recalibration(temperature, whole[1:], n_gold, gain, gain_se, used=used, reason=reason)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,10 +171,10 @@ class _Folds:
 
     def __init__(self, gold: _Gold, item_f: Sequence[Ints]) -> None:
         self.gold, self.item_f = gold, item_f
-        self._learnt: dict[frozenset[int], _Map] = {}
+        self._learnt: dict[frozenset[int], Floats] = {}
 
-    def learnt_from(self, folds: frozenset[int]) -> _Map:
-        """Learn from the items of some folds."""
+    def learnt_from(self, folds: frozenset[int]) -> Floats:
+        """Learn from the items of some folds: see `_mapped`."""
         if folds not in self._learnt:
             items = np.concatenate([self.item_f[f] for f in sorted(folds)])
             self._learnt[folds] = _fit(self.gold.take(items))
@@ -186,8 +185,8 @@ class _Folds:
         gains, counts = [], []
         for f in sorted(folds):
             here = self.gold.take(self.item_f[f])
-            before_ik = _Map(1.0, np.zeros(here.log_p_ik.shape[1])).log_p(here.log_p_ik)
-            after_ik = self.learnt_from(folds - {f}).log_p(here.log_p_ik)
+            before_ik = _mapped(_unchanged(here.log_p_ik.shape[1]), here.log_p_ik)
+            after_ik = _mapped(self.learnt_from(folds - {f}), here.log_p_ik)
             gains.append(here.log_score_i(after_ik) - here.log_score_i(before_ik))
             counts.append(here.count_i)
         gain_i, count_i = np.concatenate(gains), np.concatenate(counts)
@@ -197,16 +196,16 @@ class _Folds:
         return gain, float(np.sqrt(variance / count_i.sum()))
 
 
-def _fit(gold: _Gold) -> _Map:
+def _fit(gold: _Gold) -> Floats:
     """Find the power and the biases that minimise the log loss, with their priors."""
-    start = np.concatenate([[1.0], np.zeros(gold.log_p_ik.shape[1])])
+    start = _unchanged(gold.log_p_ik.shape[1])
     found = _descend(gold, start, slice(0, None))
     if found[0] < 0.0:
         # Gold contradicts p, which then counts for nothing rather than for its opposite. The cost is convex: its least
         # value where the power may not be negative is at 0.
         start[0] = 0.0
         found = _descend(gold, start, slice(1, None))
-    return _Map(float(found[0]), found[1:])
+    return found
 
 
 def _descend(gold: _Gold, x: Floats, free: slice) -> Floats:
@@ -239,10 +238,10 @@ def _lower(gold: _Gold, x: Floats, step: Floats, cost: Cost) -> tuple[Floats, Co
 
 def _cost(gold: _Gold, x: Floats) -> Cost:
     """Compute the log loss with its priors at a power and biases, and its first and second derivatives."""
-    at = _Map(float(x[0]), x[1:])
-    log_q_ik = at.log_p(gold.log_p_ik)
-    spread = np.array([POWER_SPREAD, *[BIAS_SPREAD] * len(at.bias_k)])
-    off = (x - np.eye(len(x))[0]) / spread
+    n_labels = len(x) - 1
+    log_q_ik = _mapped(x, gold.log_p_ik)
+    spread = np.array([POWER_SPREAD, *[BIAS_SPREAD] * n_labels])
+    off = (x - _unchanged(n_labels)) / spread
     value = 0.5 * float(off @ off) - float(gold.count_i @ gold.log_score_i(log_q_ik))
     q_ik, count_i1 = np.exp(log_q_ik), gold.count_i[:, None]
     off_ik = count_i1 * q_ik

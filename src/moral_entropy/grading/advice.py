@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from moral_entropy.grading.best_rule import BestRule
 from moral_entropy.grading.cells import Cells
 from moral_entropy.grading.costs import Costs
-from moral_entropy.grading.groups import Names
+from moral_entropy.grading.groups import Grading
 from moral_entropy.grading.sums import CellSums
 from moral_entropy.names import ALL
 from moral_entropy.ties import TIE
@@ -58,25 +58,24 @@ class Advice:
         return "No item has a vote, so there is nothing to advise." if self.best is None else self.best.text
 
 
-def advise(cells: Cells, sums: CellSums, of_p_c: Floats, names: Names, costs: Costs) -> pl.DataFrame:
+def advise(graded: Grading, of_p_c: Floats, costs: Costs) -> pl.DataFrame:
     """Find the k-vote rule or share threshold of least expected cost, for each question and for all.
 
     Parameters
     ----------
-    cells, sums
-        The cells of the consensus and their sums; items without votes are left out.
+    graded
+        The cells, their sums and their names; items without votes are left out.
     of_p_c
         Cost of deciding by p itself: see `cost_of_p`.
-    names
-        Names of questions and labels.
     costs
         Costs of a wrong yes and a wrong no.
     """
     import polars as pl
 
+    cells, sums = graded.cells, graded.sums
     voted_c = np.flatnonzero((cells.votes_c > 0) & (sums.weight_cs[:, 0] > 0))
     rows = []
-    for question, label, cell_c in _groups(cells, voted_c, names):
+    for question, label, cell_c in _groups(graded, voted_c):
         best = _best(cells, sums, cell_c, costs)
         n = sums.weight_cs[cell_c, 0].sum()
         least = of_p_c[cell_c].sum() / n
@@ -88,10 +87,11 @@ def advise(cells: Cells, sums: CellSums, of_p_c: Floats, names: Names, costs: Co
     return pl.DataFrame(rows, schema={**_SCHEMA, "n": int}, orient="row")
 
 
-def _groups(cells: Cells, voted_c: Ints, names: Names) -> Iterator[tuple[str, str, Ints]]:
-    for q, question in enumerate(names.questions):
-        for k, label in enumerate(names.labels[q]):
-            cell_c = voted_c[(cells.question_c[voted_c] == q) & (cells.label_c[voted_c] == k)]
+def _groups(graded: Grading, voted_c: Ints) -> Iterator[tuple[str, str, Ints]]:
+    question_c, label_c = graded.cells.question_c[voted_c], graded.cells.label_c[voted_c]
+    for q, question in enumerate(graded.questions):
+        for k, label in enumerate(graded.labels[q]):
+            cell_c = voted_c[(question_c == q) & (label_c == k)]
             if len(cell_c):
                 yield question, label, cell_c
     if len(voted_c):

@@ -17,7 +17,7 @@ from scipy.special import betaincinv, logit
 from moral_entropy.consensus.fitted import FittedParts, PartFit, on_classes, without_draws
 from moral_entropy.consensus.item_classes import ItemClasses, facts_of, number_rows, votes_of_classes
 from moral_entropy.consensus.result import Consensus, QuestionFit
-from moral_entropy.grading.cells import Cells, Membership, join_cells, questions_of, targets_of
+from moral_entropy.grading.cells import Cells, Membership, join_cells, targets_of
 from moral_entropy.grading.grade import BINS, mass_bins, width_bins
 from moral_entropy.grading.rules import Rule
 from moral_entropy.ties import tie_key
@@ -106,7 +106,7 @@ def consensus_cells(consensus: Consensus, *, merged: bool = False) -> tuple[Cell
     merged
         Put neighbouring probabilities in bins where there are more than a few items: enough for an interval.
     """
-    votes, questions = consensus.votes, questions_of(consensus)
+    votes, questions = consensus.votes, consensus.votes.questions
     pieces: list[Cells] = []
     members: list[Membership] = []
     n_cells = 0
@@ -118,7 +118,7 @@ def consensus_cells(consensus: Consensus, *, merged: bool = False) -> tuple[Cell
             cell_gt[:, t] = np.arange(piece.n_cells) + n_cells
             n_cells += piece.n_cells
             pieces.append(piece)
-        members.append(Membership(fit, targets_of(fit.ballot), group_i, cell_gt))
+        members.append(Membership(fit, group_i, cell_gt))
     return join_cells(pieces), members
 
 

@@ -6,9 +6,8 @@ the posterior needs to be added up only by cell (`sums.py`), and every grade of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from moral_entropy.consensus.item_classes import number_rows
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.grading.rules import Rule
-from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +63,6 @@ class Membership:
     ----------
     fit
         The fit.
-    targets
-        The labels taken as positive.
     group_i
         Group of every item: items of one group share a cell under every target.
     cell_gt
@@ -75,20 +72,19 @@ class Membership:
     """
 
     fit: QuestionFit
-    targets: tuple[int, ...]
     group_i: Ints
     cell_gt: Ints
     explained: Callable[[slice], tuple[Floats, ...]] | None = None
+
+    @property
+    def targets(self) -> tuple[int, ...]:
+        """The labels taken as positive."""
+        return targets_of(self.fit.ballot)
 
 
 def targets_of(ballot: Ballot) -> tuple[int, ...]:
     """Return the labels taken as positive: the positive one of two, every one of more."""
     return (ballot.positive,) if ballot.n_labels == 2 else tuple(range(ballot.n_labels))
-
-
-def questions_of(consensus: Consensus) -> tuple[str, ...]:
-    """Return the questions of a consensus, each once."""
-    return tuple(dict.fromkeys(fit.question for fit in consensus.fits))
 
 
 def sort_into_cells(consensus: Consensus, rules: Sequence[Rule]) -> tuple[Cells, list[Membership]]:
@@ -101,81 +97,68 @@ def sort_into_cells(consensus: Consensus, rules: Sequence[Rule]) -> tuple[Cells,
     rules
         The rules, whose answers distinguish cells.
     """
-    questions = questions_of(consensus)
+    votes = consensus.votes
     pieces: list[Cells] = []
     members: list[Membership] = []
     n_cells = 0
     for fit in consensus.fits:
-        answers = _RuleAnswers(consensus.votes, fit.ballot, tuple(rules), questions.index(fit.question))
-        group_i, first_g = answers.groups()
-        cell_gt = np.empty((len(first_g), len(answers.targets)), dtype=np.int64)
-        for t, target in enumerate(answers.targets):
-            cell_g, piece = answers.cells(first_g, target)
+        ballot, targets, domain_i = fit.ballot, targets_of(fit.ballot), votes.domain_i[fit.ballot.item_i]
+        given = _item_scores(ballot, rules)
+        numbered = (_numbered_scores(score_i) for score_i in given.values())
+        group_i, first_g = number_rows([domain_i - UNKNOWN, *ballot.counts_ik.T, *numbered])
+        given = {key: score_i[first_g] for key, score_i in given.items()}
+        question, domain_g = votes.questions.index(fit.question), domain_i[first_g]
+        counts_gk = ballot.counts_ik[first_g]
+        cell_gt = np.empty((len(first_g), len(targets)), dtype=np.int64)
+        for t, target in enumerate(targets):
+            cell_g, piece = _sort_groups(question, target, domain_g, counts_gk, given, rules)
             cell_gt[:, t] = cell_g + n_cells
             n_cells += piece.n_cells
             pieces.append(piece)
-        members.append(Membership(fit, answers.targets, group_i, cell_gt))
+        members.append(Membership(fit, group_i, cell_gt))
     return join_cells(pieces), members
 
 
-@dataclass(frozen=True, eq=False)
-class _RuleAnswers:
-    """One ballot, and the answers of all rules to it."""
+def _item_scores(ballot: Ballot, rules: Sequence[Rule]) -> dict[tuple[str, int], Floats]:
+    """Return the scores of published labels, and of user-defined rules, which may look at all items at once."""
+    published_i = ballot.published_i
 
-    votes: Votes
-    ballot: Ballot
-    rules: tuple[Rule, ...]
-    question: int
-
-    @property
-    def targets(self) -> tuple[int, ...]:
-        return targets_of(self.ballot)
-
-    @cached_property
-    def domain_i(self) -> Ints:
-        return self.votes.domain_i[self.ballot.item_i]
-
-    @cached_property
-    def given(self) -> dict[tuple[str, int], Floats]:
-        """Scores of user-defined rules, which may look at all items at once, and of published labels."""
-        asked = [rule for rule in self.rules if not rule.pointwise]
-        return {(rule.name, target): self._item_scores(rule, target) for rule in asked for target in self.targets}
-
-    def _item_scores(self, rule: Rule, target: int) -> Floats:
+    def scores(rule: Rule, target: int) -> Floats:
         if rule.sees == "published":
-            published_i = self.ballot.published_i
             return np.where(published_i == UNKNOWN, np.nan, published_i == target)
-        return rule.scores(self.ballot.counts_ik, target)
+        return rule.scores(ballot.counts_ik, target)
 
-    def groups(self) -> tuple[Ints, Ints]:
-        """Group the items by domain, counts of all labels, and scores in `given`."""
-        scores = (_numbered_scores(score_i) for score_i in self.given.values())
-        return number_rows([self.domain_i - UNKNOWN, *self.ballot.counts_ik.T, *scores])
+    asked = [rule for rule in rules if not rule.pointwise]
+    return {(rule.name, target): scores(rule, target) for rule in asked for target in targets_of(ballot)}
 
-    def cells(self, first_g: Ints, target: int) -> tuple[Ints, Cells]:
-        """Sort the groups into cells for one label; return the cell of each group, and the cells."""
-        counts_gk = self.ballot.counts_ik[first_g]
-        score_rg = np.array([self._group_scores(rule, first_g, counts_gk, target) for rule in self.rules])
-        tied_rg = np.array([rule.ties(counts_gk, target) for rule in self.rules])
-        domain_g, votes_g, chosen_g = self.domain_i[first_g], counts_gk.sum(axis=1), counts_gk[:, target]
-        answers = (*(_numbered_scores(score_g) for score_g in score_rg), *tied_rg)
-        cell_g, first_c = number_rows([domain_g - UNKNOWN, votes_g, chosen_g, *answers])
-        score_rc = score_rg[:, first_c]
-        return cell_g, Cells(
-            question_c=np.full(len(first_c), self.question),
-            label_c=np.full(len(first_c), target),
-            domain_c=domain_g[first_c],
-            rest_c=(votes_g - chosen_g)[first_c],
-            chosen_c=chosen_g[first_c],
-            score_rc=score_rc,
-            decision_rc=np.array([rule.decisions(row) for rule, row in zip(self.rules, score_rc, strict=True)]),
-            tied_rc=tied_rg[:, first_c],
-        )
 
-    def _group_scores(self, rule: Rule, first_g: Ints, counts_gk: Ints, target: int) -> Floats:
-        if rule.pointwise:
-            return rule.scores(counts_gk, target)
-        return self.given[rule.name, target][first_g]
+def _sort_groups(
+    question: int,
+    target: int,
+    domain_g: Ints,
+    counts_gk: Ints,
+    given: Mapping[tuple[str, int], Floats],
+    rules: Sequence[Rule],
+) -> tuple[Ints, Cells]:
+    """Sort groups of items into cells for one label; return the cell of each group, and the cells."""
+    score_rg = np.array(
+        [rule.scores(counts_gk, target) if rule.pointwise else given[rule.name, target] for rule in rules]
+    )
+    tied_rg = np.array([rule.ties(counts_gk, target) for rule in rules])
+    votes_g, chosen_g = counts_gk.sum(axis=1), counts_gk[:, target]
+    answers = (*(_numbered_scores(score_g) for score_g in score_rg), *tied_rg)
+    cell_g, first_c = number_rows([domain_g - UNKNOWN, votes_g, chosen_g, *answers])
+    score_rc = score_rg[:, first_c]
+    return cell_g, Cells(
+        question_c=np.full(len(first_c), question),
+        label_c=np.full(len(first_c), target),
+        domain_c=domain_g[first_c],
+        rest_c=(votes_g - chosen_g)[first_c],
+        chosen_c=chosen_g[first_c],
+        score_rc=score_rc,
+        decision_rc=np.array([rule.decisions(row) for rule, row in zip(rules, score_rc, strict=True)]),
+        tied_rc=tied_rg[:, first_c],
+    )
 
 
 def join_cells(pieces: Sequence[Cells]) -> Cells:

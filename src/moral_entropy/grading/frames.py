@@ -1,28 +1,17 @@
-"""Grades and cells → the frames of an `AuditTable`: figures, rules, and labels that one true label would change."""
+"""Cells → further frames of an `AuditTable`: the rules, and labels that one true label would change."""
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from moral_entropy.grading.cells import Cells
-from moral_entropy.grading.groups import Grading, Rows
-from moral_entropy.names import EXPLANATIONS
+from moral_entropy.grading.groups import Grading
 from moral_entropy.votes.table import Floats, Ints
 
 if TYPE_CHECKING:
     import polars as pl
-
-
-def as_frame(rows: Rows) -> pl.DataFrame:
-    """Return the rows of an audit as a data frame; null where there is no figure."""
-    import polars as pl
-
-    frame = pl.DataFrame({one.name: getattr(rows, one.name) for one in fields(Rows)})
-    numbers = pl.col("value", "low", "high", *EXPLANATIONS).cast(pl.Float64).fill_nan(None)
-    return frame.with_columns(numbers, pl.col("n").cast(pl.Int64))
 
 
 def one_label_frame(graded: Grading, changed_c: Floats) -> pl.DataFrame:
@@ -30,10 +19,10 @@ def one_label_frame(graded: Grading, changed_c: Floats) -> pl.DataFrame:
     import polars as pl
 
     cells, weight_c, rows = graded.cells, graded.sums.weight_cs[:, 0], []
-    for q, question in enumerate(graded.names.questions if graded.explained else ()):
+    for q, question in enumerate(graded.questions if graded.explained else ()):
         # Of more than two labels every item is in one cell per label; the first has them all.
         first_c = (cells.question_c == q) & (cells.label_c == cells.label_c[cells.question_c == q].min())
-        for domain, cell_c in graded.domains():
+        for domain, cell_c in graded.cells_by_domain():
             if len(some_c := cell_c[first_c[cell_c]]):
                 counts = {"n_items": round(weight_c[some_c].sum()), "changed": round(changed_c[some_c].sum())}
                 rows.append({"question": question, "domain": domain, **counts})
@@ -45,9 +34,9 @@ def rule_frame(graded: Grading) -> pl.DataFrame:
     """Return per rule and question its meaning, on how many items it abstains or is tied, which rule labels alike."""
     import polars as pl
 
-    rules, cells, names, weight_c = graded.rules, graded.cells, graded.names, graded.sums.weight_cs[:, 0]
+    rules, cells, weight_c = graded.rules, graded.cells, graded.sums.weight_cs[:, 0]
     rows = []
-    for q, question in enumerate(names.questions):
+    for q, question in enumerate(graded.questions):
         for k in np.unique(cells.label_c[cells.question_c == q]):
             cell_c = np.flatnonzero((cells.question_c == q) & (cells.label_c == k))
             for r, rule in enumerate(rules):
@@ -57,7 +46,7 @@ def rule_frame(graded: Grading) -> pl.DataFrame:
                     "abstained": weight_c[cell_c[abstains_c]].sum(),
                     "tied": weight_c[cell_c[cells.tied_rc[r, cell_c]]].sum(),
                 }
-                row = {"question": question, "label": names.labels[q][k], "rule": rule.name, "meaning": rule.meaning}
+                row = {"question": question, "label": graded.labels[q][k], "rule": rule.name, "meaning": rule.meaning}
                 same = next(one for one in range(r + 1) if _decides_alike(cells, one, r, cell_c))
                 rows.append({**row, **{name: round(count) for name, count in counts.items()},
                              "same_as": rules[same].name if same != r else None})  # fmt: skip

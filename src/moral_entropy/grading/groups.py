@@ -12,8 +12,9 @@ Takes cells and their sums, returns rows of the audit table. Their values of que
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -37,80 +38,15 @@ from moral_entropy.grading.sums import CellSums
 from moral_entropy.names import ALL, EXPLANATIONS, MEAN, MULTICLASS, NO_DOMAIN
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
+if TYPE_CHECKING:
+    import polars as pl
+
 ROUGH = ("_reliability", "_resolution", "ece", "ece_mass")
 """Metrics that grow with noise: their intervals over resampled items are shifted to the figure."""
 
 
-@dataclass(frozen=True)
-class Names:
-    """The names behind the indices in cells.
-
-    Parameters
-    ----------
-    questions, domains
-        In the order of the indices.
-    labels
-        By question, the labels of its ballot.
-    """
-
-    questions: tuple[str, ...]
-    domains: tuple[str, ...]
-    labels: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Group:
-    """Cells that are graded together, and their names in the audit table. Axis: **c** cell."""
-
-    question: str
-    label: str
-    domain: str
-    cell_c: Ints
-
-
-@dataclass(eq=False)
-class Rows:
-    """Rows of the audit table, column by column."""
-
-    question: list[str] = field(default_factory=list)
-    domain: list[str] = field(default_factory=list)
-    label: list[str] = field(default_factory=list)
-    rule: list[str] = field(default_factory=list)
-    reference: list[str] = field(default_factory=list)
-    metric: list[str] = field(default_factory=list)
-    value: list[float] = field(default_factory=list)
-    low: list[float] = field(default_factory=list)
-    high: list[float] = field(default_factory=list)
-    n: list[int] = field(default_factory=list)
-    if_between: list[float] = field(default_factory=list)
-    if_one_label: list[float] = field(default_factory=list)
-    if_shares: list[float] = field(default_factory=list)
-
-    @classmethod
-    def joined(cls, several: Iterable[Rows]) -> Rows:
-        """Concatenate rows."""
-        all_rows = cls()
-        for rows in several:
-            for one in fields(cls):
-                getattr(all_rows, one.name).extend(getattr(rows, one.name))
-        return all_rows
-
-    def add(self, group: Group, rule: str, grading: Grading, grades: Grades) -> None:
-        """Add one row per metric: the first column is the figure, the others make its interval."""
-        size = len(grades.names)
-        named = (group.question, group.domain, group.label, rule, grading.reference)
-        columns = (self.question, self.domain, self.label, self.rule, self.reference)
-        for column, name in zip(columns, named, strict=True):
-            column.extend([name] * size)
-        value_m = grades.value_ms[:, 0]
-        low_m, high_m = grading.interval(grades)
-        self.metric.extend(grades.names)
-        self.value.extend(value_m.tolist())
-        self.low.extend(np.where(np.isnan(value_m), np.nan, low_m).tolist())
-        self.high.extend(np.where(np.isnan(value_m), np.nan, high_m).tolist())
-        for name, explained_m in zip(EXPLANATIONS, grading.explained_figures(grades), strict=True):
-            getattr(self, name).extend(explained_m.tolist())
-        self.n.extend(grades.n_m.tolist())
+Row = tuple[str | float, ...]
+"""A row of the table audit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,8 +61,10 @@ class Grading:
         In the order of the cells' rows.
     cells, sums
         Answers, and what they are graded against.
-    names
-        Names of questions, domains and labels.
+    questions, domains
+        Names behind the indices in cells.
+    labels
+        By question, the labels of its ballot.
     smoothing
         Pseudo-votes for yes and for no in the smoothed scores.
     mass
@@ -141,7 +79,9 @@ class Grading:
     rules: tuple[Rule, ...]
     cells: Cells
     sums: CellSums
-    names: Names
+    questions: tuple[str, ...]
+    domains: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
     smoothing: float
     mass: float
     resampled: bool
@@ -167,7 +107,7 @@ class Grading:
         """Number of columns before the draws."""
         return 1 + len(EXPLANATIONS) * self.explained
 
-    def explained_figures(self, grades: Grades) -> Floats:
+    def _explained(self, grades: Grades) -> Floats:
         """Return the figures under each explanation, one row each; NaN where they are not known."""
         if self.explained:
             return grades.value_ms[:, 1 : self.n_values].T
@@ -185,59 +125,59 @@ class Grading:
             shift_m = np.where(rough_m & np.isfinite(middle_m), own_m - middle_m, 0.0)
         return np.where(rough_m, np.maximum(low_m + shift_m, 0.0), low_m), high_m + shift_m
 
-    def rows(self) -> Rows:
-        """Grade every rule on every group."""
-        rows = Rows()
-        for domain, cell_c in self.domains():
-            self._add_domain(rows, domain, cell_c)
-        return rows
+    def frame(self) -> pl.DataFrame:
+        """Grade every rule on every group: rows of the table audit, NaN where there is no figure."""
+        import polars as pl
 
-    def _add_domain(self, rows: Rows, domain: str, cell_c: Ints) -> None:
-        by_question = []
+        from moral_entropy.schemas import AUDIT
+
+        rows = [row for domain, cell_c in self.cells_by_domain() for row in self._rows_of_domain(domain, cell_c)]
+        return pl.DataFrame(rows, schema=AUDIT, orient="row")
+
+    def _rows_of_domain(self, domain: str, cell_c: Ints) -> Iterator[Row]:
+        """Yield the rows of each question, label by label, then those of all questions and of their mean."""
+        by_question: list[list[Grades]] = []
         for q in np.unique(self.cells.question_c[cell_c]).tolist():
-            asked_c = cell_c[self.cells.question_c[cell_c] == q]
-            by_question.append(self._add_question(rows, q, Group(self.names.questions[q], ALL, domain, asked_c)))
+            question, asked_c = self.questions[q], cell_c[self.cells.question_c[cell_c] == q]
+            for label, label_c in self._by_label(q, asked_c):
+                grades = self._grades(label_c)
+                yield from self._rows((question, domain, label), grades)
+            # The last are those of all labels together.
+            by_question.append(grades)
+            if len(self.labels[q]) > 2:
+                yield from self._rows((question, domain, MULTICLASS), self._multiclass(q, asked_c))
         if by_question:
             # Of one question the grades are known.
             together = by_question[0] if len(by_question) == 1 else self._grades(cell_c)
-            self._add(rows, Group(ALL, ALL, domain, cell_c), together)
-            means = [mean_grades(grades) for grades in zip(*by_question, strict=True)]
-            self._add(rows, Group(MEAN, ALL, domain, cell_c), means)
+            yield from self._rows((ALL, domain, ALL), together)
+            yield from self._rows((MEAN, domain, ALL), [mean_grades(some) for some in zip(*by_question, strict=True)])
 
-    def _add(self, rows: Rows, group: Group, grades: Sequence[Grades]) -> None:
+    def _rows(self, where: tuple[str, str, str], grades: Sequence[Grades | None]) -> Iterator[Row]:
+        """Yield a row per rule and metric: the first column is the figure, the others make its interval."""
         for rule, one in zip(self.rules, grades, strict=True):
-            rows.add(group, rule.name, self, one)
+            if one is None:
+                continue
+            value_m = one.value_ms[:, 0]
+            low_m, high_m = (np.where(np.isnan(value_m), np.nan, end_m).tolist() for end_m in self.interval(one))
+            figures = (one.names, value_m.tolist(), low_m, high_m, one.n_m.tolist(), *self._explained(one).tolist())
+            yield from ((*where, rule.name, self.reference, *row) for row in zip(*figures, strict=True))
 
-    def domains(self) -> Iterator[tuple[str, Ints]]:
+    def cells_by_domain(self) -> Iterator[tuple[str, Ints]]:
         """Yield the cells of all domains, and of each: the name of the domain, and which cells have items."""
         graded_c = np.flatnonzero(self.sums.weight_cs[:, 0] > 0)
         yield ALL, graded_c
-        if self.names.domains:
+        if self.domains:
             for d in np.unique(self.cells.domain_c[graded_c]):
-                name = NO_DOMAIN if d == UNKNOWN else self.names.domains[d]
+                name = NO_DOMAIN if d == UNKNOWN else self.domains[d]
                 yield name, graded_c[self.cells.domain_c[graded_c] == d]
 
-    def _add_question(self, rows: Rows, q: int, question: Group) -> list[Grades]:
-        """Grade one question, label by label; return the grades of all its labels together."""
-        grades: list[Grades] = []
-        for group in self._labels(q, question):
-            grades = self._grades(group.cell_c)
-            self._add(rows, group, grades)
-        n_labels = len(self.names.labels[q])
-        if n_labels > 2:
-            for r, rule in enumerate(self.rules):
-                if rule.sees != "pair":
-                    group = Group(question.question, MULTICLASS, question.domain, question.cell_c)
-                    rows.add(group, rule.name, self, self._multiclass(r, question.cell_c, n_labels))
-        return grades
-
-    def _labels(self, q: int, question: Group) -> Iterator[Group]:
-        label_c = self.cells.label_c[question.cell_c]
-        labels = self.names.labels[q]
+    def _by_label(self, q: int, cell_c: Ints) -> Iterator[tuple[str, Ints]]:
+        """Yield the cells of each label of a question, and of all where there are more than two."""
+        label_c, labels = self.cells.label_c[cell_c], self.labels[q]
         for k in np.unique(label_c):
-            yield Group(question.question, labels[k], question.domain, question.cell_c[label_c == k])
+            yield labels[k], cell_c[label_c == k]
         if len(labels) > 2:
-            yield question
+            yield ALL, cell_c
 
     def _grades(self, cell_c: Ints) -> list[Grades]:
         """Grade every rule on some cells; rules that answer yes or no on the same cells are graded together."""
@@ -291,14 +231,21 @@ class Grading:
             np.concatenate([part.n_m for part in parts]),
         )
 
-    def _multiclass(self, r: int, cell_c: Ints, n_labels: int) -> Grades:
-        answered_c = cell_c[~np.isnan(self.cells.score_rc[r, cell_c])]
+    def _multiclass(self, q: int, cell_c: Ints) -> list[Grades | None]:
+        """Grade the label itself, by every rule that names one."""
+        return [
+            None if rule.sees == "pair" else self._completed(self._grade_label(r, q, cell_c), r, cell_c)
+            for r, rule in enumerate(self.rules)
+        ]
+
+    def _grade_label(self, r: int, q: int, cell_c: Ints) -> Grades:
+        answered_c, n_labels = cell_c[~np.isnan(self.cells.score_rc[r, cell_c])], len(self.labels[q])
         if not len(answered_c):
-            return self._completed(_no_grades(MULTICLASS, self.sums.weight_cs.shape[1]), r, cell_c)
+            return _no_grades(MULTICLASS, self.sums.weight_cs.shape[1])
         levels = self._levels([r], answered_c)
         votes_c = self.cells.votes_c[answered_c]
         smoothed_rc = smooth(self.cells.score_rc[[r]][:, answered_c], votes_c, self.smoothing, n_labels)
-        return self._completed(grade_multiclass(levels, smoothed_rc, n_labels, self.reference != "gold"), r, cell_c)
+        return grade_multiclass(levels, smoothed_rc, n_labels, self.reference != "gold")
 
 
 def _no_grades(reference: str, n_columns: int) -> Grades:

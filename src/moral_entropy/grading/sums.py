@@ -18,7 +18,7 @@ from moral_entropy.consensus.draws import log_ratios, state_draws
 from moral_entropy.consensus.fitted import PartFit
 from moral_entropy.consensus.item_classes import place_of
 from moral_entropy.consensus.model import Parameters, over_blocks
-from moral_entropy.grading.cells import Cells, Membership, targets_of
+from moral_entropy.grading.cells import Cells, Membership
 from moral_entropy.grading.costs import Costs
 from moral_entropy.grading.explanations import explain, one_label_posteriors
 from moral_entropy.names import EXPLANATIONS
@@ -148,10 +148,7 @@ class Sorting:
     def members(self, one: PartFit, one_label: Sequence[Parameters] = ()) -> list[Membership]:
         """Find the cells of one part's items; with p under each explanation where the paper's model was fitted, too."""
         fits = one.consensus.fits
-        members = [
-            Membership(fit, targets_of(fit.ballot), self._groups(one, b), self.cell_bgt[b])
-            for b, fit in enumerate(fits)
-        ]
+        members = [Membership(fit, self._groups(one, b), self.cell_bgt[b]) for b, fit in enumerate(fits)]
         if not one_label:
             return members
         paper = one_label_posteriors(one.part, one_label)

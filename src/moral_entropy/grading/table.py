@@ -28,11 +28,11 @@ from moral_entropy.grading.calibration import (
     gold_consensus,
     reliability,
 )
-from moral_entropy.grading.cells import Cells, Membership, questions_of, sort_into_cells
+from moral_entropy.grading.cells import Cells, Membership, sort_into_cells
 from moral_entropy.grading.costs import Costs
 from moral_entropy.grading.explanations import one_label_modes
-from moral_entropy.grading.frames import as_frame, one_label_frame, rule_frame
-from moral_entropy.grading.groups import Grading, Names, Rows
+from moral_entropy.grading.frames import one_label_frame, rule_frame
+from moral_entropy.grading.groups import Grading
 from moral_entropy.grading.options import GradeOptions
 from moral_entropy.grading.rules import PLURALITY, PUBLISHED, RULES, Rule, as_rules
 from moral_entropy.grading.sums import CellSums, Sorting, gold_sums, sums_of_part
@@ -160,6 +160,8 @@ def grade_parts(
     advance: Advance = ignore,
 ) -> AuditTable:
     """Grade consensus rules on votes in parts: see `audit_rules`."""
+    import polars as pl
+
     parts, consensus = fitted.parts, fitted.consensus
     asked = as_rules(default_rules(parts.class_votes) if options.rules is None else options.rules)
     check_options(parts.class_votes, asked, reference, options)
@@ -170,39 +172,55 @@ def grade_parts(
     if one_label:
         advance = partial(_after_fitting, advance)
     sums, of_p_c, changed_c = _sums(fitted, cells, members, one_label, options, seed, advance, by_item=by_item)
-    graded = Grading(
-        "consensus",
-        asked,
-        cells,
-        sums,
-        names_of(consensus),
-        options.smoothing,
-        consensus.interval,
-        resampled=options.bootstrap > 0,
-        explained=bool(one_label),
-    )
-    rows = [] if reference == "gold" else [graded.rows()]
+    graded = _grading(consensus, asked, cells, sums, options, explained=bool(one_label))
+    frames = [] if reference == "gold" else [graded.frame()]
     costs = Costs(*options.costs)
-    expected = advise(cells, sums, of_p_c, graded.names, costs)
     none_c = np.zeros(cells.n_cells)
     # The best rule is said in labels, not in expected costs: as often as its label is not that of the consensus.
-    advised = {"consensus": advise(cells, replace(sums, p_cs=sums.positive_cs), none_c, graded.names, costs)}
+    in_labels = replace(graded, sums=replace(sums, p_cs=sums.positive_cs))
+    advised = {"consensus": advise(in_labels, none_c, costs)}
     known = gold_consensus(fitted) if has_gold(parts.class_votes) else None
     if known is not None and reference != "consensus":
         gold = gold_sums(cells, members, replicates=options.bootstrap or REPLICATES, seed=seed)
-        rows += _grade_gold(graded, gold, known, options.bootstrap or REPLICATES, seed)
+        frames += _grade_gold(graded, gold, known, options.bootstrap or REPLICATES, seed)
         # Gold as evidence is no test of what was learnt from it, but rules on votes have not seen it.
-        advised["gold"] = advise(cells, gold, none_c, graded.names, costs)
-    frame = as_frame(Rows.joined(rows))
+        advised["gold"] = advise(replace(graded, sums=gold), none_c, costs)
+    frame = pl.concat(frames).fill_nan(None)
     return AuditTable(
         frame=frame,
         rules=rule_frame(graded),
         one_label=one_label_frame(graded, changed_c),
         any_by_votes=any_rule_by_votes(fitted, graded),
         reliability=reliability(known or fitted.class_consensus, mass=consensus.interval),
-        advice=Advice(expected, best_rule(frame, advised, costs, yes_word(parts.class_votes))),
+        advice=Advice(advise(graded, of_p_c, costs), best_rule(frame, advised, costs, yes_word(parts.class_votes))),
         interval=consensus.interval,
         bootstrap=options.bootstrap,
+    )
+
+
+def _grading(
+    consensus: Consensus,
+    rules: tuple[Rule, ...],
+    cells: Cells,
+    sums: CellSums,
+    options: GradeOptions,
+    *,
+    explained: bool,
+) -> Grading:
+    """Return the grading of rules against the consensus."""
+    labels = {ballot.question: ballot.labels for ballot in consensus.votes.ballots}
+    return Grading(
+        "consensus",
+        rules,
+        cells,
+        sums,
+        questions=tuple(labels),
+        domains=consensus.votes.domains,
+        labels=tuple(labels.values()),
+        smoothing=options.smoothing,
+        mass=consensus.interval,
+        resampled=options.bootstrap > 0,
+        explained=explained,
     )
 
 
@@ -250,14 +268,15 @@ def yes_word(votes: Votes) -> str:
     return "yes" if plain else f"{label!r}"
 
 
-def _grade_gold(graded: Grading, gold: CellSums, known: Consensus, replicates: int, seed: int) -> list[Rows]:
+def _grade_gold(graded: Grading, gold: CellSums, known: Consensus, replicates: int, seed: int) -> list[pl.DataFrame]:
     """Grade the rules, and the consensus itself, against gold."""
     against_gold = replace(graded, reference="gold", sums=gold, resampled=True, explained=False)
-    rows = [against_gold.rows(), grade_consensus(known, replace(against_gold, rules=(CONSENSUS,)), replicates, seed)]
+    of_consensus = replace(against_gold, rules=(CONSENSUS,))
+    frames = [against_gold.frame(), grade_consensus(known, of_consensus, replicates, seed)]
     if any(fit.pooled for fit in known.fits):
         own = replace(against_gold, rules=(MODEL,))
-        rows.append(grade_consensus(before_pooling(known), own, replicates, seed))
-    return rows
+        frames.append(grade_consensus(before_pooling(known), own, replicates, seed))
+    return frames
 
 
 def _with_ballots(votes: Votes, consensus: Consensus) -> Consensus:
@@ -266,7 +285,7 @@ def _with_ballots(votes: Votes, consensus: Consensus) -> Consensus:
     same = len(fits) == len(ballots) and all(map(_same_votes, ballots, (fit.ballot for fit in fits)))
     if not same:
         msg = (
-            f"the consensus was fitted to other votes: {', '.join(questions_of(consensus))} with "
+            f"the consensus was fitted to other votes: {', '.join(consensus.votes.questions)} with "
             f"{consensus.votes.n_votes:,} votes, not {', '.join(votes.questions)} with {votes.n_votes:,}. "
             "Pass the votes that were fitted."
         )
@@ -295,13 +314,6 @@ def _check_codes(votes: Votes, ballot: Ballot) -> None:
                 "--labels map.toml)."
             )
             raise VotesError(msg)
-
-
-def names_of(consensus: Consensus) -> Names:
-    """Return the names of questions, domains and labels of a consensus."""
-    questions = questions_of(consensus)
-    labels = {fit.question: fit.ballot.labels for fit in consensus.fits}
-    return Names(questions, consensus.votes.domains, tuple(labels[question] for question in questions))
 
 
 def has_gold(votes: Votes) -> bool:
@@ -345,16 +357,13 @@ def check_options(votes: Votes, rules: Sequence[Rule], reference: str, options: 
         raise UsageError(msg)
 
 
-def grade_consensus(consensus: Consensus, grading: Grading, replicates: int, seed: int) -> Rows:
+def grade_consensus(consensus: Consensus, grading: Grading, replicates: int, seed: int) -> pl.DataFrame:
     """Grade the consensus itself: figures from every item's own p, widths of intervals from merged cells."""
     made = []
     for merged in (False, True):
         cells, members = consensus_cells(consensus, merged=merged)
         sums = gold_sums(cells, members, replicates=replicates if merged else 0, seed=seed)
-        made.append(replace(grading, cells=cells, sums=sums).rows())
+        made.append(replace(grading, cells=cells, sums=sums).frame())
     exact, rough = made
-    value_m, rough_m = np.array(exact.value), np.array(rough.value)
-    with np.errstate(invalid="ignore"):
-        exact.low = (value_m + (np.array(rough.low) - rough_m)).tolist()
-        exact.high = (value_m + (np.array(rough.high) - rough_m)).tolist()
-    return exact
+    ends = ((exact["value"] + (rough[end] - rough["value"])).alias(end) for end in ("low", "high"))
+    return exact.with_columns(ends)

@@ -63,10 +63,10 @@ def any_rule_by_votes(fitted: FittedParts, graded: Grading) -> pl.DataFrame:
     """
     import polars as pl
 
-    cells, sums, names = graded.cells, graded.sums, graded.names
+    cells, sums = graded.cells, graded.sums
     rows: list[dict[str, object]] = []
     rows_pb = fitted.parts.fetch_each(rows_by_votes)
-    for q, question in enumerate(names.questions):
+    for q, question in enumerate(graded.questions):
         asked = [b for b, fit in enumerate(fitted.consensus.fits) if fit.question == question]
         for target in targets_of(fitted.consensus.fits[asked[0]].ballot):
             cell_c = np.flatnonzero((cells.question_c == q) & (cells.label_c == target) & (cells.votes_c > 0))
@@ -75,7 +75,7 @@ def any_rule_by_votes(fitted: FittedParts, graded: Grading) -> pl.DataFrame:
                 figures = _with_intervals(_predicted(fits, votes), graded.mass)
                 figures |= _observed(graded, cell_c, votes)
                 n = sums.weight_cs[cell_c[cells.votes_c[cell_c] == votes], 0].sum()
-                row = {"question": question, "label": names.labels[q][target], "votes": votes}
+                row = {"question": question, "label": graded.labels[q][target], "votes": votes}
                 rows.append({**row, "n": round(n), **figures})
     columns = ("curve", "predicted", "expected_fpr", "fpr")
     numbers = {f"{name}{end}": pl.Float64 for name in columns for end in ("", "_low", "_high")}

@@ -36,11 +36,6 @@ class Target:
     read: bool
     tested: bool = True
 
-    @property
-    def is_share(self) -> bool:
-        """Whether it is a share of votes, not a mean of ratings."""
-        return self.name != MEAN
-
 
 def targets_of(ballot: Ballot) -> list[Target]:
     """Return what groups are compared by on one question.

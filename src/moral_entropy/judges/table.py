@@ -27,7 +27,7 @@ from moral_entropy.judges.replace import REPLACE, may_replace
 from moral_entropy.judges.roles import Role, roles_of
 from moral_entropy.judges.standing import standings
 from moral_entropy.judges.values import quantities
-from moral_entropy.judges.worth import ENOUGH, Added, BestPanel, added_by_each, best_panels
+from moral_entropy.judges.worth import ADDED, ENOUGH, PANELS, added_by_each, best_panels
 from moral_entropy.options import did_you_mean
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.ties import DECIMALS
@@ -49,8 +49,7 @@ JUDGES = pl.Schema(
         "favourite": pl.String(),
         "favourite_share": pl.Float64(),
         "counted_with": pl.String(),
-        **dict.fromkeys(("nats", "nats_se", "saved", "saved_se"), pl.Float64()),
-        "graded_by": pl.String(),
+        **ADDED,
         "cost": pl.Float64(),
         "standing": pl.Float64(),
     }
@@ -62,16 +61,6 @@ BY_LABEL = pl.Schema(
         **dict.fromkeys(("value", "low", "high"), pl.Float64()),
     }
 )
-PANELS = pl.Schema(
-    {
-        **dict.fromkeys(("question", "judges"), pl.String()),
-        "size": pl.Int64(),
-        **dict.fromkeys(("cost", "wrong", "wrong_unseen"), pl.Float64()),
-        "graded_by": pl.String(),
-    }
-)
-
-
 TOGETHER = pl.Schema(
     {
         **dict.fromkeys(("question", "judges"), pl.String()),
@@ -156,7 +145,7 @@ def _of_question(run: Run, name: str, options: JudgeOptions) -> Judges:
     small = 1 < len(panel.judges) <= MOST_JUDGES
     # A crowd whose members vote on few items each is no panel to choose from.
     whole = small and float(np.median((panel.vote_ji != UNKNOWN).mean(axis=1))) >= MOST_ITEMS_VOTED
-    best, by_gold = best_panels(panel, cost_j, seed=options.seed) if whole else ([], False)
+    panels = best_panels(panel, cost_j, seed=options.seed) if whole else PANELS.to_frame()
     repeats = repeats_by_name(run, name, run.interval)
     if len(roles) <= MOST_JUDGES:
         repeats = pl.concat([repeats_of(panel, roles, quantity, run.interval), repeats])
@@ -164,7 +153,7 @@ def _of_question(run: Run, name: str, options: JudgeOptions) -> Judges:
     return Judges(
         frame,
         pl.DataFrame(list(_by_label(run, panel)), schema=BY_LABEL, orient="row"),
-        pl.DataFrame([_panel_row(name, one, by_gold) for one in best], schema=PANELS, orient="row"),
+        panels,
         repeats,
         replaced,
         _worth(run, name) if (worth := known.worth()) is None else worth,
@@ -209,7 +198,9 @@ def read_costs(judges: Sequence[str], costs: Any) -> Floats:
     return np.array([told[name] for name in judges], dtype=np.float64)
 
 
-def _frame(run: Run, panel: Panel, roles: Sequence[Role], added: Added | None, cost_j: Floats | None) -> pl.DataFrame:
+def _frame(
+    run: Run, panel: Panel, roles: Sequence[Role], added: pl.DataFrame | None, cost_j: Floats | None
+) -> pl.DataFrame:
     judge = pl.col("annotator").cast(pl.String).replace(run.manifest.get("unsure", {}))
     votes_j = dict(run.table("annotator_summary").filter(question=panel.question.name)
                    .group_by(judge).agg(pl.col("n_votes").sum()).iter_rows())  # fmt: skip
@@ -231,7 +222,7 @@ def _row(
     panel: Panel,
     j: int,
     role: Role,
-    added: Added | None,
+    added: pl.DataFrame | None,
     cost_j: Floats | None,
     votes_j: dict[str, int],
 ) -> tuple[Any, ...]:
@@ -248,14 +239,12 @@ def _row(
     )
     together = [panel.judges[other] for other in range(len(panel.judges))
                 if other != j and panel.group_j[other] == panel.group_j[j]]  # fmt: skip
-    gains = (None,) * 4 if added is None else tuple(
-        float(one[j]) for one in (added.nats_j, added.nats_se_j, added.saved_j, added.saved_se_j))  # fmt: skip
+    gains = (*(None,) * 4, "") if added is None else added.row(j)
     return (panel.question.name, role.judge, role.role, role.model, role.prompt, role.order,
             votes_j.get(role.judge, int(voted.sum())), float(1.0 - voted.mean()), int(known.sum()),
             *(value for found in figures for value in _shown(found)),
             panel.question.labels[int(counts_k.argmax())], float(counts_k.max() / max(counts_k.sum(), 1)),
-            ", ".join(together), *gains, "" if added is None else "known answers" if added.by_gold else "consensus",
-            None if cost_j is None else float(cost_j[j]), None)  # fmt: skip
+            ", ".join(together), *gains, None if cost_j is None else float(cost_j[j]), None)  # fmt: skip
 
 
 def _shown(found: Estimate | None) -> tuple[float | None, ...]:
@@ -312,8 +301,3 @@ def _expected(panel: Panel, j: int) -> Floats | None:
         return None
     p_vk = panel.labels(panel.log_without(j, at_v))
     return np.asarray(p_vk[np.arange(len(at_v)), panel.vote_ji[j, at_v]])
-
-
-def _panel_row(question: str, one: BestPanel, by_gold: bool) -> tuple[Any, ...]:
-    by = "known answers" if by_gold else "consensus"
-    return question, ", ".join(one.judges), len(one.judges), one.cost, one.wrong, one.wrong_unseen, by

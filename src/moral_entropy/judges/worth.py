@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 from scipy.special import softmax, xlogy
 
@@ -34,38 +34,35 @@ PANELS_AT_ONCE = 4
 FLOOR = 1e-12
 
 
-@dataclass(frozen=True, eq=False)
-class Added:
-    """What each judge adds, given the others. Axis: **j** judge.
+ADDED = pl.Schema({**dict.fromkeys(("nats", "nats_se", "saved", "saved_se"), pl.Float64()), "graded_by": pl.String()})
+PANELS = pl.Schema(
+    {
+        **dict.fromkeys(("question", "judges"), pl.String()),
+        "size": pl.Int64(),
+        **dict.fromkeys(("cost", "wrong", "wrong_unseen"), pl.Float64()),
+        "graded_by": pl.String(),
+    }
+)
 
-    Parameters
-    ----------
-    nats_j, nats_se_j
-        Log score of the right label with the judge less that without, mean per item, and its standard error.
-    saved_j, saved_se_j
-        Share of items labelled right with the judge and wrong without, less the opposite, and its standard error.
-    by_gold
-        Whether known answers graded it; else the consensus of all.
+
+def added_by_each(panel: Panel) -> pl.DataFrame:
+    """Compute what every judge adds to those who are not counted with it: `ADDED`, a row per judge.
+
+    `nats` is the log score of the right label with the judge less that without, mean per item; `saved` the share of
+    items labelled right with the judge and wrong without, less the opposite. Each has its standard error.
     """
-
-    nats_j: Floats
-    nats_se_j: Floats
-    saved_j: Floats
-    saved_se_j: Floats
-    by_gold: bool
-
-
-def added_by_each(panel: Panel) -> Added:
-    """Compute what every judge adds to those who are not counted with it."""
     by_gold = panel.n_gold >= ENOUGH
     panel = panel.take(np.flatnonzero(panel.gold_i != UNKNOWN)) if by_gold else panel
     truth_ik = _truth(panel, panel.labels(panel.log_iz))
     rows = []
     for j in range(len(panel.judges)):
         nats_i, saved_i = _added_by(panel, j, truth_ik)
-        rows.append((*_mean(nats_i, panel.weight_i), *_mean(saved_i, panel.weight_i)))
-    nats_j, nats_se_j, saved_j, saved_se_j = np.array(rows).reshape(-1, 4).T
-    return Added(nats_j, nats_se_j, saved_j, saved_se_j, by_gold)
+        rows.append((*_mean(nats_i, panel.weight_i), *_mean(saved_i, panel.weight_i), _graded_by(by_gold)))
+    return pl.DataFrame(rows, schema=ADDED, orient="row")
+
+
+def _graded_by(by_gold: bool) -> str:
+    return "known answers" if by_gold else "consensus"
 
 
 def _added_by(panel: Panel, j: int, truth_ik: Floats) -> tuple[Floats, Floats]:
@@ -97,34 +94,13 @@ def _mean(value_i: Floats, weight_i: Floats) -> tuple[float, float]:
     return mean, math.sqrt(float((share_i**2) @ (value_i - mean) ** 2))
 
 
-@dataclass(frozen=True)
-class BestPanel:
-    """The best panel for a price.
+def best_panels(panel: Panel, cost_j: Floats, *, seed: int = 0) -> pl.DataFrame:
+    """Return the panels that no other beats at the same price or a lower one, cheapest first: `PANELS`.
 
-    Parameters
-    ----------
-    judges
-        Who is in it.
-    cost
-        What one item costs.
-    wrong
-        Share of items that it labels wrong.
-    wrong_unseen
-        The same for panels of the price chosen on one half of the items and graded on the other: a fair figure, as the
-        best of many panels looks better than it is.
-    """
-
-    judges: tuple[str, ...]
-    cost: float
-    wrong: float
-    wrong_unseen: float
-
-
-def best_panels(panel: Panel, cost_j: Floats, *, seed: int = 0) -> tuple[list[BestPanel], bool]:
-    """Return the panels that no other beats at the same price or a lower one, cheapest first; and whether gold graded.
-
-    Of judges who are counted as one only the cheapest may be in a panel. A single item has no halves, and so no best
-    panel.
+    `cost` is what one item costs, `wrong` the share of items that the panel labels wrong, `wrong_unseen` the same for
+    panels of the price chosen on one half of the items and graded on the other: a fair figure, as the best of many
+    panels looks better than it is. Of judges who are counted as one only the cheapest may be in a panel. A single item
+    has no halves, and so no best panel.
 
     Parameters
     ----------
@@ -140,21 +116,18 @@ def best_panels(panel: Panel, cost_j: Floats, *, seed: int = 0) -> tuple[list[Be
     if (n := len(panel.gold_i)) > MOST_GRADED:
         panel = panel.take(np.sort(np.random.default_rng([seed, n]).choice(n, MOST_GRADED, replace=False)))
     if len(panel.gold_i) < 2:
-        return [], by_gold
+        return PANELS.to_frame()
     half_i = np.random.default_rng([seed, len(panel.gold_i)]).permutation(len(panel.gold_i)) % 2 == 0
     graded = _Graded(panel, half_i)
     tried = graded.tried(_cheapest(panel, cost_j), cost_j)
     cost_p = np.array([sum(cost_j[j] for j in some) for some in tried])
     share_ps = graded.shares(tried)
-    return [
-        BestPanel(
-            tuple(panel.judges[j] for j in tried[p]),
-            float(cost_p[p]),
-            float(share_ps[p, 0]),
-            _unseen(share_ps[cost_p <= cost_p[p] + 1e-9, 1:]),
-        )
+    rows = [
+        (panel.question.name, ", ".join(panel.judges[j] for j in tried[p]), len(tried[p]), float(cost_p[p]),
+         float(share_ps[p, 0]), _unseen(share_ps[cost_p <= cost_p[p] + 1e-9, 1:]), _graded_by(by_gold))
         for p in _frontier(cost_p, share_ps[:, 0])
-    ], by_gold
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema=PANELS, orient="row")
 
 
 def _cheapest(panel: Panel, cost_j: Floats) -> list[int]:

@@ -6,9 +6,8 @@ item's counts alone, so items of equal counts are one row with a weight, and a r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+import polars as pl
 
 from moral_entropy.grading.bregman import share_of
 from moral_entropy.grading.intervals import central_interval
@@ -21,30 +20,9 @@ CELLS_DRAWN = 20_000_000
 """Upper limit of resamples × distinct counts; where counts hardly repeat there are fewer resamples, at least 100."""
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """One statistic; NaN where it does not exist.
-
-    Parameters
-    ----------
-    statistic
-        One of `STATISTICS`.
-    value, low, high
-        The figure and its interval.
-    n
-        Items with two votes or more.
-    """
-
-    statistic: str
-    value: float
-    low: float
-    high: float
-    n: int
-
-
 def measure_agreement(
     counts_ik: Ints, weight_i: Floats | None = None, *, interval: float = 0.9, seed: int = 0, resamples: int = RESAMPLES
-) -> list[Agreement]:
+) -> pl.DataFrame:
     """Measure how far the annotators of some items agree.
 
     Krippendorff's alpha is nominal, with missing votes (Krippendorff 2004, chapter 11). Fleiss' kappa is Gwet's
@@ -61,14 +39,16 @@ def measure_agreement(
     interval, seed, resamples
         Mass of the interval, seed of the resampling, and how often.
 
+    Returns
+    -------
+    pl.DataFrame
+        A row for each of `STATISTICS`: statistic, value, low, high (NaN where it does not exist), and n, the number of
+        items with two votes or more.
+
     Examples
     --------
-    >>> for figure in measure_agreement(np.array([[3, 0], [0, 3], [2, 1]]), seed=1):
-    ...     print(figure.statistic, round(figure.value, 3))
-    krippendorff_alpha 0.6
-    fleiss_kappa 0.55
-    pabak 0.556
-    percent_agreement 0.778
+    >>> measure_agreement(np.array([[3, 0], [0, 3], [2, 1]]), seed=1)["value"].round(3).to_list()
+    [0.6, 0.55, 0.556, 0.778]
     """
     n_labels = counts_ik.shape[1]
     cell_ck, weight_c = _collapsed(np.asarray(counts_ik), weight_i)
@@ -81,10 +61,8 @@ def measure_agreement(
         draws_sc = rng.multinomial(size, weight_c / weight_c.sum(), size=n_draws).astype(np.float64)
         low_f, high_f = central_interval(_statistics(cell_ck, draws_sc, n_labels), interval)
     n_paired = round(weight_c[cell_ck.sum(axis=1) >= 2].sum())
-    return [
-        Agreement(name, float(value), float(low), float(high), n_paired)
-        for name, value, low, high in zip(STATISTICS, value_fs[:, 0], low_f, high_f, strict=True)
-    ]
+    figures = {"statistic": STATISTICS, "value": value_fs[:, 0], "low": low_f, "high": high_f}
+    return pl.DataFrame({**figures, "n": [n_paired] * len(STATISTICS)})
 
 
 def _collapsed(counts_ik: Ints, weight_i: Floats | None) -> tuple[Floats, Floats]:

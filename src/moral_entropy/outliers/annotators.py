@@ -1,13 +1,14 @@
 """How each annotator votes: sensitivity, specificity, Youden index, and the role they play.
 
-Takes a `QuestionFit`, returns `AnnotatorFigures`. Roles need draws: they are given where the posterior is sure.
+Takes a `QuestionFit`, returns a row per annotator. Roles need draws: they are given where the posterior is sure.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from moral_entropy.consensus.result import QuestionFit
@@ -24,44 +25,10 @@ LEAN = 0.1
 ANNOTATORS_AT_ONCE = 1_024
 
 
-@dataclass(frozen=True, eq=False)
-class Figure:
-    """One figure per annotator, at the mode and over the draws; bounds NaN without draws. Axis: **a** annotator."""
-
-    value_a: Floats
-    low_a: Floats
-    high_a: Floats
+FIGURES = ("sensitivity", "specificity", "youden", "lean")
 
 
-@dataclass(frozen=True, eq=False)
-class AnnotatorFigures:
-    """How the annotators of one fit vote. Axis: **a** annotator.
-
-    Parameters
-    ----------
-    sensitivity, specificity
-        Of two labels; of more, the mean of the diagonal, and nothing (NaN).
-    youden
-        The Youden index, see `moral_entropy.consensus.youden`: 0 at chance, 1 without error, for any number of labels.
-    below_chance_a
-        Posterior probability that the Youden index is below 0; NaN without draws.
-    lean
-        How much more often than the team the annotator would say yes on items half of which are positive; NaN for
-        more than two labels.
-    role_a
-        "few votes", "worse than guessing", "probably worse than guessing", "like guessing", "says yes too often",
-        "says yes too rarely", or nothing.
-    """
-
-    sensitivity: Figure
-    specificity: Figure
-    youden: Figure
-    below_chance_a: Floats
-    lean: Figure
-    role_a: NDArray[np.str_]
-
-
-def describe_annotators(fit: QuestionFit, *, interval: float = 0.9) -> AnnotatorFigures:
+def describe_annotators(fit: QuestionFit, *, interval: float = 0.9) -> pl.DataFrame:
     """Compute every annotator's figures and role.
 
     Parameters
@@ -71,12 +38,27 @@ def describe_annotators(fit: QuestionFit, *, interval: float = 0.9) -> Annotator
     interval
         Mass of the intervals.
 
+    Returns
+    -------
+    pl.DataFrame
+        One row per annotator. Figures are those at the mode; with `_low` and `_high` their intervals over the draws,
+        NaN without draws.
+
+        - sensitivity, specificity: of two labels; of more, the mean of the diagonal, and nothing (NaN);
+        - youden: the Youden index, see `moral_entropy.consensus.youden`: 0 at chance, 1 without error, for any number
+          of labels;
+        - lean: how much more often than the team the annotator would say yes on items half of which are positive; NaN
+          for more than two labels;
+        - below_chance: posterior probability that the Youden index is below 0; NaN without draws;
+        - role: "few votes", "worse than guessing", "probably worse than guessing", "like guessing", "says yes too
+          often", "says yes too rarely", or nothing.
+
     Examples
     --------
     >>> import moral_entropy as me
     >>> votes = me.simulate_votes(n_items=200, n_annotators=4, votes_per_item=3, seed=1).votes
     >>> figures = describe_annotators(me.fit(votes, draws=100).fits[0])
-    >>> (figures.youden.value_a > 0).tolist()
+    >>> (figures["youden"] > 0).to_list()
     [True, True, True, True]
     """
     ballot, n_annotators = fit.ballot, fit.ballot.n_annotators
@@ -91,19 +73,17 @@ def describe_annotators(fit: QuestionFit, *, interval: float = 0.9) -> Annotator
         for f, draws_sa in enumerate(draws_fsa):
             low_fa[f, chunk], high_fa[f, chunk] = central_interval(np.ascontiguousarray(draws_sa.T), interval)
         below_a[chunk] = (draws_fsa[2] < 0).mean(axis=0)
-    sensitivity, specificity, index, lean = (Figure(*rows) for rows in zip(value_fa, low_fa, high_fa, strict=True))
-    return AnnotatorFigures(
-        sensitivity=sensitivity,
-        specificity=specificity,
-        youden=index,
-        below_chance_a=below_a,
-        lean=lean,
-        role_a=_roles(np.asarray(ballot.votes_a), index, below_a, lean),
-    )
+    columns = {
+        f"{name}{bound}": own_fa[f]
+        for f, name in enumerate(FIGURES)
+        for bound, own_fa in (("", value_fa), ("_low", low_fa), ("_high", high_fa))
+    }
+    columns["below_chance"] = below_a
+    return pl.DataFrame(columns).with_columns(role=_roles(np.asarray(ballot.votes_a), columns))
 
 
 def _figures(confusion_sakv: Floats, positive: int, weight_a: Floats, team_s: Floats | None = None) -> Floats:
-    """Return sensitivity, specificity, Youden index and lean, by draw and annotator: `figure_fsa`."""
+    """Return `FIGURES` by draw and annotator: `figure_fsa`."""
     youden_sa, diagonal_sak = youden(confusion_sakv), np.diagonal(confusion_sakv, axis1=-2, axis2=-1)
     if confusion_sakv.shape[-1] > 2:
         none_sa = np.full_like(youden_sa, np.nan)
@@ -121,14 +101,16 @@ def _team_yes(confusion_sakv: Floats, positive: int, weight_a: Floats) -> Floats
     return yes_s
 
 
-def _roles(votes_a: NDArray[np.int64], index: Figure, below_a: Floats, lean: Figure) -> NDArray[np.str_]:
+def _roles(votes_a: NDArray[np.int64], figures: Mapping[str, Floats]) -> pl.Series:
+    """Return the role of each annotator, by their number of votes and their figures."""
+    youden_a, lean_a = figures["youden"], figures["lean"]
     # Comparisons with NaN are false: without draws the only role is "few votes".
     roles = {
         "few votes": votes_a < FEW_VOTES,
-        "worse than guessing": surely_below_chance(below_a, votes_a),
-        "probably worse than guessing": index.high_a < 0,
-        "like guessing": (index.low_a <= 0) & (index.value_a < NEAR_CHANCE),
-        "says yes too often": (lean.low_a > 0) & (lean.value_a >= LEAN),
-        "says yes too rarely": (lean.high_a < 0) & (lean.value_a <= -LEAN),
+        "worse than guessing": surely_below_chance(figures["below_chance"], votes_a),
+        "probably worse than guessing": figures["youden_high"] < 0,
+        "like guessing": (figures["youden_low"] <= 0) & (youden_a < NEAR_CHANCE),
+        "says yes too often": (figures["lean_low"] > 0) & (lean_a >= LEAN),
+        "says yes too rarely": (figures["lean_high"] < 0) & (lean_a <= -LEAN),
     }
-    return np.select(list(roles.values()), list(roles), default="")
+    return pl.Series(np.select(list(roles.values()), list(roles), default="").tolist(), dtype=pl.String)

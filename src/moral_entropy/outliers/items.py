@@ -78,15 +78,6 @@ class ItemScores:
     annotator_i: Ints
 
 
-@dataclass(frozen=True, eq=False)
-class Ranked:
-    """One ranking of items in one domain: their positions in `ItemScores`, highest score first."""
-
-    domain: str
-    ranking: str
-    at_n: Ints
-
-
 def score_items(votes: Votes, fits: Sequence[QuestionFit], parts: EntropyParts) -> ItemScores:
     """Score every item of one question.
 
@@ -137,17 +128,20 @@ def score_items(votes: Votes, fits: Sequence[QuestionFit], parts: EntropyParts) 
     )
 
 
-def rank_items(scores: ItemScores, domains: Sequence[str]) -> Iterator[Ranked]:
-    """Rank the items of a question by each score: all together, then by domain."""
+def rank_items(scores: ItemScores, domains: Sequence[str]) -> Iterator[tuple[str, str, Ints]]:
+    """Rank the items of a question by each score, all together, then by domain.
+
+    Yields domain, ranking, and the positions of the items in `scores`, highest score first.
+    """
     for ranking, score_i in scores.score_ri.items():
-        yield Ranked(ALL, ranking, first(score_i, TOP))
+        yield ALL, ranking, first(score_i, TOP)
     order_i = np.argsort(scores.domain_i, kind="stable")
     codes, starts = np.unique(scores.domain_i[order_i], return_index=True)
     for code, inside in zip(codes, np.split(order_i, starts[1:]), strict=True):
         if code == UNKNOWN:
             continue
         for ranking, score_i in scores.score_ri.items():
-            yield Ranked(domains[code], ranking, inside[first(score_i[inside], TOP_IN_DOMAIN)])
+            yield domains[code], ranking, inside[first(score_i[inside], TOP_IN_DOMAIN)]
 
 
 def _answers(counts_ik: Ints, published_i: Ints, positive: int | None) -> dict[str, Ints]:

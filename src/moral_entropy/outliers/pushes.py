@@ -9,7 +9,6 @@ they say which way a vote pulls, and at most how far.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,26 +17,6 @@ from moral_entropy.grading.intervals import central_interval
 from moral_entropy.votes.table import Ballot, Floats
 
 ANNOTATORS_AT_ONCE = 512
-
-
-@dataclass(frozen=True, eq=False)
-class Pushes:
-    """Log-likelihood ratios of some labels against a baseline, in nats.
-
-    Axes: **a** annotator, **v**oted, **c** label compared with the baseline (`classes`). Bounds are NaN without draws.
-
-    Parameters
-    ----------
-    classes
-        Indices of the labels compared with the baseline.
-    push_avc, low_avc, high_avc
-        At the mode, and the interval over the draws.
-    """
-
-    classes: tuple[int, ...]
-    push_avc: Floats
-    low_avc: Floats
-    high_avc: Floats
 
 
 def spoken_for(ballot: Ballot) -> tuple[int, tuple[int, ...]]:
@@ -57,27 +36,30 @@ def spoken_for(ballot: Ballot) -> tuple[int, tuple[int, ...]]:
     return 0, tuple(range(1, ballot.n_labels))
 
 
-def prior_pushes(fit: QuestionFit, interval: float) -> Pushes:
-    """Return the prior log-odds, as pushes of one annotator with one possible vote."""
+def prior_pushes(fit: QuestionFit, interval: float) -> Floats:
+    """Return the prior log-odds, as pushes of one annotator with one possible vote: see `vote_pushes`."""
     return _pushes(fit.ballot, fit.prevalence_k[None, :, None], fit.prevalence_sk[:, None, :, None], interval)
 
 
-def vote_pushes(fit: QuestionFit, interval: float) -> Iterator[tuple[slice, Pushes]]:
-    """Yield the pushes of every possible vote, in batches of annotators."""
+def vote_pushes(fit: QuestionFit, interval: float) -> Iterator[tuple[slice, Floats]]:
+    """Yield the pushes of every possible vote, in nats, in batches of annotators: `push_bavc`.
+
+    Axes: **b** the push at the mode and the two ends of its interval over the draws (NaN without draws), **a**
+    annotator, **v**oted, **c** label compared with the baseline, see `spoken_for`.
+    """
     for start in range(0, fit.ballot.n_annotators, ANNOTATORS_AT_ONCE):
         chunk = slice(start, min(start + ANNOTATORS_AT_ONCE, fit.ballot.n_annotators))
         yield chunk, _pushes(fit.ballot, fit.evidence_akv[chunk], fit.evidence_sakv[:, chunk], interval)
 
 
-def _pushes(ballot: Ballot, at_akv: Floats, draws_sakv: Floats, interval: float) -> Pushes:
+def _pushes(ballot: Ballot, at_akv: Floats, draws_sakv: Floats, interval: float) -> Floats:
     base, classes = spoken_for(ballot)
-    push_avc = np.stack([np.log(at_akv[:, k]) - np.log(at_akv[:, base]) for k in classes], axis=-1)
-    if not len(draws_sakv):
-        none_avc = np.full_like(push_avc, np.nan)
-        return Pushes(classes, push_avc, none_avc, none_avc)
-    bounds_bavc = np.empty((2, *push_avc.shape))
+    n_annotators, _, n_votes = at_akv.shape
+    push_bavc = np.full((3, n_annotators, n_votes, len(classes)), np.nan)
     for c, k in enumerate(classes):
-        ratio_sp = np.log(draws_sakv[:, :, k] / draws_sakv[:, :, base]).reshape(len(draws_sakv), -1)
-        bounds_bp = central_interval(np.ascontiguousarray(ratio_sp.T), interval)
-        bounds_bavc[..., c] = np.reshape(bounds_bp, (2, *push_avc.shape[:2]))
-    return Pushes(classes, push_avc, *bounds_bavc)
+        push_bavc[0, ..., c] = np.log(at_akv[:, k]) - np.log(at_akv[:, base])
+        if len(draws_sakv):
+            ratio_sp = np.log(draws_sakv[:, :, k] / draws_sakv[:, :, base]).reshape(len(draws_sakv), -1)
+            bounds_bp = central_interval(np.ascontiguousarray(ratio_sp.T), interval)
+            push_bavc[1:, ..., c] = np.reshape(bounds_bp, (2, n_annotators, n_votes))
+    return push_bavc

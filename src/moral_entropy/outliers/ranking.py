@@ -1,12 +1,11 @@
 """Rankings with their reasons: the rows of the outlier table.
 
-`first` finds the highest scores; `Rows` collects what was ranked.
+`first` finds the highest scores; `ranking_frame` lays out what was ranked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
 
 import numpy as np
 import polars as pl
@@ -19,50 +18,24 @@ from moral_entropy.votes.table import Floats
 ITEM, ANNOTATOR, WORD = "item", "annotator", "word"
 
 
-@dataclass(eq=False)
-class Rows:
-    """Rows of the outlier table, column by column."""
+def ranking_frame(
+    where: tuple[str, str, str], ranking: str, names: Sequence[str], scores: Sequence[float], reasons: Sequence[str]
+) -> pl.DataFrame:
+    """Return one ranking, highest rank first, as rows of the table outliers.
 
-    kind: list[str] = field(default_factory=list)
-    question: list[str] = field(default_factory=list)
-    domain: list[str] = field(default_factory=list)
-    name: list[str] = field(default_factory=list)
-    score: list[float] = field(default_factory=list)
-    reason: list[str] = field(default_factory=list)
-    ranking: list[str] = field(default_factory=list)
-    rank: list[int] = field(default_factory=list)
-
-    def add(
-        self,
-        where: tuple[str, str, str],
-        ranking: str,
-        names: Sequence[str],
-        scores: Sequence[float],
-        reasons: Sequence[str],
-    ) -> None:
-        """Add one ranking, highest rank first.
-
-        Parameters
-        ----------
-        where
-            Kind, question and domain.
-        ranking
-            What it is ranked by.
-        names, scores, reasons
-            One value per ranked item, annotator or word.
-        """
-        n_rows = len(names)
-        for column, value in zip((self.kind, self.question, self.domain), where, strict=True):
-            column += [value] * n_rows
-        self.name += names
-        self.score += scores
-        self.reason += reasons
-        self.ranking += [ranking] * n_rows
-        self.rank += range(1, n_rows + 1)
-
-    def frame(self) -> pl.DataFrame:
-        """Return them as the table outliers."""
-        return pl.DataFrame({one.name: getattr(self, one.name) for one in fields(self)}, schema=OUTLIERS)
+    Parameters
+    ----------
+    where
+        Kind, question and domain.
+    ranking
+        What it is ranked by.
+    names, scores, reasons
+        One value per ranked item, annotator or word.
+    """
+    same = dict(zip(("kind", "question", "domain"), where, strict=True)) | {"ranking": ranking}
+    ranked = {"name": names, "score": scores, "reason": reasons, "rank": range(1, len(names) + 1)}
+    columns = {name: ranked.get(name, [same.get(name)] * len(names)) for name in OUTLIERS}
+    return pl.DataFrame(columns, schema=OUTLIERS)
 
 
 def first(score_i: Floats, n: int) -> NDArray[np.int64]:

@@ -22,14 +22,14 @@ from moral_entropy.grading.bregman import share_of
 from moral_entropy.grading.intervals import exact_interval
 from moral_entropy.names import ALL
 from moral_entropy.outliers.agreement import measure_agreement
-from moral_entropy.outliers.annotators import AnnotatorFigures, describe_annotators
+from moral_entropy.outliers.annotators import describe_annotators
 from moral_entropy.outliers.disagreement import disagreement, votes_against_others, votes_like_gold
 from moral_entropy.outliers.items import TOP, TOP_IN_DOMAIN, ItemScores, rank_items, score_items
-from moral_entropy.outliers.ranking import ANNOTATOR, ITEM, WORD, Rows
+from moral_entropy.outliers.ranking import ANNOTATOR, ITEM, WORD, ranking_frame
 from moral_entropy.outliers.reasons import annotator_reasons, item_reasons
 from moral_entropy.outliers.words import Corpus, word_reasons
 from moral_entropy.progress import Advance, ignore
-from moral_entropy.schemas import AGREEMENT, ANNOTATOR_SUMMARY, OUTLIERS, with_ids
+from moral_entropy.schemas import ANNOTATOR_SUMMARY, OUTLIERS, with_ids
 from moral_entropy.ties import DECIMALS, tie_key
 from moral_entropy.votes.table import UNKNOWN, Floats, Votes
 
@@ -86,35 +86,32 @@ def find_outliers(fitted: FittedParts, *, advance: Advance = ignore) -> Outliers
         [frame for frame, _ in ranked], consensus.votes.domains, [names for _, rankings in ranked for names in rankings]
     )
     counted = fitted.total(count_disagreements)
-    frames, summaries, agreement = [], [], []
+    frames, summaries, agreement = list[pl.DataFrame](), list[pl.DataFrame](), list[pl.DataFrame]()
     for question in consensus.votes.questions:
         asked = [b for b, fit in enumerate(consensus.fits) if fit.question == question]
         summary = pl.concat([_summary(consensus, b, counted[b]) for b in asked])
-        rows = Rows()
-        add_annotators(rows, question, summary)
-        frames += [items.filter(question=question), rows.frame()]
+        frames += [items.filter(question=question), *rank_annotators(question, summary)]
         summaries.append(summary)
-        agreement += _agreement_rows(consensus, question, [parts.classes[b] for b in asked])
+        agreement += _agreement_frames(consensus, question, [parts.classes[b] for b in asked])
     return Outliers(
         frame=pl.concat(frames),
         annotators=pl.concat(summaries),
-        agreement=pl.DataFrame(agreement, schema=AGREEMENT, orient="row").fill_nan(None),
+        agreement=pl.concat(agreement).fill_nan(None),
         disagreement_ba=tuple(share_a for share_a, *_ in counted),
     )
 
 
 def rank_items_of_part(one: PartFit, advance: Advance, words: bool) -> tuple[pl.DataFrame, list[list[str]]]:
     """Rank the items of one part, and its words if wanted; return rows, and the names of each question's rankings."""
-    votes, rows, rankings = one.consensus.votes, Rows(), []
+    votes, frames, rankings = one.consensus.votes, [OUTLIERS.to_frame()], []
     corpus = Corpus(votes if words else replace(votes, texts=None))
     questions = list(by_question(one))
     for done, (fits, some) in enumerate(questions):
         scores = score_items(votes, fits, some)
-        add_items(rows, votes, scores)
-        _add_words(rows, corpus, scores)
+        frames += [*_item_rankings(votes, scores), *_word_rankings(corpus, scores)]
         rankings.append([*scores.score_ri, WORDS_RANKING])
         advance((done + 1) / len(questions))
-    return rows.frame(), rankings
+    return pl.concat(frames), rankings
 
 
 def merge_rankings(
@@ -199,62 +196,53 @@ def by_question(one: PartFit) -> Iterator[tuple[list[QuestionFit], EntropyParts]
         yield [fits[b] for b in asked], stacked([one.entropies[b] for b in asked])
 
 
-def add_items(rows: Rows, votes: Votes, scores: ItemScores) -> None:
-    """Add every ranking of the items of a question."""
-    for ranked in rank_items(scores, votes.domains):
-        names = votes.items.gather(scores.item_i[ranked.at_n]).cast(pl.String).to_list()
-        score_n = scores.score_ri[ranked.ranking][ranked.at_n].tolist()
-        reasons = item_reasons(votes, scores, ranked.ranking, ranked.at_n)
-        rows.add((ITEM, scores.question, ranked.domain), ranked.ranking, names, score_n, reasons)
+def _item_rankings(votes: Votes, scores: ItemScores) -> Iterator[pl.DataFrame]:
+    """Yield every ranking of the items of a question."""
+    for domain, ranking, at_n in rank_items(scores, votes.domains):
+        names = votes.items.gather(scores.item_i[at_n]).cast(pl.String).to_list()
+        score_n = scores.score_ri[ranking][at_n].tolist()
+        reasons = item_reasons(votes, scores, ranking, at_n)
+        yield ranking_frame((ITEM, scores.question, domain), ranking, names, score_n, reasons)
 
 
-def _add_words(rows: Rows, corpus: Corpus, scores: ItemScores) -> None:
+def _word_rankings(corpus: Corpus, scores: ItemScores) -> Iterator[pl.DataFrame]:
     for domain, words in corpus.marking(scores.item_i, scores.domain_i, scores.score_ri["entropy"]):
         names, z = [word.word for word in words], [word.z for word in words]
-        rows.add((WORD, scores.question, domain), WORDS_RANKING, names, z, word_reasons(words))
+        yield ranking_frame((WORD, scores.question, domain), WORDS_RANKING, names, z, word_reasons(words))
 
 
-def _agreement_rows(consensus: Consensus, question: str, classes: Sequence[ItemClasses]) -> list[tuple[object, ...]]:
+def _agreement_frames(consensus: Consensus, question: str, classes: Sequence[ItemClasses]) -> Iterator[pl.DataFrame]:
     """Measure how far annotators agree on a question, over all domains and in each."""
     fact_nf = np.concatenate([one.fact_nf for one in classes])
     weight_n = np.concatenate([one.weight_n for one in classes])
     domain_n = fact_nf[:, DOMAIN]
-    found: list[tuple[object, ...]] = []
     for code in (UNKNOWN, *np.setdiff1d(domain_n, [UNKNOWN]).tolist()):
         inside = np.ones(len(domain_n), dtype=bool) if code == UNKNOWN else domain_n == code
         domain = ALL if code == UNKNOWN else consensus.votes.domains[code]
         counts_nk, weight = fact_nf[inside, COUNTS], weight_n[inside]
-        figures = measure_agreement(counts_nk, weight, interval=consensus.interval, seed=consensus.seed)
-        found += [(question, domain, *vars(figure).values()) for figure in figures]
-    return found
+        found = measure_agreement(counts_nk, weight, interval=consensus.interval, seed=consensus.seed)
+        yield found.select(pl.lit(question).alias("question"), pl.lit(domain).alias("domain"), pl.all())
 
 
 def summary_frame(
-    votes: Votes, fit: QuestionFit, figures: AnnotatorFigures, against: Mapping[str, Floats], gold: Mapping[str, Any]
+    votes: Votes, fit: QuestionFit, figures: pl.DataFrame, against: Mapping[str, Floats], gold: Mapping[str, Any]
 ) -> pl.DataFrame:
     """Return the annotators of a fit with figures, votes against others and gold, and roles: annotator_summary."""
     ballot = fit.ballot
-    bounds = {
-        f"{name}{end}": getattr(getattr(figures, name), f"{kind}_a")
-        for name in ("sensitivity", "specificity", "youden")
-        for end, kind in (("", "value"), ("_low", "low"), ("_high", "high"))
-    }
     columns = {
         "question": pl.repeat(ballot.question, ballot.n_annotators, eager=True),
         "part": pl.repeat(ballot.part, ballot.n_annotators, eager=True),
         "annotator": votes.annotators.gather(ballot.annotator_a),
         "n_votes": ballot.votes_a,
         **against,
-        **bounds,
-        "below_chance": figures.below_chance_a,
         **gold,
-        "role": pl.Series(figures.role_a.tolist(), dtype=pl.String),
+        **figures.to_dict(),
     }
     schema = with_ids(ANNOTATOR_SUMMARY, annotator=votes.annotators.dtype)
-    return pl.DataFrame(columns, schema=schema).fill_nan(None)
+    return pl.DataFrame({name: columns[name] for name in schema}, schema=schema).fill_nan(None)
 
 
-def add_annotators(rows: Rows, question: str, summary: pl.DataFrame) -> None:
+def rank_annotators(question: str, summary: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Rank annotators by disagreement with the others and by a low Youden index; those with few votes come last."""
     few = pl.col("role") == "few votes"
     rankings: Sequence[tuple[str, str, bool]] = (
@@ -267,4 +255,4 @@ def add_annotators(rows: Rows, question: str, summary: pl.DataFrame) -> None:
         known = known.head(MOST_ANNOTATORS)
         names = known["annotator"].cast(pl.String).to_list()
         reasons = annotator_reasons(known, ranking)
-        rows.add((ANNOTATOR, question, ALL), ranking, names, known[column].to_list(), reasons)
+        yield ranking_frame((ANNOTATOR, question, ALL), ranking, names, known[column].to_list(), reasons)

@@ -86,7 +86,7 @@ def _body(run: Run) -> Iterator[str]:
     yield "## Known limits"
     yield ""
     for one in found:
-        said = f"{markdown_text(one.title)}. {markdown_text(one.meaning)} *What to do:* {markdown_text(one.action)}"
+        said = f"{markdown_text(one.text)}. {markdown_text(one.meaning)} *What to do:* {markdown_text(one.cure)}"
         yield f"- **{one.severity}**: {said}"
     yield f"- {BLIND_SPOTS}"
     yield from (f"- {markdown_text(note)}" for note in order_notes(run))

@@ -7,10 +7,11 @@ The files in `charts/` are made by `tools/make_charts.py`. They hold no rows: th
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+from moral_entropy.report.colours import Look
 
 FOLDER = Path(__file__).parent / "charts"
 SUFFIX = ".vl.json"
@@ -34,44 +35,35 @@ Spec = dict[str, Any]
 Rows = list[dict[str, Any]]
 
 
-@dataclass(frozen=True)
-class Palette:
-    """Names that charts tell apart, with their colours and shapes."""
-
-    names: Sequence[str]
-    colours: Sequence[str]
-    shapes: Sequence[str]
-
-
-def chart_specs(targets: Palette, questions: Palette, *, domains: bool) -> dict[str, Spec]:
+def chart_specs(targets: Mapping[str, Look], questions: Mapping[str, Look], *, domains: bool) -> dict[str, Spec]:
     """Return every chart by name.
 
     Parameters
     ----------
     targets, questions
-        What is told apart: in charts of rates, and in charts of entropies.
+        What is told apart, and how it is drawn: in charts of rates, and in charts of entropies.
     domains
         Whether the run has any.
 
     Examples
     --------
-    >>> care = Palette(["care"], ["#00B4A6"], ["circle"])
+    >>> care = {"care": Look("#00B4A6", "circle")}
     >>> chart_specs(care, care, domains=True)["reliability"]["description"]
     'Reliability of p against gold'
     """
     filling = {
-        TARGETS: [chart_name(name) for name in targets.names],
-        TARGET_COLOURS: list(targets.colours),
-        TARGET_SHAPES: list(targets.shapes),
-        QUESTIONS: [chart_name(name) for name in questions.names],
-        QUESTION_COLOURS: list(questions.colours),
-        QUESTION_SHAPES: list(questions.shapes),
+        TARGETS: [chart_name(name) for name in targets],
+        TARGET_COLOURS: [look.colour for look in targets.values()],
+        TARGET_SHAPES: [look.shape for look in targets.values()],
+        QUESTIONS: [chart_name(name) for name in questions],
+        QUESTION_COLOURS: [look.colour for look in questions.values()],
+        QUESTION_SHAPES: [look.shape for look in questions.values()],
     }
     files = {name: name for name in CHARTS} | ({"heat": "heat_by_domain"} if domains else {})
     specs = {name: _filled(_read(file), filling) for name, file in files.items()}
     for name in ("rules", "by_domain"):
         # Pixels per dot; dots of many targets stand closer together.
-        specs[name]["spec"]["height"] = {"step": max(7, 20 // len(targets.names))}
+        specs[name]["spec"]["height"] = {"step": max(7, 20 // len(targets))}
     return specs
 
 

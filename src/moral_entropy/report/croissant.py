@@ -171,7 +171,7 @@ def _missing(run: Run) -> Iterator[str]:
 
 
 def _limitations(run: Run) -> Iterator[str]:
-    yield from (f"{one.title}. {one.meaning}" for one in cautions(run))
+    yield from (f"{one.text}. {one.meaning}" for one in cautions(run))
     if run.verdict.error is None:
         yield "No labels were checked by hand: how many of them are wrong is not known."
     yield BLIND_SPOTS

@@ -20,7 +20,7 @@ from moral_entropy.report.drawn import drawn_charts
 from moral_entropy.report.findings import findings_section
 from moral_entropy.report.foundations import definitions_of
 from moral_entropy.report.groups import groups_section
-from moral_entropy.report.items import shown_items
+from moral_entropy.report.items import shown_items, text_cut
 from moral_entropy.report.judges import judges_section
 from moral_entropy.report.one_label import one_label_section
 from moral_entropy.report.soft_labels import soft_labels
@@ -41,7 +41,7 @@ from moral_entropy.report.tables import (
     word_rows,
 )
 from moral_entropy.report.words import RATES, label_notes, order_notes, votes_in_words, votes_per_item
-from moral_entropy.runs.findings import cautions
+from moral_entropy.runs.findings import caution_record, cautions
 from moral_entropy.runs.item_sums import MAX_VOTES, entropy_by_votes, vote_cells
 from moral_entropy.runs.notes import model_notes
 from moral_entropy.runs.run import Run
@@ -87,7 +87,7 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
         "label_notes": label_notes(run),
         "order_notes": order_notes(run),
         "headlines": [asdict(headline) for headline in headlines(run, verdict)],
-        "cautions": [asdict(caution) for caution in found],
+        "cautions": [caution_record(one) for one in found],
         "questions": shown_questions(run),
         "definitions": definitions_of([question.name for question in run.questions]),
         "targets": shown_targets(run),
@@ -136,13 +136,9 @@ def _annotators(run: Run) -> dict[str, Any]:
 def _explorer(run: Run, cap: int) -> dict[str, Any]:
     shown = shown_items(run, cap)
     return {
-        "items": packed(shown.items),
-        "item_votes": packed(shown.votes),
-        "texts": packed(shown.texts),
-        "pushes": packed(shown.pushes),
-        "reasons": packed(shown.reasons),
+        **{name: packed(frame) for name, frame in shown.items()},
         "items_total": run.scan("items").select(pl.len()).collect().item(),
-        "text_cut": shown.cut,
+        "text_cut": text_cut(shown["texts"].height),
     }
 
 

@@ -108,7 +108,7 @@ def _filled(spec: dict[str, Any], **tables: Rows) -> dict[str, Any]:
 def _hard_rates(run: Run, domains: Sequence[str]) -> pl.DataFrame:
     targets, _ = palettes(run)
     rows = audit_rates(run, domains).filter(reference="consensus").drop_nulls("value")
-    return rows.filter(~pl.col("rule").is_in(SOFT), pl.col("target").is_in(list(targets.names)))
+    return rows.filter(~pl.col("rule").is_in(SOFT), pl.col("target").is_in(list(targets)))
 
 
 def _entropy_parts(run: Run, rows: pl.DataFrame) -> Rows:

@@ -40,37 +40,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class ShownItems:
-    """What the item explorer holds.
-
-    Parameters
-    ----------
-    items
-        One row per item and question, ids as texts. Where items may lie between labels also rival, the label that the
-        log-odds are against, and prior, the log-odds before any vote.
-    votes
-        row (of `items`), annotator, label; where items may lie between labels also push, what the vote adds to the
-        log-odds after those before it.
-    texts
-        item, text (cut), length (before the cut).
-    pushes
-        Those of the annotators who voted here, and the prior's.
-    reasons
-        row (of `items`), ranking, rank, reason.
-    cut
-        Characters of a text shown at most.
-    """
-
-    items: pl.DataFrame
-    votes: pl.DataFrame
-    texts: pl.DataFrame
-    pushes: pl.DataFrame
-    reasons: pl.DataFrame
-    cut: int
-
-
-def shown_items(run: Run, cap: int) -> ShownItems:
+def shown_items(run: Run, cap: int) -> dict[str, pl.DataFrame]:
     """Choose items for the page, and gather what is known of each.
 
     Parameters
@@ -79,6 +49,17 @@ def shown_items(run: Run, cap: int) -> ShownItems:
         The run.
     cap
         Rows at most; a row is an item and question.
+
+    Returns
+    -------
+    dict
+        - items: one row per item and question, ids as texts. Where items may lie between labels also rival, the label
+          that the log-odds are against, and prior, the log-odds before any vote;
+        - item_votes: row (of items), annotator, label; where items may lie between labels also push, what the vote
+          adds to the log-odds after those before it;
+        - texts: item, text (cut, see `text_cut`), length (before the cut);
+        - pushes: those of the annotators who voted here, and the prior's;
+        - reasons: row (of items), ranking, rank, reason.
     """
     outliers = _item_outliers(run)
     quota = max(cap // max(len(run.questions), 1), 1)
@@ -86,21 +67,19 @@ def shown_items(run: Run, cap: int) -> ShownItems:
     items = pl.concat([_nothing(run), *chosen]).head(cap)
     items = items.filter(pl.col("n_votes").cum_sum() <= MAX_VOTES) if items.height else items
     keyed = items.with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
-    texts, cut = _texts(run, items)
     votes = _votes(run, keyed)
     pushes = _pushes(run, votes)
     if run.model == "mixed":
         items, votes, pushes = *with_steps(run, items, votes), pushes.clear()
     named = keyed.with_columns(pl.col("item").cast(pl.String))
     reasons = outliers.join(named.select("row", "question", "item"), on=["question", "item"])
-    return ShownItems(
-        items=items.with_columns(pl.col("item").cast(pl.String)),
-        votes=votes,
-        texts=texts,
-        pushes=pushes,
-        reasons=reasons.select("row", "ranking", "rank", "reason").sort("row", "rank", "ranking"),
-        cut=cut,
-    )
+    return {
+        "items": items.with_columns(pl.col("item").cast(pl.String)),
+        "item_votes": votes,
+        "texts": _texts(run, items),
+        "pushes": pushes,
+        "reasons": reasons.select("row", "ranking", "rank", "reason").sort("row", "rank", "ranking"),
+    }
 
 
 def _nothing(run: Run) -> pl.DataFrame:
@@ -161,18 +140,21 @@ def _votes(run: Run, keyed: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _texts(run: Run, items: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+def text_cut(n_texts: int) -> int:
+    """Return how many characters of each of so many texts are shown at most."""
+    return min(TEXT_CUT, max(TEXT_BUDGET // max(n_texts, 1), 100))
+
+
+def _texts(run: Run, items: pl.DataFrame) -> pl.DataFrame:
     if not run.has("texts"):
-        return pl.DataFrame(schema={"item": pl.String, "text": pl.String, "length": pl.UInt32}), TEXT_CUT
+        return pl.DataFrame(schema={"item": pl.String, "text": pl.String, "length": pl.UInt32})
     wanted = items.lazy().select("item").unique()
     found = run.scan("texts").join(wanted, on="item").drop_nulls("text").sort("item").collect()
-    cut = min(TEXT_CUT, max(TEXT_BUDGET // max(found.height, 1), 100))
-    texts = found.select(
+    return found.select(
         pl.col("item").cast(pl.String),
-        pl.col("text").str.slice(0, cut),
+        pl.col("text").str.slice(0, text_cut(found.height)),
         length=pl.col("text").str.len_chars(),
     )
-    return texts, cut
 
 
 def _pushes(run: Run, votes: pl.DataFrame) -> pl.DataFrame:

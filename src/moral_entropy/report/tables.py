@@ -13,8 +13,7 @@ import polars as pl
 
 from moral_entropy.names import ALL, MEAN, MULTICLASS
 from moral_entropy.outliers.switching import switching_table
-from moral_entropy.report.chart_specs import Palette
-from moral_entropy.report.colours import looks_of
+from moral_entropy.report.colours import Look, looks_of
 from moral_entropy.report.words import NO_ROLE, RATES
 from moral_entropy.runs.run import Question, Run
 from moral_entropy.verdict.checked import checked_frame
@@ -58,10 +57,10 @@ def shown_targets(run: Run) -> list[dict[str, Any]]:
     ]
 
 
-def palettes(run: Run) -> tuple[Palette, Palette]:
-    """Return the looks of targets and of questions."""
+def palettes(run: Run) -> tuple[dict[str, Look], dict[str, Look]]:
+    """Return the looks of targets and of questions, by name."""
     targets, questions = (
-        Palette(*([one[fact] for one in group] for fact in ("name", "colour", "shape")))
+        {one["name"]: Look(one["colour"], one["shape"]) for one in group}
         for group in (shown_targets(run), shown_questions(run))
     )
     return targets, questions

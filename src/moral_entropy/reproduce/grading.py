@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from moral_entropy.consensus.result import Consensus
-from moral_entropy.grading.cells import Cells, Membership, join_cells, questions_of, sort_into_cells
+from moral_entropy.grading.cells import Cells, Membership, join_cells, sort_into_cells
 from moral_entropy.grading.grade import RATES
-from moral_entropy.grading.groups import Grading, Names
+from moral_entropy.grading.groups import Grading
 from moral_entropy.grading.rules import Rule, as_rules
 from moral_entropy.grading.sums import gold_sums, posterior_sums
 from moral_entropy.grading.table import REPLICATES
@@ -92,7 +92,7 @@ def grade_rules(
     corpora = _join_corpora(found, asked)
     mass = next(iter(found.values())).interval
     sums = posterior_sums(corpora.cells, corpora.members, threads=threads)
-    gradings = [Grading("consensus", asked, corpora.cells, sums, _no_names(), 0.5, mass, resampled=False)]
+    gradings = [Grading("consensus", asked, corpora.cells, sums, (), (), (), 0.5, mass, resampled=False)]
     gold = gold_sums(corpora.cells, corpora.members, replicates=REPLICATES, seed=seed)
     if gold.weight_cs[:, 0].any():
         gradings.append(replace(gradings[0], reference="gold", sums=gold, resampled=True))
@@ -101,7 +101,7 @@ def grade_rules(
 
 
 def _join_corpora(found: Mapping[str, Consensus], rules: tuple[Rule, ...]) -> Corpora:
-    questions = tuple(dict.fromkeys(name for one in found.values() for name in questions_of(one)))
+    questions = tuple(dict.fromkeys(name for one in found.values() for name in one.votes.questions))
     places: list[tuple[str, str]] = []
     pieces: list[Cells] = []
     members: list[Membership] = []
@@ -109,7 +109,7 @@ def _join_corpora(found: Mapping[str, Consensus], rules: tuple[Rule, ...]) -> Co
         cells, own = sort_into_cells(consensus, rules)
         offset = sum(piece.n_cells for piece in pieces)
         members += [replace(member, cell_gt=member.cell_gt + offset) for member in own]
-        number_q = np.array([questions.index(question) for question in questions_of(consensus)])
+        number_q = np.array([questions.index(question) for question in consensus.votes.questions])
         # "No domain" is the last place of the corpus, so that its code, -1, finds it.
         domains = (*consensus.votes.domains, NO_DOMAIN)
         place_d = len(places) + np.arange(len(domains))
@@ -155,13 +155,7 @@ def _readings(corpora: Corpora, grading: Grading) -> list[pl.DataFrame]:
 
 
 def _grade(grading: Grading, cells: Cells, questions: Sequence[str], domains: Sequence[str]) -> pl.DataFrame:
-    import polars as pl
 
     labels = (("no", "yes"),) * len(questions)
-    rows = replace(grading, cells=cells, names=Names(tuple(questions), tuple(domains), labels)).rows()
-    frame = pl.DataFrame(vars(rows))
-    return frame.with_columns(pl.col("value", "low", "high").cast(pl.Float64).fill_nan(None))
-
-
-def _no_names() -> Names:
-    return Names((), (), ())
+    named = replace(grading, cells=cells, questions=tuple(questions), domains=tuple(domains), labels=labels)
+    return named.frame().fill_nan(None)

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.consensus.result import Consensus, QuestionFit
-from moral_entropy.outliers.pushes import Pushes, prior_pushes, vote_pushes
+from moral_entropy.outliers.pushes import prior_pushes, spoken_for, vote_pushes
 from moral_entropy.schemas import ANNOTATORS, PUSHES, with_ids
 from moral_entropy.votes.table import Floats
 
@@ -71,21 +71,22 @@ def push_frames(consensus: Consensus) -> Iterator[pl.DataFrame]:
         no_vote = pl.Series([None], dtype=pl.String)
         yield _push_frame(fit, nobody, no_vote, prior_pushes(fit, consensus.interval))
         labels = pl.Series(fit.ballot.labels, dtype=pl.String)
-        for chunk, pushes in vote_pushes(fit, consensus.interval):
-            yield _push_frame(fit, annotators.gather(fit.ballot.annotator_a[chunk]), labels, pushes)
+        for chunk, push_bavc in vote_pushes(fit, consensus.interval):
+            yield _push_frame(fit, annotators.gather(fit.ballot.annotator_a[chunk]), labels, push_bavc)
 
 
-def _push_frame(fit: QuestionFit, annotators: pl.Series, voted: pl.Series, pushes: Pushes) -> pl.DataFrame:
-    a, v, c = (index.ravel() for index in np.indices(pushes.push_avc.shape))
-    classes = pl.Series([fit.ballot.labels[k] for k in pushes.classes], dtype=pl.String)
+def _push_frame(fit: QuestionFit, annotators: pl.Series, voted: pl.Series, push_bavc: Floats) -> pl.DataFrame:
+    a, v, c = (index.ravel() for index in np.indices(push_bavc.shape[1:]))
+    classes = pl.Series([fit.ballot.labels[k] for k in spoken_for(fit.ballot)[1]], dtype=pl.String)
+    push, low, high = (pl.Series(one_avc.ravel()).fill_nan(None) for one_avc in push_bavc)
     columns = {
         "question": pl.repeat(fit.ballot.question, len(a), eager=True),
         "part": pl.repeat(fit.ballot.part, len(a), eager=True),
         "annotator": annotators.gather(a),
         "voted": voted.gather(v),
         "class": classes.gather(c),
-        "push": pushes.push_avc.ravel(),
-        "low": pl.Series(pushes.low_avc.ravel()).fill_nan(None),
-        "high": pl.Series(pushes.high_avc.ravel()).fill_nan(None),
+        "push": push,
+        "low": low,
+        "high": high,
     }
     return pl.DataFrame(columns, schema=with_ids(PUSHES, annotator=annotators.dtype))

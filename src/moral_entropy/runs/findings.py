@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
 from moral_entropy.files import whole_file
-from moral_entropy.findings import RANK, Finding, Level, headline, merge_alike, name_where_needed
+from moral_entropy.findings import RANK, Finding, headline, merge_alike, name_where_needed
 from moral_entropy.runs.manifest import note_files
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.schemas import SCHEMAS
-
-Severity = Literal["high", "medium", "low"]
-
-SEVERITIES: dict[Level, Severity] = {"bad": "high", "doubt": "medium", "note": "low"}
 
 
 def findings_frame(findings: Iterable[Finding]) -> pl.DataFrame:
@@ -37,34 +33,15 @@ def read_findings(run: Run | str | Path) -> list[Finding]:
     return [Finding(**_without_nulls(row)) for row in as_run(run).findings.iter_rows(named=True)]
 
 
-@dataclass(frozen=True)
-class Caution:
-    """One warning.
-
-    Parameters
-    ----------
-    severity
-        "high": do not ship before this is settled; "medium": say so when you ship; "low": good to know.
-    title
-        What was seen, with figures.
-    meaning
-        Why it matters.
-    action
-        What to do.
-    """
-
-    severity: Severity
-    title: str
-    meaning: str
-    action: str
+def cautions(run: Run) -> list[Finding]:
+    """List what should make a reader doubt, worst first: the worst of each kind, its text a title without full stop."""
+    merged = merge_alike(name_where_needed(read_findings(run)))
+    return [replace(worst, text=headline(worst, others).removesuffix(".")) for worst, others in merged]
 
 
-def cautions(run: Run) -> list[Caution]:
-    """List what should make a reader doubt, worst first."""
-    return [
-        Caution(SEVERITIES[worst.level], headline(worst, others).removesuffix("."), worst.meaning, worst.cure)
-        for worst, others in merge_alike(name_where_needed(read_findings(run)))
-    ]
+def caution_record(one: Finding) -> dict[str, str]:
+    """Return a warning as plain values."""
+    return {name: getattr(one, name) for name in ("severity", "text", "meaning", "cure")}
 
 
 def add_findings(run: Run, findings: Iterable[Finding]) -> None:

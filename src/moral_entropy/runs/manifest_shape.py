@@ -6,31 +6,23 @@ Takes plain values, returns the first thing that is not as an audit writes it. K
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from types import NoneType
 from typing import Any
 
 Shape = Any
-"""A type, a tuple of types, a dict of shapes by key, a list with the shape of its entries, or `Named`."""
+"""A type, a tuple of types, a list with the shape of its entries, or a dict of shapes by key, `str` for any keys."""
 
 NUMBER = (int, float)
 MAYBE_NUMBER, MAYBE_TEXT = (int, float, NoneType), (str, NoneType)
 
 
-@dataclass(frozen=True)
-class Named:
-    """A dict with any keys, whose values all have the same shape."""
-
-    of: Shape
-
-
-QUESTION: dict[str, Shape] = {
+QUESTION: Shape = {
     **dict.fromkeys(("question", "part", "solver"), str),
     "labels": [str],
     "positive": MAYBE_TEXT,
     **dict.fromkeys(("items", "items_without_votes", "votes", "annotators", "passes"), int),
     **dict.fromkeys(("items_counted", "entropy", "uncertain", "ambiguous"), NUMBER),
-    "prevalence": Named(NUMBER),
+    "prevalence": {str: NUMBER},
     **dict.fromkeys(("ambiguity", "doubt_votes", "doubt_annotators", "aleatoric", "epistemic"), MAYBE_NUMBER),
     **dict.fromkeys(("log_posterior", "gradient_norm"), MAYBE_NUMBER),
     **dict.fromkeys(("converged", "flat"), bool),
@@ -40,12 +32,12 @@ QUESTION: dict[str, Shape] = {
     "mixture": (dict, NoneType),
     "counted_as_one": [list],
 }
-MANIFEST: dict[str, Shape] = {
+MANIFEST: Shape = {
     **dict.fromkeys(("version", "command", "model", "coordinates", "pooling"), str),
     "input": {"source": str, "sha256": MAYBE_TEXT},
-    "columns": Named(object),
+    "columns": {str: object},
     "guessed": [str],
-    "dropped": Named(int),
+    "dropped": {str: int},
     "notes": [str],
     **dict.fromkeys(("rows", "items", "items_without_votes", "annotators", "votes", "draws", "seed"), int),
     **dict.fromkeys(("anonymous", "converged", "use_gold"), bool),
@@ -56,13 +48,13 @@ MANIFEST: dict[str, Shape] = {
         "prevalence": object,
         **dict.fromkeys(("diagonal", "off_diagonal"), MAYBE_NUMBER),
         "annotators": dict,
-        "by_question": Named([NUMBER]),
+        "by_question": {str: [NUMBER]},
     },
     "interval": NUMBER,
     "options": {"read": {"on_repeat": str, "keep_case": bool, "missing": object}, "fit": dict},
     "warnings": [str],
-    "versions": Named(str),
-    "seconds": Named(NUMBER),
+    "versions": {str: str},
+    "seconds": {str: NUMBER},
 }
 
 
@@ -96,18 +88,15 @@ def rows_of(manifest: Mapping[str, Any], table: str) -> int | None:
 
 
 def _problems(value: Any, shape: Shape, where: str) -> Iterator[str]:
-    if isinstance(shape, dict | Named) and not isinstance(value, dict):
+    if isinstance(shape, dict) and not isinstance(value, dict):
         yield f"has {_shown(value)} as {where!r}, not a record"
     elif isinstance(shape, dict):
-        for key, inner in shape.items():
+        for key, inner in _by_key(shape, value).items():
             path = f"{where}.{key}" if where else key
             if key not in value:
                 yield f"has no {path!r}"
             else:
                 yield from _problems(value[key], inner, path)
-    elif isinstance(shape, Named):
-        for key, inner in value.items():
-            yield from _problems(inner, shape.of, f"{where}.{key}")
     elif isinstance(shape, list):
         if not isinstance(value, list):
             yield f"has {_shown(value)} as {where!r}, not a list"
@@ -116,6 +105,10 @@ def _problems(value: Any, shape: Shape, where: str) -> Iterator[str]:
                 yield from _problems(inner, shape[0], f"{where}[{at}]")
     elif not _is(value, shape):
         yield f"has {_shown(value)} as {where!r}"
+
+
+def _by_key(shape: dict[Any, Shape], value: dict[str, Any]) -> dict[str, Shape]:
+    return dict.fromkeys(value, shape[str]) if str in shape else shape
 
 
 def _is(value: Any, kinds: Any) -> bool:

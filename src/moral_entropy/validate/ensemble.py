@@ -85,14 +85,6 @@ class Spread:
         return float(self.p_sd_r[order_r[min(int(np.searchsorted(below_r, 0.95)), len(order_r) - 1)]])
 
 
-@dataclass(frozen=True, eq=False)
-class Ensemble:
-    """All ensembles of one fit: its modes, the reported one first, and how far each kind of fit spreads."""
-
-    modes: tuple[FoundMode, ...]
-    spreads: tuple[Spread, ...]
-
-
 def examine_ensemble(
     consensus: Consensus, *, members: int = 20, seed: int = 0, advance: Advance = ignore
 ) -> list[Finding]:
@@ -119,15 +111,18 @@ def examine_ensemble(
     """
     findings: list[Finding] = []
     for n, fit in enumerate(consensus.fits):
-        found = ensemble_of(fit, members=members, seed=seed, advance=share_of(advance, n, len(consensus.fits)))
-        findings += _mode_findings(consensus, fit, found.modes)
-        for spread in found.spreads:
+        share = share_of(advance, n, len(consensus.fits))
+        modes, spreads = ensemble_of(fit, members=members, seed=seed, advance=share)
+        findings += _mode_findings(consensus, fit, modes)
+        for spread in spreads:
             findings += _spread_findings(fit, spread)
     return findings
 
 
-def ensemble_of(fit: QuestionFit, *, members: int = 20, seed: int = 0, advance: Advance = ignore) -> Ensemble:
-    """Gather all ensembles of one fit.
+def ensemble_of(
+    fit: QuestionFit, *, members: int = 20, seed: int = 0, advance: Advance = ignore
+) -> tuple[list[FoundMode], list[Spread]]:
+    """Gather all ensembles of one fit: its modes, the reported one first, and how far each kind of fit spreads.
 
     Parameters
     ----------
@@ -142,7 +137,7 @@ def ensemble_of(fit: QuestionFit, *, members: int = 20, seed: int = 0, advance: 
         if members > 1 and (kind == "items" or enough):
             spreads.append(_spread(fit, kind, _refits(log_posterior, at, resample, members, [seed, n])))
         advance((n + 2) / 3)
-    return Ensemble(tuple(modes), tuple(spreads))
+    return modes, spreads
 
 
 Member = tuple[LogPosterior, Parameters]
@@ -281,7 +276,7 @@ def _bootstrap_ratio(fit: QuestionFit, spread: Spread, k: int) -> Finding:
     )  # fmt: skip
 
 
-def _mode_findings(consensus: Consensus, fit: QuestionFit, modes: tuple[FoundMode, ...]) -> list[Finding]:
+def _mode_findings(consensus: Consensus, fit: QuestionFit, modes: list[FoundMode]) -> list[Finding]:
     fair_m = [sum(map(_fair, mode.starts)) for mode in modes]
     n_starts = sum(fair_m)
     there = fair_m[0] / n_starts

@@ -18,8 +18,8 @@ from moral_entropy.findings import Finding, level_of, listed, many
 from moral_entropy.grading.intervals import central_interval
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.validate.label_switching import WORTH, Switch, Team, candidate_teams, cheapest_switches, is_mode
-from moral_entropy.validate.links import Groups
-from moral_entropy.validate.vote_access import Unsupported, VoteAccess, VotesOf, local_votes
+from moral_entropy.validate.vote_access import Unsupported, VoteAccess, VotesOf, each_fit
+from moral_entropy.votes.table import Floats, Ints
 
 SIDE = "identifiability"
 
@@ -72,28 +72,27 @@ def examine_identifiability(
     False
     """
     found: list[Finding] = []
-    before: tuple[VoteAccess, Groups, list[Team]] | None = None
-    votes_of = votes_of or local_votes(consensus)
-    for n, fit in enumerate(consensus.fits):
-        votes = votes_of(n)
-        if before is None or not votes.same_voters(before[0]):
-            groups = votes.groups()
-            before = votes, groups, candidate_teams(votes.shared_items(), groups)
-        if fit.patterns.weight_r.sum():
-            found += _examine(consensus, votes, *before[1:])
-        advance((n + 1) / len(consensus.fits))
+    before: VoteAccess | None = None
+    for votes in each_fit(consensus, votes_of, advance):
+        if before is None or not votes.same_voters(before):
+            before, (group_a, items_g) = votes, votes.groups()
+            teams = candidate_teams(votes.shared_items(), group_a)
+        if votes.fit.patterns.weight_r.sum():
+            found += _examine(consensus, votes, group_a, items_g, teams)
     return found
 
 
-def _examine(consensus: Consensus, votes: VoteAccess, groups: Groups, teams: Sequence[Team]) -> Iterator[Finding]:
+def _examine(
+    consensus: Consensus, votes: VoteAccess, group_a: Ints, items_g: Floats, teams: Sequence[Team]
+) -> Iterator[Finding]:
     fit = votes.fit
     yield from _below_chance(consensus, fit)
     yield _unsupported(fit, votes.unsupported())
-    yield _groups(consensus, fit, groups)
+    yield _groups(consensus, fit, group_a, items_g)
     at = fit.at
     # One matrix for all leaves no team that could switch; a fit at the bound of chance is no mode to compare with.
     if fit.pooling != "full" and is_mode(votes.density, at):
-        yield from _teams(consensus, fit, cheapest_switches(votes.switchboard(), at, teams))
+        yield from _teams(consensus, fit, cheapest_switches(votes, at, teams))
 
 
 def _below_chance(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
@@ -149,18 +148,18 @@ def _unsupported(fit: QuestionFit, found: Unsupported) -> Finding:
     )  # fmt: skip
 
 
-def _groups(consensus: Consensus, fit: QuestionFit, groups: Groups) -> Finding:
-    if len(groups) == 1:
+def _groups(consensus: Consensus, fit: QuestionFit, group_a: Ints, items_g: Floats) -> Finding:
+    if len(items_g) == 1:
         return finding_of(fit, SIDE, "groups", 1, n=fit.ballot.n_annotators)
-    counts = zip(groups.items_g.tolist(), groups.annotators_g.tolist(), strict=True)
+    counts = zip(items_g.tolist(), np.bincount(group_a, minlength=len(items_g)).tolist(), strict=True)
     sizes = [f"{many(items, 'item')}, {many(annotators, 'annotator')}" for items, annotators in counts]
     # The first annotator of the second group: somebody to look up.
-    someone = annotator_name(consensus, fit, int(np.flatnonzero(groups.group_a == 1)[0]))
+    someone = annotator_name(consensus, fit, int(np.flatnonzero(group_a == 1)[0]))
     return finding_of(
-        fit, SIDE, "groups", len(groups), n=fit.ballot.n_annotators, level="doubt",
+        fit, SIDE, "groups", len(items_g), n=fit.ballot.n_annotators, level="doubt",
         text=(
-            f"the votes fall into {len(groups):,} groups that share neither item nor annotator ({listed(sizes, '; ')}; "
-            f"{someone} is in the second)."
+            f"the votes fall into {len(items_g):,} groups that share neither item nor annotator "
+            f"({listed(sizes, '; ')}; {someone} is in the second)."
         ),
         meaning="Annotators cannot be compared across groups, and each group can switch labels on its own.",
         cure="Fit them apart (--fit-by), or have some items of one group voted on by the other.",

@@ -21,10 +21,10 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from moral_entropy.consensus.em import maximise
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import CLOSE, LEVEL
-from moral_entropy.consensus.parts import Part, Parts
+from moral_entropy.consensus.parts import Part
 from moral_entropy.consensus.states import between_labels, corners
 from moral_entropy.ties import highest, tie_key
-from moral_entropy.validate.links import Groups
+from moral_entropy.validate.vote_access import VoteAccess
 from moral_entropy.votes.table import Ints
 
 SPLITS = 6
@@ -50,9 +50,6 @@ DEAR = 2.0 * CLOSE
 
 WORTH = 0.1
 """Nats by which another reading must be better to be called so."""
-
-SAMPLE_PAIRS = 2_000_000
-"""Pairs of votes above which costs are first read on evenly spaced items: more votes only make a switch dearer."""
 
 Team = NDArray[np.bool_]
 """For every annotator, whether they belong to the team."""
@@ -93,42 +90,13 @@ class Switch:
         return bool(self.team_a.all())
 
 
-@dataclass(frozen=True, eq=False)
-class Switchboard:
-    """Where switches are tried.
-
-    Parameters
-    ----------
-    whole
-        The log posterior of the fit.
-    small
-        The same of some evenly spaced rows, if there are many: enough to tell what is out of the question.
-    parts, b
-        The votes, and which ballot.
-    """
-
-    whole: LogPosterior
-    small: LogPosterior
-    parts: Parts
-    b: int
-
-    def changed_items(self, one: Parameters, other: Parameters) -> float:
-        """Count the items whose likeliest label differs between two sets of parameters."""
-        send = self.parts.workers.send
-        return float(self.parts.total(changed_items, self.b, send(one), send(other)))
-
-    def items_of(self, at: Parameters, pair: tuple[int, int]) -> float:
-        """Count the items whose likeliest label is one of two."""
-        return float(self.parts.total(items_of, self.b, self.parts.workers.send(at), pair))
-
-
-def cheapest_switches(board: Switchboard, at: Parameters, teams: Sequence[Team]) -> list[Switch]:
+def cheapest_switches(votes: VoteAccess, at: Parameters, teams: Sequence[Team]) -> list[Switch]:
     """Find the cheapest switch of every candidate team, cheapest first.
 
     Parameters
     ----------
-    board
-        The log posterior of the fit.
+    votes
+        The votes of the fit.
     at
         Its mode.
     teams
@@ -136,7 +104,7 @@ def cheapest_switches(board: Switchboard, at: Parameters, teams: Sequence[Team])
     """
     found = []
     for team_a in teams:
-        tried = [switch for pair in _pairs(at, team_a) if (switch := _try(board, at, team_a, pair))]
+        tried = [switch for pair in _pairs(at, team_a) if (switch := _try(votes, at, team_a, pair))]
         found += sorted(tried, key=_height)[:1]
     return sorted(_distinct(found), key=_height)
 
@@ -160,28 +128,27 @@ def is_mode(log_posterior: LogPosterior, at: Parameters) -> bool:
     return log_posterior.expect(expectation.maximum()).log_posterior - expectation.log_posterior < WORTH
 
 
-def candidate_teams(shared: csr_array, groups: Groups) -> list[Team]:
+def candidate_teams(shared: csr_array, group_a: Ints) -> list[Team]:
     """Name teams that hang on few shared items: all, groups without a link, and what the weakest links hold.
 
     Parameters
     ----------
     shared
         Items that every two annotators share.
-    groups
-        Annotators and items without a link between them.
+    group_a
+        The group of every annotator; no vote links two groups.
 
     Examples
     --------
     Two pairs who vote together, and one shared item between the pairs.
 
     >>> shared = csr_array(np.array([[30, 20, 0, 0], [20, 30, 1, 0], [0, 1, 30, 20], [0, 0, 20, 30.0]]))
-    >>> groups = Groups(np.zeros(4, int), np.array([40.0]), np.array([4]), np.array([120.0]))
-    >>> [team_a.astype(int).tolist() for team_a in candidate_teams(shared, groups)]
+    >>> [team_a.astype(int).tolist() for team_a in candidate_teams(shared, np.zeros(4, int))]
     [[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1]]
     """
     seen, found = set[bytes](), list[Team]()
-    everyone_a = np.ones(len(groups.group_a), dtype=bool)
-    unlinked = [groups.group_a == g for g in range(1, min(len(groups), MOST_GROUPS + 1))]
+    everyone_a = np.ones(len(group_a), dtype=bool)
+    unlinked = [group_a == g for g in range(1, min(int(group_a.max(initial=0)), MOST_GROUPS) + 1)]
     own_a = shared.diagonal()
     for team_a in [everyone_a, *unlinked, *_split_teams(shared)]:
         key = team_a.tobytes()
@@ -229,9 +196,9 @@ def _pairs(at: Parameters, team_a: Team) -> list[tuple[int, int]]:
     return sorted(pairs, key=lambda pair: -tie_key(confusion_kv[pair] + confusion_kv[pair[::-1]]))[:MOST_PAIRS]
 
 
-def _try(board: Switchboard, at: Parameters, team_a: Team, pair: tuple[int, int]) -> Switch | None:
+def _try(votes: VoteAccess, at: Parameters, team_a: Team, pair: tuple[int, int]) -> Switch | None:
     """Switch a team, let everything adapt, and read the cost; None where the switch undoes itself."""
-    log_posterior, small = board.whole, board.small
+    log_posterior, small = votes.density, votes.small_density
     cost, end = _adapt(small, at, switched(at, team_a, pair))
     prior = _log_prior(small, at) - _log_prior(small, end)
     # To all switching together the votes never object; what it costs is the priors'.
@@ -239,8 +206,9 @@ def _try(board: Switchboard, at: Parameters, team_a: Team, pair: tuple[int, int]
         return Switch(team_a, pair, cost, prior, None)
     # What the votes hardly object to gets the exact figure: the search may still lead back to where it came from.
     optimum = maximise(log_posterior, end, tolerance=LEVEL)
-    changed = board.changed_items(at, optimum.at)
-    if not team_a.all() and changed >= ALL_ITEMS * board.items_of(at, pair):
+    send = votes.parts.workers.send
+    changed = float(votes.parts.total(changed_items, votes.b, send(at), send(optimum.at)))
+    if not team_a.all() and changed >= ALL_ITEMS * float(votes.parts.total(items_of, votes.b, send(at), pair)):
         # The team took everyone along, which is another candidate.
         return None
     cost = log_posterior.expect(at).log_posterior - optimum.log_posterior

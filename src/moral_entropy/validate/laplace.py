@@ -20,7 +20,7 @@ from moral_entropy.errors import FitError
 from moral_entropy.findings import Finding
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.validate.density import densities_of, draws_to_check
-from moral_entropy.validate.vote_access import VoteAccess, VotesOf, local_votes, votes_of_fit
+from moral_entropy.validate.vote_access import VoteAccess, VotesOf, each_fit, votes_of_fit
 from moral_entropy.votes.table import Floats
 
 SIDE = "laplace"
@@ -179,11 +179,7 @@ def examine_laplace(
     >>> [finding.level for finding in examine_laplace(fit(votes))]
     ['good']
     """
-    findings, votes_of = [], votes_of or local_votes(consensus)
-    for n, fit in enumerate(consensus.fits):
-        findings.append(_examine(votes_of(n), draws_to_check(fit, draws)))
-        advance((n + 1) / len(consensus.fits))
-    return findings
+    return [_examine(votes, draws_to_check(votes.fit, draws)) for votes in each_fit(consensus, votes_of, advance)]
 
 
 def _examine(access: VoteAccess, draws: int) -> Finding:

@@ -6,7 +6,6 @@ Takes `Patterns`, knows nothing of labels. Error rates can be compared only alon
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -20,43 +19,29 @@ VOTES_AT_ONCE = 4_000_000
 PAIRS_OF_VOTES = 5_000_000
 """Pairs of votes on one item that are counted to link annotators; of more, evenly spaced items."""
 
-
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """Annotators and items that are linked by votes. Axes: **a** annotator, **g** group, most items first.
-
-    Parameters
-    ----------
-    group_a
-        The group of every annotator.
-    items_g, annotators_g, votes_g
-        How many of each a group has; items and votes count as often as they weigh.
-    """
-
-    group_a: Ints
-    items_g: Floats
-    annotators_g: Ints
-    votes_g: Floats
-
-    def __len__(self) -> int:
-        """How many groups there are."""
-        return len(self.items_g)
+SAMPLE_PAIRS = 2_000_000
+"""Pairs of votes above which switches of labels are first tried on evenly spaced items: more only make them dearer."""
 
 
-def find_groups(patterns: Patterns) -> Groups:
+def find_groups(patterns: Patterns) -> tuple[Ints, Floats]:
     """Find the groups of annotators and items that no vote links.
+
+    Returns
+    -------
+    tuple
+        The group of every annotator, `group_a`, those of most items first, and how many items each has, `items_g`;
+        items count as often as they weigh.
 
     Examples
     --------
     >>> from moral_entropy.consensus.patterns import collapse
     >>> from moral_entropy.votes.table import ballot_from_codes
     >>> votes = {"item_v": [0, 0, 1, 1, 2], "annotator_v": [0, 1, 1, 2, 3], "label_v": [0, 1, 0, 1, 1]}
-    >>> groups = find_groups(collapse(ballot_from_codes("q", ("0", "1"), **votes)))
-    >>> groups.group_a.tolist(), groups.items_g.tolist()
-    ([0, 0, 0, 1], [2.0, 1.0])
+    >>> find_groups(collapse(ballot_from_codes("q", ("0", "1"), **votes)))
+    (array([0, 0, 0, 1]), array([2., 1.]))
     """
     found_a = join_links(patterns.n_annotators, list(neighbours(patterns)))
-    return by_size(found_a, *sizes_of_groups(patterns, found_a))
+    return by_size(found_a, items_of_groups(patterns, found_a))
 
 
 Link = tuple[Ints, Ints]
@@ -86,30 +71,25 @@ def neighbours(patterns: Patterns) -> Iterator[Link]:
         yield np.arange(n_annotators), one_g[found_a]
 
 
-def sizes_of_groups(patterns: Patterns, found_a: Ints) -> tuple[Floats, Floats]:
-    """Count the items and the votes of every group."""
+def items_of_groups(patterns: Patterns, found_a: Ints) -> Floats:
+    """Count the items of every group."""
     votes_r = np.diff(patterns.start_r)
     row_r = np.flatnonzero((votes_r > 0) & (patterns.weight_r > 0))
     group_r = found_a[patterns.code_v[patterns.start_r[row_r]] // patterns.n_labels]
     n_groups = int(found_a.max(initial=-1)) + 1
-    weight_r = patterns.weight_r[row_r]
-    items_g = np.bincount(group_r, weights=weight_r, minlength=n_groups)
-    votes_g = np.bincount(group_r, weights=weight_r * votes_r[row_r], minlength=n_groups)
-    return items_g.astype(np.float64), votes_g.astype(np.float64)
+    return np.bincount(group_r, weights=patterns.weight_r[row_r], minlength=n_groups).astype(np.float64)
 
 
-def by_size(found_a: Ints, items_g: Floats, votes_g: Floats) -> Groups:
+def by_size(found_a: Ints, items_g: Floats) -> tuple[Ints, Floats]:
     """Put the groups of most items first; annotators without a counted vote belong to the largest."""
     if items_g.any() and not items_g.all():
         found_a = np.where(items_g[found_a] == 0, items_g.argmax(), found_a)
         kept_g = np.flatnonzero(items_g)
-        found_a, items_g, votes_g = np.searchsorted(kept_g, found_a), items_g[kept_g], votes_g[kept_g]
-    n_groups = len(items_g)
+        found_a, items_g = np.searchsorted(kept_g, found_a), items_g[kept_g]
     order_g = np.argsort(-items_g, kind="stable")
-    rank_g = np.empty(n_groups, dtype=np.int64)
-    rank_g[order_g] = np.arange(n_groups)
-    annotators_g = np.bincount(found_a, minlength=n_groups)
-    return Groups(rank_g[found_a], items_g[order_g], annotators_g[order_g], votes_g[order_g])
+    rank_g = np.empty(len(items_g), dtype=np.int64)
+    rank_g[order_g] = np.arange(len(items_g))
+    return rank_g[found_a], items_g[order_g]
 
 
 def shared_items(patterns: Patterns) -> csr_array:

@@ -117,7 +117,7 @@ def _all_starts(log_posterior: LogPosterior, at: Parameters, seeds: int, seed: i
     patterns = log_posterior.patterns
     yield REPORTED, at
     yield from starts(log_posterior)
-    for n, team_a in enumerate(candidate_teams(shared_items(patterns), find_groups(patterns))):
+    for n, team_a in enumerate(candidate_teams(shared_items(patterns), find_groups(patterns)[0])):
         for one, other in islice(combinations(range(patterns.n_labels), 2), MOST_PAIRS):
             whom = "all" if team_a.all() else f"team {n}"
             yield f"{PROBE} {one} {other} {whom}", switched(at, team_a, (one, other))

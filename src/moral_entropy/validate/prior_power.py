@@ -11,11 +11,11 @@ simplex a flat prior would be called harmless by definition, and on thin votes i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import polars as pl
 from scipy.sparse import csr_array
 from scipy.special import entr, expit, logit, softmax
 
@@ -27,7 +27,7 @@ from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.findings import Finding
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.validate.density import draws_to_check, mixed_label_draws, names_of_parts
-from moral_entropy.validate.vote_access import VoteAccess, VotesOf, local_votes, votes_of_fit
+from moral_entropy.validate.vote_access import VoteAccess, VotesOf, each_fit, votes_of_fit
 from moral_entropy.votes.table import UNKNOWN, Floats
 
 SIDE = "prior-power"
@@ -53,41 +53,6 @@ FEWEST_DRAWS = 3
 
 LIKELIHOOD_DRAWS = 50
 """Draws at which the likelihood is looked up, a pass over the votes each: enough for a sign."""
-
-
-@dataclass(frozen=True, eq=False)
-class PowerScaling:
-    """How the figures of one fit move. Axes: **q** figure, **k** label.
-
-    Parameters
-    ----------
-    names, labels
-        What each figure is: "prevalence" and "mean_p" of a label, "total", "aleatoric", "epistemic" of none
-        (under the mixed model "ambiguity_and_votes" and "annotators").
-    value_q, sd_q
-        Posterior mean and standard deviation; entropies are means over items, in nats.
-    prior_q, prior_error_q
-        Move per doubling of the prior (δ = 2), and its Monte-Carlo standard error.
-    votes_q, votes_error_q
-        The same where the likelihood is doubled; NaN where it was not looked up.
-    share_k
-        Share of the information on each label's prevalence that is the prior's: doubling the prior shrinks the
-        variance at this rate, doubling the likelihood at the rest.
-    """
-
-    names: tuple[str, ...]
-    labels: tuple[str, ...]
-    value_q: Floats
-    sd_q: Floats
-    prior_q: Floats
-    prior_error_q: Floats
-    votes_q: Floats
-    votes_error_q: Floats
-    share_k: Floats
-
-    def at(self, name: str, label: str = "") -> int:
-        """Position of a figure."""
-        return list(zip(self.names, self.labels, strict=True)).index((name, label))
 
 
 def examine_prior_power(
@@ -122,18 +87,16 @@ def examine_prior_power(
     ['good']
     """
     findings: list[Finding] = []
-    votes_of = votes_of or local_votes(consensus)
-    for n, fit in enumerate(consensus.fits):
-        if fit.n_draws >= FEWEST_DRAWS:
-            scaling = scale_powers(fit, likelihood_draws=likelihood_draws, seed=seed, access=votes_of(n))
-            findings += _findings(fit, scaling)
-        advance((n + 1) / len(consensus.fits))
+    for votes in each_fit(consensus, votes_of, advance):
+        if votes.fit.n_draws >= FEWEST_DRAWS:
+            scaling = scale_powers(votes.fit, likelihood_draws=likelihood_draws, seed=seed, access=votes)
+            findings += _findings(votes.fit, scaling)
     return findings
 
 
 def scale_powers(
     fit: QuestionFit, *, likelihood_draws: int = LIKELIHOOD_DRAWS, seed: int = 0, access: VoteAccess | None = None
-) -> PowerScaling:
+) -> pl.DataFrame:
     """Compute how every figure of one fit moves under a scaled prior and a scaled likelihood.
 
     Rows that annotators were found to have in common are the votes' doing: there only the prior of the prevalence
@@ -147,35 +110,36 @@ def scale_powers(
         As in `examine_prior_power`.
     access
         The votes, where they are not at hand.
+
+    Returns
+    -------
+    pl.DataFrame
+        One row per figure, prevalences first.
+
+        - figure, label: "prevalence" and "mean_p" of a label, "total", "aleatoric", "epistemic" of none (under the
+          mixed model "ambiguity_and_votes" and "annotators");
+        - value, sd: posterior mean and standard deviation; entropies are means over items, in nats;
+        - prior, prior_error: move per doubling of the prior (δ = 2), and its Monte-Carlo standard error;
+        - votes, votes_error: the same where the likelihood is doubled; NaN where it was not looked up;
+        - prior_share: share of the information on a label's prevalence that is the prior's: doubling the prior shrinks
+          the variance at this rate, doubling the likelihood at the rest. Null for other figures.
     """
     access = access or votes_of_fit(fit)
     figures = _figures(access, seed)
     log_prior_s, share_k = _prior_density(fit)
     log_likelihood_s = access.log_likelihoods(likelihood_draws)
-    prior_q2 = np.array([_slope(figure.value_s, log_prior_s) for figure in figures])
-    votes_q2 = np.array([_slope(figure.value_s, log_likelihood_s) for figure in figures])
-    return PowerScaling(
-        names=tuple(figure.name for figure in figures),
-        labels=tuple(figure.label for figure in figures),
-        value_q=np.array([figure.value_s.mean() for figure in figures]),
-        sd_q=np.array([figure.value_s.std() for figure in figures]),
-        prior_q=prior_q2[:, 0],
-        prior_error_q=prior_q2[:, 1],
-        votes_q=votes_q2[:, 0],
-        votes_error_q=votes_q2[:, 1],
-        share_k=share_k,
-    )
+    rows = [
+        (*named, value_s.mean(), value_s.std(), *_slope(value_s, log_prior_s), *_slope(value_s, log_likelihood_s))
+        for named, value_s in figures.items()
+    ]
+    names = ("figure", "label", "value", "sd", "prior", "prior_error", "votes", "votes_error")
+    # Figures begin with the prevalence of each label counted.
+    shares = [*share_k.tolist(), *[None] * (len(rows) - len(share_k))]
+    return pl.DataFrame(rows, schema=names, orient="row").with_columns(prior_share=pl.Series(shares, dtype=pl.Float64))
 
 
-@dataclass(frozen=True, eq=False)
-class _Figure:
-    # A number in every draw, or in the first few of them.
-    name: str
-    label: str
-    value_s: Floats
-
-
-def _figures(access: VoteAccess, seed: int) -> list[_Figure]:
+def _figures(access: VoteAccess, seed: int) -> dict[tuple[str, str], Floats]:
+    """Return by name and label a figure in every draw, or in the first few of them: see `scale_powers`."""
     fit = access.fit
     posterior_srk, weight_r = _sample_posterior(access, seed)
     entropy_s = entr(posterior_srk).sum(axis=-1) @ weight_r
@@ -185,13 +149,13 @@ def _figures(access: VoteAccess, seed: int) -> list[_Figure]:
     mean_sk = np.einsum("srk,r->sk", posterior_srk, weight_r)
     labels = [(k, fit.ballot.labels[k]) for k in _counted_labels(fit)]
     within, across = names_of_parts(fit)
-    return [
-        *(_Figure("prevalence", label, fit.prevalence_sk[:, k]) for k, label in labels),
-        *(_Figure("mean_p", label, mean_sk[:, k]) for k, label in labels),
-        _Figure("total", "", tangent_s),
-        _Figure(within, "", entropy_s),
-        _Figure(across, "", tangent_s - entropy_s),
-    ]
+    return {
+        **{("prevalence", label): fit.prevalence_sk[:, k] for k, label in labels},
+        **{("mean_p", label): mean_sk[:, k] for k, label in labels},
+        ("total", ""): tangent_s,
+        (within, ""): entropy_s,
+        (across, ""): tangent_s - entropy_s,
+    }
 
 
 def _counted_labels(fit: QuestionFit) -> list[int]:
@@ -298,42 +262,41 @@ def _squared(step_nrv: Floats, share_rv: Floats, total_r: Floats) -> Floats:
     return np.asarray(square_n - np.square(first_nr) @ total_r)
 
 
-def _findings(fit: QuestionFit, scaling: PowerScaling) -> list[Finding]:
+def _findings(fit: QuestionFit, scaling: pl.DataFrame) -> list[Finding]:
     findings = []
-    for q, (name, label) in enumerate(zip(scaling.names, scaling.labels, strict=True)):
-        both = (("prior", scaling.prior_q, scaling.prior_error_q), ("votes", scaling.votes_q, scaling.votes_error_q))
-        for whose, move_q, error_q in both:
-            move, reach = float(move_q[q]), 1.645 * float(error_q[q])
+    for row in scaling.iter_rows(named=True):
+        for whose in ("prior", "votes"):
+            move, reach = row[whose], 1.645 * row[f"{whose}_error"]
             if np.isfinite(move):
-                figure, low, high = f"{whose}_shift_{name}", move - reach, move + reach
-                findings.append(finding_of(fit, SIDE, figure, move, subject=label, low=low, high=high))
-    for k, share in enumerate(scaling.share_k):
-        words, subject = _words(fit, scaling, k), scaling.labels[k]
-        findings.append(finding_of(fit, SIDE, "prior_share", share, subject=subject, n=fit.n_draws, **words))
+                figure, low, high = f"{whose}_shift_{row['figure']}", move - reach, move + reach
+                findings.append(finding_of(fit, SIDE, figure, move, subject=row["label"], low=low, high=high))
+    for row in scaling.drop_nulls("prior_share").iter_rows(named=True):
+        words, share = _words(fit, row), row["prior_share"]
+        findings.append(finding_of(fit, SIDE, "prior_share", share, subject=row["label"], n=fit.n_draws, **words))
     return findings
 
 
-def prior_decides(scaling: PowerScaling, k: int) -> bool:
-    """Whether the prevalence of the k-th label shown is the prior's as much as the votes'.
+def prior_decides(row: Mapping[str, Any]) -> bool:
+    """Whether a prevalence, a row of `scale_powers`, is the prior's as much as the votes'.
 
     It is where the prior gives two fifths of the information, or where counting it twice moves the prevalence by more
     than its own sd and a quarter of a logit.
     """
-    value, sd, error = scaling.value_q[k], scaling.sd_q[k], scaling.prior_error_q[k]
-    surely = abs(scaling.prior_q[k]) - ERRORS * error
-    moved = surely > sd and surely > LOGIT_SHIFT * value * (1.0 - value)
-    return bool(moved or scaling.share_k[k] > PRIOR_SHARE)
+    surely = abs(row["prior"]) - ERRORS * row["prior_error"]
+    moved = surely > row["sd"] and surely > LOGIT_SHIFT * row["value"] * (1.0 - row["value"])
+    return bool(moved or row["prior_share"] > PRIOR_SHARE)
 
 
-def _words(fit: QuestionFit, scaling: PowerScaling, k: int) -> dict[str, Any]:
+def _words(fit: QuestionFit, row: Mapping[str, Any]) -> dict[str, Any]:
     """Put the prior's part in a share into words: level, text, and what it means and what to do."""
-    value, sd, label = float(scaling.value_q[k].clip(1e-9, 1.0 - 1e-9)), float(scaling.sd_q[k]), scaling.labels[k]
-    there = float(expit(logit(value) + scaling.prior_q[k] / (value * (1.0 - value))))
+    value = min(max(row["value"], 1e-9), 1.0 - 1e-9)
+    there = float(expit(logit(value) + row["prior"] / (value * (1.0 - value))))
     figures = (
-        f"counting the default assumption (the prior) twice would take the share of {label!r} from {value:.1%} to "
-        f"about {there:.1%} (standard error {sd:.1%}), and {scaling.share_k[k]:.0%} of what is known of it is assumed"
+        f"counting the default assumption (the prior) twice would take the share of {row['label']!r} from "
+        f"{value:.1%} to about {there:.1%} (standard error {row['sd']:.1%}), and {row['prior_share']:.0%} of what is "
+        "known of it is assumed"
     )
-    if prior_decides(scaling, k):
+    if prior_decides(row):
         return {
             "level": "doubt",
             "text": f"{figures}.",

@@ -14,7 +14,7 @@ from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.consensus.tempering import Exponent
 from moral_entropy.findings import Finding
 from moral_entropy.progress import Advance, ignore
-from moral_entropy.validate.vote_access import VoteAccess, VotesOf, local_votes, votes_of_fit
+from moral_entropy.validate.vote_access import VoteAccess, VotesOf, each_fit, votes_of_fit
 
 SIDE = "temper"
 
@@ -35,11 +35,7 @@ def examine_temper(
     advance
         Called with the share done.
     """
-    findings, votes_of = [], votes_of or local_votes(consensus)
-    for n, fit in enumerate(consensus.fits):
-        findings.append(_finding(fit, exponent_of(fit, votes_of(n))))
-        advance((n + 1) / len(consensus.fits))
-    return findings
+    return [_finding(votes.fit, exponent_of(votes.fit, votes)) for votes in each_fit(consensus, votes_of, advance)]
 
 
 def less_sure(fit: QuestionFit) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,19 +18,19 @@ from moral_entropy.consensus.patterns import Patterns, pool_fully
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.consensus.tempering import Exponent, learn_from_votes
+from moral_entropy.progress import Advance
 from moral_entropy.validate.density import drawn_of, log_heights, log_over_base, pseudo_counts
-from moral_entropy.validate.label_switching import SAMPLE_PAIRS, Switchboard
 from moral_entropy.validate.links import (
     PAIRS_OF_VOTES,
-    Groups,
+    SAMPLE_PAIRS,
     Link,
     by_size,
+    items_of_groups,
     join_links,
     neighbours,
     pairs_of_votes,
     same_voters,
     shared_in,
-    sizes_of_groups,
     spacing,
 )
 from moral_entropy.votes.table import Floats, Ints, Votes
@@ -157,12 +157,12 @@ class VoteAccess:
         """Tell whether the same people voted on the same items as in another fit."""
         return all(self.parts.fetch_each(same_voters_in_part, self.b, other.b))
 
-    def groups(self) -> Groups:
-        """Find the groups of annotators and items that no vote links."""
+    def groups(self) -> tuple[Ints, Floats]:
+        """Find the groups of annotators and items that no vote links: see `find_groups`."""
         workers = self.parts.workers
         link = workers.joined(one_link, self.parts.each(link_of_part, self.b))
         found_a = join_links(self.fit.ballot.n_annotators, [link])
-        return by_size(found_a, *self.parts.total(sizes_in_part, self.b, workers.send(found_a)))
+        return by_size(found_a, self.parts.total(items_of_groups_in_part, self.b, workers.send(found_a)))
 
     def shared_items(self) -> csr_array:
         """Count the items every two annotators share, of evenly spaced rows where they have very many votes."""
@@ -174,13 +174,14 @@ class VoteAccess:
         ]
         return csr_array(self.parts.workers.joined(added, asked))
 
-    def switchboard(self) -> Switchboard:
-        """Return the densities on which label switches are tried."""
+    @cached_property
+    def small_density(self) -> LogPosterior:
+        """The same on evenly spaced rows where there are very many votes: enough to tell what they object to."""
         step = spacing(self._pairs, SAMPLE_PAIRS)
         if step <= 1:
-            return Switchboard(self.density, self.density, self.parts, self.b)
+            return self.density
         some = np.arange(0, sum(self.parts.rows_by_part(self.b)), step)
-        return Switchboard(self.whole, self._on(self.parts.fetch_rows(self.b, some).patterns), self.parts, self.b)
+        return self._on(self.parts.fetch_rows(self.b, some).patterns)
 
     @cached_property
     def _pairs(self) -> float:
@@ -200,6 +201,14 @@ def votes_of_fits(fitted: FittedParts) -> VotesOf:
 def local_votes(consensus: Consensus) -> VotesOf:
     """Return access to the votes of each fit on this machine, by its number."""
     return votes_of_fits(local_fit(consensus))
+
+
+def each_fit(consensus: Consensus, votes_of: VotesOf | None, advance: Advance) -> Iterator[VoteAccess]:
+    """Yield the votes of every fit, those on this machine where `votes_of` is not given; then tell the share done."""
+    votes_of, n_fits = votes_of or local_votes(consensus), len(consensus.fits)
+    for n in range(n_fits):
+        yield votes_of(n)
+        advance((n + 1) / n_fits)
 
 
 def votes_of_fit(fit: QuestionFit) -> VoteAccess:
@@ -274,9 +283,9 @@ def _to_first(found_a: Ints) -> Link:
     return np.arange(len(found_a)), one_g[found_a]
 
 
-def sizes_in_part(part: Part, b: int, found_a: Ints) -> tuple[Floats, Floats]:
-    """Count one part's items and votes by group."""
-    return sizes_of_groups(part.rows(b), found_a)
+def items_of_groups_in_part(part: Part, b: int, found_a: Ints) -> Floats:
+    """Count one part's items by group."""
+    return items_of_groups(part.rows(b), found_a)
 
 
 def pairs_in_part(part: Part, b: int) -> float:

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from moral_entropy.consensus.fit_findings import annotator_name, finding_of
-from moral_entropy.consensus.result import Consensus, QuestionFit
+from moral_entropy.consensus.result import Consensus
 from moral_entropy.findings import Finding, level_of, listed
 from moral_entropy.progress import Advance, ignore
-from moral_entropy.validate.vote_access import VoteAccess, VotesOf, local_votes
+from moral_entropy.validate.vote_access import VoteAccess, VotesOf, each_fit
 from moral_entropy.votes.table import Votes
 
 SIDE = "votes"
@@ -52,15 +52,13 @@ def examine_votes(
     [('votes_per_item', 5.0), ('effective_votes', 5.0), ('single_vote_items', 0.0), ('hardly_known', 0.0)]
     """
     found = [finding for finding in consensus.findings if finding.side == SIDE]
-    votes_of = votes_of or local_votes(consensus)
-    for n, fit in enumerate(consensus.fits):
-        found += _of_fit(consensus, fit, votes_of(n))
-        advance((n + 1) / len(consensus.fits))
+    for votes in each_fit(consensus, votes_of, advance):
+        found += _of_fit(consensus, votes)
     return [*found, *_dominant(consensus), *_without_votes(consensus), *_rows_left_out(consensus.votes)]
 
 
-def _of_fit(consensus: Consensus, fit: QuestionFit, access: VoteAccess) -> Iterator[Finding]:
-    ballot, count_i = fit.ballot, fit.ballot.count_i
+def _of_fit(consensus: Consensus, votes: VoteAccess) -> Iterator[Finding]:
+    fit, ballot, count_i = votes.fit, votes.fit.ballot, votes.fit.ballot.count_i
     unvoted, voted = float(count_i[ballot.votes_i == 0].sum()), float(count_i[ballot.votes_i > 0].sum())
     if unvoted:
         yield finding_of(
@@ -75,12 +73,13 @@ def _of_fit(consensus: Consensus, fit: QuestionFit, access: VoteAccess) -> Itera
         yield finding_of(fit, SIDE, "single_vote_items", single, n=round(voted), text=text)
         # Pooled rows are everybody's; that they outweigh one annotator's votes is their purpose.
         if not consensus.votes.anonymous and fit.pooling == "none":
-            yield _hardly_known(consensus, fit, access)
+            yield _hardly_known(consensus, votes)
 
 
-def _hardly_known(consensus: Consensus, fit: QuestionFit, access: VoteAccess) -> Finding:
+def _hardly_known(consensus: Consensus, votes: VoteAccess) -> Finding:
     """Find annotators of whom some confusion row rests more on the prior than on votes."""
-    votes_akv = access.density.expect(fit.at).votes_akv - access.density.pseudo_akv
+    fit = votes.fit
+    votes_akv = votes.density.expect(fit.at).votes_akv - votes.density.pseudo_akv
     thin_a = (votes_akv.sum(axis=-1) < fit.beta_akv.sum(axis=-1)).any(axis=-1)
     # Whoever is counted with another has no vote of their own in the fit.
     thin_a[[a for group in fit.counted_groups for a in group[1:]]] = False

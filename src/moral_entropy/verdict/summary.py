@@ -13,9 +13,9 @@ from typing import Any
 
 import polars as pl
 
-from moral_entropy.findings import many
+from moral_entropy.findings import Finding, Severity, many
 from moral_entropy.markup import html_table
-from moral_entropy.runs.findings import Caution, Severity, cautions
+from moral_entropy.runs.findings import caution_record, cautions
 from moral_entropy.runs.run import Run
 from moral_entropy.verdict.figures import run_figures
 from moral_entropy.verdict.headlines import Headline, headlines, with_interval
@@ -57,7 +57,7 @@ class Summary:
     run: Run
     verdict: Verdict
     figures: Sequence[Headline]
-    findings: Sequence[Caution]
+    findings: Sequence[Finding]
     checked: pl.DataFrame
 
     # --- The screen -----------------------------------------------------------------------------------------------
@@ -109,9 +109,9 @@ class Summary:
             return
         yield f"{many(len(self.findings), 'warning')}{', worst first' * (len(self.findings) > 1)}:"
         for number, one in enumerate(self.findings, start=1):
-            yield _wrapped(f"{number}. {WORDS[one.severity]}: {one.title}.", 5, first=2)
+            yield _wrapped(f"{number}. {WORDS[one.severity]}: {one.text}.", 5, first=2)
             yield _wrapped(one.meaning, 5)
-            yield _wrapped(f"What to do: {one.action}", 5)
+            yield _wrapped(f"What to do: {one.cure}", 5)
 
     def _checked_lines(self) -> Iterator[str]:
         """Yield what checked labels found: by hand of everything, by gold of annotators, as the rules come before."""
@@ -146,7 +146,7 @@ class Summary:
     def html(self) -> str:
         """Return the same for a notebook."""
         figures = [(one.name, with_interval(one), one.note) for one in self.figures]
-        doubts = [(WORDS[one.severity], one.title, one.meaning, one.action) for one in self.findings]
+        doubts = [(WORDS[one.severity], one.text, one.meaning, one.cure) for one in self.findings]
         heads = ("", "finding", "what it means", "what to do")
         return "\n".join([
             f"<p>{escape(self.run.in_one_line)}</p>",
@@ -163,7 +163,7 @@ class Summary:
             "verdict": asdict(self.verdict),
             "headlines": [asdict(one) for one in self.figures],
             "figures": run_figures(run, annotators=False),
-            "findings": [_finding_record(one) for one in self.findings],
+            "findings": [caution_record(one) for one in self.findings],
             "rules": pooled_rules(run),
             "best_rule": run.manifest.get("best_rule"),
             "advice": self.advice,
@@ -183,10 +183,6 @@ def summarise(run: Run) -> Summary:
     found = cautions(run)
     verdict = give_verdict(run, found)
     return Summary(run, verdict, headlines(run, verdict), found, run.checked)
-
-
-def _finding_record(one: Caution) -> dict[str, str]:
-    return {"severity": one.severity, "text": one.title, "meaning": one.meaning, "cure": one.action}
 
 
 def _checked_cells(one: dict[str, Any], *, by_hand: bool) -> tuple[str, ...]:

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import polars as pl
 
-from moral_entropy.findings import many
-from moral_entropy.runs.findings import Caution, cautions
+from moral_entropy.findings import Finding, many
+from moral_entropy.runs.findings import cautions
 from moral_entropy.runs.run import Run
 from moral_entropy.verdict.checked import Checks, checks_of
 from moral_entropy.verdict.crowds import MOST_NAMES, Crowds, crowds_of_people, guess_who_voted
@@ -71,7 +71,7 @@ def verdict_of(run: Run) -> Verdict:
     return give_verdict(run, cautions(run))
 
 
-def give_verdict(run: Run, found: Sequence[Caution]) -> Verdict:
+def give_verdict(run: Run, found: Sequence[Finding]) -> Verdict:
     """Say whether the labels can be shipped, and how.
 
     Parameters
@@ -149,9 +149,9 @@ def _range(belief: Belief | None, mass: float) -> tuple[float, float] | None:
 # --- From votes alone ---------------------------------------------------------------------------------------------
 
 
-def _from_votes(found: Sequence[Caution], n_items: int, **known: Any) -> Verdict:
+def _from_votes(found: Sequence[Finding], n_items: int, **known: Any) -> Verdict:
     crowds, floor = crowds_of_people(), known["floor"]
-    n_high = sum(caution.severity == "high" for caution in found)
+    n_high = sum(one.severity == "high" for one in found)
     flagged = floor is not None and floor > crowds.flag
     answer: Answer = "not yet" if n_high or flagged else "unknown"
     if n_high:
