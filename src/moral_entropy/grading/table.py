@@ -23,7 +23,6 @@ from moral_entropy.grading.best_rule import best_rule
 from moral_entropy.grading.calibration import (
     CONSENSUS,
     MODEL,
-    before_pooling,
     consensus_cells,
     gold_consensus,
     reliability,
@@ -187,10 +186,10 @@ def grade_parts(
     none_c = np.zeros(cells.n_cells)
     # The best rule is said in labels, not in expected costs: as often as its label is not that of the consensus.
     advised = {"consensus": advise(cells, replace(sums, p_cs=sums.positive_cs), none_c, graded.names, costs)}
-    known = gold_consensus(fitted) if has_gold(parts.class_votes) else None
+    known, own = gold_consensus(fitted) if has_gold(parts.class_votes) else (None, None)
     if known is not None and reference != "consensus":
         gold = gold_sums(cells, members, replicates=options.bootstrap or REPLICATES, seed=seed)
-        rows += _grade_gold(graded, gold, known, options.bootstrap or REPLICATES, seed)
+        rows += _grade_gold(graded, gold, known, own, options.bootstrap or REPLICATES, seed)
         # Gold as evidence is no test of what was learnt from it, but rules on votes have not seen it.
         advised["gold"] = advise(cells, gold, none_c, graded.names, costs)
     frame = as_frame(Rows.joined(rows))
@@ -250,13 +249,14 @@ def yes_word(votes: Votes) -> str:
     return "yes" if plain else f"{label!r}"
 
 
-def _grade_gold(graded: Grading, gold: CellSums, known: Consensus, replicates: int, seed: int) -> list[Rows]:
-    """Grade the rules, and the consensus itself, against gold."""
+def _grade_gold(
+    graded: Grading, gold: CellSums, known: Consensus, own: Consensus | None, replicates: int, seed: int
+) -> list[Rows]:
+    """Grade the rules, and the consensus itself, against gold; and the model's own p, where it is another."""
     against_gold = replace(graded, reference="gold", sums=gold, resampled=True, explained=False)
     rows = [against_gold.rows(), grade_consensus(known, replace(against_gold, rules=(CONSENSUS,)), replicates, seed)]
-    if any(fit.pooled for fit in known.fits):
-        own = replace(against_gold, rules=(MODEL,))
-        rows.append(grade_consensus(before_pooling(known), own, replicates, seed))
+    if own is not None:
+        rows.append(grade_consensus(own, replace(against_gold, rules=(MODEL,)), replicates, seed))
     return rows
 
 
