@@ -7,16 +7,18 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from support import log_posterior_of, plain_em, posterior_draws, random_rows, votes_of
 
+from moral_entropy.consensus import laplace
 from moral_entropy.consensus import model as module
 from moral_entropy.consensus.em import maximise
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.fit_findings import fit_findings
 from moral_entropy.consensus.laplace import damped_newton_steps, information
-from moral_entropy.consensus.model import Expectation
+from moral_entropy.consensus.model import Expectation, LogPosterior
 from moral_entropy.consensus.modes import leave_saddle
 from moral_entropy.consensus.patterns import collapse
 from moral_entropy.consensus.priors import Priors
-from moral_entropy.consensus.starts import paper_start, starts
+from moral_entropy.consensus.starts import paper_start, share_start, starts
+from moral_entropy.consensus.states import between_labels
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import ConvergenceWarning, FitError, IdentifiabilityWarning, PriorError, ThinDataWarning
 
@@ -118,6 +120,56 @@ def test_damped_newton_steps_do_not_leave_the_simplex_under_flat_priors(monkeypa
         assert np.isfinite(optimum.at.log_confusion_akv).all(), name
         assert np.isfinite(optimum.log_posterior), name
         assert not optimum.flat
+
+
+def between_labels_of(votes):
+    """The density that the default model begins its search in."""
+    [ballot], states, priors = votes.ballots, between_labels(2), Priors()
+    pseudo_g = np.full((1, states.n_groups), 0.5)
+    return LogPosterior(collapse(ballot), pseudo_g, priors.beta_akv(ballot, votes), between=states)
+
+
+@pytest.mark.parametrize(
+    "votes",
+    [simulated(), simulated(n_items=60, n_annotators=30, votes_per_item=1.3), without_signal(n_items=500)],
+    ids=["plain", "thin", "no signal"],
+)
+def test_kept_curvature_leads_to_the_same_mode_and_never_down(votes, monkeypatch):
+    model = between_labels_of(votes)
+    start = share_start(model)
+    plain, computed = maximise(model, start), []
+    factors = laplace.damped_factors
+    monkeypatch.setattr(laplace, "damped_factors", lambda *given: computed.append(1) or factors(*given))
+    kept = laplace.KeptCurvature()
+    found = maximise(model, start, kept=kept)
+    assert found.converged
+    assert_allclose(found.at.confusion_akv, plain.at.confusion_akv, atol=1e-8)
+    assert (np.diff(found.trace) >= -1e-12 * np.abs(found.trace[:-1])).all()
+    # A density much like it has its mode near by, and nearly the same curvature.
+    near = replace(model, pseudo_g=model.pseudo_g + 1e-3)
+    before = len(computed)
+    again = maximise(near, found.at, kept=kept)
+    assert again.converged
+    assert before > 0
+    assert len(computed) == before
+    assert_allclose(again.at.confusion_akv, maximise(near, start).at.confusion_akv, atol=1e-8)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e6])
+def test_curvature_that_leads_astray_is_forgotten(size):
+    model = between_labels_of(simulated())
+    start = share_start(model)
+    astray = laplace.KeptCurvature((np.sqrt(size) * np.eye(model.n_parameters), True))
+    found = maximise(model, start, kept=astray)
+    assert found.converged
+    assert_allclose(found.at.confusion_akv, maximise(model, start).at.confusion_akv, atol=1e-8)
+
+
+def test_few_rows_at_a_time_make_the_same_start(monkeypatch):
+    model = between_labels_of(simulated())
+    whole = share_start(model)
+    monkeypatch.setattr("moral_entropy.consensus.starts.ROWS_AT_ONCE", 7)
+    assert_array_equal(share_start(model).log_confusion_akv, whole.log_confusion_akv)
 
 
 def test_a_row_without_a_vote_is_level_under_flat_priors():

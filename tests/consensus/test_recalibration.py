@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
+from moral_entropy.consensus import recalibration
 from moral_entropy.consensus.recalibration import BIAS_SPREAD, POWER_SPREAD, recalibrate
 from moral_entropy.votes.table import UNKNOWN
 
@@ -67,12 +68,14 @@ def test_no_item_sees_its_own_gold(temperature):
         assert_array_equal(changed_ik[i], new_ik[i])
 
 
-def test_items_without_gold_are_changed_by_what_all_gold_teaches():
+def test_items_without_gold_are_changed_by_what_all_gold_teaches(monkeypatch):
     p_ik, gold_i, _ = simulated(400, temperature=3.0)
     gold_i[200:] = UNKNOWN
     new_ik, learnt = recalibrate(p_ik, gold_i)
     expected_ik = softmax(np.log(p_ik[200:]) / learnt.temperature + learnt.bias_k, axis=1)
     assert_allclose(new_ik[200:], expected_ik, rtol=1e-9)
+    monkeypatch.setattr(recalibration, "ITEMS_AT_ONCE", 33)
+    assert_array_equal(recalibrate(p_ik, gold_i)[0], new_ik)
 
 
 def test_improves_the_log_loss_of_items_it_has_not_seen():

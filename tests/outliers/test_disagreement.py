@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from support import vote_rows, votes_of
 
 from moral_entropy.outliers import disagreement as module
-from moral_entropy.outliers.disagreement import disagreement, disagreement_with_others, majority_label
+from moral_entropy.outliers.disagreement import (
+    disagreement,
+    disagreement_with_others,
+    majority_label,
+    votes_like_gold,
+)
+from moral_entropy.votes.table import UNKNOWN
 
 
 def plain_others(rows, n_annotators, count_i):
@@ -64,3 +70,18 @@ def test_chunks_change_nothing(monkeypatch):
     monkeypatch.setattr(module, "ITEMS_AT_ONCE", 7)
     for before, after in zip(whole, (disagreement(ballot), disagreement_with_others(ballot)), strict=True):
         np.testing.assert_allclose(after, before, rtol=1e-13)
+
+
+def test_votes_like_gold_by_loops(monkeypatch):
+    monkeypatch.setattr(module, "ITEMS_AT_ONCE", 7)
+    rng = np.random.default_rng(1)
+    rows = [(i, a, int(rng.integers(3))) for i in range(40) for a in range(5) if rng.random() < 0.6]
+    gold_i, count_i = rng.integers(-1, 3, size=40), rng.integers(1, 4, size=40)
+    ballot = votes_of(rows, 3, n_items=40, gold_i=gold_i, count_i=count_i.astype(float)).ballots[0]
+    right, known = Counter(), Counter()
+    for i, a, label in rows:
+        known[a] += count_i[i] * (gold_i[i] != UNKNOWN)
+        right[a] += count_i[i] * (gold_i[i] == label)
+    right_a, known_a = votes_like_gold(ballot)
+    assert right_a.tolist() == [right[a] for a in range(5)]
+    assert known_a.tolist() == [known[a] for a in range(5)]

@@ -42,7 +42,7 @@ def votes_by_component(states: States, confusion_akv: Floats, vote_azv: Floats, 
     votes_azv = votes_cz.reshape(len(confusion_akv), -1, states.n_states).transpose(0, 2, 1)
     if states.corners_only:
         return votes_azv
-    return np.asarray(confusion_akv * np.einsum("zk,azv->akv", states.mix_zk, votes_azv / vote_azv, optimize=True))
+    return np.asarray(confusion_akv * np.matmul(states.mix_zk.T, votes_azv / vote_azv))
 
 
 def vote_scores(states: States, confusion_akv: Floats) -> Floats:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -212,6 +213,11 @@ class Correlations:
         kept = {name: getattr(self, name)[kept_p] for name in PAIR_COLUMNS}
         return replace(self, **kept)
 
+    @cached_property
+    def posterior(self) -> tuple[Floats, Floats, Floats]:
+        """Each pair's probability of every part of the mixture, and the mean and sd of ρ in each."""
+        return _posterior(self.rho_p, self.error_p, self.mixture_m)
+
 
 PAIR_COLUMNS = ("first_p", "second_p", "shared_p", "rho_p", "error_p", "shrunk_p")
 
@@ -279,7 +285,7 @@ def _posterior(rho_p: Floats, error_p: Floats, mixture_m: Floats) -> tuple[Float
 
 def draw_correlations(found: Correlations, rng: np.random.Generator) -> Floats:
     """Draw all correlations once from their posteriors, each pair by itself; those below `NEGLECTED` are 0."""
-    share_pm, mean_pm, sd_pm = _posterior(found.rho_p, found.error_p, found.mixture_m)
+    share_pm, mean_pm, sd_pm = found.posterior
     chosen_p = (share_pm.cumsum(axis=1) < rng.random(len(share_pm))[:, None]).sum(axis=1).clip(max=len(SCALES))
     at_p = np.arange(len(chosen_p))
     drawn_p = mean_pm[at_p, chosen_p] + sd_pm[at_p, chosen_p] * rng.standard_normal(len(at_p))

@@ -1,10 +1,11 @@
 """EM and its accelerators → the mode of the log posterior.
 
 SQUAREM (Varadhan & Roland 2008, scheme S3) extrapolates EM steps in log-ratio coordinates. Near the mode Newton steps
-finish, damped where the votes say so little that the log posterior is no bowl yet; where there are too many parameters
-for them, Anderson mixing (1965) of EM steps does. A step that would lower the log posterior is not taken. The search
-stops when the gradient, in standard errors, is small, not when the log posterior rises slowly; except on a plateau,
-where a thousand passes were not enough and many more would gain nothing that matters. It is then not called converged.
+finish, damped where the votes say so little that the log posterior is no bowl yet; a search that keeps curvature takes
+several steps with it. Where there are too many parameters for Newton steps, Anderson mixing (1965) of EM steps does. A
+step that would lower the log posterior is not taken. The search stops when the gradient, in standard errors, is small,
+not when the log posterior rises slowly; except on a plateau, where a thousand passes were not enough and many more
+would gain nothing that matters. It is then not called converged.
 """
 
 from __future__ import annotations
@@ -39,7 +40,11 @@ STRETCH = 4.0
 """Factor by which extrapolations are shortened after one that did not gain, and lengthened again after one that did."""
 
 UNDAMPED = 2
-"""Newton steps that may fail before they are damped."""
+"""Newton steps that may fail before they are damped, where curvature is not kept."""
+
+FALL, FURTHER = 0.25, 2
+"""A step with kept curvature must lower the scaled gradient to this share of it, or the curvature is computed anew; and
+steps with it after the search has met its tolerance: a Newton step would have ended well below it."""
 
 PLATEAU_PASSES, PLATEAU_WINDOW, PLATEAU_GAIN = 1_000, 250, 0.05
 """A search that took the first number of passes ends where the last of them, the second number, gained fewer nats than
@@ -99,6 +104,7 @@ def maximise(
     newton: int = 2_500,
     watch: Callable[[float], None] | None = None,
     stop_if: Callable[[Parameters], bool] | None = None,
+    kept: laplace.KeptCurvature | None = None,
 ) -> Optimum:
     """Maximise the log posterior from a start: find a mode near it.
 
@@ -118,8 +124,11 @@ def maximise(
         Called with the scaled gradient before every step.
     stop_if
         Called with the parameters near the mode; the search ends where it returns True.
+    kept
+        Where given, curvature is used for several steps, also that of an earlier search of a density much like this
+        one; the last one is left in it.
     """
-    search = _Search(log_posterior, start)
+    search = _Search(log_posterior, start, kept)
     while search.scaled_gradient > tolerance and search.passes < max_passes:
         if watch is not None:
             watch(search.scaled_gradient)
@@ -127,10 +136,12 @@ def maximise(
             break
         if search.mixing_pays(newton):
             search.mixing_step()
-        elif not (search.newton_pays(newton) and search.newton_step()):
+        elif not search.kept_step() and not (search.newton_pays(newton) and search.newton_step()):
             search.squarem_step()
         if search.stuck or search.flat:
             break
+    for _ in range(FURTHER):
+        search.kept_step()
     # At the limits of rounding a gradient can stall just above the tolerance.
     threshold = max(tolerance, STALLED if search.stuck else 0.0, search.rounding)
     converged = search.scaled_gradient <= threshold
@@ -142,12 +153,16 @@ def maximise(
 class _Search:
     """The state of the search; every step keeps or raises the log posterior."""
 
-    def __init__(self, log_posterior: LogPosterior, start: Parameters) -> None:
-        self.log_posterior = log_posterior
-        self.newton_due = self.newton_cost
+    def __init__(
+        self, log_posterior: LogPosterior, start: Parameters, kept: laplace.KeptCurvature | None = None
+    ) -> None:
+        self.log_posterior, self.kept = log_posterior, kept
+        # From the mode of a density much like this one Newton steps lead to its mode at once.
+        self.newton_due = self.newton_cost if kept is None or kept.factor is None else 0
         self.passes = 0
         self.stuck = False
-        self.longest, self.damping, self.undamped = np.inf, laplace.DAMPING, UNDAMPED
+        self.longest, self.undamped = np.inf, UNDAMPED
+        self.damping = laplace.DAMPING if kept is None else 0.0
         self.trace: list[float] = []
         self.passes_of_trace: list[int] = []
         start = start.at_least_chance() if log_posterior.better_than_chance else start
@@ -245,9 +260,36 @@ class _Search:
         near = self.log_posterior.n_parameters <= most_parameters and self.scaled_gradient < NEWTON_GRADIENT
         return near and self.passes >= self.newton_due
 
+    def kept_step(self) -> bool:
+        """Take a step with the curvature that was kept; return False where there is none, or it does not gain."""
+        before = self.scaled_gradient
+        if self.kept is None or before >= NEWTON_GRADIENT or (step_p := self.kept.step(self.gradient_p)) is None:
+            return False
+        gains = self._gains(step_p)
+        if not gains or self.scaled_gradient > FALL * before:
+            self.kept.factor = None
+            # Below what rounding lets one tell no step can do better.
+            self.stuck = gains and before <= self.rounding
+        return gains
+
+    def _keeping_step(self, kept: laplace.KeptCurvature) -> bool:
+        """Take a Newton step, damped at once if needed, and keep its curvature."""
+        damping = self.damping if self.damping >= laplace.LEAST_DAMPING else 0.0
+        for used, factor in laplace.damped_factors(self.log_posterior, self.at, self.expected, damping):
+            kept.factor = factor
+            step_p = kept.step(self.gradient_p)
+            if step_p is not None and self._gains(step_p):
+                self.damping = used / STRETCH
+                return True
+        self.damping, kept.factor = laplace.DAMPING, None
+        return False
+
     def newton_step(self) -> bool:
         """Take a Newton step, shortened once or damped if needed; return False where it does not gain."""
-        if self.undamped > 0:
+        if self.kept is not None:
+            if self._keeping_step(self.kept):
+                return True
+        elif self.undamped > 0:
             step_p = laplace.newton_step(self.log_posterior, self.at, self.gradient_p, self.expected)
             if step_p is not None and any(self._gains(share * step_p) for share in (1.0, 0.25)):
                 return True

@@ -153,7 +153,9 @@ def number_rows(columns: Iterable[Ints]) -> tuple[Ints, Ints]:
         if size > np.iinfo(np.int64).max // n:
             distinct, key_i = np.unique(key_i, return_inverse=True)
             size = len(distinct)
-        key_i = key_i * n + column_i
+        # In place: there may be very many rows.
+        key_i *= n
+        key_i += column_i
         size *= n
     if key_i is not None and size <= max(4 * len(key_i), 1 << 16):
         return _number_by_table(key_i, size)

@@ -201,19 +201,50 @@ def damped_newton_steps(
 
     Undamped it is Newton's step; damped by the whole of that information it is half an EM step, which always gains.
     """
+    for used, factor in damped_factors(log_posterior, at, expected, max(damping, LEAST_DAMPING)):
+        step_p = cho_solve(factor, gradient_p, check_finite=False)
+        if np.abs(step_p).max() < LONGEST_STEP:
+            yield used, step_p
+
+
+Factor = tuple[Floats, bool]
+"""A Cholesky factor, as SciPy returns it."""
+
+
+def damped_factors(
+    log_posterior: LogPosterior, at: Parameters, expected: Expectation, damping: float
+) -> Iterator[tuple[float, Factor]]:
+    """Yield the factors of ever more damped curvature, each with its damping, where it is that of a maximum."""
     complete_pp = _block_diagonal(*complete_blocks(log_posterior, at, expected))
     curvature_pp = complete_pp.copy()
     log_posterior.take_missing(at, curvature_pp)
-    damping = max(damping, LEAST_DAMPING)
     while damping <= 1.0:
+        damped_pp = curvature_pp + damping * complete_pp
         try:
-            factor = cho_factor(curvature_pp + damping * complete_pp, lower=True, check_finite=False, overwrite_a=True)
-            step_p = cho_solve(factor, gradient_p, check_finite=False)
-            if np.abs(step_p).max() < LONGEST_STEP:
-                yield damping, step_p
+            factor = cho_factor(damped_pp, lower=True, check_finite=False, overwrite_a=True)
         except np.linalg.LinAlgError:
             pass
-        damping *= 4.0
+        else:
+            yield damping, factor
+        damping = 4.0 * damping if damping > 0.0 else DAMPING
+
+
+@dataclass(eq=False)
+class KeptCurvature:
+    """The factor of the curvature at some earlier parameters; None before there is one, and where it led astray.
+
+    Steps with it cost one pass over the votes, while a Newton step costs many: near a mode, and from one density to one
+    much like it, curvature hardly changes.
+    """
+
+    factor: Factor | None = None
+
+    def step(self, gradient_p: Floats) -> Floats | None:
+        """Compute the step with this curvature; None without one, and where it would be too long."""
+        if self.factor is None or len(self.factor[0]) != len(gradient_p):
+            return None
+        step_p: Floats = cho_solve(self.factor, gradient_p, check_finite=False)
+        return step_p if np.abs(step_p).max() < LONGEST_STEP else None
 
 
 def escape_direction(log_posterior: LogPosterior, at: Parameters) -> Floats | None:

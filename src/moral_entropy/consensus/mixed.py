@@ -12,6 +12,7 @@ from dataclasses import replace
 from moral_entropy.consensus.densities import Densities
 from moral_entropy.consensus.domain_prior import DomainPrior, learn_domain_prior
 from moral_entropy.consensus.em import Optimum, maximise
+from moral_entropy.consensus.laplace import KeptCurvature
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import ROUGH, SAMPLE_VOTES, leave_saddle
 from moral_entropy.consensus.starts import share_start
@@ -37,21 +38,25 @@ def find_mixed_mode(
         As in `maximise`.
     """
     sample = density.sample_rows(SAMPLE_VOTES)
-    at, passes, prior = share_start(sample), 0, None
+    at, passes, prior, kept = share_start(sample), 0, None, KeptCurvature()
     if density.patterns.n_domains > 1:
         # What domains have in common is told by all items: a sample can lack whole domains.
-        density, at, prior, passes = _learn_domains(density, at, max_passes, watch)
+        density, at, prior, passes = _learn_domains(density, at, max_passes, watch, kept)
     elif sample.n_votes < density.n_votes:
-        rough = maximise(sample, at, tolerance=ROUGH, max_passes=max_passes, watch=watch)
+        rough = maximise(sample, at, tolerance=ROUGH, max_passes=max_passes, watch=watch, kept=KeptCurvature())
         at, passes = rough.at, rough.passes
-    optimum = maximise(density, at, tolerance=tolerance, max_passes=max_passes, watch=watch)
+    optimum = maximise(density, at, tolerance=tolerance, max_passes=max_passes, watch=watch, kept=kept)
     optimum = leave_saddle(density, optimum, tolerance=tolerance, max_passes=max_passes)
     optimum = replace(optimum, passes=passes + optimum.passes, starts={"share": optimum.log_posterior})
     return Densities(density, density, domain_prior=prior), optimum
 
 
 def _learn_domains(
-    density: LogPosterior, at: Parameters, max_passes: int, watch: Callable[[float], None] | None
+    density: LogPosterior,
+    at: Parameters,
+    max_passes: int,
+    watch: Callable[[float], None] | None,
+    kept: KeptCurvature,
 ) -> tuple[LogPosterior, Parameters, DomainPrior, int]:
     """Learn in turn the weights of domains and what they have in common; return density, parameters, prior, passes.
 
@@ -61,7 +66,7 @@ def _learn_domains(
     pseudo_g, n_domains, passes = density.pseudo_g[0], len(density.pseudo_g), 0
     density, prior = replace(density, pseudo_g=density.pseudo_g / n_domains), None
     for _ in range(ROUNDS):
-        rough = maximise(density, at, tolerance=SETTLED, max_passes=max_passes, watch=watch)
+        rough = maximise(density, at, tolerance=SETTLED, max_passes=max_passes, watch=watch, kept=kept)
         at, passes = rough.at, passes + rough.passes
         found = learn_domain_prior(rough.expected.items_g - density.pseudo_g, pseudo_g, density.states.label_gk)
         if prior is not None and found.is_near(prior):

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, count_labels
+
+Values = TypeVar("Values", bound=NDArray[Any])
 
 WORTHWHILE = 0.8
 """Collapse when the rows are at most this share of the items."""
@@ -92,13 +95,11 @@ class Patterns:
     @cached_property
     def counts_rk(self) -> NDArray[np.int32]:
         """Number of votes by row and label."""
-        row_v = np.repeat(np.arange(self.n_rows), np.diff(self.start_r))
-        flat = np.bincount(row_v * self.n_labels + self.code_v % self.n_labels, minlength=self.n_rows * self.n_labels)
-        return flat.reshape(self.n_rows, self.n_labels).astype(np.int32)
+        return count_labels(self.start_r, self.code_v, self.n_labels)
 
-    def spread(self, values_r: NDArray[np.float64]) -> NDArray[np.float64]:
+    def spread(self, values_r: Values) -> Values:
         """Return the value of each item's row, for every item."""
-        return values_r[self.row_i] if self.collapsed else values_r
+        return cast("Values", values_r[self.row_i]) if self.collapsed else values_r
 
     def take(self, rows: Ints) -> Patterns:
         """Keep only some rows, with all annotators; every kept row then counts as one item in `row_i`."""

@@ -32,14 +32,19 @@ def published_interval(fit: QuestionFit) -> tuple[Floats, Floats]:
     if not fit.pooled:
         return bounds
     two = fit.ballot.n_labels == 2
-    label_i = np.full(fit.ballot.n_items, fit.ballot.positive) if two else fit.label_i
+    label_i = np.broadcast_to(fit.ballot.positive, fit.ballot.n_items) if two else fit.label_i
     # The model's interval is that of its own likeliest label, which of more than two may not be the published one.
     other_n = np.flatnonzero(highest(fit.summary.mean_ik) != label_i) if fit.n_draws and not two else label_i[:0]
     if len(other_n):
         bounds = _with_bounds_of(fit, label_i, other_n)
-    share_i = smoothed_share(fit.counts_ik, pseudo_votes=fit.first_votes_k)[np.arange(len(label_i)), label_i]
-    low_i, high_i = ((1.0 - fit.share_weight_i) * bound_i + fit.share_weight_i * share_i for bound_i in bounds)
-    return low_i, high_i
+    bound_xi = np.empty((2, fit.ballot.n_items))
+    # Some items at a time: each step would hold a copy of all.
+    for some in fit.chunks():
+        share_ik = smoothed_share(fit.counts_ik[some], pseudo_votes=fit.first_votes_k)
+        weight_i, share_i = fit.share_weight_i[some], share_ik[np.arange(len(share_ik)), label_i[some]]
+        for bound_i, published_i in zip(bounds, bound_xi, strict=True):
+            published_i[some] = (1.0 - weight_i) * bound_i[some] + weight_i * share_i
+    return bound_xi[0], bound_xi[1]
 
 
 def _with_bounds_of(fit: QuestionFit, label_i: Ints, item_n: Ints) -> tuple[Floats, Floats]:

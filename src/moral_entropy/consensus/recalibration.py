@@ -19,6 +19,8 @@ FOLDS = 5
 FEWEST, MOST = 20, 4_000
 """Fewest items with gold to learn from, and most: a few numbers are learnt, which more items would not make better."""
 
+ITEMS_AT_ONCE = 65_536
+
 CLEAR = 1.0
 """Standard errors of gain from which p is changed: less may be luck."""
 
@@ -121,8 +123,13 @@ def recalibrate(
     gain, gain_se = folds.gain(everything)
     used = gain > CLEAR * gain_se
     whole = folds.learnt_from(everything)
-    new_ik = np.exp(_mapped(whole, _log(p_ik))) if used else p_ik.copy()
-    new_ik[known_i] = p_ik[known_i]
+    new_ik = p_ik.copy()
+    if used:
+        # Some items at a time: each step would hold a copy of all.
+        for start in range(0, len(p_ik), ITEMS_AT_ONCE):
+            some = slice(start, start + ITEMS_AT_ONCE)
+            new_ik[some] = np.exp(_mapped(whole, _log(p_ik[some])))
+        new_ik[known_i] = p_ik[known_i]
     for f, fold in enumerate(folds.item_f):
         others = everything - {f}
         other_gain, other_se = folds.gain(others)

@@ -436,7 +436,7 @@ class QuestionFit(ParameterFit):
         if (gold_i == UNKNOWN).all():
             return None
         p_ik, learnt = recalibrate(self.p_ik, gold_i, count_i=self.ballot.count_i, seed=self.options.seed)
-        return np.where(known_i[:, None], self.p_ik, p_ik), learnt
+        return (np.where(known_i[:, None], self.p_ik, p_ik) if known_i.any() else p_ik), learnt
 
     def chunks(self, size: int = 65_536) -> Iterator[slice]:
         """Yield consecutive slices of the items, so that draws × items need not be held in memory at once."""

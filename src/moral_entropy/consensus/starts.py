@@ -11,13 +11,15 @@ from dataclasses import replace
 import numpy as np
 
 from moral_entropy.consensus.model import Expectation, LogPosterior, Parameters
-from moral_entropy.votes.table import UNKNOWN, Floats
+from moral_entropy.votes.table import UNKNOWN, Floats, count_labels
 
 MOST_LABELS = 5
 """Starts that favour a single label are tried for at most this many labels."""
 
 FEW_BETWEEN = 0.01
 """Weight of a point between labels at the start of the mixed model, where a label weighs 1 on average."""
+
+ROWS_AT_ONCE = 65_536
 
 FLAT = 1e-3
 """Added to all counts: an annotator without pseudo-votes and without a vote on a label would divide 0 by 0."""
@@ -75,13 +77,13 @@ def paper_start(n_annotators: int, n_labels: int) -> Parameters:
 def _shares(log_posterior: LogPosterior, pseudo_votes: float = 0.01) -> Floats:
     """Compute each row's share of votes by label, after adding a hundredth of a vote to every label."""
     patterns = log_posterior.patterns
-    n_rows, n_labels = patterns.n_rows, patterns.n_labels
-    row_v = np.repeat(np.arange(n_rows), np.diff(patterns.start_r))
-    flat = np.bincount(row_v * n_labels + patterns.code_v % n_labels, minlength=n_rows * n_labels)
-    counts_rk = flat.reshape(n_rows, n_labels) + pseudo_votes
+    n_labels = patterns.n_labels
+    counts_rk: Floats = count_labels(patterns.start_r, patterns.code_v, n_labels) + np.float64(pseudo_votes)
     clamped = patterns.clamp_r != UNKNOWN
     counts_rk[clamped] = np.eye(n_labels)[patterns.clamp_r[clamped]]
-    return np.asarray(counts_rk / counts_rk.sum(axis=1, keepdims=True))
+    # In place: there may be very many rows.
+    counts_rk /= counts_rk.sum(axis=1, keepdims=True)
+    return counts_rk
 
 
 def _any_of(share_rk: Floats, k: int) -> Floats:
@@ -98,11 +100,14 @@ def _from_posterior(log_posterior: LogPosterior, posterior_rk: Floats) -> Parame
     patterns = log_posterior.patterns
     n_labels = patterns.n_labels
     items_k = log_posterior.pseudo_g + patterns.weight_r @ posterior_rk
-    weighted_rk = patterns.weight_r[:, None] * posterior_rk
-    row_v = np.repeat(np.arange(patterns.n_rows), np.diff(patterns.start_r))
-    n_codes = patterns.n_annotators * n_labels
-    votes_ck = np.column_stack(
-        [np.bincount(patterns.code_v, weights=weighted_rk[row_v, k], minlength=n_codes) for k in range(n_labels)]
-    )
+    votes_ck = np.zeros((patterns.n_annotators * n_labels, n_labels))
+    # Some rows at a time: a weight for every vote would be more than the votes themselves.
+    for first in range(0, patterns.n_rows, ROWS_AT_ONCE):
+        start_r = patterns.start_r[first : first + ROWS_AT_ONCE + 1]
+        some = slice(first, first + len(start_r) - 1)
+        weighted_rk = patterns.weight_r[some, None] * posterior_rk[some]
+        code_v, votes_r = patterns.code_v[start_r[0] : start_r[-1]], np.diff(start_r)
+        for k in range(n_labels):
+            np.add.at(votes_ck[:, k], code_v, np.repeat(weighted_rk[:, k], votes_r))
     votes_akv = votes_ck.reshape(-1, n_labels, n_labels).transpose(0, 2, 1) + log_posterior.pseudo_akv
     return Expectation(items_k + FLAT, votes_akv + FLAT, float("nan")).maximum()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +17,7 @@ from scipy.special import betaincinv, logit
 
 from moral_entropy.consensus.fitted import FittedParts, PartFit, on_classes, without_draws
 from moral_entropy.consensus.item_classes import ItemClasses, facts_of, number_rows, votes_of_classes
-from moral_entropy.consensus.result import Consensus, QuestionFit
+from moral_entropy.consensus.result import Consensus, DrawSummary, QuestionFit
 from moral_entropy.grading.cells import Cells, Membership, join_cells, targets_of
 from moral_entropy.grading.grade import BINS, mass_bins, width_bins
 from moral_entropy.grading.rules import Rule
@@ -47,26 +48,50 @@ MANY_ITEMS = 500_000
 """Beyond this many, items whose log odds agree to 1e-4 form one group with their mean p: figures change by < 1e-8."""
 
 
-def gold_consensus(fitted: FittedParts) -> Consensus:
-    """Fetch the items with gold from all parts, and return the consensus on them."""
-    classes, summaries, clamps = [], [], []
+def gold_consensus(fitted: FittedParts) -> tuple[Consensus, Consensus | None]:
+    """Return the consensus on the items with gold, and that of the model's own p where the published p is pooled.
+
+    Where most items of one machine have gold it is the consensus itself: a copy would be half as large as the votes.
+    """
+    pooled = any(fit.pooled for fit in fitted.consensus.fits)
+    if fitted.parts.whole and _mostly_gold(fitted.parts.class_votes):
+        known = fitted.consensus
+        return known, before_pooling(known) if pooled else None
+    known, own = _fetch_gold(fitted)
+    return known, own if pooled else None
+
+
+def _mostly_gold(votes: Votes) -> bool:
+    known, items = np.array([(b.count_i @ (b.gold_i != UNKNOWN), b.count_i.sum()) for b in votes.ballots]).sum(axis=0)
+    return bool(known >= items / 2)
+
+
+def _fetch_gold(fitted: FittedParts) -> tuple[Consensus, Consensus]:
+    """Fetch the items with gold from all parts; return the consensus with the published p, and with the model's."""
+    classes, found_p, found_own, clamps = [], [], [], []
     for of_ballot in zip(*fitted.fetch_each(gold_of_part), strict=True):
-        fact_nf, weight_n, mean_nk, interior_n, clamp_n = map(np.concatenate, zip(*of_ballot, strict=True))
+        fact_nf, weight_n, p_nk, own_nk, clamp_n = map(np.concatenate, zip(*of_ballot, strict=True))
         classes.append(ItemClasses(fact_nf, weight_n))
-        summaries.append(without_draws(mean_nk, interior_n))
+        found_p.append(without_draws(p_nk))
+        found_own.append(without_draws(own_nk))
         clamps.append(clamp_n)
     whole = fitted.class_consensus
     votes = votes_of_classes(whole.votes, classes, [ballot.votes_a for ballot in whole.votes.ballots])
-    known = on_classes(votes, whole.fits, whole.priors, whole.options, summaries)
-    fits = (
-        replace(fit, patterns=replace(fit.patterns, clamp_r=clamp_r))
-        for fit, clamp_r in zip(known.fits, clamps, strict=True)
-    )
-    return replace(known, fits=tuple(fits))
+
+    def with_summaries(summaries: list[DrawSummary]) -> Consensus:
+        known = on_classes(votes, whole.fits, whole.priors, whole.options, summaries)
+        fits = (
+            replace(fit, patterns=replace(fit.patterns, clamp_r=clamp_r))
+            for fit, clamp_r in zip(known.fits, clamps, strict=True)
+        )
+        # What was fetched is pooled already.
+        return before_pooling(replace(known, fits=tuple(fits)))
+
+    return with_summaries(found_p), with_summaries(found_own)
 
 
 def gold_of_part(one: PartFit) -> list[tuple[Ints, Floats, Floats, Floats, Ints]]:
-    """Return, by ballot, facts, weight, the model's p, mass between labels and clamp of one part's items with gold.
+    """Return, by ballot, facts, weight, published p, the model's own p and clamp of one part's items with gold.
 
     One item without gold, if there is one, is among them: figures by domain count it as a domain's only group.
     """
@@ -76,8 +101,7 @@ def gold_of_part(one: PartFit) -> list[tuple[Ints, Floats, Floats, Floats, Ints]
         some = np.concatenate([np.flatnonzero(gold_i != UNKNOWN), np.flatnonzero(gold_i == UNKNOWN)[:1]])
         fact_nf = np.column_stack([fact_i[some] for fact_i in facts_of(one.consensus.votes, fit.ballot)])
         clamp_n = fit.patterns.clamp_r[fit.patterns.row_i[some]]
-        p_n, interior_n = fit.summary.mean_ik[some], fit.summary.interior_i[some]
-        found.append((fact_nf, fit.ballot.count_i[some], p_n, interior_n, clamp_n))
+        found.append((fact_nf, fit.ballot.count_i[some], fit.p_ik[some], fit.summary.mean_ik[some], clamp_n))
     return found
 
 
@@ -127,7 +151,9 @@ def _groups(votes: Votes, fit: QuestionFit, merged: bool) -> tuple[Ints, Ints, F
     known_i = ballot.gold_i != UNKNOWN
     p_it = fit.p_ik[:, targets_of(ballot)]
     # Items without gold have no weight; one group per domain is enough for them.
-    columns = (np.where(known_i, column_i, 0) for column_i in _told_apart_by(votes, fit, known_i, p_it, merged))
+    columns = _told_apart_by(votes, fit, known_i, p_it, merged)
+    if not known_i.all():
+        columns = (np.where(known_i, column_i, 0) for column_i in columns)
     group_i, first_g = number_rows(columns)
     n_g = np.bincount(group_i)
     score_gt = np.column_stack([np.bincount(group_i, weights=p_i) / n_g for p_i in p_it.T])
@@ -161,8 +187,13 @@ def _numbered(p_i: Floats) -> Ints:
 
 def _fine_odds(p_i: Floats) -> Ints:
     """Round log odds to steps of 1e-4, numbered from the smallest."""
-    step_i = np.rint(logit(p_i).clip(-50.0, 50.0) * 1e4).astype(np.int64)
-    return np.asarray(step_i - step_i.min(initial=0))
+    # In place: every step would hold a copy of all.
+    odds_i = logit(p_i)
+    np.clip(odds_i, -50.0, 50.0, out=odds_i)
+    odds_i *= 1e4
+    step_i = np.rint(odds_i, out=odds_i).astype(np.int64)
+    step_i -= step_i.min(initial=0)
+    return np.asarray(step_i)
 
 
 def _describe(votes: Votes, fit: QuestionFit, first_g: Ints, score_g: Floats, target: int, question: int) -> Cells:
@@ -211,15 +242,21 @@ def reliability(consensus: Consensus, *, mass: float = 0.9) -> pl.DataFrame:
 
 def _points(fit: QuestionFit, known_i: NDArray[np.bool_], target: int, mass: float) -> list[dict[str, object]]:
     p_i = fit.p_ik[known_i, target]
-    order_i = np.argsort(tie_key(p_i), kind="stable")
-    p_i, order_i = p_i[order_i], np.flatnonzero(known_i)[order_i]
+    key_i = tie_key(p_i)
+    order_i = np.argsort(key_i, kind="stable")
+    key_i, p_i = key_i[order_i], p_i[order_i]
+    # Sorted already: a level begins wherever p rises.
+    rises_i = np.diff(key_i, prepend=key_i[:1]) > 0
+    del key_i
+    if not known_i.all():
+        order_i = np.flatnonzero(known_i)[order_i]
     gold_i = fit.ballot.gold_i[order_i] == target
     count_i = fit.ballot.count_i[order_i]
-    # Sorted already: a level begins wherever p rises.
-    level_i = np.cumsum(np.diff(tie_key(p_i), prepend=tie_key(p_i[:1])) > 0)
-    mass_l = mass_bins(np.bincount(level_i, weights=count_i).astype(float)) if len(p_i) else np.empty(0, dtype=np.int64)
+    del order_i
     points: list[dict[str, object]] = []
-    for bins, bin_i in (("width", width_bins(p_i)), ("mass", mass_l[level_i])):
+    # One way at a time: with very many items every list of them counts.
+    for bins, bins_of in (("width", width_bins), ("mass", partial(_mass_bins, rises_i, count_i))):
+        bin_i = bins_of(p_i)
         weights = (count_i * value for value in (1, p_i, gold_i))
         n_b, sum_b, yes_b = (np.bincount(bin_i, weights=weight_i, minlength=BINS) for weight_i in weights)
         for b in np.flatnonzero(n_b):
@@ -227,3 +264,11 @@ def _points(fit: QuestionFit, known_i: NDArray[np.bool_], target: int, mass: flo
             point = {"bins": bins, "bin": int(b), "p": sum_b[b] / n_b[b], "gold": yes_b[b] / n_b[b]}
             points.append({**point, "low": float(ends[0]), "high": float(ends[1]), "n": round(n_b[b])})
     return points
+
+
+def _mass_bins(rises_i: NDArray[np.bool_], count_i: Floats, p_i: Floats) -> Ints:
+    """Return the bin of each item, in ascending order of p, bins having about equally many items."""
+    if not len(p_i):
+        return np.empty(0, dtype=np.int64)
+    level_i = np.cumsum(rises_i)
+    return mass_bins(np.bincount(level_i, weights=count_i).astype(float))[level_i]

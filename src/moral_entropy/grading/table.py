@@ -23,7 +23,6 @@ from moral_entropy.grading.best_rule import best_rule
 from moral_entropy.grading.calibration import (
     CONSENSUS,
     MODEL,
-    before_pooling,
     consensus_cells,
     gold_consensus,
     reliability,
@@ -179,10 +178,10 @@ def grade_parts(
     # The best rule is said in labels, not in expected costs: as often as its label is not that of the consensus.
     in_labels = replace(graded, sums=replace(sums, p_cs=sums.positive_cs))
     advised = {"consensus": advise(in_labels, none_c, costs)}
-    known = gold_consensus(fitted) if has_gold(parts.class_votes) else None
+    known, own = gold_consensus(fitted) if has_gold(parts.class_votes) else (None, None)
     if known is not None and reference != "consensus":
         gold = gold_sums(cells, members, replicates=options.bootstrap or REPLICATES, seed=seed)
-        frames += _grade_gold(graded, gold, known, options.bootstrap or REPLICATES, seed)
+        frames += _grade_gold(graded, gold, known, own, options.bootstrap or REPLICATES, seed)
         # Gold as evidence is no test of what was learnt from it, but rules on votes have not seen it.
         advised["gold"] = advise(replace(graded, sums=gold), none_c, costs)
     frame = pl.concat(frames).fill_nan(None)
@@ -268,14 +267,15 @@ def yes_word(votes: Votes) -> str:
     return "yes" if plain else f"{label!r}"
 
 
-def _grade_gold(graded: Grading, gold: CellSums, known: Consensus, replicates: int, seed: int) -> list[pl.DataFrame]:
-    """Grade the rules, and the consensus itself, against gold."""
+def _grade_gold(
+    graded: Grading, gold: CellSums, known: Consensus, own: Consensus | None, replicates: int, seed: int
+) -> list[pl.DataFrame]:
+    """Grade the rules, and the consensus itself, against gold; and the model's own p, where it is another."""
     against_gold = replace(graded, reference="gold", sums=gold, resampled=True, explained=False)
     of_consensus = replace(against_gold, rules=(CONSENSUS,))
     frames = [against_gold.frame(), grade_consensus(known, of_consensus, replicates, seed)]
-    if any(fit.pooled for fit in known.fits):
-        own = replace(against_gold, rules=(MODEL,))
-        frames.append(grade_consensus(before_pooling(known), own, replicates, seed))
+    if own is not None:
+        frames.append(grade_consensus(own, replace(against_gold, rules=(MODEL,)), replicates, seed))
     return frames
 
 

@@ -47,7 +47,7 @@ def disagreement(ballot: Ballot) -> Floats:
     [0.0, 0.0, 0.5]
     """
     differing_a = np.zeros(ballot.n_annotators)
-    for item_v, code_v, counts_ik, weight_v in _chunks(ballot):
+    for _, item_v, code_v, counts_ik, weight_v in _chunks(ballot):
         majority_i = majority_label(counts_ik, ballot.positive)
         differs_v = code_v % ballot.n_labels != majority_i[item_v]
         differing_a += _by_annotator(ballot, code_v, weight_v * differs_v)
@@ -81,7 +81,7 @@ def disagreement_with_others(ballot: Ballot, *, anonymous: bool = False) -> Floa
 def votes_against_others(ballot: Ballot, *, anonymous: bool = False) -> tuple[Floats, Floats]:
     """Count each annotator's votes against the majority of the others, and those on items others voted on."""
     differing_a, compared_a = np.zeros(ballot.n_annotators), np.zeros(ballot.n_annotators)
-    for item_v, code_v, counts_ik, weight_v in _chunks(ballot):
+    for _, item_v, code_v, counts_ik, weight_v in _chunks(ballot):
         others_vk = _without_own(counts_ik[item_v], item_v, code_v, anonymous)
         top_vk = others_vk == others_vk.max(axis=1, keepdims=True)
         with_top_v = top_vk[np.arange(len(code_v)), code_v % ballot.n_labels] / top_vk.sum(axis=1)
@@ -103,10 +103,13 @@ def votes_like_gold(ballot: Ballot) -> tuple[Floats, Floats]:
     >>> right_a.tolist(), known_a.tolist()
     ([1.0, 0.0], [1.0, 1.0])
     """
-    gold_v = np.repeat(ballot.gold_i, ballot.votes_i)
-    weight_v = np.repeat(ballot.count_i, ballot.votes_i) * (gold_v != UNKNOWN)
-    right_v = weight_v * (ballot.code_v % ballot.n_labels == gold_v)
-    return _by_annotator(ballot, ballot.code_v, right_v), _by_annotator(ballot, ballot.code_v, weight_v)
+    right_a, known_a = np.zeros(ballot.n_annotators), np.zeros(ballot.n_annotators)
+    for some, item_v, code_v, _, weight_v in _chunks(ballot):
+        gold_v = ballot.gold_i[some][item_v]
+        known_v = weight_v * (gold_v != UNKNOWN)
+        right_a += _by_annotator(ballot, code_v, known_v * (code_v % ballot.n_labels == gold_v))
+        known_a += _by_annotator(ballot, code_v, known_v)
+    return right_a, known_a
 
 
 def _without_own(counts_vk: Ints, item_v: Ints, code_v: Ints, anonymous: bool) -> Ints:
@@ -130,8 +133,8 @@ def _by_annotator(ballot: Ballot, code_v: Ints, weight_v: Floats) -> Floats:
     return total_a.astype(np.float64)
 
 
-def _chunks(ballot: Ballot) -> Iterator[tuple[Ints, Ints, Ints, Floats]]:
-    """Yield the votes in batches of items: item, code, counts by item and label, and the weight of each vote."""
+def _chunks(ballot: Ballot) -> Iterator[tuple[slice, Ints, Ints, Ints, Floats]]:
+    """Yield the votes in batches of items: which, item, code, counts by item and label, and the weight of each vote."""
     n_labels = ballot.n_labels
     for start in range(0, ballot.n_items, ITEMS_AT_ONCE):
         stop = min(start + ITEMS_AT_ONCE, ballot.n_items)
@@ -139,4 +142,4 @@ def _chunks(ballot: Ballot) -> Iterator[tuple[Ints, Ints, Ints, Floats]]:
         code_v = ballot.code_v[ballot.start_i[start] : ballot.start_i[stop]]
         flat = np.bincount(item_v * n_labels + code_v % n_labels, minlength=(stop - start) * n_labels)
         weight_v = np.repeat(ballot.count_i[start:stop], ballot.votes_i[start:stop])
-        yield item_v, code_v, flat.reshape(-1, n_labels), weight_v
+        yield slice(start, stop), item_v, code_v, flat.reshape(-1, n_labels), weight_v

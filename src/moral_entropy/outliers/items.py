@@ -92,23 +92,27 @@ def score_items(votes: Votes, fits: Sequence[QuestionFit], parts: EntropyParts) 
     """
     ballots = [fit.ballot for fit in fits]
     positive = ballots[0].positive if ballots[0].n_labels == 2 else None
-    item_i = np.concatenate([ballot.item_i for ballot in ballots])
-    counts_ik = np.concatenate([ballot.counts_ik for ballot in ballots])
-    p_ik = np.concatenate([fit.p_ik for fit in fits])
-    label_i = np.concatenate([fit.label_i for fit in fits])
-    published_i = np.concatenate([ballot.published_i for ballot in ballots])
+    item_i = _joined([ballot.item_i for ballot in ballots])
+    counts_ik = _joined([ballot.counts_ik for ballot in ballots])
+    p_ik = _joined([fit.p_ik for fit in fits])
+    label_i = _joined([fit.label_i for fit in fits])
+    published_i = _joined([ballot.published_i for ballot in ballots])
     answers = _answers(counts_ik, published_i, positive)
-    gains = [_gain(votes, fit) for fit in fits]
+    gain_i, annotator_i = map(_joined, zip(*(_gain(votes, fit) for fit in fits), strict=True))
     # Without a vote the entropy is that of the prior, and says nothing about the item.
     doubts = {"entropy": parts.total_i, "doubt_votes": parts.votes_i, "doubt_annotators": parts.annotators_i}
     if parts.model == "mixed":
         doubts["ambiguity"] = parts.ambiguity_i
-    score_ri = {name: np.where(counts_ik.any(axis=1), doubt_i, np.nan) for name, doubt_i in doubts.items()}
+    silent_i = ~counts_ik.any(axis=1)
+    if silent_i.any():
+        doubts = {name: np.where(silent_i, np.nan, doubt_i) for name, doubt_i in doubts.items()}
+    score_ri = dict(doubts)
     score_ri |= {name: _conflict(answer_i, label_i, p_ik) for name, answer_i in answers.items()}
     # Votes do not help where the item is ambiguous.
     ambiguous_i = is_ambiguous(parts.total_i, parts.lasting_i, ballots[0].n_labels)
-    score_ri[ONE_MORE_VOTE] = np.where(ambiguous_i, np.nan, np.concatenate([gain_i for gain_i, _ in gains]))
-    bounds = [published_interval(fit) for fit in fits]
+    gain_i[ambiguous_i] = np.nan
+    score_ri[ONE_MORE_VOTE] = gain_i
+    low_i, high_i = map(_joined, zip(*map(published_interval, fits), strict=True))
     p_i = p_ik[:, positive] if positive is not None else p_ik[np.arange(len(item_i)), label_i]
     return ItemScores(
         question=fits[0].question,
@@ -118,14 +122,19 @@ def score_items(votes: Votes, fits: Sequence[QuestionFit], parts: EntropyParts) 
         domain_i=votes.domain_i[item_i],
         counts_ik=counts_ik,
         p_i=p_i,
-        low_i=np.concatenate([low_i for low_i, _ in bounds]),
-        high_i=np.concatenate([high_i for _, high_i in bounds]),
+        low_i=low_i,
+        high_i=high_i,
         label_i=label_i,
         entropy_i=parts.total_i,
         answer_ri=answers,
         score_ri=score_ri,
-        annotator_i=np.concatenate([annotator_i for _, annotator_i in gains]),
+        annotator_i=annotator_i,
     )
+
+
+def _joined(several: Sequence[Any]) -> Any:
+    """Put arrays one below the other; one alone is not copied: there may be very many items."""
+    return several[0] if len(several) == 1 else np.concatenate(several)
 
 
 def rank_items(scores: ItemScores, domains: Sequence[str]) -> Iterator[tuple[str, str, Ints]]:
@@ -135,6 +144,8 @@ def rank_items(scores: ItemScores, domains: Sequence[str]) -> Iterator[tuple[str
     """
     for ranking, score_i in scores.score_ri.items():
         yield ALL, ranking, first(score_i, TOP)
+    if not domains:
+        return
     order_i = np.argsort(scores.domain_i, kind="stable")
     codes, starts = np.unique(scores.domain_i[order_i], return_index=True)
     for code, inside in zip(codes, np.split(order_i, starts[1:]), strict=True):
@@ -197,10 +208,10 @@ def _gain(votes: Votes, fit: QuestionFit) -> tuple[Floats, Ints]:
         vote_azv, mix_zk = states.votes_azv(fit.rows_akv), states.mix_zk
     options: dict[str, Any] = {"mix_zk": mix_zk, "repeats": votes.anonymous, "allowed_a": asked_a}
     chosen = choose_votes(p, cast.start_r, cast.code_v, vote_azv, ballot.votes_a, **options)
-    gain_r, named_r = np.zeros(patterns.n_rows), np.full(patterns.n_rows, NOBODY, dtype=np.int64)
+    gain_r, named_r = np.zeros(patterns.n_rows), np.full(patterns.n_rows, NOBODY, dtype=np.int32)
     gain_r[row_n] = chosen.gain_i
-    named_r[row_n] = np.append(ballot.annotator_a.astype(np.int64), NOBODY)[chosen.annotator_i]
-    return gain_r[patterns.row_i], named_r[patterns.row_i]
+    named_r[row_n] = np.append(ballot.annotator_a, NOBODY)[chosen.annotator_i]
+    return patterns.spread(gain_r), patterns.spread(named_r)
 
 
 def _most_doubtful(fit: QuestionFit, first_r: Ints) -> Ints:

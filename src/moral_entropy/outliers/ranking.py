@@ -46,9 +46,13 @@ def first(score_i: Floats, n: int) -> NDArray[np.int64]:
     >>> first(np.array([0.2, 0.3, np.nan, 0.1 + 0.2]), 2).tolist()
     [1, 3]
     """
-    at_i = np.flatnonzero(~np.isnan(score_i)) if n > 0 else np.empty(0, dtype=np.int64)
-    if len(at_i) > n:
+    if n <= 0:
+        return np.empty(0, dtype=np.int64)
+    score_n = score_i[~np.isnan(score_i)]
+    least = -np.inf
+    if len(score_n) > n:
         # Sorting a million scores to find the first hundred would be a waste.
-        least = np.partition(score_i[at_i], len(at_i) - n)[len(at_i) - n]
-        at_i = at_i[score_i[at_i] >= least - TIE]
-    return at_i[np.argsort(-tie_key(score_i[at_i]), kind="stable")[: max(n, 0)]]
+        score_n.partition(len(score_n) - n)
+        least = score_n[len(score_n) - n] - TIE
+    at_i = np.flatnonzero(score_i >= least)
+    return at_i[np.argsort(-tie_key(score_i[at_i]), kind="stable")[:n]]

@@ -144,7 +144,9 @@ def audit(
         run = make_run(read, options, command, watch, progress)
         with watch.timing("write"):
             run.write_to(folder, lambda share: progress("writing", share))
-            _write_sheets(replace(run, made={}, path=folder), out, sheets)
+            # What rows about items were made from is not held while the report is written.
+            run = replace(run, made={}, path=folder)
+            _write_sheets(run, out, sheets)
         if options.report:
             with watch.timing("report"):
                 progress("report", 0.0)

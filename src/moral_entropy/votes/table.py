@@ -123,22 +123,17 @@ class Ballot:
         >>> ballot.counts_ik.tolist()
         [[1, 1], [0, 1]]
         """
-        counts_ik = np.empty((self.n_items, self.n_labels), dtype=np.int32)
-        # Some items at a time: a key of 64 bits for every vote would be more than the votes themselves.
-        for first in range(0, self.n_items, ITEMS_AT_ONCE):
-            start_i = self.start_i[first : first + ITEMS_AT_ONCE + 1]
-            n_items = len(start_i) - 1
-            key_v = np.repeat(np.arange(n_items) * self.n_labels, np.diff(start_i))
-            key_v += self.code_v[start_i[0] : start_i[-1]] % self.n_labels
-            flat = np.bincount(key_v, minlength=n_items * self.n_labels)
-            counts_ik[first : first + n_items] = flat.reshape(n_items, self.n_labels)
-        return counts_ik
+        return count_labels(self.start_i, self.code_v, self.n_labels)
 
     @cached_property
     def votes_a(self) -> NDArray[np.int64]:
         """Votes per annotator, pre-counted rows as often as they count."""
-        weight_v = np.repeat(self.count_i, self.votes_i)
-        votes_a = np.bincount(self.code_v // self.n_labels, weights=weight_v, minlength=self.n_annotators)
+        votes_a = np.zeros(self.n_annotators)
+        # Some items at a time: a weight for every vote would be more than the votes themselves.
+        for first in range(0, self.n_items, ITEMS_AT_ONCE):
+            start_i = self.start_i[first : first + ITEMS_AT_ONCE + 1]
+            weight_v = np.repeat(self.count_i[first : first + ITEMS_AT_ONCE], np.diff(start_i))
+            np.add.at(votes_a, self.code_v[start_i[0] : start_i[-1]] // self.n_labels, weight_v)
         return votes_a.astype(np.int64)
 
     def take(self, rows: Ints, *, part: str = "") -> Ballot:
@@ -168,6 +163,20 @@ class Ballot:
             part=part,
             row_v=None if self.row_v is None else self.row_v[at_v],
         )
+
+
+def count_labels(start_i: Ints, code_v: Ints, n_labels: int) -> NDArray[np.int32]:
+    """Count votes per item and label, given where each item's codes start: `counts_ik`."""
+    counts_ik = np.empty((len(start_i) - 1, n_labels), dtype=np.int32)
+    # Some items at a time: a key of 64 bits for every vote would be more than the votes themselves.
+    for first in range(0, len(counts_ik), ITEMS_AT_ONCE):
+        some_i = start_i[first : first + ITEMS_AT_ONCE + 1]
+        n_items = len(some_i) - 1
+        key_v = np.repeat(np.arange(n_items) * n_labels, np.diff(some_i))
+        key_v += code_v[some_i[0] : some_i[-1]] % n_labels
+        flat = np.bincount(key_v, minlength=n_items * n_labels)
+        counts_ik[first : first + n_items] = flat.reshape(n_items, n_labels)
+    return counts_ik
 
 
 def ballot_from_codes(
