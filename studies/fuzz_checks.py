@@ -23,7 +23,7 @@ NEVER = re.compile(
 )
 """What no command may print: tracebacks, Python's own warnings, NaN in a sentence, control characters."""
 
-CHANGES = ("seconds", "command", "files", "seal")
+CHANGES = ("seconds", "cpu_seconds", "command", "files", "seal")
 """What may differ between two manifests of the same audit: times, the command, and digests of what tells them."""
 
 
