@@ -37,6 +37,19 @@ def test_chunks_come_back_as_one_table_in_order(tmp_path):
     assert_frame_equal(read_table(run, "posterior"), rows(70))
 
 
+def test_a_table_is_read_anew_when_its_file_has_changed_and_nobody_sees_what_another_adds(tmp_path, monkeypatch):
+    run = run_folder(tmp_path / "run")
+    write_table(run / "posterior.parquet", POSTERIOR, lambda: [rows(7)])
+    first = read_table(run, "posterior")
+    first.insert_column(0, pl.Series("mine", [1] * 7))
+    with monkeypatch.context() as held:
+        held.setattr(tables.pl, "read_parquet", lambda _: pytest.fail("is read twice"))
+        assert_frame_equal(read_table(run, "posterior"), rows(7))
+    write_table(run / "other.parquet", POSTERIOR, lambda: [rows(7, 3)])
+    (run / "other.parquet").replace(run / "posterior.parquet")
+    assert_frame_equal(read_table(run, "posterior"), rows(7, 3))
+
+
 def test_the_bytes_do_not_depend_on_the_run(tmp_path):
     for name in ("a", "b"):
         write_table(tmp_path / name, POSTERIOR, lambda: [rows(1_000), rows(1_000, 1_000)])

@@ -16,6 +16,9 @@ from moral_entropy.runs.folder import MANIFEST, is_run_folder
 from moral_entropy.schemas import SCHEMAS
 
 ROWS_PER_GROUP = 262_144
+SMALL = 1 << 20
+"""Bytes up to which a table is kept in memory once it has been read, as long as its file is the same."""
+
 IDS = ("item", "annotator")
 """Columns that are integers where all ids of the input were."""
 
@@ -77,7 +80,7 @@ def read_table(path: str | Path, name: str, *, where: pl.Expr | None = None) -> 
     scanned = scan_table(path, name)
     file = Path(path) / f"{name}.parquet"
     try:
-        frame = pl.read_parquet(file) if where is None else scanned.filter(where).collect()
+        frame = _read_whole(file) if where is None else scanned.filter(where).collect()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise _unreadable(file, error) from error
     _check_nulls(file, frame, NEVER_NULL.get(name, ()))
@@ -140,6 +143,18 @@ def _state(file: Path) -> State | None:
     except FileNotFoundError:
         return None
     return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _read_whole(file: Path) -> pl.DataFrame:
+    state = _state(file)
+    small = state is not None and state[1] <= SMALL
+    # A copy of the columns' names and not of their rows: whoever adds a column has it alone.
+    return _read_once(file, state).clone() if small else pl.read_parquet(file)
+
+
+@lru_cache(maxsize=32)
+def _read_once(file: Path, state: State | None) -> pl.DataFrame:
+    return pl.read_parquet(file)
 
 
 @lru_cache(maxsize=256)
