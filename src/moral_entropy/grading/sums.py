@@ -19,7 +19,6 @@ from moral_entropy.consensus.fitted import PartFit
 from moral_entropy.consensus.item_classes import place_of
 from moral_entropy.consensus.model import Parameters, over_blocks
 from moral_entropy.grading.cells import Cells, Membership
-from moral_entropy.grading.costs import Costs
 from moral_entropy.grading.explanations import explain, one_label_posteriors
 from moral_entropy.names import EXPLANATIONS
 from moral_entropy.progress import Advance, ignore
@@ -167,7 +166,13 @@ class Sorting:
 
 
 def sums_of_part(
-    one: PartFit, sorting: Sorting, costs: Costs, bootstrap: int, seed: int, advance: Advance, *one_label: Parameters
+    one: PartFit,
+    sorting: Sorting,
+    costs: tuple[float, float],
+    bootstrap: int,
+    seed: int,
+    advance: Advance,
+    *one_label: Parameters,
 ) -> tuple[Floats, ...]:
     """Add up p of one part's items by cell, the cost of deciding by p, and `changed_labels`."""
     members = sorting.members(one, one_label)
@@ -179,12 +184,13 @@ def sums_of_part(
     return (*columns, cost_of_p(members, n_cells, costs), changed_labels(members, n_cells))
 
 
-def cost_of_p(members: Sequence[Membership], n_cells: int, costs: Costs) -> Floats:
-    """Add up by cell the expected cost of deciding every item by its p."""
-    of_p_c = np.zeros(n_cells)
+def cost_of_p(members: Sequence[Membership], n_cells: int, costs: tuple[float, float]) -> Floats:
+    """Add up by cell the expected cost of deciding every item by its p: the cheaper of yes and no."""
+    of_p_c, (wrong_yes, wrong_no) = np.zeros(n_cells), costs
     for member in members:
         for t, target in enumerate(member.targets):
-            cost_i = member.fit.ballot.count_i * costs.of_p(member.fit.p_ik[:, target])
+            p_i = member.fit.p_ik[:, target]
+            cost_i = member.fit.ballot.count_i * np.minimum(wrong_yes * (1.0 - p_i), wrong_no * p_i)
             of_p_c += np.bincount(member.cell_gt[member.group_i, t], weights=cost_i, minlength=n_cells)
     return of_p_c
 
