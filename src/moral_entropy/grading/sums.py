@@ -273,8 +273,7 @@ def _adder(member: Membership, n_columns: int) -> Callable[[slice], Callable[...
         confusion_sakv = fit.confusion_sakv[at_s] if fit.n_draws else _repeated(fit.confusion_akv, n_columns)
 
         def mixed(at: slice) -> Callable[..., None]:
-            drawn = state_draws(mixture.states, weight_sdg[at], confusion_sakv[at])
-            return partial(_add_mixed, member, (drawn.vote_cks, drawn.weight_dzs, *drawn.geometry))
+            return partial(_add_mixed, member, state_draws(mixture.states, weight_sdg[at], confusion_sakv[at]))
 
         return mixed
     prevalence_sk = fit.prevalence_sk[at_s] if fit.n_draws else _repeated(fit.prevalence_k, n_columns)
