@@ -16,7 +16,7 @@ from support import explained_by_hand, posterior_draws, stretched_by_hand
 from moral_entropy.consensus.fit import fit
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import UsageError
-from moral_entropy.grading.advice import Costs
+from moral_entropy.grading.options import GradeOptions
 from moral_entropy.grading.rules import rule_in_words, rule_named
 from moral_entropy.grading.table import audit_rules
 from moral_entropy.votes.table import UNKNOWN
@@ -77,7 +77,7 @@ def test_advice_speaks_in_two_sentences(audited):
 @pytest.mark.parametrize("costs", [(0, 0), (-1, 1), (1, float("inf")), (float("nan"), 1)])
 def test_costs_that_are_none(costs):
     with pytest.raises(UsageError, match="Costs are 0 or more"):
-        Costs(*costs)
+        GradeOptions(cost_fp=costs[0], cost_fn=costs[1])
 
 
 @pytest.mark.parametrize("model", ["mixed", "paper"])

@@ -50,7 +50,7 @@ def between_labels(one):
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 def test_sums_are_those_of_every_items_draws(settings, use_gold, model):
     _, _, cells, members = audited(use_gold, model=model, **settings)
-    found = posterior_sums(cells, members)
+    found = posterior_sums(cells.n_cells, members)
     shape = found.p_cs.shape
     expected = {name: np.zeros(shape) for name in ("weight", "positive", "p", "p2", "entropy", "doubt")}
     for member in members:
@@ -88,14 +88,14 @@ def test_items_of_a_cell_share_everything_rules_see():
 def test_any_number_of_threads_gives_the_same_bits():
     _, _, cells, members = audited(draws=3 * TILE)
     for bootstrap in (0, 100):
-        one, many = (posterior_sums(cells, members, bootstrap=bootstrap, threads=n) for n in (1, 3))
+        one, many = (posterior_sums(cells.n_cells, members, bootstrap=bootstrap, threads=n) for n in (1, 3))
         assert_array_equal(one.p_cs, many.p_cs)
         assert_array_equal(one.weight_cs, many.weight_cs)
 
 
 def test_resampled_items_are_poisson_around_what_they_are():
     _, _, cells, members = audited(draws=2, questions=("care",))
-    found = posterior_sums(cells, members, bootstrap=4_000, seed=5)
+    found = posterior_sums(cells.n_cells, members, bootstrap=4_000, seed=5)
     weight_c, weight_cs = found.weight_cs[:, 0], found.weight_cs[:, 1:]
     assert_allclose(weight_cs.mean(axis=1), weight_c, rtol=0.2)
     assert_allclose(weight_cs.mean(), weight_c.mean(), rtol=0.01)
@@ -108,16 +108,16 @@ def test_resampled_items_are_poisson_around_what_they_are():
 
 def test_no_draws_leave_the_mean_alone_and_can_still_be_resampled():
     _, _, cells, members = audited(draws=0)
-    assert posterior_sums(cells, members).p_cs.shape[1] == 1
-    found = posterior_sums(cells, members, bootstrap=3_000)
+    assert posterior_sums(cells.n_cells, members).p_cs.shape[1] == 1
+    found = posterior_sums(cells.n_cells, members, bootstrap=3_000)
     assert_allclose(found.p_cs[:, 1:].mean(axis=1).sum(), found.p_cs[:, 0].sum(), rtol=0.02)
 
 
 def test_too_many_cells_thin_the_draws_evenly(monkeypatch):
     _, _, cells, members = audited(draws=200, questions=("care",))
-    whole = posterior_sums(cells, members)
+    whole = posterior_sums(cells.n_cells, members)
     monkeypatch.setattr(sums_module, "MAX_NUMBERS", 6 * cells.n_cells * 50)
-    thin = posterior_sums(cells, members)
+    thin = posterior_sums(cells.n_cells, members)
     assert thin.p_cs.shape[1] == 51
     assert_allclose(thin.p_cs[:, 1:], whole.p_cs[:, 1::4], rtol=1e-12)
 
@@ -137,7 +137,7 @@ def test_parts_of_a_question_fall_into_its_cells():
     cells, members = sort_into_cells(fit(parted, draws=0), tuple(RULES.values()))
     assert len(members) == 4
     assert set(cells.question_c.tolist()) == {0}
-    assert_allclose(posterior_sums(cells, members).weight_cs.sum(), replace(votes).n_items)
+    assert_allclose(posterior_sums(cells.n_cells, members).weight_cs.sum(), replace(votes).n_items)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 40)), max_size=40), st.booleans())

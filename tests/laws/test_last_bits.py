@@ -21,7 +21,6 @@ from support import votes_of
 from moral_entropy.consensus import draws, fitted, laplace
 from moral_entropy.consensus.fit import fit
 from moral_entropy.grading.best_rule import wrong_in_100
-from moral_entropy.grading.costs import Costs
 from moral_entropy.grading.gate import check_limits
 from moral_entropy.outliers.ranking import first
 from moral_entropy.pipeline.audit import audit
@@ -146,7 +145,6 @@ def test_a_flat_direction_is_drawn_along_alike_whatever_sign_its_eigenvector_has
 def test_labels_in_a_hundred_do_not_depend_on_the_last_bits():
     assert wrong_in_100(0.125 + 1e-16) == wrong_in_100(0.125 - 1e-16) == "About 12 wrong labels in 100"
     assert wrong_in_100(1e-17) == wrong_in_100(-1e-17) == "No wrong label"
-    assert Costs().of_p(np.array([0.25])).tolist() == [0.25]
 
 
 def test_a_limit_is_reached_but_not_passed_by_rounding():

@@ -124,5 +124,5 @@ def test_parts_without_draws_without_texts(tmp_path):
 def test_tiny_corpora_are_no_trouble():
     votes = votes_of(random_rows(np.random.default_rng(0), 2, 2, 2, share=1.0))
     found = find_outliers(local_fit(fit(votes, draws=5)))
-    assert set(found.frame["kind"]) == {"item", "annotator"}
-    assert set(found.annotators["role"]) == {"few votes"}
+    assert set(found["outliers"]["kind"]) == {"item", "annotator"}
+    assert set(found["annotator_summary"]["role"]) == {"few votes"}

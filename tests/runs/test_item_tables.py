@@ -60,8 +60,8 @@ def posterior_frame(consensus):
 
 
 def annotator_frame(consensus):
-    against = find_outliers(local_fit(consensus)).disagreement_ba
-    return pl.concat(annotator_tables.annotator_frames(consensus, against))
+    summary = find_outliers(local_fit(consensus))["annotator_summary"]
+    return pl.concat(annotator_tables.annotator_frames(consensus, summary))
 
 
 def entropy_frame(consensus):

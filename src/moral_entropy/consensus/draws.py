@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri, softmax
 
 from moral_entropy.consensus import draw_kernels as kernels
@@ -120,44 +121,29 @@ def _stream(ballot: Ballot, seed: int) -> np.random.Generator:
     return np.random.default_rng([seed, zlib.crc32(ballot.question.encode()), zlib.crc32(ballot.part.encode())])
 
 
-@dataclass(frozen=True, eq=False)
-class StateDraws:
-    """Draws as the passes of the mixed model read them. Axes: **c** code, **k** label, **z** state, **s** draw.
+def state_draws(
+    states: States, weight_sdg: Floats, confusion_sakv: Floats
+) -> tuple[Floats, Floats, NDArray[np.int64], Floats]:
+    """Return draws as the kernels of the mixed model take them. Axes: **c** code, **k** label, **z** state, **s** draw.
 
-    Parameters
-    ----------
-    vote_cks
-        Probability of a vote by the label it was for, relative to the largest.
-    weight_dzs
-        Weight of every state by domain.
-    states
-        The states.
+    They are the probability of a vote by the label it was for, relative to the largest, `vote_cks`; the weight of every
+    state by domain, `weight_dzs`; and where the states lie: their two labels, `ends_ze`, and how much they have of the
+    first, `share_z`.
     """
-
-    vote_cks: Floats
-    weight_dzs: Floats
-    states: States
-
-    @property
-    def geometry(self) -> tuple[Ints, Floats]:
-        """Where the states lie: their two labels, and how much they have of the first."""
-        return self.states.ends_ze, self.states.share_z
-
-
-def state_draws(states: States, weight_sdg: Floats, confusion_sakv: Floats) -> StateDraws:
-    """Return draws in the order in which the passes of the mixed model read them."""
     n_draws, _, n_labels, _ = confusion_sakv.shape
     vote_cks = np.array(confusion_sakv.transpose(1, 3, 2, 0), order="C").reshape(-1, n_labels, n_draws)
     # Products of some votes must not vanish in all states at once; so small a share of the largest changes nothing.
     vote_cks /= vote_cks.max(axis=1, keepdims=True)
     np.maximum(vote_cks, 1e-30, out=vote_cks)
     weight_sdz = states.weight_of_states(weight_sdg)
-    return StateDraws(vote_cks, np.ascontiguousarray(weight_sdz.transpose(1, 2, 0)), states)
+    return vote_cks, np.ascontiguousarray(weight_sdz.transpose(1, 2, 0)), states.ends_ze, states.share_z
 
 
 def summarise_mixed(
     patterns: Patterns,
-    drawn: StateDraws,
+    states: States,
+    weight_sdg: Floats,
+    confusion_sakv: Floats,
     *,
     positive: int,
     interval: float = 0.9,
@@ -168,7 +154,7 @@ def summarise_mixed(
     n_rows, n_labels = patterns.n_rows, patterns.n_labels
     mean_rk, out = np.empty((n_rows, n_labels)), np.empty((5, n_rows))
     rows = (patterns.start_r, patterns.code_v, patterns.clamp_r, patterns.domain_r)
-    draws = (drawn.vote_cks, drawn.weight_dzs, *drawn.geometry, drawn.states.ambiguity_z)
+    draws = (*state_draws(states, weight_sdg, confusion_sakv), states.ambiguity_z)
     ranked = (positive if n_labels == 2 else -1, *_tail(interval))
 
     def run(lo: int, hi: int) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from moral_entropy.consensus.draws import state_draws, summarise, summarise_mixed
+from moral_entropy.consensus.draws import summarise, summarise_mixed
 from moral_entropy.consensus.entropy import EntropyParts, decompose_entropy
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.parts import LocalParts, Part, Parts, likelihood_of
@@ -61,7 +61,9 @@ def fit_of_part(part: Part, b: int, found: ParameterFit, advance: Progress = sil
     if found.mixture is not None and found.n_draws:
         summary = summarise_mixed(
             patterns,
-            state_draws(found.mixture.states, found.mixture.weight_sdg, found.confusion_sakv),
+            found.mixture.states,
+            found.mixture.weight_sdg,
+            found.confusion_sakv,
             positive=ballot.positive,
             interval=found.options.interval,
             threads=part.threads,

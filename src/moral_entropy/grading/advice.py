@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from moral_entropy.grading.best_rule import BestRule
 from moral_entropy.grading.cells import Cells
-from moral_entropy.grading.costs import Costs
 from moral_entropy.grading.groups import Grading
 from moral_entropy.grading.sums import CellSums
 from moral_entropy.names import ALL
@@ -58,7 +57,7 @@ class Advice:
         return "No item has a vote, so there is nothing to advise." if self.best is None else self.best.text
 
 
-def advise(graded: Grading, of_p_c: Floats, costs: Costs) -> pl.DataFrame:
+def advise(graded: Grading, of_p_c: Floats, costs: tuple[float, float]) -> pl.DataFrame:
     """Find the k-vote rule or share threshold of least expected cost, for each question and for all.
 
     Parameters
@@ -98,16 +97,17 @@ def _groups(graded: Grading, voted_c: Ints) -> Iterator[tuple[str, str, Ints]]:
         yield ALL, ALL, voted_c
 
 
-def _cost(sums: CellSums, cell_c: Ints, yes_c: NDArray[np.bool_], costs: Costs) -> float:
+def _cost(sums: CellSums, cell_c: Ints, yes_c: NDArray[np.bool_], costs: tuple[float, float]) -> float:
     p_c, weight_c = sums.p_cs[cell_c, 0], sums.weight_cs[cell_c, 0]
-    cost_c = np.where(yes_c, costs.false_positive * (weight_c - p_c), costs.false_negative * p_c)
+    wrong_yes, wrong_no = costs
+    cost_c = np.where(yes_c, wrong_yes * (weight_c - p_c), wrong_no * p_c)
     return float(cost_c.sum())
 
 
-def _best(cells: Cells, sums: CellSums, cell_c: Ints, costs: Costs) -> tuple[float, str]:
+def _best(cells: Cells, sums: CellSums, cell_c: Ints, costs: tuple[float, float]) -> tuple[float, str]:
     # Of equally cheap ones the first wins: k-vote before share, low before high.
     best = (np.inf, "")
-    tie = TIE * float(sums.weight_cs[cell_c, 0].sum()) * max(costs.false_positive, costs.false_negative)
+    tie = TIE * float(sums.weight_cs[cell_c, 0].sum()) * max(costs)
     for name, yes_c in _thresholds(cells.rest_c[cell_c], cells.chosen_c[cell_c]):
         cost = _cost(sums, cell_c, yes_c, costs)
         if cost < best[0] - tie:

@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from moral_entropy.grading.accuracy import questions_with_many_labels, wrong_rows
-from moral_entropy.grading.costs import Costs
 from moral_entropy.grading.rules import PLURALITY, rule_in_words
 from moral_entropy.names import ALL
 from moral_entropy.ties import tie_key
@@ -101,7 +100,7 @@ def _in_100(share: float) -> str:
 
 
 def best_rule(
-    frame: pl.DataFrame, advised: Mapping[str, pl.DataFrame], costs: Costs, yes: str = "yes"
+    frame: pl.DataFrame, advised: Mapping[str, pl.DataFrame], costs: tuple[float, float], yes: str = "yes"
 ) -> BestRule | None:
     """Choose the best simple rule: against gold where there is any, else against the consensus.
 
@@ -131,6 +130,5 @@ def best_rule(
     if pooled.is_empty():
         return None
     row = pooled.row(0, named=True)
-    given = (costs.false_positive, costs.false_negative)
     words = rule_in_words(row["rule"], yes)
-    return BestRule(row["rule"], words, against, row["cost"], row["cost_of_majority"], of_consensus, row["n"], given)
+    return BestRule(row["rule"], words, against, row["cost"], row["cost_of_majority"], of_consensus, row["n"], costs)

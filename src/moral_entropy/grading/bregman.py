@@ -73,22 +73,9 @@ KL = Generator("kl", _shannon, _logit)
 ZERO_ONE = Generator("zero_one", _doubt, lambda p: np.where(np.asarray(p) >= 0.5, 1.0, -1.0))
 
 
-@dataclass(frozen=True, eq=False)
-class Split:
-    """A mean divergence and its exact parts. Axis: **s** draw.
-
-    `divergence_s` = `reliability_s` - `resolution_s` + `uncertainty_s`; adding `entropy_s`, the mean entropy of what
-    was right, to divergence and uncertainty turns both into those of the expected score.
-    """
-
-    divergence_s: Floats
-    reliability_s: Floats
-    resolution_s: Floats
-    uncertainty_s: Floats
-    entropy_s: Floats
-
-
-def split(generator: Generator, g_l: Floats, weight_ls: Floats, p_ls: Floats, entropy_ls: Floats) -> Split:
+def split(
+    generator: Generator, g_l: Floats, weight_ls: Floats, p_ls: Floats, entropy_ls: Floats
+) -> tuple[dict[str, Floats], Floats]:
     """Split the mean divergence of a report with few levels. Axes: any, **l** level, **s** draw.
 
     Parameters
@@ -100,13 +87,20 @@ def split(generator: Generator, g_l: Floats, weight_ls: Floats, p_ls: Floats, en
     weight_ls, p_ls, entropy_ls
         Sums over the level's items: their number, what was right, and the generator's entropy of that.
 
+    Returns
+    -------
+    tuple
+        In every draw, the mean divergence by the generator's name, "brier", and its exact parts: "brier" is
+        "brier_reliability" less "brier_resolution" plus "brier_uncertainty". And the mean entropy of what was right:
+        added to divergence and uncertainty it turns both into those of the expected score.
+
     Examples
     --------
     Two items reported 1 that were 0.5 and 0.9, one reported 0 that was 0.1:
 
     >>> sums = np.array([[1.0], [2.0]]), np.array([[0.1], [1.4]]), np.array([[0.09], [0.25 + 0.09]])
-    >>> parts = split(BRIER, np.array([0.0, 1.0]), *sums)
-    >>> float(parts.divergence_s[0].round(6)), round((0.1**2 + 0.5**2 + 0.1**2) / 3, 6)
+    >>> parts, _ = split(BRIER, np.array([0.0, 1.0]), *sums)
+    >>> float(parts["brier"][0].round(6)), round((0.1**2 + 0.5**2 + 0.1**2) / 3, 6)
     (0.09, 0.09)
     """
     g_l1 = g_l[..., None]
@@ -120,14 +114,14 @@ def split(generator: Generator, g_l: Floats, weight_ls: Floats, p_ls: Floats, en
     level_s = share_of((weight_ls * generator.entropy(level_ls)).sum(axis=-2), total_s)
     entropy_s = share_of(entropy_ls.sum(axis=-2), total_s)
     whole_s = generator.entropy(mean_s)
-    return Split(
-        divergence_s=(report_s - entropy_s).clip(min=0.0),
-        reliability_s=(report_s - level_s).clip(min=0.0),
+    parts = {
+        "": report_s - entropy_s,
+        "_reliability": report_s - level_s,
         # The rise of the tangent at the overall mean is 0 on average, so that only entropies are left.
-        resolution_s=(whole_s - level_s).clip(min=0.0),
-        uncertainty_s=(whole_s - entropy_s).clip(min=0.0),
-        entropy_s=entropy_s,
-    )
+        "_resolution": whole_s - level_s,
+        "_uncertainty": whole_s - entropy_s,
+    }
+    return {f"{generator.name}{part}": value_s.clip(min=0.0) for part, value_s in parts.items()}, entropy_s
 
 
 def share_of(part: NDArray[Any], whole: NDArray[Any]) -> Floats:

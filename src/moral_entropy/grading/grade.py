@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from moral_entropy.grading.bregman import BRIER, KL, ZERO_ONE, Generator, share_of, split
+from moral_entropy.grading.bregman import BRIER, KL, ZERO_ONE, share_of, split
 from moral_entropy.grading.sums import CellSums, product
 from moral_entropy.ties import TIE, tie_key
 from moral_entropy.votes.table import Floats, Ints
@@ -203,13 +203,11 @@ def _rates(decision_rl: Floats, weight_rls: Floats, truth_rls: Floats, prefix: s
 
 
 def _scores(levels: Levels, expected: bool) -> Figures:
-    sums = levels.sums
-    n_s = sums.weight_cs.sum(axis=1)
-    brier = _parts(BRIER, levels, sums.p_cs - sums.p2_cs)
-    kl = _parts(KL, levels, sums.entropy_cs)
-    zero_one = _parts(ZERO_ONE, levels, sums.doubt_cs)
-    entropy_s, gini_s = kl.pop("entropy"), brier.pop("entropy")
-    del zero_one["entropy"]
+    sums, n_s = levels.sums, levels.sums.weight_cs.sum(axis=1)
+    reported = (levels.score_rl, sums.weight_cs, sums.p_cs)
+    brier, gini_s = split(BRIER, *reported, sums.p_cs - sums.p2_cs)
+    kl, entropy_s = split(KL, *reported, sums.entropy_cs)
+    zero_one, _ = split(ZERO_ONE, *reported, sums.doubt_cs)
     if expected:
         brier["expected_brier"] = brier["brier"] + gini_s
     kl["cross_entropy_smoothed"] = _cross_entropy(levels)
@@ -219,18 +217,6 @@ def _scores(levels: Levels, expected: bool) -> Figures:
     kl["cross_entropy_resolution"] = kl["kl_resolution"]
     kl["cross_entropy_uncertainty"] = kl["kl_uncertainty"] + entropy_s
     return {name: (value_s, n_s) for name, value_s in (brier | kl | zero_one).items()}
-
-
-def _parts(generator: Generator, levels: Levels, entropy_rls: Floats) -> dict[str, Floats]:
-    sums = levels.sums
-    parts = split(generator, levels.score_rl, sums.weight_cs, sums.p_cs, entropy_rls)
-    return {
-        generator.name: parts.divergence_s,
-        f"{generator.name}_reliability": parts.reliability_s,
-        f"{generator.name}_resolution": parts.resolution_s,
-        f"{generator.name}_uncertainty": parts.uncertainty_s,
-        "entropy": parts.entropy_s,
-    }
 
 
 def _cross_entropy(levels: Levels) -> Floats:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from moral_entropy.errors import UsageError
 from moral_entropy.options import StageOptions, option
 
 RULES = "Audit of consensus rules"
+
+HIGHEST_COST = 1e100
+"""Sums over any number of items stay finite."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,14 @@ class GradeOptions(StageOptions):
         "sampled; 0: they take the items as given. Against gold the items are resampled in any case.",
         panel=RULES,
     )
+
+    def __post_init__(self) -> None:
+        """Raise a `UsageError` for negative or infinite costs, and if both are 0."""
+        super().__post_init__()
+        for name, cost in (("a false positive", self.cost_fp), ("a false negative", self.cost_fn)):
+            if not 0 <= cost <= HIGHEST_COST or self.cost_fp + self.cost_fn == 0:
+                msg = f"{name} costs {cost:g}. Costs are 0 or more, at most {HIGHEST_COST:g}, and not both 0."
+                raise UsageError(msg)
 
     @property
     def costs(self) -> tuple[float, float]:

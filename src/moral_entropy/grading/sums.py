@@ -18,8 +18,7 @@ from moral_entropy.consensus.draws import log_ratios, state_draws
 from moral_entropy.consensus.fitted import PartFit
 from moral_entropy.consensus.item_classes import place_of
 from moral_entropy.consensus.model import Parameters, over_blocks
-from moral_entropy.grading.cells import Cells, Membership
-from moral_entropy.grading.costs import Costs
+from moral_entropy.grading.cells import Membership
 from moral_entropy.grading.explanations import explain, one_label_posteriors
 from moral_entropy.names import EXPLANATIONS
 from moral_entropy.progress import Advance, ignore
@@ -88,7 +87,7 @@ def product(factor_xc: Floats, sum_cs: Floats) -> Floats:
 
 
 def posterior_sums(
-    cells: Cells,
+    n_cells: int,
     members: Sequence[Membership],
     *,
     bootstrap: int = 0,
@@ -100,8 +99,8 @@ def posterior_sums(
 
     Parameters
     ----------
-    cells, members
-        The cells, and which items belong to them.
+    n_cells, members
+        How many cells there are, and which items belong to them.
     bootstrap
         If positive, the number of columns; in each, items are resampled, and one posterior draw is used.
     seed
@@ -111,9 +110,9 @@ def posterior_sums(
     advance
         Called with the share done.
     """
-    n_columns = _columns(cells, members, bootstrap)
+    n_columns = _columns(n_cells, members, bootstrap)
     first = 1 + len(EXPLANATIONS) * any(member.explained is not None for member in members)
-    sum_tcs = np.zeros((6, cells.n_cells, first + n_columns))
+    sum_tcs = np.zeros((6, n_cells, first + n_columns))
     for n, member in enumerate(members):
         # Some items at a time: p under each explanation would be a copy of all.
         for some in member.fit.chunks():
@@ -132,15 +131,15 @@ class Sorting:
 
     Parameters
     ----------
-    cells
-        The cells.
+    n_cells
+        How many cells there are.
     fact_bnf
         By ballot, the facts of every class; None where every item was sorted on its own.
     group_bn, cell_bgt
         By ballot, the group of every class (or item), and the cells of every group.
     """
 
-    cells: Cells
+    n_cells: int
     fact_bnf: Sequence[Ints] | None
     group_bn: Sequence[Ints]
     cell_bgt: Sequence[Ints]
@@ -167,24 +166,28 @@ class Sorting:
 
 
 def sums_of_part(
-    one: PartFit, sorting: Sorting, costs: Costs, bootstrap: int, seed: int, advance: Advance, *one_label: Parameters
+    one: PartFit,
+    sorting: Sorting,
+    costs: tuple[float, float],
+    bootstrap: int,
+    seed: int,
+    advance: Advance,
+    *one_label: Parameters,
 ) -> tuple[Floats, ...]:
     """Add up p of one part's items by cell, the cost of deciding by p, and `changed_labels`."""
-    members = sorting.members(one, one_label)
-    sums = posterior_sums(
-        sorting.cells, members, bootstrap=bootstrap, seed=seed, threads=one.part.threads, advance=advance
-    )
+    members, n_cells = sorting.members(one, one_label), sorting.n_cells
+    sums = posterior_sums(n_cells, members, bootstrap=bootstrap, seed=seed, threads=one.part.threads, advance=advance)
     columns = (getattr(sums, column.name) for column in fields(CellSums))
-    n_cells = sorting.cells.n_cells
     return (*columns, cost_of_p(members, n_cells, costs), changed_labels(members, n_cells))
 
 
-def cost_of_p(members: Sequence[Membership], n_cells: int, costs: Costs) -> Floats:
-    """Add up by cell the expected cost of deciding every item by its p."""
-    of_p_c = np.zeros(n_cells)
+def cost_of_p(members: Sequence[Membership], n_cells: int, costs: tuple[float, float]) -> Floats:
+    """Add up by cell the expected cost of deciding every item by its p: the cheaper of yes and no."""
+    of_p_c, (wrong_yes, wrong_no) = np.zeros(n_cells), costs
     for member in members:
         for t, target in enumerate(member.targets):
-            cost_i = member.fit.ballot.count_i * costs.of_p(member.fit.p_ik[:, target])
+            p_i = member.fit.p_ik[:, target]
+            cost_i = member.fit.ballot.count_i * np.minimum(wrong_yes * (1.0 - p_i), wrong_no * p_i)
             of_p_c += np.bincount(member.cell_gt[member.group_i, t], weights=cost_i, minlength=n_cells)
     return of_p_c
 
@@ -203,9 +206,9 @@ def changed_labels(members: Sequence[Membership], n_cells: int) -> Floats:
     return changed_c
 
 
-def _columns(cells: Cells, members: Sequence[Membership], bootstrap: int) -> int:
+def _columns(n_cells: int, members: Sequence[Membership], bootstrap: int) -> int:
     wanted = bootstrap or min((member.fit.n_draws for member in members), default=0)
-    return min(wanted, max(20, MAX_NUMBERS // (6 * max(cells.n_cells, 1))))
+    return min(wanted, max(20, MAX_NUMBERS // (6 * max(n_cells, 1))))
 
 
 def _add_column(member: Membership, some: slice, p_ik: Floats, sum_tc: Floats) -> None:
@@ -267,8 +270,7 @@ def _adder(member: Membership, n_columns: int) -> Callable[[slice], Callable[...
         confusion_sakv = fit.confusion_sakv[at_s] if fit.n_draws else _repeated(fit.confusion_akv, n_columns)
 
         def mixed(at: slice) -> Callable[..., None]:
-            drawn = state_draws(mixture.states, weight_sdg[at], confusion_sakv[at])
-            return partial(_add_mixed, member, (drawn.vote_cks, drawn.weight_dzs, *drawn.geometry))
+            return partial(_add_mixed, member, state_draws(mixture.states, weight_sdg[at], confusion_sakv[at]))
 
         return mixed
     prevalence_sk = fit.prevalence_sk[at_s] if fit.n_draws else _repeated(fit.prevalence_k, n_columns)
@@ -317,20 +319,20 @@ def _add_plain(member: Membership, push_cks: Floats, base_ks: Floats, *units: Fl
         kernels.general_cells(*rows, row_u, cell_ut, weight_us, push_cks, base_ks, part_tcs)
 
 
-def gold_sums(cells: Cells, members: Sequence[Membership], *, replicates: int, seed: int = 0) -> CellSums:
+def gold_sums(n_cells: int, members: Sequence[Membership], *, replicates: int, seed: int = 0) -> CellSums:
     """Add up gold labels by cell, as they are and with items resampled: the same sums with p either 0 or 1.
 
     Parameters
     ----------
-    cells, members
-        The cells, and which items belong to them.
+    n_cells, members
+        How many cells there are, and which items belong to them.
     replicates
         Number of columns in which items are resampled. Numbers of items per group and label are Poisson, so one draw
         resamples a whole group.
     seed
         Seed of the resampling.
     """
-    all_cs, yes_cs = np.zeros((2, cells.n_cells, replicates + 1))
+    all_cs, yes_cs = np.zeros((2, n_cells, replicates + 1))
     for n, member in enumerate(members):
         rng = np.random.default_rng([seed, n, 1])
         all_gs = np.zeros((len(member.cell_gt), replicates + 1))

@@ -28,7 +28,6 @@ from moral_entropy.grading.calibration import (
     reliability,
 )
 from moral_entropy.grading.cells import Cells, Membership, sort_into_cells
-from moral_entropy.grading.costs import Costs
 from moral_entropy.grading.explanations import one_label_modes
 from moral_entropy.grading.frames import one_label_frame, rule_frame
 from moral_entropy.grading.groups import Grading
@@ -170,28 +169,28 @@ def grade_parts(
     one_label = one_label_modes(fitted, lambda share: advance(FITTING * share))
     if one_label:
         advance = partial(_after_fitting, advance)
-    sums, of_p_c, changed_c = _sums(fitted, cells, members, one_label, options, seed, advance, by_item=by_item)
+    sums, of_p_c, changed_c = _sums(fitted, cells.n_cells, members, one_label, options, seed, advance, by_item=by_item)
     graded = _grading(consensus, asked, cells, sums, options, explained=bool(one_label))
     frames = [] if reference == "gold" else [graded.frame()]
-    costs = Costs(*options.costs)
     none_c = np.zeros(cells.n_cells)
     # The best rule is said in labels, not in expected costs: as often as its label is not that of the consensus.
     in_labels = replace(graded, sums=replace(sums, p_cs=sums.positive_cs))
-    advised = {"consensus": advise(in_labels, none_c, costs)}
+    advised = {"consensus": advise(in_labels, none_c, options.costs)}
     known, own = gold_consensus(fitted) if has_gold(parts.class_votes) else (None, None)
     if known is not None and reference != "consensus":
-        gold = gold_sums(cells, members, replicates=options.bootstrap or REPLICATES, seed=seed)
+        gold = gold_sums(cells.n_cells, members, replicates=options.bootstrap or REPLICATES, seed=seed)
         frames += _grade_gold(graded, gold, known, own, options.bootstrap or REPLICATES, seed)
         # Gold as evidence is no test of what was learnt from it, but rules on votes have not seen it.
-        advised["gold"] = advise(replace(graded, sums=gold), none_c, costs)
+        advised["gold"] = advise(replace(graded, sums=gold), none_c, options.costs)
     frame = pl.concat(frames).fill_nan(None)
+    best = best_rule(frame, advised, options.costs, yes_word(parts.class_votes))
     return AuditTable(
         frame=frame,
         rules=rule_frame(graded),
         one_label=one_label_frame(graded, changed_c),
         any_by_votes=any_rule_by_votes(fitted, graded),
         reliability=reliability(known or fitted.class_consensus, mass=consensus.interval),
-        advice=Advice(advise(graded, of_p_c, costs), best_rule(frame, advised, costs, yes_word(parts.class_votes))),
+        advice=Advice(advise(graded, of_p_c, options.costs), best),
         interval=consensus.interval,
         bootstrap=options.bootstrap,
     )
@@ -235,7 +234,7 @@ def _goes_by_item(asked: Sequence[Rule], options: GradeOptions, parts: Parts) ->
 
 def _sums(
     fitted: FittedParts,
-    cells: Cells,
+    n_cells: int,
     members: Sequence[Membership],
     one_label: Sequence[Parameters],
     options: GradeOptions,
@@ -247,9 +246,9 @@ def _sums(
     """Add up the posterior of the items of each cell, over all parts: see `sums_of_part`."""
     report = advance if fitted.parts.whole else ignore
     facts = None if by_item else [one.fact_nf for one in fitted.parts.classes]
-    sorting = Sorting(cells, facts, [one.group_i for one in members], [one.cell_gt for one in members])
+    sorting = Sorting(n_cells, facts, [one.group_i for one in members], [one.cell_gt for one in members])
     sent, *found = map(fitted.parts.workers.send, (sorting, *one_label))
-    given = (sent, Costs(*options.costs), options.bootstrap, seed, report, *found)
+    given = (sent, options.costs, options.bootstrap, seed, report, *found)
     *columns, of_p_c, changed_c = fitted.total(sums_of_part, *given)
     return CellSums(*columns), of_p_c, changed_c
 
@@ -362,7 +361,7 @@ def grade_consensus(consensus: Consensus, grading: Grading, replicates: int, see
     made = []
     for merged in (False, True):
         cells, members = consensus_cells(consensus, merged=merged)
-        sums = gold_sums(cells, members, replicates=replicates if merged else 0, seed=seed)
+        sums = gold_sums(cells.n_cells, members, replicates=replicates if merged else 0, seed=seed)
         made.append(replace(grading, cells=cells, sums=sums).frame())
     exact, rough = made
     ends = ((exact["value"] + (rough[end] - rough["value"])).alias(end) for end in ("low", "high"))

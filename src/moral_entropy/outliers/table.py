@@ -1,14 +1,14 @@
 """Outliers of a whole consensus, as tables: items, annotators and words worth a look; roles; agreement.
 
-`find_outliers` takes fitted parts and returns `Outliers`, whose frames are the tables outliers, annotator_summary and
-agreement of a run folder. Each part's first items are ranked among those of all parts; annotators are described from
-the parameters and from sums over parts. Words need all texts in one place: they are ranked on one machine only.
+`find_outliers` takes fitted parts and returns the tables outliers, annotator_summary and agreement of a run folder.
+Each part's first items are ranked among those of all parts; annotators are described from the parameters and from sums
+over parts. Words need all texts in one place: they are ranked on one machine only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,29 +39,7 @@ MOST_ANNOTATORS = 5_000
 """Largest number of annotators in a ranking; all of them are in the summary."""
 
 
-@dataclass(frozen=True, eq=False)
-class Outliers:
-    """Items, annotators and words worth a look, as tables of a run folder.
-
-    Parameters
-    ----------
-    frame
-        Items, annotators and words, ranked, with reasons.
-    annotators
-        Every annotator's figures and role.
-    agreement
-        Agreement by question and domain.
-    disagreement_ba
-        By ballot, each annotator's share of votes against the majority.
-    """
-
-    frame: pl.DataFrame
-    annotators: pl.DataFrame
-    agreement: pl.DataFrame
-    disagreement_ba: tuple[Floats, ...]
-
-
-def find_outliers(fitted: FittedParts, *, advance: Advance = ignore) -> Outliers:
+def find_outliers(fitted: FittedParts, *, advance: Advance = ignore) -> dict[str, pl.DataFrame]:
     """Find the items, annotators and words that are worth a look.
 
     Parameters
@@ -71,13 +49,19 @@ def find_outliers(fitted: FittedParts, *, advance: Advance = ignore) -> Outliers
     advance
         Called with the share done.
 
+    Returns
+    -------
+    dict
+        Tables of a run folder: outliers (items, annotators and words, ranked, with reasons), annotator_summary (every
+        annotator's figures and role) and agreement (by question and domain).
+
     Examples
     --------
     >>> import moral_entropy as me
     >>> from moral_entropy.consensus.fitted import local_fit
     >>> votes = me.simulate_votes(n_items=60, n_annotators=4, votes_per_item=3, seed=1).votes
     >>> found = find_outliers(local_fit(me.fit(votes, draws=50)))
-    >>> found.frame.filter(kind="item", ranking="entropy", rank=1)["reason"].item()
+    >>> found["outliers"].filter(kind="item", ranking="entropy", rank=1)["reason"].item()
     'entropy 0.69... of at most 0.693 nats; ... of 3 votes 1; p = ...'
     """
     parts, consensus = fitted.parts, fitted.consensus
@@ -93,12 +77,11 @@ def find_outliers(fitted: FittedParts, *, advance: Advance = ignore) -> Outliers
         frames += [items.filter(question=question), *rank_annotators(question, summary)]
         summaries.append(summary)
         agreement += _agreement_frames(consensus, question, [parts.classes[b] for b in asked])
-    return Outliers(
-        frame=pl.concat(frames),
-        annotators=pl.concat(summaries),
-        agreement=pl.concat(agreement).fill_nan(None),
-        disagreement_ba=tuple(share_a for share_a, *_ in counted),
-    )
+    return {
+        "outliers": pl.concat(frames),
+        "annotator_summary": pl.concat(summaries),
+        "agreement": pl.concat(agreement).fill_nan(None),
+    }
 
 
 def rank_items_of_part(one: PartFit, advance: Advance, words: bool) -> tuple[pl.DataFrame, list[list[str]]]:

@@ -91,9 +91,9 @@ def grade_rules(
     asked = as_rules(rules)
     corpora = _join_corpora(found, asked)
     mass = next(iter(found.values())).interval
-    sums = posterior_sums(corpora.cells, corpora.members, threads=threads)
+    sums = posterior_sums(corpora.cells.n_cells, corpora.members, threads=threads)
     gradings = [Grading("consensus", asked, corpora.cells, sums, (), (), (), 0.5, mass, resampled=False)]
-    gold = gold_sums(corpora.cells, corpora.members, replicates=REPLICATES, seed=seed)
+    gold = gold_sums(corpora.cells.n_cells, corpora.members, replicates=REPLICATES, seed=seed)
     if gold.weight_cs[:, 0].any():
         gradings.append(replace(gradings[0], reference="gold", sums=gold, resampled=True))
     frames = [frame for one in gradings for frame in _readings(corpora, one)]

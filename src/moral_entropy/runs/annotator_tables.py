@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
@@ -15,18 +15,19 @@ from moral_entropy.votes.table import Floats
 ANNOTATORS_AT_ONCE = 1_024
 
 
-def annotator_frames(consensus: Consensus, disagreement_ba: Sequence[Floats]) -> Iterator[pl.DataFrame]:
+def annotator_frames(consensus: Consensus, summary: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Yield one row per question, annotator and cell of the confusion matrix, in chunks.
 
     Parameters
     ----------
     consensus
         The fits.
-    disagreement_ba
-        By fit, each annotator's share of votes against the majority.
+    summary
+        The table annotator_summary, which has each annotator's share of votes against the majority.
     """
     schema = with_ids(ANNOTATORS, annotator=consensus.votes.annotators.dtype)
-    for fit, disagreement_a in zip(consensus.fits, disagreement_ba, strict=True):
+    for fit in consensus.fits:
+        disagreement_a = summary.filter(question=fit.question, part=fit.ballot.part)["disagreement"].to_numpy()
         for start in range(0, fit.ballot.n_annotators, ANNOTATORS_AT_ONCE):
             chunk = slice(start, min(start + ANNOTATORS_AT_ONCE, fit.ballot.n_annotators))
             columns = _columns(consensus, fit, chunk, disagreement_a[chunk])

@@ -11,7 +11,6 @@ import polars as pl
 from moral_entropy.consensus.fitted import FittedParts, PartFit
 from moral_entropy.findings import Finding
 from moral_entropy.grading.table import AuditTable
-from moral_entropy.outliers.table import Outliers
 from moral_entropy.runs.annotator_tables import annotator_frames, push_frames
 from moral_entropy.runs.findings import findings_frame
 from moral_entropy.runs.item_tables import (
@@ -31,7 +30,7 @@ def make_tables(
     fitted: FittedParts,
     sums: Sequence[Floats],
     audit: AuditTable,
-    outliers: Outliers,
+    outliers: Mapping[str, pl.DataFrame],
     findings: Iterable[Finding],
     more: Mapping[str, pl.DataFrame] | None = None,
 ) -> dict[str, Table]:
@@ -57,14 +56,12 @@ def make_tables(
         "audit_any_by_votes": audit.any_by_votes,
         "audit_reliability": audit.reliability,
         "audit_advice": audit.advice.frame,
-        "outliers": outliers.frame,
-        "annotator_summary": outliers.annotators,
-        "agreement": outliers.agreement,
+        **outliers,
         "findings": findings_frame(findings),
         **(more or {}),
     }
     by_annotator = {
-        "annotators": partial(annotator_frames, consensus, outliers.disagreement_ba),
+        "annotators": partial(annotator_frames, consensus, outliers["annotator_summary"]),
         "pushes": partial(push_frames, consensus),
     }
     ids = {"item": item_type(fitted), "annotator": consensus.votes.annotators.dtype}

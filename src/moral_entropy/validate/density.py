@@ -128,8 +128,7 @@ def _adds_labels(patterns: Patterns, drawn: Parameters) -> Callable[..., None]:
 
 def _adds_states(patterns: Patterns, drawn: Parameters, states: States) -> Callable[..., None]:
     """Return what adds it where items may lie between labels, relative to every vote's likeliest label."""
-    by_state = state_draws(states, drawn.weight_g, drawn.confusion_akv)
-    given = (patterns.domain_r, by_state.vote_cks, by_state.weight_dzs, *by_state.geometry)
+    given = (patterns.domain_r, *state_draws(states, drawn.weight_g, drawn.confusion_akv))
     return lambda *votes: kernels.mixed_log_likelihoods(*votes[:4], *given, *votes[4:])
 
 
@@ -157,11 +156,11 @@ def mixed_label_draws(patterns: Patterns, states: States, drawn: Parameters) -> 
     states, drawn
         The states of items, and the draws.
     """
-    by_state, n_draws = state_draws(states, drawn.weight_g, drawn.confusion_akv), len(drawn.log_confusion_akv)
-    given = (patterns.domain_r, by_state.vote_cks, by_state.weight_dzs, *by_state.geometry)
+    given, n_draws = state_draws(states, drawn.weight_g, drawn.confusion_akv), len(drawn.log_confusion_akv)
+    rows_of_votes = (patterns.start_r, patterns.code_v, patterns.domain_r)
     size = max(1, ROW_DRAWS // (n_draws * patterns.n_labels))
     for start in range(0, patterns.n_rows, size):
         rows = slice(start, min(start + size, patterns.n_rows))
         p_rks = np.empty((rows.stop - start, patterns.n_labels, n_draws))
-        kernels.mixed_labels(patterns.start_r, patterns.code_v, *given, rows.start, rows.stop, p_rks)
+        kernels.mixed_labels(*rows_of_votes, *given, rows.start, rows.stop, p_rks)
         yield rows, p_rks

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import entr, logit
 
 from moral_entropy.consensus import laplace
-from moral_entropy.consensus.draws import draw, state_draws, summarise, summarise_mixed
+from moral_entropy.consensus.draws import draw, summarise, summarise_mixed
 from moral_entropy.consensus.fit_findings import finding_of
 from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.options import COORDINATES, Coordinates
@@ -130,8 +130,8 @@ def compare(
 
 def _summary(fit: QuestionFit, samples: Samples, drawn: Parameters, interval: float) -> DrawSummary:
     if fit.mixture is not None:
-        by_state = state_draws(fit.states, drawn.weight_g, drawn.confusion_akv)
-        return summarise_mixed(samples.patterns, by_state, positive=fit.ballot.positive, interval=interval)
+        draws = (fit.states, drawn.weight_g, drawn.confusion_akv)
+        return summarise_mixed(samples.patterns, *draws, positive=fit.ballot.positive, interval=interval)
     drawn = tempered(drawn, fit.exponent.value)
     return summarise(
         samples.patterns, drawn.weight_g, drawn.confusion_akv, positive=fit.ballot.positive, interval=interval
