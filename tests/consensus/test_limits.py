@@ -5,14 +5,17 @@ import tracemalloc
 import numpy as np
 import polars as pl
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from support import log_posterior_of, votes_of
 
+from moral_entropy.consensus.draws import state_draws
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.fit_findings import fit_findings
 from moral_entropy.consensus.laplace import DenseGaussian, KrylovGaussian, RowBlocks, gaussian_at, krylov_gaussian
 from moral_entropy.consensus.limits import LEAST_DRAWS, affordable_draws
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.starts import paper_start
+from moral_entropy.consensus.states import between_labels
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import FitError
 from moral_entropy.validate.density import draws_to_check
@@ -51,6 +54,22 @@ def test_a_matrix_that_few_votes_touch_too_often_is_not_made(monkeypatch):
     assert isinstance(gaussian_at(model, at), DenseGaussian)
     monkeypatch.setattr("moral_entropy.consensus.laplace.DENSE_CELLS", model.n_cells - 1)
     assert isinstance(gaussian_at(model, at), KrylovGaussian)
+
+
+def test_draws_of_very_many_annotators_are_put_in_order_in_pieces(monkeypatch):
+    rng, states = np.random.default_rng(1), between_labels(3)
+    confusion_sakv = rng.dirichlet(np.ones(3), size=(20, 200, 3))
+    weight_sdg = rng.dirichlet(np.ones(states.n_groups), size=(20, 1))
+    whole = state_draws(states, weight_sdg, confusion_sakv)
+    monkeypatch.setattr("moral_entropy.consensus.states.MANY_NUMBERS", 1)
+    monkeypatch.setattr("moral_entropy.consensus.draws.CODES_AT_ONCE", 7)
+    assert_array_equal(state_draws(states, weight_sdg, confusion_sakv).vote_cks, whole.vote_cks)
+    tracemalloc.start()
+    vote_sazv = states.votes_azv(confusion_sakv)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.3 * vote_sazv.nbytes
+    assert_allclose(vote_sazv, np.einsum("zk,sakv->sazv", states.mix_zk, confusion_sakv), rtol=1e-12)
 
 
 def test_annotators_of_one_vote_each_end_in_an_answer_and_in_words():

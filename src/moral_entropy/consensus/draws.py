@@ -38,6 +38,9 @@ EDGE = 1e-6
 BLOCK_ROWS = 4_096
 """Rows per call of a kernel."""
 
+CODES_AT_ONCE = 4_096
+"""Codes of votes whose draws are brought into order together."""
+
 LOGS_AT_ONCE = 1 << 22
 """Logs of parameters held at once, in addition to the draws."""
 
@@ -132,9 +135,12 @@ def state_draws(
     """
     n_draws, _, n_labels, _ = confusion_sakv.shape
     vote_cks = np.array(confusion_sakv.transpose(1, 3, 2, 0), order="C").reshape(-1, n_labels, n_draws)
-    # Products of some votes must not vanish in all states at once; so small a share of the largest changes nothing.
-    vote_cks /= vote_cks.max(axis=1, keepdims=True)
-    np.maximum(vote_cks, 1e-30, out=vote_cks)
+    # Some codes at a time: with very many annotators each step would hold a copy of all draws.
+    for first in range(0, len(vote_cks), CODES_AT_ONCE):
+        some_cks = vote_cks[first : first + CODES_AT_ONCE]
+        # Products of some votes must not vanish in all states at once; so small a share of the largest changes nothing.
+        some_cks /= some_cks.max(axis=1, keepdims=True)
+        np.maximum(some_cks, 1e-30, out=some_cks)
     weight_sdz = states.weight_of_states(weight_sdg)
     return vote_cks, np.ascontiguousarray(weight_sdz.transpose(1, 2, 0)), states.ends_ze, states.share_z
 

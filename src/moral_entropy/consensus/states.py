@@ -21,6 +21,9 @@ from moral_entropy.votes.table import Floats
 MOST_LABELS = 12
 """Most labels for items to lie between two of them: above, the pairs of labels are more than votes could tell apart."""
 
+MANY_NUMBERS = 1 << 20
+"""Drawn numbers from which on how annotators vote by state is computed draw by draw."""
+
 
 @dataclass(frozen=True, eq=False)
 class States:
@@ -123,6 +126,12 @@ class States:
         """
         if self.corners_only:
             return confusion_akv
+        if confusion_akv.ndim > 3 and confusion_akv.size > MANY_NUMBERS:
+            # Draw by draw: with very many annotators each step would hold a copy of all.
+            vote_sazv = np.empty((*confusion_akv.shape[:-2], self.n_states, confusion_akv.shape[-1]))
+            for draw, confusion in zip(vote_sazv, confusion_akv, strict=True):
+                draw[:] = self.votes_azv(confusion)
+            return vote_sazv
         first, second = (confusion_akv.take(end_z, axis=-2) for end_z in self.ends_ze.T)
         # In place: these arrays are large over draws, and made in every pass.
         first *= self.share_z[:, None]

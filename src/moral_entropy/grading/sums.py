@@ -283,8 +283,11 @@ def _adder(member: Membership, n_columns: int) -> Callable[[slice], Callable[...
     return plain
 
 
-def _draws_of_columns(n_draws: int, n_columns: int) -> Ints:
+def _draws_of_columns(n_draws: int, n_columns: int) -> Ints | slice:
     """Choose one draw per column: evenly spaced draws if there are more, repeated ones if fewer."""
+    if n_columns == n_draws:
+        # No copy: the draws of very many annotators are the largest array there is.
+        return slice(None)
     if n_columns < n_draws:
         return np.arange(n_columns) * n_draws // n_columns
     return np.arange(n_columns) % max(n_draws, 1)
