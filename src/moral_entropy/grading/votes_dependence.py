@@ -233,9 +233,12 @@ class Silence:
         """Probability that an annotator does not vote for the target, by state; for two labels the specificity."""
         fit = self.fit
         confusion_sakv = fit.confusion_sakv[:: self._step] if fit.n_draws else fit.confusion_akv[None]
-        vote_sazv = fit.states.votes_azv(confusion_sakv)
         # Draws and states of a voter side by side: then a vote takes one stretch of memory.
-        silent_asz: Floats = np.subtract(1.0, vote_sazv[:, :, self.others, self.target].transpose(1, 0, 2), order="C")
+        silent_asz = np.empty((confusion_sakv.shape[1], len(confusion_sakv), len(self.others)))
+        for s, confusion_akv in enumerate(confusion_sakv):
+            # Draw by draw, and votes for the target alone: all draws of very many annotators would take gigabytes.
+            vote_az = fit.states.votes_azv(confusion_akv[..., self.target, None])[..., 0]
+            np.subtract(1.0, vote_az[:, self.others], out=silent_asz[:, s])
         return silent_asz
 
     @property
