@@ -88,7 +88,10 @@ def _run(given: list[str], *, for_good: bool) -> int:
     with _collecting_seldom(for_good=for_good):
         # Late: from here on, whatever takes time can be stopped.
         from moral_entropy.cli.commands import app
+        from moral_entropy.cli.later import load_unused_later
 
+        if for_good:
+            load_unused_later()
         return int(app(given, prog_name="moral-entropy", standalone_mode=False, obj=given) or DONE)
 
 
