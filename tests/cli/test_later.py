@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+
+import pytest
 
 IN_A_COMMAND = """
 import sys
@@ -40,3 +43,12 @@ def test_a_program_that_calls_main_keeps_its_imports(tmp_path):
     before = list(sys.meta_path)
     assert main(["simulate", "--items", "9", "-o", str(tmp_path / "votes.parquet")]) == 0
     assert sys.meta_path == before
+
+
+@pytest.mark.parametrize(("given", "found"), [({}, "4"), ({"OPENBLAS_THREAD_TIMEOUT": "20"}, "20")])
+def test_threads_that_wait_soon_sleep_unless_somebody_has_said_when(given, found):
+    typed = "import os, sys; sys.argv = ['moral-entropy', '--version']; from moral_entropy.cli.main import main; main()"
+    command = [sys.executable, "-c", f"{typed}; print(os.environ['OPENBLAS_THREAD_TIMEOUT'], 'numpy' in sys.modules)"]
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_THREAD_TIMEOUT"}
+    ran = subprocess.run(command, env=environment | given, capture_output=True, text=True, check=True)
+    assert ran.stdout.split()[-2:] == [found, "False"]
