@@ -39,9 +39,10 @@ if TYPE_CHECKING:
 POSITIVE_NAMES = ("1", "true", "yes", "positive", "y", "t")
 NEGATIONS = ("non", "not", "no")
 NEGATIVE_NAMES = frozenset(
-    {*NEGATIONS, "neg", "negative", "none", "neither", "benign", "normal", "other", "absent", "false", "n", "f", "0"}
-)
-"""First words of a label that says that something is not there."""
+    {*NEGATIONS, "neg", "negative", "none", "neither", "benign", "normal", "other", "absent", "false", "n", "f", "0",
+     "nein", "nicht", "kein", "keine", "nee", "niet", "geen", "nej", "nie", "não", "nao", "нет"}
+)  # fmt: skip
+"""First words of a label that says that something is not there; the last line is not English."""
 
 NO_YES = ("0", "1")
 MOST_LABELS = 1_000
@@ -322,7 +323,7 @@ def choose_positive(labels: Sequence[str], asked: str | None) -> tuple[int, bool
 
 
 def _is_negative(label: str, labels: Sequence[str]) -> bool:
-    first = re.split(r"[^a-z0-9]+", label.strip())[0]
+    first = re.split(r"[\W_]+", label.strip())[0]
     return first in NEGATIVE_NAMES or any(label == word + other for word in NEGATIONS for other in labels)
 
 
