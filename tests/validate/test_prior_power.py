@@ -19,6 +19,7 @@ from moral_entropy.consensus.priors import Priors
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.corpora.twins import twin
 from moral_entropy.errors import MoralEntropyWarning
+from moral_entropy.validate import prior_power
 from moral_entropy.validate.density import densities_of
 from moral_entropy.validate.prior_power import examine_prior_power, prior_decides, scale_powers
 
@@ -245,3 +246,11 @@ def test_false_alarms_on_clean_votes_are_rare():
         scaling = scale_powers(quiet_fit(votes, draws=400).fits[0], likelihood_draws=0)
         alarms += prior_decides(scaling.row(0, named=True))
     assert alarms <= 4
+
+
+@pytest.mark.parametrize(
+    ("push", "said"), [(0.0, "leave the share of 'yes' at 50.0%"), (0.05, "from 50.0% to about 55.0%")]
+)
+def test_a_share_that_stays_is_not_said_to_move(push, said):
+    row = {"label": "yes", "value": 0.5, "prior": push, "prior_error": 0.0, "sd": 0.1, "prior_share": 0.9}
+    assert said in prior_power._words(None, row)["text"]

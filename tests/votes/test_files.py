@@ -210,6 +210,7 @@ BAD = {
     "open quote": (b'item,annotator,label\n1,a,"x\n1,b,y\n', "votes.csv", "Is a double quote left open"),
     "truncated parquet": (parquet()[:-20], "votes.parquet", "damaged or truncated Parquet"),
     "no parquet": (b"item,annotator,label\n", "votes.parquet", "is not a Parquet file"),
+    "no workbook": (b"\xad\x00\x01\x9d", "votes.xlsx", "is not an Excel workbook"),
     "truncated gzip": (gzip.compress(text().encode())[:-12], "votes.csv.gz", "damaged gzip"),
     "zip": (b"PK\x03\x04abc", "votes.xlsx", "a zip file or a damaged Excel workbook"),
     "old excel": (b"\xd0\xcf\x11\xe0abc", "votes.xls", r"Excel before 2007. Save it as .xlsx"),

@@ -291,10 +291,12 @@ def _words(fit: QuestionFit, row: Mapping[str, Any]) -> dict[str, Any]:
     """Put the prior's part in a share into words: level, text, and what it means and what to do."""
     value = min(max(row["value"], 1e-9), 1.0 - 1e-9)
     there = float(expit(logit(value) + row["prior"] / (value * (1.0 - value))))
+    here, moved = f"{value:.1%}", f"{there:.1%}"
+    share = f"the share of {row['label']!r}"
+    change = f"leave {share} at {here}" if here == moved else f"take {share} from {here} to about {moved}"
     figures = (
-        f"counting the default assumption (the prior) twice would take the share of {row['label']!r} from "
-        f"{value:.1%} to about {there:.1%} (standard error {row['sd']:.1%}), and {row['prior_share']:.0%} of what is "
-        "known of it is assumed"
+        f"counting the default assumption (the prior) twice would {change} (standard error {row['sd']:.1%}), and "
+        f"{row['prior_share']:.0%} of what is known of it is assumed"
     )
     if prior_decides(row):
         return {

@@ -258,6 +258,9 @@ def _kind(path: Path, data: bytes) -> str:
     if said == "parquet":
         msg = f"{name} is not a Parquet file, whatever its name says: it does not start with PAR1."
         raise VotesError(msg)
+    if suffixes[-1:] == ["xlsx"] and b"\0" in data[:4096] and not marked_encoding(data):
+        msg = f"{name} is not an Excel workbook, whatever its name says: it does not start with PK. Save it anew."
+        raise VotesError(msg)
     if said == "text":
         return said
     return {b"[": "json", b"{": "lines"}.get(start, said or "text")
