@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import polars as pl
 import pytest
 from report_support import make_run, page_of, vote_frame
@@ -84,6 +86,14 @@ def test_rules_with_the_same_figures_share_a_row(plain_run):
     assert len(figures) == len(set(figures))
     named = [name for row in rows if row["kind"] == "rule" for name in row["name"].split(", ")]
     assert len(named) == len(set(named)) >= 6
+
+
+def test_where_all_labels_are_known_there_is_no_range(graded_run):
+    rows = checked_rows(graded_run)["labels"]
+    assert rows and all(row["low"] == row["high"] for row in rows)
+    page = render(graded_run)
+    assert page.count("all are known</td>") >= len(rows)
+    assert not re.search(r"(\d+\.\d)–\1%</td>", page)
 
 
 def test_what_yes_stands_for_is_said(plain_run):

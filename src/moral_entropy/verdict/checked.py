@@ -153,7 +153,7 @@ def checked_frame(run: Run, prior: Belief | None = None) -> pl.DataFrame:
         people = [("annotator", name, error_rate(found, math.inf, mass=mass)) for name, found in _people(votes)]
         rows += sorted(people, key=lambda one: -round(one[2].low, DECIMALS))
     else:
-        rows += [("rule", name, one) for name, one in _rules_against_gold(run)]
+        rows += [("rule", name, one) for name, one in _rules_against_gold(run, checks)]
         people = [("annotator", name, one) for name, one in annotators_against_gold(run)]
         rows += sorted(people, key=lambda one: -round(one[2].low, DECIMALS))
     plain = [(kind, name, one.checked, one.wrong, one.value, one.low, one.high) for kind, name, one in rows]
@@ -231,12 +231,14 @@ def _counts(rows: pl.DataFrame, votes: pl.DataFrame, labels: list[str]) -> Ints:
     return counts_jk
 
 
-def _rules_against_gold(run: Run) -> Iterator[tuple[str, ErrorRate]]:
-    """Yield what the audit found against gold."""
+def _rules_against_gold(run: Run, checks: Checks) -> Iterator[tuple[str, ErrorRate]]:
+    """Yield what the audit found against gold; where gold knows all labels, without an interval."""
+    all_known = checks.found.checked >= checks.population
     for name in run.table("audit_rules")["rule"].unique(maintain_order=True).to_list():
         row = pooled_rate(run, name, "disagreement", "gold")
         if row is not None:
-            low, high = (row["value"] if row[bound] is None else row[bound] for bound in ("low", "high"))
+            ends = (None if all_known else row[bound] for bound in ("low", "high"))
+            low, high = (row["value"] if end is None else end for end in ends)
             yield name, ErrorRate(row["n"], row["value"] * row["n"], row["value"], low, high, high)
 
 
