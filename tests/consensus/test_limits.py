@@ -75,13 +75,23 @@ def test_draws_of_very_many_annotators_are_put_in_order_in_pieces(monkeypatch):
 def test_annotators_of_one_vote_each_end_in_an_answer_and_in_words():
     rng = np.random.default_rng(8)
     rows = [(who // 5, who, int((who // 5 % 3 == 0) == (rng.random() < 0.8))) for who in range(1_500)]
-    consensus = fit(votes_of(rows), draws=100)
+    consensus = fit(votes_of(rows), draws=100, pooling="none")
     one = consensus.fits[0]
     # The climb ends long before it gives up, however little the votes say of whoever cast them.
     assert one.climb.passes < 0.5 * FitOptions().max_passes
     assert np.isfinite(one.summary.mean_ik).all()
     said = " ".join(finding.text for side in CHEAP for finding in examine(consensus, side))
     assert "1,500 of 1,500 annotators" in said and "300 groups that share neither item nor annotator" in said
+
+
+def test_annotators_of_one_vote_each_are_pooled_and_their_majority_is_the_answer():
+    rng = np.random.default_rng(8)
+    true_i = np.arange(300) % 3 == 0
+    rows = [(who // 5, who, int(true_i[who // 5] == (rng.random() < 0.8))) for who in range(1_500)]
+    one = fit(votes_of(rows), draws=100).fits[0]
+    assert one.pooling == "partial"
+    majority_i = np.bincount([i for i, _, vote in rows if vote], minlength=300) > 2
+    assert ((one.p_ik[:, 1] > 0.5) == majority_i).mean() > 0.98
 
 
 def test_quick_checks_copy_few_draws_of_many_annotators(monkeypatch):

@@ -11,13 +11,14 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.special import gammaln, logsumexp
 from support import random_rows, votes_of
 
-from moral_entropy.consensus.common_rows import TYPICAL_VOTES, best_row, row_score
+from moral_entropy.consensus.common_rows import MOST_VOTES, TYPICAL_VOTES, best_row, row_score
 from moral_entropy.consensus.coordinates import pack
-from moral_entropy.consensus.fit import fit
+from moral_entropy.consensus.fit import fit, refit
 from moral_entropy.consensus.model import LogPosterior
 from moral_entropy.consensus.nested import _Marginal, rows_of
+from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.patterns import collapse, pool_fully
-from moral_entropy.consensus.pooling import learn_rows
+from moral_entropy.consensus.pooling import choose_pooling, learn_rows
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import FitError
 
@@ -224,7 +225,7 @@ def test_the_common_prior_is_the_one_of_the_fit(model):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"pooling": "some"}, "choose one of none, partial, full"),
+        ({"pooling": "some"}, "choose one of auto, none, partial, full"),
         ({"pooling": "partial", "solver": "adam"}, "[Uu]se solver='em'"),
         ({"pooling": "partial", "constrain": "better-than-chance"}, "Use pooling='none' or pooling='full'"),
         ({"constrain": "yes"}, "choose one of none, better-than-chance"),
@@ -233,3 +234,77 @@ def test_the_common_prior_is_the_one_of_the_fit(model):
 def test_what_cannot_go_together_is_refused(options, message):
     with pytest.raises(FitError, match=message):
         fit(small_votes(), **options)
+
+
+@pytest.mark.parametrize(
+    ("n_annotators", "votes_each", "pooled"), [(99, 4, False), (100, 4, True), (100, 298, True), (100, 300, False)]
+)
+def test_many_annotators_of_few_votes_are_pooled(n_annotators, votes_each, pooled):
+    # Every item has two votes, of neighbours; a vote nobody else checks counts for nothing.
+    rows = [
+        (n * n_annotators + a, who % n_annotators, 0)
+        for n in range(votes_each // 2)
+        for a in range(n_annotators)
+        for who in (a, a + 1)
+    ]
+    alone = [(len(rows) + n, n % n_annotators, 1) for n in range(300)]
+    votes = votes_of(rows + alone)
+    assert choose_pooling(votes, FitOptions()) == ("partial" if pooled else "none")
+    for asked in ("none", "partial", "full"):
+        assert choose_pooling(votes, FitOptions(pooling=asked)) == asked
+    for other in ({"model": "paper"}, {"constrain": "better-than-chance"}):
+        assert choose_pooling(votes, FitOptions(**other)) == "none"
+    assert choose_pooling(replace(votes, anonymous=True), FitOptions()) == "none"
+
+
+def test_the_pooling_that_was_chosen_is_told_and_kept():
+    votes = simulate_votes(n_items=120, n_annotators=110, votes_per_item=3, seed=1).votes
+    chosen = fit(votes, draws=20)
+    assert chosen.options.pooling == chosen.fits[0].pooling == "partial"
+    told = fit(votes, draws=20, pooling="partial")
+    np.testing.assert_array_equal(chosen.fits[0].p_ik, told.fits[0].p_ik)
+    assert refit(chosen, votes=small_votes()).options.pooling == "partial"
+
+
+def test_with_many_annotators_of_few_votes_pooled_labels_are_nearer_to_the_truth():
+    def losses(pooling):
+        for seed in range(5):
+            simulated = simulate_votes(
+                n_items=600,
+                n_annotators=300,
+                votes_per_item=3,
+                prevalence_k=[0.7, 0.3],
+                accuracy=(0.75, 0.95),
+                seed=seed,
+            )
+            p_i = fit(simulated.votes, draws=0, pooling=pooling).fits[0].p_ik[np.arange(600), simulated.truth_i]
+            yield -np.log(p_i).mean(), (p_i < 0.5).mean()
+
+    loss, wrong = np.mean(list(losses("auto")), axis=0)
+    loss_alone, wrong_alone = np.mean(list(losses("none")), axis=0)
+    assert loss < 0.9 * loss_alone and wrong < 0.8 * wrong_alone
+
+
+@pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")
+@pytest.mark.parametrize("prevalence", [0.5, 0.3, 0.15])
+def test_many_annotators_are_not_worse_than_their_vote(prevalence):
+    """Rows of each annotator's own lose up to twenty points here: the rarer label vanishes."""
+    right, counted = [], []
+    for seed in range(3):
+        simulated = simulate_votes(
+            n_items=600, n_annotators=300, votes_per_item=1.5, prevalence_k=[1 - prevalence, prevalence], seed=seed
+        )
+        one = fit(simulated.votes, draws=0).fits[0]
+        right.append((one.p_ik.argmax(axis=1) == simulated.truth_i).mean())
+        counted.append((one.counts_ik.argmax(axis=1) == simulated.truth_i).mean())
+    assert np.mean(right) > np.mean(counted) - 0.015
+
+
+@pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")
+def test_annotators_are_never_taken_for_more_alike_than_thirty_votes_of_two_labels():
+    votes, _ = beta_binomial_rows(concentration=1e6)
+    one = fit(votes, pooling="partial", draws=0, use_gold=True).fits[0]
+    assert_allclose(one.common.concentration_k, 2 * MOST_VOTES)
+    loose, _ = beta_binomial_rows(concentration=8.0)
+    one = fit(loose, pooling="partial", draws=0, use_gold=True).fits[0]
+    assert one.common.concentration_k.max() < 12.0

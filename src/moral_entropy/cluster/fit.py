@@ -54,7 +54,7 @@ def fit_on_cluster(
         made = list(workers.in_order(items_of_part, fitted.handles, b))
         posterior_ik, *columns = (np.concatenate(column) for column in zip(*made, strict=True))
         fits.append(fitted.consensus.fits[b].on_items(ballot, whole.patterns[b], posterior_ik, DrawSummary(*columns)))
-    return Consensus(votes, tuple(fits), priors, chosen)
+    return Consensus(votes, tuple(fits), priors, fitted.consensus.options)
 
 
 def counted_part(votes: Votes, consensus: Consensus) -> Part:

@@ -23,7 +23,7 @@ from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import find_mode
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.parts import Parts, domains_of, local_parts
-from moral_entropy.consensus.pooling import learn_mixed_rows, learn_rows, pooled_prior
+from moral_entropy.consensus.pooling import choose_pooling, learn_mixed_rows, learn_rows, pooled_prior
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Climb, Consensus, Mixture, ParameterFit
 from moral_entropy.consensus.states import between_labels
@@ -117,6 +117,7 @@ def fit_parts(parts: Parts, priors: Priors, options: FitOptions, progress: Progr
         Called with the name of a stage and the share of it done.
     """
     counted = count_copies_once(parts, options)
+    options = replace(options, pooling=choose_pooling(parts.votes, options))
     found = parameters_of(counted.parts, priors, options, progress)
     found = [counted.complete(b, one) for b, one in enumerate(found)]
     fitted = fitted_parts(counted.parts, found, priors, options, progress or silent)

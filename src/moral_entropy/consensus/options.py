@@ -11,14 +11,14 @@ from moral_entropy.options import StageOptions, option
 
 Solver = Literal["em", "adam"]
 Coordinates = Literal["jeffreys", "paper", "jacobian", "logit-mode"]
-Pooling = Literal["none", "partial", "full"]
+Pooling = Literal["auto", "none", "partial", "full"]
 Constraint = Literal["none", "better-than-chance"]
 Temper = Literal["off", "heldout", "gold"]
 Model = Literal["mixed", "paper"]
 Dependence = Literal["merge", "report", "off"]
 
 COORDINATES: tuple[Coordinates, ...] = get_args(Coordinates)
-POOLING: tuple[Pooling, ...] = get_args(Pooling)
+POOLING: tuple[Pooling, ...] = get_args(Pooling)[1:]
 
 MAX_PASSES = 5_000
 TOLERANCE = 1e-9
@@ -113,9 +113,10 @@ class FitOptions(StageOptions):
         flag="--gold-as-evidence", panel=FIT,
     )  # fmt: skip
     pooling: Pooling = option(
-        "none",
+        "auto",
         "none: every annotator has their own confusion rows; partial: rows vary around common ones learnt from the "
-        "votes, for thin data; full: one matrix for all annotators.",
+        "votes; full: one matrix for all annotators; auto: partial where 100 annotators or more gave few votes "
+        "each, else none, and always none in the paper's model.",
         panel=FIT,
     )
     constrain: Constraint = option(

@@ -2,8 +2,9 @@
 
 Full pooling gives all annotators one confusion matrix. Partial pooling lets their rows vary around common ones:
 row k of every annotator ~ Dir(c_k m_k), where m_k, the common row, and c_k, how closely annotators keep to it, are
-learnt. For two labels by nested Laplace approximation (`nested`), with their uncertainty in the draws; for more, or
-for thousands of annotators, by variational Bayes, which returns values without their uncertainty.
+learnt. Under the paper's model with two labels by nested Laplace approximation (`nested`), with their uncertainty in
+the draws; otherwise by variational Bayes, which returns values without their uncertainty. It ends when common rows
+hardly move: what votes would still gain lies along the ridge between prevalence and errors, farther from the truth.
 """
 
 from __future__ import annotations
@@ -21,14 +22,46 @@ from moral_entropy.consensus.em import Optimum
 from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import SAMPLE_VOTES, find_mode
 from moral_entropy.consensus.nested import NestedMode, nested_mode
+from moral_entropy.consensus.options import FitOptions, Pooling
 from moral_entropy.consensus.starts import share_start
-from moral_entropy.votes.table import Floats
+from moral_entropy.votes.table import Floats, Votes
+
+MANY_ANNOTATORS, FEW_VOTES = 100, 300
+"""Annotators are pooled, unless told otherwise, where there are at least so many, and where they gave on average fewer
+votes than this on items with another vote: rows of their own would then fit chance, each a little."""
 
 ROUNDS = 200
 """Largest number of rounds of variational learning."""
 
 SETTLED = 1e-3
 """It ends when no common probability and no log concentration changes by more than this."""
+
+
+def choose_pooling(votes: Votes, options: FitOptions) -> Pooling:
+    """Return how to pool annotators: as the options say, or by the number of annotators and of their votes.
+
+    Parameters
+    ----------
+    votes
+        What was voted, or one item per class of it.
+    options
+        Of the fit.
+
+    Examples
+    --------
+    >>> from moral_entropy.corpora.simulate import simulate_votes
+    >>> few, many = (simulate_votes(n_items=400, n_annotators=n, votes_per_item=3).votes for n in (10, 200))
+    >>> [choose_pooling(votes, FitOptions()) for votes in (few, many)]
+    ['none', 'partial']
+    """
+    if options.pooling != "auto":
+        return options.pooling
+    if not options.mixed or options.better_than_chance or votes.anonymous:
+        return "none"
+    n_annotators = sum(np.count_nonzero(ballot.votes_a) for ballot in votes.ballots)
+    shared = sum(float((ballot.count_i * ballot.votes_i)[ballot.votes_i > 1].sum()) for ballot in votes.ballots)
+    many = n_annotators >= MANY_ANNOTATORS * len(votes.ballots)
+    return "partial" if many and shared < FEW_VOTES * n_annotators else "none"
 
 
 def pooled_prior(row_kv: Floats, beta_akv: Floats) -> Floats:

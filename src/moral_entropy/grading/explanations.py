@@ -17,7 +17,7 @@ from moral_entropy.consensus.fit import parameters_of
 from moral_entropy.consensus.fitted import FittedParts
 from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.modes import leave_saddle
-from moral_entropy.consensus.options import FitOptions
+from moral_entropy.consensus.options import FitOptions, Pooling
 from moral_entropy.consensus.parts import Part, Parts, likelihood_of, part_with
 from moral_entropy.consensus.patterns import forget_domains
 from moral_entropy.consensus.priors import Priors
@@ -34,15 +34,17 @@ def one_label_modes(fitted: FittedParts, advance: Advance = ignore) -> list[Para
     """Find the mode of the paper's model for every ballot, on the votes as they were counted.
 
     Empty where figures are not graded under explanations: p is the paper's, or has no draws to make intervals of.
-    Without pooling, on one machine, the search begins at the shares of votes and passes over states, which are the
-    labels alone: so it takes no kernel that the default model has not compiled.
+    Annotators have rows of their own, as in the paper, unless the fit gave all of them one matrix. With rows of their
+    own, on one machine, the search begins at the shares of votes and passes over states, which are the labels alone: so
+    it takes no kernel that the default model has not compiled.
     """
     consensus = fitted.consensus
     if not consensus.options.mixed or min((fit.n_draws for fit in consensus.fits), default=0) == 0:
         return []
     parts = fitted.parts.of_one_domain()
-    options = replace(consensus.options, model="paper", draws=0)
-    if options.pooling != "none" or not parts.whole:
+    pooling: Pooling = "full" if consensus.options.pooling == "full" else "none"
+    options = replace(consensus.options, model="paper", draws=0, pooling=pooling)
+    if pooling == "full" or not parts.whole:
         found = parameters_of(parts, consensus.priors, options, lambda _, share: advance(share))
         return [one.at for one in found]
     n_ballots = len(parts.votes.ballots)

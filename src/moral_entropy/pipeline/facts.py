@@ -17,7 +17,7 @@ import polars as pl
 from moral_entropy import __version__
 from moral_entropy.consensus.fitted import FittedParts
 from moral_entropy.consensus.model import available_cores
-from moral_entropy.consensus.options import Model
+from moral_entropy.consensus.options import FitOptions, Model
 from moral_entropy.consensus.parts import Part
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Mixture, QuestionFit
@@ -69,7 +69,7 @@ def manifest_facts(
         "converged": consensus.converged,
         "fit_by": options.fit_by,
         "priors": _prior_facts(consensus.priors),
-        **_asked(options),
+        **_settled(consensus.options),
         "formulas": formulas(options.fit.model, between=BETWEEN in mean_parts(sums[0].sum(axis=0))),
         "options": as_plain(options),
         "warnings": list(warnings),
@@ -196,6 +196,6 @@ def formulas(model: Model, *, between: bool = False) -> dict[str, str]:
     return found | added if between else found
 
 
-def _asked(options: AuditOptions) -> dict[str, Any]:
-    asked = asdict(options.fit)
-    return asked | {"threads": asked["threads"] or available_cores()}
+def _settled(options: FitOptions) -> dict[str, Any]:
+    """Return the options of the fit, with what was chosen where it was left open."""
+    return asdict(options) | {"threads": options.threads or available_cores()}

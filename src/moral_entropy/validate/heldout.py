@@ -263,7 +263,8 @@ def _compared(fit: QuestionFit, held: HeldOut) -> list[Finding]:
 
 def other_fits(fit: QuestionFit) -> str:
     """Say which other fits may be worth a try."""
-    return "try --pooling partial" + " or --temper heldout" * (fit.mixture is None)
+    other = "none" if fit.pooling == "partial" else "partial"
+    return f"try --pooling {other}" + " or --temper heldout" * (fit.mixture is None)
 
 
 def _words(fit: QuestionFit, rival: str, mean: float, low: float, high: float) -> dict[str, Any]:

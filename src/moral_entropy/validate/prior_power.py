@@ -240,8 +240,10 @@ def _blocks(fit: QuestionFit) -> Iterator[tuple[Floats, Floats]]:
     n_labels = fit.ballot.n_labels
     if not _learnt_weights(fit):
         yield fit.weight_sdg, np.atleast_2d(fit.alpha_g)
-    # One matrix for all has one prior; common rows that were learnt have none to speak of.
-    n_rows = {"none": len(fit.beta_akv), "full": 1}.get(fit.pooling, 0)
+    # One matrix for all has one prior. Common rows that were learnt with their uncertainty have none to speak of; the
+    # mixed model takes them as known, which is an assumption like others.
+    n_rows = 1 if fit.pooling == "full" else len(fit.beta_akv)
+    n_rows *= fit.pooling != "partial" or fit.mixture is not None
     at_once = max(1, BLOCK * 4 // n_labels**2)
     for first in range(0, n_rows, at_once):
         some = slice(first, min(first + at_once, n_rows))
