@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -65,6 +66,21 @@ def test_figures_are_counted_again(plain_run):
     assert f"{100 * uncertain:.1f}\\% of the labels are uncertain" in text
     wrong = (items["label"] != items["gold"]).sum()
     assert f"Of {items.height:,} labels compared against known labels, {wrong} were wrong" in text
+
+
+@pytest.mark.parametrize(
+    ("pooling", "said"),
+    [
+        ("none", "every annotator has a confusion matrix, learnt from the votes alone"),
+        ("partial", "annotators' confusion matrices vary around a common one, all learnt from the votes alone"),
+        ("full", "all annotators have one confusion matrix, learnt from the votes alone"),
+    ],
+)
+def test_it_says_what_annotators_have_in_common(plain_run, pooling, said):
+    run = read_run(plain_run)
+    text = methods_paragraph(replace(run, manifest={**run.manifest, "pooling": pooling}))
+    assert said in text
+    assert ("rows of the common confusion matrix 1.8" in text) == (pooling == "partial")
 
 
 def test_the_report_command_writes_both(plain_run, tmp_path, capsys):

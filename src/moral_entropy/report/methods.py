@@ -29,6 +29,13 @@ SPECIAL = {
 }  # fmt: skip
 """Characters that mean something to LaTeX, or that its old engines do not know."""
 
+SHARED = {
+    "none": "every annotator has a confusion matrix, learnt from the votes alone",
+    "partial": "annotators' confusion matrices vary around a common one, all learnt from the votes alone",
+    "full": "all annotators have one confusion matrix, learnt from the votes alone",
+}
+"""What is said of annotators, by pooling."""
+
 REFERENCES = {
     "skorski_moral_entropy": (
         "misc",
@@ -140,7 +147,7 @@ def _data(run: Run) -> str:
 
 
 def _model(run: Run) -> str:
-    shared = "every annotator has a confusion matrix, learnt from the votes alone"
+    shared = SHARED[run.manifest.get("pooling", "none")]
     if run.model == "mixed":
         return (
             f"The consensus is that of a Bayesian mixed-membership model in which {shared}~\\cite{{dawid_skene_1979,"
@@ -161,8 +168,9 @@ def _priors(run: Run) -> str:
     capped = ", at most 3 per row" if priors["off_diagonal"] is None and run.model == "mixed" else ""
     known = len(priors["annotators"])
     told = f" Rows of {_count(known, 'annotator')} had priors of their own." if known else ""
+    rows = "rows of the common confusion matrix" if run.manifest.get("pooling") == "partial" else "confusion rows"
     return (
-        f"Priors were Dirichlet: prevalence {weights}; confusion rows {priors['diagonal']:g} on the diagonal and "
+        f"Priors were Dirichlet: prevalence {weights}; {rows} {priors['diagonal']:g} on the diagonal and "
         f"{wrong} off it{capped}.{told}"
     )
 

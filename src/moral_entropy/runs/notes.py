@@ -14,6 +14,8 @@ def model_notes(manifest: dict[str, Any]) -> list[str]:
     --------
     >>> model_notes({"temper": 0.5, "questions": [{"question": "care", "part": "", "exponent": {"value": 0.5}}]})
     ['tempered consensus: every vote counts as 0.5 of one (as told); all figures are against it']
+    >>> model_notes({"pooling": "full", "questions": []})
+    ['full pooling: all annotators have the same error rates']
     >>> model_notes({"questions": []})
     []
     """
@@ -23,9 +25,12 @@ def model_notes(manifest: dict[str, Any]) -> list[str]:
             f"tempered consensus: every vote counts as {_powers(manifest)} of one "
             f"({LEARNT.get(str(manifest['temper']), 'as told')}); all figures are against it"
         )
-    if manifest.get("pooling", "none") != "none":
-        shared = "vary around common ones" if manifest["pooling"] == "partial" else "are one for all"
-        notes.append(f"{manifest['pooling']} pooling: annotators' confusion rows {shared}")
+    if manifest.get("pooling", "none") == "partial":
+        asked = manifest.get("options", {}).get("fit", {}).get("pooling", "auto")
+        why = "" if asked == "partial" else "as many annotators gave few votes each, "
+        notes.append(f"partial pooling: {why}error rates of annotators are drawn towards those that all have in common")
+    elif manifest.get("pooling", "none") == "full":
+        notes.append("full pooling: all annotators have the same error rates")
     if manifest.get("constrain", "none") != "none":
         notes.append("constrained: every annotator's chance to be right is kept at chance or above")
     return notes
