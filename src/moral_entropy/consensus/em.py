@@ -42,7 +42,7 @@ STRETCH = 4.0
 UNDAMPED = 2
 """Newton steps that may fail before they are damped, where curvature is not kept."""
 
-FALL, FURTHER = 0.25, 2
+FALL, FURTHER = 0.4, 2
 """A step with kept curvature must lower the scaled gradient to this share of it, or the curvature is computed anew; and
 steps with it after the search has met its tolerance: a Newton step would have ended well below it."""
 
