@@ -1,10 +1,12 @@
-"""Progress bars, shown only where standard error is a terminal, so that piped output stays clean."""
+"""Progress bars, shown only where standard error is a terminal, so that piped output stays clean; seconds by stage."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 Advance = Callable[[float], None]
 """Called with the share done so far, between 0 and 1."""
@@ -82,3 +84,24 @@ def named_bar(what: str, *, shown: bool | None = None) -> Iterator[tuple[Advance
             progress.update(task, completed=share)
 
         yield advance, lambda name: progress.update(task, description=name)
+
+
+@dataclass
+class Stopwatch:
+    """Seconds by stage, in the order the stages began."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def rounded(self) -> dict[str, float]:
+        """Seconds to the millisecond, as the manifest has them."""
+        return {stage: round(spent, 3) for stage, spent in self.seconds.items()}
+
+    @contextmanager
+    def timing(self, stage: str) -> Iterator[None]:
+        """Add the seconds the block takes to a stage."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - start

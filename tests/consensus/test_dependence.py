@@ -15,7 +15,6 @@ from moral_entropy.consensus.dependence import (
     draw_correlations,
     effective_by_row,
     effective_votes,
-    join_pairs,
     learn_mixture,
     residual_pairs,
 )
@@ -67,16 +66,6 @@ def test_pairs_agree_with_loops(n_labels):
     np.testing.assert_allclose(pairs.sums_px, [sums[pair] for pair in found], atol=1e-7)
     total = np.array([sums[pair] for pair in found])
     np.testing.assert_allclose(correlation(pairs).rho_p, total[:, 0] / np.sqrt(total[:, 3] * total[:, 4]), atol=1e-7)
-
-
-def test_parts_add_up_to_the_whole():
-    patterns = random_patterns(3)
-    posterior_rz, vote_azv = random_states(patterns)
-    halves = [np.arange(patterns.n_rows // 2), np.arange(patterns.n_rows // 2, patterns.n_rows)]
-    parts = [residual_pairs(patterns.take(rows), posterior_rz[rows], vote_azv, least_items=1) for rows in halves]
-    whole, joined = residual_pairs(patterns, posterior_rz, vote_azv), join_pairs(parts, least_items=10)
-    for name in ("first_p", "second_p", "shared_p", "sums_px"):
-        np.testing.assert_allclose(getattr(joined, name), getattr(whole, name))
 
 
 def test_residuals_of_votes_drawn_from_the_model_have_mean_0():

@@ -10,7 +10,7 @@ from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.youden import youden
 from moral_entropy.outliers import annotators as module
 from moral_entropy.outliers.annotators import describe_annotators
-from moral_entropy.outliers.disagreement import disagreement_with_others
+from moral_entropy.outliers.disagreement import votes_against_others
 from moral_entropy.validate.identifiability import examine_identifiability
 
 
@@ -41,7 +41,8 @@ def test_planted_roles_are_found(positive):
     assert figures["below_chance"][4] > 0.99 > 0.01 > figures["below_chance"][0]
     np.testing.assert_allclose(figures["sensitivity"], sensitivity_a, atol=0.1)
     np.testing.assert_allclose(figures["specificity"], specificity_a, atol=0.1)
-    assert disagreement_with_others(votes.ballots[0]).argmax() == 4
+    against_a, compared_a = votes_against_others(votes.ballots[0])
+    assert (against_a / compared_a).argmax() == 4
 
 
 def test_honest_annotators_are_left_alone():

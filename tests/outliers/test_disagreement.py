@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import vote_rows, votes_of
 
+from moral_entropy.grading.bregman import share_of
 from moral_entropy.outliers import disagreement as module
 from moral_entropy.outliers.disagreement import (
     disagreement,
-    disagreement_with_others,
     majority_label,
+    votes_against_others,
     votes_like_gold,
 )
 from moral_entropy.votes.table import UNKNOWN
@@ -30,6 +31,10 @@ def plain_others(rows, n_annotators, count_i):
         heard[a] += count_i[i]
         against[a] += count_i[i] * (1 - (label in top) / len(top))
     return [against[a] / heard[a] if heard[a] else np.nan for a in range(n_annotators)]
+
+
+def disagreement_with_others(ballot, **options):
+    return share_of(*votes_against_others(ballot, **options))
 
 
 @settings(max_examples=80, deadline=None)

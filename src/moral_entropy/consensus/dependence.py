@@ -6,7 +6,6 @@ and the effective number of votes. `near_copies` finds those who copy, from the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -128,7 +127,7 @@ def residual_pairs(
     vote_azv
         Probability of each vote by annotator and state.
     least_items
-        Shared items a pair must have. 1 for part of the votes: `join_pairs` adds parts up.
+        Shared items a pair must have.
 
     Returns
     -------
@@ -156,28 +155,6 @@ def residual_pairs(
         np.full(patterns.n_annotators, -1), pairs.sums_px,
     )  # fmt: skip
     return pairs
-
-
-def join_pairs(several: Sequence[PairSums], *, least_items: float) -> PairSums:
-    """Add up the sums of several parts of the votes, and keep the pairs with enough shared items.
-
-    Examples
-    --------
-    >>> part = PairSums(3, np.array([0, 1]), np.array([2, 2]), np.array([4.0, 8.0]), np.ones((2, 1)))
-    >>> both = join_pairs([part, part], least_items=10)
-    >>> both.first_p, both.shared_p, both.sums_px
-    (array([1]), array([16.]), array([[2.]]))
-    """
-    n_annotators = several[0].n_annotators
-    key_q = np.concatenate([one.first_p.astype(np.int64) * n_annotators + one.second_p for one in several])
-    key_p, pair_q = np.unique(key_q, return_inverse=True)
-    shared_q = np.concatenate([one.shared_p for one in several])
-    shared_p = np.bincount(pair_q, weights=shared_q, minlength=len(key_p)).astype(np.float64)
-    sums_qx = np.concatenate([one.sums_px for one in several])
-    sums_px = np.zeros((len(key_p), sums_qx.shape[1]))
-    np.add.at(sums_px, pair_q, sums_qx)
-    joined = PairSums(n_annotators, key_p // n_annotators, key_p % n_annotators, shared_p, sums_px)
-    return joined.take(shared_p >= least_items)
 
 
 # --- Correlations: sums → ρ, shrunk towards 0 ----------------------------------------------------------------------

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from moral_entropy.grading.bregman import share_of
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints
 
 ITEMS_AT_ONCE = 262_144
@@ -54,11 +53,11 @@ def disagreement(ballot: Ballot) -> Floats:
     return differing_a / np.maximum(ballot.votes_a, 1)
 
 
-def disagreement_with_others(ballot: Ballot, *, anonymous: bool = False) -> Floats:
-    """Compute the share of each annotator's votes that differ from the majority of the others on the item.
+def votes_against_others(ballot: Ballot, *, anonymous: bool = False) -> tuple[Floats, Floats]:
+    """Count each annotator's votes against the majority of the others, and those on items others voted on.
 
     The annotator's own votes are left out; where the others tie, a vote for one of the tied labels differs from the
-    rest of them: of two tied labels it counts half. Items nobody else voted on are left out; NaN where none is left.
+    rest of them: of two tied labels it counts half.
 
     Parameters
     ----------
@@ -72,14 +71,9 @@ def disagreement_with_others(ballot: Ballot, *, anonymous: bool = False) -> Floa
     >>> from moral_entropy.votes.table import ballot_from_codes
     >>> ballot = ballot_from_codes("care", ("no", "yes"), item_v=[0, 0, 0, 1], annotator_v=[0, 1, 2, 2],
     ...                            label_v=[1, 1, 0, 1])
-    >>> disagreement_with_others(ballot).tolist()
-    [0.5, 0.5, 1.0]
+    >>> votes_against_others(ballot)
+    (array([0.5, 0.5, 1. ]), array([1., 1., 1.]))
     """
-    return share_of(*votes_against_others(ballot, anonymous=anonymous))
-
-
-def votes_against_others(ballot: Ballot, *, anonymous: bool = False) -> tuple[Floats, Floats]:
-    """Count each annotator's votes against the majority of the others, and those on items others voted on."""
     differing_a, compared_a = np.zeros(ballot.n_annotators), np.zeros(ballot.n_annotators)
     for _, item_v, code_v, counts_ik, weight_v in _chunks(ballot):
         others_vk = _without_own(counts_ik[item_v], item_v, code_v, anonymous)

@@ -6,10 +6,8 @@ that the same code runs on one machine and on a cluster.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +30,7 @@ from moral_entropy.outliers.table import find_outliers
 from moral_entropy.pipeline.facts import manifest_facts
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.pipeline.priors import check_priors, priors_for
-from moral_entropy.progress import Progress, silent
+from moral_entropy.progress import Progress, Stopwatch, silent
 from moral_entropy.report.html import write_report
 from moral_entropy.runs.folder import writing
 from moral_entropy.runs.item_tables import entropy_sums
@@ -49,27 +47,6 @@ from moral_entropy.workers import Workers
 
 if TYPE_CHECKING:
     from moral_entropy.groups.table import GroupStudy
-
-
-@dataclass
-class Stopwatch:
-    """Seconds by stage, in the order the stages began."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def rounded(self) -> dict[str, float]:
-        """Seconds to the millisecond, as the manifest has them."""
-        return {stage: round(spent, 3) for stage, spent in self.seconds.items()}
-
-    @contextmanager
-    def timing(self, stage: str) -> Iterator[None]:
-        """Add the seconds the block takes to a stage."""
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - start
 
 
 @lists_options(AuditOptions)

@@ -21,9 +21,9 @@ from moral_entropy import __version__
 from moral_entropy.consensus.parts import local_parts
 from moral_entropy.errors import MoralEntropyError, RunFolderError
 from moral_entropy.options import from_plain
-from moral_entropy.pipeline.audit import Stopwatch, make_run
+from moral_entropy.pipeline.audit import make_run
 from moral_entropy.pipeline.options import AuditOptions
-from moral_entropy.progress import Progress, silent
+from moral_entropy.progress import Progress, Stopwatch, silent
 from moral_entropy.report.data import ITEMS, report_data
 from moral_entropy.report.html import REPORT, render
 from moral_entropy.runs.differences import SAME, compare_tables, fact_differences

@@ -17,10 +17,9 @@ from moral_entropy.consensus.result import Consensus
 from moral_entropy.findings import alarm_sentences, without_warnings
 from moral_entropy.names import ALL, MEAN
 from moral_entropy.options import as_plain
-from moral_entropy.pipeline.audit import Stopwatch
 from moral_entropy.pipeline.facts import count_votes, reading_facts
 from moral_entropy.pipeline.priors import priors_for
-from moral_entropy.progress import Progress, silent
+from moral_entropy.progress import Progress, Stopwatch, silent
 from moral_entropy.reproduce.any_foundation import any_foundation
 from moral_entropy.reproduce.comparison import Basis, compare_figures
 from moral_entropy.reproduce.figures import as_frame, corpora_figures, counted_figures, dissent_figures, entropy_figures

@@ -12,8 +12,7 @@ from typing import Any
 
 from moral_entropy import __version__
 from moral_entropy.files import whole_file
-from moral_entropy.pipeline.audit import Stopwatch
-from moral_entropy.progress import Progress, silent
+from moral_entropy.progress import Progress, Stopwatch, silent
 from moral_entropy.report.html import REPORT, write_report
 from moral_entropy.runs.folder import writing
 from moral_entropy.runs.manifest import note_files, write_manifest
