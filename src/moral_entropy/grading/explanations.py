@@ -17,9 +17,10 @@ from moral_entropy.consensus.fit import parameters_of
 from moral_entropy.consensus.fitted import FittedParts
 from moral_entropy.consensus.model import Parameters
 from moral_entropy.consensus.modes import leave_saddle
-from moral_entropy.consensus.options import FitOptions, Pooling
+from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.parts import Part, Parts, likelihood_of, part_with
 from moral_entropy.consensus.patterns import forget_domains
+from moral_entropy.consensus.pooling import MANY_ANNOTATORS, learn_mixed_rows
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import QuestionFit
 from moral_entropy.consensus.starts import share_start
@@ -34,17 +35,18 @@ def one_label_modes(fitted: FittedParts, advance: Advance = ignore) -> list[Para
     """Find the mode of the paper's model for every ballot, on the votes as they were counted.
 
     Empty where figures are not graded under explanations: p is the paper's, or has no draws to make intervals of.
-    Annotators have rows of their own, as in the paper, unless the fit gave all of them one matrix. With rows of their
-    own, on one machine, the search begins at the shares of votes and passes over states, which are the labels alone: so
-    it takes no kernel that the default model has not compiled.
+    Without pooling, and with that of many annotators, the search on one machine begins at the shares of votes and
+    passes over states, which are the labels alone: so it takes no kernel that the default model has not compiled.
     """
     consensus = fitted.consensus
     if not consensus.options.mixed or min((fit.n_draws for fit in consensus.fits), default=0) == 0:
         return []
     parts = fitted.parts.of_one_domain()
-    pooling: Pooling = "full" if consensus.options.pooling == "full" else "none"
-    options = replace(consensus.options, model="paper", draws=0, pooling=pooling)
-    if pooling == "full" or not parts.whole:
+    options = replace(consensus.options, model="paper", draws=0)
+    many = options.pooling == "partial" and _has_many(parts)
+    if not parts.whole or not (options.pooling == "none" or many):
+        # Common rows of many annotators, integrated out, would take a hundred times as long as all else.
+        options = replace(options, pooling="none") if many else options
         found = parameters_of(parts, consensus.priors, options, lambda _, share: advance(share))
         return [one.at for one in found]
     n_ballots = len(parts.votes.ballots)
@@ -55,16 +57,23 @@ def one_label_modes(fitted: FittedParts, advance: Advance = ignore) -> list[Para
     return modes
 
 
+def _has_many(parts: Parts) -> bool:
+    return max(ballot.n_annotators for ballot in parts.votes.ballots) >= MANY_ANNOTATORS
+
+
 def _one_label_mode(parts: Parts, b: int, priors: Priors, options: FitOptions) -> Parameters:
     ballot = parts.votes.ballots[b]
+    row_kv, beta_akv = priors.row_kv(ballot), priors.beta_akv(ballot, parts.votes)
     density = parts.log_posterior(
         b,
         priors.alpha_k(ballot)[None] - 1.0,
-        priors.beta_akv(ballot, parts.votes) - 1.0,
+        beta_akv - 1.0,
         threads=options.threads,
         better_than_chance=options.better_than_chance,
         between=corners(ballot.n_labels),
     )
+    if options.pooling == "partial":
+        density, _ = learn_mixed_rows(density, beta_akv - row_kv, row_kv)
     tolerance, max_passes = options.fit_tolerance, options.max_passes
     optimum = maximise(density, share_start(density), tolerance=tolerance, max_passes=max_passes)
     at = leave_saddle(density, optimum, tolerance=tolerance, max_passes=max_passes).at
