@@ -11,7 +11,7 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.special import gammaln, logsumexp
 from support import random_rows, votes_of
 
-from moral_entropy.consensus.common_rows import MOST_VOTES, TYPICAL_VOTES, best_row, row_score
+from moral_entropy.consensus.common_rows import MOST_PER_LABEL, TYPICAL_VOTES, best_row, row_score
 from moral_entropy.consensus.coordinates import pack
 from moral_entropy.consensus.fit import fit, refit
 from moral_entropy.consensus.model import LogPosterior
@@ -304,7 +304,7 @@ def test_many_annotators_are_not_worse_than_their_vote(prevalence):
 def test_annotators_are_never_taken_for_more_alike_than_thirty_votes_of_two_labels():
     votes, _ = beta_binomial_rows(concentration=1e6)
     one = fit(votes, pooling="partial", draws=0, use_gold=True).fits[0]
-    assert_allclose(one.common.concentration_k, 2 * MOST_VOTES)
+    assert_allclose(one.common.concentration_k, 2 * MOST_PER_LABEL)
     loose, _ = beta_binomial_rows(concentration=8.0)
     one = fit(loose, pooling="partial", draws=0, use_gold=True).fits[0]
     assert one.common.concentration_k.max() < 12.0

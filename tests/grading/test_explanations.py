@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cluster.here import Here
 
+from moral_entropy.cluster.parts import send_votes
 from moral_entropy.consensus.fit import fit_parts
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.parts import local_parts
@@ -35,6 +37,17 @@ def test_error_rates_of_many_annotators_do_not_fit_chance(seed):
     truth = (simulated.truth_i == 1).mean()
     pooled, alone = (prevalence_of(simulated, pooling=pooling) for pooling in ("auto", "none"))
     assert abs(pooled - truth) < 0.5 * abs(alone - truth)
+
+
+def test_parts_of_a_cluster_give_the_same_explanation():
+    votes = simulate_votes(n_items=400, n_annotators=120, votes_per_item=3, seed=2).votes
+    options = FitOptions(draws=20)
+    here, there = (
+        one_label_modes(fit_parts(parts, Priors(), options))[0]
+        for parts in (local_parts(votes), send_votes(votes, Here(), n_parts=3))
+    )
+    np.testing.assert_allclose(there.weight_g, here.weight_g, atol=1e-8)
+    np.testing.assert_allclose(there.confusion_akv, here.confusion_akv, atol=1e-7)
 
 
 def test_few_annotators_are_pooled_as_by_the_papers_model_itself():

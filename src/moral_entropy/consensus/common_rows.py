@@ -12,7 +12,7 @@ from moral_entropy.votes.table import Floats
 TYPICAL_VOTES = 20.0
 """Prior median of the concentrations: the common row weighs as much as 20 votes of each annotator."""
 
-MOST_VOTES = 15.0
+MOST_PER_LABEL = 15.0
 """Largest concentration per label that is learnt by variational Bayes, which takes annotators with few votes for more
 alike than they are (`docs/adr/0010`)."""
 
@@ -74,7 +74,7 @@ def best_row(sum_v: Floats, n_annotators: int, prior_v: Floats) -> tuple[Floats,
 
     guess_v = np.exp(sum_v / max(n_annotators, 1)) + 1e-9
     start = np.append(np.log(guess_v[1:] / guess_v[0]), np.log(TYPICAL_VOTES))
-    bounds = [(-12.0, 12.0)] * (len(sum_v) - 1) + [(np.log(0.5), np.log(MOST_VOTES * len(sum_v)))]
+    bounds = [(-12.0, 12.0)] * (len(sum_v) - 1) + [(np.log(0.5), np.log(MOST_PER_LABEL * len(sum_v)))]
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
     return _unpacked(found.x)
 

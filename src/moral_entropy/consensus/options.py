@@ -19,6 +19,7 @@ Dependence = Literal["merge", "report", "off"]
 
 COORDINATES: tuple[Coordinates, ...] = get_args(Coordinates)
 POOLING: tuple[Pooling, ...] = get_args(Pooling)[1:]
+"""Ways to pool annotators; "auto" is a choice among them."""
 
 MAX_PASSES = 5_000
 TOLERANCE = 1e-9

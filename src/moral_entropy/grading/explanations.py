@@ -15,7 +15,7 @@ import numpy as np
 from moral_entropy.consensus.em import maximise
 from moral_entropy.consensus.fit import parameters_of
 from moral_entropy.consensus.fitted import FittedParts
-from moral_entropy.consensus.model import Parameters
+from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import leave_saddle
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.parts import Part, Parts, likelihood_of, part_with
@@ -35,18 +35,17 @@ def one_label_modes(fitted: FittedParts, advance: Advance = ignore) -> list[Para
     """Find the mode of the paper's model for every ballot, on the votes as they were counted.
 
     Empty where figures are not graded under explanations: p is the paper's, or has no draws to make intervals of.
-    Without pooling, and with that of many annotators, the search on one machine begins at the shares of votes and
-    passes over states, which are the labels alone: so it takes no kernel that the default model has not compiled.
+    Without pooling, on one machine, the search begins at the shares of votes and passes over states, which are the
+    labels alone: so it takes no kernel that the default model has not compiled. So it does where many annotators are
+    pooled, on a cluster too, whose votes are fetched for it: common rows, integrated out, would take a hundred times as
+    long as all else.
     """
     consensus = fitted.consensus
     if not consensus.options.mixed or min((fit.n_draws for fit in consensus.fits), default=0) == 0:
         return []
     parts = fitted.parts.of_one_domain()
     options = replace(consensus.options, model="paper", draws=0)
-    many = options.pooling == "partial" and _has_many(parts)
-    if not parts.whole or not (options.pooling == "none" or many):
-        # Common rows of many annotators, integrated out, would take a hundred times as long as all else.
-        options = replace(options, pooling="none") if many else options
+    if not (_pools_many(parts, options) or (options.pooling == "none" and parts.whole)):
         found = parameters_of(parts, consensus.priors, options, lambda _, share: advance(share))
         return [one.at for one in found]
     n_ballots = len(parts.votes.ballots)
@@ -57,19 +56,20 @@ def one_label_modes(fitted: FittedParts, advance: Advance = ignore) -> list[Para
     return modes
 
 
-def _has_many(parts: Parts) -> bool:
-    return max(ballot.n_annotators for ballot in parts.votes.ballots) >= MANY_ANNOTATORS
+def _pools_many(parts: Parts, options: FitOptions) -> bool:
+    most = max(ballot.n_annotators for ballot in parts.votes.ballots)
+    return options.pooling == "partial" and most >= MANY_ANNOTATORS
 
 
 def _one_label_mode(parts: Parts, b: int, priors: Priors, options: FitOptions) -> Parameters:
     ballot = parts.votes.ballots[b]
     row_kv, beta_akv = priors.row_kv(ballot), priors.beta_akv(ballot, parts.votes)
-    density = parts.log_posterior(
-        b,
+    density = LogPosterior(
+        parts.fetch_rows(b).patterns,
         priors.alpha_k(ballot)[None] - 1.0,
         beta_akv - 1.0,
-        threads=options.threads,
-        better_than_chance=options.better_than_chance,
+        options.threads,
+        options.better_than_chance,
         between=corners(ballot.n_labels),
     )
     if options.pooling == "partial":

@@ -25,11 +25,12 @@ def model_notes(manifest: dict[str, Any]) -> list[str]:
             f"tempered consensus: every vote counts as {_powers(manifest)} of one "
             f"({LEARNT.get(str(manifest['temper']), 'as told')}); all figures are against it"
         )
-    if manifest.get("pooling", "none") == "partial":
+    pooling = manifest.get("pooling", "none")
+    if pooling == "partial":
         asked = manifest.get("options", {}).get("fit", {}).get("pooling", "auto")
         why = "" if asked == "partial" else "as many annotators gave few votes each, "
         notes.append(f"partial pooling: {why}error rates of annotators are drawn towards those that all have in common")
-    elif manifest.get("pooling", "none") == "full":
+    elif pooling == "full":
         notes.append("full pooling: all annotators have the same error rates")
     if manifest.get("constrain", "none") != "none":
         notes.append("constrained: every annotator's chance to be right is kept at chance or above")

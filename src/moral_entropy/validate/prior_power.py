@@ -242,8 +242,8 @@ def _blocks(fit: QuestionFit) -> Iterator[tuple[Floats, Floats]]:
         yield fit.weight_sdg, np.atleast_2d(fit.alpha_g)
     # One matrix for all has one prior. Common rows that were learnt with their uncertainty have none to speak of; the
     # mixed model takes them as known, which is an assumption like others.
-    n_rows = 1 if fit.pooling == "full" else len(fit.beta_akv)
-    n_rows *= fit.pooling != "partial" or fit.mixture is not None
+    integrated = fit.pooling == "partial" and fit.mixture is None
+    n_rows = 0 if integrated else 1 if fit.pooling == "full" else len(fit.beta_akv)
     at_once = max(1, BLOCK * 4 // n_labels**2)
     for first in range(0, n_rows, at_once):
         some = slice(first, min(first + at_once, n_rows))
