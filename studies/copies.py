@@ -18,7 +18,8 @@ were taken for two perfect judges in 5 of 60 panels; single judges join a group 
 bar, since noisy prompts were left alone in 8 of 60. On fresh seeds (4,000; 20 and 8 per number of labels) 0 of 60 and
 2 of 24 panels have other groups than were made, 7 and 4 before; 800 clean panels of 3 to 6 judges rang no alarm.
 
-Usage: copies.py [--seeds 20] [--clean 20] [--data ../shared/data]. Prints Markdown tables.
+Usage: copies.py [--seeds 20] [--clean 20] [--data ../shared/data]. Prints Markdown tables; where all parts are asked
+for, it writes them into docs/evidence/copies.md, too.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from page import write_parts
 
 from moral_entropy.consensus.counted_once import count_once, rows_from_votes, votes_by_state
 from moral_entropy.consensus.dependence import EffectiveVotes, correlation, effective_votes, residual_pairs
@@ -40,6 +42,7 @@ from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Ballot, Floats, Ints, ballot_from_codes
 
 ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "evidence" / "copies.md"
 sys.path.insert(0, str(ROOT / "tests"))
 from mixed_em import fit_mixed, grid  # noqa: E402
 
@@ -352,14 +355,24 @@ def main() -> None:
     parser.add_argument("--clean", type=int, default=20, help="panels of each design without copies; 0 for none")
     parser.add_argument("--data", type=Path, help="folder of real votes")
     asked = parser.parse_args()
-    parts: list[Iterator[str]] = []
-    parts += [copy_rows(asked.seeds)] if asked.seeds else []
-    parts += [clean_rows(asked.clean)] if asked.clean else []
-    parts += [real_rows(asked.data, names) for names in (TUNED, FRESH)] if asked.data else []
-    for part in parts:
-        for line in part:
-            print(line, flush=True)
-        print()
+    parts: dict[str, Iterator[str]] = {}
+    parts |= {"copies": copy_rows(asked.seeds)} if asked.seeds else {}
+    parts |= {"no copies": clean_rows(asked.clean)} if asked.clean else {}
+    real = {"real panels, tuned on": TUNED, "real panels, fresh": FRESH}
+    parts |= {name: real_rows(asked.data, names) for name, names in real.items()} if asked.data else {}
+    tables = {name: _printed(part) for name, part in parts.items()}
+    if len(tables) == 2 + len(real):
+        write_parts(PAGE, "studies/copies.py", tables)
+
+
+def _printed(part: Iterator[str]) -> str:
+    """Print the lines of a part as they come; return them."""
+    lines = []
+    for line in part:
+        print(line, flush=True)
+        lines.append(line)
+    print()
+    return "\n" + "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
