@@ -24,8 +24,11 @@ WEAKEST, STRONGEST = 0.5, 1e5
 NEAR = 1e-4
 """How far, in logs, the strength of lowest cost may be from where a search by cost ends."""
 
-SAME_WEIGHT, SAME_STRENGTH = 1e-4, 0.02
+SAME_WEIGHT, SAME_STRENGTH = 1e-5, 0.002
 """Differences of a common weight, and of the log of the strength, that are none."""
+
+LEAST_LEFT, FARTHEST = 0.25, 1.0
+"""How much of a common weight a step leaves at least, and how far it moves the log of the strength at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +41,31 @@ class DomainPrior:
     def pseudo_dg(self, n_domains: int) -> Floats:
         """Return the pseudo-items of every domain."""
         return np.tile(self.strength * self.common_g, (n_domains, 1))
+
+    @property
+    def coordinates_x(self) -> Floats:
+        """The common weights and the log of the strength, in differences that are none."""
+        return np.append(self.common_g / SAME_WEIGHT, np.log(self.strength) / SAME_STRENGTH)
+
+    def towards(self, end_x: Floats) -> DomainPrior:
+        """Return the prior at other coordinates, or that on the straight way there at which a step must end.
+
+        Examples
+        --------
+        A weight that would be gone keeps a quarter:
+
+        >>> prior = DomainPrior(np.array([0.8, 0.2]), 10.0)
+        >>> gone = DomainPrior(np.array([1.0, 0.0]), 10.0)
+        >>> prior.towards(gone.coordinates_x).common_g
+        array([0.95, 0.05])
+        """
+        step_x = end_x - self.coordinates_x
+        step_g, step = step_x[:-1] * SAME_WEIGHT, abs(step_x[-1]) * SAME_STRENGTH
+        falls = np.append(-step_g / self.common_g / (1.0 - LEAST_LEFT), step / FARTHEST)
+        share = 1.0 / max(1.0, float(falls.max()))
+        common_g = self.common_g + share * step_g
+        strength = self.strength * np.exp(share * step_x[-1] * SAME_STRENGTH)
+        return DomainPrior(common_g / common_g.sum(), float(strength))
 
     def is_near(self, other: DomainPrior) -> bool:
         """Return whether another prior is so near that domains would hardly notice the difference."""

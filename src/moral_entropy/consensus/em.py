@@ -51,7 +51,7 @@ PLATEAU_PASSES, PLATEAU_WINDOW, PLATEAU_GAIN = 1_000, 250, 0.05
 the third: densities there differ by a twentieth, and no posterior sd is known that well."""
 
 MEMORY = 12
-"""Number of past EM steps that Anderson mixing combines."""
+"""Number of past steps that Anderson mixing combines."""
 
 MEMORY_NUMBERS = 1 << 26
 """Most numbers in these steps; fewer are combined where there are more parameters."""
@@ -167,7 +167,7 @@ class _Search:
         self.passes_of_trace: list[int] = []
         start = start.at_least_chance() if log_posterior.better_than_chance else start
         self._move_to(start, self._expect(start))
-        self.mixer: _AndersonMixing | None = None
+        self.mixer: AndersonMixing | None = None
 
     def _expect(self, at: Parameters) -> Expectation:
         self.passes += 1
@@ -239,7 +239,7 @@ class _Search:
 
     def mixing_step(self) -> None:
         """Take the best mixture of the last EM steps, or EM's own step where the mixture does not gain."""
-        self.mixer = self.mixer or _AndersonMixing(self._scale_p())
+        self.mixer = self.mixer or AndersonMixing(self._scale_p())
         x0, one = pack(self.at), self.expected.maximum()
         x1 = pack(one)
         self.stuck = bool(np.abs(x1 - x0).max() < 1e-13)
@@ -323,11 +323,25 @@ class _Search:
         return int((cells + factor) / (1e4 + 3.0 * n_other * self.log_posterior.n_votes))
 
 
-class _AndersonMixing:
-    """Anderson mixing (1965): the combination of the last EM steps that ends nearest to the mode if EM is linear.
+class AndersonMixing:
+    """Anderson mixing (1965): the combination of the last steps that ends nearest to where a linear map stands still.
 
-    Lengths are measured in standard errors, in which EM's map is symmetric near the mode; mixing then gains as much
-    as conjugate gradients would, for one pass per step.
+    Of EM's steps lengths are measured in standard errors, in which its map is symmetric near the mode; mixing then
+    gains as much as conjugate gradients would, for one pass per step.
+
+    Parameters
+    ----------
+    scale_p
+        One over the unit in which each coordinate is measured.
+
+    Examples
+    --------
+    One coordinate that halves its distance to 1 with every step: two steps tell where it leads.
+
+    >>> mixing = AndersonMixing(np.ones(1))
+    >>> one = mixing.mixed(np.array([0.0]), np.array([0.5]))
+    >>> mixing.mixed(one, (1 + one) / 2)
+    array([1.])
     """
 
     def __init__(self, scale_p: Floats) -> None:
@@ -335,7 +349,7 @@ class _AndersonMixing:
         self.last: list[tuple[Floats, Floats]] = []
 
     def mixed(self, x0: Floats, x1: Floats) -> Floats:
-        """Return the mixed step's end, from the start and the end of one EM step."""
+        """Return the mixed step's end, from the start and the end of one step."""
         memory = max(2, min(MEMORY, MEMORY_NUMBERS // (2 * len(x1))))
         self.last = [*self.last[-memory:], ((x1 - x0) * self.scale_p, x1)]
         if len(self.last) == 1:
