@@ -79,7 +79,7 @@ def _same(address: str) -> Iterator[str]:
 def _local_scheduler() -> Iterator[str]:
     from distributed import LocalCluster
 
-    from moral_entropy.consensus.model import available_cores
+    from moral_entropy.consensus.threads import available_cores
 
     with LocalCluster(
         n_workers=available_cores(),

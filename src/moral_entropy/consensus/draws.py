@@ -18,13 +18,14 @@ from moral_entropy.consensus import laplace
 from moral_entropy.consensus import state_draw_kernels as state_kernels
 from moral_entropy.consensus.coordinates import pack, unpack, unpack_like
 from moral_entropy.consensus.densities import Densities
-from moral_entropy.consensus.model import LogPosterior, Parameters, over_blocks
+from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import mode_in_log_ratios
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.consensus.rare_states import skew_rare_weights
 from moral_entropy.consensus.result import Curvature, DrawSummary, Mixture, ParameterFit, nothing_between
 from moral_entropy.consensus.states import States
+from moral_entropy.consensus.threads import over_blocks
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.ties import settle_halves
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints

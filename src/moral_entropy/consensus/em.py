@@ -22,6 +22,7 @@ from moral_entropy.consensus import laplace
 from moral_entropy.consensus.coordinates import pack, unpack_like
 from moral_entropy.consensus.model import Expectation, LogPosterior, Parameters
 from moral_entropy.consensus.options import MAX_PASSES, TOLERANCE
+from moral_entropy.consensus.threads import one_blas_thread
 from moral_entropy.votes.table import Floats
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ class Optimum:
         return self.expected.log_posterior
 
 
+@one_blas_thread()
 def maximise(
     log_posterior: LogPosterior,
     start: Parameters,

@@ -6,12 +6,9 @@ which the log posterior, its gradient, and EM's next parameters are computed. Cl
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,6 +18,7 @@ from moral_entropy.consensus import kernels
 from moral_entropy.consensus.components import component_covariance, component_shares, vote_scores, votes_by_component
 from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.consensus.states import States, corners
+from moral_entropy.consensus.threads import over_blocks
 from moral_entropy.votes.table import Floats
 
 BLOCKS = 16
@@ -483,38 +481,3 @@ class ScoreCovariance:
         over_blocks(run, n_blocks, self.log_posterior.threads)
         out_cz, total_dz = out_bcz.sum(axis=0), total_bdz.sum(axis=0)
         return (np.hstack([-out_cz, out_cz]), np.hstack([-total_dz, total_dz])) if binary else (out_cz, total_dz)
-
-
-def available_cores() -> int:
-    """Return the number of cores this process may use; all of them where the system does not say."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def over_blocks(run: Callable[[int, int], None], n_blocks: int, threads: int | None = None, *, grain: int = 1) -> None:
-    """Call `run(first, last)` on ranges of blocks that cover all of them, in threads where that helps.
-
-    Parameters
-    ----------
-    run
-        Does blocks `first` to `last`; its result must not depend on the thread.
-    n_blocks
-        How many blocks there are.
-    threads
-        At most this many threads; all cores by default.
-    grain
-        Ranges per thread: more of them balance the load, and let an interrupt through sooner.
-    """
-    n_threads = min(n_blocks, threads or available_cores())
-    n_ranges = min(n_blocks, n_threads * grain)
-    edges = [n_blocks * t // max(n_ranges, 1) for t in range(n_ranges + 1)]
-    if n_threads <= 1:
-        for first, last in pairwise(edges):
-            run(first, last)
-        return
-    pool = ThreadPoolExecutor(n_threads)
-    try:
-        list(pool.map(run, edges[:-1], edges[1:]))
-    finally:
-        pool.shutdown(cancel_futures=True)

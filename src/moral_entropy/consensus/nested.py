@@ -21,6 +21,7 @@ from moral_entropy.consensus import laplace
 from moral_entropy.consensus.common_rows import TYPICAL_VOTES, CommonRows, row_score
 from moral_entropy.consensus.coordinates import pack, unpack
 from moral_entropy.consensus.model import LogPosterior, Parameters
+from moral_entropy.consensus.threads import one_blas_thread
 from moral_entropy.votes.table import Floats
 
 STEPS = np.array([0.15, 0.15, 0.3, 0.15, 0.3])
@@ -123,6 +124,7 @@ def rows_of(outer_q: Floats) -> CommonRows:
     return CommonRows(np.column_stack([1.0 - one_k, one_k]), np.exp(outer_q[[2, 4]]))
 
 
+@one_blas_thread()
 def nested_mode(
     plain: LogPosterior, row_kv: Floats, start: Parameters, *, watch: Callable[[float], None] | None = None
 ) -> NestedMode:

@@ -17,9 +17,10 @@ from scipy.special import log_softmax, ndtri
 
 from moral_entropy.consensus import tempering_kernels as kernels
 from moral_entropy.consensus.components import component_shares
-from moral_entropy.consensus.model import LogPosterior, Parameters, over_blocks
+from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.parts import Part, Parts, Rows, join_rows
 from moral_entropy.consensus.patterns import Patterns
+from moral_entropy.consensus.threads import over_blocks
 from moral_entropy.errors import FitError
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 

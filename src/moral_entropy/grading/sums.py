@@ -17,7 +17,8 @@ from scipy.special import entr
 from moral_entropy.consensus.draws import log_ratios, state_draws
 from moral_entropy.consensus.fitted import PartFit
 from moral_entropy.consensus.item_classes import place_of
-from moral_entropy.consensus.model import Parameters, over_blocks
+from moral_entropy.consensus.model import Parameters
+from moral_entropy.consensus.threads import over_blocks
 from moral_entropy.grading.cells import Membership
 from moral_entropy.grading.explanations import explain, one_label_posteriors
 from moral_entropy.names import EXPLANATIONS

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from moral_entropy.consensus.model import StatesOf, over_blocks
+from moral_entropy.consensus.model import StatesOf
+from moral_entropy.consensus.threads import over_blocks
 from moral_entropy.ties import highest, tie_key
 from moral_entropy.votes.table import Floats, Ints
 

@@ -16,11 +16,11 @@ import polars as pl
 
 from moral_entropy import __version__
 from moral_entropy.consensus.fitted import FittedParts
-from moral_entropy.consensus.model import available_cores
 from moral_entropy.consensus.options import FitOptions, Model
 from moral_entropy.consensus.parts import Part
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Mixture, QuestionFit
+from moral_entropy.consensus.threads import available_cores
 from moral_entropy.consensus.vote_share import LEAST_SHARE, MOST_SHARE
 from moral_entropy.options import as_plain
 from moral_entropy.pipeline.options import AuditOptions

@@ -10,10 +10,11 @@ import numpy as np
 from moral_entropy.consensus.densities import Densities
 from moral_entropy.consensus.draws import ratios_of_logs, state_draws
 from moral_entropy.consensus.limits import LEAST_DRAWS
-from moral_entropy.consensus.model import LogPosterior, Parameters, over_blocks
+from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.patterns import Patterns, pool_fully
 from moral_entropy.consensus.result import QuestionFit
 from moral_entropy.consensus.states import States
+from moral_entropy.consensus.threads import over_blocks
 from moral_entropy.validate import draw_kernels as kernels
 from moral_entropy.votes.table import Floats
 

@@ -22,10 +22,11 @@ from scipy.special import softmax
 from moral_entropy.consensus import laplace
 from moral_entropy.consensus.coordinates import pack, unpack_like
 from moral_entropy.consensus.draws import log_ratios
-from moral_entropy.consensus.model import LogPosterior, Parameters, available_cores
+from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.consensus.modes import mode_in_log_ratios
 from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.consensus.result import QuestionFit
+from moral_entropy.consensus.threads import available_cores
 from moral_entropy.errors import FitError, MissingExtraError
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.validate.density import ROW_DRAWS, densities_of, mixed_label_draws
