@@ -84,8 +84,13 @@ def explained_by_hand(fit, paper):
 
 
 def stretched_by_hand(drawn, own, values):
-    """The central 90% of draws, moved from their own figure to each of several values: the ends of all together."""
-    low, high = np.nanquantile(drawn, [0.05, 0.95])
+    """The central 90% of draws, their middle moved to their own figure and to each of several values: the outer ends.
+
+    Of one value, as under the paper's model, draws stay where they are.
+    """
+    low, middle, high = np.nanquantile(drawn, [0.05, 0.5, 0.95])
+    if len(values) > 1:
+        low, high = max(low + own - middle, 0.0), high + own - middle
     return [
         min([low, *(low + value - own for value in values)]),
         max([high, *(high + value - own for value in values)]),

@@ -91,6 +91,18 @@ def test_between_labels_moments_are_those_of_weighted_draws_from_the_prior(n_ite
     assert near(posterior_srk.mean(axis=0), exact_ik, posterior_srk.std(axis=0), ess).all()
 
 
+def test_drawn_rows_of_many_labels_have_the_means_of_sampled_ones():
+    """A Gaussian around the mode, not moved, is 8 points off: with five labels most of a row rests on hardly a vote."""
+    votes = simulate_votes(n_items=250, n_annotators=10, votes_per_item=3, n_labels=5, seed=1).votes
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MoralEntropyWarning)
+        one = fit(votes, draws=1_000).fits[0]
+    sampled_akv = sample(one, chains=2, tune=200, draws=300, seed=1).confusion_sakv.mean(axis=0)
+    right_ak, sampled_ak = (np.einsum("akk->ak", rows) for rows in (one.confusion_sakv.mean(axis=0), sampled_akv))
+    assert abs(right_ak.mean() - sampled_ak.mean()) < 0.015
+    assert np.sqrt(((right_ak - sampled_ak) ** 2).mean()) < 0.03
+
+
 def test_the_same_seed_gives_the_same_bits_on_any_number_of_cores():
     one = fitted(random_rows(np.random.default_rng(5), 30, 4, 2), 2, Priors())
     alone = sample(one, chains=3, tune=60, draws=40, seed=7, cores=1)

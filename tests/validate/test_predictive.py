@@ -84,8 +84,8 @@ def test_replicates_have_the_votes_the_draws_predict(n_labels):
     same = replace(one, prevalence_sk=one.prevalence_sk[:1], confusion_sakv=one.confusion_sakv[:1])
     voters, rng = voters_of(same, most=10**6), np.random.default_rng(0)
     np.testing.assert_array_equal(voters.counts(voters.label_v), one.ballot.counts_ik)
-    drawn = np.concatenate([module._replicate(same, voters, 0, rng) for _ in range(100)])
-    who = np.tile(voters.annotator_v, 100)
+    drawn = np.concatenate([module._replicate(same, voters, 0, rng) for _ in range(400)])
+    who = np.tile(voters.annotator_v, 400)
     for a in range(4):
         share_v = np.bincount(drawn[who == a], minlength=n_labels) / np.count_nonzero(who == a)
         np.testing.assert_allclose(share_v, same.prevalence_sk[0] @ same.confusion_sakv[0, a], atol=0.01)

@@ -114,16 +114,19 @@ class Grading:
         return np.full((len(EXPLANATIONS), len(grades.names)), np.nan)
 
     def _over_columns(self, names: Sequence[str], own_m: Floats, value_ms: Floats) -> tuple[Floats, Floats]:
-        """Compute central intervals over draws or resamples."""
-        if not self.resampled:
+        """Compute central intervals over draws or resamples, around the figures they are of where those are biased.
+
+        A resample is noisier than the sample, so it shows misfit where there is none. A draw is noisier than the mean
+        of draws: more of its labels change sides. Their spread is right.
+        """
+        if not self.resampled and not self.explained:
             return central_interval(value_ms, self.mass)
         tail = (1.0 - self.mass) / 2.0
         low_m, middle_m, high_m = quantiles(value_ms, tail, 0.5, 1.0 - tail)
-        # A resample is noisier than the sample, so it shows misfit where there is none; but its spread is right.
-        rough_m = np.array([name.endswith(ROUGH) for name in names])
+        biased_m = np.array([self.explained or name.endswith(ROUGH) for name in names])
         with np.errstate(invalid="ignore"):
-            shift_m = np.where(rough_m & np.isfinite(middle_m), own_m - middle_m, 0.0)
-        return np.where(rough_m, np.maximum(low_m + shift_m, 0.0), low_m), high_m + shift_m
+            shift_m = np.where(biased_m & np.isfinite(middle_m), own_m - middle_m, 0.0)
+        return np.where(biased_m, np.maximum(low_m + shift_m, 0.0), low_m), high_m + shift_m
 
     def frame(self) -> pl.DataFrame:
         """Grade every rule on every group: rows of the table audit, NaN where there is no figure."""
