@@ -123,6 +123,7 @@ SETTINGS = (
     Setting("Thin, prior told", 1_500, 12, 1.3, 0.3, told=True),
     Setting("Plenty, a quarter between labels", 1_500, 12, 5, 0.3, between=0.25),
     Setting("Four votes, half between labels", 1_500, 12, 4, 0.3, between=0.5),
+    Setting("Many annotators", 1_500, 300, 4, 0.3, pooling="auto"),
 )
 
 

@@ -115,8 +115,8 @@ def centre_rows(log_sakv: Floats, mode_akv: Floats) -> None:
 
     The mode in log ratios is the mean of a row whose votes' labels are known. A Gaussian around it has another mean: of
     many labels most have hardly any votes, their logs are wide, and the right half of each takes from the others. In
-    logs every draw of a row moves by the same amount, so they stay a Gaussian's. With two labels they do not come
-    nearer to sampled ones (docs/evidence/validation.md), and are left alone.
+    logs every draw of a row moves by the same amount, so they stay a Gaussian's. With two labels it would be a point
+    of a row or less (docs/evidence/validation.md), and they are left alone.
 
     Parameters
     ----------

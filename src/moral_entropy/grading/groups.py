@@ -125,7 +125,8 @@ class Grading:
         low_m, middle_m, high_m = quantiles(value_ms, tail, 0.5, 1.0 - tail)
         biased_m = np.array([self.explained or name.endswith(ROUGH) for name in names])
         with np.errstate(invalid="ignore"):
-            shift_m = np.where(biased_m & np.isfinite(middle_m), own_m - middle_m, 0.0)
+            shift_m = own_m - middle_m
+        shift_m = np.where(biased_m & np.isfinite(shift_m), shift_m, 0.0)
         return np.where(biased_m, np.maximum(low_m + shift_m, 0.0), low_m), high_m + shift_m
 
     def frame(self) -> pl.DataFrame:
