@@ -92,6 +92,7 @@ study-coverage: $(BASE) ## how often the audit's intervals hold the truth; write
 validate: $(TEST) ## can the consensus be trusted; writes the tables of docs/evidence/validation.md, in an hour
 	$(BIN)/python studies/validation_nuts.py --model paper
 	$(BIN)/python studies/validation_nuts.py --scale mftc=0.1,mfrc=0.3,emfd=0.05
+	$(BIN)/python studies/many_labels.py
 	$(BIN)/python studies/validation_priors.py
 	$(BIN)/python studies/validation_gold.py
 	$(BIN)/python studies/false_alarms.py
