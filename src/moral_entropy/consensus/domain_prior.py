@@ -69,8 +69,7 @@ class DomainPrior:
 
     def is_near(self, other: DomainPrior) -> bool:
         """Return whether another prior is so near that domains would hardly notice the difference."""
-        weights = np.abs(self.common_g - other.common_g).max()
-        return bool(weights < SAME_WEIGHT and abs(np.log(self.strength / other.strength)) < SAME_STRENGTH)
+        return bool(np.abs(self.coordinates_x - other.coordinates_x).max() < 1.0)
 
 
 def learn_domain_prior(items_dg: Floats, pseudo_g: Floats, label_gk: Floats) -> DomainPrior:

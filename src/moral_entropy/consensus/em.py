@@ -334,19 +334,19 @@ class AndersonMixing:
     Parameters
     ----------
     scale_p
-        One over the unit in which each coordinate is measured.
+        One over the unit in which each coordinate is measured, of all or of each.
 
     Examples
     --------
     One coordinate that halves its distance to 1 with every step: two steps tell where it leads.
 
-    >>> mixing = AndersonMixing(np.ones(1))
-    >>> one = mixing.mixed(np.array([0.0]), np.array([0.5]))
-    >>> mixing.mixed(one, (1 + one) / 2)
+    >>> mixer = AndersonMixing()
+    >>> one = mixer.mixed(np.array([0.0]), np.array([0.5]))
+    >>> mixer.mixed(one, (1 + one) / 2)
     array([1.])
     """
 
-    def __init__(self, scale_p: Floats) -> None:
+    def __init__(self, scale_p: Floats | float = 1.0) -> None:
         self.scale_p = scale_p
         self.last: list[tuple[Floats, Floats]] = []
 

@@ -68,7 +68,7 @@ def _learn_domains(
     """
     pseudo_g, n_domains, passes = density.pseudo_g[0], len(density.pseudo_g), 0
     density, prior = replace(density, pseudo_g=density.pseudo_g / n_domains), None
-    mixing, last = AndersonMixing(np.ones(1)), np.inf
+    mixer, last = AndersonMixing(), np.inf
     for _ in range(ROUNDS):
         rough = maximise(density, at, tolerance=SETTLED, max_passes=max_passes, watch=watch, kept=kept)
         at, passes = rough.at, passes + rough.passes
@@ -78,7 +78,7 @@ def _learn_domains(
                 break
             moved = float(np.linalg.norm(found.coordinates_x - prior.coordinates_x))
             # Where a round moves farther than the one before, mixing has led astray: it begins anew.
-            mixing, last = mixing if moved <= last else AndersonMixing(np.ones(1)), moved
-            found = found.towards(mixing.mixed(prior.coordinates_x, found.coordinates_x))
+            mixer, last = mixer if moved <= last else AndersonMixing(), moved
+            found = found.towards(mixer.mixed(prior.coordinates_x, found.coordinates_x))
         density, prior = replace(density, pseudo_g=found.pseudo_dg(n_domains)), found
     return density, at, prior or found, passes
