@@ -58,6 +58,7 @@ def measure(sizes: data.Sizes) -> Iterator[Measurement]:
     _audit(ladder[0], _team(ladder[0]))
     runs = [_audit(n_items, _team(n_items)) for n_items in ladder]
     yield from _largest(runs[-1])
+    yield _paper(_audit(ladder[-1], _team(ladder[-1]), "--model", "paper"))
     yield from _each(runs)
     yield from _slopes(runs)
     if sizes == data.FULL:
@@ -79,14 +80,14 @@ def _team(n_items: int) -> int:
     return max(10, n_items * data.LARGE_VOTES_PER_ITEM // VOTES_AN_ANNOTATOR)
 
 
-def _audit(n_items: int, n_annotators: int) -> Audited:
+def _audit(n_items: int, n_annotators: int, *flags: str) -> Audited:
     n_votes = n_items * data.LARGE_VOTES_PER_ITEM
     shape = {"--items": n_items, "--annotators": n_annotators, "--votes-per-item": data.LARGE_VOTES_PER_ITEM}
     with tempfile.TemporaryDirectory() as folder:
         source, out = Path(folder) / "votes.parquet", Path(folder) / "run"
         say(f"auditing {n_votes:,} votes of {n_annotators:,} annotators with {DRAWS} draws")
         run_child(cli("simulate", *(str(part) for pair in shape.items() for part in pair), "-o", str(source)))
-        run = run_child(cli("audit", str(source), "-o", str(out), "--draws", str(DRAWS), "-q"))
+        run = run_child(cli("audit", str(source), "-o", str(out), "--draws", str(DRAWS), "-q", *flags))
         stage_s = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["seconds"]
         written = sum(file.stat().st_size for file in out.iterdir()) / 1e9
         read = source.stat().st_size / 1e9
@@ -111,6 +112,11 @@ def _largest(run: Audited) -> Iterator[Measurement]:
     yield Measurement(f"{what}: time", run.seconds, "s", "the whole command, report included", at_most=360.0)
     fit = "mode, curvature, draws and every item's sums over them"
     yield Measurement(f"{what}: fit", run.stage_s["fit"], "s", fit, at_most=60.0)
+
+
+def _paper(run: Audited) -> Measurement:
+    how = f"{run.peak_gb:.3g} GB; {_stages(run)}; version 0.1, which had no other model: 299 s, 7.43 GB"
+    return Measurement(f"{_named(run.n_votes)} under the paper's model", run.seconds, "s", how)
 
 
 def _each(runs: list[Audited]) -> Iterator[Measurement]:
