@@ -15,9 +15,9 @@ TWIN_SOURCES := $(addprefix src/moral_entropy/corpora/,twins.py twin_parameters.
 
 # What `make quick` leaves to `make test`: all that is not on the way of an audit, and what starts many processes.
 NOT_QUICK := \
-  src/moral_entropy/cluster src/moral_entropy/reproduce src/moral_entropy/study src/moral_entropy/train \
+  src/moral_entropy/reproduce src/moral_entropy/study src/moral_entropy/train \
   src/moral_entropy/validate src/moral_entropy/consensus/adam.py \
-  tests/benchmarks tests/browser tests/cluster tests/compare tests/reproduce tests/studies tests/study tests/train \
+  tests/benchmarks tests/browser tests/compare tests/reproduce tests/studies tests/study tests/train \
   tests/truth tests/validate \
   tests/cli/test_compare.py tests/cli/test_corpus.py tests/cli/test_reproduce.py tests/cli/test_stopped.py \
   tests/cli/test_study.py tests/cli/test_train.py tests/cli/test_validate.py \
@@ -36,7 +36,7 @@ DEV := $(VENV)/.installed-dev
 PEERS := .venv-peers/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test test-cpus slow check bench bench-scale bench-peers study-coverage study-gold study-verdict study-judges study-parts study-groups league validate study-soft soak fuzz site lint-workflows release-check test-lowest charts figures golden clean
+.PHONY: help demo quick test test-cpus slow check bench bench-scale bench-peers study-coverage study-gold study-verdict study-judges study-parts study-groups league validate study-soft fuzz site lint-workflows release-check test-lowest charts figures golden clean
 .DELETE_ON_ERROR:
 
 help: ## say what each target does
@@ -120,9 +120,6 @@ study-groups: $(TEST) ## groups and camps, simulated and real; writes docs/evide
 
 study-soft: $(TEST) ## do soft labels win; writes docs/evidence/soft-labels.md, in half an hour
 	$(BIN)/python studies/soft_labels.py
-
-soak: $(TEST) ## ten minutes of audits on a cluster whose workers die; writes a table of docs/evidence/scale.md
-	$(BIN)/python studies/cluster_soak.py
 
 fuzz: $(TEST) ## mutated files, random flags, damaged folders, kills: does anything break; writes docs/evidence/reliability.md, in an hour
 	$(BIN)/python studies/fuzz.py --jobs $(JOBS)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from typer import Argument, Context, Option
 
@@ -11,28 +10,11 @@ from moral_entropy.cli.flags import Json, Quiet, SettingsFile, command_line
 from moral_entropy.files import refuse_missing
 from moral_entropy.pipeline.options import AuditOptions
 
-if TYPE_CHECKING:
-    from moral_entropy.workers import Workers
-
-PANEL = "Cluster"
-
 Source = Annotated[
     str, Argument(metavar="VOTES", help="CSV, TSV, Parquet, JSON or JSON Lines; also gzipped. - for a pipe.")
 ]
 Out = Annotated[str, Option("--out", "-o", metavar="RUN", help="The run folder to write.")]
 Force = Annotated[bool, Option("--force", help="Replace an earlier run folder.")]
-Cluster = Annotated[
-    str | None,
-    Option(
-        metavar="ADDRESS",
-        help="Dask scheduler, as tcp://host:8786, or local: workers of this machine alone, without a password.",
-        rich_help_panel=PANEL,
-        hidden=True,
-    ),
-]
-PartRows = Annotated[
-    int | None, Option(min=1, metavar="N", help="Rows per part, about.", rich_help_panel=PANEL, hidden=True)
-]
 
 
 def audit(
@@ -41,8 +23,6 @@ def audit(
     out: Out,
     options: AuditOptions,
     settings: SettingsFile = None,
-    cluster: Cluster = None,
-    part_rows: PartRows = None,
     force: Force = False,
     quiet: Quiet = False,
     json: Json = False,
@@ -51,8 +31,7 @@ def audit(
 
     Example: moral-entropy audit votes.csv -o run/
     """
-    if cluster is None:
-        refuse_missing((source, options.read.gold_file, *options.verdict.spot_check))
+    refuse_missing((source, options.read.gold_file, *options.verdict.spot_check))
     # Late, so that --help, misused flags and files that are not there are answered at once.
     from moral_entropy.pipeline.ahead import compiling_ahead
 
@@ -61,7 +40,7 @@ def audit(
         from moral_entropy.cli.show_audit import print_run, print_run_as_json
         from moral_entropy.pipeline.audit import audit as audit_votes
 
-        with _workers(cluster) as workers, Bars(hidden=quiet or json) as progress:
+        with Bars(hidden=quiet or json) as progress:
             run = audit_votes(
                 source,
                 out,
@@ -69,8 +48,6 @@ def audit(
                 force=force,
                 command=command_line(context),
                 progress=progress,
-                workers=workers,
-                part_rows=part_rows,
             )
     if json:
         print_run_as_json(run)
@@ -79,11 +56,3 @@ def audit(
     else:
         print_run(run)
 
-
-def _workers(address: str | None) -> AbstractContextManager[Workers | None]:
-    """Connect to the workers of a cluster, if its address is given."""
-    if address is None:
-        return nullcontext()
-    from moral_entropy.cluster.workers import connected
-
-    return connected(address)

@@ -1,7 +1,6 @@
 """The run: read → fit → entropy → audit of rules → outliers → checks → tables, manifest, report.
 
-`audit` does what `moral-entropy audit` does, and prints nothing. The stages touch votes through `Parts` alone, so
-that the same code runs on one machine and on a cluster.
+`audit` does what `moral-entropy audit` does, and prints nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from moral_entropy.consensus.fitted import FittedParts
 from moral_entropy.consensus.parts import Parts, local_parts
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Consensus
-from moral_entropy.errors import UsageError
 from moral_entropy.findings import Finding, alarm_sentences, without_warnings
 from moral_entropy.grading.table import AuditTable, grade_parts
 from moral_entropy.groups.members import columns_to_keep
@@ -43,7 +41,6 @@ from moral_entropy.verdict.answers import check_sheets
 from moral_entropy.verdict.sheet_files import add_sheet, keep_sheets, with_answers
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Votes
-from moral_entropy.workers import Workers
 
 if TYPE_CHECKING:
     from moral_entropy.groups.table import GroupStudy
@@ -59,8 +56,6 @@ def audit(
     force: bool = False,
     command: str = "",
     progress: Progress | None = None,
-    workers: Workers | None = None,
-    part_rows: int | None = None,
     **changes: Any,
 ) -> Run:
     """Read votes, fit the consensus, split its entropy, grade every rule, and return the run.
@@ -82,10 +77,6 @@ def audit(
         What the user typed, for the manifest.
     progress
         Called with the name of the stage and the share of it done.
-    workers
-        The workers of a cluster, if they shall hold the votes and pass over them: the same answer, up to rounding.
-    part_rows
-        Rows per part on a cluster, about.
     **changes
         Options by name.
 
@@ -109,7 +100,7 @@ def audit(
     options = (options or AuditOptions()).changed(changes, "audit")
     progress, watch = progress or silent, Stopwatch()
     check_priors(options.priors)
-    read = partial(read_parts, source, options, workers, part_rows)
+    read = partial(read_parts, source, options)
     sheets = options.verdict.spot_check
     check_sheets(sheets)
     if out is None:
@@ -187,9 +178,7 @@ def make_run(
         fitted, sums, options, command=command, warnings=alarm_sentences(findings), seconds=watch.seconds
     ) | {"advice": graded.advice.text, "best_rule": graded.advice.best and graded.advice.best.record}
     manifest |= told | judge_facts(roles, judge_of, manifest["notes"])
-    if not parts.whole:
-        manifest["cluster"] = {"parts": len(parts.handles), "threads": parts.workers.n_threads}
-    return Run(manifest, tables, consensus=fitted.consensus if parts.whole else None)
+    return Run(manifest, tables, consensus=fitted.consensus)
 
 
 def compare_groups(votes: Votes, options: AuditOptions, progress: Progress) -> GroupStudy:
@@ -212,7 +201,7 @@ def let_texts_vote(consensus: Consensus, options: AuditOptions, progress: Progre
 def check(fitted: FittedParts, audit: AuditTable, options: AuditOptions, progress: Progress) -> list[Finding]:
     """Examine the consensus from the cheap sides, and against gold as the audit has graded it."""
     cheap = examine_cheaply(fitted, seed=options.fit.seed, advance=lambda share: progress("checking", share))
-    taught = recalibration_findings(fitted.consensus) if fitted.parts.whole else []
+    taught = recalibration_findings(fitted.consensus)
     return [*cheap, *gold_findings(audit.frame), *taught]
 
 
@@ -230,34 +219,12 @@ def judge_facts(roles: Mapping[str, Any] | None, judge_of: Mapping[str, str], no
 
 def check_judges(parts: Parts, roles: Mapping[str, Any] | None, judge_of: Mapping[str, str]) -> list[Finding]:
     """Look at every judge, on one machine."""
-    if not parts.whole:
-        return []
     known = {row["judge"]: Role(**row) for row in roles["judges"]} if roles else {}
     return judge_findings(parts.votes, known, judge_of)
 
 
-def read_parts(
-    source: Any, options: AuditOptions, workers: Workers | None = None, part_rows: int | None = None
-) -> Parts:
-    """Read votes as the one part of this machine, or as parts with the workers of a cluster."""
-    if workers is not None:
-        # Late: reading in parts is for clusters alone.
-        from moral_entropy.cluster.read import check_solver, read_on_cluster
-
-        check_solver(options.fit.solver)
-        if options.groups.asked:
-            msg = (
-                "groups of annotators are compared on one machine. Leave out annotator_group and camps, or the cluster."
-            )
-            raise UsageError(msg)
-        if options.refine:
-            msg = "texts are read on one machine. Leave out refine, or the cluster."
-            raise UsageError(msg)
-        if options.judges.columns:
-            msg = "roles and confidences are read from columns on one machine. Leave out the column, or the cluster."
-            raise UsageError(msg)
-        told = {"use_gold": options.fit.use_gold, "by_domain": options.fit.by_domain}
-        return read_on_cluster(workers, source, options.read, fit_by=options.fit_by, part_rows=part_rows, **told)
+def read_parts(source: Any, options: AuditOptions) -> Parts:
+    """Read votes as the one part of this machine."""
     wanted = options.read if options.fit_by is None else replace(options.read, facts=(options.fit_by,))
     if kept := (*columns_to_keep(options.groups), *options.judges.columns):
         wanted = replace(wanted, keep=tuple(dict.fromkeys((*wanted.keep, *kept))))
