@@ -1,0 +1,246 @@
+"""One Gaussian at the mode, in log-ratio coordinates as in the paper's listing; draws of the parameters from it.
+
+The curvature is exact (Louis 1982) and dense for up to some thousand parameters. For more there is one block per
+annotator, and for annotators of very many labels the information with all labels known, row by row. Items are
+summarised row by row: no array of draws × items is ever held.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
+from scipy.special import softmax
+
+from moral_entropy.model import kernels
+from moral_entropy.model.patterns import Patterns
+from moral_entropy.model.posterior import Counts, Parameters, Posterior, tilt_of_states
+from moral_entropy.model.search import Optimum, pack, unpack
+from moral_entropy.model.states import States
+from moral_entropy.model.threads import over_blocks
+from moral_entropy.progress import Advance, ignore
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints
+
+DENSE, DENSE_CELLS = 4_000, 2e10
+"""Most parameters for which the curvature is held as a matrix, and most updates of it in a pass over the votes."""
+
+ANNOTATOR_BLOCK, BLOCK_NUMBERS = 90, 1 << 26
+"""Most parameters of an annotator, those of ten labels, and most numbers in all blocks, for blocks by annotator."""
+
+LEAST_INFORMATION = 1e-3
+"""Share of the information with all labels known that is assumed in directions which the votes leave flat."""
+
+LEAST_ITEMS = 1.0
+"""Items' worth of information about every weight at least: of a rare state in a small domain the votes say nothing,
+and a Gaussian in logs would put half of all items there."""
+
+NUMBERS_AT_ONCE = 1 << 22
+"""Normal random numbers held at once where the curvature is not dense."""
+
+BLOCK_ROWS = 2_048
+"""Rows per call of the kernel."""
+
+MOST_SUMMARIES = 4e9
+"""Most rows × draws × votes per row: of very many rows fewer draws are looked at, 100 at least."""
+
+
+class Curvature(NamedTuple):
+    """How the curvature at the mode was held, and the smallest share of information left in any direction."""
+
+    method: str
+    positive_definite: bool
+    smallest: float
+
+
+def draw(
+    posterior: Posterior, optimum: Optimum, ballot: Ballot, n_draws: int, seed: int
+) -> tuple[Curvature, Parameters]:
+    """Draw parameters around the mode; every question has random numbers of its own."""
+    centre_p = pack(optimum.at)
+    if not n_draws:
+        return Curvature("none", True, float("nan")), unpack(np.empty((0, len(centre_p))), optimum.at)
+    rng = np.random.default_rng([seed, zlib.crc32(ballot.question.encode()), zlib.crc32(ballot.part.encode())])
+    dense = posterior.n_parameters <= DENSE and posterior.n_cells <= DENSE_CELLS
+    curvature, root = (_dense if dense else _by_annotator)(posterior, optimum.at, optimum.counts)
+    weight_sdg, confusion_sakv = (np.empty((n_draws, *part.shape)) for part in optimum.at)
+    tile = n_draws if dense else max(1, NUMBERS_AT_ONCE // len(centre_p))
+    for first in range(0, n_draws, tile):
+        draws = slice(first, min(first + tile, n_draws))
+        step_sp = root(rng.standard_normal((draws.stop - first, len(centre_p))))
+        weight_sdg[draws], confusion_sakv[draws] = unpack((centre_p + step_sp).clip(-600.0, 600.0), optimum.at)
+    return curvature, Parameters(weight_sdg, confusion_sakv)
+
+
+def _dense(posterior: Posterior, at: Parameters, counts: Counts):  # type: ignore[no-untyped-def]
+    """Factor the whole curvature; where it is not that of a maximum, assume a little information in flat directions."""
+    curvature_pp = posterior.information(at, counts)
+    known_p = _known_diagonal(posterior, at, counts)
+    n_weights = posterior.n_weights
+    short_p = np.maximum(LEAST_ITEMS - np.diagonal(curvature_pp)[:n_weights], 0.0)
+    curvature_pp[np.arange(n_weights), np.arange(n_weights)] += short_p
+    scale_p = 1.0 / np.sqrt(known_p)
+    scaled_pp = np.tril(curvature_pp) * np.outer(scale_p, scale_p)
+    scaled_pp += np.tril(scaled_pp, -1).T
+    try:
+        lower_pp = cholesky(scaled_pp, lower=True, check_finite=False)
+        smallest = _smallest(lower_pp)
+    except LinAlgError:
+        smallest = 0.0
+    if smallest > 1e-9:
+        return (
+            Curvature("dense", True, smallest),
+            lambda normal_sp: (
+                solve_triangular(lower_pp, normal_sp.T, lower=True, trans="T", check_finite=False).T * scale_p
+            ),
+        )
+    value_q, vector_pq = eigh(scaled_pp)
+    # The symmetric root: the sign and the choice of tied eigenvectors depend on the processor, this root does not.
+    root_pp = (vector_pq / np.sqrt(value_q.clip(min=LEAST_INFORMATION))) @ vector_pq.T
+    return Curvature("dense", False, float(value_q[0])), lambda normal_sp: normal_sp @ root_pp * scale_p
+
+
+def _known_diagonal(posterior: Posterior, at: Parameters, counts: Counts) -> Floats:
+    # On the edge of the simplex a probability rounds to 0 or 1, and its information to nothing.
+    blocks = posterior.complete_blocks(at, counts)
+    known_p = np.concatenate([np.diagonal(block, axis1=-2, axis2=-1).ravel() for block in blocks])
+    known_p[: posterior.n_weights] = np.maximum(known_p[: posterior.n_weights], LEAST_ITEMS)
+    return known_p.clip(min=1e-12)
+
+
+def _smallest(lower_pp: Floats) -> float:
+    """Return the smallest eigenvalue of L L', by inverse iteration."""
+    vector_p, smallest = np.ones(len(lower_pp)) / np.sqrt(len(lower_pp)), 1.0
+    for _ in range(30):
+        half_p = solve_triangular(lower_pp, vector_p, lower=True, check_finite=False)
+        next_p = solve_triangular(lower_pp, half_p, lower=True, trans="T", check_finite=False)
+        before, smallest = smallest, 1.0 / float(np.linalg.norm(next_p))
+        vector_p = next_p * smallest
+        if abs(smallest - before) < 1e-3 * smallest:
+            break
+    return smallest
+
+
+def _by_annotator(posterior: Posterior, at: Parameters, counts: Counts):  # type: ignore[no-untyped-def]
+    """Factor the curvature block by block: the weights of a domain, the rows of an annotator, or single rows."""
+    n_annotators, n_own, n_weights = len(at.confusion_akv), posterior.n_own, posterior.n_weights
+    if n_own > ANNOTATOR_BLOCK or n_annotators * n_own**2 > BLOCK_NUMBERS:
+        weights, _ = posterior.complete_blocks(at, counts)
+        roots = None
+    else:
+        weights, own_app = posterior.own_information(at, counts)
+        roots = _inverse_roots(own_app)
+    weights = weights + np.eye(weights.shape[-1]) * LEAST_ITEMS
+    weight_roots = _inverse_roots(weights)
+
+    def root(normal_sp: Floats) -> Floats:
+        head = _times(weight_roots, normal_sp[:, :n_weights])
+        if roots is not None:
+            return np.concatenate([head, _times(roots, normal_sp[:, n_weights:])], axis=1)
+        # The inverse information of a multinomial row is D + 1 1' / n_0, with D = diag(1 / n_v): a root of it.
+        votes_akv = np.maximum(posterior.completed(counts).confusion_akv, 1e-3)
+        normal_sakv = normal_sp[:, n_weights:].reshape(len(normal_sp), *votes_akv[..., 1:].shape)
+        root_akv, rest_ak = np.sqrt(votes_akv[..., 1:]), votes_akv[..., 1:].sum(axis=-1)
+        gain_ak = (np.sqrt(1.0 + rest_ak / votes_akv[..., 0]) - 1.0) / rest_ak
+        along_sak = (normal_sakv * root_akv).sum(axis=-1) * gain_ak
+        tail = normal_sakv / root_akv + along_sak[..., None]
+        return np.concatenate([head, tail.reshape(len(normal_sp), -1)], axis=1)
+
+    return Curvature("rows" if roots is None else "annotators", True, float("nan")), root
+
+
+def _inverse_roots(block_bpp: Floats) -> Floats:
+    """Return the symmetric inverse square root of every block, with a little information in flat directions."""
+    diagonal_bp = np.diagonal(block_bpp, axis1=-2, axis2=-1)
+    floor_b = LEAST_INFORMATION * np.maximum(diagonal_bp.max(axis=-1), 1e-6)
+    value_bq, vector_bpq = np.linalg.eigh(block_bpp)
+    root_bq = 1.0 / np.sqrt(np.maximum(value_bq, floor_b[:, None]))
+    return np.asarray((vector_bpq * root_bq[:, None, :]) @ np.swapaxes(vector_bpq, -1, -2))
+
+
+def _times(root_bpp: Floats, normal_sp: Floats) -> Floats:
+    """Multiply consecutive columns with one matrix after the other."""
+    n_blocks, n_own, _ = root_bpp.shape
+    return np.einsum("sbp,bpq->sbq", normal_sp.reshape(-1, n_blocks, n_own), root_bpp).reshape(normal_sp.shape)
+
+
+class Summaries(NamedTuple):
+    """Label probabilities over the draws: mean, interval of one label, and mean entropy. Axes: **r** row, **k** label."""
+
+    mean_rk: Floats
+    low_r: Floats
+    high_r: Floats
+    entropy_r: Floats
+
+
+def summarise(
+    patterns: Patterns,
+    states: States,
+    drawn: Parameters,
+    *,
+    pool_r: Floats,
+    share_rk: Floats,
+    about_r: Ints,
+    interval: float,
+    threads: int | None = None,
+    advance: Advance = ignore,
+) -> Summaries:
+    """Summarise every row's label probabilities over the draws.
+
+    Parameters
+    ----------
+    patterns, states, drawn
+        The votes, the states, and draws of the parameters.
+    pool_r, share_rk
+        Weight of the vote share in each row's probabilities, and that share.
+    about_r
+        The label that each row's interval is about.
+    interval
+        Mass of the central interval.
+    threads, advance
+        At most this many threads; called with the share done.
+    """
+    n_rows, n_labels, n_draws = patterns.n_rows, patterns.n_labels, len(drawn.weight_dg)
+    most = int(max(100, MOST_SUMMARIES // max(len(patterns.code_v), 1)))
+    confusion_sakv, weight_sdg = drawn.confusion_akv[:most], drawn.weight_dg[:most]
+    vote_cks = np.array(confusion_sakv.transpose(1, 3, 2, 0), order="C").reshape(-1, n_labels, min(n_draws, most))
+    # Products of some votes must not vanish in all states at once; so small a share of the largest changes nothing.
+    for vote_ks in vote_cks:
+        vote_ks /= vote_ks.max(axis=0)
+        np.maximum(vote_ks, 1e-30, out=vote_ks)
+    weight_dzs = np.ascontiguousarray(states.weight_of_states(weight_sdg).transpose(1, 2, 0))
+    summaries = Summaries(np.empty((n_rows, n_labels)), *np.empty((3, n_rows)))
+    rows = (patterns.start_r, patterns.code_v, patterns.weight_r, patterns.clamp_r, patterns.domain_r)
+    given = (*rows, tilt_of_states(patterns, states), vote_cks, weight_dzs, states.ends_ze, states.share_z,
+             pool_r, share_rk, about_r.astype(np.int64), (1.0 - interval) / 2.0)  # fmt: skip
+    done = [0]
+
+    def run(first: int, last: int) -> None:
+        for block in range(first, last):
+            lo, hi = block * BLOCK_ROWS, min((block + 1) * BLOCK_ROWS, n_rows)
+            kernels.draw_summaries(*given, lo, hi, *summaries)
+            done[0] += hi - lo
+            advance(done[0] / n_rows)
+
+    over_blocks(run, -(-n_rows // BLOCK_ROWS), threads, grain=64)
+    return summaries
+
+
+def posterior_draws(patterns: Patterns, states: States, drawn: Parameters, rows: Ints) -> Floats:
+    """Compute the model's label probabilities of some rows in every draw: `p_srk`."""
+    some = patterns.take(rows)
+    row_v = np.repeat(np.arange(some.n_rows), np.diff(some.start_r))
+    domain_r = some.domain_r if some.n_domains > 1 else np.zeros(some.n_rows, dtype=np.int32)
+    tilt_rz = tilt_of_states(some, states)
+    p_srk = np.empty((len(drawn.weight_dg), some.n_rows, patterns.n_labels))
+    for p_rk, weight_dg, confusion_akv in zip(p_srk, *drawn, strict=True):
+        log_cz = np.log(states.votes_azv(confusion_akv)).transpose(0, 2, 1).reshape(-1, states.n_states)
+        log_rz = np.log(states.weight_of_states(weight_dg))[domain_r]
+        if len(tilt_rz):
+            log_rz += np.log(tilt_rz)
+        np.add.at(log_rz, row_v, log_cz[some.code_v])
+        p_rk[:] = softmax(log_rz, axis=-1) @ states.mix_zk
+    clamped = some.clamp_r != UNKNOWN
+    p_srk[:, clamped] = np.eye(patterns.n_labels)[some.clamp_r[clamped]]
+    return p_srk

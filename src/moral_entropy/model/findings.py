@@ -1,0 +1,215 @@
+"""Reasons to doubt a fit, found by the fit itself: no convergence, no clear maximum, too few votes.
+
+Takes a `Consensus`, returns findings of the sides "fit" and "votes"; `fit` turns the doubts among them into warnings.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from moral_entropy.errors import ConvergenceWarning, CurvatureWarning, IdentifiabilityWarning, ThinDataWarning
+from moral_entropy.findings import Finding, sentences_of
+from moral_entropy.model.consensus import Consensus, QuestionFit
+from moral_entropy.model.recalibration import Recalibration
+from moral_entropy.model.search import CLOSE, SecondMode
+from moral_entropy.votes.table import Ints
+
+THIN, VERY_THIN = 2.0, 1.5
+"""Mean votes per item below which the prior has more to say than the votes, and below which p itself is in doubt."""
+
+NOTICEABLE = 0.005
+"""Share of items that must change label for a second mode to be reported."""
+
+MOST_GROUPS, MOST_NAMES = 5, 6
+"""Groups of near-copies that are told, and names per group."""
+
+MOST_SHARES = 6
+"""Labels whose shares in a second mode are told, the most frequent ones."""
+
+CATEGORIES: dict[str, type[Warning]] = {
+    "converged": ConvergenceWarning,
+    "information_left": CurvatureWarning,
+    "second_mode": IdentifiabilityWarning,
+    "one_annotator": IdentifiabilityWarning,
+    "votes_per_item": ThinDataWarning,
+}
+"""The warning that `fit` issues where one of these figures is in doubt."""
+
+
+def finding_of(fit: QuestionFit, side: str, figure: str, value: float, **given: Any) -> Finding:
+    """Return a finding about one fit.
+
+    Parameters
+    ----------
+    fit
+        The fit, whose question and part are filled in.
+    side, figure, value, **given
+        As in `Finding`.
+    """
+    return Finding(side, figure, float(value), fit.ballot.question, fit.ballot.part, **given)
+
+
+def annotator_name(consensus: Consensus, fit: QuestionFit, a: int) -> str:
+    """Return the name of an annotator of a fit."""
+    return str(consensus.votes.annotators[int(fit.ballot.annotator_a[a])])
+
+
+def fit_findings(consensus: Consensus) -> tuple[Finding, ...]:
+    """Return findings about how every fit ended, and about how many votes it had.
+
+    Examples
+    --------
+    >>> from moral_entropy.model.fit import fit
+    >>> from moral_entropy.corpora.simulate import simulate_votes
+    >>> consensus = fit(simulate_votes(n_items=200, n_annotators=6, votes_per_item=4).votes, draws=50)
+    >>> [(finding.figure, finding.level) for finding in fit_findings(consensus)]
+    [('converged', 'good'), ('information_left', 'good'), ('votes_per_item', 'info')]
+    """
+    return tuple(finding for fit in consensus.fits for finding in _findings(consensus, fit))
+
+
+def warn_about(findings: Iterable[Finding]) -> None:
+    """Issue a Python warning for every doubt about a fit; to be called by `fit` itself."""
+    for finding in findings:
+        if finding.alarms and finding.figure in CATEGORIES:
+            warnings.warn(sentences_of(finding, ()), CATEGORIES[finding.figure], stacklevel=4)
+
+
+def _findings(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
+    yield _converged(consensus, fit)
+    yield _information_left(fit)
+    if 0 < fit.n_draws < consensus.options.draws:
+        yield _fewer_draws(consensus, fit)
+    second = fit.second_mode
+    if second is not None and second.distance < CLOSE and second.changed >= NOTICEABLE:
+        yield _second_mode(fit, second)
+    if fit.ballot.n_annotators == 1 and not consensus.votes.anonymous:
+        yield finding_of(
+            fit, "votes", "one_annotator", 1, level="bad",
+            text="all votes are by one annotator.",
+            meaning="Nothing tells this annotator's errors from the truth: the default assumption decides.",
+            cure="Have a second annotator label some of the same items.",
+        )  # fmt: skip
+    yield _votes_per_item(fit)
+    if fit.copies.any:
+        yield from (_near_copies(consensus, fit, group) for group in fit.copies.groups[:MOST_GROUPS])
+    if fit.options.mixed and fit.states.corners_only:
+        yield finding_of(
+            fit, "fit", "many_labels", fit.ballot.n_labels,
+            text=f"{fit.ballot.n_labels} labels: items are taken to have one of them each, none to lie between two.",
+            meaning="Ambiguity is 0 by assumption; what two labels share shows as a lack of votes.",
+            cure="Merge labels that mean nearly the same, or ask one yes-or-no question per label.",
+        )  # fmt: skip
+
+
+def recalibration_findings(consensus: Consensus) -> list[Finding]:
+    """Tell of every fit what its gold labels teach about p; nothing where there are none."""
+    return [_recalibrated(fit, fit.recalibrated[1]) for fit in consensus.fits if fit.recalibrated is not None]
+
+
+def _recalibrated(fit: QuestionFit, learnt: Recalibration) -> Finding:
+    about: dict[str, Any] = {"side": "gold", "figure": "recalibration", "value": learnt.temperature, "n": learnt.n_gold}
+    if not learnt.used:
+        return finding_of(fit, **about, text=f"p is not recalibrated by gold: {learnt.reason}.")
+    surer = "less sure" if learnt.temperature > 1.0 else "surer"
+    return finding_of(
+        fit, **about,
+        text=(
+            f"{learnt.n_gold:,} gold labels teach that p should be {surer} (temperature {learnt.temperature:.2f}): "
+            f"p_calibrated saves {learnt.gain:.3f} nats per item, learnt from the gold of other items."
+        ),
+    )  # fmt: skip
+
+
+def _near_copies(consensus: Consensus, fit: QuestionFit, group: Ints) -> Finding:
+    """Name annotators whose votes copy each other, the one who stands for them first."""
+    names = [annotator_name(consensus, fit, a) for a in group]
+    shown = ", ".join(names[:MOST_NAMES]) + f" and {len(names) - MOST_NAMES} more" * (len(names) > MOST_NAMES)
+    why = (
+        "were named to be counted as one"
+        if fit.copies.named
+        else "give the same votes on at least 99% of the items they share"
+    )
+    return finding_of(
+        fit, "votes", "near_copies", len(names), subject=shown, level="note" if fit.copies.named else "doubt",
+        text=f"{shown} {why}; they are counted as one annotator, {names[0]}.",
+        meaning="Copies add no evidence: counted in full, they would outvote everybody else.",
+        cure="If one of them should not vote at all, leave it out (--exclude).",
+    )  # fmt: skip
+
+
+def _converged(consensus: Consensus, fit: QuestionFit) -> Finding:
+    if fit.search.converged:
+        return finding_of(fit, "fit", "converged", 1, level="good", text="the search for the best fit came to its end.")
+    passes, left = fit.search.passes, fit.search.steepness
+    return finding_of(
+        fit, "fit", "converged", 0, level="bad",
+        text=f"the fit did not converge: after {passes:,} passes a derivative of {left:.2g} standard errors is left.",
+        meaning="The search stopped before the best answer, so labels and figures may still move.",
+        cure=f"Look at annotators with under 3 votes{_few(consensus, fit)}.",
+    )  # fmt: skip
+
+
+def _few(consensus: Consensus, fit: QuestionFit) -> str:
+    few_a = np.flatnonzero(fit.ballot.votes_a < 3)
+    return f" ({len(few_a)} of them, first {annotator_name(consensus, fit, few_a[0])!r})" if len(few_a) else ""
+
+
+def _information_left(fit: QuestionFit) -> Finding:
+    left = fit.curvature.smallest
+    if fit.curvature.positive_definite:
+        return finding_of(fit, "fit", "information_left", left, level="good")
+    return finding_of(
+        fit, "fit", "information_left", left, level="doubt",
+        text=f"the votes do not settle every annotator's error rates (share of information left: {left:z.4f}).",
+        meaning="Intervals that depend on these rates are a guess.",
+        cure="Collect more votes per annotator, or state firmer priors (--prior-confusion).",
+    )  # fmt: skip
+
+
+def _fewer_draws(consensus: Consensus, fit: QuestionFit) -> Finding:
+    return finding_of(
+        fit, "fit", "fewer_draws", fit.n_draws,
+        text=f"{fit.n_draws:,} draws were made, not {consensus.options.draws:,}, to take no more than 1 GB of memory.",
+        meaning="Intervals are a little rougher, figures are not.",
+    )  # fmt: skip
+
+
+def _second_mode(fit: QuestionFit, second: SecondMode) -> Finding:
+    share_k = np.array(second.prevalence_k)
+    shown = np.sort(np.argsort(-share_k, kind="stable")[:MOST_SHARES])
+    shares = ", ".join(f"{fit.ballot.labels[k]} {share_k[k]:.3f}" for k in shown) + ", …" * (len(shown) < len(share_k))
+    return finding_of(
+        fit, "fit", "second_mode", second.distance, level="doubt",
+        text=(
+            f"a second answer fits almost as well ({second.distance:.2g} nats lower); {second.changed:.1%} of the labels "
+            f"would change (shares there: {shares})."
+        ),
+        meaning="The votes hardly tell the two answers apart.",
+        cure=(
+            "State priors you can defend (--prior-prevalence, --prior-confusion); moral-entropy validate --checks "
+            "ensemble shows the other answers."
+        ),
+    )  # fmt: skip
+
+
+def _votes_per_item(fit: QuestionFit) -> Finding:
+    ballot = fit.ballot
+    count_i = np.where(ballot.votes_i > 0, ballot.count_i, 0.0)
+    per_item = float(np.average(ballot.votes_i, weights=count_i)) if count_i.any() else 0.0
+    found = finding_of(
+        fit, "votes", "votes_per_item", per_item, n=round(count_i.sum()), text=f"{per_item:.2f} votes per item."
+    )
+    if per_item >= THIN:
+        return found
+    return replace(
+        found,
+        level="bad" if per_item < VERY_THIN else "doubt",
+        meaning="Too few votes to decide: the default assumption decides, and p can be sure and wrong.",
+        cure="Collect second votes; until then compare runs under other priors before you trust p.",
+    )

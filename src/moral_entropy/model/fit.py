@@ -1,0 +1,336 @@
+"""Votes → Consensus: count copies once, find the mode, draw around it, and read off every item's probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy.special import entr
+
+from moral_entropy.errors import FitError
+from moral_entropy.model.consensus import Consensus, QuestionFit, Search
+from moral_entropy.model.copies import Copies, count_once, find_copies, named_groups, rows_of_merged
+from moral_entropy.model.draws import Summaries, draw, summarise
+from moral_entropy.model.findings import warn_about
+from moral_entropy.model.options import FitOptions
+from moral_entropy.model.patterns import Patterns, collapse, domains_of
+from moral_entropy.model.posterior import Parameters, Posterior, score
+from moral_entropy.model.priors import Priors
+from moral_entropy.model.search import Optimum, SecondMode, find_mode
+from moral_entropy.model.states import States, between_labels
+from moral_entropy.options import lists_options
+from moral_entropy.progress import Progress, share_of_progress
+from moral_entropy.ties import labels_of, settle_halves
+from moral_entropy.votes.read import read_votes
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Votes
+
+COMMON, OWN = 3.0, 0.5
+"""Votes' weight with which rows are drawn to the common row, and the weight of their own prior."""
+
+LEAST_SHARE, MOST_SHARE, THIN = 0.3, 0.6, 1.5
+"""Weight of the vote share in p where the item is surely one label, where it lies between, and, over the number of its
+votes, at least: with one vote p is the share alone."""
+
+MOST_RATES = 1 << 24
+"""Most error rates (annotators × labels × labels) of one fit; a search holds some twenty arrays of this size."""
+
+DRAWN_NUMBERS, ALL_DRAWN_NUMBERS, LEAST_DRAWS = 1 << 27, 1 << 28, 100
+"""Most numbers in the draws of one fit and of all fits together: one and two gigabytes; below so many draws none are
+made, in words."""
+
+ItemPriors = Mapping[str, tuple[Floats, float]]
+"""By question, label probabilities of its items from elsewhere, `t_ik`, and the votes that they are worth."""
+
+
+@lists_options(FitOptions)
+def fit(
+    votes: Votes | Any,
+    options: FitOptions | None = None,
+    *,
+    priors: Priors | None = None,
+    item_priors: ItemPriors | None = None,
+    progress: Progress | None = None,
+    **changes: Any,
+) -> Consensus:
+    """Fit the Bayesian consensus to votes: its mode, and draws from the Laplace approximation there.
+
+    Parameters
+    ----------
+    votes
+        What was voted: `Votes`, or a file or dataframe that `read_votes` reads without being told how.
+    options
+        All options as one object; keywords change some of them.
+    priors
+        Flat prevalence and the paper's confusion rows (1.8 right, 1.2 wrong) by default.
+    item_priors
+        By question, label probabilities of its items from elsewhere, and the number of votes that they are worth; with
+        0 votes the fit is the same to the bit.
+    progress
+        Called with the name of a stage and the share of it done.
+    **changes
+        Options by name.
+
+    Examples
+    --------
+    >>> from moral_entropy.corpora.simulate import simulate_votes
+    >>> consensus = fit(simulate_votes(n_items=200, n_annotators=8, votes_per_item=5).votes, draws=200)
+    >>> consensus.converged
+    True
+    """
+    options, priors = (options or FitOptions()).changed(changes, "fit"), priors or Priors()
+    votes = votes if isinstance(votes, Votes) else read_votes(votes)
+    n_ballots, item_priors = len(votes.ballots), item_priors or {}
+    fits = tuple(
+        fit_ballot(votes, ballot, priors, options, item_priors.get(ballot.question),
+                   share_of_progress(progress, b, n_ballots))
+        for b, ballot in enumerate(votes.ballots)
+    )  # fmt: skip
+    consensus = Consensus(votes, fits, priors, options)
+    warn_about(consensus.findings)
+    return consensus
+
+
+def refit(
+    consensus: Consensus,
+    *,
+    votes: Votes | None = None,
+    priors: Priors | None = None,
+    progress: Progress | None = None,
+    **changes: Any,
+) -> Consensus:
+    """Fit again with the votes, priors and options of an earlier fit, except for what is named.
+
+    Parameters
+    ----------
+    consensus
+        The earlier fit.
+    votes, priors
+        Other votes, other priors; those of the earlier fit when not given.
+    progress
+        As in `fit`.
+    **changes
+        Options of `fit` that should differ from the earlier ones.
+
+    Examples
+    --------
+    >>> from moral_entropy.corpora.simulate import simulate_votes
+    >>> votes = simulate_votes(n_items=200, n_annotators=8, votes_per_item=5).votes
+    >>> refit(fit(votes, draws=200, seed=3), draws=0).options.seed
+    3
+    """
+    priors, votes = priors or consensus.priors, votes or consensus.votes
+    return fit(votes, consensus.options, priors=priors, progress=progress, **changes)
+
+
+def fit_ballot(
+    votes: Votes,
+    ballot: Ballot,
+    priors: Priors,
+    options: FitOptions,
+    item_prior: tuple[Floats, float] | None,
+    advance: Progress,
+) -> QuestionFit:
+    """Fit one ballot."""
+    n_draws = affordable_draws(ballot, options.draws, len(votes.ballots))
+    cast = collapse(
+        ballot,
+        use_gold=options.use_gold,
+        domains=domains_of(votes, ballot) if options.by_domain else None,
+        tilt_ik=_tilt(ballot, item_prior),
+    )
+    copies = _copies(votes, ballot, cast, options)
+    patterns = count_once(cast, copies) if copies.any else cast
+    posterior = log_posterior(votes, ballot, patterns, priors, options)
+    optimum, second, modes = _find(posterior, options, advance)
+    curvature, drawn = draw(posterior, optimum, ballot, n_draws, options.seed)
+    pseudo = posterior.pseudo_counts(optimum.counts)
+    mode = optimum.at
+    if copies.any:
+        mode, drawn = _with_merged(cast, posterior, mode, drawn, pseudo, copies)
+    search = Search(options.solver, optimum.objective, optimum.steepness, optimum.passes, optimum.converged, modes)
+    items = _read_off(ballot, posterior, optimum.at, drawn, options, item_prior, advance)
+    return QuestionFit(
+        ballot=ballot, patterns=patterns, states=posterior.states, mode=mode, drawn=drawn, pseudo=pseudo, search=search,
+        curvature=curvature, second_mode=second, options=options, copies=copies, **items,
+    )  # fmt: skip
+
+
+def log_posterior(votes: Votes, ballot: Ballot, patterns: Patterns, priors: Priors, options: FitOptions) -> Posterior:
+    """Return the log posterior of a ballot: of the default model, or of the paper's, the labels alone."""
+    beta_akv, alpha_k = priors.beta_akv(ballot, votes, mixed=options.mixed), priors.alpha_k(ballot)
+    if not options.mixed:
+        return Posterior(patterns, States(ballot.n_labels), alpha_k - 1.0, beta_akv - 1.0, threads=options.threads)
+    states, row_kv = between_labels(ballot.n_labels), priors.row_kv(ballot, mixed=True)
+    pseudo_g = states.size_g.copy()
+    pseudo_g[: ballot.n_labels] = alpha_k
+    # What is known of an annotator from elsewhere counts in full.
+    own_akv = OWN * row_kv + (beta_akv - row_kv)
+    return Posterior(patterns, states, pseudo_g, own_akv, COMMON, 2.0 * row_kv, threads=options.threads)
+
+
+def _tilt(ballot: Ballot, item_prior: tuple[Floats, float] | None) -> Floats | None:
+    """Turn items' own priors into factors of the labels' weights: relative to the base rates, for a vote or less."""
+    if item_prior is None or not item_prior[1]:
+        return None
+    prior_ik, worth = item_prior
+    if prior_ik.shape != (ballot.n_items, ballot.n_labels):
+        msg = (
+            f"the item prior of {ballot.question!r} has the shape {prior_ik.shape}; there are {ballot.n_items:,} items "
+            f"and {ballot.n_labels} labels."
+        )
+        raise FitError(msg)
+    return np.asarray((np.maximum(prior_ik, 1e-6) / base_rates(ballot)) ** min(worth, 1.0))
+
+
+def base_rates(ballot: Ballot) -> Floats:
+    """Return the share of every label among all votes, half a vote added to each."""
+    votes_k = ballot.count_i @ ballot.counts_ik + 0.5
+    return np.asarray(votes_k / votes_k.sum())
+
+
+def _copies(votes: Votes, ballot: Ballot, patterns: Patterns, options: FitOptions) -> Copies:
+    if options.merge:
+        return find_copies(patterns, named_groups(options.merge, votes.annotators)[ballot.annotator_a])
+    return find_copies(patterns) if options.mixed else Copies(np.arange(ballot.n_annotators))
+
+
+def _find(
+    posterior: Posterior, options: FitOptions, advance: Progress
+) -> tuple[Optimum, SecondMode | None, dict[str, float]]:
+    """Find the mode with the solver asked for."""
+    if options.solver == "adam":
+        from moral_entropy.model.adam import maximise_with_adam
+
+        optimum = maximise_with_adam(posterior, options.steps, watch=lambda share: advance("climbing", share))
+        return optimum, None, {"adam": optimum.objective}
+
+    def watch(steepness: float) -> None:
+        # From a derivative of about a thousand standard errors down to the tolerance is the whole way, in logs.
+        advance("climbing", float(np.clip((3.0 - np.log10(max(steepness, 1e-300))) / 12.0, 0.0, 1.0)))
+
+    return find_mode(posterior, all_starts=not options.mixed, watch=watch)
+
+
+def _with_merged(
+    cast: Patterns, posterior: Posterior, mode: Parameters, drawn: Parameters, pseudo: Parameters, copies: Copies
+) -> tuple[Parameters, Parameters]:
+    """Give annotators who were counted with others confusion rows of their own; the draws vary as those who stand."""
+    merged = np.concatenate([group[1:] for group in copies.groups])
+    first = np.concatenate([np.full(len(group) - 1, group[0]) for group in copies.groups])
+    rows_akv = rows_of_merged(cast, posterior.patterns, posterior.states, mode, merged, pseudo.confusion_akv[merged])
+    mode_akv, drawn_sakv = mode.confusion_akv.copy(), drawn.confusion_akv
+    mode_akv[merged] = rows_akv
+    if len(drawn_sakv):
+        moved_sakv = drawn_sakv[:, first] * (rows_akv / mode.confusion_akv[first])
+        drawn_sakv[:, merged] = moved_sakv / moved_sakv.sum(axis=-1, keepdims=True)
+    return Parameters(mode.weight_dg, mode_akv), Parameters(drawn.weight_dg, drawn_sakv)
+
+
+def _read_off(
+    ballot: Ballot,
+    posterior: Posterior,
+    at: Parameters,
+    drawn: Parameters,
+    options: FitOptions,
+    item_prior: tuple[Floats, float] | None,
+    advance: Progress,
+) -> dict[str, Floats]:
+    """Compute every item's probabilities, published and the model's own, with interval and parts of the entropy."""
+    patterns, states = posterior.patterns, posterior.states
+    mode_rk, interior_r, ambiguity_r = score(patterns, states, at, options.threads)
+    settle_halves(mode_rk)
+    pool_r, share_rk = np.zeros(patterns.n_rows), np.zeros((patterns.n_rows, ballot.n_labels))
+    if options.mixed:
+        pool_r = np.where(patterns.clamp_r != UNKNOWN, 0.0, share_weight(interior_r, np.diff(patterns.start_r)))
+        share_rk = (patterns.counts_rk + base_rates(ballot)) / (np.diff(patterns.start_r)[:, None] + 1.0)
+        if len(patterns.tilt_rk) and item_prior is not None:
+            n_r, (prior_ik, worth) = np.diff(patterns.start_r)[:, None] + 1.0, item_prior
+            share_rk = (share_rk * n_r + worth * prior_ik) / (n_r + worth)
+    p_rk = settle_halves((1.0 - pool_r[:, None]) * mode_rk + pool_r[:, None] * share_rk)
+    unknown_r = np.full(patterns.n_rows, np.nan)
+    low_r, high_r, epistemic_r, model_rk = unknown_r, unknown_r, unknown_r, mode_rk
+    if len(drawn.weight_dg):
+        over = _over_draws(ballot, posterior, drawn, options, pool_r, share_rk, p_rk, advance)
+        epistemic_r = np.maximum(entr(over.mean_rk).sum(axis=1) - over.entropy_r, 0.0)
+        if not options.mixed:
+            p_rk = model_rk = settle_halves(over.mean_rk)
+        about_r = labels_of(p_rk, ballot.positive) if ballot.n_labels > 2 else np.full(patterns.n_rows, ballot.positive)
+        p_r = p_rk[np.arange(patterns.n_rows), about_r]
+        low_r, high_r = np.minimum(over.low_r, p_r), np.maximum(over.high_r, p_r)
+    names = ("p_ik", "posterior_ik", "model_ik", "share_weight_i", "low_i", "high_i", "epistemic_i", "interior_i")
+    columns = (p_rk, mode_rk, model_rk, pool_r, low_r, high_r, epistemic_r, interior_r)
+    items = {name: patterns.spread(column) for name, column in zip(names, columns, strict=True)}
+    return items | {"ambiguity_i": patterns.spread(ambiguity_r)}
+
+
+def _over_draws(
+    ballot: Ballot,
+    posterior: Posterior,
+    drawn: Parameters,
+    options: FitOptions,
+    pool_r: Floats,
+    share_rk: Floats,
+    p_rk: Floats,
+    advance: Progress,
+) -> Summaries:
+    """Summarise p over the draws; its interval is about the positive label of two, else about the published one."""
+    patterns, states, two = posterior.patterns, posterior.states, ballot.n_labels == 2
+
+    def summaries(rows: Patterns, some: Any, about_r: Any) -> Summaries:
+        return summarise(
+            rows, states, drawn, pool_r=pool_r[some], share_rk=share_rk[some], about_r=about_r,
+            interval=options.interval, threads=options.threads, advance=lambda share: advance("drawing", share),
+        )  # fmt: skip
+
+    about_r = np.full(patterns.n_rows, ballot.positive) if two else labels_of(p_rk, ballot.positive)
+    over = summaries(patterns, slice(None), about_r)
+    if not options.mixed and not two:
+        # The paper's p is the mean over draws, whose likeliest label may not be the mode's.
+        label_r = labels_of(over.mean_rk, None)
+        other = np.flatnonzero(label_r != about_r)
+        if len(other):
+            again = summaries(patterns.take(other), other, label_r[other])
+            over.low_r[other], over.high_r[other] = again.low_r, again.high_r
+    return over
+
+
+def share_weight(interior_i: Floats, votes_i: Floats) -> Floats:
+    """Compute the weight of the vote share in the published p, from the mass between labels and the number of votes.
+
+    Examples
+    --------
+    >>> share_weight(np.array([0.0, 0.2, 1.0, 0.0, 0.0]), np.array([9, 9, 9, 2, 1]))
+    array([0.3 , 0.5 , 0.6 , 0.75, 1.  ])
+    """
+    return np.minimum(
+        1.0, np.maximum(np.minimum(MOST_SHARE, LEAST_SHARE + interior_i), THIN / np.maximum(votes_i, 1.0))
+    )
+
+
+def affordable_draws(ballot: Ballot, n_draws: int, n_fits: int = 1) -> int:
+    """Return how many of the draws asked for can be held; refuse a fit that is too large.
+
+    Parameters
+    ----------
+    ballot
+        What is fitted: its annotators and labels decide.
+    n_draws
+        The draws asked for.
+    n_fits
+        Fits whose draws are held at the same time.
+    """
+    n_rates = ballot.n_annotators * ballot.n_labels**2
+    size = f"{ballot.question}: {ballot.n_labels:,} labels and {ballot.n_annotators:,} annotators make {n_rates:,} error rates"
+    if n_rates > MOST_RATES:
+        msg = f"{size}; {MOST_RATES:,} are as many as can be fitted. Instead merge rare labels."
+        raise FitError(msg)
+    most = min(DRAWN_NUMBERS, ALL_DRAWN_NUMBERS // n_fits) // n_rates
+    if n_draws > most < LEAST_DRAWS:
+        gigabytes = 8e-9 * n_rates * n_draws
+        msg = (
+            f"{size}; {n_draws:,} draws of them would take {gigabytes:.3g} GB, and there is room for {most:,}. Use "
+            "--draws 0 for the best answer without intervals, or merge rare labels."
+        )
+        raise FitError(msg)
+    return min(n_draws, most)

@@ -1,0 +1,230 @@
+"""Collapse identical items to weighted rows.
+
+Items with the same set of (annotator, label) pairs have the same posterior under every parameter: one row with a
+weight stands for them all. Where collapsing does not pay, every item keeps its own row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes, count_labels
+
+Values = TypeVar("Values", bound=NDArray[Any])
+
+WORTHWHILE = 0.8
+"""Collapse when the rows are at most this share of the items."""
+
+SAMPLE = 200_000
+"""Items looked at to decide whether collapsing pays."""
+
+ROWS_AT_ONCE = 1 << 18
+
+
+def _nothing() -> NDArray[np.int32]:
+    return np.zeros(0, dtype=np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Patterns:
+    """Votes by row of identical items. Axes: **r** row, **i** item, **v** vote.
+
+    Parameters
+    ----------
+    n_annotators, n_labels
+        As in the ballot.
+    start_r, code_v
+        The votes of each row, as in `Ballot`.
+    weight_r
+        How many items the row stands for; 0 for items without a vote, which carry no information about parameters.
+    clamp_r
+        Label the row's items are known to have, `UNKNOWN` where it is to be estimated.
+    row_i
+        The row of every item.
+    domain_r, n_domains
+        Domain of the row's items, where every domain has a prevalence of its own; else all items are in domain 0.
+    tilt_rk
+        An item's own prior: factors of the labels' weights; no rows where no item has one.
+    """
+
+    n_annotators: int
+    n_labels: int
+    start_r: NDArray[np.int64]
+    code_v: NDArray[np.int32]
+    weight_r: Floats
+    clamp_r: NDArray[np.int16]
+    row_i: Ints
+    domain_r: NDArray[np.int32] = field(default_factory=_nothing)
+    n_domains: int = 1
+    tilt_rk: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return len(self.weight_r)
+
+    @property
+    def collapsed(self) -> bool:
+        """Whether some items share a row."""
+        return self.n_rows < len(self.row_i)
+
+    @cached_property
+    def votes_c(self) -> Floats:
+        """Number of votes by code; those of identical items are all counted."""
+        votes_c = np.zeros(self.n_annotators * self.n_labels)
+        # Some rows at a time: a weight for every vote would be more than the votes themselves.
+        for rows in self.chunks():
+            start_r = self.start_r[rows.start : rows.stop + 1]
+            weight_v = np.repeat(self.weight_r[rows], np.diff(start_r))
+            votes_c += np.bincount(self.code_v[start_r[0] : start_r[-1]], weights=weight_v, minlength=len(votes_c))
+        return votes_c
+
+    @cached_property
+    def items_d(self) -> Floats:
+        """Items with a vote, by domain."""
+        if self.n_domains == 1:
+            return np.array([self.weight_r.sum()])
+        return np.bincount(self.domain_r, weights=self.weight_r, minlength=self.n_domains).astype(np.float64)
+
+    @cached_property
+    def counts_rk(self) -> NDArray[np.int32]:
+        """Number of votes by row and label."""
+        return count_labels(self.start_r, self.code_v, self.n_labels)
+
+    def chunks(self, size: int = ROWS_AT_ONCE) -> list[slice]:
+        """Return consecutive slices that cover all rows."""
+        return [slice(lo, min(lo + size, self.n_rows)) for lo in range(0, self.n_rows, size)]
+
+    def spread(self, values_r: Values) -> Values:
+        """Return the value of each item's row, for every item."""
+        return cast("Values", values_r[self.row_i]) if self.collapsed else values_r
+
+    def take(self, rows: Ints) -> Patterns:
+        """Keep only some rows, with all annotators; every kept row then counts as one item in `row_i`."""
+        votes_r = np.diff(self.start_r)[rows]
+        start_r = np.concatenate([[0], np.cumsum(votes_r)]).astype(np.int64)
+        at_v = np.repeat(self.start_r[rows] - start_r[:-1], votes_r) + np.arange(start_r[-1])
+        return replace(
+            self,
+            start_r=start_r,
+            code_v=self.code_v[at_v],
+            weight_r=self.weight_r[rows],
+            clamp_r=self.clamp_r[rows],
+            row_i=np.arange(len(rows)),
+            domain_r=self.domain_r[rows] if self.n_domains > 1 else self.domain_r,
+            tilt_rk=self.tilt_rk[rows] if len(self.tilt_rk) else self.tilt_rk,
+        )
+
+    def sample(self, most_votes: int) -> Patterns:
+        """Return every n-th row, so that about `most_votes` votes are left; weights grow by as much."""
+        step = -(-len(self.code_v) // most_votes)
+        if step <= 1:
+            return self
+        rows = self.take(np.arange(0, self.n_rows, step))
+        return replace(rows, weight_r=rows.weight_r * (self.weight_r.sum() / max(rows.weight_r.sum(), 1.0)))
+
+    def with_votes(self, row_v: Ints, code_v: Ints) -> Patterns:
+        """Replace the votes of all rows."""
+        order_v = np.lexsort((code_v, row_v))
+        start_r = np.concatenate([[0], np.cumsum(np.bincount(row_v, minlength=self.n_rows))]).astype(np.int64)
+        return replace(self, start_r=start_r, code_v=code_v[order_v].astype(np.int32))
+
+
+def domains_of(votes: Votes, ballot: Ballot) -> tuple[NDArray[np.int32], int]:
+    """Number the domains of a ballot's items; items without one are a domain of their own, the last.
+
+    Where there are not several domains, or the ballot is one part of a question, all its items are in one.
+    """
+    if len(votes.domains) < 2 or ballot.part:
+        return _nothing(), 1
+    domain_i = votes.domain_i[ballot.item_i]
+    n_named = len(votes.domains)
+    return np.where(domain_i == UNKNOWN, n_named, domain_i).astype(np.int32), n_named + 1
+
+
+def collapse(
+    ballot: Ballot,
+    *,
+    use_gold: bool = False,
+    domains: tuple[NDArray[np.int32], int] | None = None,
+    tilt_ik: Floats | None = None,
+) -> Patterns:
+    """Collapse a ballot's identical items, where it pays.
+
+    Parameters
+    ----------
+    ballot
+        The votes.
+    use_gold
+        Clamp items with known truth to it, as evidence.
+    domains
+        The domain of every item and the number of domains: items of two domains are never identical.
+    tilt_ik
+        Every item's own prior; items are then not collapsed.
+
+    Examples
+    --------
+    >>> from moral_entropy.votes.table import ballot_from_codes
+    >>> ballot = ballot_from_codes("q", ("0", "1"), item_v=[0, 1, 2], annotator_v=[0, 0, 0], label_v=[1, 0, 1])
+    >>> patterns = collapse(ballot)
+    >>> patterns.weight_r, patterns.row_i
+    (array([2., 1.]), array([0, 1, 0]))
+    """
+    domain_i, n_domains = domains or (_nothing(), 1)
+    clamp_i = ballot.gold_i if use_gold else np.full(ballot.n_items, UNKNOWN, dtype=np.int16)
+    whole = Patterns(
+        n_annotators=ballot.n_annotators,
+        n_labels=ballot.n_labels,
+        start_r=ballot.start_i,
+        code_v=ballot.code_v,
+        weight_r=np.where(ballot.votes_i > 0, ballot.count_i, 0.0),
+        clamp_r=np.ascontiguousarray(clamp_i, dtype=np.int16),
+        row_i=np.arange(ballot.n_items, dtype=np.int32 if ballot.n_items < 2**31 else np.int64),
+        domain_r=domain_i,
+        n_domains=n_domains,
+    )
+    if tilt_ik is not None:
+        return replace(whole, tilt_rk=np.ascontiguousarray(tilt_ik, dtype=np.float64))
+    if not whole.n_rows or len(np.unique(hashes := _hashes(whole, 0, SAMPLE))) > WORTHWHILE * len(hashes):
+        return whole
+    _, first_g, group_i = np.unique(_hashes(whole, 0), return_index=True, return_inverse=True)
+    # Numbered by first appearance.
+    order_g = np.argsort(first_g)
+    rank_g = np.empty_like(order_g)
+    rank_g[order_g] = np.arange(len(order_g))
+    row_i, first_r = rank_g[group_i], first_g[order_g]
+    check_i = _hashes(whole, 1)
+    if (check_i != check_i[first_r][row_i]).any():
+        return whole  # Two items that differ have the same hash: one in 10^19.
+    weight_r: Floats = np.bincount(row_i, weights=whole.weight_r, minlength=len(first_r)).astype(np.float64)
+    return replace(whole.take(first_r), weight_r=weight_r, row_i=row_i)
+
+
+def _hashes(rows: Patterns, salt: int, most: int | None = None) -> NDArray[np.uint64]:
+    """Compute 64-bit hashes of the first rows, or of all: of their votes, their known label and their domain."""
+    n_rows = min(rows.n_rows, most or rows.n_rows)
+    hash_r = np.empty(n_rows, dtype=np.uint64)
+    for lo in range(0, n_rows, ROWS_AT_ONCE):
+        hi = min(lo + ROWS_AT_ONCE, n_rows)
+        start_r = rows.start_r[lo : hi + 1]
+        mixed_v = _mix(rows.code_v[start_r[0] : start_r[-1]].astype(np.uint64), salt)
+        sums_v = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(mixed_v, dtype=np.uint64)])
+        at_r = start_r - start_r[0]
+        facts_r = rows.clamp_r[lo:hi].astype(np.int64) + 1
+        if rows.n_domains > 1:
+            facts_r = facts_r * rows.n_domains + rows.domain_r[lo:hi]
+        hash_r[lo:hi] = (sums_v[at_r[1:]] - sums_v[at_r[:-1]]) ^ _mix(facts_r.astype(np.uint64), salt + 2)
+    return hash_r
+
+
+def _mix(number: NDArray[np.uint64], salt: int) -> NDArray[np.uint64]:
+    """Scramble 64-bit numbers (the finaliser of splitmix64)."""
+    number = (number + np.uint64(salt + 1)) * np.uint64(0x9E3779B97F4A7C15)
+    number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return number ^ (number >> np.uint64(31))

@@ -1,0 +1,316 @@
+"""The log posterior of weights and confusion: expected counts, priors, and what votes leave unknown.
+
+Takes `Patterns` and `States`. `pass_over` is one pass over the votes at some parameters, `state_posterior` the
+probabilities of the states of some rows: sums add up over parts of the votes, rows concatenate. Labels are summed out
+throughout.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import block_diag
+
+from moral_entropy.model import kernels
+from moral_entropy.model.patterns import Patterns
+from moral_entropy.model.states import States
+from moral_entropy.model.threads import over_blocks
+from moral_entropy.votes.table import Floats
+
+BLOCKS = 16
+"""Blocks of rows in a large pass; fixed, so that results do not depend on the number of threads."""
+
+BLOCK_NUMBERS = 1 << 27
+"""Most numbers in the sums of all blocks; there are fewer blocks where one has very many."""
+
+SMALL = 400_000
+"""Votes below which one block in one thread is faster than several threads."""
+
+ROWS_AT_ONCE = 32_768
+"""Rows whose states' probabilities are computed together."""
+
+FLOOR = 1e-12
+"""Least probability of a label: under flat priors a mode may lie on the edge of the simplex."""
+
+DOMAIN_STRENGTH = 20.0
+"""Items' worth with which every domain's weights are drawn towards those of all items. 100 and 500 are worse on the
+MFTC replica (log loss .810 and .856 of the smoothed share; .774 with 20), a learnt strength is no better."""
+
+
+class Parameters(NamedTuple):
+    """Weights of groups of states by domain, and confusion. Axes: **d**omain, **g**roup, **a**, true **k**, **v**oted."""
+
+    weight_dg: Floats
+    confusion_akv: Floats
+
+    @property
+    def least(self) -> float:
+        """The smallest of all these probabilities."""
+        return float(min(self.weight_dg.min(), self.confusion_akv.min(initial=1.0)))
+
+
+class Counts(NamedTuple):
+    """Expected items by domain and group, votes by annotator, label and vote, by code and state; the log likelihood."""
+
+    items_dg: Floats
+    votes_akv: Floats
+    votes_cz: Floats
+    log_likelihood: float
+
+    def __add__(self, other: Counts) -> Counts:  # type: ignore[override]
+        """Add the counts of other votes at the same parameters."""
+        return Counts(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+def tilt_of_states(patterns: Patterns, states: States) -> Floats:
+    """Return the factors by which items' own priors change the weights of the states; no rows without such priors."""
+    return patterns.tilt_rk @ states.mix_zk.T if len(patterns.tilt_rk) else np.zeros((0, states.n_states))
+
+
+def vote_probabilities(states: States, confusion_akv: Floats) -> tuple[Floats, Floats]:
+    """Return how probable each vote is by state, relative to the likeliest: `vote_cz`; and that one's log: `top_c`."""
+    vote_azv = states.votes_azv(confusion_akv)
+    vote_cz = np.ascontiguousarray(vote_azv.transpose(0, 2, 1)).reshape(-1, states.n_states)
+    top_c = vote_cz.max(axis=1)
+    return np.maximum(vote_cz / top_c[:, None], 1e-30), np.log(top_c)
+
+
+def _blocks(patterns: Patterns, n_states: int) -> NDArray[np.int64]:
+    """Return the rows at which blocks begin, of about equally many votes each."""
+    start_r = patterns.start_r
+    if start_r[-1] < SMALL:
+        return np.array([0, patterns.n_rows])
+    n_blocks = max(1, min(BLOCKS, BLOCK_NUMBERS // (patterns.n_annotators * patterns.n_labels * n_states)))
+    edges = np.searchsorted(start_r, np.linspace(0, start_r[-1], n_blocks + 1))
+    edges[0], edges[-1] = 0, patterns.n_rows
+    return edges.astype(np.int64)
+
+
+def pass_over(patterns: Patterns, states: States, at: Parameters, threads: int | None = None) -> Counts:
+    """Compute the expected counts of some votes at some parameters: one E-step."""
+    n_states, bound_b = states.n_states, _blocks(patterns, states.n_states)
+    vote_cz, top_c = vote_probabilities(states, at.confusion_akv)
+    weight_dz = np.ascontiguousarray(states.weight_of_states(at.weight_dg))
+    count_bcz = np.zeros((len(bound_b) - 1, len(vote_cz), n_states - 1))
+    total_bdt = np.zeros((len(bound_b) - 1, patterns.n_domains, n_states))
+    votes = _arguments(patterns, states)
+
+    def run(first: int, last: int) -> None:
+        kernels.em_pass(*votes, vote_cz, weight_dz, bound_b, first, last, count_bcz, total_bdt)
+
+    over_blocks(run, len(bound_b) - 1, threads)
+    total_dt, count_cz = total_bdt.sum(axis=0), count_bcz.sum(axis=0)
+    items_dz = np.concatenate([(patterns.items_d - total_dt[:, :-1].sum(axis=1))[:, None], total_dt[:, :-1]], axis=1)
+    rest_c = patterns.votes_c - count_cz.sum(axis=1)
+    votes_cz = np.concatenate([rest_c[:, None], count_cz], axis=1).clip(min=0.0)
+    votes_akv = votes_by_label(states, at.confusion_akv, votes_cz)
+    log_likelihood = float(total_dt[:, -1].sum() + patterns.votes_c @ top_c)
+    return Counts(states.add_groups(items_dz.clip(min=0.0)), votes_akv, votes_cz, log_likelihood)
+
+
+def votes_by_label(states: States, confusion_akv: Floats, votes_cz: Floats) -> Floats:
+    """Share the expected votes of each state out among the labels that it mixes."""
+    votes_azv = votes_cz.reshape(len(confusion_akv), -1, states.n_states).transpose(0, 2, 1)
+    if states.corners_only:
+        return votes_azv
+    return np.asarray(confusion_akv * np.matmul(states.mix_zk.T, votes_azv / states.votes_azv(confusion_akv)))
+
+
+def _arguments(patterns: Patterns, states: States) -> tuple[NDArray, ...]:
+    rows = (patterns.start_r, patterns.code_v, patterns.weight_r, patterns.clamp_r, patterns.domain_r)
+    return (*rows, tilt_of_states(patterns, states))
+
+
+def state_posterior(patterns: Patterns, states: States, at: Parameters, rows: slice) -> Floats:
+    """Compute the probabilities of the states of some rows at some parameters."""
+    vote_cz, _ = vote_probabilities(states, at.confusion_akv)
+    weight_dz = np.ascontiguousarray(states.weight_of_states(at.weight_dg))
+    posterior_rz = np.empty((rows.stop - rows.start, states.n_states))
+    votes = _arguments(patterns, states)
+    kernels.state_posterior(*votes, vote_cz, weight_dz, rows.start, rows.stop, posterior_rz)
+    return posterior_rz
+
+
+def score(
+    patterns: Patterns, states: States, at: Parameters, threads: int | None = None
+) -> tuple[Floats, Floats, Floats]:
+    """Compute every row's label probabilities, the mass between labels, and the mean entropy of its place there."""
+    p_rk, interior_r, ambiguity_r = np.empty((patterns.n_rows, states.n_labels)), *np.zeros((2, patterns.n_rows))
+    chunks = patterns.chunks(ROWS_AT_ONCE)
+
+    def run(first: int, last: int) -> None:
+        for rows in chunks[first:last]:
+            posterior_rz = state_posterior(patterns, states, at, rows)
+            p_rk[rows] = posterior_rz @ states.mix_zk
+            interior_r[rows] = posterior_rz[:, states.n_labels :].sum(axis=1)
+            ambiguity_r[rows] = posterior_rz @ states.ambiguity_z
+
+    over_blocks(run, len(chunks), threads)
+    return p_rk, interior_r, ambiguity_r
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """The log posterior of one ballot.
+
+    Parameters
+    ----------
+    patterns, states
+        The votes, and the states that an item can be in.
+    pseudo_g, pseudo_akv
+        Pseudo-items of the weights, and pseudo-votes of every annotator's own confusion rows.
+    common, common_kv
+        Votes' weight with which every row is drawn to the common row, and the pseudo-votes of that row.
+    threads
+        At most this many threads; all cores by default.
+    """
+
+    patterns: Patterns
+    states: States
+    pseudo_g: Floats
+    pseudo_akv: Floats
+    common: float = 0.0
+    common_kv: Floats | float = 0.0
+    threads: int | None = None
+
+    @property
+    def n_parameters(self) -> int:
+        """Free parameters: log ratios of the weights and of every confusion row."""
+        return self.n_weights + self.patterns.n_annotators * self.n_own
+
+    @property
+    def n_weights(self) -> int:
+        """Those of them that are log ratios of the weights, in every domain."""
+        return self.patterns.n_domains * (self.states.n_groups - 1)
+
+    @property
+    def n_own(self) -> int:
+        """Those of them that are log ratios of one annotator's rows."""
+        return self.patterns.n_labels * (self.patterns.n_labels - 1)
+
+    @cached_property
+    def n_cells(self) -> float:
+        """Number of updates of curvature cells in a pass over the votes."""
+        cells = ((np.diff(self.patterns.start_r) * self.n_own + self.states.n_groups - 1) ** 2.0).sum()
+        return float(cells) * self.states.n_states / 2.0
+
+    def expect(self, at: Parameters) -> Counts:
+        """Compute the expected counts at some parameters."""
+        return pass_over(self.patterns, self.states, at, self.threads)
+
+    def pseudo_counts(self, counts: Counts) -> Parameters:
+        """Return the pseudo-counts of weights and rows: those given, and towards what domains and annotators share."""
+        weight_g = counts.items_dg.sum(axis=0) + self.pseudo_g
+        one_domain = self.patterns.n_domains == 1
+        pseudo_dg = self.pseudo_g[None] if one_domain else DOMAIN_STRENGTH * weight_g[None] / weight_g.sum()
+        pseudo_dg = np.broadcast_to(pseudo_dg, counts.items_dg.shape)
+        if not self.common:
+            return Parameters(pseudo_dg, self.pseudo_akv)
+        common_kv = counts.votes_akv.sum(axis=0) + self.common_kv
+        common_kv = common_kv / common_kv.sum(axis=-1, keepdims=True)
+        return Parameters(pseudo_dg, self.pseudo_akv + self.common * common_kv)
+
+    def completed(self, counts: Counts) -> Parameters:
+        """Return expected counts and pseudo-counts together."""
+        pseudo = self.pseudo_counts(counts)
+        return Parameters(counts.items_dg + pseudo.weight_dg, counts.votes_akv + pseudo.confusion_akv)
+
+    def objective(self, at: Parameters, counts: Counts) -> float:
+        """Return the log posterior, up to a constant, with what is common held as the counts have it."""
+        pseudo = self.pseudo_counts(counts)
+        prior = (pseudo.weight_dg * np.log(at.weight_dg)).sum()
+        prior += (pseudo.confusion_akv * np.log(at.confusion_akv)).sum()
+        return counts.log_likelihood + float(prior)
+
+    def gradient(self, at: Parameters, counts: Counts) -> Floats:
+        """Compute its derivative in log-ratio coordinates."""
+        parts = (
+            total - total.sum(axis=-1, keepdims=True) * share
+            for total, share in zip(self.completed(counts), at, strict=True)
+        )
+        return np.concatenate([part[..., 1:].ravel() for part in parts])
+
+    def information(self, at: Parameters, counts: Counts) -> Floats:
+        """Compute the negative Hessian in log-ratio coordinates, by Louis' identity: valid on the lower triangle.
+
+        It is the information with all labels known, minus the covariance of that score given the votes.
+        """
+        weights, rows = self.complete_blocks(at, counts)
+        curvature_pp = block_diag(*weights, *rows.reshape(-1, *rows.shape[-2:]))
+        score_czt = self.vote_scores(at)
+        own_att = self.unknown_label(at, counts, score_czt)
+        n_own, start = self.n_own, self.n_weights
+        for a, own_tt in enumerate(own_att):
+            own = slice(start + a * n_own, start + (a + 1) * n_own)
+            curvature_pp[own, own] -= own_tt
+        kernels.take_missing(*self._at(at), score_czt, self.states.group_z, self.patterns.n_labels,
+                             0, self.patterns.n_rows, curvature_pp)  # fmt: skip
+        return curvature_pp
+
+    def own_information(self, at: Parameters, counts: Counts) -> tuple[Floats, Floats]:
+        """Compute the blocks of the weights of every domain and of every annotator; what lies between is left out."""
+        weights, rows = self.complete_blocks(at, counts)
+        n_annotators, n_other = len(rows), self.patterns.n_labels - 1
+        own_app = np.zeros((n_annotators, self.n_own, self.n_own))
+        for k in range(self.patterns.n_labels):
+            part = slice(k * n_other, (k + 1) * n_other)
+            own_app[:, part, part] = rows[:, k]
+        score_czt = self.vote_scores(at)
+        own_app -= self.unknown_label(at, counts, score_czt)
+        kernels.take_own_missing(*self._at(at), score_czt, self.patterns.n_labels, 0, self.patterns.n_rows, own_app)
+        return weights, own_app
+
+    def complete_blocks(self, at: Parameters, counts: Counts) -> tuple[Floats, Floats]:
+        """Compute the information of weights and of each confusion row with all labels known."""
+        totals = self.completed(counts)
+        return _multinomial(totals.weight_dg.sum(axis=-1), at.weight_dg), _multinomial(
+            totals.confusion_akv.sum(axis=-1), at.confusion_akv
+        )
+
+    def _at(self, at: Parameters) -> tuple[NDArray, ...]:
+        weight_dz = np.ascontiguousarray(self.states.weight_of_states(at.weight_dg))
+        return (
+            *_arguments(self.patterns, self.states),
+            vote_probabilities(self.states, at.confusion_akv)[0],
+            weight_dz,
+        )
+
+    def vote_scores(self, at: Parameters) -> Floats:
+        """Compute the expected score of a vote given the state, by coordinate of its annotator: `score_czt`."""
+        confusion_akv, n_labels = at.confusion_akv, self.patterns.n_labels
+        joint_azvk = self.states.mix_zk[:, None, :] * confusion_akv.transpose(0, 2, 1)[:, None]
+        share_avzk = (joint_azvk / self.states.votes_azv(confusion_akv)[..., None]).transpose(0, 2, 1, 3)
+        excess_akvo = np.eye(n_labels)[:, 1:] - confusion_akv[:, :, None, 1:]
+        score_avzko = share_avzk[..., None] * excess_akvo.transpose(0, 2, 1, 3)[:, :, None]
+        return np.ascontiguousarray(score_avzko).reshape(len(confusion_akv) * n_labels, self.states.n_states, -1)
+
+    def unknown_label(self, at: Parameters, counts: Counts, score_czt: Floats) -> Floats:
+        """Compute, per annotator, the covariance of the score given states: for which label a vote was is unknown."""
+        n_annotators, n_labels, n_own = len(at.confusion_akv), self.patterns.n_labels, self.n_own
+        own_att = np.zeros((n_annotators, n_own, n_own))
+        if self.states.corners_only:
+            return own_att
+        excess_akvo = np.eye(n_labels)[:, 1:] - at.confusion_akv[:, :, None, 1:]
+        blocks_akop = np.einsum("akv,akvo,akvp->akop", counts.votes_akv, excess_akvo, excess_akvo, optimize=True)
+        for k in range(n_labels):
+            rows = slice(k * (n_labels - 1), (k + 1) * (n_labels - 1))
+            own_att[:, rows, rows] = blocks_akop[:, k]
+        score_axt = score_czt.reshape(n_annotators, -1, n_own)
+        weighted_axt = counts.votes_cz.reshape(n_annotators, -1, 1) * score_axt
+        return np.asarray(own_att - np.swapaxes(score_axt, 1, 2) @ weighted_axt)
+
+
+def _multinomial(total: Floats, shares: Floats) -> Floats:
+    inner = shares[..., 1:]
+    outer = inner[..., :, None] * inner[..., None, :]
+    return np.asarray(total)[..., None, None] * (inner[..., :, None] * np.eye(inner.shape[-1]) - outer)
+
+
+def shares_of(counts: Floats) -> Floats:
+    """Turn counts into shares along the last axis, none of them 0; a row without any has all labels alike."""
+    shares = np.maximum(counts / np.maximum(counts.sum(axis=-1, keepdims=True), 1e-300), FLOOR)
+    return np.asarray(shares / shares.sum(axis=-1, keepdims=True))

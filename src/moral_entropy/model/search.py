@@ -1,0 +1,336 @@
+"""The search for the mode: starts, EM with SQUAREM (Varadhan and Roland 2008), quasi-Newton steps at the end.
+
+Coordinates are log ratios to the first of each simplex: those of the weights, domain by domain, then, for annotator 0,
+1, … and true label 0, 1, …, those of that confusion row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from moral_entropy.model.patterns import Patterns
+from moral_entropy.model.posterior import Counts, Parameters, Posterior, score, shares_of
+from moral_entropy.model.threads import one_blas_thread
+from moral_entropy.ties import highest
+from moral_entropy.votes.table import UNKNOWN, Floats
+
+Watch = Callable[[float], None]
+
+TOLERANCE, ROUGH = 1e-9, 1e-3
+"""Largest derivative left at a mode, in units of the parameter's standard error with all labels known; and in a
+search that only chooses among starts."""
+
+MAX_PASSES = 5_000
+
+SAMPLE_VOTES = 400_000
+"""Votes of the sample in which the search begins, where there are more."""
+
+MOST_LABELS = 5
+"""Starts that favour a single label are tried for at most this many labels."""
+
+FEW_BETWEEN = 1.0
+"""Weight of a point between labels at the start of the mixed model, where a label weighs K times its share of votes."""
+
+FLAT = 1e-3
+"""Added to all counts of a start: an annotator without pseudo-votes and without a vote on a label would be 0 / 0."""
+
+NEAR, MOST_POLISHING, MEMORY, STEEPER, LONGEST = 0.1, 60, 10, 100.0, 5.0
+"""Steepness below which quasi-Newton steps are taken, at most so many; steps that each is mixed with, how much steeper
+one may lead, and how far in any log ratio."""
+
+DAMPING = (0.0, 0.01, 0.1, 0.5)
+"""Shares of the information with all labels known that are added where the curvature is not that of a maximum."""
+
+DENSE, DENSE_CELLS, OWN_PARAMETERS = 1_500, 4e8, 90
+"""Most parameters, and updates of the curvature in a pass over the votes, for which these steps use all of it; most
+parameters of an annotator for which they use its blocks."""
+
+CLOSE, APART = 5.0, 0.02
+"""Nats within which another mode is remembered, and the mean difference of p from which it is another."""
+
+
+class Optimum(NamedTuple):
+    """Where a search ended: parameters, counts there, the objective, the steepness left, passes over the votes."""
+
+    at: Parameters
+    counts: Counts
+    objective: float
+    steepness: float
+    passes: int
+    converged: bool
+
+
+class SecondMode(NamedTuple):
+    """The highest mode that is not the best one: how many nats lower, the share of labels that differ, prevalence."""
+
+    start: str
+    distance: float
+    changed: float
+    prevalence_k: tuple[float, ...]
+
+
+def pack(at: Parameters) -> Floats:
+    """Return the log-ratio coordinates of some parameters.
+
+    Examples
+    --------
+    >>> pack(Parameters(np.array([[0.5, 0.5]]), np.array([[[0.8, 0.2], [0.2, 0.8]]]))).round(3)
+    array([ 0.   , -1.386,  1.386])
+    """
+    return np.concatenate([(np.log(part[..., 1:]) - np.log(part[..., :1])).ravel() for part in at])
+
+
+def unpack(x_p: Floats, like: Parameters) -> Parameters:
+    """Return the parameters at some log-ratio coordinates, of the shape of others; leading axes (draws) are kept."""
+    lead, n_weights = x_p.shape[:-1], like.weight_dg[..., 1:].size
+    shapes = ((*part.shape[:-1], part.shape[-1] - 1) for part in like)
+    parts = (x_p[..., :n_weights], x_p[..., n_weights:])
+    return Parameters(*(_shares(part.reshape(*lead, *shape)) for part, shape in zip(parts, shapes, strict=True)))
+
+
+def _shares(ratios: Floats) -> Floats:
+    """Turn log ratios to the first into shares, along the last axis."""
+    x = np.concatenate([np.zeros((*ratios.shape[:-1], 1)), ratios], axis=-1)
+    x -= x.max(axis=-1, keepdims=True)
+    # Beyond e^-600 a probability underflows, and its log is lost.
+    np.exp(np.maximum(x, -600.0, out=x), out=x)
+    x /= x.sum(axis=-1, keepdims=True)
+    return x
+
+
+class _Point:
+    """Parameters with the counts of a pass there, and what follows from both."""
+
+    def __init__(self, posterior: Posterior, at: Parameters) -> None:
+        self.at, self.x_p = at, pack(at)
+        self.counts = posterior.expect(at)
+        self.objective = posterior.objective(at, self.counts)
+        self.gradient_p = posterior.gradient(at, self.counts)
+        self.next = Parameters(*map(shares_of, posterior.completed(self.counts)))
+        totals = zip(posterior.completed(self.counts), at, strict=True)
+        known = [
+            (total.sum(axis=-1, keepdims=True) * share * (1.0 - share))[..., 1:].ravel() for total, share in totals
+        ]
+        self.known_p = np.concatenate(known).clip(min=1e-12)
+        self.step_p = pack(self.next) - self.x_p
+        self.steepness = float((np.abs(self.gradient_p) / np.sqrt(self.known_p)).max(initial=0.0))
+
+
+@one_blas_thread()
+def maximise(
+    posterior: Posterior,
+    at: Parameters,
+    *,
+    tolerance: float = TOLERANCE,
+    max_passes: int = MAX_PASSES,
+    watch: Watch | None = None,
+) -> Optimum:
+    """Search for the mode from some parameters: SQUAREM, and near the mode quasi-Newton steps."""
+    point, passes, farthest, near = _Point(posterior, at), 1, 4.0, NEAR
+    while point.steepness > tolerance and passes < max_passes:
+        if watch is not None:
+            watch(point.steepness)
+        if point.steepness < near:
+            better, more = _polish(posterior, point, tolerance)
+            passes, near = passes + more, 0.1 * min(better.steepness, near)
+            point = better
+            continue
+        middle = _Point(posterior, point.next)
+        passes += 1
+        bend_p = middle.step_p - point.step_p
+        bent = float((point.known_p * bend_p**2).sum())
+        stride = np.sqrt(float((point.known_p * point.step_p**2).sum()) / bent) if bent > 0.0 else 1.0
+        stride = min(max(stride, 1.0), farthest)
+        if stride == 1.0 or middle.steepness <= tolerance:
+            point = middle
+            continue
+        step_p = 2.0 * stride * point.step_p + stride**2 * bend_p
+        far = _Point(posterior, unpack(point.x_p + _bounded(step_p), point.at))
+        passes += 1
+        if _is_better(posterior, far, middle):
+            farthest = 4.0 * farthest if stride == farthest else farthest
+            point = far
+        else:
+            point, farthest = middle, max(2.0, farthest / 4.0)
+    return Optimum(point.at, point.counts, point.objective, point.steepness, passes, point.steepness <= tolerance)
+
+
+def _bounded(step_p: Floats) -> Floats:
+    longest = float(np.abs(step_p).max(initial=0.0))
+    return step_p if longest <= LONGEST else step_p * (LONGEST / longest)
+
+
+def _polish(posterior: Posterior, point: _Point, tolerance: float) -> tuple[_Point, int]:
+    """Take Newton's steps with the curvature of the first point, each mixed with those before (Anderson 1965).
+
+    Mixing makes up for the curvature having changed, and for what annotators and domains share moving along. Ends where
+    steps no longer help; returns the best point, and the passes.
+    """
+    solve = _curvature_at(posterior, point)
+    best, first, passes, history = point, point.steepness, 0, []
+    while best.steepness > tolerance and passes < MOST_POLISHING:
+        history = [*history[-MEMORY:], (point.x_p, solve(point.gradient_p))]
+        point = _Point(posterior, unpack(point.x_p + _bounded(_mixed_step(history, np.sqrt(point.known_p))), point.at))
+        passes += 1
+        if point.steepness < best.steepness:
+            best = point
+        elif not point.steepness < STEEPER * first:
+            break
+    return best, passes
+
+
+def _curvature_at(posterior: Posterior, point: _Point) -> Callable[[Floats], Floats]:
+    """Return a function that solves with the curvature: the whole of it, or its blocks by annotator."""
+    if posterior.n_parameters <= DENSE and posterior.n_cells <= DENSE_CELLS:
+        curvature_pp = posterior.information(point.at, point.counts)
+        for damping in DAMPING:
+            try:
+                damped_pp = curvature_pp + damping * np.diag(point.known_p)
+                factor = cho_factor(damped_pp, lower=True, check_finite=False, overwrite_a=True)
+            except LinAlgError:
+                continue
+            return lambda gradient_p: cho_solve(factor, gradient_p, check_finite=False)
+    if posterior.n_own > OWN_PARAMETERS:
+        return lambda gradient_p: gradient_p / point.known_p
+    weights, own_app = posterior.own_information(point.at, point.counts)
+    blocks = [_positive(block) for block in (weights, own_app)]
+
+    def solve(gradient_p: Floats) -> Floats:
+        parts = np.split(gradient_p, [posterior.n_weights])
+        steps = (np.linalg.solve(block, part.reshape(*block.shape[:2], 1)) for block, part in zip(blocks, parts, strict=True))
+        return np.concatenate([step.ravel() for step in steps])
+
+    return solve
+
+
+def _positive(block_bpp: Floats) -> Floats:
+    """Raise the eigenvalues of blocks that are not those of a maximum."""
+    value_bp, vector_bpq = np.linalg.eigh(block_bpp)
+    value_bp = np.maximum(value_bp, 1e-2 * np.maximum(value_bp.max(axis=1, keepdims=True), 1e-6))
+    return np.asarray((vector_bpq * value_bp[:, None, :]) @ np.swapaxes(vector_bpq, 1, 2))
+
+
+def _mixed_step(history: list[tuple[Floats, Floats]], scale_p: Floats) -> Floats:
+    """Combine the last steps to the one whose residual, in standard errors, is least."""
+    (last_p, step_p), earlier = history[-1], history[:-1]
+    if not earlier:
+        return step_p
+    moved_ph = np.stack([last_p - x_p for x_p, _ in earlier], axis=1)
+    changed_ph = np.stack([step_p - other_p for _, other_p in earlier], axis=1)
+    weight_h = np.linalg.lstsq(scale_p[:, None] * changed_ph, scale_p * step_p, rcond=1e-10)[0]
+    return np.asarray(step_p - (moved_ph + changed_ph) @ weight_h)
+
+
+def _is_better(posterior: Posterior, there: _Point, here: _Point) -> bool:
+    """Tell whether a long step is kept: it is not steeper by much or, where the prior is fixed, not lower."""
+    if posterior.common or posterior.patterns.n_domains > 1:
+        return there.steepness <= 1.2 * here.steepness
+    return there.objective >= here.objective - 1e-9 * abs(here.objective)
+
+
+def find_mode(
+    posterior: Posterior, *, all_starts: bool, max_passes: int = MAX_PASSES, watch: Watch | None = None
+) -> tuple[Optimum, SecondMode | None, dict[str, float]]:
+    """Find the best mode; return also the second best, and the objective reached from each start.
+
+    Parameters
+    ----------
+    posterior
+        The log posterior.
+    all_starts
+        Whether several starts are tried, as for the paper's model; else the search begins at the vote shares: of
+        several modes the highest is no better against known labels than the one found from there.
+    max_passes, watch
+        Passes after which a search gives up, and what is told of the steepness.
+    """
+    sample = replace(posterior, patterns=posterior.patterns.sample(SAMPLE_VOTES))
+    if not all_starts:
+        at = share_start(sample)
+        rough = None
+        if sample.patterns is not posterior.patterns:
+            rough = maximise(sample, at, tolerance=ROUGH, max_passes=max_passes, watch=watch)
+        optimum = maximise(posterior, rough.at if rough else at, max_passes=max_passes, watch=watch)
+        optimum = optimum._replace(passes=optimum.passes + (rough.passes if rough else 0))
+        return optimum, None, {"share": optimum.objective}
+    optima = {
+        name: maximise(sample, start, tolerance=ROUGH, max_passes=max_passes, watch=watch)
+        for name, start in starts(sample)
+    }
+    # Earlier starts win a tie, the paper's first: `max` keeps the first of equals.
+    best = max(optima, key=lambda name: round(optima[name].objective, 2))
+    optimum = maximise(posterior, optima[best].at, max_passes=max_passes, watch=watch)
+    passes = optimum.passes + sum(rough.passes for rough in optima.values())
+    second = _second_mode(sample, optima, best)
+    return optimum._replace(passes=passes), second, {name: rough.objective for name, rough in optima.items()}
+
+
+def _second_mode(sample: Posterior, optima: dict[str, Optimum], best: str) -> SecondMode | None:
+    """Return the highest optimum that differs from the best one and is about as high."""
+    top, weight_r = optima[best], sample.patterns.weight_r
+    p_rk, modes = score(sample.patterns, sample.states, top.at)[0], []
+    for name, optimum in optima.items():
+        if name == best or optimum.objective < top.objective - 2 * CLOSE:
+            continue
+        other_rk = score(sample.patterns, sample.states, optimum.at)[0]
+        if np.average(np.abs(p_rk - other_rk).max(axis=1), weights=weight_r) > APART:
+            changed = float(np.average(highest(p_rk) != highest(other_rk), weights=weight_r))
+            distance = round(top.objective - optimum.objective, 2) + 0.0
+            shares_k = sample.states.prevalence_k(optimum.at.weight_dg.mean(axis=0))
+            modes.append(SecondMode(name, distance, changed, tuple(shares_k.tolist())))
+    return min(modes, key=lambda mode: mode.distance, default=None)
+
+
+def starts(posterior: Posterior) -> Iterator[tuple[str, Parameters]]:
+    """Yield starting parameters with their names, the paper's first; annotators and labels are all treated alike."""
+    patterns = posterior.patterns
+    confusion_kv = 0.6 * np.eye(patterns.n_labels) + 0.4 / patterns.n_labels
+    equal_g = posterior.states.size_g / posterior.states.n_states
+    paper = (np.tile(equal_g, (patterns.n_domains, 1)), np.tile(confusion_kv, (patterns.n_annotators, 1, 1)))
+    yield "paper", Parameters(*paper)
+    share_rk = vote_shares(patterns, 0.01)
+    yield "share", start_from(posterior, share_rk)
+    for k in range(min(patterns.n_labels, MOST_LABELS)):
+        has_r = share_rk[:, k] > 0.02
+        any_rk = share_rk.copy()
+        any_rk[has_r] = 0.02 / patterns.n_labels
+        any_rk[has_r, k] += 0.98
+        yield f"any {k}", start_from(posterior, any_rk)
+
+
+def share_start(posterior: Posterior) -> Parameters:
+    """Return the start of the mixed model: rows from the smoothed vote shares."""
+    return start_from(posterior, vote_shares(posterior.patterns, 0.5))
+
+
+def vote_shares(patterns: Patterns, pseudo_votes: float) -> Floats:
+    """Compute each row's share of votes by label, after adding some of a vote to every label."""
+    counts_rk: Floats = patterns.counts_rk + np.float64(pseudo_votes)
+    clamped = patterns.clamp_r != UNKNOWN
+    counts_rk[clamped] = np.eye(patterns.n_labels)[patterns.clamp_r[clamped]]
+    counts_rk /= counts_rk.sum(axis=1, keepdims=True)
+    return counts_rk
+
+
+def start_from(posterior: Posterior, p_rk: Floats) -> Parameters:
+    """Take one M-step from label probabilities; with states between labels, points there begin with equal weight."""
+    patterns, states, n_labels = posterior.patterns, posterior.states, posterior.patterns.n_labels
+    votes_ck = np.zeros((patterns.n_annotators * n_labels, n_labels))
+    for rows in patterns.chunks(65_536):
+        start_r = patterns.start_r[rows.start : rows.stop + 1]
+        code_v, votes_r = patterns.code_v[start_r[0] : start_r[-1]], np.diff(start_r)
+        for k in range(n_labels):
+            weight_v = np.repeat(patterns.weight_r[rows] * p_rk[rows, k], votes_r)
+            votes_ck[:, k] += np.bincount(code_v, weights=weight_v, minlength=len(votes_ck))
+    votes_akv = votes_ck.reshape(-1, n_labels, n_labels).transpose(0, 2, 1)
+    items_k = patterns.weight_r @ p_rk
+    corner_k = n_labels * shares_of(items_k) if not states.corners_only else items_k + posterior.pseudo_g + FLAT
+    weight_g = FEW_BETWEEN * states.size_g
+    weight_g[:n_labels] = corner_k
+    counts = Counts(np.tile(weight_g, (patterns.n_domains, 1)), votes_akv, votes_ck, 0.0)
+    rows_akv = posterior.pseudo_counts(counts).confusion_akv + votes_akv + FLAT
+    return Parameters(shares_of(counts.items_dg), shares_of(rows_akv))

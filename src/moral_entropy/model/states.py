@@ -1,0 +1,157 @@
+"""States: where an item may lie between the labels.
+
+Under the paper's model an item is in one of K states, its true label. Under the mixed model it may also lie between two
+labels: an annotator then votes as for the one label with some probability, as for the other with the rest. The states
+are a grid: the K corners, which are the labels, and some points on each edge between two of them. With corners only,
+everything computed from states is the paper's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import entr
+
+from moral_entropy.votes.table import Floats
+
+MOST_LABELS = 12
+"""Most labels for items to lie between two of them: above, the pairs of labels are more than votes could tell apart."""
+
+MANY_NUMBERS = 1 << 20
+"""Drawn numbers from which on how annotators vote by state is computed draw by draw."""
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """A grid of states. Axes: **z** state, **k** label, **g** group of states that share a weight.
+
+    Parameters
+    ----------
+    n_labels
+        Number of labels.
+    points
+        States on each edge between two labels; 0 for the corners alone.
+
+    Examples
+    --------
+    >>> States(2, points=1).mix_zk.tolist()
+    [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
+    """
+
+    n_labels: int
+    points: int = 0
+
+    @property
+    def corners_only(self) -> bool:
+        """Whether every state is a label: the paper's model."""
+        return self.points == 0
+
+    @cached_property
+    def edges(self) -> NDArray[np.int64]:
+        """The pairs of labels that have states between them: one row each."""
+        pairs = list(combinations(range(self.n_labels), 2)) if self.points else []
+        return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+
+    @property
+    def n_groups(self) -> int:
+        """Number of weights: one per label, and one per edge."""
+        return self.n_labels + len(self.edges)
+
+    @property
+    def n_states(self) -> int:
+        """Number of states."""
+        return self.n_labels + len(self.edges) * self.points
+
+    @cached_property
+    def ends_ze(self) -> NDArray[np.int64]:
+        """The two labels of each state; a corner's are the same."""
+        corner_ze = np.repeat(np.arange(self.n_labels)[:, None], 2, axis=1)
+        return np.concatenate([corner_ze, np.repeat(self.edges, self.points, axis=0)])
+
+    @cached_property
+    def share_z(self) -> Floats:
+        """How much of the first of its two labels each state has."""
+        inner = np.arange(self.points, 0, -1) / (self.points + 1)
+        return np.concatenate([np.ones(self.n_labels), np.tile(inner, len(self.edges))])
+
+    @cached_property
+    def mix_zk(self) -> Floats:
+        """How much of each label a state has: its place on the simplex."""
+        mix_zk = np.zeros((self.n_states, self.n_labels))
+        at_z = np.arange(self.n_states)
+        mix_zk[at_z, self.ends_ze[:, 1]] = 1.0 - self.share_z
+        mix_zk[at_z, self.ends_ze[:, 0]] += self.share_z
+        return mix_zk
+
+    @cached_property
+    def group_z(self) -> NDArray[np.int64]:
+        """The weight that each state has a part of."""
+        edge_z = np.repeat(np.arange(len(self.edges)), self.points)
+        return np.concatenate([np.arange(self.n_labels), self.n_labels + edge_z])
+
+    @cached_property
+    def size_g(self) -> Floats:
+        """States per group: an edge's weight is spread evenly over its points."""
+        return np.bincount(self.group_z).astype(np.float64)
+
+    @cached_property
+    def label_gk(self) -> Floats:
+        """How much of each label an item of a group has on average."""
+        return np.asarray(self.add_groups(self.mix_zk.T).T / self.size_g[:, None])
+
+    @cached_property
+    def ambiguity_z(self) -> Floats:
+        """Entropy of each state's place, in nats: 0 at a corner."""
+        return np.asarray(entr(self.mix_zk).sum(axis=1))
+
+    def add_groups(self, values_z: Floats) -> Floats:
+        """Add up values along the last axis, states to groups."""
+        return np.add.reduceat(values_z, np.searchsorted(self.group_z, np.arange(self.n_groups)), axis=-1)
+
+    def weight_of_states(self, weight_g: Floats) -> Floats:
+        """Spread the weights of groups, along the last axis, over their states."""
+        return np.asarray((weight_g / self.size_g)[..., self.group_z])
+
+    def votes_azv(self, confusion_akv: Floats) -> Floats:
+        """Compute how every annotator votes on an item in each state; leading axes (draws) are kept.
+
+        Examples
+        --------
+        >>> States(2, points=1).votes_azv(np.array([[[0.9, 0.1], [0.3, 0.7]]])).round(2).tolist()
+        [[[0.9, 0.1], [0.3, 0.7], [0.6, 0.4]]]
+        """
+        if self.corners_only:
+            return confusion_akv
+        if confusion_akv.ndim > 3 and confusion_akv.size > MANY_NUMBERS:
+            # Draw by draw: with very many annotators each step would hold a copy of all.
+            vote_sazv = np.empty((*confusion_akv.shape[:-2], self.n_states, confusion_akv.shape[-1]))
+            for draw, confusion in zip(vote_sazv, confusion_akv, strict=True):
+                draw[:] = self.votes_azv(confusion)
+            return vote_sazv
+        first, second = (confusion_akv.take(end_z, axis=-2) for end_z in self.ends_ze.T)
+        # In place: these arrays are large over draws, and made in every pass.
+        first *= self.share_z[:, None]
+        second *= 1.0 - self.share_z[:, None]
+        first += second
+        return np.asarray(first)
+
+    def prevalence_k(self, weight_g: Floats) -> Floats:
+        """Compute the labels' shares of all items from the weights of groups, along the last axis."""
+        return weight_g if self.corners_only else weight_g @ self.label_gk
+
+
+def between_labels(n_labels: int) -> States:
+    """Return the states of the mixed model: finer where there are few labels, corners alone where there are very many.
+
+    Examples
+    --------
+    >>> [between_labels(n_labels).n_states for n_labels in (2, 3, 4, 5, 8, 28)]
+    [9, 12, 22, 35, 36, 28]
+    """
+    if n_labels > MOST_LABELS:
+        return States(n_labels)
+    return States(n_labels, points=7 if n_labels == 2 else 3 if n_labels <= 6 else 1)
