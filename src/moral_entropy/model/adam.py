@@ -21,8 +21,8 @@ def maximise_with_adam(posterior: Posterior, steps: int, watch: Callable[[float]
     try:
         import torch
     except ImportError:
-        msg = "the solver adam needs PyTorch. Run: pip install 'moral-entropy[torch]'"
-        raise MissingExtraError(msg) from None
+        what = "the solver adam needs PyTorch"
+        raise MissingExtraError(what, "torch") from None
     patterns = posterior.patterns
     if (patterns.clamp_r != UNKNOWN).any():
         msg = "the solver adam knows no labels as evidence. Leave out --gold-as-evidence, or use --solver em."

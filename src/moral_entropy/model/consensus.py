@@ -89,7 +89,8 @@ class QuestionFit:
     share_weight_i
         Weight of the vote share in p; 0 under the paper's model.
     low_i, high_i
-        Central interval of p over the draws: of the positive label of two, else of the published one. NaN without draws.
+        Central interval of p over the draws: of the positive label of two, else of the published one; NaN without
+        draws.
     epistemic_i
         What the draws disagree about: entropy of their mean minus their mean entropy, in nats. NaN without draws.
     interior_i, ambiguity_i

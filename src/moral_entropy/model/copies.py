@@ -105,9 +105,7 @@ def named_groups(groups: Sequence[str], names: pl.Series) -> Ints:
         unknown = [member for member in members if member not in place]
         if unknown or len(members) < 2:
             problem = f"nobody is called {unknown[0]!r}" if unknown else "it names a single annotator"
-            msg = (
-                f"--merge {group}: {problem}. Name annotators as they are in the votes, with + between them: anna+bert."
-            )
+            msg = f"--merge {group}: {problem}. Name annotators as in the votes, with + between them: anna+bert."
             raise FitError(msg)
         group_a[[place[member] for member in members]] = place[members[0]]
     return group_a

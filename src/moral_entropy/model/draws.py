@@ -8,6 +8,7 @@ summarised row by row: no array of draws × items is ever held.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -54,6 +55,10 @@ class Curvature(NamedTuple):
     smallest: float
 
 
+Root = Callable[[Floats], Floats]
+"""Turns standard normal numbers, one row per draw, into steps away from the mode."""
+
+
 def draw(
     posterior: Posterior, optimum: Optimum, ballot: Ballot, n_draws: int, seed: int
 ) -> tuple[Curvature, Parameters]:
@@ -73,7 +78,7 @@ def draw(
     return curvature, Parameters(weight_sdg, confusion_sakv)
 
 
-def _dense(posterior: Posterior, at: Parameters, counts: Counts):  # type: ignore[no-untyped-def]
+def _dense(posterior: Posterior, at: Parameters, counts: Counts) -> tuple[Curvature, Root]:
     """Factor the whole curvature; where it is not that of a maximum, assume a little information in flat directions."""
     curvature_pp = posterior.information(at, counts)
     known_p = _known_diagonal(posterior, at, counts)
@@ -122,7 +127,7 @@ def _smallest(lower_pp: Floats) -> float:
     return smallest
 
 
-def _by_annotator(posterior: Posterior, at: Parameters, counts: Counts):  # type: ignore[no-untyped-def]
+def _by_annotator(posterior: Posterior, at: Parameters, counts: Counts) -> tuple[Curvature, Root]:
     """Factor the curvature block by block: the weights of a domain, the rows of an annotator, or single rows."""
     n_annotators, n_own, n_weights = len(at.confusion_akv), posterior.n_own, posterior.n_weights
     if n_own > ANNOTATOR_BLOCK or n_annotators * n_own**2 > BLOCK_NUMBERS:
@@ -162,11 +167,12 @@ def _inverse_roots(block_bpp: Floats) -> Floats:
 def _times(root_bpp: Floats, normal_sp: Floats) -> Floats:
     """Multiply consecutive columns with one matrix after the other."""
     n_blocks, n_own, _ = root_bpp.shape
-    return np.einsum("sbp,bpq->sbq", normal_sp.reshape(-1, n_blocks, n_own), root_bpp).reshape(normal_sp.shape)
+    step_sbq = np.einsum("sbp,bpq->sbq", normal_sp.reshape(-1, n_blocks, n_own), root_bpp)
+    return np.asarray(step_sbq.reshape(normal_sp.shape))
 
 
 class Summaries(NamedTuple):
-    """Label probabilities over the draws: mean, interval of one label, and mean entropy. Axes: **r** row, **k** label."""
+    """Label probabilities over the draws: mean, interval of one label, mean entropy. Axes: **r** row, **k** label."""
 
     mean_rk: Floats
     low_r: Floats

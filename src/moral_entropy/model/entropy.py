@@ -6,6 +6,7 @@ Takes a `Consensus` or posterior draws, returns `EntropyParts`. Touches neither 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +44,7 @@ MOST_WRONG = 0.25
 
 @dataclass(frozen=True, eq=False)
 class EntropyParts:
-    """Entropy of each item's published p, in nats: `total_i` = `ambiguity_i` + `votes_i` + `annotators_i` + `between_i`.
+    """Entropy of each item's published p, in nats; `total_i` is the sum of the others.
 
     The parts are NaN where there are no draws.
 
@@ -89,8 +90,8 @@ class EntropyParts:
     def of(self, some: slice) -> EntropyParts:
         """Return the entropies of some items."""
         between_i = None if self.between_i is None else self.between_i[some]
-        parts = (part_i[some] for part_i in (self.total_i, self.ambiguity_i, self.votes_i, self.annotators_i))
-        return EntropyParts(*parts, self.model, between_i)
+        total_i, ambiguity_i = self.total_i[some], self.ambiguity_i[some]
+        return EntropyParts(total_i, ambiguity_i, self.votes_i[some], self.annotators_i[some], self.model, between_i)
 
     def with_between(self, share_i: Floats | None) -> EntropyParts:
         """Return the same entropy with the part between groups told apart, given its share of the whole.
@@ -142,7 +143,7 @@ def decompose_entropy(posterior: Consensus | QuestionFit | Floats) -> EntropyPar
     if isinstance(posterior, Consensus):
         parts = [decompose_entropy(fit) for fit in posterior.fits]
         names = ("total_i", "ambiguity_i", "votes_i", "annotators_i")
-        columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        columns: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
         return replace(parts[0], **columns)
     if isinstance(posterior, QuestionFit):
         total_i = entr(posterior.p_ik).sum(axis=-1)

@@ -187,8 +187,8 @@ def _second_mode(fit: QuestionFit, second: SecondMode) -> Finding:
     return finding_of(
         fit, "fit", "second_mode", second.distance, level="doubt",
         text=(
-            f"a second answer fits almost as well ({second.distance:.2g} nats lower); {second.changed:.1%} of the labels "
-            f"would change (shares there: {shares})."
+            f"a second answer fits almost as well ({second.distance:.2g} nats lower); {second.changed:.1%} of the "
+            f"labels would change (shares there: {shares})."
         ),
         meaning="The votes hardly tell the two answers apart.",
         cure=(

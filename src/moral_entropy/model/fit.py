@@ -321,7 +321,8 @@ def affordable_draws(ballot: Ballot, n_draws: int, n_fits: int = 1) -> int:
         Fits whose draws are held at the same time.
     """
     n_rates = ballot.n_annotators * ballot.n_labels**2
-    size = f"{ballot.question}: {ballot.n_labels:,} labels and {ballot.n_annotators:,} annotators make {n_rates:,} error rates"
+    shape = f"{ballot.n_labels:,} labels and {ballot.n_annotators:,} annotators"
+    size = f"{ballot.question}: {shape} make {n_rates:,} error rates"
     if n_rates > MOST_RATES:
         msg = f"{size}; {MOST_RATES:,} are as many as can be fitted. Instead merge rare labels."
         raise FitError(msg)

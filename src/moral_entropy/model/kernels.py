@@ -2,13 +2,15 @@
 
 One family for both models: the paper's has the labels as its only states. Probabilities are multiplied, which takes no
 logarithms: `vote_cz` is relative to the likeliest state's, so that a product of some votes cannot vanish everywhere.
-Axes: **r** row, **v** vote, **c** code (annotator × labels + label), **z** state, **k** label, **d** domain, **s** draw.
+Axes: **r** row, **v** vote, **c** code (annotator × labels + label), **z** state, **k** label, **d**omain, **s** draw.
 No slices are assigned and nothing is sorted: Numba would compile its texts of errors along, for seconds.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -31,7 +33,7 @@ VOTES = f"{I64},{I32},{F1},{I16},{I32},{F2}"
 """Types of start_r, code_v, weight_r, clamp_r, domain_r, tilt_rz."""
 
 
-def kernel(*types: str):
+def kernel(*types: str) -> Callable[..., Any]:
     """Compile a function for these types of arguments and no others; kept in the cache of the package."""
     return njit(f"void({','.join(types)})", cache=True, nogil=True, error_model="numpy")
 
@@ -183,7 +185,7 @@ def _quantile(x_s, share):
     """Return a quantile of some numbers, interpolated between neighbours; their order is changed (quickselect)."""
     n = len(x_s)
     at = share * (n - 1)
-    k = int(math.floor(at))
+    k = int(at)
     lo, hi = 0, n - 1
     while lo < hi:
         pivot, i, j = x_s[(lo + hi) // 2], lo, hi
@@ -250,8 +252,8 @@ def draw_summaries(
 
 @kernel(VOTES, F2, F2, F3, I64, "int64", "int64", "int64", F2)
 def take_missing(
-    start_r, code_v, weight_r, clamp_r, domain_r, tilt_rz, vote_cz, weight_dz, score_czt, group_z, n_labels, first, last,
-    curvature_pp,
+    start_r, code_v, weight_r, clamp_r, domain_r, tilt_rz, vote_cz, weight_dz, score_czt, group_z, n_labels, first,
+    last, curvature_pp,
 ):  # fmt: skip
     """Subtract the covariance over states of the score, of rows `first` to `last`, from the lower triangle.
 

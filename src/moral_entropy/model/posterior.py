@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,7 @@ MFTC replica (log loss .810 and .856 of the smoothed share; .774 with 20), a lea
 
 
 class Parameters(NamedTuple):
-    """Weights of groups of states by domain, and confusion. Axes: **d**omain, **g**roup, **a**, true **k**, **v**oted."""
+    """Weights of groups of states by domain, and confusion. Axes: **d**omain, **g**roup, true **k**, **v**oted."""
 
     weight_dg: Floats
     confusion_akv: Floats
@@ -63,7 +63,8 @@ class Counts(NamedTuple):
 
     def __add__(self, other: Counts) -> Counts:  # type: ignore[override]
         """Add the counts of other votes at the same parameters."""
-        return Counts(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+        sums: tuple[Any, ...] = tuple(mine + theirs for mine, theirs in zip(self, other, strict=True))  # type: ignore[operator]
+        return Counts(*sums)
 
 
 def tilt_of_states(patterns: Patterns, states: States) -> Floats:
@@ -120,7 +121,7 @@ def votes_by_label(states: States, confusion_akv: Floats, votes_cz: Floats) -> F
     return np.asarray(confusion_akv * np.matmul(states.mix_zk.T, votes_azv / states.votes_azv(confusion_akv)))
 
 
-def _arguments(patterns: Patterns, states: States) -> tuple[NDArray, ...]:
+def _arguments(patterns: Patterns, states: States) -> tuple[NDArray[Any], ...]:
     rows = (patterns.start_r, patterns.code_v, patterns.weight_r, patterns.clamp_r, patterns.domain_r)
     return (*rows, tilt_of_states(patterns, states))
 
@@ -249,7 +250,7 @@ class Posterior:
             curvature_pp[own, own] -= own_tt
         kernels.take_missing(*self._at(at), score_czt, self.states.group_z, self.patterns.n_labels,
                              0, self.patterns.n_rows, curvature_pp)  # fmt: skip
-        return curvature_pp
+        return np.asarray(curvature_pp)
 
     def own_information(self, at: Parameters, counts: Counts) -> tuple[Floats, Floats]:
         """Compute the blocks of the weights of every domain and of every annotator; what lies between is left out."""
@@ -271,7 +272,7 @@ class Posterior:
             totals.confusion_akv.sum(axis=-1), at.confusion_akv
         )
 
-    def _at(self, at: Parameters) -> tuple[NDArray, ...]:
+    def _at(self, at: Parameters) -> tuple[NDArray[Any], ...]:
         weight_dz = np.ascontiguousarray(self.states.weight_of_states(at.weight_dg))
         return (
             *_arguments(self.patterns, self.states),

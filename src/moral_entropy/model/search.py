@@ -172,7 +172,8 @@ def _polish(posterior: Posterior, point: _Point, tolerance: float) -> tuple[_Poi
     steps no longer help; returns the best point, and the passes.
     """
     solve = _curvature_at(posterior, point)
-    best, first, passes, history = point, point.steepness, 0, []
+    best, first, passes = point, point.steepness, 0
+    history: list[tuple[Floats, Floats]] = []
     while best.steepness > tolerance and passes < MOST_POLISHING:
         history = [*history[-MEMORY:], (point.x_p, solve(point.gradient_p))]
         point = _Point(posterior, unpack(point.x_p + _bounded(_mixed_step(history, np.sqrt(point.known_p))), point.at))
@@ -201,8 +202,8 @@ def _curvature_at(posterior: Posterior, point: _Point) -> Callable[[Floats], Flo
     blocks = [_positive(block) for block in (weights, own_app)]
 
     def solve(gradient_p: Floats) -> Floats:
-        parts = np.split(gradient_p, [posterior.n_weights])
-        steps = (np.linalg.solve(block, part.reshape(*block.shape[:2], 1)) for block, part in zip(blocks, parts, strict=True))
+        pairs = zip(blocks, np.split(gradient_p, [posterior.n_weights]), strict=True)
+        steps = (np.linalg.solve(block, part.reshape(*block.shape[:2], 1)) for block, part in pairs)
         return np.concatenate([step.ravel() for step in steps])
 
     return solve
