@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import moral_entropy as me
-from moral_entropy.cli.waterfall import marks_for_output, waterfall_lines
+from moral_entropy.cli.explain import marks_for_output, waterfall_lines
 from moral_entropy.consensus.entropy import EntropyParts
 from moral_entropy.groups import one_truth
 from moral_entropy.groups.coupled_truths import YES_TQ, fit_truths
@@ -126,7 +126,7 @@ def test_everything_that_shows_the_parts_shows_the_fourth(parted):
     [told] = explain_item(run, str(item["item"]))
     assert told.between_groups == pytest.approx(item[BETWEEN])
     assert f"{item[BETWEEN]:.3f} between groups: no vote removes it" in "\n".join(
-        waterfall_lines(told, marks_for_output(plain=True))
+        waterfall_lines(told, marks_for_output())
     )
     data = report_data(run)
     assert data["parts"][-1]["column"] == BETWEEN and BETWEEN in str(data["entropy"])
