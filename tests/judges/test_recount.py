@@ -14,7 +14,7 @@ from moral_entropy.judges.panel import read_panel
 from moral_entropy.judges.recount import recount, with_recount
 from moral_entropy.judges.standing import standings
 from moral_entropy.judges.table import describe_judges
-from moral_entropy.report.judges import judges_section
+from moral_entropy.report.sections import judges_section
 from moral_entropy.runs.reload import reload_consensus
 from moral_entropy.runs.run import read_run
 from moral_entropy.votes.table import UNKNOWN

@@ -9,8 +9,8 @@ from report_support import HOSTILE, Page, make_run
 from moral_entropy.findings import Finding, alarm_sentences
 from moral_entropy.markup import markdown_text
 from moral_entropy.report.card import dataset_card
-from moral_entropy.report.findings import MOST_ROWS, findings_section
 from moral_entropy.report.html import render
+from moral_entropy.report.sections import MOST_FINDINGS, findings_section
 from moral_entropy.runs.findings import cautions, read_findings
 from moral_entropy.runs.run import read_run
 from moral_entropy.schemas import SCHEMAS
@@ -118,10 +118,10 @@ def test_an_audit_fills_the_section_itself(plain_run):
 
 
 def test_many_findings_are_counted(with_findings):
-    many = [Finding("dependence", "pair_excess", 0.1 + n, subject=str(n)) for n in range(MOST_ROWS + 7)]
+    many = [Finding("dependence", "pair_excess", 0.1 + n, subject=str(n)) for n in range(MOST_FINDINGS + 7)]
     run = with_findings([*many, PAIR])
     [side] = findings_section(run)["sides"]
-    assert len(side["rows"]) == MOST_ROWS and side["left_out"] == 8 and side["rows"][0]["about"] == "care, a · b"
+    assert len(side["rows"]) == MOST_FINDINGS and side["left_out"] == 8 and side["rows"][0]["about"] == "care, a · b"
     assert "8 more in findings.parquet" in render(run)
 
 

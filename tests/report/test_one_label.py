@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import moral_entropy as me
-from moral_entropy.report.one_label import changed_in_words, one_label_section
+from moral_entropy.report.sections import changed_in_words, one_label_section
 
 
 @pytest.fixture(scope="module")

@@ -16,13 +16,9 @@ import polars.selectors as cs
 from moral_entropy import __version__
 from moral_entropy.consensus.entropy import CURES, parts_note
 from moral_entropy.names import ALL
-from moral_entropy.report.drawn import drawn_charts
-from moral_entropy.report.findings import findings_section
-from moral_entropy.report.foundations import definitions_of
-from moral_entropy.report.groups import groups_section
+from moral_entropy.report.chart_specs import definitions_of
 from moral_entropy.report.items import shown_items, text_cut
-from moral_entropy.report.judges import judges_section
-from moral_entropy.report.one_label import one_label_section
+from moral_entropy.report.sections import findings_section, groups_section, judges_section, one_label_section
 from moral_entropy.report.soft_labels import soft_labels
 from moral_entropy.report.tables import (
     MAX_DOMAINS,
@@ -31,6 +27,7 @@ from moral_entropy.report.tables import (
     annotator_rows,
     audit_rates,
     checked_rows,
+    drawn_charts,
     entropy_rows,
     reliability_rows,
     rule_meanings,

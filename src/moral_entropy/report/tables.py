@@ -13,8 +13,9 @@ import polars as pl
 
 from moral_entropy.names import ALL, MEAN, MULTICLASS
 from moral_entropy.outliers.switching import switching_table
-from moral_entropy.report.colours import Look, looks_of
+from moral_entropy.report.chart_specs import Look, looks_of
 from moral_entropy.report.words import NO_ROLE, RATES
+from moral_entropy.runs.item_sums import entropy_by_votes
 from moral_entropy.runs.run import Question, Run
 from moral_entropy.verdict.checked import checked_frame
 from moral_entropy.verdict.verdict import belief_about
@@ -200,3 +201,29 @@ def _switching_of(run: Run, question: Question, most: int) -> pl.DataFrame:
     total = pl.col("with_majority") + pl.col("against_majority")
     kept = roles.sort(total, "annotator", descending=[True, False]).head(most)
     return kept.select(pl.lit(question.name).alias("question"), "annotator", "with_majority", "against_majority")
+
+
+def drawn_charts(run: Run) -> dict[str, bool]:
+    """Tell by name of a chart whether there is enough to draw it.
+
+    Returns
+    -------
+    dict
+        For "rules", "by_domain", "heat", "by_votes", "reliability" and "annotators".
+    """
+    n_domains, n_targets = len(shown_domains(run)), len(shown_targets(run))
+    n_rules = rule_meanings(run).height
+    return {
+        "rules": n_rules * n_targets > 1,
+        "by_domain": n_domains > 1,
+        # One column of a heat map is what the chart of rules shows already.
+        "heat": n_domains > 0 or n_targets > 1,
+        "by_votes": _several(entropy_by_votes(run).filter(pl.col("votes") > 0), "question"),
+        "reliability": _several(reliability_rows(run), "target"),
+        "annotators": not run.manifest["anonymous"] and _several(run.table("annotator_summary"), "question"),
+    }
+
+
+def _several(rows: pl.DataFrame, by: str) -> bool:
+    """Tell whether any group has more than one row."""
+    return bool((rows.group_by(by).len()["len"] > 1).any())
