@@ -104,7 +104,6 @@ def test_every_command_and_flag_is_documented():
         "judges",
         "next",
         "predict",
-        "refine",
         "report",
         "reproduce",
         "score",

@@ -215,12 +215,6 @@ TARGET_ITEMS = pl.Schema(
         **dict.fromkeys(("p_target", "p_pool", "effective_votes"), pl.Float64()),
     }
 )
-REFINED = pl.Schema(
-    {
-        **dict.fromkeys(("item", "question", "label"), pl.String()),
-        **dict.fromkeys(("p", "p_text", "p_refined", "p_refined_calibrated"), pl.Float64()),
-    }
-)
 SCHEMAS = {
     "items": ITEMS,
     "posterior": POSTERIOR,
@@ -246,7 +240,6 @@ SCHEMAS = {
     "group_items": GROUP_ITEMS,
     "camps": CAMP_MEMBERS,
     "target_items": TARGET_ITEMS,
-    "refined": REFINED,
 }
 """Columns by table. The ids (`item`, `annotator`) are integers where all ids of the input were."""
 

@@ -133,7 +133,6 @@ CASES = {
     "score": ["score", "shared", "--at-least", "0.3"],
     "judges": ["judges", "shared"],
     "next_people": ["next", "shared", "--for", "people", "-n", "3"],
-    "refine": ["refine", "shared", "-o", "refined.parquet"],
     "error_column": ["audit", "judges.csv", "-o", "new", "--annotator", "juge"],
     "error_prior": ["audit", "judges.csv", "-o", "new", "--prior-confusion", "1.8,0"],
     "error_file": ["audit", "nowhere.csv", "-o", "new"],
@@ -143,7 +142,7 @@ CASES = {
     "error_gold": ["audit", "judges.csv", "-o", "new", "--gold", "judges.csv"],
 }
 
-ROUGH = ("train", "study", "reproduce", "validate", "refine")
+ROUGH = ("train", "study", "reproduce", "validate")
 """Texts whose figures depend on what libraries add up in which order: they are masked."""
 
 
@@ -180,7 +179,7 @@ def _fill(sheet):
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_text_is_as_it_was(name, place, monkeypatch, capsys):
-    if name in ("train", "predict", "study", "refine"):
+    if name in ("train", "predict", "study"):
         pytest.importorskip("sklearn", reason="scikit-learn is not installed")
     if name == "help" and version("rich").startswith("13."):
         pytest.skip("rich 13 lays out columns otherwise")

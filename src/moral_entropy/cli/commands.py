@@ -26,7 +26,6 @@ SENTENCES = {
     "judges": "Describe the judges, worst first: how right, whom they copy, what each adds, who may replace people.",
     "next": "List the items that one more vote would settle most, and whose vote that would be.",
     "predict": "Predict p and its entropy for every text and question.",
-    "refine": "Let the texts vote too: p from the votes and from a classifier that has not seen the item.",
     "report": "Write the report of a run: one HTML file that works offline; on request figures and a dataset card.",
     "reproduce": "Run the paper's study and lay every published figure beside ours.",
     "score": "Score systems by their judges and the answers that are known: share, mean or win rate, with an interval.",
