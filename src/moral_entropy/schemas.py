@@ -171,15 +171,6 @@ FINDINGS = pl.Schema(
         **dict.fromkeys(("level", "text", "meaning", "cure"), pl.String()),
     }
 )
-SOFT_LABELS = pl.Schema(
-    {
-        **dict.fromkeys(("split", "model", "target", "reference", "question", "metric"), pl.String()),
-        **dict.fromkeys(("value", "low", "high", "seed_sd"), pl.Float64()),
-        **dict.fromkeys(("difference", "difference_low", "difference_high"), pl.Float64()),
-        "better": pl.String(),
-        **dict.fromkeys(("n", "seeds"), pl.Int64()),
-    }
-)
 GROUPS = pl.Schema(
     {
         **dict.fromkeys(("question", "part", "column", "label", "group"), pl.String()),
@@ -233,7 +224,6 @@ SCHEMAS = {
     "agreement": AGREEMENT,
     "outliers": OUTLIERS,
     "findings": FINDINGS,
-    "soft_labels": SOFT_LABELS,
     "spot_checks": SPOT_CHECKS,
     "groups": GROUPS,
     "group_readings": GROUP_READINGS,

@@ -31,7 +31,6 @@ SENTENCES = {
     "score": "Score systems by their judges and the answers that are known: share, mean or win rate, with an interval.",
     "simulate": "Draw votes from a known truth, which is in the column gold.",
     "spot-check": "Write a sheet of labels to check by hand, or read the answers and say how many labels are wrong.",
-    "study": "Train the same models on several kinds of target and score them on the same unseen texts.",
     "train": "Train a text classifier on the labels of a run.",
     "validate": "Can the consensus of a run be trusted? Priors, held-out votes, copies, gold, sampling and more.",
     "verify": "Compute a run again from its votes and settings, compare every file; exit with 1 if it does not stand.",

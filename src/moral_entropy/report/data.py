@@ -23,7 +23,6 @@ from moral_entropy.report.groups import groups_section
 from moral_entropy.report.items import shown_items, text_cut
 from moral_entropy.report.judges import judges_section
 from moral_entropy.report.one_label import one_label_section
-from moral_entropy.report.soft_labels import soft_labels
 from moral_entropy.report.tables import (
     MAX_DOMAINS,
     MAX_TARGETS,
@@ -116,7 +115,6 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
         "words": packed(word_rows(run)),
         **_explorer(run, cap),
         **({"groups": groups_section(run)} if "groups" in run.manifest else {}),
-        "soft_labels": soft_labels(run),
         "validation": findings_section(run),
         "method": method_facts(run),
     }
