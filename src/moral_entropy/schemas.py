@@ -171,15 +171,6 @@ FINDINGS = pl.Schema(
         **dict.fromkeys(("level", "text", "meaning", "cure"), pl.String()),
     }
 )
-SOFT_LABELS = pl.Schema(
-    {
-        **dict.fromkeys(("split", "model", "target", "reference", "question", "metric"), pl.String()),
-        **dict.fromkeys(("value", "low", "high", "seed_sd"), pl.Float64()),
-        **dict.fromkeys(("difference", "difference_low", "difference_high"), pl.Float64()),
-        "better": pl.String(),
-        **dict.fromkeys(("n", "seeds"), pl.Int64()),
-    }
-)
 GROUPS = pl.Schema(
     {
         **dict.fromkeys(("question", "part", "column", "label", "group"), pl.String()),
@@ -215,12 +206,6 @@ TARGET_ITEMS = pl.Schema(
         **dict.fromkeys(("p_target", "p_pool", "effective_votes"), pl.Float64()),
     }
 )
-REFINED = pl.Schema(
-    {
-        **dict.fromkeys(("item", "question", "label"), pl.String()),
-        **dict.fromkeys(("p", "p_text", "p_refined", "p_refined_calibrated"), pl.Float64()),
-    }
-)
 SCHEMAS = {
     "items": ITEMS,
     "posterior": POSTERIOR,
@@ -239,14 +224,12 @@ SCHEMAS = {
     "agreement": AGREEMENT,
     "outliers": OUTLIERS,
     "findings": FINDINGS,
-    "soft_labels": SOFT_LABELS,
     "spot_checks": SPOT_CHECKS,
     "groups": GROUPS,
     "group_readings": GROUP_READINGS,
     "group_items": GROUP_ITEMS,
     "camps": CAMP_MEMBERS,
     "target_items": TARGET_ITEMS,
-    "refined": REFINED,
 }
 """Columns by table. The ids (`item`, `annotator`) are integers where all ids of the input were."""
 

@@ -64,7 +64,7 @@ RUNS = {
     "counts": "counts.csv --anonymous --counts no,yes --draws 20 --no-report",
     "counted questions": "asked.csv --anonymous --questions care,harm --of n --draws 20 --no-report",
 }
-NEEDS_EXTRAS = {"--sheet", "--solver", "--device", "--refine"}
+NEEDS_EXTRAS = {"--sheet", "--solver", "--device"}
 
 
 def tables(path):

@@ -146,7 +146,7 @@ def answers(run):
     change_table(run, "spot_checks", **change_first("answer", pl.lit("yes")))
 
 
-ADDED = "soft_labels.parquet"
+ADDED = "groups.parquet"
 """A table that this run does not have."""
 
 CHANGES = {

@@ -16,7 +16,6 @@ from moral_entropy.consensus.fit_findings import recalibration_findings
 from moral_entropy.consensus.fitted import FittedParts
 from moral_entropy.consensus.parts import Parts, local_parts
 from moral_entropy.consensus.priors import Priors
-from moral_entropy.consensus.result import Consensus
 from moral_entropy.findings import Finding, alarm_sentences, without_warnings
 from moral_entropy.grading.table import AuditTable, grade_parts
 from moral_entropy.groups.members import columns_to_keep
@@ -170,9 +169,6 @@ def make_run(
         with watch.timing("checks"):
             findings = check(fitted, graded, options, progress)
             findings += check_judges(parts, roles, judge_of)
-        if options.refine:
-            with watch.timing("refine"):
-                more["refined"], told["refined"] = let_texts_vote(fitted.consensus, options, progress)
         tables = make_tables(fitted, sums, graded, outliers, findings, more)
     manifest = manifest_facts(
         fitted, sums, options, command=command, warnings=alarm_sentences(findings), seconds=watch.seconds
@@ -188,14 +184,6 @@ def compare_groups(votes: Votes, options: AuditOptions, progress: Progress) -> G
 
     progress("groups", 0.0)
     return study_groups(votes, options.groups, interval=options.fit.interval, seed=options.fit.seed)
-
-
-def let_texts_vote(consensus: Consensus, options: AuditOptions, progress: Progress) -> tuple[Any, dict[str, Any]]:
-    """Refine p by the texts: a table, and facts for the manifest."""
-    # Late: it trains classifiers.
-    from moral_entropy.train.refined import refine_for_run
-
-    return refine_for_run(consensus, seed=options.fit.seed, advance=lambda share: progress("refining", share))
 
 
 def check(fitted: FittedParts, audit: AuditTable, options: AuditOptions, progress: Progress) -> list[Finding]:
@@ -229,10 +217,6 @@ def read_parts(source: Any, options: AuditOptions) -> Parts:
     if kept := (*columns_to_keep(options.groups), *options.judges.columns):
         wanted = replace(wanted, keep=tuple(dict.fromkeys((*wanted.keep, *kept))))
     votes = source if isinstance(source, Votes) else read_votes(source, wanted)
-    if options.refine:
-        from moral_entropy.train.refined import check_refinable
-
-        check_refinable(votes)
     if options.judges.confidence is not None:
         votes = split_unsure(votes, options.judges.confidence)
     votes = votes if options.fit_by is None else votes.split_by(options.fit_by)

@@ -35,7 +35,7 @@ from moral_entropy.schemas import SCHEMAS
 
 State = Literal["stands", "differs", "not checked"]
 
-GIVEN = ("votes", "texts", "spot_checks", "soft_labels")
+GIVEN = ("votes", "texts", "spot_checks")
 """Tables that hold what was given, or found later: no figure of the audit."""
 
 FROM_ELSEWHERE = frozenset(

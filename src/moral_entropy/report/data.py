@@ -19,7 +19,6 @@ from moral_entropy.names import ALL
 from moral_entropy.report.chart_specs import definitions_of
 from moral_entropy.report.items import shown_items, text_cut
 from moral_entropy.report.sections import findings_section, groups_section, judges_section, one_label_section
-from moral_entropy.report.soft_labels import soft_labels
 from moral_entropy.report.tables import (
     MAX_DOMAINS,
     MAX_TARGETS,
@@ -113,7 +112,6 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
         "words": packed(word_rows(run)),
         **_explorer(run, cap),
         **({"groups": groups_section(run)} if "groups" in run.manifest else {}),
-        "soft_labels": soft_labels(run),
         "validation": findings_section(run),
         "method": method_facts(run),
     }

@@ -30,7 +30,7 @@ MANIFEST = "manifest.json"
 MANIFEST_KEYS = frozenset({"version", "command", "versions", "seconds"})
 """What every manifest of ours holds; other programs have files of that name too."""
 
-EARLIER_FILES = ("validation.parquet",)
+EARLIER_FILES = ("validation.parquet", "refined.parquet", "soft_labels.parquet")
 """Files that runs of earlier versions have."""
 
 SHEETS = "spot-check*.csv"
@@ -38,7 +38,6 @@ SHEETS = "spot-check*.csv"
 
 OTHER_FILES = (
     MANIFEST, "report.html", "dataset-card.md", "croissant.json", "methods.tex", "methods.bib",
-    "study.parquet", "study_differences.parquet", "study_curves.parquet", "study.md",
     "comparison.parquet", "figures.parquet", "comparison.md", "comparison.html",
     ".DS_Store", "Thumbs.db", "desktop.ini",
 )  # fmt: skip

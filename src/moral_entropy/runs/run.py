@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 SCHEMA = 3
 """Version of the run folder: it rises whenever a column changes its meaning or is removed."""
 
-OPTIONAL = ("posterior", "texts", "soft_labels", "spot_checks", "groups", "group_readings", "group_items", "camps",
-            "target_items", "refined")  # fmt: skip
+OPTIONAL = ("posterior", "texts", "spot_checks", "groups", "group_readings", "group_items", "camps",
+            "target_items")  # fmt: skip
 """Tables that not every run has."""
 
 Frames = Callable[[], Iterable[pl.DataFrame]]
