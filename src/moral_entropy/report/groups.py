@@ -7,7 +7,6 @@ from typing import Any
 import polars as pl
 
 from moral_entropy.markup import NOTHING
-from moral_entropy.names import CAMPS
 from moral_entropy.runs.run import Run
 
 MOST_ROWS = 200
@@ -55,14 +54,17 @@ def group_cells(row: dict[str, Any]) -> list[str]:
 
 
 def parting_items(run: Run) -> list[dict[str, Any]]:
-    """Return the items on which groups with a truth each part most: camps first, then the columns as named."""
+    """Return the items on which groups with a truth each part most."""
     own = run.table("group_items", where=pl.col("between").is_not_null())
     if own.is_empty():
         return []
     key = ["column", "question", "part", "label", "item"]
     groups = own.group_by(key, maintain_order=True).agg("group", "n_votes", "n_yes", "p", pl.col("spread").first())
-    order = [pl.col("column") != CAMPS, -pl.col("spread").round(9)]
-    shown = groups.sort(order, maintain_order=True).group_by("column", "question", maintain_order=True).head(MOST_ITEMS)
+    shown = (
+        groups.sort(-pl.col("spread").round(9), maintain_order=True)
+        .group_by("column", "question", maintain_order=True)
+        .head(MOST_ITEMS)
+    )
     if run.has("texts"):
         texts = run.table("texts", where=pl.col("item").is_in(shown["item"].implode()))
         shown = shown.join(texts, on="item", how="left", maintain_order="left")

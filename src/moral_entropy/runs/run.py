@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SCHEMA = 3
 """Version of the run folder: it rises whenever a column changes its meaning or is removed."""
 
-OPTIONAL = ("posterior", "texts", "soft_labels", "spot_checks", "groups", "group_readings", "group_items", "camps",
+OPTIONAL = ("posterior", "texts", "soft_labels", "spot_checks", "groups", "group_readings", "group_items",
             "target_items", "refined")  # fmt: skip
 """Tables that not every run has."""
 
