@@ -182,9 +182,8 @@ GROUPS = pl.Schema(
 GROUP_READINGS = pl.Schema(
     {
         **dict.fromkeys(("question", "part", "column", "label", "reading"), pl.String()),
-        **dict.fromkeys(("shared", "parting", "gain", "gain_p", "loss", "loss_p", "stability"), pl.Float64()),
+        **dict.fromkeys(("shared", "parting", "gain", "gain_p", "loss", "loss_p"), pl.Float64()),
         **dict.fromkeys(("n_annotators", "n_votes"), pl.Int64()),
-        "reason": pl.String(),
     }
 )
 GROUP_ITEMS = pl.Schema(
@@ -192,12 +191,6 @@ GROUP_ITEMS = pl.Schema(
         **dict.fromkeys(("question", "part", "column", "label", "item", "group"), pl.String()),
         **dict.fromkeys(("n_votes", "n_yes"), pl.Int64()),
         **dict.fromkeys(("p", "spread", "between"), pl.Float64()),
-    }
-)
-CAMP_MEMBERS = pl.Schema(
-    {
-        **dict.fromkeys(("question", "part", "label", "annotator", "camp"), pl.String()),
-        "probability": pl.Float64(),
     }
 )
 TARGET_ITEMS = pl.Schema(
@@ -228,7 +221,6 @@ SCHEMAS = {
     "groups": GROUPS,
     "group_readings": GROUP_READINGS,
     "group_items": GROUP_ITEMS,
-    "camps": CAMP_MEMBERS,
     "target_items": TARGET_ITEMS,
 }
 """Columns by table. The ids (`item`, `annotator`) are integers where all ids of the input were."""

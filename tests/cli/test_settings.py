@@ -58,7 +58,7 @@ RUNS = {
     "--domain-prevalence off",
     "several labels": "several.csv --multilabel ; --gold-file gold.csv --preset mft --draws 20 --model paper "
     "--temper heldout",
-    "groups": "several.csv --multilabel ; --annotator-group team --annotators people.csv --target shares.csv --camps "
+    "groups": "several.csv --multilabel ; --annotator-group team --annotators people.csv --target shares.csv "
     "--draws 20 --no-report",
     "judges": "sure.csv --roles roles.csv --confidence sure --draws 20 --no-report",
     "counts": "counts.csv --anonymous --counts no,yes --draws 20 --no-report",

@@ -94,16 +94,30 @@ def _statistics(cell_ck: Floats, weight_sc: Floats, n_labels: int) -> Floats:
     chance_s = (share_sk**2).sum(axis=1)
     kappa_s = _above_chance(observed_s, chance_s)
     pabak_s = (n_labels * observed_s - 1.0) / (n_labels - 1.0)
-    return np.stack([_alpha(cell_ck, votes_c, agreeing_c, weight_sc), kappa_s, pabak_s, observed_s])
+    return np.stack([krippendorff_alpha(cell_ck, weight_sc), kappa_s, pabak_s, observed_s])
 
 
-def _alpha(cell_ck: Floats, votes_c: Floats, agreeing_c: Floats, weight_sc: Floats) -> Floats:
-    """Compute Krippendorff's alpha from coincidences: each of an item's m votes is paired with the m - 1 others."""
-    pairable_sc = weight_sc * (votes_c >= 2)
-    total_s, label_sk = pairable_sc @ votes_c, pairable_sc @ cell_ck
-    observed_s = share_of(pairable_sc @ (votes_c * agreeing_c), total_s)
+def krippendorff_alpha(counts_ik: Floats, weight_si: Floats) -> Floats:
+    """Compute Krippendorff's alpha, nominal: each of an item's m votes is paired with the m - 1 others.
+
+    Parameters
+    ----------
+    counts_ik
+        Votes by item and label.
+    weight_si
+        How often each item counts, in every resample.
+
+    Examples
+    --------
+    >>> krippendorff_alpha(np.array([[3.0, 0.0], [0.0, 3.0], [2.0, 1.0]]), np.ones((1, 3))).round(3)
+    array([0.6])
+    """
+    votes_i = counts_ik.sum(axis=1)
+    alike_i = (counts_ik * (counts_ik - 1.0)).sum(axis=1) / np.maximum(votes_i - 1.0, 1.0)
+    pairable_si = weight_si * (votes_i >= 2)
+    total_s, label_sk = pairable_si @ votes_i, pairable_si @ counts_ik
     expected_s = share_of((label_sk * (label_sk - 1.0)).sum(axis=1), total_s * (total_s - 1.0))
-    return _above_chance(observed_s, expected_s)
+    return _above_chance(share_of(pairable_si @ alike_i, total_s), expected_s)
 
 
 def _above_chance(observed_s: Floats, chance_s: Floats) -> Floats:

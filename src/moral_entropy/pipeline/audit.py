@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moral_entropy.consensus.fit import fit_parts
 from moral_entropy.consensus.fit_findings import recalibration_findings
@@ -40,9 +40,6 @@ from moral_entropy.verdict.answers import check_sheets
 from moral_entropy.verdict.sheet_files import add_sheet, keep_sheets, with_answers
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Votes
-
-if TYPE_CHECKING:
-    from moral_entropy.groups.table import GroupStudy
 
 
 @lists_options(AuditOptions)
@@ -155,9 +152,8 @@ def make_run(
         told: dict[str, Any] = {}
         if options.groups.asked:
             with watch.timing("groups"):
-                grouped = compare_groups(parts.votes, options, progress)
-                fitted = fitted.with_between(grouped.between)
-                more, told = dict(grouped.frames), {"groups": grouped.facts}
+                more, group_facts, between = compare_groups(parts.votes, options, progress)
+                fitted, told = fitted.with_between(between), {"groups": group_facts}
         with watch.timing("entropy"):
             sums = fitted.total(entropy_sums)
         with watch.timing("audit"):
@@ -177,8 +173,8 @@ def make_run(
     return Run(manifest, tables, consensus=fitted.consensus)
 
 
-def compare_groups(votes: Votes, options: AuditOptions, progress: Progress) -> GroupStudy:
-    """Compare the groups of annotators that are asked for, or search for camps."""
+def compare_groups(votes: Votes, options: AuditOptions, progress: Progress) -> Any:
+    """Compare the groups of annotators that are asked for."""
     # Late: most audits have no groups, and SciPy's statistics take long to load.
     from moral_entropy.groups.table import study_groups
 

@@ -74,7 +74,7 @@ def group_labels(run: Run, column: str) -> pl.LazyFrame:
     run
         The run.
     column
-        The column of the groups, as `--annotator-group` named it, or `(camps)`.
+        The column of the groups, as `--annotator-group` named it.
     """
     known = _group_items(run, column)
     several = known.group_by("question").agg(pl.col("label").n_unique())["label"].max() != 1

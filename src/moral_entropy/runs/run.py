@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 SCHEMA = 3
 """Version of the run folder: it rises whenever a column changes its meaning or is removed."""
 
-OPTIONAL = ("posterior", "texts", "spot_checks", "groups", "group_readings", "group_items", "camps",
-            "target_items")  # fmt: skip
+OPTIONAL = ("posterior", "texts", "spot_checks", "groups", "group_readings", "group_items", "target_items")
 """Tables that not every run has."""
 
 Frames = Callable[[], Iterable[pl.DataFrame]]
