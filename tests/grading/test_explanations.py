@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cluster.here import Here
-
 from moral_entropy.cluster.parts import send_votes
+
 from moral_entropy.consensus.fit import fit_parts
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.parts import local_parts

@@ -10,12 +10,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from moral_entropy.checks.sides import SIDES
+from moral_entropy.checks.verdict import is_thorough, title_of, verdict
 from moral_entropy.findings import RANK, Finding, worst_level
 from moral_entropy.runs.findings import read_findings
 from moral_entropy.runs.run import Run
 from moral_entropy.ties import tie_key
-from moral_entropy.validate.sides import SIDES
-from moral_entropy.validate.verdict import is_thorough, title_of, verdict
 
 MOST_ROWS = 1_000
 """Findings shown of one side; the rest is counted."""
