@@ -18,8 +18,8 @@ from fuzz_cases import Outcome
 from fuzz_checks import differing, run_main, wrong_folder, wrong_words
 from fuzz_mutations import CELLS
 
+from moral_entropy.checks.sides import SIDES
 from moral_entropy.cli.commands import load_command
-from moral_entropy.validate.sides import SIDES
 
 COMMANDS = {
     "audit": 0.45, "validate": 0.05, "next": 0.07, "export": 0.07, "report": 0.06, "explain": 0.05, "check": 0.06,

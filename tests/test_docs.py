@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 import moral_entropy as me
+from moral_entropy.checks.sides import CHEAP, SIDES
 from moral_entropy.cli.commands import SENTENCES, load_command
 from moral_entropy.cli.main import main
 from moral_entropy.runs.manifest import read_manifest
 from moral_entropy.runs.tables import read_table
 from moral_entropy.schemas import SCHEMAS
-from moral_entropy.validate.sides import CHEAP, SIDES
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])

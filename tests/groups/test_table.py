@@ -16,7 +16,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.special import entr
 
 import moral_entropy as me
-from moral_entropy.cli.waterfall import marks_for_output, waterfall_lines
+from moral_entropy.cli.explain import marks_for_output, waterfall_lines
 from moral_entropy.consensus.entropy import EntropyParts
 from moral_entropy.errors import VotesError
 from moral_entropy.groups import truths
@@ -215,7 +215,7 @@ def test_everything_that_shows_the_parts_shows_the_fourth(parted):
     [told] = explain_item(run, str(item["item"]))
     assert told.between_groups == pytest.approx(item[BETWEEN])
     assert f"{item[BETWEEN]:.3f} between groups: no vote removes it" in "\n".join(
-        waterfall_lines(told, marks_for_output(plain=True))
+        waterfall_lines(told, marks_for_output())
     )
     data = report_data(run)
     assert data["parts"][-1]["column"] == BETWEEN and BETWEEN in str(data["entropy"])

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from support import votes_of
 
+from moral_entropy.checks.identifiability import examine_identifiability
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.youden import youden
 from moral_entropy.outliers import annotators as module
 from moral_entropy.outliers.annotators import describe_annotators
 from moral_entropy.outliers.disagreement import votes_against_others
-from moral_entropy.validate.identifiability import examine_identifiability
 
 
 def team(sensitivity_a, specificity_a, *, n_items=400, share=1.0, seed=0, positive=1):

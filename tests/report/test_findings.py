@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from report_support import HOSTILE, Page, make_run
 
+from moral_entropy.checks.verdict import NOT_EXAMINED
 from moral_entropy.findings import Finding, alarm_sentences
 from moral_entropy.markup import markdown_text
 from moral_entropy.report.card import dataset_card
@@ -14,7 +15,6 @@ from moral_entropy.report.sections import MOST_FINDINGS, findings_section
 from moral_entropy.runs.findings import cautions, read_findings
 from moral_entropy.runs.run import read_run
 from moral_entropy.schemas import SCHEMAS
-from moral_entropy.validate.verdict import NOT_EXAMINED
 from moral_entropy.verdict.verdict import give_verdict
 
 CONVERGED = Finding("fit", "converged", 0, "care", level="bad", text="the fit did not converge: 9 passes.",

@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from moral_entropy.checks.gold import gold_findings
+from moral_entropy.checks.sides import examine_cheaply
 from moral_entropy.consensus.fit import fit_parts
 from moral_entropy.consensus.fit_findings import recalibration_findings
 from moral_entropy.consensus.fitted import FittedParts
@@ -34,8 +36,6 @@ from moral_entropy.runs.item_tables import entropy_sums
 from moral_entropy.runs.make import make_tables
 from moral_entropy.runs.manifest import change_manifest
 from moral_entropy.runs.run import Run
-from moral_entropy.validate.gold import gold_findings
-from moral_entropy.validate.sides import examine_cheaply
 from moral_entropy.verdict.answers import check_sheets
 from moral_entropy.verdict.sheet_files import add_sheet, keep_sheets, with_answers
 from moral_entropy.votes.read import read_votes
