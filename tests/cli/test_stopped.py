@@ -110,12 +110,12 @@ MOMENTS = {
     """,
     "in a callback of Polars": """
         import moral_entropy.runs.make as make
-        item_frames = make.item_frames
+        item_rows = make.item_rows
         def frames(*given):
-            for frame in item_frames(*given):
+            for frame in item_rows(*given):
                 stop()
                 yield frame
-        make.item_frames = frames
+        make.item_rows = frames
     """,
     "where a library turns it into its own error": """
         import moral_entropy.pipeline.audit as audit

@@ -20,7 +20,7 @@ from moral_entropy.outliers.disagreement import disagreement
 from moral_entropy.outliers.table import find_outliers
 from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions
-from moral_entropy.runs import annotator_tables, item_tables
+from moral_entropy.runs import make
 from moral_entropy.schemas import ALL_PARTS, ANNOTATORS, ENTROPY, ITEMS, POSTERIOR, with_ids
 from moral_entropy.votes.table import Votes, ballot_from_codes
 
@@ -50,22 +50,29 @@ def uneven():
     return Votes(pl.Series(list("abcd")), pl.Series(list("wxyz")), (ballot,), (), np.full(4, -1, dtype=np.int32))
 
 
+def table(consensus, name):
+    made = make.item_tables(consensus, make.item_entropies(consensus))[name]
+    return pl.concat([pl.DataFrame(schema=made.schema), *made.frames()])
+
+
 def item_frame(consensus):
-    fitted = local_fit(consensus)
-    return pl.concat([frame for b in range(len(consensus.fits)) for frame in fitted.stream(item_tables.item_frames, b)])
+    return table(consensus, "items")
 
 
 def posterior_frame(consensus):
-    return pl.concat(local_fit(consensus).stream(item_tables.posterior_frames, 0))
+    return table(consensus, "posterior")
 
 
 def annotator_frame(consensus):
-    summary = find_outliers(local_fit(consensus))["annotator_summary"]
-    return pl.concat(annotator_tables.annotator_frames(consensus, summary))
+    return make.annotator_frame(consensus, find_outliers(local_fit(consensus))["annotator_summary"])
+
+
+def sums_of(consensus):
+    return make.entropy_sums(consensus, make.item_entropies(consensus))
 
 
 def entropy_frame(consensus):
-    return item_tables.entropy_frame(consensus, local_fit(consensus).total(item_tables.entropy_sums))
+    return make.entropy_frame(consensus, sums_of(consensus))
 
 
 @pytest.fixture(scope="module", params=[2, 4])
@@ -121,12 +128,13 @@ def test_the_posterior_table_has_all_labels_of_questions_with_more_than_two(cons
 
 def test_chunks_do_not_change_rows(consensus, monkeypatch):
     def frames():
-        return [item_frame(consensus), posterior_frame(consensus), annotator_frame(consensus)]
+        made = make.item_tables(consensus, make.item_entropies(consensus))
+        return [*(table(consensus, name) for name in made), annotator_frame(consensus)]
 
     whole = frames()
-    monkeypatch.setattr("moral_entropy.runs.item_tables.ROWS_PER_GROUP", 17)
+    monkeypatch.setattr("moral_entropy.runs.make.ROWS_PER_GROUP", 17)
     monkeypatch.setattr("moral_entropy.outliers.disagreement.ITEMS_AT_ONCE", 17)
-    monkeypatch.setattr("moral_entropy.runs.annotator_tables.ANNOTATORS_AT_ONCE", 4)
+    monkeypatch.setattr("moral_entropy.runs.make.ANNOTATORS_AT_ONCE", 4)
     assert all(cut.equals(all_rows) for cut, all_rows in zip(frames(), whole, strict=True))
 
 
@@ -230,6 +238,6 @@ def test_published_p_stands_beside_the_models_and_entropies_are_the_models(n_lab
         assert row["ambiguity"] + row["doubt_votes"] + row["doubt_annotators"] == pytest.approx(total, abs=1e-12)
         assert (row["aleatoric"], row["epistemic"]) == (row["ambiguity"], row["doubt_votes"] + row["doubt_annotators"])
         n_ambiguous += total > math.log(n_labels) / 2 and row["ambiguity"] > total / 2
-    sums = local_fit(consensus).total(item_tables.entropy_sums)[0].sum(axis=0)
-    assert sums[item_tables.AMBIGUOUS] == n_ambiguous
+    sums = sums_of(consensus)[0].sum(axis=0)
+    assert sums[make.AMBIGUOUS] == n_ambiguous
     assert n_ambiguous > 0 or n_labels == 4

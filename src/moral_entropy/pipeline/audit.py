@@ -32,8 +32,7 @@ from moral_entropy.pipeline.priors import check_priors, priors_for
 from moral_entropy.progress import Progress, Stopwatch, silent
 from moral_entropy.report.html import write_report
 from moral_entropy.runs.folder import writing
-from moral_entropy.runs.item_tables import entropy_sums
-from moral_entropy.runs.make import make_tables
+from moral_entropy.runs.make import entropy_sums, item_entropies, make_tables
 from moral_entropy.runs.manifest import change_manifest
 from moral_entropy.runs.run import Run
 from moral_entropy.verdict.answers import check_sheets
@@ -150,12 +149,14 @@ def make_run(
             fitted = fit_parts(parts, believed, options.fit, progress)
         more: dict[str, Any] = {}
         told: dict[str, Any] = {}
+        between = None
         if options.groups.asked:
             with watch.timing("groups"):
                 more, group_facts, between = compare_groups(parts.votes, options, progress)
                 fitted, told = fitted.with_between(between), {"groups": group_facts}
         with watch.timing("entropy"):
-            sums = fitted.total(entropy_sums)
+            entropies = item_entropies(fitted.consensus, between)
+            sums = entropy_sums(fitted.consensus, entropies)
         with watch.timing("audit"):
             graded = grade_parts(
                 fitted, options.grade, seed=options.fit.seed, advance=lambda share: progress("auditing", share)
@@ -165,7 +166,7 @@ def make_run(
         with watch.timing("checks"):
             findings = check(fitted, graded, options, progress)
             findings += check_judges(parts, roles, judge_of)
-        tables = make_tables(fitted, sums, graded, outliers, findings, more)
+        tables = make_tables(fitted.consensus, entropies, sums, graded, outliers, findings, more)
     manifest = manifest_facts(
         fitted, sums, options, command=command, warnings=alarm_sentences(findings), seconds=watch.seconds
     ) | {"advice": graded.advice.text, "best_rule": graded.advice.best and graded.advice.best.record}

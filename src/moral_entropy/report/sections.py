@@ -11,6 +11,8 @@ from typing import Any
 
 import polars as pl
 
+from moral_entropy.checks.sides import SIDES
+from moral_entropy.checks.verdict import is_thorough, title_of, verdict
 from moral_entropy.findings import RANK, Finding, worst_level
 from moral_entropy.judges.cast import MOST_JUDGES
 from moral_entropy.judges.roles import LLM, roles_of
@@ -23,8 +25,6 @@ from moral_entropy.report.words import RATES
 from moral_entropy.runs.findings import read_findings
 from moral_entropy.runs.run import Run
 from moral_entropy.ties import tie_key
-from moral_entropy.checks.sides import SIDES
-from moral_entropy.checks.verdict import is_thorough, title_of, verdict
 from moral_entropy.verdict.checked import checks_of
 
 MOST_FINDINGS, MOST_GROUPS, MOST_JUDGE_ROWS, MOST_ITEMS = 1_000, 200, 100, 20

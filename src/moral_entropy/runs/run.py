@@ -6,7 +6,7 @@ next, compare, export and training take a `Run`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -340,16 +340,3 @@ def read_run(path: str | Path) -> Run:
 def as_run(run: Run | str | Path) -> Run:
     """Return a run, opened if a folder is named."""
     return run if isinstance(run, Run) else read_run(run)
-
-
-def rows_in_groups(frames: Iterable[pl.DataFrame], schema: pl.Schema, size: int) -> Iterator[pl.DataFrame]:
-    """Yield the same rows in frames of `size` rows, so that a file does not depend on where parts begin."""
-    held = pl.DataFrame(schema=schema)
-    for frame in frames:
-        if frame.height:
-            held = pl.concat([held, frame])
-        while held.height >= size:
-            yield held.head(size).rechunk()
-            held = held.slice(size)
-    if held.height:
-        yield held.rechunk()
