@@ -7,7 +7,7 @@ import math
 import polars as pl
 import pytest
 
-from moral_entropy.compare.grades import grade_changes
+from moral_entropy.compare import grade_changes
 from moral_entropy.schemas import AUDIT
 
 
