@@ -18,13 +18,17 @@ from moral_entropy.findings import listed
 from moral_entropy.judges.confidence import unsure_among
 from moral_entropy.options import did_you_mean
 from moral_entropy.runs.run import Run
-from moral_entropy.verdict.crowds import MODELS, guess_who_voted
-from moral_entropy.verdict.options import WhoVoted
-from moral_entropy.verdict.verdict import who_voted
 from moral_entropy.votes.source import open_source
 from moral_entropy.votes.table import Votes
 
 PERSON, LLM = "person", "llm"
+MODELS = re.compile(
+    r"gpt|claude|gemini|gemma|llama|mistral|mixtral|qwen|deepseek|palm|bard|vicuna|alpaca|falcon|command-r|grok|phi-?\d"
+    r"|chatglm|cohere|\bllm|\bo[134]-|[-_ ]\d+b\b",
+    re.IGNORECASE,
+)
+"""Names that language models and their prompts have."""
+
 SPELLINGS = {
     **dict.fromkeys(("person", "human", "people", "annotator", "expert"), PERSON),
     **dict.fromkeys(("llm", "model", "ai", "machine", "language model"), LLM),
@@ -66,6 +70,17 @@ class Role:
     def swapped(self) -> bool:
         """Whether the answers came in the other order."""
         return self.order.casefold() in SWAPPED
+
+
+def mostly_models(names: Sequence[str]) -> bool:
+    """Guess from the annotators' names whether the panel is one of language models.
+
+    Examples
+    --------
+    >>> mostly_models(["gpt-4o", "claude-3", "ann"]), mostly_models(["A1", "A2"])
+    (True, False)
+    """
+    return 2 * sum(bool(MODELS.search(name)) for name in names) > len(names)
 
 
 def guess_role(name: str, *, models: bool) -> Role:
@@ -110,12 +125,10 @@ def roles_of(run: Run, judges: Sequence[str], told: Any = None) -> tuple[list[Ro
     if told is None and (stored := run.manifest.get("roles")):
         known = {row["judge"]: Role(**row) for row in stored["judges"]}
         return [known.get(name, Role(name, PERSON)) for name in judges], str(stored["said"])
-    return _settled(judges, told, who_voted(run) == "models", lambda column: _kept_in_run(run, column))
+    return _settled(judges, told, mostly_models(judges), lambda column: _kept_in_run(run, column))
 
 
-def roles_at_audit(
-    votes: Votes, told: Any, voters: WhoVoted | None = None, judge_of: Mapping[str, str] | None = None
-) -> dict[str, Any] | None:
+def roles_at_audit(votes: Votes, told: Any, judge_of: Mapping[str, str] | None = None) -> dict[str, Any] | None:
     """Return who the judges of votes are, as a manifest keeps it; None where all are people as far as names tell.
 
     Parameters
@@ -124,8 +137,6 @@ def roles_at_audit(
         The votes; where `told` names a column, they must have kept it.
     told
         As in `roles_of`.
-    voters
-        Who voted, if that was told.
     judge_of
         The judge by name of the annotator who has its unsure votes.
     """
@@ -135,7 +146,7 @@ def roles_at_audit(
             raise VotesError(msg)
         return None
     names = [str(name) for name in votes.annotators if str(name) not in (judge_of or {})]
-    models = (voters or guess_who_voted(names)) == "models"
+    models = mostly_models(names)
     roles, said = _settled(names, told, models, lambda column: _kept_in_votes(votes, column))
     stored = [asdict(role) for role in roles if told is not None or role.role == LLM]
     return {"said": said, "judges": stored} if stored else None

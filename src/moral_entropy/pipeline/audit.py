@@ -37,8 +37,7 @@ from moral_entropy.runs.manifest import change_manifest
 from moral_entropy.runs.run import Run
 from moral_entropy.validate.gold import gold_findings
 from moral_entropy.validate.sides import examine_cheaply
-from moral_entropy.verdict.answers import check_sheets
-from moral_entropy.verdict.sheet_files import add_sheet, keep_sheets, with_answers
+from moral_entropy.verdict.sheet import add_sheet, check_sheets, keep_sheets, with_answers
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Votes
 
@@ -145,7 +144,7 @@ def make_run(
             progress("reading", 0.0)
             parts = read()
             judge_of = unsure_among(parts.votes.annotators) if options.judges.confidence is not None else {}
-            roles = roles_at_audit(parts.votes, options.judges.roles, options.verdict.voters, judge_of)
+            roles = roles_at_audit(parts.votes, options.judges.roles, judge_of)
         with watch.timing("fit"):
             believed = priors or priors_for(parts.votes, options.priors)
             fitted = fit_parts(parts, believed, options.fit, progress)
