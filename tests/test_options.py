@@ -145,9 +145,9 @@ NOT_DEFAULT = AuditOptions(
         fit_tolerance=1e-3,
     ),
     groups=GroupOptions(annotator_group=("gender", "age+land"), annotators="people.csv",
-    target="shares.csv"), verdict=VerdictOptions(spot_check=("checked.csv",), tolerance=0.2, voters="models"),
+    target="shares.csv"), verdict=VerdictOptions(spot_check=("checked.csv",), tolerance=0.2),
     grade=GradeOptions(rules=("any", "quorum-0.75"), cost_fp=2.0, cost_fn=0.1, smoothing=1.0, bootstrap=3),
-    judges=PanelOptions(roles="roles.csv", confidence="logprob"), fit_by="wave", report=False,
+    judges=PanelOptions(roles="roles.csv"), fit_by="wave", report=False,
 )  # fmt: skip
 OTHERS = (
     replace(NOT_DEFAULT, priors=PriorOptions(preset="mft"), fit=FitOptions(constrain="better-than-chance")),

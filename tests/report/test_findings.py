@@ -51,9 +51,7 @@ def test_worse_comes_first_and_those_of_one_kind_are_one(with_findings):
     [([], "unknown"), ([UNVOTED], "unknown"), ([THIN], "unknown"), ([THIN, CONVERGED], "stop")],
     ids=["nothing", "note", "doubt", "bad"],
 )
-def test_the_worst_finding_turns_the_verdict_of_votes_alone(with_findings, findings, status, monkeypatch):
-    # Whether the floor is above the flag is another test's.
-    monkeypatch.setattr("moral_entropy.verdict.verdict.expected_error", lambda run: 0.01)
+def test_the_worst_finding_turns_the_verdict_of_votes_alone(with_findings, findings, status):
     assert status_of(without_gold(with_findings(findings))) == status
 
 

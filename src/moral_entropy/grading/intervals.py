@@ -91,6 +91,27 @@ def exact_interval(hits_m: Floats, n_m: Floats, mass: float) -> tuple[Floats, Fl
     return np.where(counted_m, low_m, np.nan), np.where(counted_m, high_m, np.nan)
 
 
+def jeffreys_interval(hits_m: Floats, n_m: Floats, mass: float) -> tuple[Floats, Floats]:
+    """Compute Jeffreys' interval of shares that were counted: half a pseudo-count on each side.
+
+    Parameters
+    ----------
+    hits_m, n_m
+        How many of how many.
+    mass
+        Mass of the interval, such as 0.9.
+
+    Examples
+    --------
+    >>> low, high = jeffreys_interval(np.array([9.0]), np.array([10.0]), 0.9)
+    >>> low.round(3), high.round(3)
+    (array([0.669]), array([0.982]))
+    """
+    tail = (1.0 - mass) / 2.0
+    low_m, high_m = (betaincinv(hits_m + 0.5, n_m - hits_m + 0.5, share) for share in (tail, 1.0 - tail))
+    return low_m, high_m
+
+
 def _quantile(sorted_ms: Floats, n_m: Ints, share: float) -> Floats:
     if sorted_ms.shape[1] == 0:
         return np.full(len(sorted_ms), np.nan)

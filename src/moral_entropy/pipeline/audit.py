@@ -21,8 +21,7 @@ from moral_entropy.consensus.priors import Priors
 from moral_entropy.findings import Finding, alarm_sentences, without_warnings
 from moral_entropy.grading.table import AuditTable, grade_parts
 from moral_entropy.groups.members import columns_to_keep
-from moral_entropy.judges.confidence import split_unsure, unsure_among, unsure_note
-from moral_entropy.judges.judge_findings import judge_findings
+from moral_entropy.judges.findings import judge_findings
 from moral_entropy.judges.roles import Role, roles_at_audit
 from moral_entropy.options import lists_options
 from moral_entropy.outliers.table import find_outliers
@@ -35,8 +34,7 @@ from moral_entropy.runs.folder import writing
 from moral_entropy.runs.make import entropy_sums, item_entropies, make_tables
 from moral_entropy.runs.manifest import change_manifest
 from moral_entropy.runs.run import Run
-from moral_entropy.verdict.answers import check_sheets
-from moral_entropy.verdict.sheet_files import add_sheet, keep_sheets, with_answers
+from moral_entropy.verdict.sheet import add_sheet, check_sheets, keep_sheets, with_answers
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Votes
 
@@ -142,8 +140,7 @@ def make_run(
         with watch.timing("read"):
             progress("reading", 0.0)
             parts = read()
-            judge_of = unsure_among(parts.votes.annotators) if options.judges.confidence is not None else {}
-            roles = roles_at_audit(parts.votes, options.judges.roles, options.verdict.voters, judge_of)
+            roles = roles_at_audit(parts.votes, options.judges.roles)
         with watch.timing("fit"):
             believed = priors or priors_for(parts.votes, options.priors)
             fitted = fit_parts(parts, believed, options.fit, progress)
@@ -165,12 +162,12 @@ def make_run(
             outliers = find_outliers(fitted, advance=lambda share: progress("outliers", share))
         with watch.timing("checks"):
             findings = check(fitted, graded, options, progress)
-            findings += check_judges(parts, roles, judge_of)
+            findings += check_judges(parts, roles)
         tables = make_tables(fitted.consensus, entropies, sums, graded, outliers, findings, more)
     manifest = manifest_facts(
         fitted, sums, options, command=command, warnings=alarm_sentences(findings), seconds=watch.seconds
     ) | {"advice": graded.advice.text, "best_rule": graded.advice.best and graded.advice.best.record}
-    manifest |= told | judge_facts(roles, judge_of, manifest["notes"])
+    manifest |= told | judge_facts(roles, manifest["notes"])
     return Run(manifest, tables, consensus=fitted.consensus)
 
 
@@ -190,22 +187,19 @@ def check(fitted: FittedParts, audit: AuditTable, options: AuditOptions, progres
     return [*cheap, *gold_findings(audit.frame), *taught]
 
 
-def judge_facts(roles: Mapping[str, Any] | None, judge_of: Mapping[str, str], notes: Sequence[str]) -> dict[str, Any]:
-    """Return what the manifest says of judges: who they are, whose unsure votes count apart, and notes about both."""
+def judge_facts(roles: Mapping[str, Any] | None, notes: Sequence[str]) -> dict[str, Any]:
+    """Return what the manifest says of judges: who they are, and a note about it."""
     facts: dict[str, Any] = {"notes": list(notes)}
-    if judge_of:
-        facts["unsure"] = judge_of
-        facts["notes"].append(unsure_note(judge_of))
     if roles is not None:
         facts["roles"] = roles
         facts["notes"].append(f"{roles['said']}.")
     return facts
 
 
-def check_judges(parts: Parts, roles: Mapping[str, Any] | None, judge_of: Mapping[str, str]) -> list[Finding]:
+def check_judges(parts: Parts, roles: Mapping[str, Any] | None) -> list[Finding]:
     """Look at every judge, on one machine."""
     known = {row["judge"]: Role(**row) for row in roles["judges"]} if roles else {}
-    return judge_findings(parts.votes, known, judge_of)
+    return judge_findings(parts.votes, known)
 
 
 def read_parts(source: Any, options: AuditOptions) -> Parts:
@@ -214,8 +208,6 @@ def read_parts(source: Any, options: AuditOptions) -> Parts:
     if kept := (*columns_to_keep(options.groups), *options.judges.columns):
         wanted = replace(wanted, keep=tuple(dict.fromkeys((*wanted.keep, *kept))))
     votes = source if isinstance(source, Votes) else read_votes(source, wanted)
-    if options.judges.confidence is not None:
-        votes = split_unsure(votes, options.judges.confidence)
     votes = votes if options.fit_by is None else votes.split_by(options.fit_by)
     fit = options.fit
     return local_parts(votes, use_gold=fit.use_gold, by_domain=fit.by_domain, threads=fit.threads)

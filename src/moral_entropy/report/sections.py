@@ -14,7 +14,7 @@ import polars as pl
 from moral_entropy.checks.sides import SIDES
 from moral_entropy.checks.verdict import is_thorough, title_of, verdict
 from moral_entropy.findings import RANK, Finding, worst_level
-from moral_entropy.judges.cast import MOST_JUDGES
+from moral_entropy.judges.panel import MOST_JUDGES
 from moral_entropy.judges.roles import LLM, roles_of
 from moral_entropy.judges.score import score
 from moral_entropy.judges.table import Judges, describe_judges
@@ -227,7 +227,7 @@ def _scores(frame: pl.DataFrame) -> dict[str, Any]:
          *(_figure(row, name) for name in ("", "ppi_", "gold_", "votes_"))]
         for row in frame.filter(group=ALL).iter_rows(named=True)
     ]  # fmt: skip
-    note = "The score corrects judges by known answers; PPI++ is a second method. By system: moral-entropy score."
+    note = "The score corrects judges by known answers; PPI++ is a second method. By system: judges RUN --by COLUMN."
     heads = ["question", "score of", "answers known", "score", "PPI++", "known alone", "plain votes"]
     return _table("Scores", heads, rows, note, words=2)
 
@@ -250,7 +250,7 @@ def _judges(frame: pl.DataFrame) -> dict[str, Any]:
         for row in frame.iter_rows(named=True)
     ]  # fmt: skip
     by = "known answers" if "known answers" in frame["graded_by"].to_list() else "the consensus"
-    order = ", by consensus and known answers together" if by == "known answers" else ""
+    order = ", by the share of right votes" if by == "known answers" else ""
     note = (
         f"Worst first{order}. Right: share of all votes, from known answers and, on other items, what the others let "
         "one expect, corrected. As the others: what those who are not counted with the judge let one expect. Nats and "

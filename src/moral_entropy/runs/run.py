@@ -230,9 +230,8 @@ class Run:
     def checked(self) -> pl.DataFrame:
         """What checked labels, or gold, say of the consensus, each rule and each annotator: how much is wrong."""
         from moral_entropy.verdict.checked import checked_frame
-        from moral_entropy.verdict.verdict import belief_about
 
-        return checked_frame(self, belief_about(self))
+        return checked_frame(self)
 
     @property
     def judges(self) -> pl.DataFrame:
@@ -259,7 +258,7 @@ class Run:
 
     def with_answers(self, *sheets: Any) -> Run:
         """Return the run with the answers of filled-in sheets: dataframes or files. Its verdict knows them then."""
-        from moral_entropy.verdict.sheet_files import with_answers
+        from moral_entropy.verdict.sheet import with_answers
 
         return with_answers(self, sheets)
 
@@ -279,7 +278,7 @@ class Run:
         force
             Replace an earlier run there.
         """
-        from moral_entropy.verdict.sheet_files import add_sheet
+        from moral_entropy.verdict.sheet import add_sheet
 
         with writing(path, force=force) as folder:
             self.write_to(folder)

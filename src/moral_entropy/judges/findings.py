@@ -1,7 +1,7 @@
 """Findings about panels of judges: who fails, who always says the same, a panel of one, known answers of one label.
 
-An audit looks for them in the votes (`judge_findings`); `moral-entropy judges` and `score` say the same of a run, from
-the same functions. Takes votes and who the judges are; changes nothing.
+An audit looks for them in the votes (`judge_findings`); `moral-entropy judges` says the same of a run, from the
+same functions. Takes votes and who the judges are; changes nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FEW_ANSWERS = 5
 """Known answers from which it means something that all are of one label."""
 
 
-def judge_findings(votes: Votes, roles: Mapping[str, Role], judge_of: Mapping[str, str] | None = None) -> list[Finding]:
+def judge_findings(votes: Votes, roles: Mapping[str, Role]) -> list[Finding]:
     """Look at the judges of every question.
 
     Parameters
@@ -42,8 +42,6 @@ def judge_findings(votes: Votes, roles: Mapping[str, Role], judge_of: Mapping[st
     roles
         Who the judges are, by name; whoever is not there is a person. Failures and judges who always say the same are
         looked for where a language model is among them: people may leave items out, and skip what they do not know.
-    judge_of
-        The judge by name of the annotator who has its unsure votes.
 
     Examples
     --------
@@ -54,7 +52,7 @@ def judge_findings(votes: Votes, roles: Mapping[str, Role], judge_of: Mapping[st
     """
     if votes.anonymous:
         return []
-    names = [(judge_of or {}).get(str(name), str(name)) for name in votes.annotators]
+    names = [str(name) for name in votes.annotators]
     return [finding for ballot in votes.ballots for finding in _of_ballot(ballot, names, roles)]
 
 
