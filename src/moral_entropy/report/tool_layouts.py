@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from moral_entropy import __version__
 from moral_entropy.votes.formats.exported_votes import ITEM_KEY, QUESTION_KEY
-from moral_entropy.votes.question_votes import ANONYMOUS
+from moral_entropy.votes.layouts import ANONYMOUS
 
 Tool = Literal["label-studio", "argilla", "prodigy"]
 Row = Mapping[str, Any]
