@@ -26,7 +26,7 @@ from moral_entropy.runs.folder import whole_folder
 from moral_entropy.runs.run import Question, Run, as_run
 from moral_entropy.schemas import ALL_PARTS, BETWEEN
 from moral_entropy.votes.formats.exported_votes import ITEM_KEY, QUESTION_KEY
-from moral_entropy.votes.question_votes import ANONYMOUS
+from moral_entropy.votes.layouts import ANONYMOUS
 from moral_entropy.votes.values import no_answers
 
 Layout = Literal["hf", "csv", "jsonl", "lewidi", "label-studio", "argilla", "prodigy"]
