@@ -106,22 +106,22 @@ def audit(
         with watch.timing("write"):
             run.write_to(folder, lambda share: progress("writing", share))
             # What rows about items were made from is not held while the report is written.
-            run = replace(run, made={}, path=folder)
-            _write_sheets(run, out, sheets)
+            run = _write_sheets(replace(run, made={}, path=folder), out, sheets)
         if options.report:
             with watch.timing("report"):
                 progress("report", 0.0)
-                write_report(folder)
+                write_report(run)
         manifest = change_manifest(folder, seconds=watch.rounded)
-    return replace(run, manifest=manifest, made={}, path=Path(out))
+    return run.moved(Path(out), manifest)
 
 
-def _write_sheets(run: Run, out: str | Path, sheets: Sequence[Any]) -> None:
+def _write_sheets(run: Run, out: str | Path, sheets: Sequence[Any]) -> Run:
     """Write the next sheet to fill in; take the answers of earlier ones over, and those that lie in the old folder."""
     if sheets:
         run = with_answers(run, sheets)
         keep_sheets(Path(out), run.folder, sheets)
     add_sheet(run)
+    return run
 
 
 def make_run(

@@ -17,6 +17,7 @@ from moral_entropy import __version__
 from moral_entropy.consensus.entropy import CURES, parts_note
 from moral_entropy.names import ALL
 from moral_entropy.report.chart_specs import definitions_of
+from moral_entropy.report.item_sums import MAX_VOTES, entropy_by_votes, vote_cells
 from moral_entropy.report.items import shown_items, text_cut
 from moral_entropy.report.sections import findings_section, groups_section, judges_section, one_label_section
 from moral_entropy.report.tables import (
@@ -37,13 +38,10 @@ from moral_entropy.report.tables import (
     word_rows,
 )
 from moral_entropy.report.words import RATES, label_notes, order_notes, votes_in_words, votes_per_item
-from moral_entropy.runs.findings import caution_record, cautions
-from moral_entropy.runs.item_sums import MAX_VOTES, entropy_by_votes, vote_cells
-from moral_entropy.runs.notes import model_notes
+from moral_entropy.runs.findings import caution_record, cautions, model_notes
 from moral_entropy.runs.run import Run
 from moral_entropy.verdict.headlines import headlines
 from moral_entropy.verdict.rates import main_rule
-from moral_entropy.verdict.verdict import give_verdict
 
 ITEMS = 2_000
 """Rows of the item explorer unless asked otherwise; a row is an item and question."""
@@ -71,18 +69,17 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
         Rows of the item explorer at most.
     """
     found = cautions(run)
-    verdict = give_verdict(run, found)
     domains, cells = shown_domains(run), vote_cells(run)
     return {
         "version": __version__,
         "title": shown_title(run),
         "size": shown_size(run),
-        "verdict": asdict(verdict),
+        "verdict": asdict(run.verdict),
         "checked": checked_rows(run),
         "notes": model_notes(run.manifest),
         "label_notes": label_notes(run),
         "order_notes": order_notes(run),
-        "headlines": [asdict(headline) for headline in headlines(run, verdict)],
+        "headlines": [asdict(headline) for headline in headlines(run, run.verdict)],
         "cautions": [caution_record(one) for one in found],
         "questions": shown_questions(run),
         "definitions": definitions_of([question.name for question in run.questions]),

@@ -14,10 +14,9 @@ import polars as pl
 from moral_entropy.names import ALL, MEAN, MULTICLASS
 from moral_entropy.outliers.switching import switching_table
 from moral_entropy.report.chart_specs import Look, looks_of
+from moral_entropy.report.item_sums import entropy_by_votes
 from moral_entropy.report.words import NO_ROLE, RATES
-from moral_entropy.runs.item_sums import entropy_by_votes
 from moral_entropy.runs.run import Question, Run
-from moral_entropy.verdict.checked import checked_frame
 
 MAX_DOMAINS, MAX_TARGETS = 24, 40
 MAX_SWITCHERS, MAX_WORDS, MAX_CHECKED = 30, 30, 1_000
@@ -140,7 +139,7 @@ def checked_rows(run: Run) -> dict[str, list[dict[str, Any]]]:
     With more than two labels a rule may be graded on every label of an item, and be right on most of them. Such a rule
     is not to be compared with those that give an item one label.
     """
-    rows = checked_frame(run)
+    rows = run.checked
     most = rows.filter(kind="consensus")["checked"].sum()
     by_label = (pl.col("kind") == "rule") & (pl.col("checked") > most)
     person = pl.col("kind") == "annotator"

@@ -19,8 +19,7 @@ from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import RunFolderError, UsageError
 from moral_entropy.runs.folder import MANIFEST, writing
 from moral_entropy.runs.manifest import FILES, digest_of, read_manifest, write_manifest
-from moral_entropy.runs.manifest_shape import first_problem, rows_of
-from moral_entropy.runs.tables import check_rows, checked_folder, read_table, scan_table, write_table
+from moral_entropy.runs.tables import checked_folder, read_table, scan_table, write_table
 from moral_entropy.schemas import BETWEEN, SCHEMAS
 
 if TYPE_CHECKING:
@@ -31,6 +30,10 @@ SCHEMA = 3
 
 OPTIONAL = ("posterior", "texts", "spot_checks", "groups", "group_readings", "group_items", "target_items")
 """Tables that not every run has."""
+
+EXPECTED = ("version", "questions", "input", "columns", "votes", "items", "annotators", "anonymous", "priors", "options",
+            "seconds", "use_gold", "draws", "seed")  # fmt: skip
+"""Facts that every command relies on."""
 
 Frames = Callable[[], Iterable[pl.DataFrame]]
 """Makes the rows of a table, in chunks."""
@@ -139,7 +142,6 @@ class Run:
         if name in OPTIONAL and not self.has(name):
             return pl.DataFrame(schema=SCHEMAS[name])
         if self.path is not None:
-            check_rows(self.path, name, rows_of(self.manifest, name))
             return read_table(self.path, name, where=where)
         if name not in self._frames:
             table = self.made[name]
@@ -150,7 +152,6 @@ class Run:
         """Scan a table, so that only the columns asked for are read."""
         if self.path is None or not self.has(name):
             return self.table(name).lazy()
-        check_rows(self.path, name, rows_of(self.manifest, name))
         return scan_table(self.path, name)
 
     def _chunks(self, name: str) -> Iterable[pl.DataFrame]:
@@ -226,7 +227,7 @@ class Run:
 
         return verdict_of(self)
 
-    @property
+    @cached_property
     def checked(self) -> pl.DataFrame:
         """What checked labels, or gold, say of the consensus, each rule and each annotator: how much is wrong."""
         from moral_entropy.verdict.checked import checked_frame
@@ -267,6 +268,12 @@ class Run:
         from moral_entropy.verdict.summary import summarise
 
         return summarise(self).html()
+
+    def moved(self, path: Path, manifest: dict[str, Any]) -> Run:
+        """Return the run on disk once its folder is in place; its verdict, where it was given, is not given again."""
+        run = replace(self, manifest=manifest, made={}, path=path)
+        vars(run).update({name: value for name, value in vars(self).items() if name in ("verdict", "checked")})
+        return run
 
     def save(self, path: str | Path, *, force: bool = False) -> Run:
         """Write the run folder, whole or not at all, and return the run on disk.
@@ -330,10 +337,18 @@ def read_run(path: str | Path) -> Run:
         by = f"moral-entropy {manifest.get('version', '?')}, schema {manifest.get('schema', 1)}"
         msg = f"{folder} was written by another version ({by}; this one reads {SCHEMA}). Run the audit again."
         raise RunFolderError(msg)
-    if problem := first_problem(manifest):
-        msg = f"{folder / MANIFEST} is damaged: it {problem}. Run the audit again."
+    run = Run(manifest, path=folder)
+    try:
+        empty = [name for name in EXPECTED if manifest[name] is None or manifest[name] == []]
+        why = f"it has nothing as {empty[0]!r}" if empty else ""
+        if not why and run.questions and not 0 < run.interval < 1:
+            why = "its interval is no share"
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+    if why:
+        msg = f"{folder / MANIFEST} is damaged: {why}. Run the audit again."
         raise RunFolderError(msg)
-    return Run(manifest, path=folder)
+    return run
 
 
 def as_run(run: Run | str | Path) -> Run:
