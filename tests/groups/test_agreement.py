@@ -7,7 +7,7 @@ import pytest
 from group_support import crowd
 
 from moral_entropy.groups.agreement import across_of, alpha_of, group_agreement
-from moral_entropy.outliers.agreement import measure_agreement
+from moral_entropy.items.agreement import measure_agreement
 
 
 def test_within_is_krippendorffs_alpha():

@@ -16,7 +16,7 @@ from support import random_rows, votes_of
 from moral_entropy.consensus.fit import fit
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
-from moral_entropy.outliers.agreement import measure_agreement
+from moral_entropy.items.agreement import measure_agreement
 from moral_entropy.validate import predictive as module
 from moral_entropy.validate.predictive import (
     Predicted,

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from moral_entropy.consensus.fit import fit
 from moral_entropy.corpora.simulate import simulate_votes
-from moral_entropy.grading.table import audit_rules
+from moral_entropy.rules.table import audit_rules
 from moral_entropy.votes.read import read_votes
 
 PIVOT = "PIVOT votes ON annotator USING first(label) GROUP BY item, domain"

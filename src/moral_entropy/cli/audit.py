@@ -55,4 +55,3 @@ def audit(
         print_warnings(run.manifest["warnings"])
     else:
         print_run(run)
-

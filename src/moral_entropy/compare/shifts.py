@@ -15,8 +15,8 @@ import polars as pl
 
 from moral_entropy.compare.pair import KEY, QuestionPair
 from moral_entropy.compare.resample import Columns, Sums, resampled_sums
-from moral_entropy.grading.intervals import central_interval
 from moral_entropy.names import ALL, NO_DOMAIN
+from moral_entropy.rules.intervals import central_interval
 from moral_entropy.schemas import BETWEEN, PARTS
 from moral_entropy.votes.table import Floats, Ints
 

@@ -11,8 +11,8 @@ from moral_entropy.findings import listed, many
 from moral_entropy.groups.members import Grouping
 from moral_entropy.groups.one_truth import LEVEL
 from moral_entropy.groups.targets import MEAN
+from moral_entropy.items.words import count_words, marking_words
 from moral_entropy.names import CAMPS
-from moral_entropy.outliers.words import count_words, marking_words
 from moral_entropy.ties import tie_key
 from moral_entropy.votes.table import Votes
 

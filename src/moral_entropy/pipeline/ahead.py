@@ -121,7 +121,7 @@ def fit_kernels(model: str) -> Kernels:
 def later_kernels(model: str) -> Kernels:
     """List the kernels of what comes after the fit in the same way: the audit of rules and the checks."""
     from moral_entropy.consensus import dependence_kernels, tempering_kernels
-    from moral_entropy.grading import kernels as grading
+    from moral_entropy.rules import kernels as grading
     from moral_entropy.validate import draw_kernels as validate
 
     products = (grading.add_products, "f8[:,::1], f8[:,::1], f8[:,::1]")

@@ -18,18 +18,18 @@ from moral_entropy.consensus.parts import Parts, local_parts
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.findings import Finding, alarm_sentences, without_warnings
-from moral_entropy.grading.table import AuditTable, grade_parts
 from moral_entropy.groups.members import columns_to_keep
+from moral_entropy.items.table import find_outliers
 from moral_entropy.judges.confidence import split_unsure, unsure_among, unsure_note
 from moral_entropy.judges.judge_findings import judge_findings
 from moral_entropy.judges.roles import Role, roles_at_audit
 from moral_entropy.options import lists_options
-from moral_entropy.outliers.table import find_outliers
 from moral_entropy.pipeline.facts import manifest_facts
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.pipeline.priors import check_priors, priors_for
 from moral_entropy.progress import Progress, Stopwatch, silent
 from moral_entropy.report.html import write_report
+from moral_entropy.rules.table import AuditTable, grade_parts
 from moral_entropy.runs.folder import writing
 from moral_entropy.runs.item_tables import entropy_sums
 from moral_entropy.runs.make import make_tables

@@ -13,10 +13,10 @@ import polars as pl
 
 from moral_entropy.consensus.fitted import local_fit
 from moral_entropy.consensus.result import Consensus
-from moral_entropy.grading.rules import rule_named
 from moral_entropy.names import ALL, MEAN
 from moral_entropy.reproduce.any_foundation import gather_annotations
 from moral_entropy.reproduce.published import LARGEST
+from moral_entropy.rules.rules import rule_named
 from moral_entropy.runs.item_tables import entropy_frame, entropy_sums
 from moral_entropy.votes.table import Ints, Votes
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from moral_entropy.consensus.result import Consensus
-from moral_entropy.grading.cells import Cells, Membership, join_cells, sort_into_cells
-from moral_entropy.grading.grade import RATES
-from moral_entropy.grading.groups import Grading
-from moral_entropy.grading.rules import Rule, as_rules
-from moral_entropy.grading.sums import gold_sums, posterior_sums
-from moral_entropy.grading.table import REPLICATES
 from moral_entropy.names import ALL, MEAN, NO_DOMAIN
+from moral_entropy.rules.cells import Cells, Membership, join_cells, sort_into_cells
+from moral_entropy.rules.grade import RATES
+from moral_entropy.rules.groups import Grading
+from moral_entropy.rules.rules import Rule, as_rules
+from moral_entropy.rules.sums import gold_sums, posterior_sums
+from moral_entropy.rules.table import REPLICATES
 from moral_entropy.votes.table import Ints
 
 if TYPE_CHECKING:

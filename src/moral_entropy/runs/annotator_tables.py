@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.consensus.result import Consensus, QuestionFit
-from moral_entropy.outliers.pushes import prior_pushes, spoken_for, vote_pushes
+from moral_entropy.items.pushes import prior_pushes, spoken_for, vote_pushes
 from moral_entropy.schemas import ANNOTATORS, PUSHES, with_ids
 from moral_entropy.votes.table import Floats
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from moral_entropy.consensus.fitted import FittedParts, PartFit
 from moral_entropy.findings import Finding
-from moral_entropy.grading.table import AuditTable
+from moral_entropy.rules.table import AuditTable
 from moral_entropy.runs.annotator_tables import annotator_frames, push_frames
 from moral_entropy.runs.findings import findings_frame
 from moral_entropy.runs.item_tables import (

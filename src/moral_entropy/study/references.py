@@ -16,8 +16,8 @@ import polars as pl
 from moral_entropy.consensus.fit import refit
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import MoralEntropyWarning, TrainError
-from moral_entropy.grading.calibration import unseen_gold
 from moral_entropy.report.soft_labels import HELD_OUT
+from moral_entropy.rules.calibration import unseen_gold
 from moral_entropy.train.group_targets import is_group_kind
 from moral_entropy.train.held_out import hold_out
 from moral_entropy.train.reference import Reference

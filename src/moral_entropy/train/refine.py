@@ -22,8 +22,8 @@ import polars as pl
 from moral_entropy.consensus.fit import refit
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.errors import MoralEntropyWarning, TrainError
-from moral_entropy.grading.calibration import unseen_gold
 from moral_entropy.progress import Advance, ignore, share_of
+from moral_entropy.rules.calibration import unseen_gold
 from moral_entropy.train.classifier import Classifier, train_classifier
 from moral_entropy.train.head import Block
 from moral_entropy.train.held_out import hold_out

@@ -14,9 +14,9 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from moral_entropy.grading.intervals import exact_interval
-from moral_entropy.grading.rules import PLURALITY, PUBLISHED, Rule, rule_named
 from moral_entropy.names import NO_DOMAIN
+from moral_entropy.rules.intervals import exact_interval
+from moral_entropy.rules.rules import PLURALITY, PUBLISHED, Rule, rule_named
 from moral_entropy.runs.run import Question, Run
 from moral_entropy.ties import DECIMALS
 from moral_entropy.verdict.error_rate import Belief, ErrorRate, Tally, error_rate, tally

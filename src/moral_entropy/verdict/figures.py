@@ -18,8 +18,8 @@ from typing import Any
 import polars as pl
 
 from moral_entropy.consensus.youden import surely_below_chance
-from moral_entropy.grading.intervals import exact_interval
 from moral_entropy.names import ALL
+from moral_entropy.rules.intervals import exact_interval
 from moral_entropy.runs.run import Run
 from moral_entropy.ties import DECIMALS
 from moral_entropy.verdict.headlines import effective_votes, uncertain_by_kind
