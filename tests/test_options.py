@@ -146,7 +146,7 @@ NOT_DEFAULT = AuditOptions(
     ),
     groups=GroupOptions(annotator_group=("gender", "age+land"), annotators="people.csv", camps=True,
     target="shares.csv"), verdict=VerdictOptions(spot_check=("checked.csv",), tolerance=0.2, voters="models"),
-    grade=GradeOptions(rules=("any", "quorum-0.75"), cost_fp=2.0, cost_fn=0.1, smoothing=1.0, bootstrap=3),
+    grade=GradeOptions(rules=("any", "quorum-0.75"), cost_fp=2.0, cost_fn=0.1, smoothing=1.0),
     judges=PanelOptions(roles="roles.csv", confidence="logprob"), fit_by="wave", refine=True, report=False,
 )  # fmt: skip
 OTHERS = (

@@ -10,7 +10,6 @@ import pytest
 from support import random_rows, votes_of
 
 from moral_entropy.consensus.fit import fit
-from moral_entropy.consensus.fitted import local_fit
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.items.table import find_outliers
 from moral_entropy.pipeline.audit import audit
@@ -123,6 +122,6 @@ def test_parts_without_draws_without_texts(tmp_path):
 
 def test_tiny_corpora_are_no_trouble():
     votes = votes_of(random_rows(np.random.default_rng(0), 2, 2, 2, share=1.0))
-    found = find_outliers(local_fit(fit(votes, draws=5)))
+    found = find_outliers(fit(votes, draws=5))
     assert set(found["outliers"]["kind"]) == {"item", "annotator"}
     assert set(found["annotator_summary"]["role"]) == {"few votes"}

@@ -30,7 +30,6 @@ def audited():
         ({"rules": ["any", "any"]}, RuleError, "'any' is taken"),
         ({"reference": "truth"}, UsageError, "choose one of auto, consensus, gold, both"),
         ({"smoothing": -1}, UsageError, "pseudo-votes"),
-        ({"bootstrap": -1}, UsageError, "resampled"),
         ({"cost_fp": -1}, UsageError, "false positive costs -1"),
     ],
 )

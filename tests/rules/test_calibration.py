@@ -55,13 +55,3 @@ def test_against_gold_it_is_the_published_p_that_is_graded(n_gold):
     for rule, p_ik in (("consensus", one.p_ik), ("model", one.summary.mean_ik)):
         by_hand = -np.log(p_ik[known_i, one.ballot.gold_i[known_i]]).mean()
         assert_allclose(losses[rule], by_hand, rtol=1e-9)
-
-
-def test_items_with_gold_are_graded_alike_whether_fetched_or_not(monkeypatch):
-    votes = simulate_votes(n_items=600, n_annotators=12, votes_per_item=4, n_labels=3, seed=4).votes
-    consensus = fit(votes, draws=20)
-    here = audit_rules(votes, consensus, reference="both")
-    monkeypatch.setattr(calibration, "_mostly_gold", lambda _: False)
-    fetched = audit_rules(votes, consensus, reference="both")
-    assert here.frame.equals(fetched.frame)
-    assert here.reliability.equals(fetched.reliability)

@@ -60,7 +60,7 @@ def posterior_frame(consensus):
 
 
 def annotator_frame(consensus):
-    summary = find_outliers(local_fit(consensus))["annotator_summary"]
+    summary = find_outliers(consensus)["annotator_summary"]
     return pl.concat(annotator_tables.annotator_frames(consensus, summary))
 
 

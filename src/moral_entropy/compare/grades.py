@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import polars as pl
 
-from moral_entropy.names import EXPLANATIONS
-
 METRICS = ("fpr", "fnr", "fdr")
 GROUP = ("question", "domain", "label", "rule", "reference", "metric")
 
@@ -37,7 +35,7 @@ def grade_changes(audit_a: pl.DataFrame, audit_b: pl.DataFrame, *, same_input: b
 
     Examples
     --------
-    >>> row = dict.fromkeys(GROUP, "(all)") | dict.fromkeys(EXPLANATIONS, None)
+    >>> row = dict.fromkeys(GROUP, "(all)")
     >>> row |= {"metric": "fpr", "rule": "any", "value": 0.3, "low": 0.26, "high": 0.33}
     >>> a, b = pl.DataFrame([row | {"n": 90}]), pl.DataFrame([row | {"n": 80, "value": 0.2, "low": 0.17, "high": 0.23}])
     >>> grade_changes(a, b).select(pl.col("change", "low", "high").round(3)).row(0)
@@ -46,17 +44,14 @@ def grade_changes(audit_a: pl.DataFrame, audit_b: pl.DataFrame, *, same_input: b
     sides = [_renamed(audit, side) for audit, side in ((audit_a, "_a"), (audit_b, "_b"))]
     joined = sides[0].join(sides[1], on=GROUP, how="inner", maintain_order="left")
     change = pl.col("value_b") - pl.col("value_a")
-    # Both audits are of votes of a kind, so one explanation is taken for both.
-    explained = [pl.col(f"{name}_b") - pl.col(f"{name}_a") for name in EXPLANATIONS]
-    least, most = pl.min_horizontal(change, *explained), pl.max_horizontal(change, *explained)
     one_audit = pl.all_horizontal(pl.col(f"{name}_a") == pl.col(f"{name}_b") for name in ("value", "low", "high", "n"))
     reach = pl.when(~(one_audit & same_input))
     below, above = _root(_reach("b", "low"), _reach("a", "high")), _root(_reach("b", "high"), _reach("a", "low"))
     return (
         joined.with_columns(
             change.alias("change"),
-            (least - reach.then(below).otherwise(0.0)).alias("low"),
-            (most + reach.then(above).otherwise(0.0)).alias("high"),
+            (change - reach.then(below).otherwise(0.0)).alias("low"),
+            (change + reach.then(above).otherwise(0.0)).alias("high"),
         )
         .select(*GRADES)
         .match_to_schema(GRADES)
@@ -64,16 +59,14 @@ def grade_changes(audit_a: pl.DataFrame, audit_b: pl.DataFrame, *, same_input: b
 
 
 def _renamed(audit: pl.DataFrame, side: str) -> pl.DataFrame:
-    figures = {name: f"{name}{side}" for name in ("value", "low", "high", "n", *EXPLANATIONS)}
+    figures = {name: f"{name}{side}" for name in ("value", "low", "high", "n")}
     return audit.filter(pl.col("metric").is_in(METRICS)).rename(figures)
 
 
 def _reach(side: str, end: str) -> pl.Expr:
-    """Return how far a figure's interval reaches from it and all explanations: 0 where the figure is outside of it."""
-    values = pl.col(f"value_{side}"), *(pl.col(f"{name}_{side}") for name in EXPLANATIONS)
-    distance = pl.col(f"high_{side}") - pl.max_horizontal(values)
-    if end == "low":
-        distance = pl.min_horizontal(values) - pl.col(f"low_{side}")
+    """Return how far a figure's interval reaches from it: 0 where the figure is outside of it."""
+    value = pl.col(f"value_{side}")
+    distance = value - pl.col(f"low_{side}") if end == "low" else pl.col(f"high_{side}") - value
     return distance.clip(lower_bound=0.0)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from moral_entropy.rules.bregman import share_of
+from moral_entropy.rules.grade import share_of
 from moral_entropy.rules.intervals import central_interval
 from moral_entropy.votes.table import Floats, Ints
 

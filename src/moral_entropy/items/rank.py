@@ -46,8 +46,8 @@ class ItemScores:
         The question; `positive` is None where there are more than two labels.
     item_i, domain_i
         Row of `Votes.items`, and code of the domain.
-    counts_ik
-        Votes by label.
+    counts_ik, count_i
+        Votes by label, and how many items each row stands for.
     p_i, low_i, high_i, label_i
         Published probability and interval of the positive label (of more than two, of the consensus label), and that
         label.
@@ -68,6 +68,7 @@ class ItemScores:
     item_i: Ints
     domain_i: Ints
     counts_ik: Ints
+    count_i: Floats
     p_i: Floats
     low_i: Floats
     high_i: Floats
@@ -121,6 +122,7 @@ def score_items(votes: Votes, fits: Sequence[QuestionFit], parts: EntropyParts) 
         item_i=item_i,
         domain_i=votes.domain_i[item_i],
         counts_ik=counts_ik,
+        count_i=_joined([ballot.count_i for ballot in ballots]),
         p_i=p_i,
         low_i=low_i,
         high_i=high_i,

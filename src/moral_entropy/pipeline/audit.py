@@ -29,7 +29,7 @@ from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.pipeline.priors import check_priors, priors_for
 from moral_entropy.progress import Progress, Stopwatch, silent
 from moral_entropy.report.html import write_report
-from moral_entropy.rules.table import AuditTable, grade_parts
+from moral_entropy.rules.table import AuditTable, grade_rules
 from moral_entropy.runs.folder import writing
 from moral_entropy.runs.item_tables import entropy_sums
 from moral_entropy.runs.make import make_tables
@@ -162,11 +162,15 @@ def make_run(
         with watch.timing("entropy"):
             sums = fitted.total(entropy_sums)
         with watch.timing("audit"):
-            graded = grade_parts(
-                fitted, options.grade, seed=options.fit.seed, advance=lambda share: progress("auditing", share)
+            graded = grade_rules(
+                fitted.consensus,
+                options.grade,
+                seed=options.fit.seed,
+                advance=lambda share: progress("auditing", share),
             )
         with watch.timing("outliers"):
-            outliers = find_outliers(fitted, advance=lambda share: progress("outliers", share))
+            entropies = fitted.handles[0].entropies
+            outliers = find_outliers(fitted.consensus, entropies, advance=lambda share: progress("outliers", share))
         with watch.timing("checks"):
             findings = check(fitted, graded, options, progress)
             findings += check_judges(parts, roles, judge_of)
@@ -176,7 +180,7 @@ def make_run(
         tables = make_tables(fitted, sums, graded, outliers, findings, more)
     manifest = manifest_facts(
         fitted, sums, options, command=command, warnings=alarm_sentences(findings), seconds=watch.seconds
-    ) | {"advice": graded.advice.text, "best_rule": graded.advice.best and graded.advice.best.record}
+    ) | {"advice": graded.advice.text, "best_rule": graded.advice.best}
     manifest |= told | judge_facts(roles, judge_of, manifest["notes"])
     return Run(manifest, tables, consensus=fitted.consensus)
 

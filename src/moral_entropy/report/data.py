@@ -22,7 +22,6 @@ from moral_entropy.report.foundations import definitions_of
 from moral_entropy.report.groups import groups_section
 from moral_entropy.report.items import shown_items, text_cut
 from moral_entropy.report.judges import judges_section
-from moral_entropy.report.one_label import one_label_section
 from moral_entropy.report.soft_labels import soft_labels
 from moral_entropy.report.tables import (
     MAX_DOMAINS,
@@ -98,7 +97,6 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
         "audit": packed(audit_rates(run, domains)),
         "rates": {metric: asdict(rate) | {"title": rate.title} for metric, rate in RATES.items()},
         "rules": rule_meanings(run).to_dicts(),
-        "one_label": one_label_section(run),
         "advice": _best_rule(run),
         "cells": packed(cells),
         "caps": caps(run, cells),

@@ -1,43 +1,41 @@
-"""Which threshold on the votes comes closest to the consensus, and what it still loses.
+"""Which named rule comes closest to the consensus or gold, what it still loses, and how often rules are right.
 
-Takes cells, their sums and the user's costs; returns the best k-vote rule or share for each question, and for all
-questions together. Costs are expected ones under the posterior: a wrong yes costs (1 - p) times its price. With the
-sums of gold labels it is the threshold that comes closest to gold.
+Takes the grading, its audit frame and the user's costs. Costs are expected ones under p: a wrong yes costs (1 - p)
+times its price. With the sums of gold labels it is the rule that comes closest to gold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from moral_entropy.names import ALL
-from moral_entropy.rules.best_rule import BestRule
-from moral_entropy.rules.cells import Cells
-from moral_entropy.rules.groups import Grading
-from moral_entropy.rules.sums import CellSums
-from moral_entropy.ties import TIE
+from moral_entropy.names import ALL, MEAN, MULTICLASS
+from moral_entropy.rules.rules import PLURALITY, RULES, rule_in_words
+from moral_entropy.ties import TIE, tie_key
 from moral_entropy.votes.table import Floats, Ints
 
 if TYPE_CHECKING:
     import polars as pl
 
-_SCHEMA: dict[str, type] = {
-    **dict.fromkeys(("question", "label", "rule"), str),
-    **dict.fromkeys(("cost", "cost_of_p", "excess", "cost_of_majority"), float),
-}
+    from moral_entropy.rules.grading import Grading
 
-MAX_SHARES = 200
-"""Largest number of shares that are tried; of more, evenly spaced ones."""
+ADVISED = ("majority", "strict-majority", "any", "two-vote", "quorum-2/3", "unanimous")
+"""Rules that are recommended; of equally cheap ones the first. A threshold fitted to the votes would be noise."""
+
+ACCURACY = "accuracy"
+
+AGAINST = {"consensus": "against the consensus", "gold": "against gold"}
+"""What a rule was held against, in words."""
+
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Advice:
-    """The best threshold of each question against the consensus, and the best simple rule for all.
+    """The best rule of each question against the consensus, and the best simple rule for all.
 
     Parameters
     ----------
@@ -45,45 +43,47 @@ class Advice:
         question, label, rule, cost (expected, per item), cost_of_p, excess (of the rule over p), cost_of_majority, n.
         Question "(all)" is one rule for all.
     best
-        The best simple rule for all: against gold where there is any. None where no item has a vote.
+        The best simple rule for all, against gold where there is any, as plain values: see `best_rule`. None where no
+        item has a vote.
     """
 
     frame: pl.DataFrame
-    best: BestRule | None
+    best: dict[str, Any] | None
 
     @property
     def text(self) -> str:
         """The best simple rule in two sentences."""
-        return "No item has a vote, so there is nothing to advise." if self.best is None else self.best.text
+        return "No item has a vote, so there is nothing to advise." if self.best is None else str(self.best["text"])
 
 
-def advise(graded: Grading, of_p_c: Floats, costs: tuple[float, float]) -> pl.DataFrame:
-    """Find the k-vote rule or share threshold of least expected cost, for each question and for all.
+def advise(graded: Grading, cost_of_p_c: Floats, costs: tuple[float, float]) -> pl.DataFrame:
+    """Find the rule of least expected cost among `ADVISED`, for each question and for all: the frame of `Advice`.
 
     Parameters
     ----------
     graded
         The cells, their sums and their names; items without votes are left out.
-    of_p_c
-        Cost of deciding by p itself: see `cost_of_p`.
+    cost_of_p_c
+        Cost of deciding by p itself: see `cells.cost_of_p`.
     costs
         Costs of a wrong yes and a wrong no.
     """
     import polars as pl
 
-    cells, sums = graded.cells, graded.sums
-    voted_c = np.flatnonzero((cells.votes_c > 0) & (sums.weight_cs[:, 0] > 0))
+    from moral_entropy.schemas import AUDIT_ADVICE
+
+    cells, (items_c, p_c) = graded.cells, graded.sum_tcs[[0, 2], :, 0]
+    pair_cp = np.column_stack([cells.rest_c, cells.chosen_c])
+    yes_rc = np.array([RULES[name].scores(pair_cp, 1) == 1.0 for name in ADVISED])
+    cost_rc = np.where(yes_rc, costs[0] * (items_c - p_c), costs[1] * p_c)
     rows = []
-    for question, label, cell_c in _groups(graded, voted_c):
-        best = _best(cells, sums, cell_c, costs)
-        n = sums.weight_cs[cell_c, 0].sum()
-        least = of_p_c[cell_c].sum() / n
-        majority = _cost(sums, cell_c, cells.chosen_c[cell_c] >= cells.rest_c[cell_c], costs) / n
-        row = {"question": question, "label": label, "rule": best[1], "cost": best[0] / n, "cost_of_p": least}
-        # No threshold is cheaper than p itself; rounding can leave about -1e-17.
-        excess = max(best[0] / n - least, 0.0)
-        rows.append({**row, "excess": excess, "cost_of_majority": majority, "n": round(n)})
-    return pl.DataFrame(rows, schema={**_SCHEMA, "n": int}, orient="row")
+    for question, label, cell_c in _groups(graded, np.flatnonzero((cells.votes_c > 0) & (items_c > 0))):
+        n, cost_r = items_c[cell_c].sum(), cost_rc[:, cell_c].sum(axis=1)
+        best = int(np.argmax(cost_r <= cost_r.min() + TIE * n * max(costs)))
+        of_rule, of_p, of_majority = cost_r[best] / n, cost_of_p_c[cell_c].sum() / n, cost_r[0] / n
+        # No rule is cheaper than p itself; rounding can leave about -1e-17.
+        rows.append((question, label, ADVISED[best], of_rule, of_p, max(of_rule - of_p, 0.0), of_majority, round(n)))
+    return pl.DataFrame(rows, schema=AUDIT_ADVICE, orient="row")
 
 
 def _groups(graded: Grading, voted_c: Ints) -> Iterator[tuple[str, str, Ints]]:
@@ -97,30 +97,149 @@ def _groups(graded: Grading, voted_c: Ints) -> Iterator[tuple[str, str, Ints]]:
         yield ALL, ALL, voted_c
 
 
-def _cost(sums: CellSums, cell_c: Ints, yes_c: NDArray[np.bool_], costs: tuple[float, float]) -> float:
-    p_c, weight_c = sums.p_cs[cell_c, 0], sums.weight_cs[cell_c, 0]
-    wrong_yes, wrong_no = costs
-    cost_c = np.where(yes_c, wrong_yes * (weight_c - p_c), wrong_no * p_c)
-    return float(cost_c.sum())
+def best_rule(
+    frame: pl.DataFrame, advised: Mapping[str, pl.DataFrame], costs: tuple[float, float], yes: str = "yes"
+) -> dict[str, Any] | None:
+    """Choose the best simple rule: against gold where there is any, else against the consensus.
+
+    Parameters
+    ----------
+    frame
+        The audit's frame.
+    advised
+        By reference, the frame of `Advice`.
+    costs
+        Costs of a wrong yes and a missed yes.
+    yes
+        What a positive vote is called.
+
+    Returns
+    -------
+    dict
+        rule and words; against: "consensus" or "gold"; cost per item, the share of wrong labels unless these have costs
+        of their own; the same of majority (with more than two labels None) and, against gold, of the labels of the
+        consensus; n, the items it rests on; costs; and all of it as text.
+    """
+    against = "gold" if "gold" in advised else "consensus"
+    wrong = {(row["rule"], row["reference"]): row for row in wrong_rows(frame)
+             if row["question"] == ALL and row["domain"] == ALL and row["value"] is not None}  # fmt: skip
+    own = wrong.get(("consensus", "gold"))
+    best: dict[str, Any] = {"against": against, "consensus": own["value"] if own and against == "gold" else None}
+    if questions_with_many_labels(frame):
+        if (row := wrong.get((PLURALITY.name, against))) is None:
+            return None
+        best |= {"rule": row["rule"], "cost": row["value"], "majority": None, "n": row["n"], "costs": [1.0, 1.0]}
+    else:
+        pooled = advised[against].filter(question=ALL)
+        if pooled.is_empty():
+            return None
+        row = pooled.row(0, named=True)
+        figures = {"cost": row["cost"], "majority": row["cost_of_majority"], "n": row["n"]}
+        best |= {"rule": row["rule"], **figures, "costs": list(costs)}
+    best["words"] = rule_in_words(best["rule"], yes)
+    return best | {"text": best_rule_text(best)}
 
 
-def _best(cells: Cells, sums: CellSums, cell_c: Ints, costs: tuple[float, float]) -> tuple[float, str]:
-    # Of equally cheap ones the first wins: k-vote before share, low before high.
-    best = (np.inf, "")
-    tie = TIE * float(sums.weight_cs[cell_c, 0].sum()) * max(costs)
-    for name, yes_c in _thresholds(cells.rest_c[cell_c], cells.chosen_c[cell_c]):
-        cost = _cost(sums, cell_c, yes_c, costs)
-        if cost < best[0] - tie:
-            best = (cost, name)
-    return best
+def best_rule_text(best: Mapping[str, Any]) -> str:
+    """Say which rule is best and what it gets wrong.
+
+    Examples
+    --------
+    >>> best = {"rule": "quorum-2/3", "words": "at least 2/3 yes", "against": "consensus", "cost": 0.04,
+    ...         "majority": 0.0612, "consensus": None, "costs": [1.0, 1.0]}
+    >>> print(best_rule_text(best))
+    Best simple rule: at least 2/3 yes. About 4 wrong labels in 100 against the consensus (majority: 6).
+    """
+    lead, against, majority = f"Best simple rule: {best['words']}.", AGAINST[best["against"]], best["majority"]
+    if list(best["costs"]) != [1.0, 1.0]:
+        prices = f"a wrong yes costs {best['costs'][0]:g}, a missed yes {best['costs'][1]:g}"
+        other = "" if majority is None else f"; majority {majority:.2f}"
+        return f"{lead} Cost per item {against}: {best['cost']:.2f} ({prices}{other})."
+    others = {"majority": None if best["rule"] == "majority" else majority}
+    if best["against"] == "gold":
+        others["the consensus"] = best["consensus"]
+    said = [f"{name}: {_in_100(share)}" for name, share in others.items() if share is not None]
+    beside = f" ({', '.join(said)})" if said else ""
+    return f"{lead} {wrong_in_100(best['cost'])} {against}{beside}."
 
 
-def _thresholds(rest_c: Ints, chosen_c: Ints) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    known = {1: "any", 2: "two-vote"}
-    for k in np.unique(chosen_c[chosen_c > 0])[:MAX_SHARES].tolist():
-        yield known.get(k, f"k-vote-{k}"), chosen_c >= k
-    pairs = zip(chosen_c.tolist(), (rest_c + chosen_c).tolist(), strict=True)
-    shares = sorted({Fraction(chosen, votes) for chosen, votes in pairs if chosen})
-    for share in shares[:: -(-len(shares) // MAX_SHARES) or 1]:
-        name = {Fraction(1): "unanimous", Fraction(1, 2): "majority"}.get(share, f"quorum-{share}")
-        yield name, chosen_c * share.denominator >= (rest_c + chosen_c) * share.numerator
+def wrong_in_100(share: float) -> str:
+    """Say how many labels of a hundred are wrong.
+
+    Examples
+    --------
+    >>> wrong_in_100(0.0403), wrong_in_100(0.011), wrong_in_100(0.002), wrong_in_100(0.0)
+    ('About 4 wrong labels in 100', 'About 1 wrong label in 100', 'Fewer than 1 wrong label in 100', 'No wrong label')
+    """
+    if tie_key(share) <= 0:
+        return "No wrong label"
+    number = _in_100(share)
+    if number == "fewer than 1":
+        return "Fewer than 1 wrong label in 100"
+    return f"About {number} wrong label{'s' * (number != '1')} in 100"
+
+
+def _in_100(share: float) -> str:
+    number = round(tie_key(100.0 * share))
+    return "fewer than 1" if number == 0 and tie_key(share) > 0 else f"{number}"
+
+
+def accuracy_rows(frame: pl.DataFrame) -> list[Row]:
+    """Return the accuracy of every rule against every reference: by question and domain, and pooled over questions.
+
+    Pooled over questions of which some have more than two labels, it has no interval.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> row = {"question": "care", "domain": "(all)", "label": "yes", "rule": "any", "reference": "gold"}
+    >>> frame = pl.DataFrame([{**row, "metric": "disagreement", "value": 0.25, "low": 0.2, "high": 0.3, "n": 40}])
+    >>> [one] = accuracy_rows(frame)
+    >>> one["metric"], one["value"], one["low"]
+    ('accuracy', 0.75, 0.7)
+    """
+    return [_right(row) for row in wrong_rows(frame)]
+
+
+def wrong_rows(frame: pl.DataFrame) -> list[Row]:
+    """Return the share of items that every rule labels otherwise than the reference: what accuracy leaves."""
+    rows = frame.filter(metric="disagreement").to_dicts()
+    several = questions_with_many_labels(frame)
+    single = [row for row in rows if _is_one_question(row, several)]
+    pooled = [row for row in rows if row["question"] == ALL and row["label"] == ALL] if not several else _pool(single)
+    return [{**row, "label": ALL} for row in (*single, *pooled)]
+
+
+def questions_with_many_labels(frame: pl.DataFrame) -> set[str]:
+    """Return the questions of a frame that have more than two labels."""
+    import polars as pl
+
+    pooled = frame.filter((pl.col("label") == ALL) & ~pl.col("question").is_in([ALL, MEAN]))
+    return set(pooled["question"].unique())
+
+
+def _is_one_question(row: Row, several: set[str]) -> bool:
+    """Return whether a row is about the labels of one question, and not about one label of many against the rest."""
+    if row["question"] in (ALL, MEAN):
+        return False
+    return bool(row["label"] == MULTICLASS) == (row["question"] in several)
+
+
+def _right(row: Row) -> Row:
+    low, high = (None if row[bound] is None else 1.0 - row[bound] for bound in ("high", "low"))
+    value = None if row["value"] is None else 1.0 - row["value"]
+    return {**row, "metric": ACCURACY, "value": value, "low": low, "high": high}
+
+
+def _pool(single: Iterable[Row]) -> Iterator[Row]:
+    """Pool the questions' disagreement by items; of one question it is that question's, with its interval."""
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in single:
+        if row["value"] is not None:
+            groups.setdefault((row["domain"], row["rule"], row["reference"]), []).append(row)
+    for rows in groups.values():
+        n = sum(row["n"] for row in rows)
+        value = sum(row["value"] * row["n"] for row in rows) / n
+        yield {**rows[0], "question": ALL, "value": value, "n": n} | (
+            {} if len(rows) == 1 else {"low": None, "high": None}
+        )

@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv, logit
+from scipy.special import logit
 
-from moral_entropy.consensus.fitted import FittedParts, PartFit, on_classes, without_draws
-from moral_entropy.consensus.item_classes import ItemClasses, facts_of, number_rows, votes_of_classes
-from moral_entropy.consensus.result import Consensus, DrawSummary, QuestionFit
-from moral_entropy.rules.cells import Cells, Membership, join_cells, targets_of
+from moral_entropy.consensus.result import Consensus, QuestionFit
+from moral_entropy.rules.cells import Cells, Membership, join_cells, number_rows, targets_of
 from moral_entropy.rules.grade import BINS, mass_bins, width_bins
+from moral_entropy.rules.intervals import beta_interval
 from moral_entropy.rules.rules import Rule
-from moral_entropy.ties import tie_key
-from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
+from moral_entropy.ties import labels_of, tie_key
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
 
 if TYPE_CHECKING:
     import polars as pl
@@ -48,69 +47,6 @@ MANY_ITEMS = 500_000
 """Beyond this many, items whose log odds agree to 1e-4 form one group with their mean p: figures change by < 1e-8."""
 
 
-def gold_consensus(fitted: FittedParts) -> tuple[Consensus, Consensus | None]:
-    """Return the consensus on the items with gold, and that of the model's own p where the published p is pooled.
-
-    Where most items of one machine have gold it is the consensus itself: a copy would be half as large as the votes.
-    """
-    pooled = any(fit.pooled for fit in fitted.consensus.fits)
-    if fitted.parts.whole and _mostly_gold(fitted.parts.class_votes):
-        known = fitted.consensus
-        return known, before_pooling(known) if pooled else None
-    known, own = _fetch_gold(fitted)
-    return known, own if pooled else None
-
-
-def _mostly_gold(votes: Votes) -> bool:
-    known, items = np.array([(b.count_i @ (b.gold_i != UNKNOWN), b.count_i.sum()) for b in votes.ballots]).sum(axis=0)
-    return bool(known >= items / 2)
-
-
-def _fetch_gold(fitted: FittedParts) -> tuple[Consensus, Consensus]:
-    """Fetch the items with gold from all parts; return the consensus with the published p, and with the model's."""
-    classes, found_p, found_own, clamps = [], [], [], []
-    for of_ballot in zip(*fitted.fetch_each(gold_of_part), strict=True):
-        fact_nf, weight_n, p_nk, own_nk, clamp_n = map(np.concatenate, zip(*of_ballot, strict=True))
-        classes.append(ItemClasses(fact_nf, weight_n))
-        found_p.append(without_draws(p_nk))
-        found_own.append(without_draws(own_nk))
-        clamps.append(clamp_n)
-    whole = fitted.class_consensus
-    votes = votes_of_classes(whole.votes, classes, [ballot.votes_a for ballot in whole.votes.ballots])
-
-    def with_summaries(summaries: list[DrawSummary]) -> Consensus:
-        known = on_classes(votes, whole.fits, whole.priors, whole.options, summaries)
-        fits = (
-            replace(fit, patterns=replace(fit.patterns, clamp_r=clamp_r))
-            for fit, clamp_r in zip(known.fits, clamps, strict=True)
-        )
-        # What was fetched is pooled already.
-        return before_pooling(replace(known, fits=tuple(fits)))
-
-    return with_summaries(found_p), with_summaries(found_own)
-
-
-def gold_of_part(one: PartFit) -> list[tuple[Ints, Floats, Floats, Floats, Ints]]:
-    """Return, by ballot, facts, weight, published p, the model's own p and clamp of one part's items with gold.
-
-    One item without gold, if there is one, is among them: figures by domain count it as a domain's only group.
-    """
-    found = []
-    for fit in one.consensus.fits:
-        gold_i = fit.ballot.gold_i
-        some = np.concatenate([np.flatnonzero(gold_i != UNKNOWN), np.flatnonzero(gold_i == UNKNOWN)[:1]])
-        fact_nf = np.column_stack([fact_i[some] for fact_i in facts_of(one.consensus.votes, fit.ballot)])
-        clamp_n = fit.patterns.clamp_r[fit.patterns.row_i[some]]
-        found.append((fact_nf, fit.ballot.count_i[some], fit.p_ik[some], fit.summary.mean_ik[some], clamp_n))
-    return found
-
-
-def before_pooling(consensus: Consensus) -> Consensus:
-    """Return a consensus that publishes the model's own probabilities."""
-    fits = (replace(fit, options=replace(fit.options, model="paper")) for fit in consensus.fits)
-    return replace(consensus, fits=tuple(fits))
-
-
 def unseen_gold(fit: QuestionFit) -> QuestionFit:
     """Leave out the gold of items whose gold was evidence in the fit."""
     clamped_i = fit.patterns.clamp_r[fit.patterns.row_i] != UNKNOWN
@@ -120,7 +56,7 @@ def unseen_gold(fit: QuestionFit) -> QuestionFit:
     return replace(fit, ballot=ballot)
 
 
-def consensus_cells(consensus: Consensus, *, merged: bool = False) -> tuple[Cells, list[Membership]]:
+def consensus_cells(consensus: Consensus, *, merged: bool = False, own: bool = False) -> tuple[Cells, list[Membership]]:
     """Sort items with gold into cells of equal consensus probability.
 
     Parameters
@@ -129,47 +65,58 @@ def consensus_cells(consensus: Consensus, *, merged: bool = False) -> tuple[Cell
         The fits, with gold in their ballots.
     merged
         Put neighbouring probabilities in bins where there are more than a few items: enough for an interval.
+    own
+        Take the model's own probability, before it is pooled with the vote share to the published one.
     """
     votes, questions = consensus.votes, consensus.votes.questions
     pieces: list[Cells] = []
     members: list[Membership] = []
     n_cells = 0
     for fit in map(unseen_gold, consensus.fits):
-        group_i, first_g, score_gt = _groups(votes, fit, merged)
-        cell_gt = np.empty(score_gt.shape, dtype=np.int64)
-        for t, target in enumerate(targets_of(fit.ballot)):
-            piece = _describe(votes, fit, first_g, score_gt[:, t], target, questions.index(fit.question))
-            cell_gt[:, t] = np.arange(piece.n_cells) + n_cells
-            n_cells += piece.n_cells
-            pieces.append(piece)
+        p_ik = fit.summary.mean_ik if own else fit.p_ik
+        label_i = labels_of(p_ik, fit.ballot.positive) if own else fit.label_i
+        group_i, first_g, score_gt = _groups(votes, fit.ballot, p_ik, label_i, merged)
+        cell_gt = np.arange(score_gt.size).reshape(score_gt.T.shape).T + n_cells
+        n_cells += score_gt.size
+        counts_gk = fit.ballot.counts_ik[first_g]
+        pieces += [
+            Cells(
+                question_c=np.full(len(first_g), questions.index(fit.question)),
+                label_c=np.full(len(first_g), target),
+                domain_c=votes.domain_i[fit.ballot.item_i[first_g]],
+                rest_c=counts_gk.sum(axis=1) - counts_gk[:, target],
+                chosen_c=counts_gk[:, target],
+                score_rc=score_gt[None, :, t],
+                decision_rc=(label_i[first_g] == target).astype(float)[None],
+                tied_rc=np.zeros((1, len(first_g)), dtype=bool),
+            )
+            for t, target in enumerate(targets_of(fit.ballot))
+        ]
         members.append(Membership(fit, group_i, cell_gt))
     return join_cells(pieces), members
 
 
-def _groups(votes: Votes, fit: QuestionFit, merged: bool) -> tuple[Ints, Ints, Floats]:
-    ballot = fit.ballot
-    known_i = ballot.gold_i != UNKNOWN
-    p_it = fit.p_ik[:, targets_of(ballot)]
-    # Items without gold have no weight; one group per domain is enough for them.
-    columns = _told_apart_by(votes, fit, known_i, p_it, merged)
+def _groups(votes: Votes, ballot: Ballot, p_ik: Floats, label_i: Ints, merged: bool) -> tuple[Ints, Ints, Floats]:
+    """Group items of equal probability; return each item's group, and each group's first item and mean p by target."""
+    known_i, p_it = ballot.gold_i != UNKNOWN, p_ik[:, targets_of(ballot)]
+    # Items without gold have no weight; one group is enough for them.
+    columns = _told_apart_by(votes, ballot, label_i, known_i, p_it, merged)
     if not known_i.all():
         columns = (np.where(known_i, column_i, 0) for column_i in columns)
     group_i, first_g = number_rows(columns)
     n_g = np.bincount(group_i)
     score_gt = np.column_stack([np.bincount(group_i, weights=p_i) / n_g for p_i in p_it.T])
     # Rounding can change the mean of equal numbers: keep the exact number where a group has only one.
-    score_gt = np.where(np.abs(score_gt - p_it[first_g]) < 1e-12, p_it[first_g], score_gt)
-    return group_i, first_g, score_gt
+    return group_i, first_g, np.where(np.abs(score_gt - p_it[first_g]) < 1e-12, p_it[first_g], score_gt)
 
 
 def _told_apart_by(
-    votes: Votes, fit: QuestionFit, known_i: NDArray[np.bool_], p_it: Floats, merged: bool
+    votes: Votes, ballot: Ballot, label_i: Ints, known_i: NDArray[np.bool_], p_it: Floats, merged: bool
 ) -> Iterator[Ints]:
     """Go through what tells groups of items apart, one column at a time: all at once would be too much memory."""
-    ballot = fit.ballot
     yield known_i.astype(np.int8)
     yield votes.domain_i[ballot.item_i] - UNKNOWN
-    yield fit.label_i
+    yield label_i
     n_known = np.count_nonzero(known_i)
     if merged and n_known > FEW_ITEMS:
         n_bins = 50 if ballot.n_labels == 2 else 20
@@ -194,20 +141,6 @@ def _fine_odds(p_i: Floats) -> Ints:
     step_i = np.rint(odds_i, out=odds_i).astype(np.int64)
     step_i -= step_i.min(initial=0)
     return np.asarray(step_i)
-
-
-def _describe(votes: Votes, fit: QuestionFit, first_g: Ints, score_g: Floats, target: int, question: int) -> Cells:
-    counts_gk = fit.ballot.counts_ik[first_g]
-    return Cells(
-        question_c=np.full(len(first_g), question),
-        label_c=np.full(len(first_g), target),
-        domain_c=votes.domain_i[fit.ballot.item_i[first_g]],
-        rest_c=counts_gk.sum(axis=1) - counts_gk[:, target],
-        chosen_c=counts_gk[:, target],
-        score_rc=score_g[None],
-        decision_rc=(fit.label_i[first_g] == target).astype(float)[None],
-        tied_rc=np.zeros((1, len(first_g)), dtype=bool),
-    )
 
 
 def reliability(consensus: Consensus, *, mass: float = 0.9) -> pl.DataFrame:
@@ -259,10 +192,12 @@ def _points(fit: QuestionFit, known_i: NDArray[np.bool_], target: int, mass: flo
         bin_i = bins_of(p_i)
         weights = (count_i * value for value in (1, p_i, gold_i))
         n_b, sum_b, yes_b = (np.bincount(bin_i, weights=weight_i, minlength=BINS) for weight_i in weights)
-        for b in np.flatnonzero(n_b):
-            ends = betaincinv(yes_b[b] + 0.5, n_b[b] - yes_b[b] + 0.5, [(1 - mass) / 2, (1 + mass) / 2])
-            point = {"bins": bins, "bin": int(b), "p": sum_b[b] / n_b[b], "gold": yes_b[b] / n_b[b]}
-            points.append({**point, "low": float(ends[0]), "high": float(ends[1]), "n": round(n_b[b])})
+        low_b, high_b = beta_interval(yes_b, n_b - yes_b, mass)
+        points += [
+            {"bins": bins, "bin": b, "p": sum_b[b] / n_b[b], "gold": yes_b[b] / n_b[b], "low": low_b[b],
+             "high": high_b[b], "n": round(n_b[b])}
+            for b in np.flatnonzero(n_b).tolist()
+        ]  # fmt: skip
     return points
 
 

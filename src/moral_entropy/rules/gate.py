@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from moral_entropy.errors import UsageError
 from moral_entropy.findings import listed
 from moral_entropy.names import ALL
-from moral_entropy.rules.accuracy import accuracy_rows, questions_with_many_labels
+from moral_entropy.rules.advice import accuracy_rows, questions_with_many_labels
 from moral_entropy.ties import TIE, tie_key
 
 if TYPE_CHECKING:

@@ -1,20 +1,26 @@
 """Grades of one rule on one group of items: rates, the Bregman family, calibration.
 
-Takes the rule's levels (its distinct answers) and `CellSums` added up by level; returns every metric in every column.
+Takes the rule's levels (its distinct answers) and sums by level (`cells.SUMS`); returns every metric in every column.
 
 `p` below is what the rule is graded against: the posterior probability, or gold as 0 and 1. Rates grade the yes or no
 of the rule; `expected_…` rates weigh items by p and 1 - p instead of by the consensus' yes or no.
+
+A convex generator phi makes a divergence D(p, g) = phi(p) - phi(g) - phi'(g) (p - g): what a report of g loses when
+p is right. Averaged over items that share a report, it splits exactly into reliability - resolution + uncertainty
+(Bröcker 2009, "Reliability, sufficiency, and the decomposition of proper scores", eq. 9). The split needs only sums
+over those items. With phi = -entropy, divergence plus the mean entropy of p is the expected score of g when labels are
+drawn from p.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import entr
 
-from moral_entropy.rules.bregman import BRIER, KL, ZERO_ONE, share_of, split
-from moral_entropy.rules.sums import CellSums, product
 from moral_entropy.ties import TIE, tie_key
 from moral_entropy.votes.table import Floats, Ints
 
@@ -60,98 +66,53 @@ MEANINGS: dict[str, str] = {
 METRICS = tuple(MEANINGS)
 
 
-@dataclass(frozen=True, eq=False)
-class Levels:
-    """Distinct answers of some rules in a group of items. Axes: **r** rule, **l** level, **s** column, **c** cell.
-
-    Parameters
-    ----------
-    score_rl, decision_rl
-        The answers, scores ascending.
-    sums
-        Sums by rule and level.
-    smoothed_rc, cells
-        Smoothed scores of the cells behind the levels, and their sums.
-    """
-
-    score_rl: Floats
-    decision_rl: Floats
-    sums: CellSums
-    smoothed_rc: Floats
-    cells: CellSums
+Figures = dict[str, tuple[Floats, Floats]]
+"""By metric: values and denominators, column by column."""
 
 
-def levels_of_one(score_c: Floats, decision_c: Floats, votes_c: Ints, sums: CellSums, smoothing: float) -> Levels:
-    """Put cells of equal answer of one rule together; none of them may be NaN.
+def levels(score_c: Floats, decision_c: Floats, sum_tcs: Floats) -> tuple[Floats, Floats, Floats]:
+    """Add up cells of equal answer of one rule, of which none may be NaN: `score_l` ascending, `decision_l`, `sum_tls`.
 
-    Parameters
-    ----------
-    score_c, decision_c
-        The rule's answer in each cell.
-    votes_c
-        Number of votes of each item of the cell: smoothing counts the answer as that many votes.
-    sums
-        Sums of the cells.
-    smoothing
-        Pseudo-votes for yes and for no.
+    Examples
+    --------
+    >>> sum_tcs = np.ones((6, 3, 1))
+    >>> levels(np.array([1.0, 0.0, 1.0]), np.array([1.0, 0.0, 1.0]), sum_tcs)[2][0].tolist()
+    [[1.0], [2.0]]
     """
     key_c = tie_key(score_c)
     order_c = np.lexsort((decision_c, key_c))
-    pair_c2 = np.column_stack([key_c, decision_c])[order_c]
-    fresh_c = np.ones(len(order_c), dtype=bool)
-    fresh_c[1:] = (pair_c2[1:] != pair_c2[:-1]).any(axis=1)
+    key_c, decision_c = key_c[order_c], decision_c[order_c]
+    fresh_c = (np.diff(key_c, prepend=np.nan) != 0) | (np.diff(decision_c, prepend=np.nan) != 0)
     start_l = np.flatnonzero(fresh_c)
-    score_rl, decision_rl = score_c[order_c[start_l]][None], decision_c[order_c[start_l]][None]
-    smoothed_rc = smooth(score_c[None], votes_c, smoothing)
-    return Levels(score_rl, decision_rl, sums.runs(order_c, start_l), smoothed_rc, sums)
+    sum_tls = np.add.reduceat(sum_tcs[:, order_c], start_l, axis=1)
+    return score_c[order_c[start_l]], decision_c[start_l], sum_tls
 
 
-def levels_of_hard(yes_rc: Floats, votes_c: Ints, sums: CellSums, smoothing: float) -> Levels:
-    """Put cells of equal answer together for several rules that all say yes (1) or no (0)."""
-    score_rl = np.tile([0.0, 1.0], (len(yes_rc), 1))
-    return Levels(score_rl, score_rl, sums.sides(yes_rc), smooth(yes_rc, votes_c, smoothing), sums)
-
-
-def smooth(score_rc: Floats, votes_c: Ints, smoothing: float, n_labels: int = 2) -> Floats:
+def smooth(score_c: Floats, votes_c: Ints, smoothing: float, n_labels: int = 2) -> Floats:
     """Count an answer as `votes_c` votes for it, and add pseudo-votes for every label.
 
     Examples
     --------
-    >>> smooth(np.array([[1.0, 0.0]]), np.array([3, 1]), 0.5)
-    array([[0.875, 0.25 ]])
+    >>> smooth(np.array([1.0, 0.0]), np.array([3, 1]), 0.5)
+    array([0.875, 0.25 ])
     """
     # Without votes and without smoothing nothing is known of any label.
     whole_c = votes_c + n_labels * smoothing
-    smoothed_rc = (score_rc * votes_c + smoothing) / np.where(whole_c == 0, 1.0, whole_c)
-    return np.where(whole_c == 0, 1.0 / n_labels, smoothed_rc)
+    smoothed_c = (score_c * votes_c + smoothing) / np.where(whole_c == 0, 1.0, whole_c)
+    return np.where(whole_c == 0, 1.0 / n_labels, smoothed_c)
 
 
-@dataclass(frozen=True, eq=False)
-class Grades:
-    """Every metric in every column. Axes: **m** metric, **s** column.
-
-    Parameters
-    ----------
-    names
-        Names of the metrics.
-    value_ms
-        Their values; NaN where the denominator is empty.
-    n_m
-        Number of items of the denominator in the first column; expected numbers are rounded.
-    """
-
-    names: tuple[str, ...]
-    value_ms: Floats
-    n_m: NDArray[np.int64]
-
-
-def grade(levels: Levels, *, expected: bool = True) -> list[Grades]:
-    """Grade rules by all metrics.
+def grade(
+    score_c: Floats, decision_c: Floats, smoothed_c: Floats, sum_tcs: Floats, *, expected: bool = True
+) -> Figures:
+    """Grade one rule by all metrics.
 
     Parameters
     ----------
-    levels
-        Their answers, and what they are graded against.
+    score_c, decision_c, smoothed_c
+        The rule's answer in each cell, its yes or no, and its smoothed score.
+    sum_tcs
+        What it is graded against.
     expected
         Whether to return the expected versions too: against gold they equal the plain ones.
 
@@ -159,35 +120,44 @@ def grade(levels: Levels, *, expected: bool = True) -> list[Grades]:
     --------
     Ten items the rule says yes to, eight of them rightly, and ten it says no to, rightly:
 
-    >>> yes, all = np.array([[0.0], [8.0]]), np.array([[10.0], [10.0]])
-    >>> sums = CellSums(all, yes, yes, yes, 0 * yes, 0 * yes)
-    >>> (grades,) = grade(levels_of_hard(np.array([[0.0, 1.0]]), np.array([3, 3]), sums, 0.5), expected=False)
-    >>> dict(zip(grades.names, grades.value_ms[:, 0].round(3).tolist()))["fdr"]
-    0.2
+    >>> yes, items = np.array([[0.0], [8.0]]), np.array([[10.0], [10.0]])
+    >>> sums, answer = np.stack([items, yes, yes, yes, 0 * yes, 0 * yes]), np.array([0.0, 1.0])
+    >>> value_s, n_s = grade(answer, answer, smooth(answer, np.array([3, 3]), 0.5), sums, expected=False)["fdr"]
+    >>> value_s.round(3).tolist(), n_s.tolist()
+    ([0.2], [10.0])
     """
-    sums = levels.sums
-    figures = _rates(levels.decision_rl, sums.weight_cs, sums.positive_cs, "")
+    score_l, decision_l, sum_tls = levels(score_c, decision_c, sum_tcs)
+    items_ls, yes_ls, p_ls = sum_tls[:3]
+    figures = _rates(decision_l, items_ls, yes_ls, "")
     if expected:
-        figures |= _rates(levels.decision_rl, sums.weight_cs, sums.p_cs, "expected_")
-    return as_grades(figures | _scores(levels, expected) | _calibration(levels))
+        figures |= _rates(decision_l, items_ls, p_ls, "expected_")
+    smoothed_s = -weighted_logs(smoothed_c, sum_tcs[2]) - weighted_logs(1.0 - smoothed_c, sum_tcs[0] - sum_tcs[2])
+    return figures | _scores(score_l, sum_tls, smoothed_s, expected) | _calibration(score_l, items_ls, p_ls)
 
 
-Figures = dict[str, tuple[Floats, Floats]]
-"""By metric: values and denominators for each rule and column."""
+def grade_label(
+    score_c: Floats, decision_c: Floats, smoothed_c: Floats, sum_tcs: Floats, *, n_labels: int, expected: bool
+) -> Figures:
+    """Grade a label rather than each label against the rest; cells hold every item once per label."""
+    items_cs, yes_cs, p_cs, p2_cs = sum_tcs[:4]
+    n_s = items_cs.sum(axis=0) / n_labels
+    score_c1, decision_c1 = score_c[:, None], decision_c[:, None]
+    gap_cs = score_c1**2 * items_cs - 2 * score_c1 * p_cs + p2_cs
+    figures = {
+        "disagreement": 1.0 - share_of((decision_c1 * yes_cs).sum(axis=0), n_s),
+        "brier": share_of(gap_cs.sum(axis=0), n_s),
+        "cross_entropy": share_of(-weighted_logs(score_c, p_cs), n_s),
+        "cross_entropy_smoothed": share_of(-weighted_logs(smoothed_c, p_cs), n_s),
+    }
+    if expected:
+        figures["expected_disagreement"] = 1.0 - share_of((decision_c1 * p_cs).sum(axis=0), n_s)
+    return {name: (value_s, n_s) for name, value_s in figures.items()}
 
 
-def as_grades(figures: Figures) -> list[Grades]:
-    """Stack figures, rule by rule; n is the denominator in the first column."""
-    value_mrs = np.array([value_rs for value_rs, _ in figures.values()])
-    n_mr = np.array([denominator_rs[:, 0] for _, denominator_rs in figures.values()])
-    n_mr = np.rint(n_mr).astype(np.int64)
-    return [Grades(tuple(figures), value_mrs[:, r], n_mr[:, r]) for r in range(value_mrs.shape[1])]
-
-
-def _rates(decision_rl: Floats, weight_rls: Floats, truth_rls: Floats, prefix: str) -> Figures:
-    all_s, yes_s = weight_rls.sum(axis=1), truth_rls.sum(axis=1)
-    flagged_s = (decision_rl[..., None] * weight_rls).sum(axis=1)
-    right_s = (decision_rl[..., None] * truth_rls).sum(axis=1)
+def _rates(decision_l: Floats, items_ls: Floats, truth_ls: Floats, prefix: str) -> Figures:
+    all_s, yes_s = items_ls.sum(axis=0), truth_ls.sum(axis=0)
+    flagged_s = (decision_l[:, None] * items_ls).sum(axis=0)
+    right_s = (decision_l[:, None] * truth_ls).sum(axis=0)
     false_s, missed_s = (flagged_s - right_s).clip(min=0.0), (yes_s - right_s).clip(min=0.0)
     no_s, quiet_s = all_s - yes_s, all_s - flagged_s
     fpr_s, fnr_s = share_of(false_s, no_s), share_of(missed_s, yes_s)
@@ -202,15 +172,15 @@ def _rates(decision_rl: Floats, weight_rls: Floats, truth_rls: Floats, prefix: s
     return {prefix + name: figure for name, figure in figures.items()}
 
 
-def _scores(levels: Levels, expected: bool) -> Figures:
-    sums, n_s = levels.sums, levels.sums.weight_cs.sum(axis=1)
-    reported = (levels.score_rl, sums.weight_cs, sums.p_cs)
-    brier, gini_s = split(BRIER, *reported, sums.p_cs - sums.p2_cs)
-    kl, entropy_s = split(KL, *reported, sums.entropy_cs)
-    zero_one, _ = split(ZERO_ONE, *reported, sums.doubt_cs)
+def _scores(score_l: Floats, sum_tls: Floats, smoothed_s: Floats, expected: bool) -> Figures:
+    items_ls, _, p_ls, p2_ls, entropy_ls, doubt_ls = sum_tls
+    n_s = items_ls.sum(axis=0)
+    brier, gini_s = split(BRIER, score_l, items_ls, p_ls, p_ls - p2_ls)
+    kl, entropy_s = split(KL, score_l, items_ls, p_ls, entropy_ls)
+    zero_one, _ = split(ZERO_ONE, score_l, items_ls, p_ls, doubt_ls)
     if expected:
         brier["expected_brier"] = brier["brier"] + gini_s
-    kl["cross_entropy_smoothed"] = _cross_entropy(levels)
+    kl["cross_entropy_smoothed"] = share_of(smoothed_s, n_s)
     kl["kl_smoothed"] = kl["cross_entropy_smoothed"] - entropy_s
     kl["cross_entropy"] = kl["kl"] + entropy_s
     kl["cross_entropy_reliability"] = kl["kl_reliability"]
@@ -219,33 +189,19 @@ def _scores(levels: Levels, expected: bool) -> Figures:
     return {name: (value_s, n_s) for name, value_s in (brier | kl | zero_one).items()}
 
 
-def _cross_entropy(levels: Levels) -> Floats:
-    """Compute the mean cross-entropy of the smoothed scores from cells: smoothing depends on the number of votes."""
-    cells = levels.cells
-    total_rs = -weighted_logs(levels.smoothed_rc, cells.p_cs)
-    total_rs -= weighted_logs(1.0 - levels.smoothed_rc, cells.weight_cs - cells.p_cs)
-    return share_of(total_rs, cells.weight_cs.sum(axis=0))
-
-
-def weighted_logs(score_rc: Floats, weight_cs: Floats) -> Floats:
+def weighted_logs(score_c: Floats, weight_cs: Floats) -> Floats:
     """Sum weights times log scores; a weight of 0 on a score of 0 adds 0."""
-    never_rc = score_rc <= 0
-    total_rs = product(np.log(np.where(never_rc, 1.0, score_rc)), weight_cs)
-    if never_rc.any():
-        total_rs[never_rc.astype(float) @ (weight_cs > 0) > 0] = -np.inf
-    return total_rs
+    never_c = score_c <= 0
+    total_s: Floats = (np.log(np.where(never_c, 1.0, score_c))[:, None] * weight_cs).sum(axis=0)
+    total_s[(weight_cs[never_c] > 0).any(axis=0)] = -np.inf
+    return total_s
 
 
-def _calibration(levels: Levels) -> Figures:
-    sums = levels.sums
-    n_rs = sums.weight_cs.sum(axis=1)
-    gap_rls = sums.p_cs - sums.weight_cs * levels.score_rl[..., None]
-    width_rl = [width_bins(score_l) for score_l in levels.score_rl]
-    mass_rl = [mass_bins(weight_l) for weight_l in sums.weight_cs[..., 0]]
-    return {
-        name: (share_of(np.array([*map(_summed_gaps, gap_rls, bin_rl)]), n_rs), n_rs)
-        for name, bin_rl in (("ece", width_rl), ("ece_mass", mass_rl))
-    }
+def _calibration(score_l: Floats, items_ls: Floats, p_ls: Floats) -> Figures:
+    n_s = items_ls.sum(axis=0)
+    gap_ls = p_ls - items_ls * score_l[:, None]
+    bins = {"ece": width_bins(score_l), "ece_mass": mass_bins(items_ls[:, 0])}
+    return {name: (share_of(_summed_gaps(gap_ls, bin_l), n_s), n_s) for name, bin_l in bins.items()}
 
 
 def _summed_gaps(gap_ls: Floats, bin_l: Ints) -> Floats:
@@ -266,3 +222,95 @@ def mass_bins(weight_l: Floats) -> Ints:
     bin_l = np.floor(BINS * before_l / max(weight_l.sum(), 1e-300)).astype(np.int64)
     low_l: Ints = np.minimum(bin_l, BINS - 1)
     return low_l
+
+
+def _times(slope: Any, gap: Any) -> Any:
+    """Multiply, where an infinite slope times a gap of 0 is 0: a certain report that is right loses nothing."""
+    with np.errstate(invalid="ignore"):
+        product = np.multiply(slope, gap)
+    return product if np.isfinite(product).all() else np.where(gap == 0, 0.0, product)
+
+
+def _gini(p: Any) -> Any:
+    return p * (1 - np.asarray(p))
+
+
+def _shannon(p: Any) -> Any:
+    return entr(p) + entr(1 - np.asarray(p))
+
+
+def _logit(p: Any) -> Any:
+    with np.errstate(divide="ignore"):
+        return np.log(p) - np.log1p(-np.asarray(p))
+
+
+def _doubt(p: Any) -> Any:
+    return np.minimum(p, 1 - np.asarray(p))
+
+
+Generator = tuple[str, Callable[[Any], Any], Callable[[Any], Any]]
+"""A convex function phi on [0, 1]: name of its divergence; minus phi, an entropy that is 0 at both ends; its slope."""
+
+# p² and p² - p make the same divergence: it does not see a linear term.
+BRIER: Generator = ("brier", _gini, lambda p: 2 * np.asarray(p) - 1)
+KL: Generator = ("kl", _shannon, _logit)
+# The kink is at ½, which the paper's threshold counts as yes.
+ZERO_ONE: Generator = ("zero_one", _doubt, lambda p: np.where(np.asarray(p) >= 0.5, 1.0, -1.0))
+
+
+def split(
+    generator: Generator, g_l: Floats, weight_ls: Floats, p_ls: Floats, entropy_ls: Floats
+) -> tuple[dict[str, Floats], Floats]:
+    """Split the mean divergence of a report with few levels. Axes: any, **l** level, **s** draw.
+
+    Parameters
+    ----------
+    generator
+        Which divergence.
+    g_l
+        The report at each level.
+    weight_ls, p_ls, entropy_ls
+        Sums over the level's items: their number, what was right, and the generator's entropy of that.
+
+    Returns
+    -------
+    tuple
+        In every draw, the mean divergence by the generator's name, "brier", and its exact parts: "brier" is
+        "brier_reliability" less "brier_resolution" plus "brier_uncertainty". And the mean entropy of what was right:
+        added to divergence and uncertainty it turns both into those of the expected score.
+
+    Examples
+    --------
+    Two items reported 1 that were 0.5 and 0.9, one reported 0 that was 0.1:
+
+    >>> sums = np.array([[1.0], [2.0]]), np.array([[0.1], [1.4]]), np.array([[0.09], [0.25 + 0.09]])
+    >>> parts, _ = split(BRIER, np.array([0.0, 1.0]), *sums)
+    >>> float(parts["brier"][0].round(6)), round((0.1**2 + 0.5**2 + 0.1**2) / 3, 6)
+    (0.09, 0.09)
+    """
+    name, entropy, slope = generator
+    g_l1 = g_l[..., None]
+    total_s = weight_ls.sum(axis=-2)
+    # Rounding can put means of many probabilities outside 0 to 1, where entropies have no value.
+    mean_s = share_of(p_ls.sum(axis=-2), total_s).clip(0.0, 1.0)
+    level_ls = (p_ls / np.where(weight_ls == 0, 1.0, weight_ls)).clip(0.0, 1.0)
+    # Averages of minus phi: at the report (with the rise of its tangent), at the level's mean, and at the items.
+    line_ls = weight_ls * entropy(g_l1) - _times(slope(g_l1), p_ls - weight_ls * g_l1)
+    report_s = share_of(line_ls.sum(axis=-2), total_s)
+    level_s = share_of((weight_ls * entropy(level_ls)).sum(axis=-2), total_s)
+    entropy_s = share_of(entropy_ls.sum(axis=-2), total_s)
+    whole_s = entropy(mean_s)
+    parts = {
+        "": report_s - entropy_s,
+        "_reliability": report_s - level_s,
+        # The rise of the tangent at the overall mean is 0 on average, so that only entropies are left.
+        "_resolution": whole_s - level_s,
+        "_uncertainty": whole_s - entropy_s,
+    }
+    return {f"{name}{part}": value_s.clip(min=0.0) for part, value_s in parts.items()}, entropy_s
+
+
+def share_of(part: NDArray[Any], whole: NDArray[Any]) -> Floats:
+    """Divide; NaN where there is nothing to divide by."""
+    shares: Floats = np.divide(part, np.where(whole == 0, np.nan, whole))
+    return shares

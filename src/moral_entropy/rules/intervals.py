@@ -1,11 +1,14 @@
-"""Intervals: central ones over draws, and exact ones of shares that were counted.
+"""Intervals: central ones over draws, and those of shares that were counted.
 
 Draws may have no value or an infinite one. Returns two ends per figure, whatever the figures are.
 """
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
 from moral_entropy.votes.table import Floats, Ints
@@ -44,51 +47,40 @@ def quantiles(value_ms: Floats, *shares: float) -> list[Floats]:
     return [_quantile(sorted_ms, n_m, share) for share in shares]
 
 
-def stretched(ends: tuple[Floats, Floats], centre_m: Floats, value_me: Floats) -> tuple[Floats, Floats]:
-    """Move each interval from its centre to each of several values; return the ends of all of them and itself together.
+def beta_interval(
+    successes: ArrayLike, failures: ArrayLike, mass: float, prior: float | Literal["exact"] = 0.5
+) -> tuple[Floats, Floats]:
+    """Compute the central interval of shares that were counted.
 
     Parameters
     ----------
-    ends
-        The ends of the intervals; NaN stays NaN.
-    centre_m
-        The figures that the intervals are of.
-    value_me
-        Other values of the same figures; NaN is left out. An infinite one is an end itself.
-
-    Examples
-    --------
-    >>> stretched((np.array([0.2]), np.array([0.4])), np.array([0.3]), np.array([[0.3, 0.5, np.nan]]))
-    (array([0.2]), array([0.6]))
-    """
-    with np.errstate(invalid="ignore"):
-        shift_me = value_me - centre_m[:, None]
-    low_me, high_me = (np.where(np.isinf(shift_me), value_me, end_m[:, None] + shift_me) for end_m in ends)
-    low_m, high_m = np.fmin(np.fmin.reduce(low_me, axis=1), ends[0]), np.fmax(np.fmax.reduce(high_me, axis=1), ends[1])
-    return np.where(np.isnan(ends[0]), np.nan, low_m), np.where(np.isnan(ends[1]), np.nan, high_m)
-
-
-def exact_interval(hits_m: Floats, n_m: Floats, mass: float) -> tuple[Floats, Floats]:
-    """Compute the exact interval (Clopper and Pearson 1934) of shares that were counted; NaN where nothing was.
-
-    Parameters
-    ----------
-    hits_m, n_m
-        How many of how many.
+    successes, failures
+        How many were so, and how many were not; they need not be whole.
     mass
         Mass of the interval, such as 0.9.
+    prior
+        Pseudo-counts either way, ½ for Jeffreys' interval; or "exact": Clopper and Pearson (1934), NaN where nothing
+        was counted.
 
     Examples
     --------
-    >>> low, high = exact_interval(np.array([9.0]), np.array([10.0]), 0.9)
-    >>> low.round(3), high.round(3)
-    (array([0.606]), array([0.995]))
+    >>> [end.round(3).tolist() for end in beta_interval([9, 0], [1, 10], 0.9)]
+    [[0.668, 0.0], [0.978, 0.171]]
+    >>> [end.round(3).tolist() for end in beta_interval(9, 1, 0.9, prior="exact")]
+    [0.606, 0.995]
     """
-    tail, rest_m = (1.0 - mass) / 2.0, n_m - hits_m
-    low_m = np.where(hits_m > 0, betaincinv(np.maximum(hits_m, 1e-9), rest_m + 1.0, tail), 0.0)
-    high_m = np.where(rest_m > 0, betaincinv(hits_m + 1.0, np.maximum(rest_m, 1e-9), 1.0 - tail), 1.0)
-    counted_m = n_m > 0
-    return np.where(counted_m, low_m, np.nan), np.where(counted_m, high_m, np.nan)
+    yes, no, tail = np.asarray(successes, dtype=float), np.asarray(failures, dtype=float), (1.0 - mass) / 2.0
+    if prior != "exact":
+        return betaincinv(yes + prior, no + prior, tail), betaincinv(yes + prior, no + prior, 1.0 - tail)
+    low = np.where(yes > 0, betaincinv(np.maximum(yes, 1e-9), no + 1.0, tail), 0.0)
+    high = np.where(no > 0, betaincinv(yes + 1.0, np.maximum(no, 1e-9), 1.0 - tail), 1.0)
+    counted = yes + no > 0
+    return np.where(counted, low, np.nan), np.where(counted, high, np.nan)
+
+
+def exact_interval(hits_m: ArrayLike, n_m: ArrayLike, mass: float) -> tuple[Floats, Floats]:
+    """Compute the exact interval of `hits_m` out of `n_m`: see `beta_interval`."""
+    return beta_interval(hits_m, np.subtract(n_m, hits_m), mass, prior="exact")
 
 
 def _quantile(sorted_ms: Floats, n_m: Ints, share: float) -> Floats:

@@ -28,12 +28,6 @@ class GradeOptions(StageOptions):
     cost_fp: float = option(1.0, "Cost of a wrong yes, for the advice.", panel=RULES)
     cost_fn: float = option(1.0, "Cost of a wrong no, for the advice.", panel=RULES)
     smoothing: float = option(0.5, "Pseudo-votes for each side in the smoothed cross-entropy.", panel=RULES)
-    bootstrap: int = option(
-        0,
-        "Resample the items this many times, so that intervals against the consensus also hold which items were "
-        "sampled; 0: they take the items as given. Against gold the items are resampled in any case.",
-        panel=RULES,
-    )
 
     def __post_init__(self) -> None:
         """Raise a `UsageError` for negative or infinite costs, and if both are 0."""

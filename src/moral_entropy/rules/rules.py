@@ -61,11 +61,6 @@ class Rule:
     pointwise: bool = False
     sees: Sees = "pair"
 
-    @property
-    def looks_at_all_items(self) -> bool:
-        """Whether a score may depend on other items: then items of equal counts cannot be collapsed."""
-        return not self.pointwise and self.sees != "published"
-
     def scores(self, counts_ik: Ints, label: int) -> Floats:
         """Score every item for one label taken as positive; NaN where there are no votes.
 

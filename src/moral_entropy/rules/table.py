@@ -1,53 +1,35 @@
-"""Votes + Consensus → AuditTable: every rule graded, every figure with an interval.
+"""Consensus → AuditTable: every rule graded, every figure with an interval.
 
-The one function most users call. One streaming pass over items and draws, then grades of groups of cells. Touches no
-files.
+The one function most users call. One pass over items and draws, then grades of groups of cells. Touches no files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from moral_entropy.consensus.fitted import FittedParts, local_fit
-from moral_entropy.consensus.model import Parameters
-from moral_entropy.consensus.parts import Parts
 from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.options import lists_options
 from moral_entropy.progress import Advance, ignore
-from moral_entropy.rules.advice import Advice, advise
-from moral_entropy.rules.best_rule import best_rule
-from moral_entropy.rules.calibration import (
-    CONSENSUS,
-    MODEL,
-    consensus_cells,
-    gold_consensus,
-    reliability,
-)
-from moral_entropy.rules.cells import Cells, Membership, sort_into_cells
-from moral_entropy.rules.explanations import one_label_modes
-from moral_entropy.rules.frames import one_label_frame, rule_frame
-from moral_entropy.rules.groups import Grading
+from moral_entropy.rules.advice import Advice, advise, best_rule
+from moral_entropy.rules.any_by_votes import any_rule_by_votes
+from moral_entropy.rules.calibration import CONSENSUS, MODEL, consensus_cells, reliability
+from moral_entropy.rules.cells import cost_of_p, gold_sums, posterior_sums, sort_into_cells
+from moral_entropy.rules.grading import Grading
 from moral_entropy.rules.options import GradeOptions
 from moral_entropy.rules.rules import PLURALITY, PUBLISHED, RULES, Rule, as_rules
-from moral_entropy.rules.sums import CellSums, Sorting, gold_sums, sums_of_part
-from moral_entropy.rules.votes_dependence import any_rule_by_votes
 from moral_entropy.votes.labels import POSITIVE_NAMES
-from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Votes
+from moral_entropy.votes.table import UNKNOWN, Ballot, Votes
 
 if TYPE_CHECKING:
     import polars as pl
 
-FITTING = 0.3
-"""Share of the time that fitting the paper's model takes, about."""
-
 REPLICATES = 200
-"""Resamplings of the items for intervals against gold, unless `bootstrap` says otherwise."""
+"""Resamplings of the items for intervals against gold."""
 
 Reference = Literal["auto", "consensus", "gold", "both"]
 
@@ -56,42 +38,35 @@ Reference = Literal["auto", "consensus", "gold", "both"]
 class AuditTable:
     """The results of the audit of rules.
 
-    Against the consensus a figure grades the rule by the published p. Its interval holds the draws of the model, and
-    the figures under three explanations of the same votes (`EXPLANATIONS`), which few votes cannot tell apart. Where
-    the fit is unsure of many items at once, their means may all lie on one side of ½, which happens in no single draw,
-    and a figure can lie outside its interval: a sign of thin data, as `doubt_annotators` is.
+    Against the consensus a figure grades the rule by the published p, and its interval holds the draws of the fit;
+    where the published p is pooled with the vote share, around the figure. Under the paper's model, where the fit is
+    unsure of many items at once, their means may all lie on one side of ½, which happens in no single draw, and a
+    figure can lie outside its interval: a sign of thin data, as `doubt_annotators` is.
 
     Parameters
     ----------
     frame
-        One row per figure: question, domain, label, rule, reference, metric, value, low, high, n, and the value under
-        each of `EXPLANATIONS`. Null where the denominator is empty, infinite where the score is.
+        One row per figure: question, domain, label, rule, reference, metric, value, low, high, n. Null where the
+        denominator is empty, infinite where the score is.
     rules
         One row per rule and question: question, label, rule, meaning, items, abstained, tied, and
         `same_as`: an earlier rule that gives every item the same label.
-    one_label
-        By question and domain, how many items would have another label if every item had one true label: question,
-        domain, n_items, changed. No rows under the paper's model, and without draws.
     any_by_votes
         The any rule's false-positive rate by number of votes: see `any_rule_by_votes`.
     reliability
         The consensus' reliability diagram against gold; no rows without gold.
     advice
-        The best threshold on votes for the costs named.
+        The best of the named rules for the costs named.
     interval
         Mass of the intervals.
-    bootstrap
-        Resamplings of the items in the intervals against the consensus; 0 if they hold posterior draws alone.
     """
 
     frame: pl.DataFrame
     rules: pl.DataFrame
-    one_label: pl.DataFrame
     any_by_votes: pl.DataFrame
     reliability: pl.DataFrame
     advice: Advice
     interval: float
-    bootstrap: int
 
     def __repr__(self) -> str:
         """Describe it in one line."""
@@ -145,116 +120,99 @@ def audit_rules(
     True
     """
     options = (options or GradeOptions()).changed(changes, "audit_rules")
-    fitted = local_fit(_with_ballots(votes, replace(consensus, options=replace(consensus.options, threads=threads))))
-    return grade_parts(fitted, options, reference=reference, seed=seed, advance=advance)
+    consensus = _with_ballots(votes, replace(consensus, options=replace(consensus.options, threads=threads)))
+    return grade_rules(consensus, options, reference=reference, seed=seed, advance=advance)
 
 
-def grade_parts(
-    fitted: FittedParts,
+def grade_rules(
+    consensus: Consensus,
     options: GradeOptions,
     *,
     reference: Reference = "auto",
     seed: int = 0,
     advance: Advance = ignore,
 ) -> AuditTable:
-    """Grade consensus rules on votes in parts: see `audit_rules`."""
+    """Grade consensus rules on the votes of a consensus: see `audit_rules`."""
     import polars as pl
 
-    parts, consensus = fitted.parts, fitted.consensus
-    asked = as_rules(default_rules(parts.class_votes) if options.rules is None else options.rules)
-    check_options(parts.class_votes, asked, reference, options)
-    by_item = _goes_by_item(asked, options, parts)
-    sorted_items = consensus if by_item else fitted.class_consensus
-    cells, members = sort_into_cells(sorted_items, asked)
-    one_label = one_label_modes(fitted, lambda share: advance(FITTING * share))
-    if one_label:
-        advance = partial(_after_fitting, advance)
-    sums, of_p_c, changed_c = _sums(fitted, cells.n_cells, members, one_label, options, seed, advance, by_item=by_item)
-    graded = _grading(consensus, asked, cells, sums, options, explained=bool(one_label))
-    frames = [] if reference == "gold" else [graded.frame()]
-    none_c = np.zeros(cells.n_cells)
-    # The best rule is said in labels, not in expected costs: as often as its label is not that of the consensus.
-    in_labels = replace(graded, sums=replace(sums, p_cs=sums.positive_cs))
-    advised = {"consensus": advise(in_labels, none_c, options.costs)}
-    known, own = gold_consensus(fitted) if has_gold(parts.class_votes) else (None, None)
-    if known is not None and reference != "consensus":
-        gold = gold_sums(cells.n_cells, members, replicates=options.bootstrap or REPLICATES, seed=seed)
-        frames += _grade_gold(graded, gold, known, own, options.bootstrap or REPLICATES, seed)
-        # Gold as evidence is no test of what was learnt from it, but rules on votes have not seen it.
-        advised["gold"] = advise(replace(graded, sums=gold), none_c, options.costs)
-    frame = pl.concat(frames).fill_nan(None)
-    best = best_rule(frame, advised, options.costs, yes_word(parts.class_votes))
-    return AuditTable(
-        frame=frame,
-        rules=rule_frame(graded),
-        one_label=one_label_frame(graded, changed_c),
-        any_by_votes=any_rule_by_votes(fitted, graded),
-        reliability=reliability(known or fitted.class_consensus, mass=consensus.interval),
-        advice=Advice(advise(graded, of_p_c, options.costs), best),
-        interval=consensus.interval,
-        bootstrap=options.bootstrap,
-    )
-
-
-def _grading(
-    consensus: Consensus,
-    rules: tuple[Rule, ...],
-    cells: Cells,
-    sums: CellSums,
-    options: GradeOptions,
-    *,
-    explained: bool,
-) -> Grading:
-    """Return the grading of rules against the consensus."""
-    labels = {ballot.question: ballot.labels for ballot in consensus.votes.ballots}
-    return Grading(
+    votes = consensus.votes
+    rules = as_rules(default_rules(votes) if options.rules is None else options.rules)
+    check_options(votes, rules, reference, options)
+    cells, members = sort_into_cells(consensus, rules)
+    sum_tcs = posterior_sums(cells.n_cells, members, threads=consensus.options.threads, advance=advance)
+    labels = {ballot.question: ballot.labels for ballot in votes.ballots}
+    graded = Grading(
         "consensus",
         rules,
         cells,
-        sums,
+        sum_tcs,
         questions=tuple(labels),
-        domains=consensus.votes.domains,
+        domains=votes.domains,
         labels=tuple(labels.values()),
         smoothing=options.smoothing,
         mass=consensus.interval,
-        resampled=options.bootstrap > 0,
-        explained=explained,
+        resampled=False,
+        pooled=any(fit.pooled for fit in consensus.fits),
+    )
+    frames = [] if reference == "gold" else [graded.frame()]
+    nothing_c = np.zeros(cells.n_cells)
+    # The best rule is said in labels, not in expected costs: as often as its label is not that of the consensus.
+    in_labels = replace(graded, sum_tcs=sum_tcs[[0, 1, 1]])
+    advised = {"consensus": advise(in_labels, nothing_c, options.costs)}
+    if has_gold(votes) and reference != "consensus":
+        gold_tcs = gold_sums(cells.n_cells, members, replicates=REPLICATES, seed=seed)
+        against_gold = replace(graded, reference="gold", sum_tcs=gold_tcs, resampled=True, pooled=False)
+        frames += [against_gold.frame(), grade_consensus(consensus, against_gold, seed)]
+        if graded.pooled:
+            frames.append(grade_consensus(consensus, against_gold, seed, own=True))
+        # Gold as evidence is no test of what was learnt from it, but rules on votes have not seen it.
+        advised["gold"] = advise(against_gold, nothing_c, options.costs)
+    frame = pl.concat(frames).fill_nan(None)
+    best = best_rule(frame, advised, options.costs, yes_word(votes))
+    return AuditTable(
+        frame=frame,
+        rules=_rule_frame(graded),
+        any_by_votes=any_rule_by_votes(consensus, graded),
+        reliability=reliability(consensus, mass=consensus.interval),
+        advice=Advice(advise(graded, cost_of_p(members, cells.n_cells, options.costs), options.costs), best),
+        interval=consensus.interval,
     )
 
 
-def _goes_by_item(asked: Sequence[Rule], options: GradeOptions, parts: Parts) -> bool:
-    """Tell whether items are looked at one by one, and not by kinds alike; that takes one machine."""
-    by_item = any(rule.looks_at_all_items for rule in asked) or bool(options.bootstrap)
-    if by_item and not parts.whole:
-        what = "--bootstrap resamples items one by one" if options.bootstrap else "a rule of one's own sees all items"
-        msg = f"{what}, which needs one machine. Leave it out with --cluster."
-        raise UsageError(msg)
-    return by_item
+def grade_consensus(consensus: Consensus, graded: Grading, seed: int, *, own: bool = False) -> pl.DataFrame:
+    """Grade the consensus itself against gold, by the published p or the model's own.
+
+    Figures are from every item's own p, widths of intervals from merged cells.
+    """
+    frames = []
+    for merged in (False, True):
+        cells, members = consensus_cells(consensus, merged=merged, own=own)
+        sum_tcs = gold_sums(cells.n_cells, members, replicates=REPLICATES if merged else 0, seed=seed)
+        frames.append(replace(graded, rules=(MODEL if own else CONSENSUS,), cells=cells, sum_tcs=sum_tcs).frame())
+    exact, rough = frames
+    ends = ((exact["value"] + (rough[end] - rough["value"])).alias(end) for end in ("low", "high"))
+    return exact.with_columns(ends)
 
 
-def _sums(
-    fitted: FittedParts,
-    n_cells: int,
-    members: Sequence[Membership],
-    one_label: Sequence[Parameters],
-    options: GradeOptions,
-    seed: int,
-    advance: Advance,
-    *,
-    by_item: bool,
-) -> tuple[CellSums, Floats, Floats]:
-    """Add up the posterior of the items of each cell, over all parts: see `sums_of_part`."""
-    report = advance if fitted.parts.whole else ignore
-    facts = None if by_item else [one.fact_nf for one in fitted.parts.classes]
-    sorting = Sorting(n_cells, facts, [one.group_i for one in members], [one.cell_gt for one in members])
-    sent, *found = map(fitted.parts.workers.send, (sorting, *one_label))
-    given = (sent, options.costs, options.bootstrap, seed, report, *found)
-    *columns, of_p_c, changed_c = fitted.total(sums_of_part, *given)
-    return CellSums(*columns), of_p_c, changed_c
+def _rule_frame(graded: Grading) -> pl.DataFrame:
+    """Return per rule and question its meaning, on how many items it abstains or is tied, which rule labels alike."""
+    import polars as pl
 
+    from moral_entropy.schemas import AUDIT_RULES
 
-def _after_fitting(advance: Advance, share: float) -> None:
-    advance(FITTING + (1.0 - FITTING) * share)
+    cells, items_c, rows = graded.cells, graded.sum_tcs[0, :, 0], []
+    for q, question in enumerate(graded.questions):
+        for k in np.unique(cells.label_c[cells.question_c == q]):
+            cell_c = np.flatnonzero((cells.question_c == q) & (cells.label_c == k))
+            decision_rc = cells.decision_rc[:, cell_c]
+            for r, rule in enumerate(graded.rules):
+                abstained_c, tied_c = np.isnan(cells.score_rc[r, cell_c]), cells.tied_rc[r, cell_c]
+                counted = (items_c[cell_c], items_c[cell_c[abstained_c]], items_c[cell_c[tied_c]])
+                same = next(n for n in range(r + 1) if np.array_equal(decision_rc[n], decision_rc[r], equal_nan=True))
+                same_as = graded.rules[same].name if same != r else None
+                where = (question, graded.labels[q][k], rule.name, rule.meaning)
+                rows.append((*where, *(round(items.sum()) for items in counted), same_as))
+    return pl.DataFrame(rows, schema=AUDIT_RULES, orient="row")
 
 
 def yes_word(votes: Votes) -> str:
@@ -264,18 +222,6 @@ def yes_word(votes: Votes) -> str:
     several = len({ballot.question for ballot in votes.ballots}) > 1
     plain = others or several or label.casefold() in POSITIVE_NAMES
     return "yes" if plain else f"{label!r}"
-
-
-def _grade_gold(
-    graded: Grading, gold: CellSums, known: Consensus, own: Consensus | None, replicates: int, seed: int
-) -> list[pl.DataFrame]:
-    """Grade the rules, and the consensus itself, against gold; and the model's own p, where it is another."""
-    against_gold = replace(graded, reference="gold", sums=gold, resampled=True, explained=False)
-    of_consensus = replace(against_gold, rules=(CONSENSUS,))
-    frames = [against_gold.frame(), grade_consensus(known, of_consensus, replicates, seed)]
-    if own is not None:
-        frames.append(grade_consensus(own, replace(against_gold, rules=(MODEL,)), replicates, seed))
-    return frames
 
 
 def _with_ballots(votes: Votes, consensus: Consensus) -> Consensus:
@@ -336,7 +282,6 @@ def default_rules(votes: Votes) -> Sequence[Rule]:
 
 def check_options(votes: Votes, rules: Sequence[Rule], reference: str, options: GradeOptions) -> None:
     """Raise a `UsageError` for options that make no sense for these votes."""
-    smoothing, bootstrap = options.smoothing, options.bootstrap
     n_items = round(max((ballot.count_i.sum() for ballot in votes.ballots), default=0))
     choices = ("auto", "consensus", "gold", "both")
     msg = ""
@@ -348,21 +293,7 @@ def check_options(votes: Votes, rules: Sequence[Rule], reference: str, options: 
         msg = f"none of {n_items:,} items has a gold label. Name their column (CLI: --gold COLUMN)."
     elif PUBLISHED in rules and not _has_published(votes):
         msg = f"none of {n_items:,} items has a published label. Name their column (CLI: --published COLUMN)."
-    elif not 0 <= smoothing < np.inf:
-        msg = f"smoothing is {smoothing:g}; it is a number of pseudo-votes, 0 or more."
-    elif bootstrap < 0:
-        msg = f"bootstrap is {bootstrap}; it is how often items are resampled, 0 or more."
+    elif not 0 <= options.smoothing < np.inf:
+        msg = f"smoothing is {options.smoothing:g}; it is a number of pseudo-votes, 0 or more."
     if msg:
         raise UsageError(msg)
-
-
-def grade_consensus(consensus: Consensus, grading: Grading, replicates: int, seed: int) -> pl.DataFrame:
-    """Grade the consensus itself: figures from every item's own p, widths of intervals from merged cells."""
-    made = []
-    for merged in (False, True):
-        cells, members = consensus_cells(consensus, merged=merged)
-        sums = gold_sums(cells.n_cells, members, replicates=replicates if merged else 0, seed=seed)
-        made.append(replace(grading, cells=cells, sums=sums).frame())
-    exact, rough = made
-    ends = ((exact["value"] + (rough[end] - rough["value"])).alias(end) for end in ("low", "high"))
-    return exact.with_columns(ends)

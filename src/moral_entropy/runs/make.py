@@ -51,7 +51,6 @@ def make_tables(
     small = {
         "entropy": entropy_frame(consensus, sums),
         "audit": audit.frame,
-        "audit_one_label": audit.one_label,
         "audit_rules": audit.rules,
         "audit_any_by_votes": audit.any_by_votes,
         "audit_reliability": audit.reliability,

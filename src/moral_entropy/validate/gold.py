@@ -25,7 +25,7 @@ from moral_entropy.consensus.vote_share import pool_with_share, smoothed_share
 from moral_entropy.findings import Finding, level_of
 from moral_entropy.names import ALL
 from moral_entropy.progress import Advance, ignore
-from moral_entropy.rules.accuracy import wrong_rows
+from moral_entropy.rules.advice import wrong_rows
 from moral_entropy.rules.calibration import unseen_gold
 from moral_entropy.rules.cells import targets_of
 from moral_entropy.validate.scores import Scores, losses, mean_interval, score

@@ -10,10 +10,9 @@ import pytest
 from support import plain_states, random_rows, votes_of
 
 from moral_entropy.consensus.fit import fit
-from moral_entropy.consensus.fitted import local_fit
 from moral_entropy.errors import MoralEntropyWarning
-from moral_entropy.rules import votes_dependence as module
-from moral_entropy.rules.votes_dependence import Silence, rows_by_votes, silence_of_part
+from moral_entropy.rules import any_by_votes as module
+from moral_entropy.rules.table import audit_rules
 
 
 def fitted(n_labels, n_domains):
@@ -47,14 +46,12 @@ def test_silence_between_labels_is_that_of_states_listed_one_by_one(n_labels, n_
     monkeypatch.setattr(module, "ROWS_AT_ONCE", 5)
     consensus = fitted(n_labels, n_domains)
     [one], target = consensus.fits, 1
-    [part] = local_fit(consensus).handles
-    rows_v = rows_by_votes(part.part)[0]
-    sums = silence_of_part(part, 0, target, dict.fromkeys(rows_v, 0), dict.fromkeys(rows_v, 1))
-    silence = Silence(one, target, sums)
+    frame = audit_rules(consensus.votes, consensus, rules=["any"]).any_by_votes.filter(label=one.ballot.labels[target])
     for n_votes in (1, 3, 5):
-        silent_s, n_items = silence.by_voters(n_votes)
-        assert n_items == np.count_nonzero(one.ballot.votes_i == n_votes) > 0
+        row = frame.filter(votes=n_votes).row(0, named=True)
+        assert row["n"] == np.count_nonzero(one.ballot.votes_i == n_votes) > 0
         expected_s = plain_rates(one, consensus.votes.domain_i, target, n_votes)
-        np.testing.assert_allclose(1.0 - silent_s, expected_s, rtol=1e-10)
-    curve = [float((1.0 - silence.by_anyone(n_votes)).mean()) for n_votes in range(1, 6)]
-    assert np.all(np.diff(curve) > 0)
+        np.testing.assert_allclose(row["predicted"], expected_s.mean(), rtol=1e-10)
+        ends = np.quantile(expected_s, [0.05, 0.95])
+        np.testing.assert_allclose([row["predicted_low"], row["predicted_high"]], ends, rtol=1e-9)
+    assert (frame.sort("votes")["curve"].diff().drop_nulls() > 0).all()

@@ -14,11 +14,10 @@ from scipy.special import entr
 from support import posterior_draws, published_draws
 
 from moral_entropy.consensus.fit import fit
-from moral_entropy.consensus.item_classes import number_rows
-from moral_entropy.rules import sums as sums_module
-from moral_entropy.rules.cells import sort_into_cells
+from moral_entropy.corpora.simulate import simulate_votes
+from moral_entropy.rules import cells as module
+from moral_entropy.rules.cells import TILE, number_rows, posterior_sums, sort_into_cells, targets_of
 from moral_entropy.rules.rules import PLURALITY, RULES
-from moral_entropy.rules.sums import TILE, posterior_sums
 
 pytestmark = pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")
 
@@ -50,30 +49,37 @@ def between_labels(one):
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 def test_sums_are_those_of_every_items_draws(settings, use_gold, model):
     _, _, cells, members = audited(use_gold, model=model, **settings)
-    found = posterior_sums(cells.n_cells, members)
-    shape = found.p_cs.shape
-    expected = {name: np.zeros(shape) for name in ("weight", "positive", "p", "p2", "entropy", "doubt")}
+    sum_tcs = posterior_sums(cells.n_cells, members)
+    expected_tcs = np.zeros(sum_tcs.shape)
     for member in members:
         fit_ = member.fit
         p_sik = np.concatenate([published_draws(fit_).mean(axis=0)[None], posterior_draws(fit_)])
-        for t, target in enumerate(member.targets):
+        for t, target in enumerate(targets_of(fit_.ballot)):
             p_si = p_sik[:, :, target]
             yes_si = p_si >= 0.5 if fit_.ballot.n_labels == 2 else p_sik.argmax(axis=2) == target
-            values = {"weight": np.ones_like(p_si), "positive": yes_si, "p": p_si, "p2": p_si**2}
-            values |= {"entropy": entr(p_si) + entr(1 - p_si), "doubt": np.minimum(p_si, 1 - p_si)}
+            entropy_si, doubt_si = entr(p_si) + entr(1 - p_si), np.minimum(p_si, 1 - p_si)
+            values = np.array([np.ones_like(p_si), yes_si, p_si, p_si**2, entropy_si, doubt_si])
             for i in range(fit_.ballot.n_items):
                 cell = member.cell_gt[member.group_i[i], t]
-                for name, value_si in values.items():
-                    expected[name][cell] += fit_.ballot.count_i[i] * value_si[:, i]
-    for name, sum_cs in expected.items():
-        assert_allclose(getattr(found, f"{name}_cs"), sum_cs, rtol=1e-9, atol=1e-11, err_msg=name)
+                expected_tcs[:, cell] += fit_.ballot.count_i[i] * values[:, :, i]
+    assert_allclose(sum_tcs, expected_tcs, rtol=1e-9, atol=1e-11)
+
+
+def test_many_votes_on_an_item_do_not_vanish():
+    votes = simulate_votes(
+        n_items=30, n_annotators=300, votes_per_item=250, n_labels=3, seed=1, accuracy=(0.4, 0.9)
+    ).votes
+    consensus = fit(votes, draws=3, model="paper")
+    cells, members = sort_into_cells(consensus, tuple(RULES.values()))
+    p_sik = posterior_draws(consensus.fits[0])
+    assert_allclose(posterior_sums(cells.n_cells, members)[2].sum(), 30 + p_sik.sum(), rtol=1e-9)
 
 
 def test_items_of_a_cell_share_everything_rules_see():
     votes, _, cells, members = audited(n_labels=3, questions=("tone",))
     member = members[0]
     ballot = member.fit.ballot
-    for t, target in enumerate(member.targets):
+    for t, target in enumerate(targets_of(ballot)):
         for i in range(ballot.n_items):
             c = member.cell_gt[member.group_i[i], t]
             assert cells.chosen_c[c] == ballot.counts_ik[i, target]
@@ -87,39 +93,21 @@ def test_items_of_a_cell_share_everything_rules_see():
 
 def test_any_number_of_threads_gives_the_same_bits():
     _, _, cells, members = audited(draws=3 * TILE)
-    for bootstrap in (0, 100):
-        one, many = (posterior_sums(cells.n_cells, members, bootstrap=bootstrap, threads=n) for n in (1, 3))
-        assert_array_equal(one.p_cs, many.p_cs)
-        assert_array_equal(one.weight_cs, many.weight_cs)
+    assert_array_equal(*(posterior_sums(cells.n_cells, members, threads=n) for n in (1, 3)))
 
 
-def test_resampled_items_are_poisson_around_what_they_are():
-    _, _, cells, members = audited(draws=2, questions=("care",))
-    found = posterior_sums(cells.n_cells, members, bootstrap=4_000, seed=5)
-    weight_c, weight_cs = found.weight_cs[:, 0], found.weight_cs[:, 1:]
-    assert_allclose(weight_cs.mean(axis=1), weight_c, rtol=0.2)
-    assert_allclose(weight_cs.mean(), weight_c.mean(), rtol=0.01)
-    assert_allclose(weight_cs.var(axis=1).sum(), weight_c.sum(), rtol=0.1)
-    # Draw s of the posterior goes with every other column.
-    assert_allclose(
-        found.p_cs[:, 1::2].sum() / weight_cs[:, ::2].sum(), published_draws(members[0].fit)[0, :, 1].mean(), rtol=0.02
-    )
-
-
-def test_no_draws_leave_the_mean_alone_and_can_still_be_resampled():
+def test_no_draws_leave_the_mean_alone():
     _, _, cells, members = audited(draws=0)
-    assert posterior_sums(cells.n_cells, members).p_cs.shape[1] == 1
-    found = posterior_sums(cells.n_cells, members, bootstrap=3_000)
-    assert_allclose(found.p_cs[:, 1:].mean(axis=1).sum(), found.p_cs[:, 0].sum(), rtol=0.02)
+    assert posterior_sums(cells.n_cells, members).shape == (6, cells.n_cells, 1)
 
 
 def test_too_many_cells_thin_the_draws_evenly(monkeypatch):
     _, _, cells, members = audited(draws=200, questions=("care",))
     whole = posterior_sums(cells.n_cells, members)
-    monkeypatch.setattr(sums_module, "MAX_NUMBERS", 6 * cells.n_cells * 50)
+    monkeypatch.setattr(module, "MAX_NUMBERS", 6 * cells.n_cells * 50)
     thin = posterior_sums(cells.n_cells, members)
-    assert thin.p_cs.shape[1] == 51
-    assert_allclose(thin.p_cs[:, 1:], whole.p_cs[:, 1::4], rtol=1e-12)
+    assert thin.shape[2] == 51
+    assert_allclose(thin[..., 1:], whole[..., 1::4], rtol=1e-12)
 
 
 def test_numbering_survives_columns_too_wide_for_one_key():
@@ -137,7 +125,7 @@ def test_parts_of_a_question_fall_into_its_cells():
     cells, members = sort_into_cells(fit(parted, draws=0), tuple(RULES.values()))
     assert len(members) == 4
     assert set(cells.question_c.tolist()) == {0}
-    assert_allclose(posterior_sums(cells.n_cells, members).weight_cs.sum(), replace(votes).n_items)
+    assert_allclose(posterior_sums(cells.n_cells, members)[0].sum(), replace(votes).n_items)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 40)), max_size=40), st.booleans())
