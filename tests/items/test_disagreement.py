@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from moral_entropy.rules.bregman import share_of
+from moral_entropy.rules.grade import share_of
 from support import vote_rows, votes_of
 
 from moral_entropy.items import disagreement as module
