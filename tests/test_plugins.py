@@ -13,8 +13,8 @@ import pytest
 import moral_entropy as me
 from moral_entropy.cli.main import main
 from moral_entropy.errors import PluginError, UsageError
-from moral_entropy.grading.rules import rule_named
 from moral_entropy.plugins import FORMATS, RULES, load_plugin, plugin_names
+from moral_entropy.rules.rules import rule_named
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "moral-entropy-pairs"
 

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.errors import RunFolderError
-from moral_entropy.names import ALL, EXPLANATIONS, NO_DOMAIN
+from moral_entropy.names import ALL, NO_DOMAIN
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.schemas import BETWEEN, PARTS
 from moral_entropy.ties import DECIMALS
@@ -330,20 +330,20 @@ def grade_changes(audit_a: pl.DataFrame, audit_b: pl.DataFrame, *, same_input: b
 
     Examples
     --------
-    >>> row = dict.fromkeys(CELL, "(all)") | dict.fromkeys(EXPLANATIONS, None)
+    >>> row = dict.fromkeys(CELL, "(all)")
     >>> row |= {"metric": "fpr", "rule": "any", "value": 0.3, "low": 0.26, "high": 0.33}
     >>> a, b = pl.DataFrame([row | {"n": 90}]), pl.DataFrame([row | {"n": 80, "value": 0.2, "low": 0.17, "high": 0.23}])
     >>> grade_changes(a, b).select(pl.col("change", "low", "high").round(3)).row(0)
     (-0.1, -0.142, -0.05)
     """
-    figures = ("value", "low", "high", "n", *EXPLANATIONS)
+    figures = ("value", "low", "high", "n")
     sides = [
         audit.filter(pl.col("metric").is_in(METRICS)).rename({name: f"{name}{side}" for name in figures})
         for audit, side in ((audit_a, "_a"), (audit_b, "_b"))
     ]
     joined = sides[0].join(sides[1], on=CELL, how="inner", maintain_order="left")
     # Both audits are of votes of a kind, so one explanation is taken for both.
-    changes = [pl.col(f"{name}_b") - pl.col(f"{name}_a") for name in ("value", *EXPLANATIONS)]
+    changes = [pl.col(f"{name}_b") - pl.col(f"{name}_a") for name in ("value",)]
     one_audit = pl.all_horizontal(pl.col(f"{name}_a") == pl.col(f"{name}_b") for name in ("value", "low", "high", "n"))
     reach = pl.when(~(one_audit & same_input))
     below = (_reach("b", "low") ** 2 + _reach("a", "high") ** 2).sqrt()
@@ -357,7 +357,7 @@ def grade_changes(audit_a: pl.DataFrame, audit_b: pl.DataFrame, *, same_input: b
 
 def _reach(side: str, end: str) -> pl.Expr:
     """Return how far a figure's interval reaches from it and all explanations: 0 where the figure is outside of it."""
-    values = [pl.col(f"{name}_{side}") for name in ("value", *EXPLANATIONS)]
+    values = [pl.col(f"{name}_{side}") for name in ("value",)]
     distance = pl.col(f"high_{side}") - pl.max_horizontal(values)
     if end == "low":
         distance = pl.min_horizontal(values) - pl.col(f"low_{side}")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import polars as pl
 
-from moral_entropy.names import EXPLANATIONS
-
 PARTS = ("ambiguity", "doubt_votes", "doubt_annotators")
 """The three parts of the entropy."""
 
@@ -76,11 +74,7 @@ AUDIT = pl.Schema(
         **dict.fromkeys(("question", "domain", "label", "rule", "reference", "metric"), pl.String()),
         **dict.fromkeys(("value", "low", "high"), pl.Float64()),
         "n": pl.Int64(),
-        **dict.fromkeys(EXPLANATIONS, pl.Float64()),
     }
-)
-AUDIT_ONE_LABEL = pl.Schema(
-    {**dict.fromkeys(("question", "domain"), pl.String()), **dict.fromkeys(("n_items", "changed"), pl.Int64())}
 )
 AUDIT_RULES = pl.Schema(
     {
@@ -205,7 +199,6 @@ SCHEMAS = {
     "annotators": ANNOTATORS,
     "entropy": ENTROPY,
     "audit": AUDIT,
-    "audit_one_label": AUDIT_ONE_LABEL,
     "audit_rules": AUDIT_RULES,
     "audit_any_by_votes": AUDIT_ANY_BY_VOTES,
     "audit_reliability": AUDIT_RELIABILITY,

@@ -25,7 +25,7 @@ from moral_entropy.checks.predictive import (
 from moral_entropy.consensus.fit import fit
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
-from moral_entropy.outliers.agreement import measure_agreement
+from moral_entropy.items.agreement import measure_agreement
 
 
 def fitted(votes, **options):

@@ -17,7 +17,7 @@ from moral_entropy.consensus.priors import Priors
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.corpora.twins import twin
 from moral_entropy.errors import MoralEntropyWarning
-from moral_entropy.grading.table import audit_rules
+from moral_entropy.rules.table import audit_rules
 
 
 def quiet_fit(votes, **options):

@@ -52,7 +52,7 @@ RUNS = {
     "--coordinates jacobian --interval 0.5 --gold-as-evidence --pooling full --constrain better-than-chance "
     "--model paper --temper 0.5 --threads 1 --max-passes 4000 --fit-tolerance 1e-8 --rules any,published --cost-fp 2 "
     "--cost-fn 3 "
-    "--tolerance 0.2 --voters models --spot-check checked.csv --smoothing 1 --bootstrap 5 --fit-by d --no-report "
+    "--tolerance 0.2 --voters models --spot-check checked.csv --smoothing 1 --fit-by d --no-report "
     "--keep n --missing NA,skip --keep-case --encoding utf-8",
     "wide": "wide.csv --format wide --count size --draws 20 --exclude dee --merge ann+bob --dependence report "
     "--domain-prevalence off",

@@ -12,7 +12,7 @@ from support import vote_rows, votes_of
 
 from moral_entropy.consensus.item_classes import add_classes, facts_of, place_of
 from moral_entropy.consensus.parts import classes_of_part, local_parts, make_part
-from moral_entropy.outliers.agreement import measure_agreement
+from moral_entropy.items.agreement import measure_agreement
 
 
 @given(rows=vote_rows(max_items=20), n_parts=st.integers(1, 5))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from moral_entropy.groups.differences import agreement_across, group_agreement, holm, paired_difference
-from moral_entropy.outliers.agreement import measure_agreement
+from moral_entropy.items.agreement import measure_agreement
 
 
 def by_hand(item_v, side_v, y_v):

@@ -66,8 +66,7 @@ def test_without_draws_or_domains_or_gold_there_is_a_report(tmp_path):
 
 
 def test_what_charts_leave_out_is_said(plain_run, monkeypatch):
-    from moral_entropy.report import data, tables
-    from moral_entropy.report import item_sums
+    from moral_entropy.report import data, item_sums, tables
 
     assert page_of(plain_run).data()["caps"] == []
     for module, name, value in (

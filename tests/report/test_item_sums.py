@@ -8,8 +8,8 @@ from fractions import Fraction
 import polars as pl
 import pytest
 
-from moral_entropy.report.item_sums import vote_cells
 from moral_entropy.report import item_sums as module
+from moral_entropy.report.item_sums import vote_cells
 from moral_entropy.runs.run import read_run
 from moral_entropy.runs.tables import read_table
 

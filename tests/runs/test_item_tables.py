@@ -12,12 +12,11 @@ import pytest
 from support import first_votes_by_hand, posterior_draws
 
 from moral_entropy.consensus.fit import fit
-from moral_entropy.consensus.fitted import local_fit
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.corpora.simulate import simulate_votes
-from moral_entropy.outliers.disagreement import disagreement
-from moral_entropy.outliers.table import find_outliers
+from moral_entropy.items.disagreement import disagreement
+from moral_entropy.items.table import find_outliers
 from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.runs import make
@@ -64,7 +63,7 @@ def posterior_frame(consensus):
 
 
 def annotator_frame(consensus):
-    return make.annotator_frame(consensus, find_outliers(local_fit(consensus))["annotator_summary"])
+    return make.annotator_frame(consensus, find_outliers(consensus)["annotator_summary"])
 
 
 def sums_of(consensus):
@@ -133,7 +132,7 @@ def test_chunks_do_not_change_rows(consensus, monkeypatch):
 
     whole = frames()
     monkeypatch.setattr("moral_entropy.runs.make.ROWS_PER_GROUP", 17)
-    monkeypatch.setattr("moral_entropy.outliers.disagreement.ITEMS_AT_ONCE", 17)
+    monkeypatch.setattr("moral_entropy.items.disagreement.ITEMS_AT_ONCE", 17)
     monkeypatch.setattr("moral_entropy.runs.make.ANNOTATORS_AT_ONCE", 4)
     assert all(cut.equals(all_rows) for cut, all_rows in zip(frames(), whole, strict=True))
 

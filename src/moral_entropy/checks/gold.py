@@ -25,11 +25,11 @@ from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.consensus.tempering import NOTHING, gold_exponent
 from moral_entropy.consensus.vote_share import pool_with_share, smoothed_share
 from moral_entropy.findings import Finding, level_of
-from moral_entropy.grading.accuracy import wrong_rows
-from moral_entropy.grading.calibration import unseen_gold
-from moral_entropy.grading.cells import targets_of
 from moral_entropy.names import ALL
 from moral_entropy.progress import Advance, ignore
+from moral_entropy.rules.advice import wrong_rows
+from moral_entropy.rules.calibration import unseen_gold
+from moral_entropy.rules.cells import targets_of
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
 if TYPE_CHECKING:

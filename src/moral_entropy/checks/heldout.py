@@ -26,8 +26,8 @@ from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.consensus.tempering import heldout_exponent, tempered
 from moral_entropy.consensus.vote_share import smoothed_share
 from moral_entropy.findings import Finding
-from moral_entropy.grading.cells import targets_of
 from moral_entropy.progress import Advance, ignore, share_of
+from moral_entropy.rules.cells import targets_of
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints
 
 SIDE = "heldout"

@@ -17,8 +17,8 @@ from moral_entropy.consensus.modes import CLOSE
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.consensus.youden import SURE, below_chance, surely_below_chance, youden
 from moral_entropy.findings import Finding, level_of, listed, many
-from moral_entropy.grading.intervals import central_interval
 from moral_entropy.progress import Advance, ignore
+from moral_entropy.rules.intervals import central_interval
 from moral_entropy.votes.table import Floats, Ints
 
 SIDE = "identifiability"

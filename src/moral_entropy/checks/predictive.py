@@ -16,8 +16,8 @@ from moral_entropy.checks.temper import less_sure
 from moral_entropy.consensus.fit_findings import finding_of
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.findings import Finding, level_of
-from moral_entropy.grading.intervals import central_interval
 from moral_entropy.progress import Advance, ignore
+from moral_entropy.rules.intervals import central_interval
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
 SIDE = "dependence"

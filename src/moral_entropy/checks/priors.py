@@ -22,9 +22,9 @@ from moral_entropy.consensus.priors import PAPER_OFF_DIAGONAL, Priors
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.errors import FitError
 from moral_entropy.findings import Finding, without_warnings
-from moral_entropy.grading.table import audit_rules
 from moral_entropy.names import ALL
 from moral_entropy.progress import Advance, ignore
+from moral_entropy.rules.table import audit_rules
 from moral_entropy.ties import DECIMALS
 from moral_entropy.votes.table import Votes
 

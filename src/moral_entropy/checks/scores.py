@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from moral_entropy.grading.grade import BINS, width_bins
+from moral_entropy.rules.grade import BINS, width_bins
 from moral_entropy.votes.table import Floats, Ints
 
 REACH = 1.959963984540054

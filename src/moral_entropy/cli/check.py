@@ -17,7 +17,7 @@ from moral_entropy.cli.flags import Json, Run
 from moral_entropy.errors import UsageError
 
 if TYPE_CHECKING:
-    from moral_entropy.grading.gate import Limit
+    from moral_entropy.rules.gate import Limit
     from moral_entropy.runs.run import Run as OpenRun
 
 Limits = list[str]
@@ -56,7 +56,7 @@ def check(
         msg = "nothing to check. Name a limit: --max any.fdr=0.2, or --min FIGURE=N, or --verdict ship."
         raise UsageError(msg)
     from moral_entropy.cli.screen import print_json, print_lines
-    from moral_entropy.grading.gate import check_limits
+    from moral_entropy.rules.gate import check_limits
     from moral_entropy.runs.run import read_run
     from moral_entropy.verdict.headlines import ANNOTATOR, run_figures
 

@@ -24,7 +24,7 @@ import numpy as np
 from scipy import stats
 from scipy.sparse import csr_array
 
-from moral_entropy.outliers.agreement import krippendorff_alpha
+from moral_entropy.items.agreement import krippendorff_alpha
 from moral_entropy.ties import tie_key
 from moral_entropy.votes.table import Floats, Ints
 

@@ -17,8 +17,8 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.errors import UsageError
-from moral_entropy.grading.intervals import exact_interval
 from moral_entropy.judges.known import KnownItems, known_items, questions_asked
+from moral_entropy.rules.intervals import exact_interval
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.ties import highest, tie_key
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from moral_entropy.grading.intervals import jeffreys_interval
+from moral_entropy.rules.intervals import jeffreys_interval
 from moral_entropy.ties import DECIMALS
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 

@@ -19,17 +19,17 @@ from moral_entropy.consensus.fitted import FittedParts
 from moral_entropy.consensus.parts import Parts, local_parts
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.findings import Finding, alarm_sentences, without_warnings
-from moral_entropy.grading.table import AuditTable, grade_parts
 from moral_entropy.groups.members import columns_to_keep
+from moral_entropy.items.table import find_outliers
 from moral_entropy.judges.findings import judge_findings
 from moral_entropy.judges.roles import Role, roles_at_audit
 from moral_entropy.options import lists_options
-from moral_entropy.outliers.table import find_outliers
 from moral_entropy.pipeline.facts import manifest_facts
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.pipeline.priors import check_priors, priors_for
 from moral_entropy.progress import Progress, Stopwatch, silent
 from moral_entropy.report.html import write_report
+from moral_entropy.rules.table import AuditTable, grade_rules
 from moral_entropy.runs.folder import writing
 from moral_entropy.runs.make import entropy_sums, item_entropies, make_tables
 from moral_entropy.runs.manifest import change_manifest
@@ -155,18 +155,21 @@ def make_run(
             entropies = item_entropies(fitted.consensus, between)
             sums = entropy_sums(fitted.consensus, entropies)
         with watch.timing("audit"):
-            graded = grade_parts(
-                fitted, options.grade, seed=options.fit.seed, advance=lambda share: progress("auditing", share)
+            graded = grade_rules(
+                fitted.consensus,
+                options.grade,
+                seed=options.fit.seed,
+                advance=lambda share: progress("auditing", share),
             )
         with watch.timing("outliers"):
-            outliers = find_outliers(fitted, advance=lambda share: progress("outliers", share))
+            outliers = find_outliers(fitted.consensus, entropies, advance=lambda share: progress("outliers", share))
         with watch.timing("checks"):
             findings = check(fitted, graded, options, progress)
             findings += check_judges(parts, roles)
         tables = make_tables(fitted.consensus, entropies, sums, graded, outliers, findings, more)
     manifest = manifest_facts(
         fitted, sums, options, command=command, warnings=alarm_sentences(findings), seconds=watch.seconds
-    ) | {"advice": graded.advice.text, "best_rule": graded.advice.best and graded.advice.best.record}
+    ) | {"advice": graded.advice.text, "best_rule": graded.advice.best}
     manifest |= told | judge_facts(roles, manifest["notes"])
     return Run(manifest, tables, consensus=fitted.consensus)
 

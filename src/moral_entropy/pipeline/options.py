@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from moral_entropy.consensus.options import FIT, FitOptions, PriorOptions
-from moral_entropy.grading.options import GradeOptions
 from moral_entropy.groups.options import GroupOptions
 from moral_entropy.judges.options import PanelOptions
 from moral_entropy.options import StageOptions, option
+from moral_entropy.rules.options import GradeOptions
 from moral_entropy.verdict.options import VerdictOptions
 from moral_entropy.votes.options import ReadOptions
 

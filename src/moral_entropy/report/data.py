@@ -19,7 +19,7 @@ from moral_entropy.names import ALL
 from moral_entropy.report.chart_specs import definitions_of
 from moral_entropy.report.item_sums import MAX_VOTES, entropy_by_votes, vote_cells
 from moral_entropy.report.items import shown_items, text_cut
-from moral_entropy.report.sections import findings_section, groups_section, judges_section, one_label_section
+from moral_entropy.report.sections import findings_section, groups_section, judges_section
 from moral_entropy.report.tables import (
     MAX_DOMAINS,
     MAX_TARGETS,
@@ -91,7 +91,6 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
         "audit": packed(audit_rates(run, domains)),
         "rates": {metric: asdict(rate) | {"title": rate.title} for metric, rate in RATES.items()},
         "rules": rule_meanings(run).to_dicts(),
-        "one_label": one_label_section(run),
         "advice": _best_rule(run),
         "cells": packed(cells),
         "caps": caps(run, cells),

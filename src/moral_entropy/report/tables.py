@@ -11,8 +11,8 @@ from typing import Any
 
 import polars as pl
 
+from moral_entropy.items.switching import switching_table
 from moral_entropy.names import ALL, MEAN, MULTICLASS
-from moral_entropy.outliers.switching import switching_table
 from moral_entropy.report.chart_specs import Look, looks_of
 from moral_entropy.report.item_sums import entropy_by_votes
 from moral_entropy.report.words import NO_ROLE, RATES

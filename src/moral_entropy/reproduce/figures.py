@@ -12,10 +12,10 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.consensus.result import Consensus
-from moral_entropy.grading.rules import rule_named
 from moral_entropy.names import ALL, MEAN
 from moral_entropy.reproduce.any_foundation import gather_annotations
 from moral_entropy.reproduce.published import LARGEST
+from moral_entropy.rules.rules import rule_named
 from moral_entropy.runs.make import entropy_frame, entropy_sums, item_entropies
 from moral_entropy.votes.table import Ints, Votes
 

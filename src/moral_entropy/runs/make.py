@@ -20,9 +20,9 @@ from moral_entropy.consensus.patterns import as_rows
 from moral_entropy.consensus.published import published_interval
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.findings import Finding
-from moral_entropy.grading.table import AuditTable
+from moral_entropy.items.pushes import prior_pushes, spoken_for, vote_pushes
 from moral_entropy.names import ALL
-from moral_entropy.outliers.pushes import prior_pushes, spoken_for, vote_pushes
+from moral_entropy.rules.table import AuditTable
 from moral_entropy.runs.findings import findings_frame
 from moral_entropy.runs.run import Table
 from moral_entropy.runs.tables import ROWS_PER_GROUP
@@ -62,7 +62,6 @@ def make_tables(
         "pushes": push_frame(consensus),
         "entropy": entropy_frame(consensus, sums),
         "audit": audit.frame,
-        "audit_one_label": audit.one_label,
         "audit_rules": audit.rules,
         "audit_any_by_votes": audit.any_by_votes,
         "audit_reliability": audit.reliability,

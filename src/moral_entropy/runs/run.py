@@ -31,8 +31,8 @@ SCHEMA = 3
 OPTIONAL = ("posterior", "texts", "spot_checks", "groups", "group_readings", "group_items", "target_items")
 """Tables that not every run has."""
 
-EXPECTED = ("version", "questions", "input", "columns", "votes", "items", "annotators", "anonymous", "priors", "options",
-            "seconds", "use_gold", "draws", "seed")  # fmt: skip
+EXPECTED = ("version", "questions", "input", "columns", "votes", "items", "annotators", "anonymous", "priors",
+            "options", "seconds", "use_gold", "draws", "seed")  # fmt: skip
 """Facts that every command relies on."""
 
 Frames = Callable[[], Iterable[pl.DataFrame]]

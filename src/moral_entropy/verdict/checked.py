@@ -18,9 +18,9 @@ import numpy as np
 import polars as pl
 from scipy.special import expit, logit
 
-from moral_entropy.grading.intervals import exact_interval, jeffreys_interval
-from moral_entropy.grading.rules import PLURALITY, PUBLISHED, Rule, rule_named
 from moral_entropy.names import NO_DOMAIN
+from moral_entropy.rules.intervals import exact_interval, jeffreys_interval
+from moral_entropy.rules.rules import PLURALITY, PUBLISHED, Rule, rule_named
 from moral_entropy.runs.run import Question, Run
 from moral_entropy.ties import DECIMALS
 from moral_entropy.verdict.rates import pooled_rate, wrong_by

@@ -24,8 +24,8 @@ import polars as pl
 
 from moral_entropy.consensus.entropy import ENOUGH_VOTES
 from moral_entropy.consensus.youden import surely_below_chance
-from moral_entropy.grading.intervals import exact_interval
 from moral_entropy.names import ALL
+from moral_entropy.rules.intervals import exact_interval
 from moral_entropy.runs.run import Run
 from moral_entropy.schemas import BETWEEN, PARTS
 from moral_entropy.ties import DECIMALS, TIE, tie_key
