@@ -25,7 +25,7 @@ NOT_QUICK := \
   tests/test_compiled.py tests/test_docs.py tests/test_imports.py
 
 # What `make test-lowest` runs: reading, fitting, grading, run folders and the screen.
-LOWEST := tests/contract tests/votes/test_read.py tests/consensus/test_entropy.py tests/grading/test_rules.py \
+LOWEST := tests/contract tests/votes/test_read.py tests/consensus/test_entropy.py tests/rules/test_rules.py \
   tests/runs/test_manifest.py tests/runs/test_run.py tests/golden/test_cli_text.py tests/test_files.py
 
 # One stamp per set of packages: a second `make` installs nothing.

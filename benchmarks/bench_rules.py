@@ -13,7 +13,7 @@ from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.corpora.twins import twin
 from moral_entropy.errors import MoralEntropyWarning
-from moral_entropy.grading.table import audit_rules
+from moral_entropy.rules.table import audit_rules
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Votes
 

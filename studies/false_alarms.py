@@ -24,11 +24,11 @@ import numpy as np
 from page import put
 
 import moral_entropy
+from moral_entropy.checks.sides import CHEAP, SIDES, examine
 from moral_entropy.consensus.fit import fit
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.findings import Finding
-from moral_entropy.validate.sides import CHEAP, SIDES, examine
 from moral_entropy.votes.table import Ballot, Ints, Votes, ballot_from_codes
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "evidence" / "validation.md"

@@ -18,8 +18,8 @@ from fuzz_cases import Outcome
 from fuzz_checks import differing, run_main, wrong_folder, wrong_words
 from fuzz_mutations import CELLS
 
+from moral_entropy.checks.sides import SIDES
 from moral_entropy.cli.commands import load_command
-from moral_entropy.validate.sides import SIDES
 
 COMMANDS = {
     "audit": 0.45, "validate": 0.05, "next": 0.07, "export": 0.07, "report": 0.06, "explain": 0.05, "check": 0.06,
@@ -40,7 +40,7 @@ POOLS: dict[str, tuple[str, ...]] = {
     "--draws": ("0", "2", "3", "20", "60"), "--interval": ("0.5", "0.9", "0.999999", "0", "1"),
     "--constrain": ("better-than-chance", "none"), "--temper": ("heldout", "gold", "0.5", "0", "1", "none"),
     "--threads": ("1", "2", "0"), "--max-passes": ("1", "5", "4000"), "--fit-tolerance": ("1e-8", "0.1", "0"),
-    "--rules": ("any", "majority,any", "quorum-2", "published", "nonsense"), "--bootstrap": ("0", "5", "20"),
+    "--rules": ("any", "majority,any", "quorum-2", "published", "nonsense"),
     "--cost-fp": ("1", "2", "1e308", "0"), "--cost-fn": ("1", "3", "1e308", "0"), "--smoothing": ("0", "0.5", "1e300"),
     "--gold-file": ("gold.csv", "nowhere.csv"), "--labels": ("map.toml", "soft", "majority", "share", "nowhere.toml"),
     "--prior-annotators": ("known.csv", "nowhere.csv"), "--spot-check": ("answers.csv", "nowhere.csv"),

@@ -31,8 +31,8 @@ from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.corpora.simulate import SimulatedVotes, simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
-from moral_entropy.grading.table import audit_rules
 from moral_entropy.names import ALL, MEAN, MULTICLASS
+from moral_entropy.rules.table import audit_rules
 from moral_entropy.votes.table import UNKNOWN, Floats, Votes
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "evidence" / "coverage.md"

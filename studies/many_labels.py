@@ -21,11 +21,11 @@ import numpy as np
 from page import write_parts
 
 import moral_entropy
+from moral_entropy.checks.nuts_sampler import sample
 from moral_entropy.consensus import draws
 from moral_entropy.consensus.fit import fit
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
-from moral_entropy.validate.nuts_sampler import sample
 from moral_entropy.votes.table import Floats
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "evidence" / "validation.md"

@@ -16,13 +16,13 @@ import numpy as np
 from gold_sets import ALL_SETS, ROOT, asked_for, facts, gold_votes
 from page import put
 
+from moral_entropy.checks.gold import GoldItems, reports
+from moral_entropy.checks.scores import calibration_error, losses
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.result import QuestionFit
 from moral_entropy.consensus.vote_share import smoothed_share
 from moral_entropy.corpora.twins import twin
 from moral_entropy.errors import MoralEntropyWarning
-from moral_entropy.validate.gold import GoldItems, reports
-from moral_entropy.validate.scores import calibration_error, losses
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Floats, Ints, Votes
 

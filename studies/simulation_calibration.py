@@ -27,6 +27,7 @@ from page import put
 from scipy.stats import kstest
 
 import moral_entropy
+from moral_entropy.checks.laplace import examine_laplace
 from moral_entropy.consensus.draws import summarise
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.priors import Priors
@@ -34,7 +35,6 @@ from moral_entropy.consensus.result import Consensus, DrawSummary
 from moral_entropy.consensus.states import between_labels
 from moral_entropy.corpora.simulate import SimulatedVotes, simulate_votes
 from moral_entropy.errors import MoralEntropyWarning
-from moral_entropy.validate.laplace import examine_laplace
 from moral_entropy.votes.table import Floats
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "evidence" / "validation.md"
@@ -164,7 +164,7 @@ def outcome(setting: Setting, method: str, seed: int) -> Outcome:
     one = consensus.fits[0]
     prevalence_sk, confusion_sakv = one.prevalence_sk, one.confusion_sakv
     if method == NUTS:
-        from moral_entropy.validate.nuts_sampler import sample
+        from moral_entropy.checks.nuts_sampler import sample
 
         samples = sample(one, chains=CHAINS, tune=TUNE, draws=SAMPLED, seed=seed, cores=1)
         prevalence_sk, confusion_sakv = samples.prevalence_sk, samples.confusion_sakv

@@ -16,17 +16,17 @@ from page import put
 from scipy.sparse import csr_array
 from scipy.special import entr, log_softmax
 
+from moral_entropy.checks.density import densities_of
+from moral_entropy.checks.gold import GoldItems, gold_exponents, reports, score_reports
+from moral_entropy.checks.heldout import BY_VOTES, METHODS, HeldOut, hold_out
+from moral_entropy.checks.scores import Scores, score
+from moral_entropy.checks.temper import exponent_of
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.consensus.tempering import gold_exponent, tempered
 from moral_entropy.consensus.vote_share import smoothed_share
 from moral_entropy.corpora.twins import twin
 from moral_entropy.errors import MoralEntropyWarning
-from moral_entropy.validate.density import densities_of
-from moral_entropy.validate.gold import GoldItems, gold_exponents, reports, score_reports
-from moral_entropy.validate.heldout import BY_VOTES, METHODS, HeldOut, hold_out
-from moral_entropy.validate.scores import Scores, score
-from moral_entropy.validate.temper import exponent_of
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Floats, Votes
 

@@ -21,6 +21,9 @@ import polars as pl
 from page import put
 
 import moral_entropy
+from moral_entropy.checks.laplace import reweight
+from moral_entropy.checks.nuts import Agreement, compare
+from moral_entropy.checks.nuts_sampler import CHAINS, DRAWS, TUNE, Samples, sample
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.options import COORDINATES, Coordinates, PriorOptions
 from moral_entropy.consensus.result import Mixture, QuestionFit
@@ -28,9 +31,6 @@ from moral_entropy.corpora.twins import write_twin
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.names import ALL
 from moral_entropy.pipeline.priors import priors_for
-from moral_entropy.validate.laplace import reweight
-from moral_entropy.validate.nuts import Agreement, compare
-from moral_entropy.validate.nuts_sampler import CHAINS, DRAWS, TUNE, Samples, sample
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Floats, Votes
 

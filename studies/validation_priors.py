@@ -21,6 +21,9 @@ from page import put
 from prior_figure import prior_chart, prior_sentence
 
 import moral_entropy
+from moral_entropy.checks.ensemble import ensemble_of, switched_words
+from moral_entropy.checks.prior_power import prior_decides, scale_powers
+from moral_entropy.checks.priors import cross_of, prior_grid
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.options import PriorOptions
 from moral_entropy.consensus.priors import Priors
@@ -29,9 +32,6 @@ from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.corpora.twins import write_twin
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.pipeline.priors import priors_for
-from moral_entropy.validate.ensemble import ensemble_of, switched_words
-from moral_entropy.validate.prior_power import prior_decides, scale_powers
-from moral_entropy.validate.priors import cross_of, prior_grid
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Votes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from moral_entropy.groups.coupled_truths import YesVotes
+from moral_entropy.groups.truths import YesVotes
 
 
 def crowd(seed=0, sizes=(6, 6), items=80, votes=40, threshold=0.0, parting=0.0):

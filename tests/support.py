@@ -72,31 +72,6 @@ def published_draws(fit):
     return p_sik
 
 
-def explained_by_hand(fit, paper):
-    """Label probabilities under three explanations: the model's own, the paper's model's, and the shares of votes."""
-    first_k = np.array(first_votes_by_hand(fit.ballot))
-    share_ik = fit.summary.mean_ik.copy()
-    for i in range(fit.ballot.n_items):
-        counts_k = fit.ballot.counts_ik[i]
-        if counts_k.sum() and fit.patterns.clamp_r[fit.patterns.row_i[i]] < 0:
-            share_ik[i] = (counts_k + first_k) / (counts_k.sum() + len(counts_k) / 2)
-    return fit.summary.mean_ik, paper.posterior_ik, share_ik
-
-
-def stretched_by_hand(drawn, own, values):
-    """The central 90% of draws, their middle moved to their own figure and to each of several values: the outer ends.
-
-    Of one value, as under the paper's model, draws stay where they are.
-    """
-    low, middle, high = np.nanquantile(drawn, [0.05, 0.5, 0.95])
-    if len(values) > 1:
-        low, high = max(low + own - middle, 0.0), high + own - middle
-    return [
-        min([low, *(low + value - own for value in values)]),
-        max([high, *(high + value - own for value in values)]),
-    ]
-
-
 def votes_of(rows, n_labels=2, *, n_items=None, gold_i=None, count_i=None, question="q", positive=None):
     """Votes from (item, annotator, label) triples of small integers."""
     rows = np.asarray(rows, dtype=int).reshape(-1, 3)

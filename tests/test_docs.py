@@ -13,13 +13,12 @@ from pathlib import Path
 import pytest
 
 import moral_entropy as me
+from moral_entropy.checks.sides import CHEAP, SIDES
 from moral_entropy.cli.commands import SENTENCES, load_command
 from moral_entropy.cli.main import main
-from moral_entropy.report.soft_labels import REFERENCES
 from moral_entropy.runs.manifest import read_manifest
 from moral_entropy.runs.tables import read_table
 from moral_entropy.schemas import SCHEMAS
-from moral_entropy.validate.sides import CHEAP, SIDES
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -104,13 +103,11 @@ def test_every_command_and_flag_is_documented():
         "judges",
         "next",
         "predict",
-        "refine",
         "report",
         "reproduce",
         "score",
         "simulate",
         "spot-check",
-        "study",
         "train",
         "validate",
         "verify",
@@ -262,13 +259,6 @@ def test_every_check_is_explained_and_named():
     assert rows == [(side.name, " *" if side.cheap else "", side.title) for side in SIDES.values()]
     assert all(f"`{side}`" in commands and f"`{side}`" in tables for side in SIDES)
     assert f"these {NUMBER[len(CHEAP)]} run in every audit" in " ".join(commands.split())
-
-
-def test_every_reference_of_the_study_is_named():
-    assert f"against {NUMBER[len(REFERENCES)]} references" in (ROOT / "docs" / "README.md").read_text()
-    tables = (ROOT / "docs" / "reference" / "run-folder.md").read_text()
-    [held] = re.findall(r"\| `reference` \| String \| what it is held against: ([^|]*) \|", tables)
-    assert held.split(", ") == list(REFERENCES)
 
 
 def test_what_make_quick_leaves_out_exists():

@@ -15,11 +15,11 @@ import pytest
 import moral_entropy as me
 from moral_entropy.consensus.options import FitOptions, PriorOptions
 from moral_entropy.errors import FitError, UsageError
-from moral_entropy.grading.options import GradeOptions
 from moral_entropy.groups.options import GroupOptions
 from moral_entropy.judges.options import PanelOptions
 from moral_entropy.options import StageOptions, as_plain, from_plain, option, options_in, sections
 from moral_entropy.pipeline.options import AuditOptions
+from moral_entropy.rules.options import GradeOptions
 from moral_entropy.verdict.options import VerdictOptions
 from moral_entropy.votes.options import ReadOptions
 
@@ -144,10 +144,10 @@ NOT_DEFAULT = AuditOptions(
         pooling="full", temper=0.1, dependence="report", merge=("ann+bob", "C+++cy"), threads=2, max_passes=7,
         fit_tolerance=1e-3,
     ),
-    groups=GroupOptions(annotator_group=("gender", "age+land"), annotators="people.csv", camps=True,
-    target="shares.csv"), verdict=VerdictOptions(spot_check=("checked.csv",), tolerance=0.2, voters="models"),
-    grade=GradeOptions(rules=("any", "quorum-0.75"), cost_fp=2.0, cost_fn=0.1, smoothing=1.0, bootstrap=3),
-    judges=PanelOptions(roles="roles.csv", confidence="logprob"), fit_by="wave", refine=True, report=False,
+    groups=GroupOptions(annotator_group=("gender", "age+land"), annotators="people.csv",
+    target="shares.csv"), verdict=VerdictOptions(spot_check=("checked.csv",), tolerance=0.2),
+    grade=GradeOptions(rules=("any", "quorum-0.75"), cost_fp=2.0, cost_fn=0.1, smoothing=1.0),
+    judges=PanelOptions(roles="roles.csv"), fit_by="wave", report=False,
 )  # fmt: skip
 OTHERS = (
     replace(NOT_DEFAULT, priors=PriorOptions(preset="mft"), fit=FitOptions(constrain="better-than-chance")),

@@ -142,18 +142,17 @@ def test_a_console_without_unicode_shows_what_it_can(encoding, tmp_path, monkeyp
 
 
 def test_signals_that_a_system_lacks_are_not_asked_for(monkeypatch):
-    from moral_entropy.stopping import Listener, Stopped
+    from moral_entropy.stopping import Stopped, begin_listening, end_listening, restore_signals
 
     monkeypatch.delattr(signal, "setitimer")
     monkeypatch.delattr(signal, "SIGALRM")
-    listener = Listener()
-    listener.begin()
+    begin_listening()
     try:
         with pytest.raises(Stopped):
-            listener._receive(signal.SIGTERM, None)
-        assert listener.code == 143
+            signal.raise_signal(signal.SIGTERM)
+        assert end_listening() == 143
     finally:
-        listener.end(for_good=False)
+        restore_signals(program_ends=False)
 
 
 def test_cache_folders_are_those_of_the_system(monkeypatch, tmp_path):

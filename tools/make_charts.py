@@ -26,7 +26,7 @@ from moral_entropy.report.chart_specs import (
     TARGETS,
 )
 from moral_entropy.report.figures import NOT_SPLIT
-from moral_entropy.report.judges import SEEN
+from moral_entropy.report.sections import SEEN
 from moral_entropy.report.words import NO_ROLE, RATES, ROLES
 
 PARTS = {

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from moral_entropy.consensus.result import Consensus
     from moral_entropy.corpora.simulate import simulate_votes
     from moral_entropy.errors import MoralEntropyError
-    from moral_entropy.grading.rules import Rule
-    from moral_entropy.grading.table import AuditTable, audit_rules
     from moral_entropy.judges.score import score
     from moral_entropy.pipeline.audit import audit
     from moral_entropy.pipeline.verify import verify
+    from moral_entropy.rules.rules import Rule
+    from moral_entropy.rules.table import AuditTable, audit_rules
     from moral_entropy.runs.run import Run, read_run
     from moral_entropy.votes.read import read_votes
     from moral_entropy.votes.table import Ballot, Votes
@@ -59,17 +59,17 @@ __all__ = [
 ]
 
 _HOME = {
-    "AuditTable": "moral_entropy.grading.table",
+    "AuditTable": "moral_entropy.rules.table",
     "Ballot": "moral_entropy.votes.table",
     "Consensus": "moral_entropy.consensus.result",
     "EntropyParts": "moral_entropy.consensus.entropy",
     "MoralEntropyError": "moral_entropy.errors",
     "Priors": "moral_entropy.consensus.priors",
-    "Rule": "moral_entropy.grading.rules",
+    "Rule": "moral_entropy.rules.rules",
     "Run": "moral_entropy.runs.run",
     "Votes": "moral_entropy.votes.table",
     "audit": "moral_entropy.pipeline.audit",
-    "audit_rules": "moral_entropy.grading.table",
+    "audit_rules": "moral_entropy.rules.table",
     "decompose_entropy": "moral_entropy.consensus.entropy",
     "fit": "moral_entropy.consensus.fit",
     "read_run": "moral_entropy.runs.run",

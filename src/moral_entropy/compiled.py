@@ -29,7 +29,7 @@ from moral_entropy import __version__
 from moral_entropy.cache import cache_folder
 
 SOURCES = (
-    "grading/kernels.py",
+    "rules/kernels.py",
     "compiled.py",
     "consensus/dependence_kernels.py",
     "consensus/draw_kernels.py",

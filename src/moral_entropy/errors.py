@@ -14,7 +14,6 @@ What is wrong, with a count and the first culprit; why it matters, if unclear; t
         ├── RunFolderError          a run folder that cannot be written or read
         ├── FileError               a file that cannot be written
         ├── TrainError              targets, texts or a model that cannot be trained on or with
-        ├── ClusterError            a cluster that does not answer, or is gone
         ├── PluginError             a plugin that cannot be loaded, or fails
         ├── MissingExtraError       an optional dependency is not installed
         └── UsageError              options that contradict each other (exit code 2)
@@ -106,10 +105,6 @@ class FileError(MoralEntropyError):
 
 class TrainError(MoralEntropyError):
     """Targets, texts or a model that cannot be trained on, or with."""
-
-
-class ClusterError(MoralEntropyError):
-    """A cluster that does not answer, gives up, or is gone."""
 
 
 class MissingExtraError(MoralEntropyError):

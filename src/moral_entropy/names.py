@@ -1,4 +1,4 @@
-"""Names in tables: what stands for no single question, domain, label or part, and explanations of votes."""
+"""Names in tables: what stands for no single question, domain, label or part."""
 
 from __future__ import annotations
 
@@ -16,11 +16,3 @@ NO_DOMAIN = "(none)"
 
 UNKNOWN_GROUP = "(unknown)"
 """Annotators whose group is not known."""
-
-CAMPS = "(camps)"
-"""The column of groups that were found from the votes."""
-
-EXPLANATIONS = ("if_between", "if_one_label", "if_shares")
-"""Columns of figures under one explanation of the votes: items may lie between labels and annotators err (the model's
-own p); every item has one true label and annotators err (the paper's model); annotators do not err, and the share of
-the votes is the truth."""

@@ -1,4 +1,4 @@
-"""Plugins: formats, rules and models that other packages offer, by entry points.
+"""Plugins: formats and rules that other packages offer, by entry points.
 
 A package that has an entry point in one of the groups below is found by its name, and loaded only when somebody asks
 for that name: what is merely installed runs no code and costs no time. See `docs/how-to/plugins.md`.
@@ -11,8 +11,8 @@ from typing import Any
 
 from moral_entropy.errors import PluginError
 
-FORMATS, RULES, MODELS = "moral_entropy.formats", "moral_entropy.rules", "moral_entropy.models"
-"""Groups of entry points: functions that read a file of votes, consensus rules, and models of others."""
+FORMATS, RULES = "moral_entropy.formats", "moral_entropy.rules"
+"""Groups of entry points: functions that read a file of votes, and consensus rules."""
 
 
 def plugin_names(group: str) -> list[str]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import polars as pl
 
-from moral_entropy.names import EXPLANATIONS
-
 PARTS = ("ambiguity", "doubt_votes", "doubt_annotators")
 """The three parts of the entropy."""
 
@@ -76,11 +74,7 @@ AUDIT = pl.Schema(
         **dict.fromkeys(("question", "domain", "label", "rule", "reference", "metric"), pl.String()),
         **dict.fromkeys(("value", "low", "high"), pl.Float64()),
         "n": pl.Int64(),
-        **dict.fromkeys(EXPLANATIONS, pl.Float64()),
     }
-)
-AUDIT_ONE_LABEL = pl.Schema(
-    {**dict.fromkeys(("question", "domain"), pl.String()), **dict.fromkeys(("n_items", "changed"), pl.Int64())}
 )
 AUDIT_RULES = pl.Schema(
     {
@@ -171,15 +165,6 @@ FINDINGS = pl.Schema(
         **dict.fromkeys(("level", "text", "meaning", "cure"), pl.String()),
     }
 )
-SOFT_LABELS = pl.Schema(
-    {
-        **dict.fromkeys(("split", "model", "target", "reference", "question", "metric"), pl.String()),
-        **dict.fromkeys(("value", "low", "high", "seed_sd"), pl.Float64()),
-        **dict.fromkeys(("difference", "difference_low", "difference_high"), pl.Float64()),
-        "better": pl.String(),
-        **dict.fromkeys(("n", "seeds"), pl.Int64()),
-    }
-)
 GROUPS = pl.Schema(
     {
         **dict.fromkeys(("question", "part", "column", "label", "group"), pl.String()),
@@ -191,9 +176,8 @@ GROUPS = pl.Schema(
 GROUP_READINGS = pl.Schema(
     {
         **dict.fromkeys(("question", "part", "column", "label", "reading"), pl.String()),
-        **dict.fromkeys(("shared", "parting", "gain", "gain_p", "loss", "loss_p", "stability"), pl.Float64()),
+        **dict.fromkeys(("shared", "parting", "gain", "gain_p", "loss", "loss_p"), pl.Float64()),
         **dict.fromkeys(("n_annotators", "n_votes"), pl.Int64()),
-        "reason": pl.String(),
     }
 )
 GROUP_ITEMS = pl.Schema(
@@ -203,22 +187,10 @@ GROUP_ITEMS = pl.Schema(
         **dict.fromkeys(("p", "spread", "between"), pl.Float64()),
     }
 )
-CAMP_MEMBERS = pl.Schema(
-    {
-        **dict.fromkeys(("question", "part", "label", "annotator", "camp"), pl.String()),
-        "probability": pl.Float64(),
-    }
-)
 TARGET_ITEMS = pl.Schema(
     {
         **dict.fromkeys(("question", "part", "item", "label"), pl.String()),
         **dict.fromkeys(("p_target", "p_pool", "effective_votes"), pl.Float64()),
-    }
-)
-REFINED = pl.Schema(
-    {
-        **dict.fromkeys(("item", "question", "label"), pl.String()),
-        **dict.fromkeys(("p", "p_text", "p_refined", "p_refined_calibrated"), pl.Float64()),
     }
 )
 SCHEMAS = {
@@ -227,7 +199,6 @@ SCHEMAS = {
     "annotators": ANNOTATORS,
     "entropy": ENTROPY,
     "audit": AUDIT,
-    "audit_one_label": AUDIT_ONE_LABEL,
     "audit_rules": AUDIT_RULES,
     "audit_any_by_votes": AUDIT_ANY_BY_VOTES,
     "audit_reliability": AUDIT_RELIABILITY,
@@ -239,14 +210,11 @@ SCHEMAS = {
     "agreement": AGREEMENT,
     "outliers": OUTLIERS,
     "findings": FINDINGS,
-    "soft_labels": SOFT_LABELS,
     "spot_checks": SPOT_CHECKS,
     "groups": GROUPS,
     "group_readings": GROUP_READINGS,
     "group_items": GROUP_ITEMS,
-    "camps": CAMP_MEMBERS,
     "target_items": TARGET_ITEMS,
-    "refined": REFINED,
 }
 """Columns by table. The ids (`item`, `annotator`) are integers where all ids of the input were."""
 

@@ -1,12 +1,13 @@
 """Ctrl-C and SIGTERM end a command from wherever it is, and leave nothing half-written.
 
-`Listener` turns both signals into the exception `Stopped`. Libraries may catch it: it is raised again until it gets
-through, and at last the process is ended directly. Files that are `unfinished` are removed in any case.
+`main` calls `begin_listening`; both signals then raise `Stopped`. Libraries may catch it: a timer raises it again until
+it gets through, and at last the process is ended directly. Files that are `unfinished` are removed in any case.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -17,125 +18,70 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-AGAIN = 3.0
-"""Seconds after which `Stopped` is raised again, if something caught it."""
-
-SOON = 0.01
-"""Seconds by which `Stopped` is put off where the signal comes while Polars runs Python code of its own."""
-
-AT_LAST = 10
-"""How often it is raised before the process is ended directly."""
+AGAIN, AT_LAST = 3.0, 10
+"""Seconds after which `Stopped` is raised again, if something caught it; how often before the process is ended."""
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+STATE: dict[str, Any] = {"received": None, "raised": 0, "held": 0, "listening": False}
+"""The first signal received, how often `Stopped` was raised, and whether it may be: signals belong to the process."""
+
+_UNFINISHED: set[Path] = set()
 
 
 class Stopped(BaseException):
     """A signal asks the program to end. No `Exception` and no `KeyboardInterrupt`, so that few libraries catch it."""
 
 
-class Listener:
-    """Receives signals, and raises `Stopped` for them.
+def begin_listening() -> None:
+    """Turn signals into `Stopped` from now on; only the main thread can."""
+    STATE.update(received=None, raised=0, held=0, listening=True)
+    if threading.current_thread() is threading.main_thread():
+        for number in (*SIGNALS, *([signal.SIGALRM] if hasattr(signal, "SIGALRM") else [])):
+            signal.signal(number, _receive)
+        hook = sys.unraisablehook
+        sys.unraisablehook = lambda error: None if issubclass(error.exc_type, Stopped) else hook(error)
 
-    Parameters
-    ----------
-    received
-        The first signal that asked the program to end; None so far.
-    raising
-        Whether signals raise `Stopped`; otherwise they are only noted.
-    over
-        Whether all is done, so that a signal may end the process at once.
-    """
 
-    def __init__(self) -> None:
-        self.received: int | None = None
-        self.raising = False
-        self.over = False
-        self.held = 0
-        self.raised = 0
-        self._before: dict[int, Any] = {}
-        self._hook = sys.unraisablehook
+def end_listening() -> int | None:
+    """Ignore further signals and return the exit code of the one that came; None where none did."""
+    STATE["listening"] = False
+    return None if STATE["received"] is None else 128 + STATE["received"]
 
-    def begin(self) -> None:
-        """Receive signals from now on; only possible in the main thread."""
-        self.received, self.raised, self.held, self.over, self.raising = None, 0, 0, False, True
-        if threading.current_thread() is threading.main_thread():
-            self._hook, sys.unraisablehook = sys.unraisablehook, self._say_nothing
-            self._before = {number: signal.getsignal(number) for number in SIGNALS}
-            for number in SIGNALS:
-                signal.signal(number, self._receive)
 
-    def end(self, *, for_good: bool) -> None:
-        """Restore the earlier signal handlers; at the end of a program signals end it at once instead."""
-        self.raising = False
-        if hasattr(signal, "setitimer") and self.received is not None:
-            signal.setitimer(signal.ITIMER_REAL, 0.0)
-        if self._before:
-            sys.unraisablehook = self._hook
-        self.over = for_good
-        if not for_good:
-            for number, handler in self._before.items():
-                # None: a handler that was not installed from Python.
-                signal.signal(number, handler if handler is not None else signal.SIG_DFL)
-        self._before = {}
-
-    def check(self) -> None:
-        """Raise `Stopped` if a signal was received while raising was not possible."""
-        if self.received is not None and self.raising and not self.held:
-            self._raise()
-
-    def _receive(self, number: int, frame: FrameType | None) -> None:
-        if self.over:
-            os._exit(128 + number)
-        first, self.received = self.received is None, self.received or number
-        if first and frame is not None and _called_by_polars(frame) and hasattr(signal, "setitimer"):
-            self._look_again(SOON)
-        else:
-            self.check()
-
-    def _raise(self) -> None:
-        self.raised += 1
-        if self.raised > AT_LAST:
-            clear_unfinished()
-            os._exit(self.code)
+def restore_signals(*, program_ends: bool) -> None:
+    """Let signals do again what they do in any Python program; at the end of one, end it at once."""
+    if threading.current_thread() is threading.main_thread():
         if hasattr(signal, "setitimer"):
-            # Code that catches the exception, in a callback or while an object is deleted, gets it once more.
-            self._look_again(AGAIN)
-        raise Stopped
-
-    def _look_again(self, seconds: float) -> None:
-        signal.signal(signal.SIGALRM, lambda *_: self.check())
-        signal.setitimer(signal.ITIMER_REAL, seconds)
-
-    def _say_nothing(self, unraisable: Any) -> None:
-        if not issubclass(unraisable.exc_type, Stopped):
-            self._hook(unraisable)
-
-    @property
-    def code(self) -> int:
-        """The exit code that tells which signal ended the program."""
-        return 128 + (self.received or signal.SIGINT)
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+        sys.unraisablehook = sys.__unraisablehook__
+        signal.signal(signal.SIGINT, signal.SIG_DFL if program_ends else signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _called_by_polars(frame: FrameType) -> bool:
-    """Return whether Python code of Polars runs: its Rust may have called it, and would print an exception."""
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "polars"
-
-
-LISTENER = Listener()
-"""The one listener: signals belong to the whole process."""
-
-_UNFINISHED: set[Path] = set()
+def _receive(number: int, _frame: FrameType | None) -> None:
+    if number in SIGNALS:
+        STATE["received"] = STATE["received"] or number
+    if STATE["received"] is None or not STATE["listening"] or STATE["held"]:
+        return
+    STATE["raised"] += 1
+    if STATE["raised"] > AT_LAST:
+        clear_unfinished()
+        os._exit(128 + STATE["received"])
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, AGAIN)
+    raise Stopped
 
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
     """Delay signals until the block ends: for steps of which either all are taken or none."""
-    LISTENER.held += 1
+    STATE["held"] += 1
     try:
         yield
     finally:
-        LISTENER.held -= 1
-    LISTENER.check()
+        STATE["held"] -= 1
+    if STATE["received"] is not None:
+        _receive(STATE["received"], None)
 
 
 @contextmanager
@@ -159,9 +105,8 @@ def unfinished(path: Path) -> Iterator[Path]:
 
 
 def clear_unfinished() -> None:
-    """Remove what is still unfinished, because its own removal was interrupted."""
+    """Remove what is still unfinished, because its own removal was interrupted or a thread still writes there."""
     for path in list(_UNFINISHED):
-        # A thread that has not been stopped yet may be writing there.
         for _ in range(20):
             _remove(path)
             if not path.exists():
@@ -171,8 +116,6 @@ def clear_unfinished() -> None:
 
 
 def _remove(path: Path) -> None:
-    import shutil
-
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 from report_support import page_of, rows_of
-
-from moral_entropy.compare.table import compare_runs
-from moral_entropy.compare.write import write_comparison
 
 PAPER = 702
 """Width of an A4 page within its margins of 12 mm, in pixels."""
@@ -207,17 +202,3 @@ def test_names_that_javascript_knows_are_names(named_run, open_report):
         page.locator("#table-people .open", has_text=name).click()
         assert report.text("#person h3") == f"{name} on toString"
         assert page.locator("#person td").count() == 4
-
-
-def test_a_phone_shows_a_comparison(plain_run, tmp_path, chromium):
-    other = shutil.copytree(plain_run, tmp_path / "other")
-    folder = write_comparison(compare_runs(plain_run, other, replicates=5), tmp_path / "compared")
-    page = chromium.new_page(viewport={"width": 390, "height": 800})
-    page.goto((folder / "compare.html").as_uri())
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    assert page.evaluate(OUTSIDE) == []
-    page.emulate_media(media="print", color_scheme="dark")
-    page.set_viewport_size({"width": PAPER, "height": 1000})
-    assert page.evaluate("document.documentElement.scrollWidth") <= PAPER
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    page.close()

@@ -13,7 +13,7 @@ from moral_entropy.runs.manifest import read_manifest
 from moral_entropy.runs.tables import read_table
 from moral_entropy.schemas import SCHEMAS
 
-PARTS = ("advice", "any_by_votes", "one_label", "reliability", "rules")
+PARTS = ("advice", "any_by_votes", "reliability", "rules")
 AUDITS = ["audit.parquet", *(f"audit_{what}.parquet" for what in PARTS)]
 OTHERS = (
     "agreement",

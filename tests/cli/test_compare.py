@@ -42,38 +42,26 @@ def test_a_run_and_itself_do_not_differ(runs):
     facts = json.loads(out)
     assert code == 0 and facts["settings"] == [] and facts["notes"] == []
     for row in facts["shifts"] + facts["grades"]:
-        assert row["change"] in (0.0, None) and row["low"] == row["high"] == row["change"]
+        assert row["change"] in (0.0, None) and {row.get("low"), row.get("high")} <= {0.0, None}
     assert {row["moved"] for row in facts["items"]} == {0.0}
     values = {(row["metric"], row["value"]) for row in facts["agreement"]}
-    assert values == {("agreement", 1.0), ("kappa", 1.0), ("correlation", 1.0), ("moved", 0.0)}
+    assert values == {("agreement", 1.0), ("kappa", 1.0), ("moved", 0.0)}
     assert "p moved on 0" in runs("compare", "flat", "flat")[1]
 
 
-def test_figures_are_those_of_the_run_folders(runs, folder):
-    code, out, _ = runs("compare", "flat", "firm", "-o", "out", "--seed", "3")
-    assert code == 0 and "out: agreement.parquet compare.html compare.json grades.parquet" in out
-    shifts = pl.read_parquet("out/shifts.parquet")
+def test_figures_are_those_of_the_run_folders(runs):
+    code, out, err = runs("compare", "flat", "firm", "--json", "--top", "2")
+    facts = json.loads(out)
+    assert (code, err) == (0, "") and len(facts["items"]) == 2
+    shifts = pl.DataFrame(facts["shifts"])
     for side, name in (("a", "flat"), ("b", "firm")):
         expected = pl.read_parquet(f"{name}/entropy.parquet")
-        found = shifts.filter(pl.col("metric") == "entropy").select("question", "domain", "n", side)
-        both = expected.join(found, on=["question", "domain"])
+        both = expected.join(shifts.filter(metric="entropy").drop("label"), on=["question", "domain"])
         assert both.height == expected.height == 6
         assert both["total"].to_list() == pytest.approx(both[side].to_list(), abs=1e-12)
         assert both["n_items"].to_list() == both["n"].to_list()
-    items = pl.read_parquet("out/items.parquet")
-    assert items["moved"].is_sorted(descending=True)
-    grades = pl.read_parquet("out/grades.parquet")
     audit = pl.read_parquet("firm/audit.parquet").filter(pl.col("metric").is_in(["fpr", "fnr", "fdr"]))
-    assert grades.height == audit.height
-    assert grades["value_b"].equals(audit["value"].alias("value_b"))
-    assert json.loads((folder / "out" / "compare.json").read_text())["seed"] == 3
-    assert "<script" not in (folder / "out" / "compare.html").read_text()
-
-
-def test_json_stays_json_when_files_are_written(runs):
-    code, out, err = runs("compare", "flat", "firm", "-o", "out", "--json", "--top", "2")
-    assert (code, err) == (0, "")
-    assert len(json.loads(out)["items"]) == 2 and json.loads(out)["path"] == "out"
+    assert [row["value_b"] for row in facts["grades"]] == audit["value"].to_list()
 
 
 def test_other_annotators_on_some_of_the_items(runs, folder):
@@ -91,10 +79,8 @@ def test_other_annotators_on_some_of_the_items(runs, folder):
     [
         (["flat", "nowhere"], 1, "nowhere is no run folder"),
         (["flat", "votes.csv"], 1, "votes.csv is no run folder: it is a file"),
-        (["flat", "firm", "-o", "flat"], 1, "A comparison replaces nothing"),
-        (["flat", "firm", "-o", "votes.csv"], 1, "votes.csv is a file"),
         (["flat"], 2, "RUN_B"),
-        (["flat", "firm", "--replicates", "1"], 2, "replicates"),
+        (["flat", "firm", "--replicates", "1"], 2, "No such option: --replicates"),
     ],
 )
 def test_misuse_is_one_paragraph(runs, folder, arguments, code, said):

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from moral_entropy.cli.explain import ASCII, BLOCKS, marks_for_output, waterfall_lines
 from moral_entropy.cli.screen import printable
-from moral_entropy.cli.waterfall import ASCII, BLOCKS, marks_for_output, waterfall_lines
 from moral_entropy.consensus.entropy import TOO_FEW_TO_TELL
 from moral_entropy.runs.explain import Explanation, Step, explain_item
 from moral_entropy.runs.tables import read_table
@@ -180,7 +180,7 @@ def test_bars_run_from_sum_to_sum():
 
 
 def test_plain_characters_where_nobody_watches():
-    assert marks_for_output(plain=False) == ASCII
+    assert marks_for_output() == ASCII
     assert all(line.isascii() for line in waterfall_lines(told(0.5, -0.5), ASCII, width=80))
 
 
@@ -194,7 +194,7 @@ def test_block_characters_on_a_terminal_that_knows_utf_8(monkeypatch):
             return True
 
     monkeypatch.setattr(sys, "stdout", Terminal())
-    assert marks_for_output(plain=False) == BLOCKS and marks_for_output(plain=True) == ASCII
+    assert marks_for_output() == BLOCKS
 
 
 def test_texts_are_shown_and_not_acted_upon():

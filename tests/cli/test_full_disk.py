@@ -22,7 +22,6 @@ COMMANDS = {
     "export run --to lewidi -o out": "the system refused",
     "export run --to label-studio -o out.json": "cannot write",
     "next run -n 50 -o queue.csv": "cannot write",
-    "compare run run --replicates 2 -o both": "the system refused",
     "simulate --items 300 -o made.parquet": "cannot write",
 }
 

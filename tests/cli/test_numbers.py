@@ -66,7 +66,7 @@ def test_escapes_in_labels_are_spelt_out_on_the_screen(run, folder):
     (folder / "votes.csv").write_text(text)
     code, out, err = run("audit", "votes.csv", "-o", "run", "--draws", 20)
     assert code == 0 and "\\x1b[31m" in out
-    commands = ("check run --max any.fdr=0", "next run", "explain run t001", "compare run run --replicates 2",
+    commands = ("check run --max any.fdr=0", "next run", "explain run t001", "compare run run",
                 "check run --max ca\x1b[31mre=1")  # fmt: skip
     for command in commands:
         _, shown, said = run(*command.split())

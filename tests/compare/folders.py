@@ -9,9 +9,29 @@ from collections import Counter
 import numpy as np
 import polars as pl
 
-from moral_entropy.runs.manifest_shape import MANIFEST, QUESTION
 from moral_entropy.runs.run import SCHEMA
 from moral_entropy.schemas import AUDIT, ITEMS, POSTERIOR, SCHEMAS, with_ids
+
+MANIFEST = {
+    **dict.fromkeys(("version", "command", "model", "coordinates", "pooling"), ""),
+    **dict.fromkeys(("rows", "items", "items_without_votes", "annotators", "votes", "draws", "seed"), 0),
+    **dict.fromkeys(("anonymous", "use_gold"), False),
+    **{name: [] for name in ("guessed", "notes", "domains", "warnings")},
+    **{name: {} for name in ("columns", "dropped", "versions", "seconds")},
+    "fit_by": None,
+    "input": {"source": "", "sha256": None},
+    "priors": {"prevalence": None, "diagonal": None, "off_diagonal": None, "annotators": {}, "by_question": {}},
+    "options": {"read": {"on_repeat": "", "keep_case": False, "missing": None}, "fit": {}},
+}
+QUESTION = {
+    **dict.fromkeys(("part", "solver"), ""),
+    **dict.fromkeys(("items_without_votes", "votes", "annotators", "passes", "entropy", "uncertain", "ambiguous"), 0),
+    **dict.fromkeys(("ambiguity", "doubt_votes", "doubt_annotators", "aleatoric", "epistemic", "log_posterior",
+                     "gradient_norm", "common", "mixture")),
+    **dict.fromkeys(("converged", "flat"), False),
+    **{name: {} for name in ("modes", "curvature", "exponent")},
+    "counted_as_one": [],
+}  # fmt: skip
 
 
 def entropy_of(p_k):
@@ -66,25 +86,15 @@ def write_run(folder, items, labels, *, audit=(), **facts):
         pl.DataFrame(schema=SCHEMAS[name]).write_parquet(folder / f"{name}.parquet")
     counted = Counter(row["question"] for row in rows)
     questions = [
-        {**anything(QUESTION), "question": question, "labels": sorted(names),
+        {**QUESTION, "question": question, "labels": sorted(names),
          **dict.fromkeys(("items", "items_counted"), counted[question]),
          "positive": names[-1] if len(names) == 2 else None, "prevalence": dict.fromkeys(names, 1 / len(names))}
         for question, names in labels.items()
     ]  # fmt: skip
     settings = {"schema": SCHEMA, "model": "paper", "interval": 0.9, "converged": True}
-    manifest = {**anything(MANIFEST), **settings, "questions": questions, **facts}
+    manifest = {**MANIFEST, **settings, "questions": questions, **facts}
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return folder
-
-
-def anything(shape):
-    """Return the smallest value of a shape that a manifest must have."""
-    if isinstance(shape, dict):
-        return {name: anything(one) for name, one in shape.items() if name is not str}
-    if isinstance(shape, list):
-        return []
-    kinds = shape if isinstance(shape, tuple) else (shape,)
-    return None if object in kinds or type(None) in kinds else kinds[0]()
 
 
 def random_items(rng, labels, n_items, *, domains=(None,), first=0, **more):

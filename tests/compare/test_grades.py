@@ -7,15 +7,13 @@ import math
 import polars as pl
 import pytest
 
-from moral_entropy.compare.grades import grade_changes
+from moral_entropy.compare import grade_changes
 from moral_entropy.schemas import AUDIT
 
 
 def audit(*rows):
     """Rows of an audit: rule, metric, value, low, high, n."""
-    full = [
-        ("q", "(all)", "yes", rule, "consensus", metric, *figures, None, None, None) for rule, metric, *figures in rows
-    ]
+    full = [("q", "(all)", "yes", rule, "consensus", metric, *figures) for rule, metric, *figures in rows]
     return pl.DataFrame(full, schema=AUDIT, orient="row")
 
 

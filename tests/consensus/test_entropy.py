@@ -8,8 +8,7 @@ from support import random_rows, votes_of
 
 from moral_entropy.consensus.entropy import decompose_entropy
 from moral_entropy.consensus.fit import fit
-from moral_entropy.consensus.fitted import local_fit
-from moral_entropy.runs.item_tables import entropy_frame, entropy_sums
+from moral_entropy.runs.make import entropy_frame, entropy_sums, item_entropies
 
 
 def test_draws_that_agree_leave_no_epistemic_part():
@@ -28,7 +27,7 @@ def test_means_by_domain_equal_loops_and_weigh_counted_items():
     object.__setattr__(votes, "domain_i", domain_i)
     consensus = fit(votes, draws=50)
     parts = decompose_entropy(consensus)
-    frame = entropy_frame(consensus, local_fit(consensus).total(entropy_sums))
+    frame = entropy_frame(consensus, entropy_sums(consensus, item_entropies(consensus)))
     rows = {row["domain"]: row for row in frame.iter_rows(named=True)}
     assert set(rows) == {"(all)", "a", "b"}
     for name, code in (("a", 0), ("b", 1)):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from moral_entropy.cluster.parts import cut_votes
 from numpy.testing import assert_array_equal
 from polars.testing import assert_frame_equal
 from support import vote_rows, votes_of
 
-from moral_entropy.cluster.parts import cut_votes
 from moral_entropy.consensus.item_classes import add_classes, facts_of, place_of
 from moral_entropy.consensus.parts import classes_of_part, local_parts, make_part
-from moral_entropy.outliers.agreement import measure_agreement
+from moral_entropy.items.agreement import measure_agreement
 
 
 @given(rows=vote_rows(max_items=20), n_parts=st.integers(1, 5))

@@ -8,6 +8,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from support import log_posterior_of, votes_of
 
+from moral_entropy.checks.density import draws_to_check
+from moral_entropy.checks.laplace import examine_laplace
+from moral_entropy.checks.sides import CHEAP, examine
 from moral_entropy.consensus.draws import state_draws
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.fit_findings import fit_findings
@@ -18,9 +21,6 @@ from moral_entropy.consensus.starts import paper_start
 from moral_entropy.consensus.states import between_labels
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import FitError
-from moral_entropy.validate.density import draws_to_check
-from moral_entropy.validate.laplace import examine_laplace
-from moral_entropy.validate.sides import CHEAP, examine
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::moral_entropy.errors.ThinDataWarning", "ignore::moral_entropy.errors.IdentifiabilityWarning"
@@ -97,10 +97,10 @@ def test_annotators_of_one_vote_each_are_pooled_and_their_majority_is_the_answer
 def test_quick_checks_copy_few_draws_of_many_annotators(monkeypatch):
     fitted = fit(simulate_votes(n_items=60, n_annotators=6, votes_per_item=3, seed=1).votes, draws=300)
     assert draws_to_check(fitted.fits[0], 250) == 250
-    monkeypatch.setattr("moral_entropy.validate.density.CHECKED_NUMBERS", 24 * 150)
+    monkeypatch.setattr("moral_entropy.checks.density.CHECKED_NUMBERS", 24 * 150)
     assert draws_to_check(fitted.fits[0], 250) == 150
     assert [finding.n for finding in examine_laplace(fitted)] == [150]
-    monkeypatch.setattr("moral_entropy.validate.density.CHECKED_NUMBERS", 24)
+    monkeypatch.setattr("moral_entropy.checks.density.CHECKED_NUMBERS", 24)
     assert draws_to_check(fitted.fits[0], 250) == LEAST_DRAWS
 
 

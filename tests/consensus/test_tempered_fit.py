@@ -9,8 +9,8 @@ from support import posterior_draws, random_rows, votes_of
 
 from moral_entropy.consensus.fit import fit
 from moral_entropy.errors import FitError
-from moral_entropy.grading.table import audit_rules
-from moral_entropy.outliers.pushes import vote_pushes
+from moral_entropy.items.pushes import vote_pushes
+from moral_entropy.rules.table import audit_rules
 
 POWER = 0.4
 

@@ -8,7 +8,7 @@ from support import random_rows, votes_of
 
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.youden import below_chance, surely_below_chance, youden
-from moral_entropy.outliers.annotators import describe_annotators
+from moral_entropy.items.annotators import describe_annotators
 
 
 @pytest.mark.parametrize("n_labels", [2, 3])

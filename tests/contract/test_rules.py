@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
-from moral_entropy.grading.rules import PLURALITY, RULES, rule_named
+from moral_entropy.rules.rules import PLURALITY, RULES, rule_named
 
 EVERY = [*RULES.values(), PLURALITY, rule_named("k-vote-5"), rule_named("quorum-3/4"), rule_named("smoothed-share-2")]
 

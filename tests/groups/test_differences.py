@@ -1,4 +1,4 @@
-"""Paired differences against sums written out by hand, leaving out by fitting again, and crowds that do not differ."""
+"""Paired differences and agreement against sums written out by hand, and crowds that do not differ."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from moral_entropy.groups.differences import _jackknife, _Pairs, holm, paired_difference
+from moral_entropy.groups.differences import agreement_across, group_agreement, holm, paired_difference
+from moral_entropy.items.agreement import measure_agreement
 
 
 def by_hand(item_v, side_v, y_v):
@@ -32,32 +33,10 @@ def some_votes(seed=3, threshold=0.8):
 def test_the_difference_is_the_weighted_mean_of_the_items_gaps():
     item_v, annotator_v, side_v, y_v = some_votes()
     found = paired_difference(item_v, annotator_v, side_v, y_v)
-    assert found.value == pytest.approx(by_hand(item_v, side_v, y_v))
+    assert found["difference"] == pytest.approx(by_hand(item_v, side_v, y_v))
     # The same as least squares with an effect for every item.
     design = np.column_stack([item_v == item for item in np.unique(item_v)] + [side_v]).astype(float)
-    assert found.value == pytest.approx(np.linalg.lstsq(design, y_v, rcond=None)[0][-1])
-
-
-def test_leaving_out_is_computing_again_without():
-    item_v, annotator_v, side_v, y_v = some_votes()
-    pairs = _Pairs(item_v, annotator_v, side_v, y_v)
-    for a in range(9):
-        kept = annotator_v != a
-        assert pairs.without(annotator_v)[a] == pytest.approx(by_hand(item_v[kept], side_v[kept], y_v[kept]))
-    for v in range(0, len(y_v), 7):
-        kept = np.arange(len(y_v)) != v
-        assert pairs.without(np.arange(len(y_v)))[v] == pytest.approx(by_hand(item_v[kept], side_v[kept], y_v[kept]))
-    paired = [i for i in np.unique(item_v) if len({*side_v[item_v == i]}) == 2]
-    again = [by_hand(item_v[item_v != i], side_v[item_v != i], y_v[item_v != i]) for i in paired]
-    np.testing.assert_allclose(pairs.without_item()[0], again)
-
-
-def test_the_jackknife_of_a_mean_is_its_variance():
-    x = np.array([1.0, 4.0, 2.0, 7.0])
-    without = (x.sum() - x) / 3
-    variance, df = _jackknife(without, np.ones(4))
-    assert variance == pytest.approx(x.var(ddof=1) / 4)
-    assert df == pytest.approx(3)
+    assert found["difference"] == pytest.approx(np.linalg.lstsq(design, y_v, rcond=None)[0][-1])
 
 
 @pytest.mark.parametrize("spread", [1.0, 0.01])
@@ -70,15 +49,15 @@ def test_with_every_vote_cast_it_is_a_t_test_of_annotators_means(spread):
     side_v = (annotator_v >= 4).astype(int)
     found = paired_difference(item_v, annotator_v, side_v, level_a[annotator_v] + 0.0)
     sides = level_a[:4], level_a[4:]
-    assert found.value == pytest.approx(sides[1].mean() - sides[0].mean())
+    assert found["difference"] == pytest.approx(sides[1].mean() - sides[0].mean())
     # The more cautious of Welch's test and the one that takes both sides to vary alike.
     own = np.array([side.var(ddof=1) / len(side) for side in sides])
     alike = sum(side.var(ddof=1) * (len(side) - 1) for side in sides) / 7 * np.array([1 / 4, 1 / 5])
     variance = max(own.sum(), alike.sum())
     welch_df = (variance**2 / (own**2 / [3, 4]).sum(), 0.45**2 / (1 / 16 / 3 + 1 / 25 / 4))
     df = min(welch_df)
-    assert found.df == pytest.approx(df)
-    assert found.p_value == pytest.approx(2 * stats.t.sf(abs(found.value) / np.sqrt(variance), df), rel=1e-6)
+    assert found["df"] == pytest.approx(df)
+    assert found["p_value"] == pytest.approx(2 * stats.t.sf(abs(found["difference"]) / np.sqrt(variance), df), rel=1e-6)
 
 
 def test_a_group_whose_few_members_are_alike_is_not_sure_of_itself():
@@ -88,33 +67,37 @@ def test_a_group_whose_few_members_are_alike_is_not_sure_of_itself():
     item_v, annotator_v = np.repeat(np.arange(60), 43), np.tile(np.arange(43), 60)
     y_v = (rng.random(len(item_v)) < rate_a[annotator_v]).astype(float)
     found = paired_difference(item_v, annotator_v, (annotator_v < 3).astype(int), y_v)
-    assert found.p_value > 0.1 and found.df < 3
+    assert found["p_value"] > 0.1 and found["df"] < 3
 
 
 def test_swapping_sides_turns_the_sign():
     item_v, annotator_v, side_v, y_v = some_votes()
     one, other = (paired_difference(item_v, annotator_v, side, y_v) for side in (side_v, 1 - side_v))
-    assert (one.value, one.low, one.high) == pytest.approx((-other.value, -other.high, -other.low))
-    assert one.p_value == pytest.approx(other.p_value)
+    assert (one["difference"], one["low"], one["high"]) == pytest.approx(
+        (-other["difference"], -other["high"], -other["low"])
+    )
+    assert one["p_value"] == pytest.approx(other["p_value"])
 
 
 def test_what_cannot_be_compared_has_no_interval():
     nobody = paired_difference(np.array([0, 1]), np.array([0, 1]), np.array([0, 1]), np.array([1.0, 0.0]))
-    assert np.isnan(nobody.value) and nobody.n_items == 0
+    assert np.isnan(nobody["difference"]) and nobody["n_items"] == 0
     item_v, annotator_v = np.repeat(np.arange(4), 3), np.tile(np.arange(3), 4)
     alone = paired_difference(item_v, annotator_v, (annotator_v == 0).astype(int), (item_v % 2).astype(float))
-    assert alone.n_items == 4 and np.isnan(alone.p_value)
+    assert alone["n_items"] == 4 and np.isnan(alone["p_value"])
 
 
 @pytest.mark.parametrize("per_group", [3, 10])
 def test_groups_that_do_not_differ_are_seldom_said_to(per_group):
     alarms = 0
-    for seed in range(100):
+    for seed in range(60):
         votes, group_a, _ = crowd(seed, sizes=(per_group, per_group), items=40, votes=25)
         side_v = group_a[votes.annotator_v]
-        alarms += paired_difference(votes.item_v, votes.annotator_v, side_v, votes.yes_v.astype(float)).p_value < 0.05
-    # Of 100 with a chance of 5% each, more than 10 would be seen once in 90.
-    assert alarms <= 10
+        alarms += (
+            paired_difference(votes.item_v, votes.annotator_v, side_v, votes.yes_v.astype(float))["p_value"] < 0.05
+        )
+    # Of 60 with a chance of 5% each, more than 7 would be seen once in 90.
+    assert alarms <= 7
 
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=8))
@@ -127,3 +110,50 @@ def test_holm_rejects_what_stepping_down_rejects(p_values):
         rejected.add(at)
     assert {*np.flatnonzero(adjusted < 0.05)} == rejected
     assert (adjusted >= np.array(p_values) - 1e-12).all()
+
+
+def test_within_is_krippendorffs_alpha_of_the_members():
+    votes, group_a, _ = crowd(5, sizes=(4, 5), items=20, votes=12)
+    agreement = group_agreement(votes.item_v, votes.annotator_v, votes.yes_v.astype(int), 2, group_a, shuffles=0)
+    counts_ik = np.zeros((20, 2), dtype=int)
+    mine_v = group_a[votes.annotator_v] == 1
+    np.add.at(counts_ik, (votes.item_v[mine_v], votes.yes_v[mine_v].astype(int)), 1)
+    assert agreement["within"] == pytest.approx(measure_agreement(counts_ik, resamples=0)["value"][0])
+
+
+def test_across_counts_pairs_with_one_vote_on_each_side():
+    rng = np.random.default_rng(4)
+    inside_ik, outside_ik = rng.integers(0, 3, size=(2, 12, 3))
+    above = below = 0.0
+    sides = [[], []]
+    for inside_k, outside_k in zip(inside_ik, outside_ik, strict=True):
+        inside, outside = np.repeat(np.arange(3), inside_k), np.repeat(np.arange(3), outside_k)
+        if len(inside) and len(outside):
+            alike, weight = np.mean([a == b for a in inside for b in outside]), len(inside) + len(outside)
+            above, below = above + alike * weight, below + weight
+            sides[0].extend(inside)
+            sides[1].extend(outside)
+    shares = [np.bincount(side, minlength=3) / len(side) for side in sides]
+    observed, chance = above / below, (shares[0] * shares[1]).sum()
+    across = agreement_across(inside_ik.astype(float), outside_ik.astype(float))
+    assert across == pytest.approx((observed - chance) / (1 - chance))
+
+
+def test_a_group_with_a_truth_of_its_own_agrees_with_itself_more_than_chance_would():
+    def agreement(parting):
+        votes, group_a, _ = crowd(1, sizes=(5, 6), items=60, votes=40, parting=parting)
+        return group_agreement(votes.item_v, votes.annotator_v, votes.yes_v.astype(int), 2, group_a, seed=1)
+
+    apart, same = agreement(0.5), agreement(0.0)
+    assert apart["within"] > apart["across"] and apart["ratio_p"] < 0.02
+    assert same["ratio_p"] > 0.05 and same["ratio"] == pytest.approx(1.0, abs=0.3)
+
+
+def test_annotators_who_are_left_out_do_not_count():
+    votes, group_a, _ = crowd(1, sizes=(3, 3), items=20, votes=20)
+    inside_a = np.where(np.arange(6) == 5, -1, group_a)
+    kept_v, label_v = votes.annotator_v != 5, votes.yes_v.astype(int)
+    every = group_agreement(votes.item_v, votes.annotator_v, label_v, 2, inside_a, shuffles=0)
+    kept = (votes.item_v[kept_v], votes.annotator_v[kept_v], label_v[kept_v])
+    few = group_agreement(*kept, 2, group_a[:5], shuffles=0)
+    assert (every["within"], every["across"]) == pytest.approx((few["within"], few["across"]))

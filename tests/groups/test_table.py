@@ -1,46 +1,55 @@
-"""An audit with groups: tables, sentences, camps and weights; without the flag nothing of it."""
+"""An audit with groups: tables, sentences, weights and the part between groups; without the flag nothing of it."""
 
 from __future__ import annotations
+
+import json
+import math
+from importlib.resources import files
 
 import numpy as np
 import polars as pl
 import pytest
 from group_support import crowd, frame_of
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy.special import entr
 
 import moral_entropy as me
-from moral_entropy.errors import UsageError, VotesError
-from moral_entropy.groups.item_labels import between_groups
+from moral_entropy.cli.explain import marks_for_output, waterfall_lines
+from moral_entropy.consensus.entropy import EntropyParts
+from moral_entropy.errors import VotesError
+from moral_entropy.groups import truths
 from moral_entropy.groups.options import GroupOptions
-from moral_entropy.groups.table import study_groups
-from moral_entropy.groups.words import camp_sentences
-from moral_entropy.names import CAMPS
-from moral_entropy.pipeline.audit import read_parts
-from moral_entropy.pipeline.options import AuditOptions
+from moral_entropy.groups.table import between_groups, share_between, study_groups
 from moral_entropy.pipeline.verify import verify
-from moral_entropy.schemas import SCHEMAS
+from moral_entropy.report.data import report_data
+from moral_entropy.runs.explain import explain_item
+from moral_entropy.schemas import BETWEEN, PARTS, SCHEMAS
+from moral_entropy.verdict.headlines import uncertain_by_kind
 from moral_entropy.votes.read import read_votes
 
-TABLES = ("groups", "group_readings", "group_items", "camps", "target_items")
+TABLES = ("groups", "group_readings", "group_items", "target_items")
 
 
 @pytest.fixture(scope="module")
-def parted():
-    votes, group_a, _ = crowd(1, sizes=(8, 8), items=50, votes=40, parting=0.5)
+def parted(tmp_path_factory):
+    votes, group_a, place_ig = crowd(1, sizes=(8, 8), items=50, votes=40, parting=0.5)
     target = pl.DataFrame({"column": ["gender"] * 2, "group": ["men", "women"], "share": [0.9, 0.1]})
-    run = me.audit(frame_of(votes, group_a), draws=20, annotator_group=("gender",), target=target, camps=True)
-    return run, votes, group_a
+    out = tmp_path_factory.mktemp("parted") / "run"
+    run = me.audit(frame_of(votes, group_a), out=out, draws=20, annotator_group=("gender",), target=target)
+    return run, votes, group_a, place_ig
 
 
 def test_every_table_has_its_columns(parted):
-    run, _, _ = parted
+    run = parted[0]
     for name in TABLES:
         assert run.table(name).columns == SCHEMAS[name].names()
         assert run.table(name).height
 
 
 def test_rates_and_differences_are_those_of_the_votes(parted):
-    run, votes, group_a = parted
+    run, votes, group_a, _ = parted
     men, women = run.table("groups").filter(column="gender").iter_rows(named=True)
     yes = [votes.yes_v[group_a[votes.annotator_v] == g].mean() for g in (0, 1)]
     assert (men["rate"], women["rate"]) == pytest.approx(yes)
@@ -50,7 +59,7 @@ def test_rates_and_differences_are_those_of_the_votes(parted):
 
 
 def test_a_truth_per_group_is_read_and_its_items_counted(parted):
-    run, votes, _ = parted
+    run, votes, _, _ = parted
     row = run.table("group_readings").filter(column="gender").row(0, named=True)
     assert row["reading"] == "a truth per group" and row["gain_p"] < 0.01
     assert row["parting"] == pytest.approx(0.5, abs=0.2)
@@ -59,31 +68,8 @@ def test_a_truth_per_group_is_read_and_its_items_counted(parted):
     assert items["between"].null_count() == 0
 
 
-def test_camps_are_compared_like_a_column_but_claim_no_p(parted):
-    run, _, group_a = parted
-    camps = run.table("camps").sort("annotator")["camp"]
-    assert camps.n_unique() == 2
-    assert pl.DataFrame({"camp": camps, "group": group_a}).n_unique() == 2
-    rows = run.table("groups").filter(column=CAMPS)
-    assert rows["p_value"].null_count() == rows.height
-    sentences = run.manifest["groups"]["sentences"]
-    assert any("gender 'men' 100% of them, 0% of the others" in text for text in sentences)
-
-
-def test_words_that_mark_the_items_on_which_camps_part_are_named(parted):
-    run, votes, group_a = parted
-    items = run.table("group_items").filter(column=CAMPS)
-    parts = items.group_by("item").agg(parted=(pl.col("p") >= 0.5).n_unique() > 1)
-    texts = {row["item"]: "about guns" if row["parted"] else "about tea" for row in parts.iter_rows(named=True)}
-    frame = frame_of(votes, group_a).with_columns(text=pl.col("item").replace_strict(texts, return_dtype=pl.String))
-    sentences = camp_sentences(
-        {"camps": run.table("camps"), "group_items": run.table("group_items")}, (), read_votes(frame)
-    )
-    assert sentences[-1].endswith("Words that mark the items on which they part: guns.")
-
-
 def test_the_target_population_weighs_votes(parted):
-    run, votes, group_a = parted
+    run, votes, group_a, _ = parted
     target = run.manifest["groups"]["target"]
     weight_a = np.where(group_a == 0, 1.8, 0.2)
     assert target["effective_annotators"] == pytest.approx(16**2 / (weight_a**2).sum())
@@ -125,37 +111,136 @@ def test_ratings_are_compared_by_their_mean_and_a_group_of_one_is_only_shown():
         .otherwise(pl.lit("y"))
     )  # fmt: skip
     votes = read_votes(frame, label="rating", keep=("land",))
-    found = study_groups(votes, GroupOptions(annotator_group=("land",)))
-    groups = found.frames["groups"]
+    frames, facts, _ = study_groups(votes, GroupOptions(annotator_group=("land",)))
+    groups = frames["groups"]
     assert groups["label"].unique().sort().to_list() == ["(mean)", "1", "2", "3", "4", "at least 3"]
     mean = {row["group"]: row for row in groups.filter(label="(mean)").iter_rows(named=True)}
     assert mean["y"]["rate"] == pytest.approx(frame.filter(land="y")["rating"].mean())
     assert mean["y"]["difference"] == pytest.approx(mean["y"]["rate"] - mean["x"]["rate"])
     assert mean["z"]["rate"] is not None and mean["z"]["difference"] is None
     assert groups.filter(pl.col("label") != "(mean)")["p_value"].null_count() == groups.height - 3
-    assert any("'y' rate higher than 'x'" in text for text in found.facts["sentences"])
-    assert "1 group of one annotator (z)" in found.facts["notes"][0]
+    assert any("'y' rate higher than 'x'" in text for text in facts["sentences"])
+    assert "1 group of one annotator (z)" in facts["notes"][0]
 
 
-def test_pre_counted_rows_and_clusters_are_refused():
-    counted = pl.DataFrame({"a": [0, 1], "b": [1, 1], "n": [3, 2]})
-    votes = read_votes(counted, layout="wide", count="n")
+def test_pre_counted_rows_are_refused():
+    votes = read_votes(pl.DataFrame({"a": [0, 1], "b": [1, 1], "n": [3, 2]}), layout="wide", count="n")
     with pytest.raises(VotesError, match="a row stands for several items"):
-        study_groups(votes, GroupOptions(camps=True))
-    with pytest.raises(UsageError, match="compared on one machine"):
-        read_parts(counted, AuditOptions(groups=GroupOptions(camps=True)), workers=object())
+        study_groups(votes, GroupOptions(annotator_group=("land",)))
 
 
-def test_a_run_whose_annotators_were_described_elsewhere_is_verified_where_the_file_is(tmp_path):
+def test_a_run_whose_annotators_were_described_elsewhere_is_not_verified_by_a_file_outside_of_it(tmp_path):
     votes, group_a, _ = crowd(1, sizes=(4, 4), items=30, votes=20)
     frame = frame_of(votes, group_a)
     people, bare = frame.select("annotator", "gender").unique(), frame.drop("gender")
     people.write_csv(tmp_path / "people.csv")
     asked = {"draws": 20, "report": False, "annotator_group": ("gender",)}
     run = me.audit(bare, out=tmp_path / "run", annotators=str(tmp_path / "people.csv"), **asked)
-    assert {check.state for check in verify(run).checks} == {"stands"}
-    (tmp_path / "people.csv").unlink()
-    found = verify(run)
-    assert "could not be checked" in found.verdict
-    [lost] = [check for check in found.checks if check.state != "stands"]
-    assert lost.state == "not checked" and "people.csv" in lost.text
+    with pytest.raises(me.MoralEntropyError, match=r"people.csv', which it does not hold"):
+        verify(run)
+
+
+SHARES = st.floats(0.0, 1.0)
+NATS = st.floats(0.0, 3.0)
+
+
+def reading(label_ig, weight_g, own=True, column="land", gain=1.0):
+    return {"column": column, "own": own, "gain": gain, "label_ig": label_ig, "weight_g": weight_g}
+
+
+@given(st.lists(st.tuples(NATS, NATS, NATS, SHARES), min_size=1, max_size=6), st.sampled_from(["mixed", "paper"]))
+def test_four_parts_add_up_to_the_whole_and_none_is_negative(rows, model):
+    ambiguity_i, votes_i, annotators_i, share_i = np.array(rows).T
+    three = EntropyParts(ambiguity_i + votes_i + annotators_i, ambiguity_i, votes_i, annotators_i, model)
+    four = three.with_between(share_i)
+    parts = (four.ambiguity_i, four.votes_i, four.annotators_i, four.between_i)
+    np.testing.assert_allclose(sum(parts), three.total_i, atol=1e-12)
+    assert min(part_i.min() for part_i in parts) >= 0.0
+    np.testing.assert_allclose(four.between_i, share_i * three.total_i, atol=1e-12)
+    np.testing.assert_allclose(four.aleatoric_i + four.epistemic_i, three.total_i, atol=1e-12)
+    # Of the three others none grows, and none is touched before those named earlier are used up.
+    assert np.all(four.votes_i <= votes_i) and np.all((four.ambiguity_i == 0.0) | (four.votes_i == votes_i))
+    assert np.all((four.votes_i <= 1e-12) | (four.annotators_i >= annotators_i - 1e-12))
+
+
+@given(
+    arrays(np.float64, (4, 3), elements=SHARES), arrays(np.float64, 3, elements=st.floats(1.0, 50.0)),
+    arrays(np.float64, (4, 3), elements=SHARES),
+)  # fmt: skip
+def test_the_share_between_groups_is_a_share(label_ig, weight_g, other_ig):
+    one = reading(label_ig, weight_g)
+    column, alone_i = share_between([one])
+    assert column == "land" and np.all((alone_i >= 0.0) & (alone_i <= 1.0))
+    # A further label without a truth per group adds doubt, and nothing between groups.
+    _, both_i = share_between([one, reading(other_ig, weight_g, own=False)])
+    assert np.all(both_i <= alone_i + 1e-12)
+
+
+def test_the_part_between_groups_is_the_mutual_information_of_label_and_group():
+    label_ig, weight_g = np.array([[0.9, 0.2, 0.5]]), np.array([3.0, 2.0, 1.0])
+    joint = {(g, yes): w / 6 * (p if yes else 1 - p) for g, (p, w) in enumerate(zip(label_ig[0], weight_g, strict=True))
+             for yes in (True, False)}  # fmt: skip
+    by_label = {yes: sum(joint[g, yes] for g in range(3)) for yes in (True, False)}
+    expected = sum(x * math.log(x / (weight_g[g] / 6 * by_label[yes])) for (g, yes), x in joint.items())
+    assert between_groups(label_ig, weight_g)[0] == pytest.approx(expected)
+    entropy = -sum(x * math.log(x) for x in by_label.values())
+    [_, share_i] = share_between([reading(label_ig, weight_g)])
+    assert share_i[0] == pytest.approx(expected / entropy)
+
+
+def test_items_and_means_carry_the_fourth_part(parted):
+    run, _, _, place_ig = parted
+    assert run.items.columns[-1] == run.entropy.columns[-1] == BETWEEN
+    for frame, total in ((run.items, "entropy"), (run.entropy, "total")):
+        np.testing.assert_allclose(frame.select(pl.sum_horizontal(*PARTS, BETWEEN)).to_series(), frame[total])
+        np.testing.assert_allclose(frame["aleatoric"] + frame["epistemic"], frame[total])
+    assert run.entropy[BETWEEN][0] == pytest.approx(run.items[BETWEEN].mean())
+    assert run.manifest["questions"][0][BETWEEN] == pytest.approx(run.items[BETWEEN].mean())
+    # Where the groups' truths are opposite, most of the entropy lies between them; elsewhere next to nothing does.
+    parted_i = (place_ig[:, 0] * place_ig[:, 1] < 0.0)[run.items["item"].to_numpy()]
+    share_i = (run.items[BETWEEN] / run.items["entropy"]).to_numpy()
+    assert share_i[parted_i].mean() > 0.7 and share_i[~parted_i].mean() < 0.3
+
+
+def test_everything_that_shows_the_parts_shows_the_fourth(parted):
+    run = parted[0]
+    assert run.parts[BETWEEN] == "between groups"
+    assert run.manifest["groups"]["between"] == [{"question": "label", "part": "", "column": "gender"}]
+    assert run.manifest["formulas"]["entropy"].endswith(f"+ {BETWEEN}")
+    item = run.items.sort(BETWEEN).row(-1, named=True)
+    [told] = explain_item(run, str(item["item"]))
+    assert told.between_groups == pytest.approx(item[BETWEEN])
+    assert f"{item[BETWEEN]:.3f} between groups: no vote removes it" in "\n".join(
+        waterfall_lines(told, marks_for_output())
+    )
+    data = report_data(run)
+    assert data["parts"][-1]["column"] == BETWEEN and BETWEEN in str(data["entropy"])
+    assert uncertain_by_kind(run)[BETWEEN] > 0.1
+    # A part without a colour would be left out of the chart.
+    chart = json.loads((files("moral_entropy") / "report" / "charts" / "entropy.vl.json").read_text())
+    assert set(run.parts.values()) < set(chart["spec"]["encoding"]["color"]["scale"]["domain"])
+    assert verify(run).stands
+
+
+def test_no_truth_per_group_no_column():
+    votes, group_a, _ = crowd(3, sizes=(5, 5), items=60, votes=40)
+    run = me.audit(frame_of(votes, group_a), draws=20, annotator_group=("gender",))
+    assert run.table("group_readings")["reading"].to_list() != ["a truth per group"]
+    assert BETWEEN not in run.items.columns and BETWEEN not in run.entropy.columns and BETWEEN not in run.parts
+    assert run.manifest["groups"]["between"] == []
+
+
+def test_very_many_votes_still_give_every_item_a_label_per_group(monkeypatch):
+    votes, group_a, _ = crowd(1, sizes=(8, 8), items=50, votes=40, parting=0.5)
+    monkeypatch.setattr("moral_entropy.groups.table.thinned", lambda every, seed: truths.thinned(every, seed, 400))
+    run = me.audit(frame_of(votes, group_a), draws=20, annotator_group=("gender",))
+    assert run.table("group_items").height == 100 and run.table("group_readings")["n_votes"][0] <= 400
+    assert run.table("group_items")["n_votes"].sum() == len(votes.item_v)
+
+
+def test_of_columns_with_a_truth_per_group_the_larger_gain_is_chosen():
+    half = np.full((1, 2), 0.5)
+    columns = (("age", True, 1.0), ("land", True, 2.0), ("sex", False, 8.0))
+    readings = [reading(half, np.ones(2), own, column, gain) for column, own, gain in columns]
+    assert share_between(readings)[0] == "land"
+    assert share_between(readings[2:]) is None

@@ -12,9 +12,9 @@ from support import published_draws
 import moral_entropy as me
 from moral_entropy.cli.main import main
 from moral_entropy.errors import UsageError
-from moral_entropy.judges.draws import drawn_means
 from moral_entropy.judges.estimates import corrected_mean, difference, gold_alone
 from moral_entropy.judges.known import known_items
+from moral_entropy.judges.score import drawn_means
 from moral_entropy.judges.values import quantities
 from moral_entropy.runs.run import Question
 from moral_entropy.votes.table import UNKNOWN
@@ -143,24 +143,6 @@ def test_wins_and_ties():
         me.score(run, values=["A=1", "B=0"])
 
 
-def test_votes_count_in_part_where_they_are_not_sure(votes):
-    rng = np.random.default_rng(5)
-    sure = votes.with_columns(sure=pl.Series(rng.uniform(0.5, 1.0, votes.height).round(3)))
-    log = sure.with_columns(sure=pl.col("sure").log())
-    runs = [me.audit(one, keep=["sure"], draws=20) for one in (sure, log)]
-    yes = pl.when(pl.col("label") == "yes").then("sure").otherwise(1 - pl.col("sure"))
-    wanted = sure.with_columns(yes=yes).group_by("item").agg(pl.col("yes").mean())["yes"].mean()
-    for run in runs:
-        row = me.score(run, confidence="sure").frame.row(0, named=True)
-        assert row["votes_value"] == pytest.approx(wanted)
-        assert row["value"] == me.score(run).frame["value"][0]
-    with pytest.raises(UsageError, match=r"no column 'sur' of how sure votes are\. Did you mean 'sure'"):
-        me.score(runs[0], confidence="sur")
-    bad = me.audit(sure.with_columns(sure=pl.col("sure") * 100), keep=["sure"], draws=0)
-    with pytest.raises(UsageError, match="1,200 of 1,200 votes have a 'sure' that is no probability"):
-        me.score(bad, confidence="sure")
-
-
 def test_undecided_says_how_many_more(run):
     value = me.score(run).frame["value"][0]
     close = me.score(run, at_least=value - 0.02).frame.row(0, named=True)
@@ -202,11 +184,12 @@ def test_quantities_of_a_nominal_question():
 
 def test_the_command(run, tmp_path, capsys):
     run.save(tmp_path / "run")
-    assert main(["score", str(tmp_path / "run"), "--by", "system", "--at-least", "0.6"]) == 0
+    assert main(["judges", str(tmp_path / "run"), "--by", "system", "--at-least", "0.6"]) == 0
     shown = capsys.readouterr().out
     assert "PPI++" in shown
     assert "a - b" in shown
-    assert main(["score", str(tmp_path / "run"), "--json"]) == 0
+    # The column system is taken without being named.
+    assert main(["judges", str(tmp_path / "run"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["scores"][0]["value"] == me.score(run).frame["value"][0]
-    assert main(["score", str(tmp_path / "run"), "--values", "yes"]) == 2
+    assert told["scores"] == me.score(run, by="system").frame.to_dicts()
+    assert main(["judges", str(tmp_path / "run"), "--values", "yes"]) == 2

@@ -15,14 +15,10 @@ from moral_entropy.cli.main import main
 from moral_entropy.errors import VotesError
 from moral_entropy.judges.estimates import corrected_mean
 from moral_entropy.judges.options import JudgeOptions
-from moral_entropy.judges.panel import read_panel
-from moral_entropy.judges.repeats import repeats_of
+from moral_entropy.judges.panel import added_by_each, best_panels, read_panel
 from moral_entropy.judges.roles import Role, guess_role
 from moral_entropy.judges.table import describe_judges
-from moral_entropy.judges.values import quantities
-from moral_entropy.judges.worth import added_by_each, best_panels
 from moral_entropy.runs.findings import cautions
-from moral_entropy.verdict.verdict import who_voted
 from moral_entropy.votes.table import UNKNOWN
 
 
@@ -88,7 +84,7 @@ def test_shares_of_known_answers_are_counted(run, votes):
 
 
 def test_the_worst_come_first(run):
-    assert run.judges["standing"].is_sorted()
+    assert run.judges["right_all"].is_sorted()
     assert run.judges["judge"][0] == "qwen"
 
 
@@ -192,8 +188,7 @@ def test_order_and_repeats_are_counted():
               "qwen": 0.8}  # fmt: skip
     run = me.audit(votes_of(judges, 300), draws=20)
     panel = read_panel(run, run.questions[0])
-    roles = [guess_role(name, models=True) for name in panel.judges]
-    rows = repeats_of(panel, roles, quantities(run.questions[0])[0])
+    rows = describe_judges(run).repeats
     [order] = rows.filter(kind="order").to_dicts()
     a, b = (panel.vote_ji[panel.judges.index(name)] for name in ("gpt/p/ab", "gpt/p/ba"))
     assert (order["same"], order["bias"]) == pytest.approx(((a == b).mean(), (a - b).mean()))
@@ -321,8 +316,8 @@ def test_roles_told_at_audit_stay_with_the_run(votes, tmp_path):
     assert "roles of 4 judges as told." in run.manifest["notes"]
     found = describe_judges(me.read_run(tmp_path / "run"))
     assert found.replace["judge"].to_list() == ["llama"] and found.notes[0] == "roles of 4 judges as told"
-    # Three of four are people, whatever their names; without roles all four would be models.
-    assert who_voted(run) == "people" and who_voted(me.audit(votes, draws=20)) == "models"
+    # Without roles all four would be models, by their names.
+    assert {one["role"] for one in me.audit(votes, draws=20).manifest["roles"]["judges"]} == {"llm"}
     file = pl.DataFrame({"judge": ["llama"], "role": ["llm"], "model": ["llama-3"], "order": ["ba"]})
     stored = me.audit(votes, draws=20, roles=file).manifest["roles"]
     assert stored["judges"][2]["model"] == "llama-3" and stored["judges"][2]["order"] == "ba"
@@ -346,6 +341,17 @@ def test_the_command(run, tmp_path, capsys):
     assert main(["judges", str(tmp_path / "run")]) == 0
     shown = capsys.readouterr().out
     assert "best panel for its price, by known answers" in shown
+    # Scores come first, as answers are known.
+    assert 0 <= shown.index("share of 'yes'") < shown.index("4 judges; worst first")
     assert main(["judges", str(tmp_path / "run"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert [one["judge"] for one in told["judges"]] == run.judges["judge"].to_list()
+    assert told["scores"][0]["value"] == me.score(run).frame["value"][0]
+
+
+def test_without_known_answers_and_systems_there_is_no_score(votes, tmp_path, capsys):
+    me.audit(votes.drop("gold"), draws=0, report=False, out=tmp_path / "run")
+    assert main(["judges", str(tmp_path / "run")]) == 0
+    assert "PPI++" not in capsys.readouterr().out
+    assert main(["judges", str(tmp_path / "run"), "--at-least", "0.5"]) == 0
+    assert "undecided" in capsys.readouterr().out

@@ -20,11 +20,11 @@ from support import votes_of
 
 from moral_entropy.consensus import draws, fitted, laplace
 from moral_entropy.consensus.fit import fit
-from moral_entropy.grading.best_rule import wrong_in_100
-from moral_entropy.grading.gate import check_limits
-from moral_entropy.outliers.ranking import first
+from moral_entropy.items.ranking import first
 from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions, FitOptions
+from moral_entropy.rules.advice import wrong_in_100
+from moral_entropy.rules.gate import check_limits
 from moral_entropy.runs.manifest import read_manifest
 from moral_entropy.ties import highest, settle_halves, tie_key
 

@@ -14,11 +14,11 @@ from moral_entropy.report.chart_specs import (
     FOLDER,
     JAVASCRIPT_NAMES,
     SUFFIX,
+    Look,
     chart_name,
     chart_specs,
     with_rows,
 )
-from moral_entropy.report.colours import Look
 
 SHIPPED = sorted(path.name for path in FOLDER.iterdir())
 

@@ -6,7 +6,7 @@ from itertools import combinations
 
 import pytest
 
-from moral_entropy.report.colours import FAR, FURTHER, OKABE_ITO, PALETTE, distance, looks_of
+from moral_entropy.report.chart_specs import FAR, FURTHER, OKABE_ITO, PALETTE, distance, looks_of
 from moral_entropy.report.tables import MAX_TARGETS
 
 MORAL = ["Authority", "Care", "Equality", "Loyalty", "Non-Moral", "Proportionality", "Purity", "Thin Morality"]

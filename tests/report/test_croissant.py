@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from moral_entropy.report.croissant import croissant_facts
+from moral_entropy.report.card import croissant_facts
 from moral_entropy.report.export import export_run
 from moral_entropy.runs.run import read_run
 

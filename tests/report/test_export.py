@@ -12,8 +12,7 @@ from report_support import make_run, vote_frame
 
 import moral_entropy as me
 from moral_entropy.errors import UsageError
-from moral_entropy.report.card import dataset_card, write_card
-from moral_entropy.report.croissant import croissant_facts
+from moral_entropy.report.card import croissant_facts, dataset_card, write_card
 from moral_entropy.report.export import export_run
 from moral_entropy.runs.run import read_run
 from moral_entropy.runs.tables import read_table

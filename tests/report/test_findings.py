@@ -6,15 +6,15 @@ import polars as pl
 import pytest
 from report_support import HOSTILE, Page, make_run
 
+from moral_entropy.checks.verdict import NOT_EXAMINED
 from moral_entropy.findings import Finding, alarm_sentences
 from moral_entropy.markup import markdown_text
 from moral_entropy.report.card import dataset_card
-from moral_entropy.report.findings import MOST_ROWS, findings_section
 from moral_entropy.report.html import render
+from moral_entropy.report.sections import MOST_FINDINGS, findings_section
 from moral_entropy.runs.findings import cautions, read_findings
 from moral_entropy.runs.run import read_run
 from moral_entropy.schemas import SCHEMAS
-from moral_entropy.validate.verdict import NOT_EXAMINED
 from moral_entropy.verdict.verdict import give_verdict
 
 CONVERGED = Finding("fit", "converged", 0, "care", level="bad", text="the fit did not converge: 9 passes.",
@@ -51,9 +51,7 @@ def test_worse_comes_first_and_those_of_one_kind_are_one(with_findings):
     [([], "unknown"), ([UNVOTED], "unknown"), ([THIN], "unknown"), ([THIN, CONVERGED], "stop")],
     ids=["nothing", "note", "doubt", "bad"],
 )
-def test_the_worst_finding_turns_the_verdict_of_votes_alone(with_findings, findings, status, monkeypatch):
-    # Whether the floor is above the flag is another test's.
-    monkeypatch.setattr("moral_entropy.verdict.verdict.expected_error", lambda run: 0.01)
+def test_the_worst_finding_turns_the_verdict_of_votes_alone(with_findings, findings, status):
     assert status_of(without_gold(with_findings(findings))) == status
 
 
@@ -118,10 +116,10 @@ def test_an_audit_fills_the_section_itself(plain_run):
 
 
 def test_many_findings_are_counted(with_findings):
-    many = [Finding("dependence", "pair_excess", 0.1 + n, subject=str(n)) for n in range(MOST_ROWS + 7)]
+    many = [Finding("dependence", "pair_excess", 0.1 + n, subject=str(n)) for n in range(MOST_FINDINGS + 7)]
     run = with_findings([*many, PAIR])
     [side] = findings_section(run)["sides"]
-    assert len(side["rows"]) == MOST_ROWS and side["left_out"] == 8 and side["rows"][0]["about"] == "care, a · b"
+    assert len(side["rows"]) == MOST_FINDINGS and side["left_out"] == 8 and side["rows"][0]["about"] == "care, a · b"
     assert "8 more in findings.parquet" in render(run)
 
 

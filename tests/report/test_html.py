@@ -11,8 +11,7 @@ import pytest
 from report_support import HOSTILE, make_run, page_of, rows_of, vote_frame
 
 from moral_entropy.cli.main import main
-from moral_entropy.report.html import TEMPLATES, vega_bundle, write_report
-from moral_entropy.report.page import page_templates
+from moral_entropy.report.html import vega_bundle, write_report
 from moral_entropy.runs.run import read_run
 from moral_entropy.runs.tables import read_table
 
@@ -59,23 +58,6 @@ def test_the_same_run_gives_the_same_bytes(plain_run, tmp_path):
     assert one == two == (plain_run / "report.html").read_bytes()
 
 
-def test_templates_are_compiled_once_and_kept_where_that_is_possible(tmp_path, monkeypatch):
-    def rendered():
-        shown = {"tables": [], "replace": ["perhaps"], "notes": []}
-        return page_templates(TEMPLATES).get_template("judges.html").render(data={"judges": shown})
-
-    monkeypatch.setenv("MORAL_ENTROPY_CACHE", str(tmp_path / "cache"))
-    first = rendered()
-    [kept] = (tmp_path / "cache").rglob("*.cache")
-    written = kept.stat().st_mtime_ns
-    assert (rendered(), kept.stat().st_mtime_ns) == (first, written)
-    kept.write_bytes(b"not what Jinja writes")
-    assert rendered() == first
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("MORAL_ENTROPY_CACHE", str(tmp_path / "file"))
-    assert rendered() == first
-
-
 def test_without_draws_or_domains_or_gold_there_is_a_report(tmp_path):
     frame = vote_frame(n_items=30, questions=("q",), gold=False).drop("domain", "text")
     data = page_of(make_run(frame, tmp_path / "run", draws=0)).data()
@@ -84,8 +66,7 @@ def test_without_draws_or_domains_or_gold_there_is_a_report(tmp_path):
 
 
 def test_what_charts_leave_out_is_said(plain_run, monkeypatch):
-    from moral_entropy.report import data, tables
-    from moral_entropy.runs import item_sums
+    from moral_entropy.report import data, item_sums, tables
 
     assert page_of(plain_run).data()["caps"] == []
     for module, name, value in (

@@ -10,7 +10,7 @@ import moral_entropy as me
 from moral_entropy.judges.table import describe_judges
 from moral_entropy.report.figures import figure_specs
 from moral_entropy.report.html import render
-from moral_entropy.report.judges import SEEN, judges_section, panel_rows
+from moral_entropy.report.sections import SEEN, judges_section, panel_rows
 
 
 def votes(names, known):

@@ -12,10 +12,9 @@ from moral_entropy.findings import Finding
 from moral_entropy.markup import markdown_text
 from moral_entropy.report.card import croissant_facts, dataset_card
 from moral_entropy.report.data import report_data
-from moral_entropy.report.drawn import drawn_charts
 from moral_entropy.report.figures import figure_specs
 from moral_entropy.report.html import TEMPLATES, render
-from moral_entropy.report.tables import checked_rows
+from moral_entropy.report.tables import checked_rows, drawn_charts
 from moral_entropy.report.words import RATES, label_notes, order_notes, votes_in_words
 from moral_entropy.runs.findings import cautions
 from moral_entropy.runs.run import read_run

@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 from support import posterior_draws
 
-from moral_entropy.grading.intervals import central_interval
-from moral_entropy.grading.table import audit_rules
 from moral_entropy.reproduce.grading import RULES, grade_rules
+from moral_entropy.rules.intervals import central_interval
+from moral_entropy.rules.table import audit_rules
 
 ANSWERS = {
     "any": lambda yes, votes: yes >= 1,

@@ -1,4 +1,4 @@
-"""The paper's soft-label table beside the figures of a study."""
+"""The paper's soft-label table beside the figures of a comparison of targets."""
 
 import polars as pl
 import pytest
@@ -8,29 +8,31 @@ from moral_entropy.reproduce.comparison import Basis, compare_figures
 from moral_entropy.reproduce.figures import as_frame
 from moral_entropy.reproduce.published import read_published
 from moral_entropy.reproduce.soft_labels import soft_label_figures
-from moral_entropy.schemas import SOFT_LABELS
 
 
 @pytest.fixture
-def run(tmp_path):
-    place = {"split": "items", "target": "soft", "reference": "majority", "metric": "auc", "n": 100, "seeds": 5}
+def compared(tmp_path):
+    """What `train --compare` writes, for two foundations of the paper and one of somebody else's."""
     rows = [
-        {**place, "model": model, "question": question, "value": value, "low": value - 0.01, "high": value + 0.01}
-        for model, plus in (("constant", -0.4), ("tfidf", 0.0), ("minilm", 0.01))
-        for question, value in (("care", 0.94 + plus), ("Fairness", 0.9 + plus), ("(mean)", 0.92 + plus))
-    ]
-    (tmp_path / "manifest.json").write_text("{}")
-    pl.DataFrame(rows, schema=SOFT_LABELS).write_parquet(tmp_path / "soft_labels.parquet")
+        {"question": name, "reference": reference, "metric": metric, "target": target, "value": value + plus,
+         "low": value + plus - 0.01, "high": value + plus + 0.01, "n": 100}
+        for name, value in (("care", 0.95), ("Fairness", 0.91), ("wit", 0.6))
+        for reference, metric, target, plus in (
+            ("majority", "auc", "soft", 0.0), ("majority", "auc", "any", -0.2),
+            ("gold", "auc", "soft", -0.1), ("majority", "accuracy", "soft", -0.3),
+        )
+    ]  # fmt: skip
+    pl.DataFrame(rows).write_csv(tmp_path / "comparison.csv")
     return tmp_path
 
 
-def test_figures_are_those_of_minilm_where_it_was_trained(run):
-    found = {figure.foundation: figure.value for figure in soft_label_figures(run)}
-    assert found == {"care": pytest.approx(0.95), "fairness": pytest.approx(0.91)}
+def test_figures_are_those_of_soft_against_the_majority_label(compared):
+    figures = {figure.foundation: figure.value for figure in soft_label_figures(compared)}
+    assert figures == {"care": pytest.approx(0.95), "fairness": pytest.approx(0.91)}
 
 
-def test_they_stand_beside_the_paper(run):
-    comparison = compare_figures(read_published(), as_frame(soft_label_figures(run)), Basis(("mftc",))).filter(
+def test_they_stand_beside_the_paper(compared):
+    comparison = compare_figures(read_published(), as_frame(soft_label_figures(compared)), Basis(("mftc",))).filter(
         section="soft labels"
     )
     rows = {row["foundation"]: row for row in comparison.iter_rows(named=True)}
@@ -39,15 +41,14 @@ def test_they_stand_beside_the_paper(run):
     assert rows["loyalty"]["note"] == "no classifier was trained"
 
 
-def test_of_simulated_votes_they_are_not_comparable(run):
+def test_of_simulated_votes_they_are_not_comparable(compared):
     basis = Basis(("mftc",), twins=True)
-    comparison = compare_figures(read_published(), as_frame(soft_label_figures(run)), basis).filter(
+    comparison = compare_figures(read_published(), as_frame(soft_label_figures(compared)), basis).filter(
         foundation="care", metric="auc"
     )
     assert comparison["verdict"].to_list() == ["not comparable"]
 
 
-def test_a_run_without_a_study_says_how_to_make_one(tmp_path):
-    (tmp_path / "manifest.json").write_text("{}")
-    with pytest.raises(RunFolderError, match="has no table 'soft_labels'"):
+def test_a_folder_without_a_comparison_says_how_to_make_one(tmp_path):
+    with pytest.raises(RunFolderError, match="no comparison of targets .* Run: moral-entropy train RUN"):
         soft_label_figures(tmp_path)

@@ -26,10 +26,11 @@ def test_votes_of_an_item_are_counted_as_those_of_all_rows_are():
     counted = count_once(collapse(ballot), group_a, rank_a)
     for i, row in enumerate(counted.row_i):
         cast = [divmod(int(code), 3) for code in ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]]]
-        found = counted_votes(cast, groups)
+        rows = [(i, who, label) for who, label in cast]
+        found = counted_votes(pl.DataFrame(rows, schema=["item", "annotator", "label"], orient="row"), groups)
         codes = counted.code_v[counted.start_r[row] : counted.start_r[row + 1]]
-        assert sorted((one.annotator, one.label) for one in found) == sorted(divmod(int(code), 3) for code in codes)
-        assert sorted(at for one in found for at in one.at) == list(range(len(cast)))
+        assert sorted(found.select("annotator", "label").rows()) == sorted(divmod(int(code), 3) for code in codes)
+        assert sorted(found["at"].explode()) == list(range(len(cast)))
 
 
 @pytest.fixture(scope="module")

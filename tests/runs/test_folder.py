@@ -266,3 +266,13 @@ def test_a_run_of_version_0_1_can_be_replaced(tmp_path):
     with writing(tmp_path / "run", force=True) as folder:
         write_manifest(folder, dict.fromkeys(MANIFEST_KEYS, "0.2.0"))
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["manifest.json"]
+
+
+def test_an_empty_folder_keeps_its_mode_and_a_mount_point_is_refused_at_once(tmp_path):
+    private = tmp_path / "run"
+    private.mkdir(mode=0o700)
+    with writing(private) as folder:
+        (folder / "manifest.json").write_text("{}")
+    assert private.stat().st_mode & 0o777 == 0o700 and (private / "manifest.json").is_file()
+    with pytest.raises(RunFolderError, match="is a mount point"), writing("/"):
+        pytest.fail("must be refused before anything is written")

@@ -12,15 +12,14 @@ import pytest
 from support import first_votes_by_hand, posterior_draws
 
 from moral_entropy.consensus.fit import fit
-from moral_entropy.consensus.fitted import local_fit
 from moral_entropy.consensus.options import FitOptions
 from moral_entropy.consensus.priors import Priors
 from moral_entropy.corpora.simulate import simulate_votes
-from moral_entropy.outliers.disagreement import disagreement
-from moral_entropy.outliers.table import find_outliers
+from moral_entropy.items.disagreement import disagreement
+from moral_entropy.items.table import find_outliers
 from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions
-from moral_entropy.runs import annotator_tables, item_tables
+from moral_entropy.runs import make
 from moral_entropy.schemas import ALL_PARTS, ANNOTATORS, ENTROPY, ITEMS, POSTERIOR, with_ids
 from moral_entropy.votes.table import Votes, ballot_from_codes
 
@@ -50,22 +49,29 @@ def uneven():
     return Votes(pl.Series(list("abcd")), pl.Series(list("wxyz")), (ballot,), (), np.full(4, -1, dtype=np.int32))
 
 
+def table(consensus, name):
+    made = make.item_tables(consensus, make.item_entropies(consensus))[name]
+    return pl.concat([pl.DataFrame(schema=made.schema), *made.frames()])
+
+
 def item_frame(consensus):
-    fitted = local_fit(consensus)
-    return pl.concat([frame for b in range(len(consensus.fits)) for frame in fitted.stream(item_tables.item_frames, b)])
+    return table(consensus, "items")
 
 
 def posterior_frame(consensus):
-    return pl.concat(local_fit(consensus).stream(item_tables.posterior_frames, 0))
+    return table(consensus, "posterior")
 
 
 def annotator_frame(consensus):
-    summary = find_outliers(local_fit(consensus))["annotator_summary"]
-    return pl.concat(annotator_tables.annotator_frames(consensus, summary))
+    return make.annotator_frame(consensus, find_outliers(consensus)["annotator_summary"])
+
+
+def sums_of(consensus):
+    return make.entropy_sums(consensus, make.item_entropies(consensus))
 
 
 def entropy_frame(consensus):
-    return item_tables.entropy_frame(consensus, local_fit(consensus).total(item_tables.entropy_sums))
+    return make.entropy_frame(consensus, sums_of(consensus))
 
 
 @pytest.fixture(scope="module", params=[2, 4])
@@ -121,12 +127,13 @@ def test_the_posterior_table_has_all_labels_of_questions_with_more_than_two(cons
 
 def test_chunks_do_not_change_rows(consensus, monkeypatch):
     def frames():
-        return [item_frame(consensus), posterior_frame(consensus), annotator_frame(consensus)]
+        made = make.item_tables(consensus, make.item_entropies(consensus))
+        return [*(table(consensus, name) for name in made), annotator_frame(consensus)]
 
     whole = frames()
-    monkeypatch.setattr("moral_entropy.runs.item_tables.ROWS_PER_GROUP", 17)
-    monkeypatch.setattr("moral_entropy.outliers.disagreement.ITEMS_AT_ONCE", 17)
-    monkeypatch.setattr("moral_entropy.runs.annotator_tables.ANNOTATORS_AT_ONCE", 4)
+    monkeypatch.setattr("moral_entropy.runs.make.ROWS_PER_GROUP", 17)
+    monkeypatch.setattr("moral_entropy.items.disagreement.ITEMS_AT_ONCE", 17)
+    monkeypatch.setattr("moral_entropy.runs.make.ANNOTATORS_AT_ONCE", 4)
     assert all(cut.equals(all_rows) for cut, all_rows in zip(frames(), whole, strict=True))
 
 
@@ -213,23 +220,25 @@ def test_published_p_stands_beside_the_models_and_entropies_are_the_models(n_lab
     between = replace(only.summary, ambiguity_i=ambiguity_i, interior_i=np.linspace(0, 1, 120))
     only = replace(only, summary=between)
     consensus = replace(consensus, fits=(only,))
-    posterior, starts = posterior_frame(consensus), only.ballot.start_i
+    posterior = posterior_frame(consensus) if n_labels > 2 else None
+    starts = only.ballot.start_i
     n_ambiguous, first = 0, first_votes_by_hand(only.ballot)
     for i, row in enumerate(item_frame(consensus).rows(named=True)):
-        own = posterior.filter(item=row["item"])
         about = "1" if n_labels == 2 else row["label"]
         votes = Counter(code % n_labels for code in only.ballot.code_v[starts[i] : starts[i + 1]])
         share = (votes[int(about)] + first[int(about)]) / (votes.total() + n_labels / 2)
         a = min(0.6, 0.2 + i / 119)
         assert row["p_model"] == only.summary.mean_ik[i, int(about)]
         assert row["p"] == pytest.approx((1 - a) * row["p_model"] + a * share, abs=1e-9)
-        assert own.filter(pl.col("class") == about).select("p_model", "p").row(0) == (row["p_model"], row["p"])
+        if posterior is not None:
+            own = posterior.filter(pl.col("class") == about, item=row["item"])
+            assert own.select("p_model", "p").row(0) == (row["p_model"], row["p"])
         assert row["p_low"] <= row["p"] <= row["p_high"]
-        total = -sum(p * math.log(p) for p in own["p_model"])
+        total = -sum(p * math.log(p) for p in only.summary.mean_ik[i])
         assert row["entropy"] == pytest.approx(total, abs=1e-12)
         assert row["ambiguity"] + row["doubt_votes"] + row["doubt_annotators"] == pytest.approx(total, abs=1e-12)
         assert (row["aleatoric"], row["epistemic"]) == (row["ambiguity"], row["doubt_votes"] + row["doubt_annotators"])
         n_ambiguous += total > math.log(n_labels) / 2 and row["ambiguity"] > total / 2
-    sums = local_fit(consensus).total(item_tables.entropy_sums)[0].sum(axis=0)
-    assert sums[item_tables.AMBIGUOUS] == n_ambiguous
+    sums = sums_of(consensus)[0].sum(axis=0)
+    assert sums[make.AMBIGUOUS] == n_ambiguous
     assert n_ambiguous > 0 or n_labels == 4

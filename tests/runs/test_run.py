@@ -67,7 +67,7 @@ def test_tables_by_name_have_the_columns_of_the_contract(here):
 
 def test_what_a_run_has_not_is_empty_or_an_error(here, there, tmp_path):
     for run in (here, there):
-        assert not run.has("soft_labels") and run.table("soft_labels").is_empty()
+        assert not run.has("groups") and run.table("groups").is_empty()
     run = here.save(tmp_path / "run")
     (run.path / "audit.parquet").unlink()
     with pytest.raises(RunFolderError, match="has no table 'audit'"):

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 import polars as pl
 import pytest
 from report_support import vote_frame
+from scipy import stats
 
 import moral_entropy as me
 from moral_entropy.verdict.checked import checks_of, gold_checks_of, spot_checks_of
@@ -59,8 +60,13 @@ def test_the_consensus(checked):
 
 
 def test_only_labels_drawn_from_blocks_are_worth_more_than_their_number(run, checked):
-    assert spot_checks_of(checked).found.gain == 1.0
-    assert spot_checks_of(run.with_answers(filled(run, 40))).found.gain > 1.0
+    def width_against_jeffreys(checks, n):
+        worth = n / (1 - n / 150)
+        plain = stats.beta(checks.error.value * worth + 0.5, (1 - checks.error.value) * worth + 0.5).interval(0.9)
+        return (checks.error.high - checks.error.low) / (plain[1] - plain[0])
+
+    assert width_against_jeffreys(spot_checks_of(checked), 60) == pytest.approx(1.0, abs=0.01)
+    assert width_against_jeffreys(spot_checks_of(run.with_answers(filled(run, 40))), 40) < 0.99
 
 
 @pytest.mark.parametrize("rule", ["any", "majority", "strict-majority", "two-vote", "unanimous"])
@@ -112,7 +118,7 @@ def test_gold_is_counted_where_nothing_else_was_checked(run):
     label = dict(with_gold.items.select("item", "label").iter_rows())
     wrong = sum(label[item] != TRUTH[item] for item in TRUTH)
     checks = gold_checks_of(with_gold)
-    assert (checks.found.wrong, checks.found.checked, checks.population) == (wrong, 150, 150)
+    assert (checks.error.wrong, checks.error.checked, checks.population) == (wrong, 150, 150)
     assert checks_of(run) is None and spot_checks_of(with_gold) is None
     assert with_gold.verdict.error.low == with_gold.verdict.error.high == wrong / 150
 
@@ -130,9 +136,9 @@ def test_sheets_add_up(run):
     once = run.with_answers(filled(run, 30))
     twice = once.with_answers(filled(once, 20))
     checks = spot_checks_of(twice)
-    assert checks.found.checked == 50
+    assert checks.error.checked == 50
     shares = [share_of_sheet(twice, sheet) for sheet in (1, 2)]
-    assert checks.found.share == pytest.approx((30 * shares[0] + 20 * shares[1]) / 50)
+    assert checks.error.value == pytest.approx((30 * shares[0] + 20 * shares[1]) / 50)
 
 
 def test_repairs_measure_nothing(run):
@@ -147,7 +153,7 @@ def test_domains_count_as_often_as_they_have_items(run):
     checks = spot_checks_of(checked)
     assert set(checks.domains) == {"BLM", "Sandy"} and checks.population == 100
     shares = [share_of_sheet(checked, sheet) for sheet in (1, 2)]
-    assert checks.found.share == pytest.approx(sum(shares) / 2)
+    assert checks.error.value == pytest.approx(sum(shares) / 2)
     # However good these two are, nobody looked at the items without a domain.
     assert checked.verdict.answer == "not yet" and checked.verdict.title == "Not yet: only BLM, Sandy was checked."
     assert "Only BLM, Sandy was checked: nothing is known of the other domains." in checked.verdict.text

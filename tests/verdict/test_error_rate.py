@@ -1,4 +1,4 @@
-"""The share of wrong labels: against exact sums, a fine grid, and enumeration of every sheet."""
+"""The share of wrong labels: against exact sums and enumeration of every sheet."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
-from scipy.special import expit, logit
+from scipy.special import expit
 
-from moral_entropy.verdict.error_rate import Belief, checks_needed, error_rate, tally
+from moral_entropy.verdict.checked import checks_needed, error_rate
 
 ENDLESS = 1e12
 
 
-def checked(wrong, n, **given):
-    return error_rate(tally([1.0] * wrong + [0.0] * (n - wrong)), given.pop("population", ENDLESS), **given)
+def checked(wrong, n, population=ENDLESS):
+    return error_rate([1.0] * wrong + [0.0] * (n - wrong), population)
 
 
 @pytest.mark.parametrize(("wrong", "n"), [(8, 50), (1, 20), (19, 20), (3, 7)])
@@ -37,27 +37,6 @@ def test_the_bound_is_exceeded_by_one_sheet_in_twenty_at_most(wrong):
     bound = checked(wrong, 50).bound
     below = sum(stats.binom.pmf(k, 50, bound) for k in range(wrong + 1))
     assert below == pytest.approx(0.05, abs=1e-6) if wrong < 50 else bound == 1.0
-
-
-@pytest.mark.parametrize("belief", [Belief(-1.5, 0.8), Belief(-1.5, 0.8, 0.2), Belief(0.5, 0.3, 0.01)])
-@pytest.mark.parametrize(("wrong", "n"), [(0, 5), (2, 20), (10, 20), (40, 100)])
-def test_with_crowds_alike_it_is_the_posterior_on_a_fine_grid(belief, wrong, n):
-    share = (np.arange(400_000) + 0.5) / 400_000
-    normal = np.exp(-0.5 * ((logit(share) - belief.mean) / belief.sd) ** 2) / (share * (1 - share))
-    normal /= normal.sum()
-    prior = (1 - belief.anything) * normal + belief.anything / len(share)
-    posterior = prior * share**wrong * (1 - share) ** (n - wrong)
-    below = np.cumsum(posterior) / posterior.sum()
-    rate = checked(wrong, n, prior=belief)
-    assert rate.low == pytest.approx(np.interp(0.05, below, share), abs=2e-3)
-    assert rate.high == pytest.approx(np.interp(0.95, below, share), abs=2e-3)
-
-
-@given(st.floats(-4, 2), st.floats(0.1, 2), st.floats(0, 0.5), st.floats(0.01, 0.99))
-def test_quantiles_of_a_belief_hold_their_mass(mean, sd, anything, mass):
-    [share] = Belief(mean, sd, anything).quantiles(mass)
-    found = (1 - anything) * stats.norm(mean, sd).cdf(logit(share)) + anything * share
-    assert found == pytest.approx(mass, abs=1e-6)
 
 
 def test_all_labels_checked_leave_no_doubt():
@@ -80,49 +59,57 @@ def test_the_interval_is_one(wrong, right, population):
     assert 0 <= rate.low <= rate.value <= rate.high <= 1 and rate.bound >= rate.value
 
 
+def interval_width(wrong, weight, risk):
+    rate = error_rate(wrong, ENDLESS, weight_j=weight, risk_j=risk)
+    return rate.high - rate.low
+
+
 def test_weights_count():
-    found = tally([1, 0, 0], [2.0, 1.0, 1.0])
-    assert (found.share, found.worth, found.checked) == (0.5, pytest.approx(16 / 6), 3)
+    rate = error_rate([1, 0, 0], ENDLESS, weight_j=[2.0, 1.0, 1.0])
+    alone = stats.beta(0.5 * 16 / 6 + 0.5, 0.5 * 16 / 6 + 0.5).interval(0.9)
+    assert (rate.value, rate.checked) == (0.5, 3) and (rate.low, rate.high) == pytest.approx(alone)
 
 
 @pytest.mark.parametrize("slope", [0.5, 1.0, 1.8])
 def test_drawn_in_proportion_to_their_risk_labels_tell_more(slope):
-    """Over all ways to draw one label of each block, the share varies as the gain says, however steep the risk is."""
+    """Over all ways to draw one label of each block, the share varies as the interval says, however steep the risk."""
     rng = np.random.default_rng(0)
     x = np.sort(rng.normal(-1, 1, 4_000))
     wrong_bj = (rng.random(4_000) < expit(slope * x)).astype(float).reshape(40, 100)
     # One draw from a block varies by r (1 - r), r being its share of wrong labels; draws are independent.
     share_b, share = wrong_bj.mean(axis=1), wrong_bj.mean()
-    variance = np.mean(share_b * (1 - share_b)) * 100 / 99
-    gains = tally(wrong_bj.ravel(), None, expit(x)).gain
-    assert gains == pytest.approx(share * (1 - share) / variance, rel=0.04) and gains > 1.03
+    gain = share * (1 - share) / (np.mean(share_b * (1 - share_b)) * 100 / 99)
+    narrower = interval_width(wrong_bj.ravel(), None, None) / interval_width(wrong_bj.ravel(), None, expit(x))
+    assert narrower**2 == pytest.approx(gain, rel=0.04) and gain > 1.03
 
 
 def test_the_curve_of_the_risk_is_the_mode_that_a_general_search_finds():
     rng = np.random.default_rng(1)
     x, weight = rng.normal(-1, 1, 60), rng.choice([1.0, 2.0], 60)
     wrong = (rng.random(60) < expit(1.5 * x)).astype(float)
-    found = tally(wrong, weight, expit(x))
-    count = weight / weight.sum() * found.worth
+    worth = weight.sum() ** 2 / (weight @ weight)
+    count = weight / weight.sum() * worth
 
     def height(at):
         risk = expit(at[0] + at[1] * x)
         return -(count @ (wrong * np.log(risk) + (1 - wrong) * np.log1p(-risk))) + (at[1] - 1.0) ** 2 / (2 * 0.5**2)
 
     at = optimize.minimize(height, [0.0, 1.0], method="BFGS", tol=1e-9).x
-    risk = expit(at[0] + at[1] * x)
-    expected = found.share * (1 - found.share) / np.average(risk * (1 - risk), weights=weight)
-    assert found.gain == pytest.approx(expected, rel=1e-4)
+    risk, share = expit(at[0] + at[1] * x), np.average(wrong, weights=weight)
+    n = worth * share * (1 - share) / np.average(risk * (1 - risk), weights=weight)
+    rate = error_rate(wrong, ENDLESS, weight_j=weight, risk_j=expit(x))
+    expected = stats.beta(share * n + 0.5, (1 - share) * n + 0.5).interval(0.9)
+    assert (rate.low, rate.high) == pytest.approx(expected, rel=1e-4)
 
 
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 1)), min_size=1, max_size=30))
-def test_any_checks_have_a_gain(rows):
+def test_labels_in_proportion_to_their_risk_never_tell_less(rows):
     wrong, risk = zip(*rows, strict=True)
-    assert tally(wrong, None, risk).gain >= 1.0 - 1e-6
+    assert interval_width(wrong, None, risk) <= interval_width(wrong, None, None) + 1e-6
 
 
 def test_nothing_checked_says_nothing():
-    rate = error_rate(tally([]), 10)
+    rate = error_rate([], 10)
     assert (rate.low, rate.high, rate.bound) == (0.0, 1.0, 1.0) and np.isnan(rate.value)
 
 

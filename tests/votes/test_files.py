@@ -234,7 +234,7 @@ def test_bad_files_are_named_with_the_fix(case, write):
 
 
 def test_gzip_and_streams_are_read_up_to_a_limit(write, tmp_path, monkeypatch):
-    monkeypatch.setattr("moral_entropy.votes.files.MOST_BYTES", 10_000)
+    monkeypatch.setattr("moral_entropy.votes.source.MOST_BYTES", 10_000)
     with pytest.raises(VotesError, match=r"votes.csv.gz unpacks to more than 10,000 bytes. Unpack it first"):
         read_votes(write(gzip.compress(b"\n" * 10_001), "votes.csv.gz"))
     with pytest.raises(VotesError, match=r"'/dev/zero' holds more than 10,000 bytes, or never ends"):

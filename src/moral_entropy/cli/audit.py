@@ -33,26 +33,15 @@ def audit(
     """
     refuse_missing((source, options.read.gold_file, *options.verdict.spot_check))
     # Late, so that --help, misused flags and files that are not there are answered at once.
-    from moral_entropy.pipeline.ahead import compiling_ahead
+    from moral_entropy.cli.screen import Bars, print_warnings
+    from moral_entropy.cli.show_audit import print_run, print_run_as_json
+    from moral_entropy.pipeline.audit import audit as audit_votes
 
-    with compiling_ahead(options.fit.model):
-        from moral_entropy.cli.screen import Bars, print_warnings
-        from moral_entropy.cli.show_audit import print_run, print_run_as_json
-        from moral_entropy.pipeline.audit import audit as audit_votes
-
-        with Bars(hidden=quiet or json) as progress:
-            run = audit_votes(
-                source,
-                out,
-                options,
-                force=force,
-                command=command_line(context),
-                progress=progress,
-            )
+    with Bars(hidden=quiet or json) as progress:
+        run = audit_votes(source, out, options, force=force, command=command_line(context), progress=progress)
     if json:
         print_run_as_json(run)
     elif quiet:
         print_warnings(run.manifest["warnings"])
     else:
         print_run(run)
-

@@ -17,7 +17,7 @@ from moral_entropy.cli.flags import Json, Run
 from moral_entropy.errors import UsageError
 
 if TYPE_CHECKING:
-    from moral_entropy.grading.gate import Limit
+    from moral_entropy.rules.gate import Limit
     from moral_entropy.runs.run import Run as OpenRun
 
 Limits = list[str]
@@ -56,9 +56,9 @@ def check(
         msg = "nothing to check. Name a limit: --max any.fdr=0.2, or --min FIGURE=N, or --verdict ship."
         raise UsageError(msg)
     from moral_entropy.cli.screen import print_json, print_lines
-    from moral_entropy.grading.gate import check_limits
+    from moral_entropy.rules.gate import check_limits
     from moral_entropy.runs.run import read_run
-    from moral_entropy.verdict.figures import ANNOTATOR, run_figures
+    from moral_entropy.verdict.headlines import ANNOTATOR, run_figures
 
     with _broken_data_is_told_apart():
         opened = read_run(run)
@@ -93,7 +93,7 @@ def _record(limit: Limit) -> dict[str, Any]:
 
 def _of_verdict(run: OpenRun, asked: str) -> tuple[dict[str, Any], str]:
     """Compare the verdict with what is wanted: as a record, and as a line."""
-    from moral_entropy.verdict.figures import is_at_least
+    from moral_entropy.verdict.headlines import is_at_least
 
     wanted, answer = asked.replace("-", " "), run.verdict.answer
     held = is_at_least(answer, wanted)

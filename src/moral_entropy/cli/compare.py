@@ -1,84 +1,68 @@
-"""`moral-entropy compare`: two run folders side by side, the groups of one, or one and other models."""
+"""`moral-entropy compare`: two run folders side by side, or the groups of one."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from typer import Argument, Option
 
+from moral_entropy import __version__
 from moral_entropy.cli.flags import Json
-from moral_entropy.compare.options import CompareOptions
 from moral_entropy.errors import UsageError
+from moral_entropy.markup import NOTHING
+from moral_entropy.names import ALL
+
+if TYPE_CHECKING:
+    import polars as pl
+    from rich.table import Table
+
+    from moral_entropy.compare import Comparison
 
 RunA = Annotated[str, Argument(metavar="RUN_A", help="The run folder to start from.")]
 RunB = Annotated[
-    str | None,
-    Argument(
-        metavar="RUN_B", help="The run folder to compare with it; none with --by or --models.", show_default=False
-    ),
+    str | None, Argument(metavar="RUN_B", help="The run folder to compare with it; none with --by.", show_default=False)
 ]
-Out = Annotated[Path | None, Option("--out", "-o", metavar="DIR", help="Write tables and a page to a new folder.")]
 By = Annotated[
     str | None,
     Option(metavar="COLUMN", help="Compare the groups of annotators of one run, by a column that it was audited with."),
 ]
-Models = Annotated[
-    str | None,
-    Option(
-        metavar="NAME[,NAME]",
-        help="Hold the consensus of one run beside models that installed packages offer (see the how-to on plugins).",
-    ),
-]
 Top = Annotated[int, Option(min=0, metavar="N", help="Show the N items that moved most.")]
 
+MOST_DOMAINS = 12
+LONGEST = 24
+METRICS = ("fpr", "fnr", "fdr")
+CLEAR = "*"
+"""What follows a change whose interval leaves out 0."""
 
-def compare(
-    run_a: RunA, options: CompareOptions, run_b: RunB = None, by: By = None, models: Models = None, out: Out = None,
-    json: Json = False, top: Top = 10,
-) -> None:  # fmt: skip
+
+def compare(run_a: RunA, run_b: RunB = None, by: By = None, json: Json = False, top: Top = 10) -> None:
     """Compare two runs of the same items: labels, p, entropy and the grades of rules, before and after.
 
     Other annotators, another language, another prior or codebook: items are matched by question and id.
 
-    Example: moral-entropy compare run-a/ run-b/ -o compared/
+    Example: moral-entropy compare run-a/ run-b/
     """
     if by is not None:
-        return _compare_groups(run_a, by, json=json, alone=run_b is None and out is None and models is None)
-    if models is not None:
-        return _compare_models(run_a, models.split(","), json=json, alone=run_b is None and out is None)
+        if run_b is not None:
+            msg = "--by compares the groups of one run: give one run folder."
+            raise UsageError(msg)
+        return _compare_groups(run_a, by, json=json)
     if run_b is None:
-        msg = (
-            "compare needs RUN_B, a second run, or --by COLUMN for the groups of annotators of one, or --models NAME "
-            "for other models of its votes."
-        )
+        msg = "compare needs RUN_B, a second run, or --by COLUMN for the groups of annotators of one."
         raise UsageError(msg)
-    from moral_entropy.compare.table import compare_runs
-    from moral_entropy.compare.write import as_record, check_out, write_comparison
+    from moral_entropy.cli.screen import print_json, print_parts
+    from moral_entropy.compare import compare_runs
 
-    if out is not None:
-        check_out(out)
-    comparison = compare_runs(run_a, run_b, options)
-    folder = None if out is None else write_comparison(comparison, out)
+    comparison = compare_runs(run_a, run_b)
     if json:
-        from moral_entropy.cli.screen import print_json
-
-        print_json("compare", {**as_record(comparison, top=top), "path": folder and str(folder)})
-        return
-    from moral_entropy.cli.show_compare import print_comparison
-
-    print_comparison(comparison, top=top)
-    if folder is not None:
-        files = " ".join(sorted(path.name for path in folder.iterdir()))
-        typer.echo(f"{folder}: {files}")
+        print_json("compare", _record(comparison, top))
+    else:
+        print_parts(_parts(comparison, top))
 
 
-def _compare_groups(path: str, column: str, *, json: bool, alone: bool) -> None:
+def _compare_groups(path: str, column: str, *, json: bool) -> None:
     """Print what one run knows of the groups of a column."""
-    if not alone:
-        msg = "--by compares the groups of one run: give one run folder, no -o and no --models."
-        raise UsageError(msg)
     from moral_entropy.cli.screen import print_json
     from moral_entropy.cli.show_groups import groups_record, print_groups
     from moral_entropy.runs.run import read_run
@@ -90,17 +74,172 @@ def _compare_groups(path: str, column: str, *, json: bool, alone: bool) -> None:
         print_groups(run, column)
 
 
-def _compare_models(path: str, names: list[str], *, json: bool, alone: bool) -> None:
-    """Print how models of others differ from the consensus of one run."""
-    if not alone:
-        msg = "--models compares models of the votes of one run: give one run folder, and no -o."
-        raise UsageError(msg)
-    from moral_entropy.cli.screen import print_json
-    from moral_entropy.cli.show_models import models_record, print_models
-    from moral_entropy.compare.models import compare_models
+def _record(comparison: Comparison, top: int) -> dict[str, Any]:
+    """Return everything as JSON can hold it, of the items only those that moved most."""
+    from moral_entropy.markup import json_rows
 
-    table = compare_models(path, names)
-    if json:
-        print_json("compare", models_record(table))
-    else:
-        print_models(table)
+    tables = {name: getattr(comparison, name) for name in ("overlap", "items", "shifts", "agreement", "grades")}
+    tables["items"] = comparison.items.head(top)
+    return {
+        "version": __version__,
+        "a": comparison.a,
+        "b": comparison.b,
+        "settings": [{"name": name, "a": a, "b": b} for name, a, b in comparison.settings],
+        "notes": list(comparison.notes),
+        **{name: json_rows(frame.to_dicts()) for name, frame in tables.items()},
+    }
+
+
+def _parts(comparison: Comparison, top: int) -> Iterator[str | Table]:
+    """Yield what differs, agreement, changes, and the items that moved most."""
+    import polars as pl
+
+    from moral_entropy.cli.screen import plain_table
+
+    yield from (f"{side}: {path}" for side, path in (("a", comparison.a), ("b", comparison.b)))
+    yield from (f"  {name}: {_short(a)} in a, {_short(b)} in b" for name, a, b in comparison.settings)
+    yield from (f"  note: {note}" for note in comparison.notes)
+    shared, only_a, only_b = comparison.overlap.select("shared", "only_a", "only_b").sum().row(0)
+    yield f"  items by question: {shared:,} in both, {only_a:,} only in a, {only_b:,} only in b\n"
+    yield "agreement on the shared items"
+    agreement = comparison.agreement.filter(domain=ALL).partition_by("question", maintain_order=True)
+    rows = [[figures["question"][0], *_agreement_cells(*figures["value"])] for figures in agreement]
+    yield plain_table(("question", "labels equal, %", "kappa", "mean move"), rows)
+    yield "\nmean p in %, entropy and its parts in nats: change from a to b, shared items"
+    yield _shift_table(comparison.shifts.filter(domain=ALL), "question")
+    # The last question stands for all: the pool where there is one.
+    widest = comparison.shifts.filter(pl.col("domain") != ALL, question=comparison.shifts["question"][-1])
+    if not widest.is_empty():
+        yield ""
+        yield _shift_table(widest, "domain")
+    yield ""
+    yield from _grades(comparison.grades)
+    yield from _moved(comparison.items, top)
+
+
+def _short(value: Any) -> str:
+    """Cut a value that nobody reads to its end, such as a hash."""
+    text = str(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def _agreement_cells(agreement: float, kappa: float | None, move: float) -> tuple[str, str, str]:
+    return percent(agreement), number(kappa), number(move)
+
+
+def _shift_table(shifts: pl.DataFrame, by: str) -> Table:
+    from moral_entropy.cli.screen import plain_table
+    from moral_entropy.consensus.entropy import shown_parts
+    from moral_entropy.schemas import BETWEEN
+
+    groups = shifts.partition_by(by, maintain_order=True)
+    shown = groups[:MOST_DOMAINS] if by == "domain" else groups
+    rows = [row for group in shown for row in _shift_rows(group[by][0], group.to_dicts())]
+    parts = shown_parts("mixed", between=BETWEEN in shifts["metric"]).values()
+    if len(shown) < len(groups):
+        rows.append([f"and {len(groups) - len(shown):,} more", *[""] * (3 + len(parts))])
+    return plain_table((by, "mean p", "change", "entropy", *parts), rows)
+
+
+def _shift_rows(key: str, figures: Sequence[dict[str, Any]]) -> Iterator[list[str]]:
+    """Yield one row, or one per label with more than two; entropies are those of all labels."""
+    nats = [number(row["change"], sign=True) for row in figures if row["metric"] != "prevalence"]
+    shares = [row for row in figures if row["metric"] == "prevalence"]
+    if not shares:
+        yield [key, "", "", *nats]
+    for n, row in enumerate(shares):
+        name = f"{key}: {row['label']}" if len(shares) > 1 else key
+        change = "0" if row["change"] == 0 else f"{round(100 * row['change'], 1) + 0.0:+.1f}"
+        yield [name, f"{percent(row['a'])} → {percent(row['b'])}", change, *(nats if n == 0 else [""] * len(nats))]
+
+
+def _grades(grades: pl.DataFrame) -> Iterator[str | Table]:
+    from moral_entropy.cli.screen import plain_table
+
+    for reference, what in (("consensus", "the consensus"), ("gold", "gold labels")):
+        pooled = grades.filter(question=ALL, domain=ALL, label=ALL, reference=reference)
+        if pooled.is_empty():
+            continue
+        yield f"rules against {what}, all pooled, %: in a, and the change to b"
+        yield "(fpr: wrong yes; fnr: missed yes; fdr: share of yes labels that are wrong)"
+        rows, unchanged = dict[tuple[str, ...], list[str]](), []
+        for (rule,), figures in pooled.group_by("rule", maintain_order=True):
+            by_metric = {row["metric"]: row for row in figures.to_dicts()}
+            cells = [_graded(by_metric.get(metric)) for metric in METRICS]
+            if all(cell.endswith((" 0", NOTHING)) for cell in cells):
+                unchanged.append(str(rule))
+            else:
+                rows.setdefault(tuple(cells), []).append(str(rule))
+        if rows:
+            yield plain_table(("rule", *METRICS), [(names[0], *cells) for cells, names in rows.items()])
+        yield from (f"the same: {', '.join(names)}" for names in rows.values() if len(names) > 1)
+        if any(CLEAR in cell for cells in rows for cell in cells):
+            yield f"{CLEAR} the interval of the change leaves out 0, as if the audits were independent"
+        yield f"unchanged: {', '.join(unchanged)}\n" if unchanged else ""
+
+
+def _graded(row: dict[str, Any] | None) -> str:
+    from moral_entropy.ties import TIE
+
+    if row is None or row["change"] is None:
+        return NOTHING
+    if row["change"] == row["low"] == row["high"] == 0:
+        return f"{percent(row['value_a'])} 0"
+    clear = row["low"] is not None and row["high"] is not None and (row["low"] > TIE or row["high"] < -TIE)
+    return f"{percent(row['value_a'])} {round(100 * row['change'], 1) + 0.0:+.1f}" + CLEAR * clear
+
+
+def _moved(items: pl.DataFrame, top: int) -> Iterator[str | Table]:
+    import polars as pl
+
+    from moral_entropy.cli.screen import plain_table
+
+    changed = int(items["label_changed"].sum())
+    moved = items.filter(pl.col("moved") > 0)
+    yield f"labels changed on {changed:,} of {items.height:,} question–item pairs; p moved on {moved.height:,}"
+    if moved.is_empty() or not top:
+        return
+    rows = []
+    for row in moved.head(top).to_dicts():
+        apart = "yes" if row["apart"] else "no" if row["apart"] is False else NOTHING
+        rows.append(
+            [row["question"], str(row["item"]), _chance(row, "a"), _chance(row, "b"), number(row["moved"]), apart]
+        )
+    yield plain_table(("question", "item", "a: label, p", "b: label, p", "moved", "apart"), rows)
+    yield "moved: by how much the probabilities changed; apart: the intervals of p do not"
+    yield "meet"
+
+
+def _chance(row: dict[str, Any], side: str) -> str:
+    """Write an item's label and p in one run, with its interval."""
+    p, low, high = (row[f"{name}_{side}"] for name in ("p", "p_low", "p_high"))
+    between = "" if low is None or high is None else f" ({low:.2f}–{high:.2f})"
+    return f"{row[f'label_{side}']}, {p:.2f}{between}"
+
+
+def percent(value: float | None) -> str:
+    """Write a share in percent.
+
+    Examples
+    --------
+    >>> percent(0.1234), percent(None)
+    ('12.3', '–')
+    """
+    return NOTHING if value is None else f"{round(100 * value, 1) + 0.0:.1f}"
+
+
+def number(value: float | None, *, sign: bool = False) -> str:
+    """Write a number to three places, without the 0 before the point.
+
+    Examples
+    --------
+    >>> number(0.0584, sign=True), number(-0.02), number(1.0), number(None)
+    ('+.058', '-.020', '1.000', '–')
+    """
+    if value is None:
+        return NOTHING
+    if value == 0:
+        return "0"
+    # Not "-.000": what rounds to nothing has no sign.
+    rounded = round(value, 3) + 0.0
+    return f"{rounded:{'+' if sign else ''}.3f}".replace("0.", ".", 1) if abs(rounded) < 1 else f"{rounded:.3f}"

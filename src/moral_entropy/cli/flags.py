@@ -7,16 +7,16 @@ command line shows one flag per option, with its help text, and `with_flags` put
 from __future__ import annotations
 
 import inspect
+import json
 import shlex
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, cast, get_type_hints
 
 import typer
 
-from moral_entropy.cli.settings import read_settings
 from moral_entropy.errors import MoralEntropyError, UsageError
 from moral_entropy.options import Option, StageOptions, convert, from_plain, keywords, metavar_of, naming_flags, wanted
 
@@ -63,60 +63,12 @@ def read_flag(flag: str, text: str, kind: Any) -> Any:
         raise UsageError(msg) from None
 
 
-@dataclass(frozen=True)
-class Flag:
-    """An option as a parameter of a command.
-
-    Parameters
-    ----------
-    option
-        What the flag stands for.
-    section
-        Field that holds the stage of the option, among those of a whole run; empty where the option is in no stage.
-    hidden
-        Whether only `--help-all` shows it.
-    undone
-        Whether a flag that is on or off has an opposite, which a settings file makes necessary.
-    """
-
-    option: Option
-    section: str = ""
-    hidden: bool = False
-    undone: bool = False
-
-    @property
-    def name(self) -> str:
-        """Name of the parameter."""
-        return self.option.flag.removeprefix("--").replace("-", "_")
-
-    def parameters(self) -> Iterator[inspect.Parameter]:
-        """Return the parameters that typer shows as flags: one, or two for what is either on or off."""
-        one = self.option
-        about: dict[str, Any] = {"panel": one.panel, "hidden": self.hidden}
-        default = f" Default: {one.shown_default}." if one.shown_default else ""
-        if one.kind is bool:
-            yield _parameter(self.name, bool, False, one.flag, help=one.help + default, **about)
-            if self.undone:
-                flag, help = f"--no-{one.flag.removeprefix('--')}", f"The opposite of {one.flag}."
-                yield _parameter(f"no_{self.name}", bool, False, flag, help=help, **about)
-        else:
-            metavar, kind = metavar_of(one), cast("Any", str | None)
-            yield _parameter(self.name, kind, None, one.flag, help=one.help + default, metavar=metavar, **about)
-
-    def take(self, given: dict[str, Any]) -> Any:
-        """Take what was typed for this flag out of what was given; None where nothing was."""
-        if self.option.kind is bool:
-            yes, no = given.pop(self.name), given.pop(f"no_{self.name}", False)
-            return yes or (False if no else None)
-        text = given.pop(self.name)
-        return None if text is None else read_flag(self.option.flag, text, self.option.kind)
-
-
 def with_flags(command: Callable[..., None]) -> Callable[..., None]:
     """Turn a command that takes options into one that takes their flags; add `--debug`, which `main` looks for.
 
     Examples
     --------
+    >>> from dataclasses import dataclass
     >>> from moral_entropy.options import option
     >>> @dataclass(frozen=True)
     ... class Sizes(StageOptions):
@@ -128,62 +80,63 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
     """
     hints = get_type_hints(command, include_extras=True)
     stages = {name: kind for name, kind in hints.items() if isinstance(kind, type) and issubclass(kind, StageOptions)}
-    flags = {name: flags_of(stage, undone="settings" in hints) for name, stage in stages.items()}
+    parameters = list(_flat_parameters(command, hints, stages))
 
     @wraps(command)
-    def flat(**given: Any) -> None:
-        file = given.pop("settings", None)
+    def flat(**typed: Any) -> None:
+        file = typed.pop("settings", None)
         for name, stage in stages.items():
-            given[name] = _options(stage, flags[name], given, file)
-        command(**{name: value for name, value in given.items() if name in hints})
+            typed[name] = _options(stage, typed, file)
+        command(**{name: value for name, value in typed.items() if name in hints})
 
-    parameters = _flat_parameters(command, hints, flags)
     flat.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    flat.__annotations__ = {one.name: one.annotation for one in parameters}
+    flat.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return flat
 
 
-def flags_of(stage: type[StageOptions], *, undone: bool = False) -> list[Flag]:
-    """Return the flags of a stage; of a whole run those of its stages first."""
-    found = [(section, one) for section, _, one in keywords(stage) if one.flag]
-    some_are_everyday = any(one.everyday for _, one in found)
-    return [Flag(one, section, some_are_everyday and not one.everyday, undone) for section, one in found]
-
-
-def _options(stage: type[StageOptions], flags: list[Flag], given: dict[str, Any], file: str | None) -> StageOptions:
-    """Make options of a settings file and of the flags, which decide where both say something."""
-    settings = read_settings(file)
-    values = {name: dict(value) if isinstance(value, Mapping) else value for name, value in settings.items()}
-    written = {key for value in (settings, *settings.values()) if isinstance(value, Mapping) for key in value}
-    for flag in flags:
-        place = values.setdefault(flag.section, {}) if flag.section else values
-        # A section that is no table is refused below.
-        if (value := flag.take(given)) is not None and isinstance(place, dict):
-            place[flag.option.name] = value
-            written.discard(flag.option.name)
-    try:
-        with naming_flags(written):
-            return from_plain(stage, values, file or "the command line")
-    except MoralEntropyError as error:
-        # Options that cannot be are misuse, whichever stage they belong to.
-        raise UsageError(str(error)) from error
-
-
 def _flat_parameters(
-    command: Callable[..., None], hints: Mapping[str, Any], flags: Mapping[str, list[Flag]]
-) -> list[inspect.Parameter]:
-    parameters: list[inspect.Parameter] = []
+    command: Callable[..., None], hints: Mapping[str, Any], stages: Mapping[str, type[StageOptions]]
+) -> Iterator[inspect.Parameter]:
+    """Yield the parameters of a command as typer shows them, options as flags."""
+    all_of_them = False
     for name, own in inspect.signature(command).parameters.items():
-        if name in flags:
-            parameters += [one for flag in flags[name] for one in flag.parameters()]
-        else:
-            parameters.append(own.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name]))
-    if any(flag.hidden for several in flags.values() for flag in several):
+        if name not in stages:
+            yield own.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name])
+            continue
+        options = flags_of(stages[name])
+        everyday = any(option.everyday for _, option in options)
+        all_of_them |= everyday
+        for _, option in options:
+            yield from _flag_parameters(option, hidden=everyday and not option.everyday, undone="settings" in hints)
+    if all_of_them:
         about: dict[str, Any] = {"help": "Show every option, and exit.", "callback": _show_all, "is_eager": True}
-        parameters.append(_parameter("help_all", bool, False, "--help-all", **about))
+        yield _parameter("help_all", bool, False, "--help-all", **about)
     if "debug" not in hints:
-        parameters.append(inspect.Parameter("debug", inspect.Parameter.KEYWORD_ONLY, annotation=Debug, default=False))
-    return parameters
+        yield inspect.Parameter("debug", inspect.Parameter.KEYWORD_ONLY, annotation=Debug, default=False)
+
+
+def flags_of(stage: type[StageOptions]) -> list[tuple[str, Option]]:
+    """List the options of a stage that have a flag, with the section of each; of a whole run its stages' first."""
+    return [(section, option) for section, _, option in keywords(stage) if option.flag]
+
+
+def _flag_parameters(option: Option, *, hidden: bool, undone: bool) -> Iterator[inspect.Parameter]:
+    """Yield one parameter; two where a settings file may turn something on that the flag's opposite turns off."""
+    about: dict[str, Any] = {"panel": option.panel, "hidden": hidden}
+    default = f" Default: {option.shown_default}." if option.shown_default else ""
+    name = _plain_name(option)
+    if option.kind is not bool:
+        metavar, kind = metavar_of(option), cast("Any", str | None)
+        yield _parameter(name, kind, None, option.flag, help=option.help + default, metavar=metavar, **about)
+        return
+    yield _parameter(name, bool, False, option.flag, help=option.help + default, **about)
+    if undone:
+        flag, help = f"--no-{option.flag.removeprefix('--')}", f"The opposite of {option.flag}."
+        yield _parameter(f"no_{name}", bool, False, flag, help=help, **about)
+
+
+def _plain_name(option: Option) -> str:
+    return option.flag.removeprefix("--").replace("-", "_")
 
 
 def _parameter(name: str, kind: Any, default: Any, flag: str, *, panel: str = "", **about: Any) -> inspect.Parameter:
@@ -193,7 +146,65 @@ def _parameter(name: str, kind: Any, default: Any, flag: str, *, panel: str = ""
 
 def _show_all(context: typer.Context, asked: bool) -> None:
     if asked:
-        for one in context.command.params:
-            vars(one)["hidden"] = False
+        for parameter in context.command.params:
+            vars(parameter)["hidden"] = False
         typer.echo(context.get_help())
         raise typer.Exit
+
+
+def _options(stage: type[StageOptions], typed: dict[str, Any], file: str | None) -> StageOptions:
+    """Make options of a settings file and of the flags, which decide where both say something."""
+    settings = read_settings(file)
+    values = {name: dict(value) if isinstance(value, Mapping) else value for name, value in settings.items()}
+    written = {key for value in (settings, *settings.values()) if isinstance(value, Mapping) for key in value}
+    for section, option in flags_of(stage):
+        place = values.setdefault(section, {}) if section else values
+        # A section that is no table is refused below.
+        if (value := _taken(option, typed)) is not None and isinstance(place, dict):
+            place[option.name] = value
+            written.discard(option.name)
+    try:
+        with naming_flags(written):
+            return from_plain(stage, values, file or "the command line")
+    except MoralEntropyError as error:
+        # Options that cannot be are misuse, whichever stage they belong to.
+        raise UsageError(str(error)) from error
+
+
+def _taken(option: Option, typed: dict[str, Any]) -> Any:
+    """Take the value of a flag out of what was typed; None where nothing was."""
+    value = typed.pop(_plain_name(option))
+    if option.kind is bool:
+        return value or (False if typed.pop(f"no_{_plain_name(option)}", False) else None)
+    return None if value is None else read_flag(option.flag, value, option.kind)
+
+
+def read_settings(file: str | None) -> Mapping[str, Any]:
+    """Return the options that a settings file names, by stage; none where there is no file.
+
+    Paths in it are meant as on the command line: from the folder one is in.
+    """
+    if file is None:
+        return {}
+    path = Path(file)
+    if path.is_dir():
+        path /= "manifest.json"
+    try:
+        text = path.read_text(encoding="utf-8")
+        return _of_manifest(json.loads(text), path) if path.suffix == ".json" else tomllib.loads(text)
+    except OSError as error:
+        msg = f"the settings cannot be read from {path}: {error.strerror}. Name a TOML file or a manifest.json."
+        raise UsageError(msg) from error
+    except ValueError as error:
+        if isinstance(error, UsageError):
+            raise
+        msg = f"{path} is neither TOML nor a manifest: {error}."
+        raise UsageError(msg) from error
+
+
+def _of_manifest(manifest: Any, path: Path) -> Mapping[str, Any]:
+    options = manifest.get("options") if isinstance(manifest, dict) else None
+    if not isinstance(options, dict):
+        msg = f"{path} holds no options: an earlier version wrote it. Audit again, or write a TOML file."
+        raise UsageError(msg)
+    return options

@@ -1,8 +1,8 @@
-"""`moral-entropy report`: the report of a run again, its figures, its dataset card."""
+"""`moral-entropy report` and `export`: a run as a page, figures and a card to read, or in layouts that others read."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from typer import Option
@@ -10,34 +10,38 @@ from typer import Option
 from moral_entropy.cli.flags import Force, Run, names
 from moral_entropy.errors import UsageError
 
-Out = Annotated[
+Page = Annotated[
     str | None, Option("--out", "-o", metavar="FILE", help="The HTML file; report.html in the run folder if not given.")
 ]
 Items = Annotated[int, Option(min=1, metavar="N", help="Rows of the item explorer, at most.")]
 Figures = Annotated[str | None, Option(metavar="FOLDER", help="Write the charts as files for papers there.")]
 Formats = Annotated[str, Option("--format", metavar="A,B,…", help="Formats of the figures: png,svg,pdf.")]
 Card = Annotated[bool, Option("--card", help="Write a dataset card and Croissant into the run folder.")]
-Methods = Annotated[
-    bool, Option("--methods", help="Write a methods paragraph for a paper, LaTeX and BibTeX, into the run folder.")
+
+Layout = Literal["hf", "csv", "jsonl", "lewidi", "label-studio", "argilla", "prodigy"]
+To = Annotated[Layout, Option("--to", help="The layout.")]
+Target = Annotated[str, Option("--out", "-o", metavar="OUT", help="File to write; for hf, and lewidi, a folder.")]
+Group = Annotated[
+    str | None,
+    Option("--group", metavar="COLUMN", help="Add soft labels per group of annotators; for hf, csv, jsonl and lewidi."),
 ]
 
 
 def report(
     run: Run,
-    out: Out = None,
+    out: Page = None,
     items: Items = 2_000,
     figures: Figures = None,
     formats: Formats = "png",
     card: Card = False,
-    methods: Methods = False,
     force: Force = False,
 ) -> None:
     """Write the report of a run: one HTML file that works offline; on request figures and a dataset card.
 
     Example: moral-entropy report run/ --figures figures/ --format pdf
     """
-    asked = names("--format", formats)
-    unknown = [name for name in asked if name not in ("png", "svg", "pdf")]
+    kinds = names("--format", formats)
+    unknown = [name for name in kinds if name not in ("png", "svg", "pdf")]
     if unknown:
         msg = f"--format {unknown[0]!r} is no format for figures. Write png, svg or pdf, or several: png,pdf."
         raise UsageError(msg)
@@ -45,14 +49,33 @@ def report(
     from moral_entropy.report.card import write_card
     from moral_entropy.report.figures import write_figures
     from moral_entropy.report.html import write_report
-    from moral_entropy.report.methods import write_methods
+    from moral_entropy.runs.run import read_run
 
-    written = [write_report(run, out, items=items, force=force)]
+    opened = read_run(run)
+    written = [write_report(opened, out, items=items, force=force)]
     if figures is not None:
-        written += write_figures(run, figures, formats=asked)
+        written += write_figures(opened, figures, formats=kinds)
     if card:
-        written += write_card(run)
-    if methods:
-        written += write_methods(run)
+        written += write_card(opened)
     for file in written:
         typer.echo(file)
+
+
+def export(run: Run, to: To, out: Target, force: Force = False, group: Group = None) -> None:
+    """Write the items of a run with votes, probabilities and soft labels, for other programs.
+
+    An audit of what is written has the same votes. For annotation tools p goes along as predictions.
+
+    Example: moral-entropy export run/ --to hf -o dataset/
+    """
+    # Late, so that --help answers at once.
+    from shlex import join
+
+    from moral_entropy.report.export import export_run, reading_flags
+    from moral_entropy.runs.run import read_run
+
+    opened = read_run(run)
+    for file in export_run(opened, out, to=to, force=force, group=group):
+        typer.echo(file)
+    if flags := reading_flags(opened):
+        typer.echo(f"to audit it again: {join(['moral-entropy', 'audit', out, *flags, '-o', 'again/'])}")

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from math import isfinite
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from moral_entropy.cli.main import read_no_more
-from moral_entropy.compiled import announcing_compilation
+from moral_entropy.cli.main import silence_stdout
 from moral_entropy.errors import harmless
 
 if TYPE_CHECKING:
@@ -31,7 +28,6 @@ class Bars:
         self._shown = sys.stderr.isatty() and not hidden
         self._tasks: dict[str, TaskID] = {}
         self._progress: Progress | None = None
-        self._open = ExitStack()
 
     def __enter__(self) -> Bars:
         """Begin to show bars."""
@@ -39,17 +35,15 @@ class Bars:
             from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
             columns = (TextColumn("{task.description:>12}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
-            console = Console(stderr=True)
-            progress = Progress(*columns, TimeRemainingColumn(), console=console, transient=True)
-            self._progress = self._open.enter_context(progress)
-            self._open.enter_context(announcing_compilation(console.print))
+            self._progress = Progress(
+                *columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True
+            ).__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         """Clear the bars away."""
-        self._open.close()
+        if self._progress is not None:
+            self._progress.stop()
 
     def __call__(self, stage: str, share: float) -> None:
         """Move the bar of a stage; the bars of earlier stages are full."""
@@ -72,8 +66,8 @@ class Screen(Console):
     """Standard output. When its reader has stopped reading, the rest goes nowhere, and the command goes on."""
 
     def on_broken_pipe(self) -> None:
-        """Print no more, instead of ending the program."""
-        read_no_more()
+        """Ignore broken pipes."""
+        silence_stdout()
 
 
 def print_parts(parts: Iterable[str | Table]) -> None:
@@ -88,7 +82,7 @@ def print_lines(*lines: str) -> None:
     try:
         print("\n".join(map(harmless, lines)), flush=True)
     except BrokenPipeError:
-        read_no_more()
+        silence_stdout()
 
 
 def print_json(command: str, content: Mapping[str, Any]) -> None:

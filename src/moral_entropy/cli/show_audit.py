@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from moral_entropy.cli.screen import plain_table, print_json, print_parts
 from moral_entropy.consensus.entropy import parts_note
 from moral_entropy.markup import NOTHING
-from moral_entropy.runs.notes import model_notes
+from moral_entropy.runs.findings import model_notes
 from moral_entropy.runs.run import Run
 from moral_entropy.schemas import BETWEEN
 from moral_entropy.verdict.rates import METRICS, interval_in_percent, pooled_rules
@@ -74,19 +74,11 @@ def _run_parts(run: Run) -> Iterator[str | Table]:
     if "groups" in run.manifest:
         yield ""
         yield from group_lines(run.manifest["groups"])
-    if "refined" in run.manifest:
-        yield ""
-        yield from indented_lines("Votes and text together (table refined)", run.manifest["refined"])
 
 
 def group_lines(facts: dict[str, Any]) -> Iterator[str]:
     """Say what was found about groups of annotators."""
-    return indented_lines("Groups of annotators", facts)
-
-
-def indented_lines(title: str, facts: dict[str, Any]) -> Iterator[str]:
-    """Write a title, and below it the notes and sentences about it."""
-    yield title
+    yield "Groups of annotators"
     for text in (*facts["notes"], *facts["sentences"]):
         yield from wrap(f"{text[:1].upper()}{text[1:]}", WIDTH, initial_indent="  ", subsequent_indent="    ")
 

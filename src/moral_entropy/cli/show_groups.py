@@ -8,7 +8,7 @@ import polars as pl
 
 from moral_entropy.cli.screen import plain_table, print_parts
 from moral_entropy.errors import UsageError
-from moral_entropy.report.groups import group_cells
+from moral_entropy.report.sections import group_cells
 from moral_entropy.runs.run import Run
 
 HEADS = ("question", "label", "group", "annotators", "share", "difference", "interval", "p", "alpha", "ratio")

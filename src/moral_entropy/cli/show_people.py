@@ -17,16 +17,16 @@ WIDTH = 80
 
 def show_people(run: str, number: int, agreement: float, *, question: str | None, out: Path | None, json: bool) -> None:
     """Print what can be accepted and the items to send, or write these to a file."""
-    found = escalate(run, agreement=agreement, risk=RISK, question=question)
-    queue = pl.concat([one.queue for one in found]).sort("expected_gain", descending=True, maintain_order=True)
+    parts = escalate(run, agreement=agreement, risk=RISK, question=question)
+    queue = pl.concat([part["queue"] for part in parts]).sort("expected_gain", descending=True, maintain_order=True)
     queue = queue.head(number).with_columns(rank=pl.int_range(1, pl.len() + 1))
-    told = [sentence_of(one, agreement, RISK) for one in found]
-    lines = [fill(text, WIDTH, subsequent_indent="  ") for text in told]
+    sentences = [sentence_of(part, agreement, RISK) for part in parts]
+    lines = [fill(text, WIDTH, subsequent_indent="  ") for text in sentences]
     if out is not None:
         with whole_file(out) as partial:
             without_formulas(queue).write_csv(partial)
     if json:
-        print_json("next", {"sentences": told, "queue": queue.to_dicts()})
+        print_json("next", {"sentences": sentences, "queue": queue.to_dicts()})
         return
     gain = queue["expected_gain"].sum()
     last = f"the first {queue.height:,} to send hold about {gain:.0f} wrong labels"

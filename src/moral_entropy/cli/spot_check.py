@@ -41,7 +41,7 @@ def spot_check(
     from moral_entropy.cli.screen import print_json, print_lines
     from moral_entropy.report.html import write_report
     from moral_entropy.runs.run import read_run
-    from moral_entropy.verdict.sheet_files import add_sheet, with_answers, with_tolerance
+    from moral_entropy.verdict.sheet import add_sheet, with_answers, with_tolerance
     from moral_entropy.verdict.summary import summarise
 
     opened = read_run(run)

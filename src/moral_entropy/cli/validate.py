@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from textwrap import fill
 from typing import TYPE_CHECKING
 
+from moral_entropy.checks.options import ValidationOptions
 from moral_entropy.cli.flags import Quiet, Run
-from moral_entropy.validate.options import ValidationOptions
 
 if TYPE_CHECKING:
     from moral_entropy.findings import Finding

@@ -11,9 +11,9 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.columns import shown
 from moral_entropy.votes.options import OnRepeat
-from moral_entropy.votes.source import ReadingLog, Source
+from moral_entropy.votes.source import Source
+from moral_entropy.votes.table import ReadingLog, shown
 
 if TYPE_CHECKING:
     import polars as pl

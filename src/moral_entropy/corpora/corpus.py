@@ -15,7 +15,7 @@ from moral_entropy.corpora.facts import CorpusFacts, PublishedFiles, corpus_fact
 from moral_entropy.corpora.options import CorpusOptions
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.options import lists_options
-from moral_entropy.votes.source import ReadingLog
+from moral_entropy.votes.table import ReadingLog
 
 if TYPE_CHECKING:
     import polars as pl

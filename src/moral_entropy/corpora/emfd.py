@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from moral_entropy.corpora.annotations import COLUMNS, pick_columns, plain_id, tidy_annotations
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.columns import shown
 from moral_entropy.votes.source import open_source
+from moral_entropy.votes.table import shown
 
 if TYPE_CHECKING:
     import polars as pl

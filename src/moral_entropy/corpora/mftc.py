@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from moral_entropy.corpora.annotations import annotation_table
 from moral_entropy.errors import VotesError
 from moral_entropy.files import no_such_file
-from moral_entropy.votes.files import MAGIC_GZIP
-from moral_entropy.votes.source import one_line
+from moral_entropy.votes.source import MAGIC_GZIP
+from moral_entropy.votes.table import one_line
 
 if TYPE_CHECKING:
     import polars as pl

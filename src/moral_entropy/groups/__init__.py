@@ -1,1 +1,1 @@
-"""Groups and camps of annotators: who votes how, is there one truth, and whose consensus is it."""
+"""Groups of annotators: who votes how, is there one truth, and whose consensus is it."""

@@ -1,4 +1,4 @@
-"""How far one group of annotators says yes more often than another, on the same items.
+"""How far one group of annotators says yes more often than another on the same items, and how far each agrees.
 
 The difference is paired: on every item that both sides voted on, the share of yes (or the mean rating) of one less
 that of the other, items weighted by n₁n₂ / (n₁ + n₂). That is the least-squares estimate with an effect for every
@@ -8,53 +8,38 @@ Its interval holds the sampling of annotators and of items. Each is left out in 
 added and that of single votes, which both hold, is taken off (Cameron, Gelbach and Miller 2011, two-way clustering).
 With a few annotators a normal interval would be far too narrow: quantiles are those of Student's t, with as many
 degrees of freedom as annotators allow, fewer where some of them gave most of the votes.
-Axes: **v** vote, **i** item, **a** annotator, **s** side (0, 1).
+
+Agreement within a group is Krippendorff's alpha of its votes; across, the same comparison for pairs of which one votes
+in the group and one outside it (cross-replication reliability, Wong, Paritosh and Aroyo 2021). Their ratio is above 1
+where members agree with each other more than with the others (GRASP, Prabhakaran et al. 2024, arXiv 2311.05074);
+whether by more than chance is decided by shuffling who belongs to the group.
+Axes: **v** vote, **i** item, **a** annotator, **k** label, **s** side (0, 1), **p** shuffle.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
+from scipy.sparse import csr_array
 
+from moral_entropy.items.agreement import krippendorff_alpha
+from moral_entropy.ties import tie_key
 from moral_entropy.votes.table import Floats, Ints
 
-
-@dataclass(frozen=True)
-class Difference:
-    """A difference between two sides; NaN where it does not exist.
-
-    Parameters
-    ----------
-    value
-        Side 1 less side 0.
-    low, high
-        Its interval.
-    p_value
-        Of no difference, two-sided.
-    df
-        Degrees of freedom of its interval.
-    n_items
-        Items that both sides voted on.
-    """
-
-    value: float
-    low: float
-    high: float
-    p_value: float
-    df: float
-    n_items: int
-
-
-NONE = Difference(np.nan, np.nan, np.nan, np.nan, np.nan, 0)
+SHUFFLES = 199
+CELLS = 30_000_000
+"""Most cells (items × labels × shuffles) held at once; larger sets are shuffled less often."""
 
 
 def paired_difference(
     item_v: Ints, annotator_v: Ints, side_v: Ints, y_v: Floats, *, interval: float = 0.9
-) -> Difference:
-    """Compare two sides on the items that both voted on.
+) -> dict[str, float]:
+    """Compare two sides on the items that both voted on: difference, low, high, p_value, df and n_items.
+
+    The difference is side 1 less side 0, p is of no difference, two-sided, and df are the degrees of freedom of the
+    interval; NaN where a figure does not exist.
 
     Parameters
     ----------
@@ -71,21 +56,20 @@ def paired_difference(
     --------
     >>> found = paired_difference(np.repeat([0, 1, 2], 4), np.tile([0, 1, 2, 3], 3), np.tile([0, 0, 1, 1], 3),
     ...                           np.array([0, 0, 1, 1, 0, 1, 1, 1, 0, 0, 0, 1.0]))
-    >>> round(found.value, 3), found.n_items
+    >>> round(found["difference"], 3), found["n_items"]
     (0.667, 3)
     """
     kept_v = side_v >= 0
     pairs = _Pairs(item_v[kept_v], annotator_v[kept_v], side_v[kept_v], y_v[kept_v])
-    if pairs.total <= 0.0:
-        return NONE
-    variance, df = _variance(pairs)
     n_paired = int((pairs.weight_i > 0.0).sum())
+    cells = {"n_items": n_paired, "difference": pairs.value} | dict.fromkeys(("low", "high", "p_value", "df"), np.nan)
+    variance, df = _variance(pairs) if n_paired else (np.nan, np.nan)
     if not np.isfinite(variance) or variance <= 0.0 or n_paired < 2:
-        return Difference(pairs.value, np.nan, np.nan, np.nan, np.nan, n_paired)
+        return cells
     error = np.sqrt(variance)
     reach = error * float(stats.t.ppf(0.5 + interval / 2.0, df))
     p_value = 2.0 * float(stats.t.sf(abs(pairs.value) / error, df))
-    return Difference(pairs.value, pairs.value - reach, pairs.value + reach, p_value, df, n_paired)
+    return cells | {"low": pairs.value - reach, "high": pairs.value + reach, "p_value": p_value, "df": df}
 
 
 class _Pairs:
@@ -128,23 +112,23 @@ def _variance(pairs: _Pairs) -> tuple[float, float]:
     side_a = np.full(len(load_a), -1)
     side_a[pairs.annotator_v] = pairs.side_v
     sides = [np.flatnonzero((side_a == s) & (load_a > 0.0)) for s in (0, 1)]
-    found = [_jackknife(by_annotator[some_a], load_a[some_a]) for some_a in sides]
+    by_side = [_jackknife(by_annotator[side], load_a[side]) for side in sides]
     of_items, items_df = _jackknife(*pairs.without_item())
     by_vote = pairs.without(np.arange(len(pairs.load_v)))[pairs.load_v > 0.0]
     of_votes = float(((by_vote - pairs.value) ** 2).sum())
-    of_annotators = max(sum(variance for variance, _ in found), _pooled(found))
+    of_annotators = max(sum(variance for variance, _ in by_side), _pooled(by_side))
     variance = max(of_annotators, of_items, of_annotators + of_items - of_votes)
     if not 0.0 < variance < np.inf:
         return variance, 1.0
-    uncertain = sum(one**2 / df for one, df in found) + of_items**2 / items_df
+    uncertain = sum(part**2 / df for part, df in by_side) + of_items**2 / items_df
     # Never more than so many annotators allow: where the few happen to be alike, their variance is no surer for it.
-    return variance, min(max(variance**2 / uncertain, 1.0), _allowed([df for _, df in found]))
+    return variance, min(max(variance**2 / uncertain, 1.0), _allowed([df for _, df in by_side]))
 
 
-def _pooled(found: Sequence[tuple[float, float]]) -> float:
+def _pooled(by_side: Sequence[tuple[float, float]]) -> float:
     """Return the variance if annotators of both sides vary alike: a few who agree by chance do not make a side sure."""
-    each = sum(variance * (df + 1.0) * df for variance, df in found) / sum(df for _, df in found)
-    return float(sum(each / (df + 1.0) for _, df in found))
+    each = sum(variance * (df + 1.0) * df for variance, df in by_side) / sum(df for _, df in by_side)
+    return float(sum(each / (df + 1.0) for _, df in by_side))
 
 
 def _allowed(dfs: Sequence[float]) -> float:
@@ -162,8 +146,8 @@ def holm(p_values: Floats) -> Floats:
     [0.03, 0.06, nan, 0.06]
     """
     adjusted = np.full(len(p_values), np.nan)
-    known = np.flatnonzero(~np.isnan(p_values))
-    order = known[np.argsort(p_values[known], kind="stable")]
+    tested = np.flatnonzero(~np.isnan(p_values))
+    order = tested[np.argsort(p_values[tested], kind="stable")]
     steps = p_values[order] * (len(order) - np.arange(len(order)))
     adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
     return adjusted
@@ -190,3 +174,73 @@ def _jackknife(value_x: Floats, load_x: Floats) -> tuple[float, float]:
     effective = load_x.sum() ** 2 / (load_x**2).sum()
     variance = (n - 1.0) / n * ((value_x - value_x.mean()) ** 2).sum()
     return float(variance), max(float(effective) - 1.0, 1.0)
+
+
+def group_agreement(
+    item_v: Ints, annotator_v: Ints, label_v: Ints, n_labels: int, inside_a: Ints, *, seed: int = 0,
+    shuffles: int = SHUFFLES,
+) -> dict[str, float]:  # fmt: skip
+    """Compare how far members agree with each other and with the others: within, across, ratio and ratio_p.
+
+    The ratio exists where both are positive; its p is how often a group of as many annotators drawn at random exceeds
+    the others by as much. NaN where a figure does not exist.
+
+    Parameters
+    ----------
+    item_v, annotator_v, label_v, n_labels
+        The votes, as codes.
+    inside_a
+        1 for members, 0 for others, -1 for annotators who are left out.
+    seed, shuffles
+        Seed of the shuffling, and how often.
+
+    Examples
+    --------
+    Two members who always agree, two others who never agree with them.
+
+    >>> label_v = np.array([0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1])
+    >>> agreement = group_agreement(np.repeat([0, 1, 2], 4), np.tile(range(4), 3), label_v, 2, np.array([1, 1, 0, 0]))
+    >>> agreement["within"], agreement["across"] < 0
+    (1.0, True)
+    """
+    n_items = int(item_v.max(initial=-1)) + 1
+    shape = (n_items * n_labels, len(inside_a))
+    votes = csr_array((np.ones(len(item_v)), (item_v * n_labels + label_v, annotator_v)), shape=shape)
+    chosen_ap = _shuffled(inside_a, int(min(shuffles, CELLS // max(n_items * n_labels, 1))), seed)
+    all_ik = (votes @ (inside_a >= 0).astype(np.float64)).reshape(n_items, n_labels)
+    in_ikp = (votes @ chosen_ap).reshape(n_items, n_labels, -1)
+    gap_p = []
+    for p in range(chosen_ap.shape[1]):
+        within = float(krippendorff_alpha(in_ikp[:, :, p], np.ones((1, n_items)))[0])
+        gap_p.append((within, agreement_across(in_ikp[:, :, p], all_ik - in_ikp[:, :, p])))
+    within, across = gap_p[0]
+    more_p = tie_key(np.array([inner - outer for inner, outer in gap_p if not np.isnan(inner - outer)]))
+    tested = not np.isnan(within - across) and len(more_p) > 1
+    return {
+        "within": within, "across": across, "ratio": within / across if within > 0.0 and across > 0.0 else np.nan,
+        "ratio_p": float((more_p >= tie_key(within - across)).mean()) if tested else np.nan,
+    }  # fmt: skip
+
+
+def agreement_across(inside_ik: Floats, outside_ik: Floats) -> float:
+    """Compute the agreement of pairs with one vote on each side, above chance; NaN where it does not exist."""
+    n_i, m_i = inside_ik.sum(axis=1), outside_ik.sum(axis=1)
+    weight_i = np.where((n_i > 0.0) & (m_i > 0.0), n_i + m_i, 0.0)
+    if not weight_i.any():
+        return np.nan
+    observed = float((inside_ik * outside_ik).sum(axis=1) / np.maximum(n_i * m_i, 1.0) @ weight_i / weight_i.sum())
+    inside_k, outside_k = (side_ik[weight_i > 0.0].sum(axis=0) for side_ik in (inside_ik, outside_ik))
+    chance = float((inside_k / inside_k.sum()) @ (outside_k / outside_k.sum()))
+    # With a single label, agreement by chance is certain: the figure does not exist.
+    return (observed - chance) / (1.0 - chance) if chance <= 1.0 - 1e-12 else np.nan
+
+
+def _shuffled(inside_a: Ints, shuffles: int, seed: int) -> Floats:
+    """Return the members, then members drawn at random from all who are compared, one column each."""
+    rng = np.random.default_rng(seed)
+    compared_a = np.flatnonzero(inside_a >= 0)
+    chosen_ap = np.zeros((len(inside_a), 1 + shuffles))
+    chosen_ap[:, 0] = inside_a == 1
+    for p in range(1, 1 + shuffles):
+        chosen_ap[compared_a, p] = rng.permutation(chosen_ap[compared_a, 0])
+    return chosen_ap

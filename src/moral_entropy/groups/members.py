@@ -21,9 +21,8 @@ from moral_entropy.groups.options import GroupOptions
 from moral_entropy.names import UNKNOWN_GROUP
 from moral_entropy.options import did_you_mean
 from moral_entropy.votes.annotators import PLUS, split_names
-from moral_entropy.votes.columns import shown
 from moral_entropy.votes.source import open_source
-from moral_entropy.votes.table import UNKNOWN, Ints, Votes
+from moral_entropy.votes.table import UNKNOWN, Ints, Votes, shown
 
 MOST_GROUPS = 20
 FEWEST = 2

@@ -29,9 +29,6 @@ class GroupOptions(StageOptions):
         metavar="FILE",
         panel=GROUPS,
     )
-    camps: bool = option(
-        False, "Look for camps: groups of annotators with a truth of their own, found from the votes.", panel=GROUPS
-    )
     target: Any = option(
         None,
         "File of the population that the consensus shall be for: column, group, share. In Python also a dataframe.",
@@ -59,5 +56,5 @@ class GroupOptions(StageOptions):
 
     @property
     def asked(self) -> bool:
-        """Whether groups or camps are asked for."""
-        return bool(self.annotator_group) or self.camps
+        """Whether groups are asked for."""
+        return bool(self.annotator_group)

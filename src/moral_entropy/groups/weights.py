@@ -16,9 +16,8 @@ import polars as pl
 from moral_entropy.errors import VotesError
 from moral_entropy.findings import listed
 from moral_entropy.groups.members import Grouping
-from moral_entropy.votes.columns import shown
 from moral_entropy.votes.source import open_source
-from moral_entropy.votes.table import Floats, Ints
+from moral_entropy.votes.table import Floats, Ints, shown
 
 NEEDED = ("column", "group", "share")
 ROUNDS = 1_000

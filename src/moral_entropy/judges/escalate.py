@@ -9,16 +9,16 @@ and the plain vote are both tried, at half the risk each, and whichever accepts 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.special import betaincinv
 
 from moral_entropy.errors import UsageError
 from moral_entropy.judges.known import KnownItems, known_items, questions_asked
+from moral_entropy.rules.intervals import exact_interval
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.ties import highest, tie_key
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
@@ -39,43 +39,9 @@ SENT = pl.Schema(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Escalation:
-    """What is accepted of one question, and what is sent to people.
-
-    Parameters
-    ----------
-    question
-        The question.
-    by
-        "consensus" or "plain vote": whose labels are accepted.
-    threshold
-        Least confidence that is accepted; None where nothing is.
-    accepted, sent
-        Items without a known answer that are accepted, and that are not.
-    tested, wrong
-        Known answers of that confidence, and how many of the labels they contradict.
-    n_gold, needed
-        Known answers, and how many it takes for anything to be accepted at all.
-    queue
-        The items to send, those whose label is most probably wrong first: `SENT`.
-    """
-
-    question: str
-    by: str
-    threshold: float | None
-    accepted: int
-    sent: int
-    tested: int
-    wrong: int
-    n_gold: int
-    needed: int
-    queue: pl.DataFrame
-
-
 def escalate(
     run: Run | str | Path, *, agreement: float = 0.95, risk: float = 0.1, question: str | None = None
-) -> list[Escalation]:
+) -> list[dict[str, Any]]:
     """Split the items of every question into those whose labels are accepted and those to send to people.
 
     Parameters
@@ -88,14 +54,23 @@ def escalate(
         How probable it may be that fewer of them do.
     question
         Only this question.
+
+    Returns
+    -------
+    list
+        By question: `by` (whose labels are accepted: "consensus" or "plain vote"), `threshold` (least confidence that
+        is accepted; None where nothing is), `accepted` and `sent` (items without a known answer), `tested` and `wrong`
+        (known answers of that confidence, and how many of the labels they contradict), `n_gold` and `needed` (known
+        answers, and how many it takes for anything to be accepted at all), and `queue` (the items to send, those whose
+        label is most probably wrong first: `SENT`).
     """
     if not 0.5 <= agreement < 1.0:
         msg = f"agreement is {agreement:g}; it is a share from 0.5 to below 1, such as 0.95."
         raise UsageError(msg)
     run = as_run(run)
-    found = []
-    for one in questions_asked(run, question):
-        known = known_items(run, one)
+    parts = []
+    for asked in questions_asked(run, question):
+        known = known_items(run, asked)
         sources = {"consensus": known.p_ik, "plain vote": _smoothed(known)}
         tried = {
             by: accept(
@@ -104,8 +79,8 @@ def escalate(
             for by, p_ik in sources.items()
             if not known.evidence
         }
-        found.append(_escalation(run, known, sources, tried, agreement, risk))
-    return found
+        parts.append(_escalation(run, known, sources, tried, agreement, risk))
+    return parts
 
 
 def _smoothed(known: KnownItems) -> Floats:
@@ -173,39 +148,25 @@ def accept(
 
 def _bound(wrong: int, n: int, risk: float) -> float:
     """Return what the share of wrong ones is at most, by Clopper and Pearson."""
-    return 1.0 if wrong >= n else float(betaincinv(wrong + 1.0, n - wrong, 1.0 - risk))
+    return float(exact_interval(np.asarray(wrong), np.asarray(n), 1.0 - 2.0 * risk)[1])
 
 
 def _escalation(
-    run: Run,
-    known: KnownItems,
-    sources: dict[str, Floats],
-    tried: dict[str, tuple[float, int, int] | None],
-    agreement: float,
-    risk: float,
-) -> Escalation:
+    run: Run, known: KnownItems, sources: dict[str, Floats], tried: dict[str, tuple[float, int, int] | None],
+    agreement: float, risk: float,
+) -> dict[str, Any]:  # fmt: skip
     open_i = known.gold_i == UNKNOWN
     counts = {
-        by: 0 if one is None else int((open_i & (_confidence(sources[by]) >= one[0])).sum())
-        for by, one in tried.items()
+        by: 0 if level is None else int((open_i & (_confidence(sources[by]) >= level[0])).sum())
+        for by, level in tried.items()
     }
     by = max(counts, key=lambda name: counts[name], default="consensus")
-    best = tried.get(by)
-    confidence_i = _confidence(sources[by])
-    sent_i = open_i if best is None else open_i & (confidence_i < best[0])
-    threshold, tested, wrong = (None, 0, 0) if best is None else best
-    return Escalation(
-        known.question.name,
-        by,
-        threshold,
-        counts.get(by, 0),
-        int(sent_i.sum()),
-        tested,
-        wrong,
-        known.n_gold,
-        fewest(1.0 - agreement, risk / 2),
-        _queue(run, known, sources[by], np.flatnonzero(sent_i)),
-    )
+    threshold, tested, wrong = tried.get(by) or (None, 0, 0)
+    sent_i = open_i if threshold is None else open_i & (_confidence(sources[by]) < threshold)
+    queue = _queue(run, known, sources[by], np.flatnonzero(sent_i))
+    return {"question": known.question.name, "by": by, "threshold": threshold, "accepted": counts.get(by, 0),
+            "sent": int(sent_i.sum()), "tested": tested, "wrong": wrong, "n_gold": known.n_gold,
+            "needed": fewest(1.0 - agreement, risk / 2), "queue": queue}  # fmt: skip
 
 
 def _queue(run: Run, known: KnownItems, p_ik: Floats, sent: Ints) -> pl.DataFrame:
@@ -231,30 +192,29 @@ def _queue(run: Run, known: KnownItems, p_ik: Floats, sent: Ints) -> pl.DataFram
     return pl.DataFrame(rows, schema=SENT)
 
 
-def sentence_of(found: Escalation, agreement: float, risk: float) -> str:
+def sentence_of(part: Mapping[str, Any], agreement: float, risk: float) -> str:
     """Say what is accepted and what is sent.
 
     Examples
     --------
-    >>> none = pl.DataFrame(schema=SENT)
-    >>> print(sentence_of(Escalation("ok", "consensus", 0.9, 1_412, 188, 150, 2, 200, 59, none), 0.95, 0.1))
+    >>> part = {"question": "ok", "by": "consensus", "threshold": 0.9, "accepted": 1_412, "sent": 188, "tested": 150,
+    ...         "wrong": 2}
+    >>> print(sentence_of(part, 0.95, 0.1))
     ok: accept 1,412 labels of the consensus (confidence 0.900 or more), send 188 to people. At least 95% of the
     accepted ones agree with people, with a probability of 90%: 2 of 150 known answers there differ.
-    >>> print(sentence_of(Escalation("ok", "consensus", None, 0, 0, 0, 0, 80, 59, none), 0.95, 0.1))
+    >>> print(sentence_of(part | {"accepted": 0, "sent": 0}, 0.95, 0.1))
     ok: all answers are known: there is nothing to accept, and nothing to send.
     """
-    name = f"{found.question}: "
-    if not found.accepted + found.sent:
-        return f"{name}all answers are known: there is nothing to accept, and nothing to send."
-    if found.threshold is None:
-        why = (
-            f"{found.n_gold:,} answers are known, and it takes {found.needed:,} without an error"
-            if found.n_gold < found.needed
-            else "even the surest labels are wrong too often"
-        )
-        return f"{name}nothing can be accepted at {agreement:.0%} agreement: {why}. All {found.sent:,} go to people."
+    name, sent = part["question"], part["sent"]
+    if not part["accepted"] + sent:
+        return f"{name}: all answers are known: there is nothing to accept, and nothing to send."
+    if part["threshold"] is None:
+        why = "even the surest labels are wrong too often"
+        if part["n_gold"] < part["needed"]:
+            why = f"{part['n_gold']:,} answers are known, and it takes {part['needed']:,} without an error"
+        return f"{name}: nothing can be accepted at {agreement:.0%} agreement: {why}. All {sent:,} go to people."
     return (
-        f"{name}accept {found.accepted:,} labels of the {found.by} (confidence {found.threshold:.3f} or more), send "
-        f"{found.sent:,} to people. At least {agreement:.0%} of the accepted ones agree with people, with a "
-        f"probability of {1.0 - risk:.0%}: {found.wrong:,} of {found.tested:,} known answers there differ."
+        f"{name}: accept {part['accepted']:,} labels of the {part['by']} (confidence {part['threshold']:.3f} or more), "
+        f"send {sent:,} to people. At least {agreement:.0%} of the accepted ones agree with people, with a "
+        f"probability of {1.0 - risk:.0%}: {part['wrong']:,} of {part['tested']:,} known answers there differ."
     )

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv, ndtri
+from scipy.special import ndtri
 
+from moral_entropy.rules.intervals import jeffreys_interval
 from moral_entropy.ties import DECIMALS
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
@@ -341,6 +342,5 @@ def _beta_interval(value: float, variance: float, worth: float, mass: float) -> 
 
 def _beta_with_halves(value: float, n: float, mass: float) -> tuple[float, float]:
     """Return Jeffreys' interval of a share found in as many items as n."""
-    tail = (1.0 - mass) / 2
-    low, high = (float(betaincinv(value * n + 0.5, (1.0 - value) * n + 0.5, one)) for one in (tail, 1.0 - tail))
-    return low, high
+    low, high = jeffreys_interval(np.asarray(value * n), np.asarray(n), mass)
+    return float(low), float(high)

@@ -6,19 +6,21 @@ cannot grade it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
 from moral_entropy.errors import UsageError
-from moral_entropy.judges.confidence import sureness
 from moral_entropy.names import ALL, NO_DOMAIN
 from moral_entropy.options import did_you_mean
 from moral_entropy.runs.between_labels import positions
 from moral_entropy.runs.run import Question, Run
 from moral_entropy.verdict.sheet import KEYS, spot_checks
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
+
+SYSTEM = "system"
+"""The column of the votes that says whose answer an item is: scores are by it unless another is named."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +58,6 @@ class KnownItems:
         """How many answers are known."""
         return int((self.gold_i != UNKNOWN).sum())
 
-    def take(self, some_i: Ints) -> KnownItems:
-        """Keep some items."""
-        rows = {name: getattr(self, name)[some_i] for name in ("p_ik", "counts_ik", "gold_i", "weight_i")}
-        return replace(self, items=self.items.gather(some_i), **rows)
-
     @property
     def share_ik(self) -> Floats:
         """Shares of the labels among an item's votes; where nobody voted those of all items."""
@@ -69,66 +66,50 @@ class KnownItems:
         return np.asarray(np.where(total_i > 0, self.counts_ik / np.maximum(total_i, 1.0), overall_k))
 
 
+def any_known(run: Run) -> bool:
+    """Return whether an answer to any question is known: by gold, or by a spot check that measures."""
+    answered = (pl.col("purpose") == "measure") & pl.col("answer").is_not_null()
+    gold = run.scan("items").select(pl.col("gold").is_not_null().any()).collect(engine="streaming").item()
+    return bool(gold) or not spot_checks(run).filter(answered).is_empty()
+
+
 def questions_asked(run: Run, name: str | None) -> list[Question]:
     """Return the questions of a run, or the one that is named."""
     if name is None:
         return list(run.questions)
-    found = [question for question in run.questions if question.name == name]
-    if not found:
-        names = [question.name for question in run.questions]
+    names = [question.name for question in run.questions]
+    if name not in names:
         msg = f"the run has no question {name!r}.{did_you_mean(name, names)} Questions: {', '.join(names)}."
         raise UsageError(msg)
-    return found
+    return [question for question in run.questions if question.name == name]
 
 
-def known_items(run: Run, question: Question, *, confidence: str | None = None) -> KnownItems:
-    """Read the items of a question.
-
-    Parameters
-    ----------
-    run, question
-        The run, and one of its questions.
-    confidence
-        A column that was kept with the votes: how sure each is. `counts_ik` then has parts of votes.
-    """
+def known_items(run: Run, question: Question) -> KnownItems:
+    """Read the items of a question of a run."""
     here = pl.col("question") == question.name
     items = run.table("items", where=here).select("item", "p", "gold", "count")
-    weight_i = items["count"].to_numpy().astype(np.float64)
     gold_i = positions(items["gold"], list(question.labels), default=UNKNOWN).astype(np.int64)
-    found = KnownItems(
+    answer_i, sheet_i = _answers(run, question, items["item"])
+    return KnownItems(
         question=question,
         items=items["item"],
         p_ik=_probabilities(run, question, items),
-        counts_ik=_counts(run, question, items["item"], confidence),
-        gold_i=gold_i,
-        weight_i=weight_i,
+        counts_ik=_counts(run, question, items["item"]),
+        gold_i=np.where(answer_i != UNKNOWN, answer_i, gold_i),
+        weight_i=items["count"].to_numpy().astype(np.float64) * sheet_i,
         evidence=bool(run.manifest["use_gold"]),
     )
-    return _with_answers(run, found)
 
 
-def _with_answers(run: Run, found: KnownItems) -> KnownItems:
-    """Add the answers of spot checks that measure."""
-    asked = spot_checks(run).filter(pl.col("question") == found.question.name, pl.col("purpose") == "measure")
-    answered = asked.drop_nulls("answer")
-    if answered.is_empty():
-        return found
+def _answers(run: Run, question: Question, items: pl.Series) -> tuple[Ints, Floats]:
+    """Return the answers of spot checks that measure, or `UNKNOWN`, and for how many items each item was drawn."""
+    rows = spot_checks(run).filter(pl.col("question") == question.name, pl.col("purpose") == "measure")
     # Within a sheet rows stand for their blocks; the mean of a sheet's weights is 1.
-    answered = answered.with_columns(weight=pl.col("weight") / pl.col("weight").mean().over("sheet"))
-    rows = found.items.to_frame("item").join(
-        answered.select("item", "answer", "weight"), on="item", how="left", maintain_order="left"
-    )
-    answer_i = positions(rows["answer"], list(found.question.labels), default=UNKNOWN).astype(np.int64)
-    sheet_i = rows["weight"].fill_null(1.0).to_numpy()
-    return KnownItems(
-        found.question,
-        found.items,
-        found.p_ik,
-        found.counts_ik,
-        np.where(answer_i != UNKNOWN, answer_i, found.gold_i),
-        found.weight_i * sheet_i,
-        found.evidence,
-    )
+    weight = pl.col("weight") / pl.col("weight").mean().over("sheet")
+    rows = rows.drop_nulls("answer").select("item", "answer", weight=weight)
+    joined = items.to_frame("item").join(rows, on="item", how="left", maintain_order="left")
+    answer_i = positions(joined["answer"], list(question.labels), default=UNKNOWN).astype(np.int64)
+    return answer_i, joined["weight"].fill_null(1.0).to_numpy()
 
 
 def _probabilities(run: Run, question: Question, items: pl.DataFrame) -> Floats:
@@ -144,31 +125,13 @@ def _probabilities(run: Run, question: Question, items: pl.DataFrame) -> Floats:
     return np.asarray(joined["p"].list.to_array(n_labels).to_numpy(), dtype=np.float64)
 
 
-def _counts(run: Run, question: Question, items: pl.Series, confidence: str | None) -> Floats:
-    votes = run.table("votes", where=pl.col("question") == question.name)
-    sure = pl.lit(1.0) if confidence is None else sureness(confidence_column(votes, confidence, run.where))
-    votes = votes.select("item", "label").with_columns(sure=sure)
-    places = pl.DataFrame({"item": items}).with_row_index("at")
-    coded = votes.join(places, on="item", how="inner")
-    n_labels = len(question.labels)
-    at_v, label_v = coded["at"].to_numpy(), positions(coded["label"], list(question.labels), default=UNKNOWN)
-    rest_v = (1.0 - coded["sure"].to_numpy()) / (n_labels - 1)
-    flat = np.bincount(at_v * n_labels + label_v, weights=1.0 - n_labels * rest_v, minlength=len(items) * n_labels)
-    # What a vote is not sure of is spread evenly over all labels, so that every vote counts one.
-    spread_i = np.bincount(at_v, weights=rest_v, minlength=len(items))
-    return np.asarray(flat.reshape(len(items), n_labels) + spread_i[:, None])
-
-
-def confidence_column(votes: pl.DataFrame, column: str, where: str) -> pl.Series:
-    """Return the column of how sure votes are, or say that the run has none."""
-    if column not in votes.columns:
-        kept = [name for name in votes.columns if name not in (*KEYS, "annotator", "label")]
-        msg = (
-            f"{where} has no column {column!r} of how sure votes are.{did_you_mean(column, kept)} Kept: "
-            f"{', '.join(kept) or 'none'}. Audit with --confidence {column}."
-        )
-        raise UsageError(msg)
-    return votes[column]
+def _counts(run: Run, question: Question, items: pl.Series) -> Floats:
+    votes = run.table("votes", where=pl.col("question") == question.name).select("item", "label")
+    coded = votes.join(pl.DataFrame({"item": items}).with_row_index("at"), on="item", how="inner")
+    label_v = positions(coded["label"], list(question.labels), default=UNKNOWN)
+    shape = (len(items), len(question.labels))
+    flat = np.bincount(coded["at"].to_numpy() * shape[1] + label_v, minlength=shape[0] * shape[1])
+    return flat.reshape(shape).astype(np.float64)
 
 
 def groups_of(run: Run, question: Question, items: pl.Series, by: str | None) -> tuple[list[str], Ints]:
@@ -183,8 +146,8 @@ def groups_of(run: Run, question: Question, items: pl.Series, by: str | None) ->
     """
     if by is None:
         return [ALL], np.zeros(len(items), dtype=np.int64)
-    found = _column(run, question, by)
-    joined = pl.DataFrame({"item": items}).join(found, on="item", how="left", maintain_order="left")
+    groups = _column(run, question, by)
+    joined = pl.DataFrame({"item": items}).join(groups, on="item", how="left", maintain_order="left")
     values = joined["group"].fill_null(NO_DOMAIN)
     names = values.unique().sort().to_list()
     return names, positions(values, names, default=0).astype(np.int64)

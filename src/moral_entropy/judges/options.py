@@ -1,7 +1,8 @@
-"""Options of scores and of judges."""
+"""Options of judges and of the scores that they give."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,58 +15,8 @@ FILES = frozenset({".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet", ".xlsx
 
 
 @dataclass(frozen=True)
-class LabelValues(StageOptions):
-    """What labels count."""
-
-    values: tuple[str, ...] = option(
-        (),
-        "What each label counts, as A=1,B=0,tie=0.5. By default the positive label counts 1, numbers count themselves, "
-        "and of A, B and tie a win of A counts 1 and a tie a half.",
-        metavar="LABEL=X,…",
-    )
-
-    def value_of(self) -> dict[str, float]:
-        """Return what each label counts, as told; empty where nothing was told."""
-        found: dict[str, float] = {}
-        for one in self.values:
-            label, _, number = one.rpartition("=")
-            try:
-                found[label.strip()] = float(number)
-            except ValueError:
-                label = ""
-            if not label.strip():
-                msg = f"{self.called('values')} has {one!r}; write what each label counts as A=1,B=0,tie=0.5."
-                raise UsageError(msg)
-        return found
-
-
-@dataclass(frozen=True)
-class Confidence(StageOptions):
-    """How sure votes are."""
-
-    confidence: str | None = option(
-        None,
-        "Column of how sure each vote is: probabilities of its label, or their logarithms. The fit of an audit learns "
-        "apart how a judge errs when it is unsure; scores count votes in part in plain votes and PPI++.",
-        metavar="COLUMN",
-        panel="Judges",
-    )
-
-
-@dataclass(frozen=True)
-class ScoreOptions(LabelValues, Confidence):
-    """What is scored, for whom, and against which limit."""
-
-    by: str | None = option(
-        None, "One score per value of a column: domain, or a column that the audit was told to keep.", metavar="COLUMN"
-    )
-    question: str | None = option(None, "Only this question.")
-    at_least: float | None = option(None, "The score must be at least this: trusted, untrusted or undecided.")
-
-
-@dataclass(frozen=True)
-class RoleOptions(StageOptions):
-    """Who the judges are."""
+class PanelOptions(StageOptions):
+    """What an audit is told of judges."""
 
     roles: Any = option(
         None,
@@ -76,27 +27,30 @@ class RoleOptions(StageOptions):
     )
 
     @property
-    def column(self) -> str | None:
-        """The column of the votes that says the role, if it is one: a name that is no file's."""
-        named = isinstance(self.roles, str) and not Path(self.roles).is_file()
-        return self.roles if named and Path(self.roles).suffix.casefold() not in FILES else None
-
-
-@dataclass(frozen=True)
-class PanelOptions(RoleOptions, Confidence):
-    """What an audit is told of judges."""
-
-    @property
     def columns(self) -> tuple[str, ...]:
-        """Columns of the votes that the reader has to keep."""
-        return tuple(name for name in (self.column, self.confidence) if name is not None)
+        """Columns of the votes that the reader has to keep: that of the role, if it is no file's name."""
+        named = isinstance(self.roles, str) and not Path(self.roles).is_file()
+        return (self.roles,) if named and Path(self.roles).suffix.casefold() not in FILES else ()
 
 
 @dataclass(frozen=True)
-class JudgeOptions(LabelValues, RoleOptions):
-    """What is said of judges."""
+class JudgeOptions(PanelOptions):
+    """What is scored, for whom and against which limit, and what is said of judges."""
 
+    by: str | None = option(
+        None,
+        "One score per value of a column: domain, or a column that the audit was told to keep. A column system is "
+        "taken by default.",
+        metavar="COLUMN",
+    )
     question: str | None = option(None, "Only this question.")
+    at_least: float | None = option(None, "The score must be at least this: trusted, untrusted or undecided.")
+    values: tuple[str, ...] = option(
+        (),
+        "What each label counts, as A=1,B=0,tie=0.5. By default the positive label counts 1, numbers count themselves, "
+        "and of A, B and tie a win of A counts 1 and a tie a half.",
+        metavar="LABEL=X,…",
+    )
     costs: Any = option(
         None, "What one vote of each judge costs: a CSV file with the columns judge and cost.", metavar="FILE"
     )
@@ -106,4 +60,28 @@ class JudgeOptions(LabelValues, RoleOptions):
         "experts, 0.15 for trained people, 0.1 for crowds.",
         least=0.0,
     )
-    seed: int = option(0, "Seed of everything random: same seed, same figures.", least=0)
+
+    def value_of(self) -> dict[str, float]:
+        """Return what each label counts, as told; empty where nothing was told."""
+        return values_by_label(self.values, self.called("values"))
+
+
+def values_by_label(values: Sequence[str], called: str = "values") -> dict[str, float]:
+    """Read what each label counts.
+
+    Examples
+    --------
+    >>> values_by_label(["A=1", "tie=0.5"])
+    {'A': 1.0, 'tie': 0.5}
+    """
+    value_by_label: dict[str, float] = {}
+    for text in values:
+        label, _, number = text.rpartition("=")
+        try:
+            value_by_label[label.strip()] = float(number)
+        except ValueError:
+            label = ""
+        if not label.strip():
+            msg = f"{called} has {text!r}; write what each label counts as A=1,B=0,tie=0.5."
+            raise UsageError(msg)
+    return value_by_label

@@ -7,7 +7,7 @@ gpt-4o, its prompt strict, and the answers in the order b, a; `gpt-4o#2` is gpt-
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,16 +15,19 @@ import polars as pl
 
 from moral_entropy.errors import VotesError
 from moral_entropy.findings import listed
-from moral_entropy.judges.confidence import unsure_among
 from moral_entropy.options import did_you_mean
 from moral_entropy.runs.run import Run
-from moral_entropy.verdict.crowds import MODELS, guess_who_voted
-from moral_entropy.verdict.options import WhoVoted
-from moral_entropy.verdict.verdict import who_voted
 from moral_entropy.votes.source import open_source
 from moral_entropy.votes.table import Votes
 
 PERSON, LLM = "person", "llm"
+MODELS = re.compile(
+    r"gpt|claude|gemini|gemma|llama|mistral|mixtral|qwen|deepseek|palm|bard|vicuna|alpaca|falcon|command-r|grok|phi-?\d"
+    r"|chatglm|cohere|\bllm|\bo[134]-|[-_ ]\d+b\b",
+    re.IGNORECASE,
+)
+"""Names that language models and their prompts have."""
+
 SPELLINGS = {
     **dict.fromkeys(("person", "human", "people", "annotator", "expert"), PERSON),
     **dict.fromkeys(("llm", "model", "ai", "machine", "language model"), LLM),
@@ -66,6 +69,17 @@ class Role:
     def swapped(self) -> bool:
         """Whether the answers came in the other order."""
         return self.order.casefold() in SWAPPED
+
+
+def mostly_models(names: Sequence[str]) -> bool:
+    """Guess from the annotators' names whether the panel is one of language models.
+
+    Examples
+    --------
+    >>> mostly_models(["gpt-4o", "claude-3", "ann"]), mostly_models(["A1", "A2"])
+    (True, False)
+    """
+    return 2 * sum(bool(MODELS.search(name)) for name in names) > len(names)
 
 
 def guess_role(name: str, *, models: bool) -> Role:
@@ -110,12 +124,10 @@ def roles_of(run: Run, judges: Sequence[str], told: Any = None) -> tuple[list[Ro
     if told is None and (stored := run.manifest.get("roles")):
         known = {row["judge"]: Role(**row) for row in stored["judges"]}
         return [known.get(name, Role(name, PERSON)) for name in judges], str(stored["said"])
-    return _settled(judges, told, who_voted(run) == "models", lambda column: _kept_in_run(run, column))
+    return _settled(judges, told, mostly_models(judges), lambda column: _kept_in_run(run, column))
 
 
-def roles_at_audit(
-    votes: Votes, told: Any, voters: WhoVoted | None = None, judge_of: Mapping[str, str] | None = None
-) -> dict[str, Any] | None:
+def roles_at_audit(votes: Votes, told: Any) -> dict[str, Any] | None:
     """Return who the judges of votes are, as a manifest keeps it; None where all are people as far as names tell.
 
     Parameters
@@ -124,18 +136,14 @@ def roles_at_audit(
         The votes; where `told` names a column, they must have kept it.
     told
         As in `roles_of`.
-    voters
-        Who voted, if that was told.
-    judge_of
-        The judge by name of the annotator who has its unsure votes.
     """
     if votes.anonymous:
         if told is not None:
             msg = "roles need annotators, and these votes are anonymous. Leave out --roles."
             raise VotesError(msg)
         return None
-    names = [str(name) for name in votes.annotators if str(name) not in (judge_of or {})]
-    models = (voters or guess_who_voted(names)) == "models"
+    names = [str(name) for name in votes.annotators]
+    models = mostly_models(names)
     roles, said = _settled(names, told, models, lambda column: _kept_in_votes(votes, column))
     stored = [asdict(role) for role in roles if told is not None or role.role == LLM]
     return {"said": said, "judges": stored} if stored else None
@@ -168,8 +176,7 @@ def _kept_in_run(run: Run, column: str) -> pl.DataFrame | None:
     votes = run.scan("votes")
     if column not in votes.collect_schema().names():
         return None
-    judge = pl.col("annotator").cast(pl.String).replace(run.manifest.get("unsure", {}))
-    return votes.select(judge=judge, role=pl.col(column).cast(pl.String)).collect()
+    return votes.select(judge=pl.col("annotator").cast(pl.String), role=pl.col(column).cast(pl.String)).collect()
 
 
 def _kept_in_votes(votes: Votes, column: str) -> pl.DataFrame | None:
@@ -179,7 +186,6 @@ def _kept_in_votes(votes: Votes, column: str) -> pl.DataFrame | None:
     for ballot in votes.ballots:
         if ballot.row_v is not None:
             who_v = votes.annotators.gather(ballot.annotator_a[ballot.code_v // ballot.n_labels]).cast(pl.String)
-            who_v = who_v.replace(unsure_among(votes.annotators))
             roles_v = votes.kept[column].gather(ballot.row_v).cast(pl.String)
             frames.append(pl.DataFrame({"judge": who_v, "role": roles_v}).unique(maintain_order=True))
     return pl.concat(frames) if frames else None

@@ -40,6 +40,10 @@ class Quantity:
     least: float = 0.0
     most: float = 1.0
 
+    def scaled(self, value: float) -> float:
+        """Return a mean on the scale from 0 to 1."""
+        return (value - self.least) / (self.most - self.least)
+
     def unscaled(self, value: float) -> float:
         """Return a scaled mean on the scale of the labels."""
         return self.least + (self.most - self.least) * value
@@ -94,7 +98,7 @@ def is_share(name: str) -> bool:
 
 
 def _share(labels: Sequence[str], label: str) -> Quantity:
-    return Quantity(f"share of {label!r}", np.array([float(one == label) for one in labels]))
+    return Quantity(f"share of {label!r}", np.array([float(other == label) for other in labels]))
 
 
 def _scaled(name: str, numbers: Sequence[float]) -> Quantity:
@@ -113,9 +117,10 @@ def _sides(labels: Sequence[str]) -> tuple[str, Floats] | None:
     """Return the first side of a comparison and what each label counts for it; None where labels are no sides."""
     folded = [label.strip().casefold() for label in labels]
     count = {**dict.fromkeys(FIRST, 1.0), **dict.fromkeys(SECOND, 0.0), **dict.fromkeys(TIES, 0.5)}
-    if not {1.0, 0.0} <= {count.get(one, math.nan) for one in folded} or any(one not in count for one in folded):
+    values = [count.get(label, math.nan) for label in folded]
+    if not {1.0, 0.0} <= set(values) or any(map(math.isnan, values)):
         return None
-    value_k = np.array([count[one] for one in folded])
+    value_k = np.array(values)
     return labels[int(value_k.argmax())], value_k
 
 

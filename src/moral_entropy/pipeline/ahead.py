@@ -120,11 +120,9 @@ def fit_kernels(model: str) -> Kernels:
 
 def later_kernels(model: str) -> Kernels:
     """List the kernels of what comes after the fit in the same way: the audit of rules and the checks."""
+    from moral_entropy.checks import draw_kernels as validate
     from moral_entropy.consensus import dependence_kernels, tempering_kernels
-    from moral_entropy.grading import kernels as grading
-    from moral_entropy.validate import draw_kernels as validate
 
-    products = (grading.add_products, "f8[:,::1], f8[:,::1], f8[:,::1]")
     residuals = (
         dependence_kernels.add_residuals,
         PAIRS + "i8[::1], f8[:,::1], f8[:,:,::1], i8[::1], i8[::1], i8[::1], f8[:,::1]",
@@ -133,25 +131,14 @@ def later_kernels(model: str) -> Kernels:
         tempering_kernels.score_rows,
         "i8[::1], i4[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8, i8, i8, f8[::1], f8[::1]",
     )
-    units = "f8[:,::1], "
     if model == "paper":
         return [
-            (
-                grading.binary_cells,
-                VOTES + "i2[::1], i8[::1], i8[::1], " + units + "f8[:,::1], f8[::1], f8, f8[:,:,::1]",
-            ),
-            products,
             residuals,
             (validate.binary_log_likelihoods, VOTES + "f8[::1], i2[::1], f8[:,::1], f8[::1], i8, i8, f8[::1]"),
             (tempering_kernels.chances_without_item, VOTES + "f8[:,::1], f8[:,::1], f8[:,::1], i8, i8, f8[:,::1]"),
             scores,
         ]
     return [
-        (
-            grading.mixed_cells,
-            VOTES + "i2[::1], i4[::1], i8[::1], i8[:,::1], " + units + "i8, " + DRAWS + "f8[:,:,::1]",
-        ),
-        products,
         residuals,
         (validate.mixed_log_likelihoods, VOTES + "f8[::1], i2[::1], i4[::1], " + DRAWS + "i8, i8, f8[::1]"),
         (validate.mixed_labels, VOTES + "i4[::1], " + DRAWS + "i8, i8, f8[:,:,::1]"),

@@ -9,41 +9,34 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from moral_entropy.checks.gold import gold_findings
+from moral_entropy.checks.sides import examine_cheaply
 from moral_entropy.consensus.fit import fit_parts
 from moral_entropy.consensus.fit_findings import recalibration_findings
 from moral_entropy.consensus.fitted import FittedParts
 from moral_entropy.consensus.parts import Parts, local_parts
 from moral_entropy.consensus.priors import Priors
-from moral_entropy.consensus.result import Consensus
 from moral_entropy.findings import Finding, alarm_sentences, without_warnings
-from moral_entropy.grading.table import AuditTable, grade_parts
 from moral_entropy.groups.members import columns_to_keep
-from moral_entropy.judges.confidence import split_unsure, unsure_among, unsure_note
-from moral_entropy.judges.judge_findings import judge_findings
+from moral_entropy.items.table import find_outliers
+from moral_entropy.judges.findings import judge_findings
 from moral_entropy.judges.roles import Role, roles_at_audit
 from moral_entropy.options import lists_options
-from moral_entropy.outliers.table import find_outliers
 from moral_entropy.pipeline.facts import manifest_facts
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.pipeline.priors import check_priors, priors_for
 from moral_entropy.progress import Progress, Stopwatch, silent
 from moral_entropy.report.html import write_report
+from moral_entropy.rules.table import AuditTable, grade_rules
 from moral_entropy.runs.folder import writing
-from moral_entropy.runs.item_tables import entropy_sums
-from moral_entropy.runs.make import make_tables
+from moral_entropy.runs.make import entropy_sums, item_entropies, make_tables
 from moral_entropy.runs.manifest import change_manifest
 from moral_entropy.runs.run import Run
-from moral_entropy.validate.gold import gold_findings
-from moral_entropy.validate.sides import examine_cheaply
-from moral_entropy.verdict.answers import check_sheets
-from moral_entropy.verdict.sheet_files import add_sheet, keep_sheets, with_answers
+from moral_entropy.verdict.sheet import add_sheet, check_sheets, keep_sheets, with_answers
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Votes
-
-if TYPE_CHECKING:
-    from moral_entropy.groups.table import GroupStudy
 
 
 @lists_options(AuditOptions)
@@ -113,22 +106,22 @@ def audit(
         with watch.timing("write"):
             run.write_to(folder, lambda share: progress("writing", share))
             # What rows about items were made from is not held while the report is written.
-            run = replace(run, made={}, path=folder)
-            _write_sheets(run, out, sheets)
+            run = _write_sheets(replace(run, made={}, path=folder), out, sheets)
         if options.report:
             with watch.timing("report"):
                 progress("report", 0.0)
-                write_report(folder)
+                write_report(run)
         manifest = change_manifest(folder, seconds=watch.rounded)
-    return replace(run, manifest=manifest, made={}, path=Path(out))
+    return run.moved(Path(out), manifest)
 
 
-def _write_sheets(run: Run, out: str | Path, sheets: Sequence[Any]) -> None:
+def _write_sheets(run: Run, out: str | Path, sheets: Sequence[Any]) -> Run:
     """Write the next sheet to fill in; take the answers of earlier ones over, and those that lie in the old folder."""
     if sheets:
         run = with_answers(run, sheets)
         keep_sheets(Path(out), run.folder, sheets)
     add_sheet(run)
+    return run
 
 
 def make_run(
@@ -147,55 +140,47 @@ def make_run(
         with watch.timing("read"):
             progress("reading", 0.0)
             parts = read()
-            judge_of = unsure_among(parts.votes.annotators) if options.judges.confidence is not None else {}
-            roles = roles_at_audit(parts.votes, options.judges.roles, options.verdict.voters, judge_of)
+            roles = roles_at_audit(parts.votes, options.judges.roles)
         with watch.timing("fit"):
             believed = priors or priors_for(parts.votes, options.priors)
             fitted = fit_parts(parts, believed, options.fit, progress)
         more: dict[str, Any] = {}
         told: dict[str, Any] = {}
+        between = None
         if options.groups.asked:
             with watch.timing("groups"):
-                grouped = compare_groups(parts.votes, options, progress)
-                fitted = fitted.with_between(grouped.between)
-                more, told = dict(grouped.frames), {"groups": grouped.facts}
+                more, group_facts, between = compare_groups(parts.votes, options, progress)
+                fitted, told = fitted.with_between(between), {"groups": group_facts}
         with watch.timing("entropy"):
-            sums = fitted.total(entropy_sums)
+            entropies = item_entropies(fitted.consensus, between)
+            sums = entropy_sums(fitted.consensus, entropies)
         with watch.timing("audit"):
-            graded = grade_parts(
-                fitted, options.grade, seed=options.fit.seed, advance=lambda share: progress("auditing", share)
+            graded = grade_rules(
+                fitted.consensus,
+                options.grade,
+                seed=options.fit.seed,
+                advance=lambda share: progress("auditing", share),
             )
         with watch.timing("outliers"):
-            outliers = find_outliers(fitted, advance=lambda share: progress("outliers", share))
+            outliers = find_outliers(fitted.consensus, entropies, advance=lambda share: progress("outliers", share))
         with watch.timing("checks"):
             findings = check(fitted, graded, options, progress)
-            findings += check_judges(parts, roles, judge_of)
-        if options.refine:
-            with watch.timing("refine"):
-                more["refined"], told["refined"] = let_texts_vote(fitted.consensus, options, progress)
-        tables = make_tables(fitted, sums, graded, outliers, findings, more)
+            findings += check_judges(parts, roles)
+        tables = make_tables(fitted.consensus, entropies, sums, graded, outliers, findings, more)
     manifest = manifest_facts(
         fitted, sums, options, command=command, warnings=alarm_sentences(findings), seconds=watch.seconds
-    ) | {"advice": graded.advice.text, "best_rule": graded.advice.best and graded.advice.best.record}
-    manifest |= told | judge_facts(roles, judge_of, manifest["notes"])
+    ) | {"advice": graded.advice.text, "best_rule": graded.advice.best}
+    manifest |= told | judge_facts(roles, manifest["notes"])
     return Run(manifest, tables, consensus=fitted.consensus)
 
 
-def compare_groups(votes: Votes, options: AuditOptions, progress: Progress) -> GroupStudy:
-    """Compare the groups of annotators that are asked for, or search for camps."""
+def compare_groups(votes: Votes, options: AuditOptions, progress: Progress) -> Any:
+    """Compare the groups of annotators that are asked for."""
     # Late: most audits have no groups, and SciPy's statistics take long to load.
     from moral_entropy.groups.table import study_groups
 
     progress("groups", 0.0)
     return study_groups(votes, options.groups, interval=options.fit.interval, seed=options.fit.seed)
-
-
-def let_texts_vote(consensus: Consensus, options: AuditOptions, progress: Progress) -> tuple[Any, dict[str, Any]]:
-    """Refine p by the texts: a table, and facts for the manifest."""
-    # Late: it trains classifiers.
-    from moral_entropy.train.refined import refine_for_run
-
-    return refine_for_run(consensus, seed=options.fit.seed, advance=lambda share: progress("refining", share))
 
 
 def check(fitted: FittedParts, audit: AuditTable, options: AuditOptions, progress: Progress) -> list[Finding]:
@@ -205,22 +190,19 @@ def check(fitted: FittedParts, audit: AuditTable, options: AuditOptions, progres
     return [*cheap, *gold_findings(audit.frame), *taught]
 
 
-def judge_facts(roles: Mapping[str, Any] | None, judge_of: Mapping[str, str], notes: Sequence[str]) -> dict[str, Any]:
-    """Return what the manifest says of judges: who they are, whose unsure votes count apart, and notes about both."""
+def judge_facts(roles: Mapping[str, Any] | None, notes: Sequence[str]) -> dict[str, Any]:
+    """Return what the manifest says of judges: who they are, and a note about it."""
     facts: dict[str, Any] = {"notes": list(notes)}
-    if judge_of:
-        facts["unsure"] = judge_of
-        facts["notes"].append(unsure_note(judge_of))
     if roles is not None:
         facts["roles"] = roles
         facts["notes"].append(f"{roles['said']}.")
     return facts
 
 
-def check_judges(parts: Parts, roles: Mapping[str, Any] | None, judge_of: Mapping[str, str]) -> list[Finding]:
+def check_judges(parts: Parts, roles: Mapping[str, Any] | None) -> list[Finding]:
     """Look at every judge, on one machine."""
     known = {row["judge"]: Role(**row) for row in roles["judges"]} if roles else {}
-    return judge_findings(parts.votes, known, judge_of)
+    return judge_findings(parts.votes, known)
 
 
 def read_parts(source: Any, options: AuditOptions) -> Parts:
@@ -229,12 +211,6 @@ def read_parts(source: Any, options: AuditOptions) -> Parts:
     if kept := (*columns_to_keep(options.groups), *options.judges.columns):
         wanted = replace(wanted, keep=tuple(dict.fromkeys((*wanted.keep, *kept))))
     votes = source if isinstance(source, Votes) else read_votes(source, wanted)
-    if options.refine:
-        from moral_entropy.train.refined import check_refinable
-
-        check_refinable(votes)
-    if options.judges.confidence is not None:
-        votes = split_unsure(votes, options.judges.confidence)
     votes = votes if options.fit_by is None else votes.split_by(options.fit_by)
     fit = options.fit
     return local_parts(votes, use_gold=fit.use_gold, by_domain=fit.by_domain, threads=fit.threads)

@@ -24,7 +24,7 @@ from moral_entropy.consensus.threads import available_cores
 from moral_entropy.consensus.vote_share import LEAST_SHARE, MOST_SHARE
 from moral_entropy.options import as_plain
 from moral_entropy.pipeline.options import AuditOptions
-from moral_entropy.runs.item_tables import AMBIGUOUS, ITEMS_COUNTED, TOTAL, UNCERTAIN, mean_parts
+from moral_entropy.runs.make import AMBIGUOUS, ITEMS_COUNTED, TOTAL, UNCERTAIN, mean_parts
 from moral_entropy.runs.run import SCHEMA
 from moral_entropy.schemas import BETWEEN
 from moral_entropy.votes.table import Floats, Ints, Votes

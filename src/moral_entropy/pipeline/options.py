@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from moral_entropy.consensus.options import FIT, FitOptions, PriorOptions
-from moral_entropy.grading.options import GradeOptions
 from moral_entropy.groups.options import GroupOptions
 from moral_entropy.judges.options import PanelOptions
 from moral_entropy.options import StageOptions, option
+from moral_entropy.rules.options import GradeOptions
 from moral_entropy.verdict.options import VerdictOptions
 from moral_entropy.votes.options import ReadOptions
 
@@ -24,8 +24,6 @@ class AuditOptions(StageOptions):
         of annotators to compare, what is known of judges.
     fit_by
         Column of the votes; each of its values is fitted on its own.
-    refine
-        Whether to let a classifier of the texts be one more voter: the table `refined`.
     report
         Whether to write `report.html`.
     """
@@ -39,11 +37,5 @@ class AuditOptions(StageOptions):
     judges: PanelOptions = field(default_factory=PanelOptions)
     fit_by: str | None = option(
         None, "Fit the items of each value of this column on their own.", metavar="COLUMN", panel=FIT
-    )
-    refine: bool = option(
-        False,
-        "Let the texts vote too: a classifier that has learnt from other items is one more voter. Adds the table "
-        "refined, graded against gold where there is some.",
-        panel=FIT,
     )
     report: bool = option(True, "Write report.html.")

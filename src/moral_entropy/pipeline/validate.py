@@ -6,6 +6,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from moral_entropy.checks.gold import gold_findings
+from moral_entropy.checks.options import ValidationOptions
+from moral_entropy.checks.sides import SIDES, check_sides, examine
+from moral_entropy.checks.verdict import verdict
 from moral_entropy.findings import Finding
 from moral_entropy.progress import Progress, silent
 from moral_entropy.report.html import write_report
@@ -13,10 +17,6 @@ from moral_entropy.runs.findings import add_findings, read_findings
 from moral_entropy.runs.manifest import change_manifest
 from moral_entropy.runs.reload import reload_consensus
 from moral_entropy.runs.run import read_run
-from moral_entropy.validate.gold import gold_findings
-from moral_entropy.validate.options import ValidationOptions
-from moral_entropy.validate.sides import SIDES, check_sides, examine
-from moral_entropy.validate.verdict import verdict
 
 
 @dataclass(frozen=True, eq=False)

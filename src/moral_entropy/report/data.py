@@ -16,14 +16,10 @@ import polars.selectors as cs
 from moral_entropy import __version__
 from moral_entropy.consensus.entropy import CURES, parts_note
 from moral_entropy.names import ALL
-from moral_entropy.report.drawn import drawn_charts
-from moral_entropy.report.findings import findings_section
-from moral_entropy.report.foundations import definitions_of
-from moral_entropy.report.groups import groups_section
+from moral_entropy.report.chart_specs import definitions_of
+from moral_entropy.report.item_sums import MAX_VOTES, entropy_by_votes, vote_cells
 from moral_entropy.report.items import shown_items, text_cut
-from moral_entropy.report.judges import judges_section
-from moral_entropy.report.one_label import one_label_section
-from moral_entropy.report.soft_labels import soft_labels
+from moral_entropy.report.sections import findings_section, groups_section, judges_section
 from moral_entropy.report.tables import (
     MAX_DOMAINS,
     MAX_TARGETS,
@@ -31,6 +27,7 @@ from moral_entropy.report.tables import (
     annotator_rows,
     audit_rates,
     checked_rows,
+    drawn_charts,
     entropy_rows,
     reliability_rows,
     rule_meanings,
@@ -41,13 +38,10 @@ from moral_entropy.report.tables import (
     word_rows,
 )
 from moral_entropy.report.words import RATES, label_notes, order_notes, votes_in_words, votes_per_item
-from moral_entropy.runs.findings import caution_record, cautions
-from moral_entropy.runs.item_sums import MAX_VOTES, entropy_by_votes, vote_cells
-from moral_entropy.runs.notes import model_notes
+from moral_entropy.runs.findings import caution_record, cautions, model_notes
 from moral_entropy.runs.run import Run
 from moral_entropy.verdict.headlines import headlines
 from moral_entropy.verdict.rates import main_rule
-from moral_entropy.verdict.verdict import give_verdict
 
 ITEMS = 2_000
 """Rows of the item explorer unless asked otherwise; a row is an item and question."""
@@ -75,18 +69,17 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
         Rows of the item explorer at most.
     """
     found = cautions(run)
-    verdict = give_verdict(run, found)
     domains, cells = shown_domains(run), vote_cells(run)
     return {
         "version": __version__,
         "title": shown_title(run),
         "size": shown_size(run),
-        "verdict": asdict(verdict),
+        "verdict": asdict(run.verdict),
         "checked": checked_rows(run),
         "notes": model_notes(run.manifest),
         "label_notes": label_notes(run),
         "order_notes": order_notes(run),
-        "headlines": [asdict(headline) for headline in headlines(run, verdict)],
+        "headlines": [asdict(headline) for headline in headlines(run, run.verdict)],
         "cautions": [caution_record(one) for one in found],
         "questions": shown_questions(run),
         "definitions": definitions_of([question.name for question in run.questions]),
@@ -98,7 +91,6 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
         "audit": packed(audit_rates(run, domains)),
         "rates": {metric: asdict(rate) | {"title": rate.title} for metric, rate in RATES.items()},
         "rules": rule_meanings(run).to_dicts(),
-        "one_label": one_label_section(run),
         "advice": _best_rule(run),
         "cells": packed(cells),
         "caps": caps(run, cells),
@@ -116,7 +108,6 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
         "words": packed(word_rows(run)),
         **_explorer(run, cap),
         **({"groups": groups_section(run)} if "groups" in run.manifest else {}),
-        "soft_labels": soft_labels(run),
         "validation": findings_section(run),
         "method": method_facts(run),
     }

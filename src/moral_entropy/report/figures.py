@@ -15,11 +15,17 @@ from moral_entropy.files import whole_file
 from moral_entropy.markup import json_rows
 from moral_entropy.names import ALL
 from moral_entropy.report.chart_specs import Rows, chart_specs, with_rows
-from moral_entropy.report.drawn import drawn_charts
-from moral_entropy.report.judges import judges_section
-from moral_entropy.report.tables import audit_rates, entropy_rows, palettes, reliability_rows, shown_domains
+from moral_entropy.report.item_sums import entropy_by_votes
+from moral_entropy.report.sections import judges_section
+from moral_entropy.report.tables import (
+    audit_rates,
+    drawn_charts,
+    entropy_rows,
+    palettes,
+    reliability_rows,
+    shown_domains,
+)
 from moral_entropy.report.words import NO_ROLE, RATES
-from moral_entropy.runs.item_sums import entropy_by_votes
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.ties import DECIMALS
 

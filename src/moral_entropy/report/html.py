@@ -71,23 +71,19 @@ def render(run: Run, *, items: int = ITEMS) -> str:
         Rows of the item explorer at most.
     """
     # Late: only reports need Jinja.
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
-
-    from moral_entropy.report.page import page_templates
 
     data = report_data(run, cap=items)
     data["charts"] = chart_specs(*palettes(run), domains=bool(data["domains"]))
     bundle, script = vega_bundle(), "".join(asset(name) for name in SCRIPTS)
     # Ours, or escaped by script_json: these four go in as they are.
     raw = {"style": asset("report.css"), "json": script_json(data), "bundle": bundle, "script": script}
-    return (
-        page_templates(TEMPLATES)
-        .get_template("report.html")
-        .render(
-            data=data,
-            policy=content_policy([bundle, script]),
-            **{name: Markup(text) for name, text in raw.items()},
-        )
+    templates = Environment(
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True
+    )
+    return templates.get_template("report.html").render(
+        data=data, policy=content_policy([bundle, script]), **{name: Markup(text) for name, text in raw.items()}
     )
 
 

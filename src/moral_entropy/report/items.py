@@ -6,14 +6,13 @@ votes and consensus differ, and every n-th of the rest, so that there are ordina
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from moral_entropy.names import ALL
-from moral_entropy.runs.between_labels import CountedVote, FittedStates, confusion_by_annotator, counted_votes
+from moral_entropy.runs.between_labels import FittedStates, confusion_by_annotator, counted_votes
 from moral_entropy.runs.run import Run
 from moral_entropy.schemas import BETWEEN, PARTS
 from moral_entropy.ties import DECIMALS
@@ -164,58 +163,47 @@ def _pushes(run: Run, votes: pl.DataFrame) -> pl.DataFrame:
     return rows.filter(annotator.is_null() | annotator.is_in(voters)).collect()
 
 
-@dataclass(frozen=True)
-class _ToExplain:
-    """An item whose votes are followed one by one: its place in the table, domain, two labels, and votes as counted."""
-
-    row: int
-    domain: str | None
-    pair: tuple[str, str]
-    counted: list[CountedVote]
-
-
 def with_steps(run: Run, items: pl.DataFrame, votes: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Add to some items the rival label and the prior's log-odds, and to their votes what each adds in its turn."""
     fits = {(fit["question"], fit["part"]): fit for fit in run.manifest["questions"]}
-    runners_up = _runners_up(run, items)
-    of_row: dict[int, list[tuple[Any, str]]] = {}
-    for row, annotator, label in votes.select("row", "annotator", "label").iter_rows():
-        of_row.setdefault(row, []).append((annotator, label))
-    alike: dict[tuple[tuple[str, str], int], list[_ToExplain]] = {}
-    for row, item in enumerate(items.iter_rows(named=True)):
-        key = (item["question"], item["part"])
-        labels, own = fits[key]["labels"], fits[key]["positive"] or item["label"]
-        rival = runners_up.get((item["question"], item["item"])) or labels[1 - labels.index(own)]
-        counted = counted_votes(of_row.get(row, []), fits[key]["counted_as_one"])
-        alike.setdefault((key, len(counted)), []).append(_ToExplain(row, item["domain"], (own, rival), counted))
-    rival_i, prior_i = [""] * items.height, np.zeros(items.height)
-    push_i = [np.zeros(len(of_row.get(row, []))) for row in range(items.height)]
-    matrices = _matrices(run, votes)
-    for (key, n_votes), some in alike.items():
-        odds_it = _odds(FittedStates.of(fits[key]), matrices.get(key, {}), some, n_votes)
-        for one, odds_t in zip(some, odds_it, strict=True):
-            rival_i[one.row], prior_i[one.row] = one.pair[1], odds_t[0]
-            # Where several votes counted as one, the first has what they add together.
-            push_i[one.row][[vote.at[0] for vote in one.counted]] = np.diff(odds_t)
+    runners_up, matrices = _runners_up(run, items), _matrices(run, votes)
+    rival_i, prior_i, push_v = [""] * items.height, np.zeros(items.height), np.zeros(votes.height)
+    cast = votes.rename({"row": "item"}).with_row_index("vote")
+    for key, own in items.with_row_index("row").partition_by("question", "part", as_dict=True).items():
+        fit, fitted = fits[key], FittedStates.of(fits[key])
+        labels, row_i = fit["labels"], own["row"].to_numpy()
+        here = cast.filter(pl.col("item").is_in(own["row"].cast(pl.Int64).implode()))
+        counted = counted_votes(here, fit["counted_as_one"]).sort("item", maintain_order=True)
+        cells = counted.select("annotator", "label").rows()
+        chances = [matrices[key][who][:, labels.index(label)] for who, label in cells]
+        log_vote_vz = fitted.log_votes(np.array(chances).reshape(-1, len(labels)))
+        # Where several votes counted as one, the first has what they add together.
+        vote_v = here["vote"].gather(counted["at"].list.first()).to_numpy()
+        start_i, end_i = (np.searchsorted(counted["item"].to_numpy(), row_i, side=side) for side in ("left", "right"))
+        towards = [fit["positive"] or label for label in own["label"]]
+        names = zip(own["question"], own["item"], towards, strict=True)
+        against = [runners_up.get((name, item)) or labels[1 - labels.index(label)] for name, item, label in names]
+        pairs, domains = list(zip(towards, against, strict=True)), own["domain"].to_list()
+        for n_votes in np.unique(end_i - start_i):
+            at_n = np.flatnonzero(end_i - start_i == n_votes)
+            vote_nt = start_i[at_n, None] + np.arange(n_votes)
+            odds_nt = fitted.odds_after([domains[i] for i in at_n], log_vote_vz[vote_nt], [pairs[i] for i in at_n])
+            prior_i[row_i[at_n]] = odds_nt[:, 0]
+            push_v[vote_v[vote_nt]] = np.diff(odds_nt, axis=1)
+        for row, label in zip(row_i, against, strict=True):
+            rival_i[row] = label
     shown = items.with_columns(rival=pl.Series(rival_i, dtype=pl.String), prior=pl.Series(prior_i))
-    return shown, votes.with_columns(push=pl.Series(np.concatenate([np.empty(0), *push_i])))
-
-
-def _odds(between: FittedStates, matrices: dict[Any, Floats], some: list[_ToExplain], n_votes: int) -> Floats:
-    """Compute the log-odds of items of equally many votes, before and after each vote."""
-    at, n_labels = {label: k for k, label in enumerate(between.labels)}, len(between.labels)
-    chances = [matrices[vote.annotator][:, at[vote.label]] for one in some for vote in one.counted]
-    log_vote_nz = between.log_votes(np.array(chances).reshape(-1, n_labels))
-    log_vote_inz = log_vote_nz.reshape(len(some), n_votes, between.states.n_states)
-    return between.odds_after([one.domain for one in some], log_vote_inz, [one.pair for one in some])
+    return shown, votes.with_columns(push=pl.Series(push_v))
 
 
 def _matrices(run: Run, votes: pl.DataFrame) -> dict[tuple[object, ...], dict[Any, Floats]]:
-    """Return the confusion matrices of all who cast some votes, by question and part."""
+    """Return the confusion matrices of all who cast some votes, or stand for them, by question and part."""
+    groups = [group for fit in run.manifest["questions"] for group in fit["counted_as_one"]]
+    voters = pl.Series([*votes["annotator"].unique(), *(str(group[0]) for group in groups)], dtype=pl.String)
     cells = run.scan("annotators").with_columns(pl.col("annotator").cast(pl.String))
-    known = cells.filter(pl.col("annotator").is_in(votes["annotator"].unique().implode())).collect()
-    found = known.partition_by("question", "part", as_dict=True)
-    return {key: confusion_by_annotator(of_fit, of_fit["true"].n_unique()) for key, of_fit in found.items()}
+    known = cells.filter(pl.col("annotator").is_in(voters.implode())).collect()
+    parts = known.partition_by("question", "part", as_dict=True)
+    return {key: confusion_by_annotator(of_fit, of_fit["true"].n_unique()) for key, of_fit in parts.items()}
 
 
 def _runners_up(run: Run, items: pl.DataFrame) -> dict[tuple[str, object], str]:

@@ -11,13 +11,12 @@ from typing import Any
 
 import polars as pl
 
+from moral_entropy.items.switching import switching_table
 from moral_entropy.names import ALL, MEAN, MULTICLASS
-from moral_entropy.outliers.switching import switching_table
-from moral_entropy.report.colours import Look, looks_of
+from moral_entropy.report.chart_specs import Look, looks_of
+from moral_entropy.report.item_sums import entropy_by_votes
 from moral_entropy.report.words import NO_ROLE, RATES
 from moral_entropy.runs.run import Question, Run
-from moral_entropy.verdict.checked import checked_frame
-from moral_entropy.verdict.verdict import belief_about
 
 MAX_DOMAINS, MAX_TARGETS = 24, 40
 MAX_SWITCHERS, MAX_WORDS, MAX_CHECKED = 30, 30, 1_000
@@ -140,7 +139,7 @@ def checked_rows(run: Run) -> dict[str, list[dict[str, Any]]]:
     With more than two labels a rule may be graded on every label of an item, and be right on most of them. Such a rule
     is not to be compared with those that give an item one label.
     """
-    rows = checked_frame(run, belief_about(run))
+    rows = run.checked
     most = rows.filter(kind="consensus")["checked"].sum()
     by_label = (pl.col("kind") == "rule") & (pl.col("checked") > most)
     person = pl.col("kind") == "annotator"
@@ -200,3 +199,29 @@ def _switching_of(run: Run, question: Question, most: int) -> pl.DataFrame:
     total = pl.col("with_majority") + pl.col("against_majority")
     kept = roles.sort(total, "annotator", descending=[True, False]).head(most)
     return kept.select(pl.lit(question.name).alias("question"), "annotator", "with_majority", "against_majority")
+
+
+def drawn_charts(run: Run) -> dict[str, bool]:
+    """Tell by name of a chart whether there is enough to draw it.
+
+    Returns
+    -------
+    dict
+        For "rules", "by_domain", "heat", "by_votes", "reliability" and "annotators".
+    """
+    n_domains, n_targets = len(shown_domains(run)), len(shown_targets(run))
+    n_rules = rule_meanings(run).height
+    return {
+        "rules": n_rules * n_targets > 1,
+        "by_domain": n_domains > 1,
+        # One column of a heat map is what the chart of rules shows already.
+        "heat": n_domains > 0 or n_targets > 1,
+        "by_votes": _several(entropy_by_votes(run).filter(pl.col("votes") > 0), "question"),
+        "reliability": _several(reliability_rows(run), "target"),
+        "annotators": not run.manifest["anonymous"] and _several(run.table("annotator_summary"), "question"),
+    }
+
+
+def _several(rows: pl.DataFrame, by: str) -> bool:
+    """Tell whether any group has more than one row."""
+    return bool((rows.group_by(by).len()["len"] > 1).any())

@@ -11,13 +11,12 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import polars as pl
 
-from moral_entropy.consensus.fitted import local_fit
 from moral_entropy.consensus.result import Consensus
-from moral_entropy.grading.rules import rule_named
 from moral_entropy.names import ALL, MEAN
 from moral_entropy.reproduce.any_foundation import gather_annotations
 from moral_entropy.reproduce.published import LARGEST
-from moral_entropy.runs.item_tables import entropy_frame, entropy_sums
+from moral_entropy.rules.rules import rule_named
+from moral_entropy.runs.make import entropy_frame, entropy_sums, item_entropies
 from moral_entropy.votes.table import Ints, Votes
 
 EQUAL = 0.005
@@ -103,7 +102,7 @@ def entropy_figures(found: Mapping[str, Consensus]) -> list[Figure]:
     """
     figures: list[Figure] = []
     for name, consensus in found.items():
-        means = entropy_frame(consensus, local_fit(consensus).total(entropy_sums))
+        means = entropy_frame(consensus, entropy_sums(consensus, item_entropies(consensus)))
         for row in means.iter_rows(named=True):
             for metric in ("total", "aleatoric", "epistemic"):
                 where = (row["domain"], row["question"], "", "", metric)

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from moral_entropy.consensus.result import Consensus
-from moral_entropy.grading.cells import Cells, Membership, join_cells, sort_into_cells
-from moral_entropy.grading.grade import RATES
-from moral_entropy.grading.groups import Grading
-from moral_entropy.grading.rules import Rule, as_rules
-from moral_entropy.grading.sums import gold_sums, posterior_sums
-from moral_entropy.grading.table import REPLICATES
 from moral_entropy.names import ALL, MEAN, NO_DOMAIN
+from moral_entropy.rules.cells import Cells, Membership, gold_sums, join_cells, posterior_sums, sort_into_cells
+from moral_entropy.rules.grade import RATES
+from moral_entropy.rules.grading import Grading
+from moral_entropy.rules.rules import Rule, as_rules
+from moral_entropy.rules.table import REPLICATES
 from moral_entropy.votes.table import Ints
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ class Corpora:
     Parameters
     ----------
     cells, members
-        As in `grading.cells`; questions are those of `questions`, domains those of `places`.
+        As in `rules.cells`; questions are those of `questions`, domains those of `places`.
     corpus_c
         Index of the corpus.
     names, questions
@@ -94,8 +93,8 @@ def grade_rules(
     sums = posterior_sums(corpora.cells.n_cells, corpora.members, threads=threads)
     gradings = [Grading("consensus", asked, corpora.cells, sums, (), (), (), 0.5, mass, resampled=False)]
     gold = gold_sums(corpora.cells.n_cells, corpora.members, replicates=REPLICATES, seed=seed)
-    if gold.weight_cs[:, 0].any():
-        gradings.append(replace(gradings[0], reference="gold", sums=gold, resampled=True))
+    if gold[0, :, 0].any():
+        gradings.append(replace(gradings[0], reference="gold", sum_tcs=gold, resampled=True))
     frames = [frame for one in gradings for frame in _readings(corpora, one)]
     return pl.concat(frames).unique(maintain_order=True)
 

@@ -71,8 +71,8 @@ class ReproduceOptions(StageOptions):
     )
     soft_labels: str | None = option(
         None,
-        "Run folder of MFTC with a study of targets in it, for the paper's table of soft labels.",
-        metavar="RUN",
+        "Folder that `train --compare` wrote about a run of MFTC, for the paper's table of soft labels.",
+        metavar="FOLDER",
         panel=FIT,
     )
 

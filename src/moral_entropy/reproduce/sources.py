@@ -55,8 +55,7 @@ def load_votes(name: str, inputs: Inputs, seed: int = 0) -> Votes:
 
 def is_table_of_votes(path: str | Path) -> bool:
     """Return whether a file is a table of votes, as `corpus` and `simulate` write it, and not a published file."""
-    from moral_entropy.votes.files import MAGIC_PARQUET, head_of
-    from moral_entropy.votes.source import open_source
+    from moral_entropy.votes.source import MAGIC_PARQUET, head_of, open_source
 
     # A published MFTC is one large JSON: no need to parse it to know that it is no table.
     plain = Path(path).name.lower().removesuffix(".gz")
@@ -69,8 +68,8 @@ def _published_file(name: str, inputs: Inputs, gold: str | Path | None) -> Votes
     import hashlib
 
     from moral_entropy.corpora.corpus import read_corpus
-    from moral_entropy.votes.files import hash_into
     from moral_entropy.votes.read import read_votes
+    from moral_entropy.votes.source import hash_into
 
     path = Path(inputs.files[name])
     corpus = read_corpus(name, path, by_domain=True, themes=inputs.themes if name == "emfd" else None)

@@ -1,12 +1,12 @@
-"""The states between labels, as a run has them: what an item's votes say, one after the other.
+"""A fit as a run has it → what an item's votes say, one after the other: log-odds, and probabilities of states.
 
-Takes a fit's record in the manifest and rows of its tables, returns arrays. Nothing here is for the paper's model.
+Takes a fit's record in the manifest and rows of its tables, returns arrays. Items may lie between labels; under the
+paper's model the states are the labels.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -43,10 +43,22 @@ class FittedStates:
     power: float
 
     @classmethod
-    def of(cls, fit: dict[str, Any]) -> FittedStates:
-        """Read them from a fit's record in the manifest."""
+    def of(cls, fit: dict[str, Any], log_odds: Mapping[str, float] | None = None) -> FittedStates:
+        """Read them from a fit's record in the manifest.
+
+        Parameters
+        ----------
+        fit
+            The record.
+        log_odds
+            Prior log-odds of labels against one whose own are left out, for the paper's model.
+        """
         mixture, labels = fit["mixture"], tuple(fit["labels"])
-        states, power = States(len(labels), mixture["points"]), float(fit["exponent"]["value"])
+        power = float(fit.get("exponent", {"value": 1.0})["value"])
+        if mixture is None:
+            log_k = np.array([(log_odds or {}).get(label, 0.0) for label in labels])
+            return cls(labels, States(len(labels)), _shares(log_k)[None], (), power)
+        states = States(len(labels), mixture["points"])
         return cls(labels, states, np.array(mixture["weights"]), tuple(mixture["domains"]), power)
 
     def domain_i(self, names: pl.Series) -> Ints:
@@ -79,64 +91,74 @@ class FittedStates:
         """
         row_i = [self.domains.index(domain) if self.domains else 0 for domain in domain_i]
         after_itz = np.cumsum(np.concatenate([self.log_weight_dz[row_i, None], log_vote_inz], axis=1), axis=1)
-        # SciPy's softmax, for small arrays, takes longer than all the rest.
-        weight_itz = np.exp(after_itz - after_itz.max(axis=2, keepdims=True))
-        log_itk = np.log((weight_itz / weight_itz.sum(axis=2, keepdims=True)) @ self.states.mix_zk)
-        one_i, other_i = np.array([[self.labels.index(label) for label in pair] for pair in pair_i]).T
+        log_itk = np.log(_shares(after_itz) @ self.states.mix_zk)
+        towards_i, against_i = np.array([[self.labels.index(label) for label in pair] for pair in pair_i]).T
         at_i = np.arange(len(row_i))
-        return np.asarray(log_itk[at_i, :, one_i] - log_itk[at_i, :, other_i])
+        return np.asarray(log_itk[at_i, :, towards_i] - log_itk[at_i, :, against_i])
+
+    def probabilities(self, domains: pl.Series, log_votes_iz: Floats, known_i: Ints) -> Floats:
+        """Compute how probable each state of every item is: `p_iz`.
+
+        Parameters
+        ----------
+        domains
+            The items' domains.
+        log_votes_iz
+            Log probability of all votes on each item in every state.
+        known_i
+            Index of each item's label where that was given as evidence, else negative.
+        """
+        row_i = self.domain_i(domains) if self.domains else np.zeros(len(log_votes_iz), dtype=np.int64)
+        p_iz = _shares(self.log_weight_dz[row_i] + log_votes_iz)
+        p_iz[known_i >= 0] = np.eye(self.states.n_states)[known_i[known_i >= 0]]
+        return p_iz
 
 
-@dataclass(frozen=True)
-class CountedVote:
-    """A vote as it was counted.
+def _shares(log_z: Floats) -> Floats:
+    # SciPy's softmax, for small arrays, takes longer than all the rest.
+    weight_z = np.exp(log_z - log_z.max(axis=-1, keepdims=True))
+    return np.asarray(weight_z / weight_z.sum(axis=-1, keepdims=True))
+
+
+def counted_votes(votes: pl.DataFrame, groups: Sequence[Sequence[Any]]) -> pl.DataFrame:
+    """Let every group of annotators vote as one on each item, and say whose votes stand together.
+
+    As the fit did, it is the group's most frequent vote, of equally frequent ones that of whoever comes first in the
+    group; the first stands for the group.
 
     Parameters
     ----------
-    at
-        Positions of the votes that it stands for: several, where annotators are counted as one.
-    annotator, label
-        Whose vote it is, and for which label.
-    """
-
-    at: tuple[int, ...]
-    annotator: Any
-    label: str
-
-
-def counted_votes(cast: Sequence[tuple[Any, str]], groups: Sequence[Sequence[Any]]) -> list[CountedVote]:
-    """Let every group of annotators vote as one on one item, and say whose votes stand together.
-
-    As the fit did with all rows at once (`counted_once.count_once`) it is the group's most frequent vote, of equally
-    frequent ones that of whoever comes first in the group; the first stands for the group.
-
-    Parameters
-    ----------
-    cast
-        Annotator and label of every vote.
+    votes
+        Item, annotator and label of every vote.
     groups
         Annotators who count as one.
 
+    Returns
+    -------
+    pl.DataFrame
+        item, annotator, label, and at: the rows of the votes that each stands for.
+
     Examples
     --------
-    >>> counted_votes([("a", "yes"), ("b", "no"), ("c", "no")], [("c", "a")])
-    [CountedVote(at=(0, 2), annotator='c', label='no'), CountedVote(at=(1,), annotator='b', label='no')]
+    >>> votes = pl.DataFrame({"item": [7, 7, 7], "annotator": ["a", "b", "c"], "label": ["yes", "no", "no"]})
+    >>> counted_votes(votes, [("c", "a")]).rows()
+    [(7, 'c', 'no', [0, 2]), (7, 'b', 'no', [1])]
     """
-    group_of = {name: tuple(group) for group in groups for name in group}
-    together: dict[Any, list[int]] = {}
-    for at, (who, _) in enumerate(cast):
-        # Two votes of one annotator who is in no group are two.
-        together.setdefault(group_of.get(who, at), []).append(at)
-    counted = []
-    for key, members in together.items():
-        if not isinstance(key, tuple):
-            counted.append(CountedVote(tuple(members), *cast[members[0]]))
-            continue
-        times = Counter(cast[at][1] for at in members)
-        ranked = [cast[at][1] for at in sorted(members, key=lambda at: key.index(cast[at][0]))]
-        label = next(label for label in ranked if times[label] == max(times.values()))
-        counted.append(CountedVote(tuple(members), key[0], label))
-    return counted
+    kind = votes.schema["annotator"]
+    ranks = [(str(name), str(group[0]), rank) for group in groups for rank, name in enumerate(group)]
+    members = pl.DataFrame(ranks, schema={"annotator": pl.String, "first": pl.String, "rank": pl.Int64}, orient="row")
+    rows = votes.select("item", "annotator", "label").with_row_index("at")
+    rows = rows.join(
+        members.cast({"annotator": kind, "first": kind}), on="annotator", how="left", maintain_order="left"
+    )
+    # Two votes of an annotator who is in no group are two.
+    alone = pl.when(pl.col("first").is_null()).then("at")
+    keys = ["item", "annotator", "alone"]
+    rows = rows.with_columns(annotator=pl.coalesce("first", "annotator"), alone=alone)
+    times = pl.len().over(*keys, "label").alias("times")
+    ordered = rows.with_columns(times).sort(pl.col("times"), -pl.col("rank"), descending=True, maintain_order=True)
+    counted = ordered.group_by(keys, maintain_order=True).agg(pl.col("label").first(), pl.col("at").sort())
+    return counted.sort(pl.col("at").list.first()).drop("alone")
 
 
 def positions(names: pl.Series, known: Sequence[str], *, default: int) -> Ints:

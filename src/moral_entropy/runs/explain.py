@@ -8,8 +8,8 @@ label against the runner-up. Where items may lie between labels, what a vote add
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,14 @@ import polars as pl
 
 from moral_entropy.errors import RunFolderError
 from moral_entropy.runs.between_labels import FittedStates, confusion_by_annotator, counted_votes
-from moral_entropy.runs.lookup import check_question, find_item
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.schemas import BETWEEN, PARTS
 from moral_entropy.ties import DECIMALS
+
+Bounds = tuple[float | None, float | None]
+
+COMPARED = 20_000
+"""Largest number of ids that an unknown one is compared with; ids with the same first letters come first."""
 
 
 @dataclass(frozen=True)
@@ -121,119 +125,156 @@ def explain_item(run: Run | str | Path, item: str, *, question: str | None = Non
 
 def _explain(run: Run, row: dict[str, Any], votes: pl.DataFrame, text: str | None) -> Explanation:
     question, part = row["question"], row["part"]
-    fitted = [fit for fit in run.manifest["questions"] if (fit["question"], fit["part"]) == (question, part)]
-    if len(fitted) != 1:
-        msg = f"{run.where} has {len(fitted)} fits of {question!r} in its manifest. Run the audit again."
-        raise RunFolderError(msg)
-    labels = fitted[0]["labels"]
-    here = pl.col("question") == question
-    pushes = run.table("pushes", where=here & (pl.col("part") == part))
-    if len(labels) == 2:
-        towards = fitted[0]["positive"]
-        against = labels[1 - labels.index(towards)]
-    else:
-        shares = run.table("posterior", where=here & (pl.col("item") == row["item"])).sort(
-            pl.col("p").round(DECIMALS), descending=True, maintain_order=True
-        )
-        towards = row["label"]
-        against = shares.filter(pl.col("class") != towards)["class"][0]
-    annotators = run.table("annotators", where=here & (pl.col("part") == part))
-    votes = _counted(votes, fitted[0]["counted_as_one"])
-    if fitted[0]["mixture"] is not None:
-        steps = _mixed_steps(fitted[0], annotators, votes, row["domain"], (towards, against))
-    elif len(labels) == 2:
-        steps = _binary_steps(pushes, votes)
-    else:
-        steps = _general_steps(pushes, annotators, votes, towards, against)
+    [fit] = [fit for fit in run.manifest["questions"] if (fit["question"], fit["part"]) == (question, part)]
+    pair = _pair(run, fit, row)
+    here = (pl.col("question") == question) & (pl.col("part") == part)
+    counted = counted_votes(votes, fit["counted_as_one"])
+    cells = run.table("annotators", where=here & pl.col("annotator").is_in(counted["annotator"].implode()))
+    pushes = run.table("pushes", where=here)
+    prior = pushes.filter(pl.col("annotator").is_null())
+    fitted = FittedStates.of(fit, dict(prior.select("class", "push").iter_rows()))
+    push_t = _pushes(fitted, cells, counted, row["domain"], pair)
+    bounds: list[Bounds] = [(None, None)] * len(push_t)
+    if fit["mixture"] is None:
+        bounds = _bounds(pushes, cells, counted, pair, binary=len(fit["labels"]) == 2)
+    cast = votes["annotator"].to_list()
+    shown = ["+".join(str(cast[at]) for at in together) for together in counted["at"]]
+    steps = zip([None, *shown], [None, *counted["label"]], push_t, bounds, np.cumsum(push_t), strict=True)
     named = ("domain", "p_map", "p_model", "p", "p_low", "p_high", "label", "entropy", *PARTS)
-    facts = {name: row[name] for name in named} | {BETWEEN: row.get(BETWEEN)}
-    clamped = bool(run.manifest["use_gold"]) and row["p_map"] in (0.0, 1.0)
     return Explanation(
         question=question,
         part=part,
         item=str(row["item"]),
         text=text,
-        towards=towards,
-        against=against,
-        steps=tuple(_summed(steps)),
+        towards=pair[0],
+        against=pair[1],
+        steps=tuple(Step(who, voted, push, *ends, float(total)) for who, voted, push, ends, total in steps),
         model=run.model,
-        clamped=clamped,
-        of_several=len(labels) > 2,
-        **facts,
+        clamped=bool(run.manifest["use_gold"]) and row["p_map"] in (0.0, 1.0),
+        of_several=len(fit["labels"]) > 2,
+        between_groups=row.get(BETWEEN),
+        **{name: row[name] for name in named},
     )
 
 
-def _counted(votes: pl.DataFrame, groups: list[list[Any]]) -> pl.DataFrame:
-    """Return the votes as they were counted: annotator, label, and shown, the names of all whose vote it is."""
-    cast = votes.select("annotator", "label").rows()
-    found = counted_votes(cast, groups)
-    rows = [(one.annotator, one.label, "+".join(str(cast[at][0]) for at in one.at)) for one in found]
-    schema = {"annotator": votes.schema["annotator"], "label": pl.String(), "shown": pl.String()}
-    return pl.DataFrame(rows, schema=schema, orient="row")
+def _pair(run: Run, fit: dict[str, Any], row: dict[str, Any]) -> tuple[str, str]:
+    """Choose the two labels whose log-odds are explained."""
+    labels = fit["labels"]
+    if len(labels) == 2:
+        return fit["positive"], labels[1 - labels.index(fit["positive"])]
+    here = (pl.col("question") == row["question"]) & (pl.col("item") == row["item"])
+    shares = run.table("posterior", where=here).filter(pl.col("class") != row["label"])
+    best = shares.sort(pl.col("p").round(DECIMALS), descending=True, maintain_order=True)
+    return row["label"], best["class"][0]
 
 
-Push = tuple[str | None, str | None, float, float | None, float | None]
-"""Annotator, vote, push, low and high."""
-
-
-def _binary_steps(pushes: pl.DataFrame, votes: pl.DataFrame) -> list[Push]:
-    prior = pushes.filter(pl.col("annotator").is_null()).row(0, named=True)
-    cast = votes.join(pushes, left_on=["annotator", "label"], right_on=["annotator", "voted"], maintain_order="left")
-    bounds = cast.select("shown", "label", "push", "low", "high").rows()
-    return [(None, None, prior["push"], prior["low"], prior["high"]), *bounds]
-
-
-def _mixed_steps(
-    fit: dict[str, Any], annotators: pl.DataFrame, votes: pl.DataFrame, domain: str | None, pair: tuple[str, str]
-) -> list[Push]:
-    """Compute what the prior and each vote in turn add to the log-odds where items may lie between labels."""
-    cells = annotators.filter(pl.col("annotator").is_in(votes["annotator"].to_list()))
-    between, labels = FittedStates.of(fit), fit["labels"]
+def _pushes(
+    fitted: FittedStates, cells: pl.DataFrame, counted: pl.DataFrame, domain: str | None, pair: tuple[str, str]
+) -> list[float]:
+    """Compute what the prior and each vote in turn add to the log-odds."""
+    labels = fitted.labels
     matrices = confusion_by_annotator(cells, len(labels))
-    cast = votes.select("annotator", "label").iter_rows()
+    cast = counted.select("annotator", "label").iter_rows()
     chance_nk = np.array([matrices[who][:, labels.index(label)] for who, label in cast]).reshape(-1, len(labels))
-    [odds_t] = between.odds_after([domain], between.log_votes(chance_nk)[None], [pair])
-    push_t = np.diff(odds_t, prepend=0.0).tolist()
-    shown = [(None, None), *votes.select("shown", "label").rows()]
-    return [(who, voted, push, None, None) for (who, voted), push in zip(shown, push_t, strict=True)]
+    [odds_t] = fitted.odds_after([domain], fitted.log_votes(chance_nk)[None], [pair])
+    return list(np.diff(odds_t, prepend=0.0).tolist())
 
 
-def _general_steps(
-    pushes: pl.DataFrame, annotators: pl.DataFrame, votes: pl.DataFrame, towards: str, against: str
-) -> list[Push]:
-    """Compute the pushes towards one label against another, for more than two labels.
+def _bounds(
+    pushes: pl.DataFrame, cells: pl.DataFrame, counted: pl.DataFrame, pair: tuple[str, str], *, binary: bool
+) -> list[Bounds]:
+    """Return the intervals over the draws of what the prior and each vote add, where each adds by itself.
 
-    The rows of a confusion matrix are almost independent in the posterior, so the interval of a ratio follows from
-    those of its two probabilities. Of the prior only ratios to the first label are kept: its interval is too wide
-    unless that label is one of the two.
+    With more than two labels the rows of a confusion matrix are almost independent in the posterior, so the interval
+    of a ratio follows from those of its two probabilities. Of the prior only ratios to the first label are kept: its
+    interval is too wide unless that label is one of the two.
     """
-    nothing = (0.0, 0.0, 0.0)
-    of = {row[4]: row[5:8] for row in pushes.filter(pl.col("annotator").is_null()).rows()}
-    steps: list[Push] = [(None, None, *_difference(of.get(towards, nothing), of.get(against, nothing)))]
+    prior = {row["class"]: row for row in pushes.filter(pl.col("annotator").is_null()).iter_rows(named=True)}
+    if binary:
+        of_vote = {(who, voted): (low, high) for who, voted, low, high
+                   in pushes.select("annotator", "voted", "low", "high").iter_rows()}  # fmt: skip
+        return [of_vote[None, None], *(of_vote[key] for key in counted.select("annotator", "label").iter_rows())]
+    nothing = {"push": 0.0, "low": 0.0, "high": 0.0}
+    ends = [_difference(*(tuple(prior.get(label, nothing)[name] for name in nothing) for label in pair))]
     chance = {
         (row["annotator"], row["true"], row["voted"]): tuple(
             None if row[name] is None else math.log(max(row[name], 1e-300)) for name in ("probability", "low", "high")
         )
-        for row in annotators.filter(pl.col("annotator").is_in(votes["annotator"].to_list())).iter_rows(named=True)
+        for row in cells.iter_rows(named=True)
     }
-    for annotator, voted, shown in votes.rows():
-        pair = chance[annotator, towards, voted], chance[annotator, against, voted]
-        steps.append((shown, voted, *_difference(*pair)))
-    return steps
+    for who, voted in counted.select("annotator", "label").iter_rows():
+        ends.append(_difference(*(chance[who, label, voted] for label in pair)))
+    return ends
 
 
-def _difference(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[float, float | None, float | None]:
-    """Subtract two figures with intervals, as if they were independent."""
-    (value, low, high), (value2, low2, high2) = one, other
-    push = value - value2
+def _difference(first: tuple[Any, ...], second: tuple[Any, ...]) -> Bounds:
+    """Return the interval of the difference of two figures with intervals, as if they were independent."""
+    (value, low, high), (value2, low2, high2) = first, second
     if low is None or low2 is None:
-        return push, None, None
+        return None, None
     below, above = math.hypot(value - low, high2 - value2), math.hypot(high - value, value2 - low2)
-    return push, push - below, push + above
+    return value - value2 - below, value - value2 + above
 
 
-def _summed(steps: list[Push]) -> Iterator[Step]:
-    total = 0.0
-    for annotator, voted, push, low, high in steps:
-        total += push
-        yield Step(annotator, voted, push, low, high, total)
+# --- Questions and items by what the user typed --------------------------------------------------------------------
+
+
+def check_question(run: Run, question: str | None) -> str | None:
+    """Return the question if the run has it; otherwise raise a `RunFolderError`."""
+    known = [one.name for one in run.questions]
+    if question is None or question in known:
+        return question
+    msg = f"the run has no question {question!r}.{suggestion(question, known)} Questions: {', '.join(known)}."
+    raise RunFolderError(msg)
+
+
+def find_item(run: Run, item: str, question: str | None) -> pl.Expr:
+    """Return the condition that selects one item, on one question or on all, in a table with both columns.
+
+    Parameters
+    ----------
+    run
+        The run.
+    item
+        The id, as typed.
+    question
+        One question, or None for all.
+    """
+    ids = run.table("items", where=None if question is None else pl.col("question") == question)["item"].unique()
+    wanted = _typed(item, ids.dtype)
+    if wanted is None or not (ids == wanted).any():
+        asked = "" if question is None else f" on {question!r}"
+        msg = f"there is no item {item!r}{asked} among {len(ids):,} in {run.where}.{_close_ids(item, ids)}"
+        raise RunFolderError(msg)
+    found = pl.col("item") == wanted
+    return found if question is None else found & (pl.col("question") == question)
+
+
+def _typed(item: str, dtype: pl.DataType) -> str | int | None:
+    if not dtype.is_integer():
+        return item
+    try:
+        return int(item)
+    except ValueError:
+        return None
+
+
+def _close_ids(item: str, ids: pl.Series) -> str:
+    names = ids.cast(pl.String)
+    for n_letters in (4, 2, 1, 0):
+        alike = names.filter(names.str.starts_with(item[:n_letters]))
+        if len(alike) and (meant := suggestion(item, alike.sort().head(COMPARED).to_list())):
+            return meant
+    return f" First: {names.sort()[0]!r}." if len(names) else ""
+
+
+def suggestion(wanted: str, known: list[str]) -> str:
+    """Return a question that suggests similar names; an empty text where there are none.
+
+    Examples
+    --------
+    >>> suggestion("carre", ["care", "fairness"])
+    " Did you mean 'care'?"
+    """
+    close = get_close_matches(wanted, known, n=3, cutoff=0.7)
+    return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""

@@ -1,4 +1,4 @@
-"""The findings of a run: its table of findings, and the warnings that are made of them, worst first."""
+"""The findings of a run: their table, the warnings made of them, worst first, and notes on how it was fitted."""
 
 from __future__ import annotations
 
@@ -60,3 +60,21 @@ def _without_nulls(row: dict[str, Any]) -> dict[str, Any]:
     value = float("nan") if row["value"] is None else row["value"]
     level = row["level"] if row["level"] in RANK else "info"
     return {**texts, **numbers, "value": value, "level": level}
+
+
+def model_notes(manifest: dict[str, Any]) -> list[str]:
+    """Describe how the consensus differs from the paper's model; no notes where it does not.
+
+    Examples
+    --------
+    >>> model_notes({"pooling": "full", "questions": []})
+    ['full pooling: all annotators have the same error rates']
+    >>> model_notes({"questions": []})
+    []
+    """
+    notes = []
+    if manifest.get("pooling", "none") == "full":
+        notes.append("full pooling: all annotators have the same error rates")
+    if manifest.get("constrain", "none") != "none":
+        notes.append("constrained: every annotator's chance to be right is kept at chance or above")
+    return notes

@@ -30,7 +30,7 @@ MANIFEST = "manifest.json"
 MANIFEST_KEYS = frozenset({"version", "command", "versions", "seconds"})
 """What every manifest of ours holds; other programs have files of that name too."""
 
-EARLIER_FILES = ("validation.parquet",)
+EARLIER_FILES = ("validation.parquet", "refined.parquet", "soft_labels.parquet")
 """Files that runs of earlier versions have."""
 
 SHEETS = "spot-check*.csv"
@@ -38,7 +38,6 @@ SHEETS = "spot-check*.csv"
 
 OTHER_FILES = (
     MANIFEST, "report.html", "dataset-card.md", "croissant.json", "methods.tex", "methods.bib",
-    "study.parquet", "study_differences.parquet", "study_curves.parquet", "study.md",
     "comparison.parquet", "figures.parquet", "comparison.md", "comparison.html",
     ".DS_Store", "Thumbs.db", "desktop.ini",
 )  # fmt: skip
@@ -144,6 +143,9 @@ def _check_free(target: Path, *, force: bool, inputs: Iterable[Path], kept: Sequ
     if not target.is_dir():
         msg = f"{target} is a file, and a run needs a folder. Choose another with -o."
         raise RunFolderError(msg)
+    if target.is_mount():
+        msg = f"{target} is a mount point, which cannot be replaced by a run. Name a folder in it: -o {target / 'run'}."
+        raise RunFolderError(msg)
     found = sorted(entry.name for entry in target.iterdir())
     if not found:
         return
@@ -243,6 +245,9 @@ def _make(partial: Path) -> None:
 
 
 def _put_in_place(partial: Path, target: Path) -> None:
+    if target.is_dir():
+        # Who may read the folder stays as it was.
+        partial.chmod(target.stat().st_mode & 0o7777)
     if not target.is_dir() or not any(target.iterdir()):
         move(partial, target)
         return

@@ -1,33 +1,43 @@
-"""Fitted votes and what was found about them → a `Run`: its tables and its manifest."""
+"""A consensus, and what was found about it → the tables of a run.
+
+Small tables are frames. Those with a row per item or vote are made a chunk at a time when they are written, so that
+twenty million votes need no second copy in memory.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from moral_entropy.consensus.fitted import FittedParts, PartFit
+from moral_entropy.consensus.dependence import effective_by_row
+from moral_entropy.consensus.entropy import EntropyParts, decompose_entropy, is_ambiguous, is_uncertain
+from moral_entropy.consensus.patterns import as_rows
+from moral_entropy.consensus.published import published_interval
+from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.findings import Finding
-from moral_entropy.grading.table import AuditTable
-from moral_entropy.runs.annotator_tables import annotator_frames, push_frames
+from moral_entropy.items.pushes import prior_pushes, spoken_for, vote_pushes
+from moral_entropy.names import ALL
+from moral_entropy.rules.table import AuditTable
 from moral_entropy.runs.findings import findings_frame
-from moral_entropy.runs.item_tables import (
-    entropy_frame,
-    item_frames,
-    posterior_frames,
-    text_frames,
-    vote_frames,
-)
-from moral_entropy.runs.run import Table, rows_in_groups
+from moral_entropy.runs.run import Table
 from moral_entropy.runs.tables import ROWS_PER_GROUP
-from moral_entropy.schemas import BETWEEN, SCHEMAS, with_between, with_ids
-from moral_entropy.votes.table import Floats
+from moral_entropy.schemas import ALL_PARTS, BETWEEN, SCHEMAS, with_between, with_ids
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
+
+ITEMS_SUMMED, ITEMS_COUNTED, TOTAL, UNCERTAIN, AMBIGUOUS, FIRST_PART = range(6)
+"""Columns of `sum_df`, see `entropy_sums`; from `FIRST_PART` on the parts of the entropy, as in `named_parts`."""
+
+ANNOTATORS_AT_ONCE = 1_024
 
 
 def make_tables(
-    fitted: FittedParts,
+    consensus: Consensus,
+    entropies: Sequence[EntropyParts],
     sums: Sequence[Floats],
     audit: AuditTable,
     outliers: Mapping[str, pl.DataFrame],
@@ -38,20 +48,20 @@ def make_tables(
 
     Parameters
     ----------
-    fitted
+    consensus
         The votes and their fits.
-    sums
-        Entropies by domain: see `entropy_sums`.
+    entropies, sums
+        The entropies of its items, by fit (see `item_entropies`), and added up by domain (see `entropy_sums`).
     audit, outliers, findings
         What the audit of rules, the search for outliers and the checks found.
     more
-        Tables about groups of annotators and about texts, where they were asked for.
+        Tables about groups of annotators, where they were asked for.
     """
-    consensus = fitted.consensus
-    small = {
+    frames = {
+        "annotators": annotator_frame(consensus, outliers["annotator_summary"]),
+        "pushes": push_frame(consensus),
         "entropy": entropy_frame(consensus, sums),
         "audit": audit.frame,
-        "audit_one_label": audit.one_label,
         "audit_rules": audit.rules,
         "audit_any_by_votes": audit.any_by_votes,
         "audit_reliability": audit.reliability,
@@ -60,75 +70,316 @@ def make_tables(
         "findings": findings_frame(findings),
         **(more or {}),
     }
-    by_annotator = {
-        "annotators": partial(annotator_frames, consensus, outliers["annotator_summary"]),
-        "pushes": partial(push_frames, consensus),
-    }
-    ids = {"item": item_type(fitted), "annotator": consensus.votes.annotators.dtype}
-    tables = item_tables(fitted, ids)
-    tables |= {name: Table(with_ids(SCHEMAS[name], **ids), frames) for name, frames in by_annotator.items()}
-    return tables | {name: _table(name, frame) for name, frame in small.items()}
+    return item_tables(consensus, entropies) | {name: _table(name, frame) for name, frame in frames.items()}
 
 
 def _table(name: str, frame: pl.DataFrame) -> Table:
-    matched = frame.match_to_schema(_schema(name, frame))
+    ids = {column: frame.schema[column] for column in ("item", "annotator") if column in frame.columns}
+    schema = with_between(SCHEMAS[name]) if BETWEEN in frame.columns else SCHEMAS[name]
+    matched = frame.match_to_schema(with_ids(schema, **ids))
     return Table(matched.schema, lambda: [matched])
 
 
-def _schema(name: str, frame: pl.DataFrame) -> pl.Schema:
-    schema = with_between(SCHEMAS[name]) if BETWEEN in frame.columns else SCHEMAS[name]
-    ids = {column: frame.schema[column] for column in ("item", "annotator") if column in frame.columns}
-    return with_ids(schema, **ids)
+# --- A row per item, or per vote -----------------------------------------------------------------------------------
 
 
-def item_tables(fitted: FittedParts, ids: Mapping[str, pl.DataType]) -> dict[str, Table]:
-    """Return the tables with one or more rows per item or vote."""
-    ballots = [fit.ballot for fit in fitted.consensus.fits]
-    every = range(len(ballots))
-    wanted: dict[str, tuple[Callable[..., Iterable[pl.DataFrame]], Sequence[int]]] = {
-        "items": (item_frames, every),
-        "posterior": (posterior_frames, [b for b in every if ballots[b].n_labels > 2]),
-        "votes": (vote_frames, every),
-    }
-    frames = {name: partial(_by_ballot, fitted, work, some) for name, (work, some) in wanted.items() if len(some)}
-    if any(fitted.fetch_each(has_texts)):
-        frames["texts"] = partial(fitted.stream, text_frames)
+def item_tables(consensus: Consensus, entropies: Sequence[EntropyParts]) -> dict[str, Table]:
+    """Return the tables with one or more rows per item or vote, which are made when they are asked for."""
+    votes = consensus.votes
+    frames: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {"items": partial(item_rows, consensus, entropies)}
+    if any(fit.ballot.n_labels > 2 for fit in consensus.fits):
+        frames["posterior"] = partial(posterior_rows, consensus)
+    frames["votes"] = partial(vote_rows, votes)
+    if votes.texts is not None:
+        frames["texts"] = partial(text_rows, votes)
+    ids = {"item": votes.items.dtype, "annotator": votes.annotators.dtype}
     schemas = {name: with_ids(SCHEMAS[name], **ids) for name in frames}
-    if any(fitted.fetch_each(has_between)):
+    if entropies[0].between_i is not None:
         schemas["items"] = with_between(schemas["items"])
-    kept = fitted.consensus.votes.kept
-    schemas["votes"] = pl.Schema({**schemas["votes"], **{name: cells.dtype for name, cells in kept.items()}})
-    if not fitted.parts.whole:
-        frames = {name: partial(_regrouped, made, schemas[name]) for name, made in frames.items()}
-    return {name: Table(schemas[name], made) for name, made in frames.items()}
+    schemas["votes"] = pl.Schema({**schemas["votes"], **{name: cells.dtype for name, cells in votes.kept.items()}})
+    return {name: Table(schemas[name], partial(_framed, make, schemas[name])) for name, make in frames.items()}
 
 
-def _by_ballot(
-    fitted: FittedParts, work: Callable[..., Iterable[pl.DataFrame]], some: Sequence[int]
-) -> Iterator[pl.DataFrame]:
-    return chain.from_iterable(fitted.stream(work, b) for b in some)
+def _framed(make: Callable[[], Iterator[dict[str, Any]]], schema: pl.Schema) -> Iterator[pl.DataFrame]:
+    for columns in make():
+        yield pl.DataFrame(columns, schema=schema)
 
 
-def _regrouped(frames: Callable[[], Iterable[pl.DataFrame]], schema: pl.Schema) -> Iterator[pl.DataFrame]:
-    return rows_in_groups(frames(), schema, ROWS_PER_GROUP)
+def item_rows(consensus: Consensus, entropies: Sequence[EntropyParts]) -> Iterator[dict[str, Any]]:
+    """Yield the columns of `items`, some items at a time."""
+    for fit, entropy in zip(consensus.fits, entropies, strict=True):
+        bounds = published_interval(fit)
+        for chunk in fit.chunks(ROWS_PER_GROUP):
+            yield _item_columns(consensus.votes, fit, chunk, entropy.of(chunk), bounds)
 
 
-def has_texts(one: PartFit) -> bool:
-    """Return whether the items of one part have texts."""
-    return one.consensus.votes.texts is not None
+def _item_columns(
+    votes: Votes, fit: QuestionFit, chunk: slice, entropy: EntropyParts, bounds: tuple[Floats, Floats]
+) -> dict[str, Any]:
+    ballot, label_i, item_i = fit.ballot, fit.label_i[chunk], fit.ballot.item_i[chunk]
+    row_i = np.arange(len(item_i))
+    parts = {name: _or_null(part_i) for name, part_i in named_parts(entropy).items()}
+    # p is about the positive label of two, and about the consensus label of more.
+    about_i = np.full(len(item_i), ballot.positive) if ballot.n_labels == 2 else label_i
+    learnt = fit.recalibrated
+    calibrated = pl.repeat(None, len(item_i), dtype=pl.Float64, eager=True)
+    if learnt is not None:
+        calibrated = pl.Series(learnt[0][chunk][row_i, about_i])
+    return {
+        "question": pl.repeat(ballot.question, len(item_i), eager=True),
+        "item": votes.items.gather(item_i),
+        "domain": domain_names(votes, item_i),
+        "n_votes": ballot.votes_i[chunk].astype(np.int32),
+        "n_positive": counts_of(ballot, chunk)[row_i, about_i].astype(np.int32),
+        "effective_votes": _effective(fit, chunk),
+        "p_map": fit.posterior_ik[chunk][row_i, about_i],
+        "p_model": fit.summary.mean_ik[chunk][row_i, about_i],
+        "p": fit.p_ik[chunk][row_i, about_i],
+        "p_low": _or_null(bounds[0][chunk]),
+        "p_high": _or_null(bounds[1][chunk]),
+        "p_calibrated": calibrated,
+        "label": pl.Series(ballot.labels, dtype=pl.String).gather(label_i),
+        "entropy": entropy.total_i,
+        **{name: parts[name] for name in ALL_PARTS},
+        "count": ballot.count_i[chunk],
+        "part": pl.repeat(ballot.part, len(item_i), eager=True),
+        "gold": _label_names(ballot, ballot.gold_i[chunk]),
+        "published": _label_names(ballot, ballot.published_i[chunk]),
+        **{name: part for name, part in parts.items() if name == BETWEEN},
+    }
 
 
-def has_between(one: PartFit) -> bool:
-    """Return whether the entropies of one part have a part between groups."""
-    return one.between is not None
+def _effective(fit: QuestionFit, chunk: slice) -> pl.Series:
+    """Compute how many independent votes the votes on some items are worth; null where nobody looked."""
+    if fit.worth is None:
+        return pl.repeat(None, chunk.stop - chunk.start, dtype=pl.Float64, eager=True)
+    pairs = fit.worth.pairs
+    if not len(pairs.first_p):
+        return pl.Series(fit.ballot.votes_i[chunk].astype(np.float64))
+    rows = as_rows(fit.ballot, np.full(fit.ballot.n_items, UNKNOWN, dtype=np.int16)).take(
+        np.arange(*chunk.indices(fit.ballot.n_items))
+    )
+    return pl.Series(effective_by_row(rows, pairs, pairs.shrunk_p))
 
 
-def item_type(fitted: FittedParts) -> pl.DataType:
-    """Return the type of the items' ids: an integer where all were, else text."""
-    found: pl.DataType = fitted.fetch_each(type_of_items)[0]
-    return found
+def counts_of(ballot: Ballot, chunk: slice) -> NDArray[np.int64]:
+    """Count the votes of some items by label, without counting those of all items: `counts_ik`."""
+    n_items, n_labels = chunk.stop - chunk.start, ballot.n_labels
+    first, last = ballot.start_i[chunk.start], ballot.start_i[chunk.stop]
+    key_v = np.repeat(np.arange(n_items) * n_labels, ballot.votes_i[chunk])
+    key_v += ballot.code_v[first:last] % n_labels
+    return np.bincount(key_v, minlength=n_items * n_labels).reshape(n_items, n_labels)
 
 
-def type_of_items(one: PartFit) -> pl.DataType:
-    """Return the type of the ids of one part's items."""
-    return one.consensus.votes.items.dtype
+def domain_names(votes: Votes, item_i: Ints) -> pl.Series:
+    """Return the domains of some items by name, null where an item has none."""
+    names = pl.Series([*votes.domains, None], dtype=pl.String)
+    # The code of no domain is -1: the last entry, which is null.
+    return names.gather(votes.domain_i[item_i] % len(names))
+
+
+def _label_names(ballot: Ballot, label_i: Ints) -> pl.Series:
+    """Return labels by name, null where an item has none."""
+    if (label_i == UNKNOWN).all():
+        return pl.repeat(None, len(label_i), dtype=pl.String, eager=True)
+    names = pl.Series([*ballot.labels, None], dtype=pl.String)
+    # The code of no label is -1: the last entry, which is null.
+    return names.gather(label_i.astype(np.int64) % len(names))
+
+
+def _or_null(values_i: Floats) -> pl.Series:
+    return pl.Series(values_i).fill_nan(None)
+
+
+def posterior_rows(consensus: Consensus) -> Iterator[dict[str, Any]]:
+    """Yield the columns of `posterior`, one row per item and label of questions with more than two."""
+    for fit in consensus.fits:
+        ballot = fit.ballot
+        for chunk in fit.chunks(ROWS_PER_GROUP // ballot.n_labels) if ballot.n_labels > 2 else ():
+            n_items = chunk.stop - chunk.start
+            yield {
+                "question": pl.repeat(ballot.question, n_items * ballot.n_labels, eager=True),
+                "item": consensus.votes.items.gather(np.repeat(ballot.item_i[chunk], ballot.n_labels)),
+                "class": pl.Series(list(ballot.labels) * n_items),
+                "p_map": fit.posterior_ik[chunk].ravel(),
+                "p_model": fit.summary.mean_ik[chunk].ravel(),
+                "p": fit.p_ik[chunk].ravel(),
+            }
+
+
+def vote_rows(votes: Votes) -> Iterator[dict[str, Any]]:
+    """Yield the columns of `votes`, and those that were kept."""
+    for ballot in votes.ballots:
+        labels = pl.Series(ballot.labels, dtype=pl.String)
+        for start in range(0, ballot.n_votes, ROWS_PER_GROUP):
+            at_v = np.arange(start, min(start + ROWS_PER_GROUP, ballot.n_votes))
+            code_v = ballot.code_v[at_v]
+            item_v = np.searchsorted(ballot.start_i, at_v, side="right") - 1
+            kept = {} if ballot.row_v is None else votes.kept
+            yield {
+                "question": pl.repeat(ballot.question, len(at_v), eager=True),
+                "item": votes.items.gather(ballot.item_i[item_v]),
+                "annotator": votes.annotators.gather(ballot.annotator_a[code_v // ballot.n_labels]),
+                "label": labels.gather(code_v % ballot.n_labels),
+                **{name: cells.gather(ballot.row_v[at_v]) for name, cells in kept.items()},
+            }
+
+
+def text_rows(votes: Votes) -> Iterator[dict[str, Any]]:
+    """Yield the columns of `texts`; nothing where there are none."""
+    for start in range(0, 0 if votes.texts is None else votes.n_items, ROWS_PER_GROUP):
+        yield {"item": votes.items.slice(start, ROWS_PER_GROUP), "text": votes.texts.slice(start, ROWS_PER_GROUP)}
+
+
+# --- Entropies by domain -------------------------------------------------------------------------------------------
+
+
+def item_entropies(consensus: Consensus, between: Sequence[Floats] | None = None) -> tuple[EntropyParts, ...]:
+    """Split the entropies of all items, by fit.
+
+    Parameters
+    ----------
+    consensus
+        The fits.
+    between
+        By fit, the share of each item's entropy that lies between groups of annotators, where a truth per group was
+        found.
+    """
+    shares = between or (None,) * len(consensus.fits)
+    found = map(decompose_entropy, consensus.fits)
+    return tuple(parts.with_between(share_i) for parts, share_i in zip(found, shares, strict=True))
+
+
+def entropy_sums(consensus: Consensus, entropies: Sequence[EntropyParts]) -> tuple[Floats, ...]:
+    """Add up the entropies of every fit by domain: `sum_df`, the last row for items of no domain.
+
+    Columns: rows, items, total entropy, items whose label is uncertain (more than half of the entropy there can be),
+    items that are ambiguous (see `is_ambiguous`), and the parts of the entropy, in the order of `named_parts`.
+    """
+    sums, n_places = [], len(consensus.votes.domains) + 1
+    for fit, entropy in zip(consensus.fits, entropies, strict=True):
+        place_i = consensus.votes.domain_i[fit.ballot.item_i] % n_places
+        uncertain_i = is_uncertain(entropy.total_i, fit.ballot.n_labels)
+        ambiguous_i = is_ambiguous(entropy.total_i, entropy.lasting_i, fit.ballot.n_labels)
+        values: tuple[Any, ...] = (1.0, entropy.total_i, uncertain_i, ambiguous_i, *named_parts(entropy).values())
+        columns = [np.bincount(place_i, minlength=n_places)]
+        columns += [np.bincount(place_i, weights=fit.ballot.count_i * value, minlength=n_places) for value in values]
+        sums.append(np.column_stack(columns).astype(np.float64))
+    return tuple(sums)
+
+
+def entropy_frame(consensus: Consensus, sums: Sequence[Floats]) -> pl.DataFrame:
+    """Return mean entropies by question and domain: one row each, all domains first."""
+    rows = []
+    for question in consensus.votes.questions:
+        of_fits = [sum_df for fit, sum_df in zip(consensus.fits, sums, strict=True) if fit.question == question]
+        sum_df = np.sum(of_fits, axis=0)
+        rows.append(_means(question, ALL, sum_df.sum(axis=0)))
+        for domain, sum_f in zip(consensus.votes.domains, sum_df[:-1], strict=True):
+            if sum_f[ITEMS_SUMMED]:
+                rows.append(_means(question, domain, sum_f))
+    schema = with_between(SCHEMAS["entropy"]) if BETWEEN in rows[0] else SCHEMAS["entropy"]
+    return pl.DataFrame(rows, schema=schema).with_columns(pl.col(pl.Float64).fill_nan(None))
+
+
+def _means(question: str, domain: str, sum_f: Floats) -> dict[str, object]:
+    named = {"question": question, "domain": domain, "n_items": round(sum_f[ITEMS_COUNTED])}
+    return named | {"total": float(sum_f[TOTAL] / sum_f[ITEMS_COUNTED])} | mean_parts(sum_f)
+
+
+def mean_parts(sum_f: Floats) -> dict[str, float]:
+    """Return the means of the parts of the entropy by name, from sums over items: see `entropy_sums`."""
+    names = (*ALL_PARTS, BETWEEN)[: len(sum_f) - FIRST_PART]
+    return {name: float(sum_f[FIRST_PART + n] / sum_f[ITEMS_COUNTED]) for n, name in enumerate(names)}
+
+
+def named_parts(entropy: EntropyParts) -> dict[str, Floats]:
+    """Return the parts of the entropy by the names of `ALL_PARTS`, then what lies between groups, where that is known.
+
+    Examples
+    --------
+    >>> two = np.zeros(2)
+    >>> list(named_parts(EntropyParts(two, two, two, two)))
+    ['ambiguity', 'doubt_votes', 'doubt_annotators', 'aleatoric', 'epistemic']
+    """
+    three = (entropy.ambiguity_i, entropy.votes_i, entropy.annotators_i)
+    named = dict(zip(ALL_PARTS, (*three, entropy.aleatoric_i, entropy.epistemic_i), strict=True))
+    return named if entropy.between_i is None else named | {BETWEEN: entropy.between_i}
+
+
+# --- Annotators ----------------------------------------------------------------------------------------------------
+
+
+def annotator_frame(consensus: Consensus, summary: pl.DataFrame) -> pl.DataFrame:
+    """Return one row per question, annotator and cell of the confusion matrix.
+
+    Parameters
+    ----------
+    consensus
+        The fits.
+    summary
+        The table annotator_summary, which has each annotator's share of votes against the majority.
+    """
+    schema = with_ids(SCHEMAS["annotators"], annotator=consensus.votes.annotators.dtype)
+    frames = [pl.DataFrame(schema=schema)]
+    for fit in consensus.fits:
+        ballot, n_cells = fit.ballot, fit.ballot.n_labels**2
+        disagreement_a = summary.filter(question=fit.question, part=ballot.part)["disagreement"].to_numpy()
+        labels = pl.Series(ballot.labels, dtype=pl.String)
+        low_akv, high_akv = _bounds(fit, consensus.interval)
+        cell_c = np.tile(np.arange(n_cells), ballot.n_annotators)
+        columns = {
+            "question": pl.repeat(ballot.question, len(cell_c), eager=True),
+            "annotator": consensus.votes.annotators.gather(np.repeat(ballot.annotator_a, n_cells)),
+            "n_votes": np.repeat(ballot.votes_a, n_cells),
+            "disagreement": np.repeat(disagreement_a, n_cells),
+            "true": labels.gather(cell_c // ballot.n_labels),
+            "voted": labels.gather(cell_c % ballot.n_labels),
+            "probability": fit.rows_akv.ravel(),
+            "low": _or_null(low_akv.ravel()),
+            "high": _or_null(high_akv.ravel()),
+            "part": pl.repeat(ballot.part, len(cell_c), eager=True),
+        }
+        frames.append(pl.DataFrame(columns, schema=schema))
+    return pl.concat(frames)
+
+
+def _bounds(fit: QuestionFit, interval: float) -> Floats:
+    """Compute the intervals of the confusion matrices over the draws; NaN without draws. First axis: low, high."""
+    bound_xakv = np.full((2, *fit.rows_akv.shape), np.nan)
+    tail = (1.0 - interval) / 2.0
+    # Some annotators at a time: sorting holds a copy of their draws.
+    for start in range(0, fit.ballot.n_annotators if fit.n_draws else 0, ANNOTATORS_AT_ONCE):
+        chunk = slice(start, start + ANNOTATORS_AT_ONCE)
+        bound_xakv[:, chunk] = np.quantile(fit.rows_sakv[:, chunk], [tail, 1.0 - tail], axis=0)
+    return bound_xakv
+
+
+def push_frame(consensus: Consensus) -> pl.DataFrame:
+    """Return, fit by fit, the prior's rows, and one row per annotator, possible vote and label it is compared for."""
+    annotators = consensus.votes.annotators
+    nobody, no_vote = pl.Series([None], dtype=annotators.dtype), pl.Series([None], dtype=pl.String)
+    frames = []
+    for fit in consensus.fits:
+        frames.append(_push_frame(fit, nobody, no_vote, prior_pushes(fit, consensus.interval)))
+        labels = pl.Series(fit.ballot.labels, dtype=pl.String)
+        for chunk, push_bavc in vote_pushes(fit, consensus.interval):
+            frames.append(_push_frame(fit, annotators.gather(fit.ballot.annotator_a[chunk]), labels, push_bavc))
+    return pl.concat(frames)
+
+
+def _push_frame(fit: QuestionFit, annotators: pl.Series, voted: pl.Series, push_bavc: Floats) -> pl.DataFrame:
+    a, v, c = (index.ravel() for index in np.indices(push_bavc.shape[1:]))
+    classes = pl.Series([fit.ballot.labels[k] for k in spoken_for(fit.ballot)[1]], dtype=pl.String)
+    push, low, high = (_or_null(bound_avc.ravel()) for bound_avc in push_bavc)
+    columns = {
+        "question": pl.repeat(fit.ballot.question, len(a), eager=True),
+        "part": pl.repeat(fit.ballot.part, len(a), eager=True),
+        "annotator": annotators.gather(a),
+        "voted": voted.gather(v),
+        "class": classes.gather(c),
+        "push": push,
+        "low": low,
+        "high": high,
+    }
+    return pl.DataFrame(columns, schema=with_ids(SCHEMAS["pushes"], annotator=annotators.dtype))

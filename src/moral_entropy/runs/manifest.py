@@ -39,22 +39,22 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
     ...     read_manifest(run)
     {'seed': 0, 'gradient_norm': None}
     """
-    facts, _ = read_sealed(path)
-    return facts
+    return _read_sealed(path)[0]
 
 
-def read_sealed(path: str | Path) -> tuple[dict[str, Any], str | None]:
-    """Read the manifest of a run folder, and apart from it its seal; None where it has none."""
+def _read_sealed(path: str | Path) -> tuple[dict[str, Any], bool]:
+    """Read the facts of a run folder, and whether their seal is unbroken."""
     file = checked_folder(path) / MANIFEST
     try:
         facts = json.loads(file.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError, OSError) as error:
+        seal = facts.pop(SEAL, None)
+    except (ValueError, OSError) as error:
         msg = f"{file} cannot be read: {error}. Run the audit again."
         raise RunFolderError(msg) from error
-    if not isinstance(facts, dict):
+    except (AttributeError, TypeError) as error:
         msg = f"{file} holds no manifest but a JSON {type(facts).__name__}. Run the audit again."
-        raise RunFolderError(msg)
-    return facts, facts.pop(SEAL, None)
+        raise RunFolderError(msg) from error
+    return facts, seal == seal_of(facts)
 
 
 def change_manifest(folder: Path, **changes: Any) -> dict[str, Any]:
@@ -70,11 +70,10 @@ def change_manifest(folder: Path, **changes: Any) -> dict[str, Any]:
     ...     change_manifest(Path(run), seconds={"fit": 1.5})
     {'seed': 0, 'seconds': {'fit': 1.5}}
     """
-    facts, seal = read_sealed(folder)
-    held = seal is None or seal == seal_of(facts)
-    plain = plain_facts({**facts, **changes})
-    _write(folder, plain | {SEAL: seal_of(plain) if held else seal})
-    return dict(plain)
+    facts, whole = _read_sealed(folder)
+    plain: dict[str, Any] = plain_facts({**facts, **changes})
+    _write(folder, plain | {SEAL: seal_of(plain) if whole else "broken"})
+    return plain
 
 
 def note_files(folder: Path, names: Iterable[str]) -> None:
@@ -83,13 +82,12 @@ def note_files(folder: Path, names: Iterable[str]) -> None:
     change_manifest(folder, **{FILES: {**known, **{name: digest_of(folder / name) for name in names}}})
 
 
-def changed_files(folder: Path) -> list[str]:
+def changed_files(path: str | Path) -> list[str]:
     """Name the files of a run folder that are gone, or no longer as a command wrote them."""
-    facts, seal = read_sealed(folder)
-    noted = facts.get(FILES)
-    files = noted.items() if isinstance(noted, dict) else ()
+    folder, (facts, whole) = Path(path), _read_sealed(path)
+    files = facts[FILES].items() if isinstance(facts.get(FILES), dict) else ()
     gone = [name for name, digest in files if not (folder / name).is_file() or digest_of(folder / name) != digest]
-    return gone + [MANIFEST] * (seal != seal_of(facts))
+    return gone + [MANIFEST] * (not whole)
 
 
 def digest_of(path: Path) -> str:

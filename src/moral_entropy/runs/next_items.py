@@ -8,25 +8,20 @@ has shown to be wrong more often than those of all annotators together; `worse_t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-from moral_entropy.consensus.counted_once import count_once
 from moral_entropy.consensus.entropy import is_ambiguous
-from moral_entropy.consensus.model import Parameters, StatesOf
-from moral_entropy.consensus.parts import likelihood_of
-from moral_entropy.consensus.patterns import Patterns, no_domains
-from moral_entropy.consensus.tempering import tempered
 from moral_entropy.errors import RunFolderError
-from moral_entropy.outliers.next_votes import NOBODY, choose_votes
-from moral_entropy.outliers.ranking import first
-from moral_entropy.runs.between_labels import FittedStates, positions
-from moral_entropy.runs.lookup import check_question, suggestion
+from moral_entropy.items.next_votes import NOBODY, choose_votes
+from moral_entropy.items.ranking import first
+from moral_entropy.runs.between_labels import FittedStates, counted_votes, positions
+from moral_entropy.runs.explain import check_question, suggestion
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.schemas import BETWEEN
 from moral_entropy.ties import DECIMALS, tie_key
@@ -48,25 +43,6 @@ QUEUE = pl.Schema(
         "reason": pl.String(),
     }
 )
-
-
-@dataclass(frozen=True, eq=False)
-class _Fitted:
-    """One fit, as read from a run folder. Axes: **i** item, **a** annotator, **z** state, **k** label, **v**ote.
-
-    Probabilities are the model's own, which say what a vote would tell.
-    """
-
-    items: pl.DataFrame
-    annotators: pl.Series
-    ambiguous_i: NDArray[np.bool_]
-    start_i: Ints
-    code_v: Ints
-    votes_a: Ints
-    silent_a: NDArray[np.bool_]
-    p_iz: Floats | StatesOf
-    vote_azv: Floats
-    mix_zk: Floats | None = None
 
 
 def next_votes(
@@ -95,11 +71,10 @@ def next_votes(
     """
     run = as_run(run)
     check_question(run, question)
-    fits = [_read_fit(run, fit) for fit in run.manifest["questions"] if question in (None, fit["question"])]
-    _check_annotators(fits, annotators)
+    _check_annotators(run, annotators)
     bad = () if annotators else tuple(worse_than_the_team(run))
-    pieces = [_queue(fitted, n, annotators, bad, repeats=bool(run.manifest["anonymous"])) for fitted in fits]
-    queue = pl.concat(pieces)
+    asked = [fit for fit in run.manifest["questions"] if question in (None, fit["question"])]
+    queue = pl.concat([_queue(run, fit, n, annotators, bad) for fit in asked])
     queue = queue[first(queue["expected_gain"].to_numpy(), n)]
     queue = queue.with_columns(rank=pl.int_range(1, pl.len() + 1)).select(QUEUE.names())
     if run.has("texts"):
@@ -135,8 +110,8 @@ def worse_than_the_team(run: Run) -> dict[str, dict[str, Any]]:
             for name, n, value, low, high in figures}  # fmt: skip
 
 
-def _check_annotators(fits: Sequence[_Fitted], wanted: Sequence[str]) -> None:
-    known = {name for fitted in fits for name in fitted.annotators.cast(pl.String).to_list()}
+def _check_annotators(run: Run, wanted: Sequence[str]) -> None:
+    known = set(run.annotators["annotator"].cast(pl.String).to_list())
     unknown = [name for name in wanted if name not in known]
     if unknown:
         msg = (
@@ -146,29 +121,70 @@ def _check_annotators(fits: Sequence[_Fitted], wanted: Sequence[str]) -> None:
         raise RunFolderError(msg)
 
 
-def _queue(fitted: _Fitted, n: int, annotators: Sequence[str], bad: Sequence[str], *, repeats: bool) -> pl.DataFrame:
-    named = fitted.annotators.cast(pl.String)
-    wanted_a = _among(named, annotators) if annotators else None
-    asked_a = ~_among(named, bad) if wanted_a is None else wanted_a
+def _queue(run: Run, fit: dict[str, Any], n: int, annotators: Sequence[str], bad: Sequence[str]) -> pl.DataFrame:
+    """Return the best items of one fit, as its tables have them."""
+    labels, n_cells = fit["labels"], len(fit["labels"]) ** 2
+    question = pl.col("question") == fit["question"]
+    here = question & (pl.col("part") == fit["part"])
+    items, cells = run.table("items", where=here), run.table("annotators", where=here)
+    names = cells["annotator"].gather_every(n_cells)
+    votes = run.table("votes", where=question).join(items.select("item"), on="item", how="semi", maintain_order="left")
+    at_v, cell_v = _coded(votes, items["item"], names, labels)
+    order_v = np.argsort(at_v, kind="stable")
+    confusion_akv = cells["probability"].to_numpy().reshape(-1, len(labels), len(labels))
+    if fit["mixture"] is None:
+        p_iz, vote_azv, mix_zk = _shares(run, items, fit), confusion_akv, None
+    else:
+        p_iz, vote_azv, mix_zk = _states(run, fit, items, votes, names, confusion_akv)
+    named = names.cast(pl.String)
+    # Merged annotators add no information beyond their representative.
+    merged_a = _among(named, [str(name) for group in fit["counted_as_one"] for name in group[1:]])
     chosen = choose_votes(
-        fitted.p_iz,
-        fitted.start_i,
-        fitted.code_v,
-        fitted.vote_azv,
-        fitted.votes_a,
-        mix_zk=fitted.mix_zk,
-        repeats=repeats,
-        # Whoever counts together with another tells no more than the other.
-        allowed_a=asked_a & ~fitted.silent_a,
+        p_iz,
+        np.searchsorted(at_v[order_v], np.arange(items.height + 1)),
+        cell_v[order_v],
+        vote_azv,
+        cells["n_votes"].gather_every(n_cells).to_numpy(),
+        mix_zk=mix_zk,
+        repeats=bool(run.manifest["anonymous"]),
+        allowed_a=(_among(named, annotators) if annotators else ~_among(named, bad)) & ~merged_a,
     )
-    gain_i = chosen.gain_i if wanted_a is None else np.where(chosen.annotator_i == NOBODY, np.nan, chosen.gain_i)
-    at_n = first(np.where(fitted.ambiguous_i, np.nan, gain_i), n)
-    names = fitted.annotators.cast(pl.String).extend_constant(None, 1)
-    who = names.gather(np.where(chosen.annotator_i[at_n] == NOBODY, len(names) - 1, chosen.annotator_i[at_n]))
-    rows = fitted.items[at_n].with_columns(
-        annotator=who, expected_gain=chosen.gain_i[at_n], average_gain=chosen.average_i[at_n]
+    gain_i = np.where(chosen.annotator_i == NOBODY, np.nan, chosen.gain_i) if annotators else chosen.gain_i
+    at_n = first(np.where(_ambiguous(items, len(labels)), np.nan, gain_i), n)
+    who = named.extend_constant(None, 1).gather(chosen.annotator_i[at_n] % (len(named) + 1))
+    columns = ("question", "item", "domain", "entropy", "doubt_votes", "p", "n_votes")
+    rows = items[at_n].select(*columns).with_columns(
+        pl.col("n_votes").cast(pl.Int64), annotator=who, expected_gain=chosen.gain_i[at_n],
+        average_gain=chosen.average_i[at_n], rank=pl.lit(0, dtype=pl.Int64),
+    )  # fmt: skip
+    return rows.with_columns(reason=pl.Series(_reasons(rows), dtype=pl.String))
+
+
+def _coded(votes: pl.DataFrame, items: pl.Series, names: pl.Series, labels: Sequence[str]) -> tuple[Ints, Ints]:
+    """Return each vote's item, and its cell (annotator and label), as numbers."""
+    at_v, by_v = (
+        votes.select(pl.col(name)).join(known.to_frame(name).with_row_index("at"), on=name, maintain_order="left")["at"]
+        for name, known in (("item", items), ("annotator", names))
     )
-    return rows.with_columns(reason=pl.Series(_reasons(rows), dtype=pl.String), rank=pl.lit(0, dtype=pl.Int64))
+    label_v = positions(votes["label"], labels, default=UNKNOWN)
+    return at_v.to_numpy().astype(np.int64), by_v.to_numpy().astype(np.int64) * len(labels) + label_v
+
+
+def _states(
+    run: Run, fit: dict[str, Any], items: pl.DataFrame, votes: pl.DataFrame, names: pl.Series, confusion_akv: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Return the probabilities of states between labels at the mode, how annotators vote in them, and their labels."""
+    between = FittedStates.of(fit)
+    counted = counted_votes(votes, fit["counted_as_one"]) if fit["counted_as_one"] else votes
+    at_v, cell_v = _coded(counted, items["item"], names, fit["labels"])
+    log_azv = np.log(between.states.votes_azv(confusion_akv**between.power))
+    log_cz = log_azv.transpose(0, 2, 1).reshape(-1, between.states.n_states)
+    times_ic = csr_array((np.ones(len(at_v)), (at_v, cell_v)), shape=(items.height, len(log_cz)))
+    known_i = np.full(items.height, UNKNOWN, dtype=np.int64)
+    if run.manifest["use_gold"]:
+        known_i = positions(items["gold"], fit["labels"], default=UNKNOWN)
+    p_iz = between.probabilities(items["domain"], times_ic @ log_cz, known_i)
+    return p_iz, between.states.votes_azv(confusion_akv), between.states.mix_zk
 
 
 def _among(names: pl.Series, some: Sequence[Any]) -> NDArray[np.bool_]:
@@ -184,89 +200,20 @@ def _reasons(rows: pl.DataFrame) -> list[str]:
     ]
 
 
-def _read_fit(run: Run, fit: dict[str, Any]) -> _Fitted:
-    """Read one fit back from the tables of its run folder."""
-    labels: list[str] = fit["labels"]
-    question = pl.col("question") == fit["question"]
-    here = question & (pl.col("part") == fit["part"])
-    columns = ("question", "item", "domain", "entropy", "ambiguity", "doubt_votes", "p_model", "p", "n_votes", "gold")
-    items = run.table("items", where=here)
-    lasting = pl.sum_horizontal("ambiguity", *([BETWEEN] if BETWEEN in items.columns else []))
-    items = items.with_columns(ambiguity=lasting).select(columns)
-    cells = run.table("annotators", where=here)
-    votes = run.table("votes", where=question)
-    n_cells = len(labels) ** 2
-    who = cells["annotator"].gather_every(n_cells)
-    places = items.select("item").with_row_index("at")
-    coded = votes.join(places, on="item", how="inner", maintain_order="left").join(
-        who.to_frame().with_row_index("by"), on="annotator", how="inner", maintain_order="left"
-    )
-    at_v, by_v = coded["at"].to_numpy(), coded["by"].to_numpy().astype(np.int64)
-    order_v = np.argsort(at_v, kind="stable")
-    label_v = coded["label"].replace_strict(labels, range(len(labels)), return_dtype=pl.Int64).to_numpy()
-    fitted = _Fitted(
-        items=items.drop("ambiguity", "p_model", "gold").with_columns(pl.col("n_votes").cast(pl.Int64)),
-        annotators=who,
-        ambiguous_i=_ambiguous(items, len(labels)),
-        start_i=np.searchsorted(at_v[order_v], np.arange(items.height + 1)),
-        code_v=(by_v * len(labels) + label_v)[order_v],
-        votes_a=cells["n_votes"].gather_every(n_cells).to_numpy(),
-        silent_a=_among(who, [name for group in fit["counted_as_one"] for name in group[1:]]),
-        p_iz=np.empty(0),
-        vote_azv=cells["probability"].to_numpy().reshape(-1, len(labels), len(labels)),
-    )
-    if fit["mixture"] is None:
-        return replace(fitted, p_iz=_shares(run, items, labels, fit, question))
-    known = items["gold"] if run.manifest["use_gold"] else pl.repeat(None, items.height, dtype=pl.String, eager=True)
-    return _between_labels(fitted, fit, known)
-
-
-def _between_labels(fitted: _Fitted, fit: dict[str, Any], known: pl.Series) -> _Fitted:
-    """Add the states between labels, and how probable they are given the votes, at the mode."""
-    between, labels = FittedStates.of(fit), fit["labels"]
-    states, several = between.states, bool(between.domains)
-    rows = Patterns(
-        n_annotators=len(fitted.vote_azv),
-        n_labels=len(labels),
-        start_r=np.asarray(fitted.start_i, dtype=np.int64),
-        code_v=np.asarray(fitted.code_v, dtype=np.int32),
-        weight_r=np.ones(fitted.items.height),
-        clamp_r=positions(known, labels, default=UNKNOWN).astype(np.int16),
-        row_i=np.arange(fitted.items.height),
-        domain_r=between.domain_i(fitted.items["domain"]).astype(np.int32) if several else no_domains(),
-        n_domains=len(between.weight_dg),
-    )
-    rows = _with_groups(rows, fitted.annotators, fit["counted_as_one"])
-    at = Parameters(np.log(between.weight_dg), np.log(fitted.vote_azv))
-    p_of = replace(likelihood_of(rows, mixed=True), between=states).states_of(tempered(at, between.power))
-    return replace(fitted, p_iz=p_of, vote_azv=states.votes_azv(fitted.vote_azv), mix_zk=states.mix_zk)
-
-
 def _ambiguous(items: pl.DataFrame, n_labels: int) -> NDArray[np.bool_]:
     # Without draws the parts are unknown, and no item is called ambiguous.
-    total_i, ambiguity_i = items["entropy"].to_numpy(), items["ambiguity"].fill_null(0.0).to_numpy()
-    return is_ambiguous(total_i, ambiguity_i, n_labels)
+    lasting = pl.sum_horizontal("ambiguity", *([BETWEEN] if BETWEEN in items.columns else [])).fill_null(0.0)
+    lasting_i = items.select(lasting).to_series().to_numpy()
+    return is_ambiguous(items["entropy"].to_numpy(), lasting_i, n_labels)
 
 
-def _with_groups(rows: Patterns, annotators: pl.Series, groups: Sequence[Sequence[Any]]) -> Patterns:
-    """Let every group of annotators vote as one, as the fit did."""
-    place = {name: a for a, name in enumerate(annotators.to_list())}
-    group_a, rank_a = np.arange(len(place)), np.zeros(len(place))
-    for group in groups:
-        members = [place[name] for name in group]
-        group_a[members], rank_a[members] = members[0], -np.arange(len(members))
-    return count_once(rows, group_a, rank_a)
-
-
-def _shares(run: Run, items: pl.DataFrame, labels: list[str], fit: dict[str, Any], question: pl.Expr) -> Floats:
+def _shares(run: Run, items: pl.DataFrame, fit: dict[str, Any]) -> Floats:
+    """Return the label probabilities over the draws, of a fit whose items have one label each."""
+    labels = fit["labels"]
     if len(labels) == 2:
         p_i = items["p_model"].to_numpy()
         share_ik = np.stack([1.0 - p_i, p_i], axis=1)
         return share_ik if fit["positive"] == labels[1] else share_ik[:, ::-1]
-    posterior = run.table("posterior", where=question)
+    posterior = run.table("posterior", where=pl.col("question") == fit["question"])
     kept = posterior.join(items.select("item"), on="item", how="semi", maintain_order="left")
-    if kept.height != items.height * len(labels):
-        wanted = items.height * len(labels)
-        msg = f"{run.where} has {kept.height:,} rows of {fit['question']!r} in posterior, not {wanted:,}."
-        raise RunFolderError(msg)
-    return kept["p_model"].to_numpy().reshape(-1, len(labels))
+    return np.asarray(kept["p_model"].to_numpy().reshape(-1, len(labels)))

@@ -6,7 +6,7 @@ next, compare, export and training take a `Run`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -19,8 +19,7 @@ from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import RunFolderError, UsageError
 from moral_entropy.runs.folder import MANIFEST, writing
 from moral_entropy.runs.manifest import FILES, digest_of, read_manifest, write_manifest
-from moral_entropy.runs.manifest_shape import first_problem, rows_of
-from moral_entropy.runs.tables import check_rows, checked_folder, read_table, scan_table, write_table
+from moral_entropy.runs.tables import checked_folder, read_table, scan_table, write_table
 from moral_entropy.schemas import BETWEEN, SCHEMAS
 
 if TYPE_CHECKING:
@@ -29,9 +28,12 @@ if TYPE_CHECKING:
 SCHEMA = 3
 """Version of the run folder: it rises whenever a column changes its meaning or is removed."""
 
-OPTIONAL = ("posterior", "texts", "soft_labels", "spot_checks", "groups", "group_readings", "group_items", "camps",
-            "target_items", "refined")  # fmt: skip
+OPTIONAL = ("posterior", "texts", "spot_checks", "groups", "group_readings", "group_items", "target_items")
 """Tables that not every run has."""
+
+EXPECTED = ("version", "questions", "input", "columns", "votes", "items", "annotators", "anonymous", "priors",
+            "options", "seconds", "use_gold", "draws", "seed")  # fmt: skip
+"""Facts that every command relies on."""
 
 Frames = Callable[[], Iterable[pl.DataFrame]]
 """Makes the rows of a table, in chunks."""
@@ -140,7 +142,6 @@ class Run:
         if name in OPTIONAL and not self.has(name):
             return pl.DataFrame(schema=SCHEMAS[name])
         if self.path is not None:
-            check_rows(self.path, name, rows_of(self.manifest, name))
             return read_table(self.path, name, where=where)
         if name not in self._frames:
             table = self.made[name]
@@ -151,7 +152,6 @@ class Run:
         """Scan a table, so that only the columns asked for are read."""
         if self.path is None or not self.has(name):
             return self.table(name).lazy()
-        check_rows(self.path, name, rows_of(self.manifest, name))
         return scan_table(self.path, name)
 
     def _chunks(self, name: str) -> Iterable[pl.DataFrame]:
@@ -227,13 +227,12 @@ class Run:
 
         return verdict_of(self)
 
-    @property
+    @cached_property
     def checked(self) -> pl.DataFrame:
         """What checked labels, or gold, say of the consensus, each rule and each annotator: how much is wrong."""
         from moral_entropy.verdict.checked import checked_frame
-        from moral_entropy.verdict.verdict import belief_about
 
-        return checked_frame(self, belief_about(self))
+        return checked_frame(self)
 
     @property
     def judges(self) -> pl.DataFrame:
@@ -260,7 +259,7 @@ class Run:
 
     def with_answers(self, *sheets: Any) -> Run:
         """Return the run with the answers of filled-in sheets: dataframes or files. Its verdict knows them then."""
-        from moral_entropy.verdict.sheet_files import with_answers
+        from moral_entropy.verdict.sheet import with_answers
 
         return with_answers(self, sheets)
 
@@ -269,6 +268,12 @@ class Run:
         from moral_entropy.verdict.summary import summarise
 
         return summarise(self).html()
+
+    def moved(self, path: Path, manifest: dict[str, Any]) -> Run:
+        """Return the run on disk once its folder is in place; its verdict, where it was given, is not given again."""
+        run = replace(self, manifest=manifest, made={}, path=path)
+        vars(run).update({name: value for name, value in vars(self).items() if name in ("verdict", "checked")})
+        return run
 
     def save(self, path: str | Path, *, force: bool = False) -> Run:
         """Write the run folder, whole or not at all, and return the run on disk.
@@ -280,7 +285,7 @@ class Run:
         force
             Replace an earlier run there.
         """
-        from moral_entropy.verdict.sheet_files import add_sheet
+        from moral_entropy.verdict.sheet import add_sheet
 
         with writing(path, force=force) as folder:
             self.write_to(folder)
@@ -332,25 +337,20 @@ def read_run(path: str | Path) -> Run:
         by = f"moral-entropy {manifest.get('version', '?')}, schema {manifest.get('schema', 1)}"
         msg = f"{folder} was written by another version ({by}; this one reads {SCHEMA}). Run the audit again."
         raise RunFolderError(msg)
-    if problem := first_problem(manifest):
-        msg = f"{folder / MANIFEST} is damaged: it {problem}. Run the audit again."
+    run = Run(manifest, path=folder)
+    try:
+        empty = [name for name in EXPECTED if manifest[name] is None or manifest[name] == []]
+        why = f"it has nothing as {empty[0]!r}" if empty else ""
+        if not why and run.questions and not 0 < run.interval < 1:
+            why = "its interval is no share"
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+    if why:
+        msg = f"{folder / MANIFEST} is damaged: {why}. Run the audit again."
         raise RunFolderError(msg)
-    return Run(manifest, path=folder)
+    return run
 
 
 def as_run(run: Run | str | Path) -> Run:
     """Return a run, opened if a folder is named."""
     return run if isinstance(run, Run) else read_run(run)
-
-
-def rows_in_groups(frames: Iterable[pl.DataFrame], schema: pl.Schema, size: int) -> Iterator[pl.DataFrame]:
-    """Yield the same rows in frames of `size` rows, so that a file does not depend on where parts begin."""
-    held = pl.DataFrame(schema=schema)
-    for frame in frames:
-        if frame.height:
-            held = pl.concat([held, frame])
-        while held.height >= size:
-            yield held.head(size).rechunk()
-            held = held.slice(size)
-    if held.height:
-        yield held.rechunk()

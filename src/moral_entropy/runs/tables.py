@@ -22,16 +22,6 @@ SMALL = 1 << 20
 IDS = ("item", "annotator")
 """Columns that are integers where all ids of the input were."""
 
-NEVER_NULL = {
-    "items": ("question", "item", "label", "part"),
-    "votes": ("question", "item", "label"),
-    "posterior": ("question", "item", "class"),
-    "annotators": ("question", "annotator", "true", "voted", "part"),
-    "audit": ("question", "domain", "rule", "reference", "metric"),
-    "audit_rules": ("question", "rule"),
-}
-"""Columns that say what a row is about."""
-
 
 def write_table(path: Path, schema: pl.Schema, chunks: Callable[[], Iterable[pl.DataFrame]]) -> None:
     """Write chunks of rows to one Parquet file without ever holding more than a few of them.
@@ -77,36 +67,11 @@ def read_table(path: str | Path, name: str, *, where: pl.Expr | None = None) -> 
     ...
     moral_entropy.errors.RunFolderError: nowhere is no run folder: there is no such folder. ...
     """
-    scanned = scan_table(path, name)
-    file = Path(path) / f"{name}.parquet"
+    rows, file = scan_table(path, name), Path(path) / f"{name}.parquet"
     try:
-        frame = _read_whole(file) if where is None else scanned.filter(where).collect()
+        return _read_whole(file) if where is None else rows.filter(where).collect()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise _unreadable(file, error) from error
-    _check_nulls(file, frame, NEVER_NULL.get(name, ()))
-    return frame
-
-
-def check_rows(path: Path, name: str, wanted: int | None) -> None:
-    """Refuse a table that has lost rows, or has some twice.
-
-    Parameters
-    ----------
-    path
-        The run folder.
-    name
-        One of `SCHEMAS`.
-    wanted
-        How many rows the audit wrote; None if that is not known.
-    """
-    if wanted is None:
-        return
-    scan_table(path, name)
-    file = path / f"{name}.parquet"
-    found = _count_rows(file, _state(file))
-    if found != wanted:
-        msg = f"{path / name}.parquet has {found:,} rows, and the audit wrote {wanted:,}. Run the audit again."
-        raise RunFolderError(msg)
 
 
 def scan_table(path: str | Path, name: str) -> pl.LazyFrame:
@@ -126,49 +91,24 @@ def scan_table(path: str | Path, name: str) -> pl.LazyFrame:
         msg = f"{folder} has no table {name!r}. Found: {found}."
         raise RunFolderError(msg)
     try:
-        _examine(file, name, _state(file), _state(file.with_name("items.parquet")))
-        return pl.scan_parquet(file, glob=False)
+        scanned = pl.scan_parquet(file, glob=False)
+        _check_columns(file, scanned.collect_schema(), SCHEMAS[name])
+        return scanned
     except (pl.exceptions.PolarsError, OSError) as error:
         raise _unreadable(file, error) from error
 
 
-State = tuple[int, int, int]
-"""Number, size and time of a file: as long as they are the same it is not looked at again."""
-
-
-def _state(file: Path) -> State | None:
-    """Return the state of a file; None if there is none."""
-    try:
-        found = file.stat()
-    except FileNotFoundError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
-
-
 def _read_whole(file: Path) -> pl.DataFrame:
-    state = _state(file)
-    small = state is not None and state[1] <= SMALL
+    state = file.stat()
+    if state.st_size > SMALL:
+        return pl.read_parquet(file)
     # A copy of the columns' names and not of their rows: whoever adds a column has it alone.
-    return _read_once(file, state).clone() if small else pl.read_parquet(file)
+    return _read_once(file, (state.st_ino, state.st_size, state.st_mtime_ns)).clone()
 
 
 @lru_cache(maxsize=32)
-def _read_once(file: Path, state: State | None) -> pl.DataFrame:
+def _read_once(file: Path, _state: tuple[int, int, int]) -> pl.DataFrame:
     return pl.read_parquet(file)
-
-
-@lru_cache(maxsize=256)
-def _count_rows(file: Path, state: State | None) -> int:
-    return int(pl.scan_parquet(file, glob=False).select(pl.len()).collect().item())
-
-
-@lru_cache(maxsize=256)
-def _examine(file: Path, name: str, state: State | None, items: State | None) -> None:
-    """Refuse a table whose columns are not those of its name, or whose items are not those of the items' own table."""
-    found = pl.scan_parquet(file, glob=False).collect_schema()
-    _check_columns(file, found, SCHEMAS[name])
-    if items is not None:
-        _check_items(file, found, file.with_name("items.parquet"))
 
 
 def _check_columns(file: Path, found: pl.Schema, wanted: pl.Schema) -> None:
@@ -181,24 +121,6 @@ def _check_columns(file: Path, found: pl.Schema, wanted: pl.Schema) -> None:
         if not (found[column] == kind or ids or (kind.is_integer() and found[column].is_integer())):
             msg = f"{file} has {found[column]} in the column {column!r}, not {kind}. Run the audit again."
             raise RunFolderError(msg)
-
-
-def _check_nulls(file: Path, frame: pl.DataFrame, names: Iterable[str]) -> None:
-    """Refuse a table with rows of which nobody can tell what they are about."""
-    for column in names:
-        if empty := frame[column].null_count():
-            msg = f"{file} has {empty:,} empty cells in the column {column!r}. Run the audit again."
-            raise RunFolderError(msg)
-
-
-def _check_items(file: Path, found: pl.Schema, items: Path) -> None:
-    """Refuse a table whose items have another type than those of the items' own table."""
-    if "item" not in found:
-        return
-    theirs = pl.read_parquet_schema(items).get("item")
-    if theirs is not None and theirs != found["item"]:
-        msg = f"{file} has {found['item']} in the column 'item', and {items.name} {theirs}. Run the audit again."
-        raise RunFolderError(msg)
 
 
 def _unreadable(file: Path, error: Exception) -> RunFolderError:

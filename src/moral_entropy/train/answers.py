@@ -20,7 +20,7 @@ from typing import get_args
 import numpy as np
 
 from moral_entropy.errors import RuleError, TrainError
-from moral_entropy.grading.rules import rule_named
+from moral_entropy.rules.rules import rule_named
 from moral_entropy.ties import labels_of
 from moral_entropy.train.group_targets import ANNOTATORS, BY_GROUP, GROUP, asks_voters, is_group_kind
 from moral_entropy.train.head import Block

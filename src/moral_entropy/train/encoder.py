@@ -13,8 +13,7 @@ from moral_entropy.errors import MissingExtraError, TrainError, UsageError
 from moral_entropy.progress import Advance
 from moral_entropy.train.head import Head
 from moral_entropy.train.pretrained import model_folder, quiet_transformers
-from moral_entropy.votes.source import one_line
-from moral_entropy.votes.table import Ints
+from moral_entropy.votes.table import Ints, one_line
 
 TEXTS_AT_ONCE = 64
 

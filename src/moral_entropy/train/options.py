@@ -130,29 +130,3 @@ class TrainOptions(Hyperparameters, TextOptions):
     def settings(self) -> dict[str, Any]:
         """Return what decides the steps of a training, by name."""
         return {**self.hyperparameters(), "seed": self.seed, "patience": self.patience}
-
-
-@dataclass(frozen=True)
-class RefineOptions(Hyperparameters, TextOptions):
-    """One refinement: which model reads the texts, in how many folds, and how much it counts."""
-
-    model: str = option(
-        TFIDF, "Model that reads the texts: tfidf, minilm, a folder or a name on the hub.",
-        metavar="NAME|PATH", panel=TRAIN,
-    )  # fmt: skip
-    folds: int = option(
-        5, "Parts of the texts; each is read by a model that learnt from the others.", panel=TRAIN, least=2
-    )
-    weight: float | None = option(
-        None, "Weight of the text against the votes; learnt from held-out votes when not given.", panel=LEARN
-    )
-    seed: int = option(0, "Seed of the folds, of who is held out, and of the model.", panel=TRAIN, least=0)
-
-    def __post_init__(self) -> None:
-        """Refuse options that make no sense."""
-        super().__post_init__()
-        if self.weight is not None and not 0 <= self.weight <= 10:
-            msg = (
-                f"--weight {self.weight:g} is no weight of the text. 0 leaves it out, 1 counts it as evidence in full."
-            )
-            raise UsageError(msg)

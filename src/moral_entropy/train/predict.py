@@ -12,9 +12,9 @@ import polars as pl
 from moral_entropy.errors import TrainError
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.train.classifier import Classifier, load_classifier
-from moral_entropy.votes.columns import guess_column, named_column, shown
-from moral_entropy.votes.files import on_disk, open_files
-from moral_entropy.votes.source import Source
+from moral_entropy.votes.columns import guess_column, named_column
+from moral_entropy.votes.source import Source, on_disk, open_files
+from moral_entropy.votes.table import shown
 
 
 def predict(

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import TrainError
-from moral_entropy.runs.reload import reload_consensus
 from moral_entropy.runs.run import Question, Run, read_run
 from moral_entropy.train.answers import Answers, check_kind
 from moral_entropy.train.group_targets import ANNOTATORS, is_group_kind, with_rows
 from moral_entropy.train.head import Block
-from moral_entropy.train.options import TextOptions, Weight
+from moral_entropy.train.options import Weight
 from moral_entropy.train.targets import Targets, anonymous_votes, targets_of, with_groups
 from moral_entropy.votes.columns import guess_column, missing_column, named_column
 from moral_entropy.votes.source import open_source
@@ -88,17 +85,6 @@ def _cast(run: Run, block: Block, items: pl.Series) -> pl.DataFrame:
         "item", voter=pl.col("annotator").cast(pl.String), label=pl.col("label").replace_strict(code_of), n=pl.lit(1.0)
     )
     return with_rows(cast, items)
-
-
-def consensus_with_texts(run: str | Path, options: TextOptions) -> Consensus:
-    """Fit the votes of a run again, with its texts or those of a file."""
-    consensus = reload_consensus(run)
-    if consensus.votes.texts is not None and options.votes is None and options.text is None:
-        return consensus
-    found = targets_from_run(run, "soft", votes=options.votes, text=options.text)
-    text_of = dict(zip(found.items.to_list(), found.texts, strict=True))
-    texts = pl.Series("text", [text_of.get(item, "") for item in consensus.votes.items.to_list()], dtype=pl.String)
-    return replace(consensus, votes=replace(consensus.votes, texts=texts))
 
 
 def _name(run: Run) -> str:

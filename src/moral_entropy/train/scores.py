@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from moral_entropy.errors import ScoreError
-from moral_entropy.grading.grade import BINS, width_bins
-from moral_entropy.grading.intervals import central_interval
+from moral_entropy.rules.grade import BINS, width_bins
+from moral_entropy.rules.intervals import central_interval
 from moral_entropy.train.head import Head
 from moral_entropy.votes.table import Floats, Ints
 

@@ -1,52 +1,188 @@
-"""Run → its checked labels: how many are wrong, of the consensus, of every rule and of every annotator.
+"""Checked labels → the share of all labels that is wrong: of the consensus, of every rule and of every annotator.
 
 Labels are checked by a spot check or, where none was made, by gold. Sheets of several spot checks add up; those that
-were limited to a domain count in that domain's proportion, those made to repair labels measure nothing.
+were limited to a domain count in that domain's proportion, those made to repair labels measure nothing. The interval
+is Jeffreys', narrower where labels were drawn in proportion to their risk. Whether labels are shown to be good enough
+rests on the exact bounds of Clopper and Pearson.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import polars as pl
+from scipy.special import expit, logit
 
-from moral_entropy.grading.intervals import exact_interval
-from moral_entropy.grading.rules import PLURALITY, PUBLISHED, Rule, rule_named
 from moral_entropy.names import NO_DOMAIN
+from moral_entropy.rules.intervals import exact_interval, jeffreys_interval
+from moral_entropy.rules.rules import PLURALITY, PUBLISHED, Rule, rule_named
 from moral_entropy.runs.run import Question, Run
 from moral_entropy.ties import DECIMALS
-from moral_entropy.verdict.error_rate import Belief, ErrorRate, Tally, error_rate, tally
 from moral_entropy.verdict.rates import pooled_rate, wrong_by
 from moral_entropy.verdict.sheet import KEYS, from_blocks, spot_checks
 from moral_entropy.votes.table import Floats, Ints
 
+SLOPE, SLOPE_SD = 1.0, 0.5
+"""How steeply the logit of the true risk follows that of p, before any label is checked: as p says, give or take. Over
+sets with gold it is 0.4 to 1.9."""
+
+NEWTON_STEPS = 25
+
+MOST_CHECKS = 100_000
+"""Largest number of checks that anybody is told to make."""
+
 CHECKED = pl.Schema(
     {
-        "kind": pl.String(),
-        "name": pl.String(),
+        **dict.fromkeys(("kind", "name"), pl.String()),
         "checked": pl.Int64(),
-        "wrong": pl.Float64(),
-        "value": pl.Float64(),
-        "low": pl.Float64(),
-        "high": pl.Float64(),
+        **dict.fromkeys(("wrong", "value", "low", "high"), pl.Float64()),
     }
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Checks:
+@dataclass(frozen=True)
+class ErrorRate:
+    """The share of all labels that is wrong.
+
+    Parameters
+    ----------
+    checked, wrong
+        How many labels were checked, and how many of them are wrong; a tie that is broken at random counts as a part.
+    value, low, high
+        The share, and its interval.
+    at_least, bound
+        Exact bounds of the share (Clopper and Pearson): each is missed in at most one sheet of twenty (for an interval
+        of 90%), whatever the share.
+    """
+
+    checked: int
+    wrong: float
+    value: float
+    low: float
+    high: float
+    at_least: float
+    bound: float
+
+
+def error_rate(
+    wrong_j: Floats | Sequence[float], population: float, *, weight_j: Floats | Sequence[float] | None = None,
+    risk_j: Floats | Sequence[float] | None = None, mass: float = 0.9,
+) -> ErrorRate:  # fmt: skip
+    """Estimate the share of wrong labels from checked ones.
+
+    Parameters
+    ----------
+    wrong_j
+        Whether each checked label is wrong.
+    population
+        How many labels there are. What is checked is known: where most of them were, the interval is narrow.
+    weight_j
+        For how many labels each stands.
+    risk_j
+        How probably each is wrong by p, where one label was drawn from each block of labels that are alike in it.
+    mass
+        Mass of the interval.
+
+    Examples
+    --------
+    >>> rate = error_rate([1] * 8 + [0] * 42, 10_000)
+    >>> round(rate.low, 2), rate.value, round(rate.high, 2)
+    (0.09, 0.16, 0.26)
+    """
+    wrong = np.asarray(wrong_j, dtype=float)
+    weight = np.ones(len(wrong)) if weight_j is None else np.asarray(weight_j, dtype=float)
+    total = float(weight.sum())
+    if not total:
+        return ErrorRate(0, 0.0, float("nan"), 0.0, 1.0, 0.0, 1.0)
+    share, worth = float(wrong @ weight) / total, total**2 / float(weight @ weight)
+    gain = 1.0 if risk_j is None else _gain(wrong, weight / total, np.asarray(risk_j, dtype=float), worth)
+    return _rate(len(wrong), float(wrong.sum()), share, worth, population, mass, gain)
+
+
+def _rate(
+    checked: int, wrong: float, share: float, worth: float, population: float, mass: float, gain: float = 1.0
+) -> ErrorRate:
+    """Return the share with its interval; `worth` is how many equally weighted checks there are (Kish 1965)."""
+    unseen = max(1.0 - checked / population, 0.0)
+    if unseen < 1e-9:
+        return ErrorRate(checked, wrong, share, share, share, share, share)
+    # Sampling without replacement is worth that many draws with it.
+    n = worth / unseen
+    low, high = (float(end) for end in jeffreys_interval(share * n * gain, n * gain, mass))
+    at_least, bound = (float(end) for end in exact_interval(np.asarray(share * n), np.asarray(n), mass))
+    low, high = 0.0 if share == 0.0 else low, 1.0 if share == 1.0 else high
+    return ErrorRate(checked, wrong, share, low, high, at_least, bound)
+
+
+def _gain(wrong_j: Floats, weight_j: Floats, risk_j: Floats, worth: float) -> float:
+    """Return by how much less the share varies than over labels drawn without regard to their risk.
+
+    In a block of labels with the risk r one draw varies by r (1 - r), and without blocks by share (1 - share). How
+    steeply the true risk follows that of p is learnt from the checked labels themselves.
+    """
+    share = float(wrong_j @ weight_j)
+    if not 0.0 < share < 1.0:
+        return 1.0
+    true_j = _true_risk(wrong_j, weight_j * worth, logit(np.clip(risk_j, 1e-6, 1.0 - 1e-6)))
+    return float(share * (1.0 - share) / (weight_j @ (true_j * (1.0 - true_j))))
+
+
+def _true_risk(wrong_j: Floats, count_j: Floats, x_j: Floats) -> Floats:
+    """Fit logit risk = a + b x to checked labels by Newton's steps: a is free, b is drawn towards `SLOPE`."""
+    share = float(np.average(wrong_j, weights=count_j))
+    at, mean = np.array([float(logit(share)), SLOPE]), float(np.average(x_j, weights=count_j))
+    basis_jp = np.column_stack([np.ones(len(x_j)), x_j - mean])
+    drawn_p = np.array([0.0, 1.0 / SLOPE_SD**2])
+    for _ in range(NEWTON_STEPS):
+        true_j = expit(basis_jp @ at)
+        uphill_p = basis_jp.T @ (count_j * (wrong_j - true_j)) - drawn_p * (at - [0.0, SLOPE])
+        curved_pp = basis_jp.T @ (basis_jp * (count_j * true_j * (1.0 - true_j))[:, None]) + np.diag(drawn_p)
+        step_p = np.linalg.solve(curved_pp, uphill_p)
+        # A long step would leave the part where the curve is not flat.
+        at = at + step_p / max(1.0, float(np.abs(step_p).max()))
+        if np.abs(step_p).max() < 1e-9:
+            break
+    return np.asarray(expit(basis_jp @ at))
+
+
+def checks_needed(share: float, tolerance: float, *, mass: float = 0.9) -> int | None:
+    """Return how many random checks would show that no more than `tolerance` is wrong, if `share` is.
+
+    None where the share is not below the tolerance, or where it would take more than anybody checks.
+
+    Examples
+    --------
+    >>> checks_needed(0.05, 0.10)
+    107
+    >>> checks_needed(0.12, 0.10) is None
+    True
+    """
+    if share >= tolerance:
+        return None
+
+    def shown(n: int) -> bool:
+        return bool(exact_interval(np.asarray(share * n), np.asarray(n), mass)[1] <= tolerance)
+
+    n = 1 + bisect_left(range(1, MOST_CHECKS + 1), True, key=shown)
+    return n if n <= MOST_CHECKS else None
+
+
+class Checks(NamedTuple):
     """The checked labels of a run.
 
     Parameters
     ----------
     by
         "spot check" or "gold".
-    found
-        Of the consensus' labels.
+    error
+        The share of the consensus' labels that is wrong.
+    worst
+        The same if every label on a row left blank is wrong.
     population
         How many labels there are of which the checked ones are a part.
     blank
@@ -54,19 +190,16 @@ class Checks:
     domains
         Domains that the checks are about, where not about all.
     rows
-        The checked items of a spot check: question, item, truth, label, weight. Empty where gold was used.
+        The checked items of a spot check: question, item, truth, label, weight. None where gold was used.
     """
 
     by: Literal["spot check", "gold"]
-    found: Tally
+    error: ErrorRate
+    worst: ErrorRate
     population: float
     blank: int = 0
     domains: tuple[str, ...] = ()
     rows: pl.DataFrame | None = None
-
-    def error(self, prior: Belief | None, mass: float) -> ErrorRate:
-        """Return the share of wrong labels of the consensus."""
-        return error_rate(self.found, self.population, prior=prior, mass=mass)
 
 
 def checks_of(run: Run) -> Checks | None:
@@ -78,46 +211,48 @@ def gold_checks_of(run: Run) -> Checks | None:
     """Count the labels that gold says are wrong; None where there is no gold, or where it was used as evidence."""
     if run.manifest.get("use_gold"):
         return None
-    known, weight = pl.col("gold").is_not_null(), pl.col("count")
-    wrong = known & (pl.col("gold") != pl.col("label"))
+    has_gold, weight = pl.col("gold").is_not_null(), pl.col("count")
     sums = run.scan("items").select(
         all=weight.sum(),
-        known=weight.filter(known).sum(),
-        squares=weight.filter(known).pow(2).sum(),
-        wrong=weight.filter(wrong).sum(),
+        gold=weight.filter(has_gold).sum(),
+        squares=weight.filter(has_gold).pow(2).sum(),
+        wrong=weight.filter(has_gold & (pl.col("gold") != pl.col("label"))).sum(),
     )
-    row = sums.collect(engine="streaming").row(0, named=True)
-    if not row["known"]:
+    n_all, n_gold, squares, wrong = sums.collect(engine="streaming").row(0)
+    if not n_gold:
         return None
-    share = row["wrong"] / row["known"]
-    found = Tally(round(row["known"]), row["wrong"], share, row["known"] ** 2 / row["squares"])
-    return Checks("gold", found, row["all"])
+    error = _rate(round(n_gold), wrong, wrong / n_gold, n_gold**2 / squares, n_all, run.interval)
+    return Checks("gold", error, error, n_all)
 
 
 def spot_checks_of(run: Run) -> Checks | None:
     """Return the answers of the sheets that measure, with the weights of all of them together; None without any."""
-    asked = spot_checks(run).filter(pl.col("purpose") == "measure")
-    answered = asked.drop_nulls("answer")
-    if answered.is_empty():
+    rows = spot_checks(run).filter(pl.col("purpose") == "measure")
+    rows = rows.filter(pl.col("answer").is_not_null().any().over("sheet"))
+    if rows.is_empty():
         return None
-    sheets = answered["sheet"].unique()
-    blank = asked.filter(pl.col("sheet").is_in(sheets.implode()), pl.col("answer").is_null()).height
-    items = run.table("items", where=pl.col("item").is_in(answered["item"].unique().implode()))
-    items = items.with_columns(risk=wrong_by(run, "p"))
-    rows = answered.rename({"answer": "truth", "domain": "limit"}).join(
-        items.select(*KEYS, "domain", "label", "published", "risk"), on=KEYS, how="inner", maintain_order="left"
-    )
-    in_blocks = all(from_blocks(mine["weight"].to_numpy()) for _, mine in rows.group_by("sheet"))
-    # A sheet counts as often as it has answers, and within it each row by its block.
-    rows = rows.with_columns(weight=pl.col("weight") / pl.col("weight").mean().over("sheet"))
+    items = run.table("items", where=pl.col("item").is_in(rows["item"].unique().implode()))
+    items = items.with_columns(risk=wrong_by(run, "p")).select(*KEYS, "domain", "label", "published", "risk")
+    rows = rows.rename({"answer": "truth", "domain": "limit"}).join(items, on=KEYS, how="inner", maintain_order="left")
+    in_blocks = all(from_blocks(sheet["weight"].to_numpy()) for _, sheet in rows.group_by("sheet"))
     counts = _items_by_domain(run)
-    domains: tuple[str, ...] = ()
-    if rows["limit"].is_not_null().any():
-        rows, domains = _by_domain(rows, counts)
-    population = counts["items"].sum() if not domains else counts.filter(pl.col("domain").is_in(domains))["items"].sum()
-    wrong = (rows["truth"] != rows["label"]).to_numpy()
-    found = tally(wrong, rows["weight"].to_numpy(), rows["risk"].to_numpy() if in_blocks else None)
-    return Checks("spot check", found, float(population), blank, domains, rows)
+    answered, domains = _weighted(rows.drop_nulls("truth"), counts)
+    every, _ = _weighted(rows, counts)
+    population = float(counts.filter(pl.col("domain").is_in(domains) if domains else pl.lit(True))["items"].sum())
+    error = error_rate(
+        (answered["truth"] != answered["label"]).to_numpy(), population, weight_j=answered["weight"].to_numpy(),
+        risk_j=answered["risk"].to_numpy() if in_blocks else None, mass=run.interval,
+    )  # fmt: skip
+    # A row is left blank where the answer is hard: nobody knows that its label is right.
+    not_right = every["truth"].ne_missing(every["label"]).to_numpy()
+    worst = error_rate(not_right, population, weight_j=every["weight"].to_numpy(), mass=run.interval)
+    return Checks("spot check", error, worst, population, every.height - answered.height, domains, answered)
+
+
+def _weighted(rows: pl.DataFrame, counts: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Let a sheet count as often as it has rows, and within it each row by its block; name the domains if not all."""
+    rows = rows.with_columns(weight=pl.col("weight") / pl.col("weight").mean().over("sheet"))
+    return _by_domain(rows, counts) if rows["limit"].is_not_null().any() else (rows, ())
 
 
 def _items_by_domain(run: Run) -> pl.DataFrame:
@@ -135,28 +270,24 @@ def _by_domain(rows: pl.DataFrame, counts: pl.DataFrame) -> tuple[pl.DataFrame, 
     return rows.drop("items"), checked if len(checked) < counts.height else ()
 
 
-def checked_frame(run: Run, prior: Belief | None = None) -> pl.DataFrame:
+def checked_frame(run: Run) -> pl.DataFrame:
     """Return what the checks found of the consensus, each rule and each annotator: `CHECKED`.
 
-    Annotators and rules are compared with the checked labels alone; the consensus also with crowds alike. The
-    intervals of annotators against gold are exact. Annotators come worst first: those who are surely wrong most often.
+    The intervals of annotators against gold are exact. Annotators come worst first: those who are surely wrong most
+    often.
     """
     checks = checks_of(run)
     if checks is None:
         return pl.DataFrame(schema=CHECKED)
-    mass = run.interval
-    rows = [("consensus", "consensus", checks.error(prior, mass))]
-    if checks.rows is not None:
-        votes = _votes_on(run, checks.rows)
-        rows += [("rule", name, error_rate(found, checks.population, mass=mass))
-                 for name, found in _rules(run, checks.rows, votes)]  # fmt: skip
-        people = [("annotator", name, error_rate(found, math.inf, mass=mass)) for name, found in _people(votes)]
-        rows += sorted(people, key=lambda one: -round(one[2].low, DECIMALS))
+    if checks.rows is None:
+        rules, people = _rules_against_gold(run, checks), annotators_against_gold(run)
     else:
-        rows += [("rule", name, one) for name, one in _rules_against_gold(run, checks)]
-        people = [("annotator", name, one) for name, one in annotators_against_gold(run)]
-        rows += sorted(people, key=lambda one: -round(one[2].low, DECIMALS))
-    plain = [(kind, name, one.checked, one.wrong, one.value, one.low, one.high) for kind, name, one in rows]
+        votes = _votes_on(run, checks.rows)
+        rules, people = _rules(run, checks, checks.rows, votes), _people(votes, run.interval)
+    worst_first = sorted(people, key=lambda person: -round(person[1].low, DECIMALS))
+    rows = [("consensus", "consensus", checks.error), *(("rule", *rule) for rule in rules),
+            *(("annotator", *person) for person in worst_first)]  # fmt: skip
+    plain = [(kind, name, rate.checked, rate.wrong, rate.value, rate.low, rate.high) for kind, name, rate in rows]
     return pl.DataFrame(plain, schema=CHECKED, orient="row")
 
 
@@ -169,13 +300,14 @@ def _votes_on(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
     return votes.join(rows.select(*KEYS, "truth", "weight"), on=KEYS, how="inner", maintain_order="left")
 
 
-def _people(votes: pl.DataFrame) -> Iterator[tuple[str, Tally]]:
+def _people(votes: pl.DataFrame, mass: float) -> Iterator[tuple[str, ErrorRate]]:
     for (who,), mine in sorted(votes.group_by("annotator"), key=lambda pair: str(pair[0][0])):
         if who is not None:
-            yield str(who), tally((mine["label"] != mine["truth"]).to_numpy(), mine["weight"].to_numpy())
+            wrong_j, weight_j = (mine["label"] != mine["truth"]).to_numpy(), mine["weight"].to_numpy()
+            yield str(who), error_rate(wrong_j, math.inf, weight_j=weight_j, mass=mass)
 
 
-def _rules(run: Run, rows: pl.DataFrame, votes: pl.DataFrame) -> Iterator[tuple[str, Tally]]:
+def _rules(run: Run, checks: Checks, rows: pl.DataFrame, votes: pl.DataFrame) -> Iterator[tuple[str, ErrorRate]]:
     """Yield what each hard rule got wrong on the checked items that have votes."""
     names = run.table("audit_rules")["rule"].unique(maintain_order=True).to_list()
     best = (run.manifest.get("best_rule") or {}).get("rule")
@@ -186,13 +318,14 @@ def _rules(run: Run, rows: pl.DataFrame, votes: pl.DataFrame) -> Iterator[tuple[
         wrong, weight = [], []
         for question in run.questions:
             mine = rows.filter(question=question.name)
-            if (found := _wrong_of(rule, question, mine, votes)) is not None:
-                wrong.append(found)
+            if (wrong_j := _wrong_of(rule, question, mine, votes)) is not None:
+                wrong.append(wrong_j)
                 weight.append(mine["weight"].to_numpy())
         if wrong:
             wrong_j, weight_j = np.concatenate(wrong), np.concatenate(weight)
             answered = ~np.isnan(wrong_j)
-            yield name, tally(wrong_j[answered], weight_j[answered])
+            weight_j = weight_j[answered]
+            yield name, error_rate(wrong_j[answered], checks.population, weight_j=weight_j, mass=run.interval)
 
 
 def _known_rule(name: str) -> Rule | None:
@@ -210,7 +343,9 @@ def _wrong_of(rule: Rule, question: Question, rows: pl.DataFrame, votes: pl.Data
     at = np.arange(len(truth_j))
     if rule.sees == PUBLISHED.sees:
         said = rows["published"].to_list()
-        return np.array([np.nan if one is None else float(one != labels[t]) for one, t in zip(said, truth_j)])  # noqa: B905
+        return np.array(
+            [np.nan if label is None else label != labels[t] for label, t in zip(said, truth_j, strict=True)]
+        )
     counts_jk = _counts(rows, votes.filter(question=question.name), labels)
     if question.positive is None:
         if rule.name != PLURALITY.name:
@@ -233,13 +368,13 @@ def _counts(rows: pl.DataFrame, votes: pl.DataFrame, labels: list[str]) -> Ints:
 
 def _rules_against_gold(run: Run, checks: Checks) -> Iterator[tuple[str, ErrorRate]]:
     """Yield what the audit found against gold; where gold knows all labels, without an interval."""
-    all_known = checks.found.checked >= checks.population
+    all_known = checks.error.checked >= checks.population
     for name in run.table("audit_rules")["rule"].unique(maintain_order=True).to_list():
         row = pooled_rate(run, name, "disagreement", "gold")
         if row is not None:
             ends = (None if all_known else row[bound] for bound in ("low", "high"))
             low, high = (row["value"] if end is None else end for end in ends)
-            yield name, ErrorRate(row["n"], row["value"] * row["n"], row["value"], low, high, high)
+            yield name, ErrorRate(row["n"], row["value"] * row["n"], row["value"], low, high, low, high)
 
 
 def annotators_against_gold(run: Run) -> Iterator[tuple[str, ErrorRate]]:
@@ -249,11 +384,7 @@ def annotators_against_gold(run: Run) -> Iterator[tuple[str, ErrorRate]]:
     counted = known.group_by("annotator", maintain_order=True).agg(right=right.sum(), n=pl.col("gold_votes").sum())
     right_a, n_a = counted["right"].to_numpy(), counted["n"].cast(pl.Float64).to_numpy()
     low_a, high_a = exact_interval(n_a - right_a, n_a, run.interval)
-    for name, wrong, n, low, high in zip(
-        counted["annotator"].to_list(), n_a - right_a, n_a, low_a, high_a, strict=True
-    ):
+    figures = zip(counted["annotator"].to_list(), n_a - right_a, n_a, low_a.tolist(), high_a.tolist(), strict=True)
+    for name, wrong, n, low, high in figures:
         if name is not None:
-            yield (
-                str(name),
-                ErrorRate(round(n), round(wrong, DECIMALS), wrong / n, float(low), float(high), float(high)),
-            )
+            yield str(name), ErrorRate(round(n), round(wrong, DECIMALS), wrong / n, low, high, low, high)

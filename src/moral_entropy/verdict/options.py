@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from moral_entropy.errors import UsageError
 from moral_entropy.options import StageOptions, option
 
 VERDICT = "Verdict"
-
-WhoVoted = Literal["people", "models"]
 
 TOLERANCE = 0.10
 """Share of wrong labels that is tolerated unless the user says otherwise."""
@@ -28,9 +26,6 @@ class VerdictOptions(StageOptions):
         everyday=True,
     )
     tolerance: float = option(TOLERANCE, "Share of wrong labels that is tolerated.", panel=VERDICT)
-    voters: WhoVoted | None = option(
-        None, "Who voted: people or models (language models); guessed from their names.", panel=VERDICT
-    )
 
     def __post_init__(self) -> None:
         """Check that the tolerance is a share."""

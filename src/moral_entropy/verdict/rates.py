@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from moral_entropy.grading.accuracy import accuracy_rows, wrong_rows
 from moral_entropy.names import ALL
+from moral_entropy.rules.advice import accuracy_rows, wrong_rows
 from moral_entropy.runs.run import Run
 from moral_entropy.ties import tie_key
 

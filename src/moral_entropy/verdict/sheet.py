@@ -1,22 +1,36 @@
-"""Run → a sheet of random items to check by hand: with texts, blind to votes and p.
+"""Sheets of labels to check by hand: random items with texts, blind to votes and p; written, filled in, read.
 
 Items are sorted by how sure the consensus is and cut into as many blocks as there are rows on the sheet, one item
 being drawn from each: every certainty is there in its proportion. A row's weight is the size of its block. A sheet of
 the least sure items mends labels and measures nothing.
+
+In a run folder `spot_checks.parquet` has the rows of every sheet, with the answers given so far; `spot-check.csv`,
+`spot-check-2.csv` and so on are the sheets to fill in. Blank rows are not checked, and are counted. An item or a label
+that the run does not have is refused, with the first of them: a slip would otherwise become an error of the labels.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
-from moral_entropy.errors import UsageError
-from moral_entropy.runs.run import Run
+from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.files import whole_file, without_formulas
+from moral_entropy.options import as_plain
+from moral_entropy.runs.manifest import change_manifest, note_files
+from moral_entropy.runs.run import Run, Table
 from moral_entropy.schemas import SCHEMAS, with_ids
 from moral_entropy.ties import DECIMALS
+from moral_entropy.verdict.options import VerdictOptions
 from moral_entropy.verdict.rates import wrong_by
+from moral_entropy.votes.labels import match_label
+from moral_entropy.votes.source import Source, open_source
 from moral_entropy.votes.table import Floats, Ints
 
 ROWS = 50
@@ -27,6 +41,7 @@ MOST_CHECKED = 1 / 3
 
 Purpose = Literal["measure", "repair"]
 KEYS = ["question", "item"]
+ANSWER = "answer"
 
 
 def spot_checks(run: Run) -> pl.DataFrame:
@@ -182,3 +197,216 @@ def printable(run: Run, sheet: pl.DataFrame) -> pl.DataFrame:
         "weight": pl.col("weight"),
     }
     return shown.select(**columns)
+
+
+def sheet_name(number: int) -> str:
+    """Name the file of a sheet.
+
+    Examples
+    --------
+    >>> sheet_name(1), sheet_name(2)
+    ('spot-check.csv', 'spot-check-2.csv')
+    """
+    return "spot-check.csv" if number == 1 else f"spot-check-{number}.csv"
+
+
+def with_answers(run: Run, sources: Iterable[Any]) -> Run:
+    """Return a run with the answers of filled-in sheets; of a run on disk the folder has them then."""
+    rows = add_answers(run, sources)
+    if run.path is not None:
+        _write_checks(run.path, rows)
+        return replace(run)
+    return replace(run, made={**run.made, "spot_checks": Table(rows.schema, lambda: [rows])})
+
+
+def add_sheet(
+    run: Run, n: int = ROWS, *, domain: str | None = None, purpose: Purpose = "measure", out: Path | None = None
+) -> Path:
+    """Write another sheet of a run folder, disjoint from the earlier ones; return its path.
+
+    A file that is already there is never replaced: it may have answers.
+    """
+    if out is not None and out.exists():
+        msg = f"{out} exists, and may hold answers. Choose another name with -o."
+        raise UsageError(msg)
+    sheet = make_sheet(run, n, domain=domain, purpose=purpose)
+    path = out or run.folder / sheet_name(int(sheet["sheet"][0]))
+    # Noted first: whatever stops this here, no later sheet has the same number.
+    _write_checks(run.folder, pl.concat([spot_checks(run), sheet]))
+    with whole_file(path) as written:
+        # Spreadsheets take a file without this mark for the old encoding of their system.
+        written.write_text(without_formulas(printable(run, sheet)).write_csv(), encoding="utf-8-sig")
+    return path
+
+
+def with_tolerance(run: Run, tolerance: float) -> Run:
+    """Return a run folder in which another share of wrong labels is tolerated."""
+    options = run.manifest["options"]
+    asked = as_plain(VerdictOptions(tolerance=tolerance))
+    verdict = {**asked, **options.get("verdict", {}), "tolerance": asked["tolerance"]}
+    return replace(run, manifest=change_manifest(run.folder, options={**options, "verdict": verdict}))
+
+
+def keep_sheets(old: Path, new: Path, sheets: Iterable[Any]) -> None:
+    """Copy filled-in sheets that lie in a run folder into the one that replaces it."""
+    for sheet in sheets:
+        path = Path(sheet) if isinstance(sheet, str | Path) else None
+        if path is not None and path.is_file() and path.resolve().parent == old.resolve():
+            shutil.copyfile(path, new / path.name)
+
+
+def _write_checks(folder: Path, rows: pl.DataFrame) -> None:
+    with whole_file(folder / "spot_checks.parquet") as written:
+        rows.write_parquet(written, compression="zstd")
+    note_files(folder, ["spot_checks.parquet"])
+
+
+def add_answers(run: Run, sources: Iterable[Any]) -> pl.DataFrame:
+    """Return the spot checks of a run with the answers of filled-in sheets.
+
+    Parameters
+    ----------
+    run
+        The run that the answers are about.
+    sources
+        Files or dataframes with the columns item, answer and, if there are several questions, question; `sheet` and
+        `weight` as the sheet had them.
+    """
+    rows = spot_checks(run)
+    for source in sources:
+        sheet = read_answers(run, source)
+        # A row left blank takes nothing back that was answered before.
+        sheet = pl.concat([
+            sheet.drop_nulls(ANSWER),
+            sheet.filter(pl.col(ANSWER).is_null()).join(rows.drop_nulls(ANSWER), on=KEYS, how="anti"),
+        ])  # fmt: skip
+        rows = pl.concat([rows.join(sheet, on=KEYS, how="anti", maintain_order="left"), sheet])
+    return rows
+
+
+def check_sheets(sources: Iterable[Any]) -> None:
+    """Refuse sheets that cannot be read or lack a column: before the votes are fitted, which can take long."""
+    for source in sources:
+        _require(open_source(source), ("item", ANSWER))
+
+
+def read_answers(run: Run, source: Any) -> pl.DataFrame:
+    """Read one filled-in sheet."""
+    table = open_source(source)
+    _require(table, ("item", ANSWER))
+    rows = pl.DataFrame({name: _texts(table, name) for name in ("item", ANSWER)})
+    rows = rows.with_columns(_questions(run, table), _sheets(table), _weights(table), _domains(table))
+    if (rows[ANSWER] == "").all():
+        msg = f"none of the {rows.height:,} rows of {table.name} has an answer. Fill in the column {ANSWER!r}."
+        raise VotesError(msg)
+    items = run.scan("items").select(*KEYS).collect(engine="streaming")
+    keyed = items.with_columns(key=pl.col("item").cast(pl.String))
+    met = rows.rename({"item": "key"}).join(keyed, on=["question", "key"], how="left", maintain_order="left")
+    given, blank = (met.filter(some) for some in (pl.col(ANSWER) != "", pl.col(ANSWER) == ""))
+    _check_items(given, table.name, run)
+    _check_once(given, table.name)
+    labels = [_label(run, table.name, *row) for row in given.select("question", "item", ANSWER).iter_rows()]
+    answered = given.with_columns(pl.Series(ANSWER, labels, dtype=pl.String))
+    shown = blank.drop_nulls("item").with_columns(pl.lit(None, dtype=pl.String).alias(ANSWER))
+    both = pl.concat([answered, shown]).unique(KEYS, keep="first", maintain_order=True)
+    # Sheets are numbered as they were written; rows of nobody's sheet are a random one.
+    parts = pl.col("sheet").str.extract_groups(r"^(measure|repair)-(\d+)$")
+    both = both.with_columns(
+        purpose=parts.struct[0].fill_null("measure"), sheet=parts.struct[1].cast(pl.Int32).fill_null(1)
+    )
+    return both.match_to_schema(with_ids(SCHEMAS["spot_checks"], item=items.schema["item"]), extra_columns="ignore")
+
+
+def _require(table: Source, names: Sequence[str]) -> None:
+    for name in names:
+        if name not in table.columns:
+            found = ", ".join(table.columns)
+            msg = (
+                f"{table.name} has no column {name!r}. Found: {found}. A sheet has item, {ANSWER} and, if there are "
+                "several questions, question: see spot-check.csv in the run folder."
+            )
+            raise VotesError(msg)
+
+
+def _texts(table: Source, name: str) -> pl.Series:
+    texts = table.column(name).cast(pl.String).fill_null("").str.strip_chars()
+    # A spreadsheet keeps the apostrophe that guards a text from being read as a formula.
+    return texts.str.replace(r"^'([=+\-@])", "$1").alias(name)
+
+
+def _questions(run: Run, table: Source) -> pl.Series:
+    names = [question.name for question in run.questions]
+    if "question" in table.columns:
+        return _texts(table, "question")
+    if len(names) > 1:
+        msg = (
+            f"{table.name} does not say which of the {len(names)} questions an answer is about ({', '.join(names)}). "
+            "Keep the column question of the sheet."
+        )
+        raise VotesError(msg)
+    return pl.repeat(names[0], table.rows, eager=True).alias("question")
+
+
+def _sheets(table: Source) -> pl.Series:
+    found = _texts(table, "sheet") if "sheet" in table.columns else pl.repeat("", table.rows, eager=True)
+    return found.alias("sheet")
+
+
+def _weights(table: Source) -> pl.Series:
+    if "weight" not in table.columns:
+        return pl.repeat(1.0, table.rows, eager=True).alias("weight")
+    weight = table.column("weight").cast(pl.Float64, strict=False)
+    bad = weight.is_null() | ~weight.is_finite() | (weight < 0)
+    if bad.any():
+        first = int(bad.arg_max() or 0)
+        msg = (
+            f"{bad.sum():,} rows of {table.name} have no weight. First: row {first + 1}. Keep the column weight of "
+            "the sheet as it was, or leave it out: then all rows count alike."
+        )
+        raise VotesError(msg)
+    return weight.alias("weight")
+
+
+def _domains(table: Source) -> pl.Series:
+    """Return the domain that the sheet was limited to; null where it was not."""
+    if "domain" not in table.columns:
+        return pl.repeat(None, table.rows, dtype=pl.String, eager=True).alias("domain")
+    domain = _texts(table, "domain")
+    return domain.set(domain == "", None)
+
+
+def _check_items(given: pl.DataFrame, name: str, run: Run) -> None:
+    """Refuse answers about items that the run does not have."""
+    strange = given.filter(pl.col("item").is_null())
+    if strange.height:
+        first = strange.row(0, named=True)
+        msg = (
+            f"{strange.height:,} of {given.height:,} answers in {name} are about items that {run.where} does not have. "
+            f"First: item {first['key']!r} of question {first['question']!r}. Check the sheet of the same votes."
+        )
+        raise VotesError(msg)
+
+
+def _check_once(given: pl.DataFrame, name: str) -> None:
+    """Refuse two answers to one item."""
+    several = given.group_by(KEYS, maintain_order=True).agg(pl.col(ANSWER).unique(maintain_order=True))
+    twice = several.filter(pl.col(ANSWER).list.len() > 1)
+    if twice.height:
+        first = twice.row(0, named=True)
+        msg = (
+            f"{twice.height:,} items of {name} have two answers. First: item {first['item']!r} is "
+            f"{first[ANSWER][0]!r} and {first[ANSWER][1]!r}. Keep one."
+        )
+        raise VotesError(msg)
+
+
+def _label(run: Run, name: str, question: str, item: object, answer: str) -> str:
+    labels = next(asked.labels for asked in run.questions if asked.name == question)
+    at = match_label(answer, labels)
+    if at is None:
+        msg = (
+            f"{name} answers {answer!r} for item {item!r}, which is no label of {question!r}. Labels: "
+            f"{', '.join(labels)}. Leave the cell empty where you cannot tell."
+        )
+        raise VotesError(msg)
+    return labels[at]

@@ -17,11 +17,10 @@ from moral_entropy.findings import Finding, Severity, many
 from moral_entropy.markup import html_table
 from moral_entropy.runs.findings import caution_record, cautions
 from moral_entropy.runs.run import Run
-from moral_entropy.verdict.figures import run_figures
-from moral_entropy.verdict.headlines import Headline, headlines, with_interval
+from moral_entropy.verdict.headlines import Headline, headlines, run_figures, with_interval
 from moral_entropy.verdict.rates import interval_in_percent, pooled_rules
-from moral_entropy.verdict.sheet_files import sheet_name
-from moral_entropy.verdict.verdict import Verdict, give_verdict
+from moral_entropy.verdict.sheet import sheet_name
+from moral_entropy.verdict.verdict import Verdict
 
 WIDTH = 80
 REPORT = "report.html"
@@ -180,9 +179,7 @@ class Summary:
 
 def summarise(run: Run) -> Summary:
     """Return what a reader of a run must know."""
-    found = cautions(run)
-    verdict = give_verdict(run, found)
-    return Summary(run, verdict, headlines(run, verdict), found, run.checked)
+    return Summary(run, run.verdict, headlines(run, run.verdict), cautions(run), run.checked)
 
 
 def _checked_cells(one: dict[str, Any], *, by_hand: bool) -> tuple[str, ...]:

@@ -7,19 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from moral_entropy.errors import VotesError
 from moral_entropy.options import did_you_mean
-from moral_entropy.votes.columns import shown
-from moral_entropy.votes.question_votes import QuestionVotes
-from moral_entropy.votes.source import ReadingLog
-from moral_entropy.votes.table import Ints
-
-if TYPE_CHECKING:
-    import polars as pl
+from moral_entropy.votes.layouts import QuestionVotes
+from moral_entropy.votes.table import Ints, ReadingLog, shown
 
 EXCLUDED = "an excluded annotator"
 PLUS = "+"

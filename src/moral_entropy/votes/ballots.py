@@ -1,29 +1,371 @@
-"""The votes of each question, as read → sorted ballots.
+"""What the source says about items besides votes: gold and published labels, domain, text, further columns.
+
+The votes of each question, as read → sorted ballots.
 
 Decides on labels, positive label and repeats; attaches gold and published labels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from moral_entropy.errors import VotesError
-from moral_entropy.votes.columns import shown
-from moral_entropy.votes.items import ItemLabels
-from moral_entropy.votes.labels import choose_classes, choose_positive, match_label, note_same, same_labels
+from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.votes.columns import ColumnRoles, guess_column, missing_column, named_column
+from moral_entropy.votes.labels import (
+    NO_YES,
+    choose_classes,
+    choose_positive,
+    code_label_sets,
+    labels_in_sets,
+    load_label_map,
+    map_labels,
+    match_label,
+    merge_same,
+    note_same,
+    same_labels,
+)
+from moral_entropy.votes.layouts import QuestionVotes, Rows
 from moral_entropy.votes.options import ReadOptions
-from moral_entropy.votes.question_votes import QuestionVotes, Rows
-from moral_entropy.votes.source import ReadingLog
-from moral_entropy.votes.table import Ballot, Ints, ballot_from_codes
-from moral_entropy.votes.values import count_codes, recode, sort_labels
+from moral_entropy.votes.source import Source, on_disk, open_source
+from moral_entropy.votes.table import BLOCK, UNKNOWN, Ballot, Ints, ReadingLog, ballot_from_codes, shown
+from moral_entropy.votes.values import MISSING, Coded, as_text, code_ids, code_labels, count_codes, recode, sort_labels
 
-if TYPE_CHECKING:
-    import polars as pl
+MOST_GUESSED_DOMAINS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class ItemLabels:
+    """Gold or published labels of items, row by row.
+
+    Parameters
+    ----------
+    role
+        "gold" or "published".
+    where
+        Column or file, for errors.
+    rows
+        What each row is about; items are those of the votes.
+    labels
+        One label per row or, if `sets`, a list of labels per row.
+    sets
+        Whether cells name several labels.
+    """
+
+    role: str
+    where: str
+    rows: Rows
+    labels: Coded
+    sets: bool = False
+
+    def of_ballot(self, ballot: Ballot, log: ReadingLog) -> NDArray[np.int16]:
+        """Return the label of each item of a ballot; `UNKNOWN` where it has none."""
+        names, code_r = self._answers(ballot.question)
+        code_i = self._one_per_item(ballot, names, np.where(self._about(ballot.question), code_r, UNKNOWN))
+        present = np.flatnonzero(count_codes(code_i, len(names)))
+        places = np.full(len(names), UNKNOWN)
+        for k in present.tolist():
+            places[k] = self._place(names[k], ballot, int((code_i == k).sum()), log)
+        return recode(code_i, places).astype(np.int16)
+
+    def _about(self, question: str) -> NDArray[np.bool_]:
+        """Return which rows are about a question."""
+        if self.rows.question_r is None:
+            return np.ones(self.rows.n_rows, dtype=np.bool_)
+        q = match_label(question, self.rows.questions)
+        about: NDArray[np.bool_] = self.rows.question_r == (len(self.rows.questions) if q is None else q)
+        return about
+
+    def _answers(self, question: str) -> tuple[Sequence[str], Ints]:
+        """Return the labels, and one code per row; of lists of labels, whether they name the question."""
+        values = self.labels.values.to_list()
+        if not self.sets:
+            return values, self.labels.code_r
+        named = np.array([match_label(question, cell) is not None for cell in values], dtype=np.int16)
+        return NO_YES, recode(self.labels.code_r, named)
+
+    def _one_per_item(self, ballot: Ballot, names: Sequence[str], code_r: Ints) -> Ints:
+        """Return the label of each item of the ballot, and refuse items that have two."""
+        code_i = np.full(len(self.rows.items), UNKNOWN, dtype=np.int32)
+        for item, code in _labelled(self.rows.item_r, code_r):
+            code_i[item] = code
+        # Where all rows of an item agree, it does not matter which of them came last.
+        if any((code_i[item] != code).any() for item, code in _labelled(self.rows.item_r, code_r)):
+            self._refuse_two(ballot, names, code_r)
+        return code_i[ballot.item_i]
+
+    def _refuse_two(self, ballot: Ballot, names: Sequence[str], code_r: Ints) -> NoReturn:
+        low_i, high_i = _low_and_high(self.rows.item_r, code_r, len(self.rows.items))
+        several = np.flatnonzero((high_i >= 0) & (low_i != high_i))
+        first = int(several[0])
+        msg = (
+            f"{len(several):,} items have more than one {self.role} label on {ballot.question!r} in {self.where}. "
+            f"First: item {self.rows.items[first]!r} is {names[low_i[first]]!r} and {names[high_i[first]]!r}. "
+            "Give each item one."
+        )
+        raise VotesError(msg)
+
+    def _place(self, name: str, ballot: Ballot, n_items: int, log: ReadingLog) -> int:
+        at = match_label(name, ballot.labels)
+        if at is None:
+            msg = (
+                f"{n_items:,} items have the {self.role} label {name!r} on {ballot.question!r} ({self.where}), which "
+                f"no vote has. Votes say: {shown(ballot.labels)}. Rename it with labels={{{name!r}: …}} "
+                f'(CLI: --labels map.toml), or do without: {self.role}="".'
+            )
+            raise VotesError(msg)
+        if ballot.labels[at] != name:
+            log.note(f"{self.role} label {name!r} is taken for {ballot.labels[at]!r}.")
+        return at
+
+
+def _labelled(item_r: Ints, code_r: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """Iterate over items and their labels in blocks that fit the cache, without rows that lack either."""
+    for at in range(0, len(code_r), BLOCK):
+        item, code = item_r[at : at + BLOCK], code_r[at : at + BLOCK]
+        both = (item >= 0) & (code >= 0)
+        yield (item, code) if both.all() else (item[both], code[both])
+
+
+def _low_and_high(item_r: Ints, code_r: Ints, n_items: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the lowest and the highest code of each item; the highest is `UNKNOWN` where it has none."""
+    low_i = np.full(n_items, np.iinfo(np.int32).max, dtype=np.int32)
+    high_i = np.full(n_items, UNKNOWN, dtype=np.int32)
+    for item, code in _labelled(item_r, code_r):
+        np.minimum.at(low_i, item, code.astype(np.int32))
+        np.maximum.at(high_i, item, code.astype(np.int32))
+    return low_i, high_i
+
+
+def read_item_labels(
+    role: str,
+    source: Source,
+    roles: ColumnRoles,
+    rows: Rows,
+    options: ReadOptions,
+    questions: Sequence[str],
+    log: ReadingLog,
+) -> ItemLabels | None:
+    """Read gold or published labels, if there are any.
+
+    Parameters
+    ----------
+    role
+        "gold" or "published".
+    source, roles, rows
+        The votes' table, which column plays which role, and what its rows are about.
+    options
+        What the user asked for, among it the file of gold labels.
+    questions
+        Names of the questions that were voted on.
+    log
+        Where notes go.
+    """
+    if role == "gold" and options.gold_file is not None:
+        with on_disk(options.gold_file) as file:
+            return _read_gold_file(file, roles, rows, options, questions, log)
+    if (name := roles.get(role)) is None:
+        return None
+    if options.questions:
+        msg = f"a {role} column cannot answer several question columns. Use gold_file with item, question and gold."
+        raise VotesError(msg)
+    labels = _read_labels(source.column(name), options)
+    if not (labels.code_r >= 0).any():
+        if role in roles.guessed:
+            log.note(f"the {role} column {name!r} is empty.")
+            return None
+        msg = f"the {role} column {name!r} is empty: no item has a {role} label."
+        raise VotesError(msg)
+    return _check_sets(ItemLabels(role, f"column {name!r}", rows, labels, bool(options.multilabel)), questions)
+
+
+def _read_labels(column: pl.Series, options: ReadOptions) -> Coded:
+    label_map, unused = load_label_map(options.labels), ReadingLog()
+    if options.multilabel:
+        return code_label_sets(column, options.multilabel, label_map, unused, options)
+    labels = code_labels(column, options.missing)
+    return map_labels(labels if options.keep_case else merge_same(labels), label_map, unused)
+
+
+def _read_gold_file(
+    path: str | Path,
+    roles: ColumnRoles,
+    rows: Rows,
+    options: ReadOptions,
+    questions: Sequence[str],
+    log: ReadingLog,
+) -> ItemLabels:
+    source = open_source(path)
+    for note in source.log.notes:
+        log.note(f"{source.name}: {note}")
+    item, gold, question = gold_columns(source, roles, options)
+    ids = code_ids(source.column(item), textual=source.textual)
+    item_r = recode(ids.code_r, _positions(rows.items, ids.values))
+    _check_items(source.name, ids, item_r, rows, log)
+    sets = bool(options.multilabel) and not question
+    if question is None and len(questions) > 1 and not sets:
+        msg = (
+            f"{source.name} does not say which of the {len(questions)} questions a gold label answers "
+            f"({shown(questions)}). Add a column called question."
+        )
+        raise VotesError(msg)
+    yes_no = bool(options.multilabel or options.questions) and not sets
+    labels = code_labels(source.column(gold)) if yes_no else _read_labels(source.column(gold), options)
+    if question is None:
+        gold_rows = Rows(rows.items, item_r)
+    else:
+        asked = code_labels(source.column(question))
+        gold_rows = Rows(rows.items, item_r, tuple(asked.values.to_list()), asked.code_r)
+    return _check_sets(ItemLabels("gold", source.name, gold_rows, labels, sets), questions)
+
+
+def gold_columns(source: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[str, str, str | None]:
+    """Find the columns of a file of gold labels: item, gold and, if there is one, question."""
+    names = list(source.columns)
+    same = roles.get("item")
+    item = same if same in names else guess_column("item", names)
+    if item is None:
+        raise missing_column(role="item", names=names, source=source.name)
+    rest = [name for name in names if name != item]
+    question = roles.get("question") if roles.get("question") in rest else guess_column("question", rest)
+    rest = [name for name in rest if name != question]
+    if options.gold:
+        return item, named_column(options.gold, names, source.name, "gold"), question
+    gold = guess_column("gold", rest) or guess_column("label", rest) or (rest[0] if len(rest) == 1 else None)
+    if gold is None:
+        raise missing_column(role="gold", names=names, source=source.name)
+    return item, gold, question
+
+
+def _positions(items: pl.Series, ids: pl.Series) -> Ints:
+    """Return where ids are among the items; `UNKNOWN` where there is no such item."""
+    if items.dtype != ids.dtype:
+        items, ids = items.cast(pl.String), ids.cast(pl.String)
+    table = pl.DataFrame({"id": items, "at": np.arange(len(items))})
+    met = pl.DataFrame({"id": ids}).join(table, on="id", how="left", maintain_order="left")
+    return met.get_column("at").fill_null(UNKNOWN).to_numpy()
+
+
+def _check_items(name: str, ids: Coded, item_r: Ints, rows: Rows, log: ReadingLog) -> None:
+    strange = len(ids.values) - len(np.unique(item_r[item_r >= 0]))
+    if strange == len(ids.values):
+        msg = (
+            f"none of the {strange:,} items of {name} has a vote. First: {ids.values[0] if strange else None!r}; "
+            f"the votes begin with item {rows.items[0]!r}. Check that both name items alike."
+        )
+        raise VotesError(msg)
+    if strange:
+        log.note(f"{strange:,} items of {name} have no vote and are ignored.")
+
+
+def _check_sets(given: ItemLabels, questions: Sequence[str]) -> ItemLabels:
+    """Refuse lists of labels of which some are no question."""
+    named = labels_in_sets(given.labels) if given.sets else []
+    strange = [label for label in named if match_label(label, questions) is None]
+    if strange:
+        msg = (
+            f"{len(strange)} {given.role} labels of {given.where} occur in no vote. First: {strange[0]!r}. "
+            f"Votes name: {shown(questions)}. Merge or leave it out with labels (CLI: --labels)."
+        )
+        raise VotesError(msg)
+    return given
+
+
+def read_domains(
+    source: Source, roles: ColumnRoles, rows: Rows, log: ReadingLog, *, whole: bool = True
+) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+    """Read each item's domain: the names, sorted, and one code per item."""
+    nothing = (), np.full(len(rows.items), UNKNOWN, dtype=np.int32)
+    if (name := roles.get("domain")) is None:
+        return nothing
+    domains = code_labels(source.column(name))
+    if "domain" in roles.guessed and len(domains.values) > MOST_GUESSED_DOMAINS:
+        log.note(f"column {name!r} has {len(domains.values):,} values and is not taken for the domain.")
+        return nothing
+    if _varies_within_items(name, domains, rows, log) and whole:
+        what = _not_about_items(source, roles, rows, domains, name)
+        if "domain" not in roles.guessed:
+            msg = f"{what} It cannot be the items' domain: leave out domain (--domain), or name another column."
+            raise UsageError(msg)
+        log.note(f"{what} It is not taken for the domain.")
+        return nothing
+    domain_i = _first_of_item(domains, rows, f"domain ({name!r})", log)
+    return tuple(domains.values.to_list()), domain_i
+
+
+def read_texts(source: Source, roles: ColumnRoles, rows: Rows) -> pl.Series | None:
+    """Read each item's text; of several, the first in alphabetical order."""
+    if (name := roles.get("text")) is None:
+        return None
+    frame = pl.DataFrame({"item": rows.item_r, "text": as_text(source.column(name))})
+    blank = pl.col("text").is_null() | pl.col("text").str.strip_chars().is_in(list(MISSING))
+    texts = frame.filter((pl.col("item") >= 0) & ~blank).group_by("item").agg(pl.col("text").min())
+    every = pl.DataFrame({"item": np.arange(len(rows.items), dtype=rows.item_r.dtype)})
+    return every.join(texts, on="item", how="left", maintain_order="left").get_column("text")
+
+
+def read_extra(
+    source: Source, roles: ColumnRoles, options: ReadOptions, rows: Rows, log: ReadingLog, *, whole: bool = True
+) -> dict[str, pl.Series]:
+    """Read the further columns about items that `facts` names, as labels; null where an item has none."""
+    extra = {}
+    for name in dict.fromkeys(options.facts):
+        values = code_labels(source.column(name))
+        if _varies_within_items(name, values, rows, log) and whole:
+            what = _not_about_items(source, roles, rows, values, name)
+            msg = f"{what} Items cannot be told apart by it: name a column that describes items (--fit-by)."
+            raise UsageError(msg)
+        code_i = _first_of_item(values, rows, repr(name), log)
+        chosen = pl.Series(code_i).cast(pl.Int64)
+        extra[name] = values.values.gather(chosen.set(chosen < 0, None)).alias(name)
+    return extra
+
+
+def _varies_within_items(name: str, coded: Coded, rows: Rows, log: ReadingLog) -> bool:
+    """Return, and log, whether most items that have several rows have several values."""
+    low_i, high_i = _low_and_high(rows.item_r, coded.code_r, len(rows.items))
+    has_r = (rows.item_r >= 0) & (coded.code_r >= 0)
+    several_i = count_codes(np.where(has_r, rows.item_r, UNKNOWN), len(rows.items)) > 1
+    varies_i = several_i & (low_i != high_i)
+    log.varied[name] = (int(several_i.sum()), int(varies_i.sum()))
+    return varies(*log.varied[name])
+
+
+def varies(several: int, varied: int) -> bool:
+    """Return whether a column does not describe items: most of those with several rows have several values."""
+    return 2 * varied > several
+
+
+def _not_about_items(source: Source, roles: ColumnRoles, rows: Rows, coded: Coded, name: str) -> str:
+    """Say what a column describes that differs from vote to vote on the same item."""
+    low_i, high_i = _low_and_high(rows.item_r, coded.code_r, len(rows.items))
+    varies_i = np.flatnonzero((high_i >= 0) & (low_i != high_i))
+    first = int(varies_i[0])
+    values = coded.values.to_list()
+    told = (
+        f"{len(varies_i):,} items have several values of it, the first ({rows.items[first]!r}) "
+        f"{values[low_i[first]]!r} and {values[high_i[first]]!r}."
+    )
+    if who := roles.get("annotator"):
+        annotators = code_ids(source.column(who), textual=source.textual)
+        low_a, high_a = _low_and_high(annotators.code_r, coded.code_r, len(annotators.values))
+        if (low_a[high_a >= 0] == high_a[high_a >= 0]).all():
+            return f"column {name!r} describes annotators, not items: {told}"
+    return f"column {name!r} describes votes, not items: {told}"
+
+
+def _first_of_item(coded: Coded, rows: Rows, what: str, log: ReadingLog) -> NDArray[np.int32]:
+    """Return the first value of each item in sorted order, and note how many items have several."""
+    low_i, high_i = _low_and_high(rows.item_r, coded.code_r, len(rows.items))
+    if several := int(((high_i >= 0) & (low_i != high_i)).sum()):
+        log.note(f"{several:,} items have more than one {what}; the first in sorted order is taken.")
+    return np.where(high_i >= 0, low_i, UNKNOWN).astype(np.int32)
 
 
 def check_any_votes(questions: Sequence[QuestionVotes], log: ReadingLog, source: str) -> None:

@@ -1,27 +1,168 @@
-"""CSV and its relatives → a table of texts: which delimiter, where the header is, what stands above it.
+"""Bytes of a text file → UTF-8, whatever wrote them.
+
+A byte-order mark decides; bytes without one are UTF-8, else UTF-16 if every other byte is zero, else Windows-1252.
+What is guessed goes into the log.
+
+CSV and its relatives → a table of texts: which delimiter, where the header is, what stands above it.
 
 Takes UTF-8. The delimiter is whichever splits the header most; comment lines, titles and blank lines above the header
 are skipped and said. Decimal commas become points where the comma is not the delimiter.
+
+Excel workbooks → a table of texts: which sheet, and where its header is.
+
+The sheet is the one that the user names, or the only one with data; several with data end in a question. Needs the
+extra `excel`.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
+import zipfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from moral_entropy.errors import VotesError
-from moral_entropy.votes.columns import shown
-from moral_entropy.votes.source import ReadingLog, one_line
+import polars as pl
+
+from moral_entropy.errors import MissingExtraError, UsageError, VotesError
+from moral_entropy.votes.table import ReadingLog, one_line, shown
 from moral_entropy.votes.values import NUMBER
 
-if TYPE_CHECKING:
-    import polars as pl
+UTF8_BOM = codecs.BOM_UTF8
+# The mark of UTF-32 begins with that of UTF-16, and goes first.
+BOMS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+UTF8_LETTER = re.compile(rb"[\xc3-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+BLOCK = 1 << 24
+HEAD = 512
+
+
+def to_utf8(data: bytes, name: str, log: ReadingLog, asked: str | None = None) -> bytes:
+    r"""Return the same text in UTF-8, without a byte-order mark.
+
+    Parameters
+    ----------
+    data
+        Bytes of a whole file.
+    name
+        Of the file, for errors.
+    log
+        Where a guess is noted.
+    asked
+        The encoding that the user named, if any.
+
+    Examples
+    --------
+    >>> log = ReadingLog()
+    >>> to_utf8("caf\xe9".encode("utf-16"), "votes.csv", log).decode(), to_utf8(b"caf\xe9", "votes.csv", log).decode()
+    ('café', 'café')
+    >>> log.notes[1]
+    'the file is not UTF-8 (byte 0xe9 in line 1) and is read as Windows-1252 (--encoding names another).'
+    """
+    if asked:
+        return _decoded_as(data, asked, name)
+    if encoding := marked_encoding(data) or _unmarked_utf16(data):
+        log.note(f"encoding: {encoding.upper()}.")
+        return _decoded_as(data, encoding, name)
+    data = data.removeprefix(UTF8_BOM)
+    if (at := first_not_utf8(data)) is None:
+        return data
+    line = data.count(b"\n", 0, at) + 1
+    if CONTROL.search(data) or UTF8_LETTER.search(data):
+        raise VotesError(_not_text(name, at, data))
+    try:
+        text = data.decode("cp1252")
+    except UnicodeDecodeError as error:
+        raise VotesError(_not_text(name, at, data)) from error
+    log.note(
+        f"the file is not UTF-8 (byte 0x{data[at]:02x} in line {line:,}) and is read as Windows-1252 (--encoding names "
+        "another)."
+    )
+    return text.encode()
+
+
+def checked_utf8(data: bytes, name: str) -> bytes:
+    """Return the text of a tool's export in UTF-8, and refuse what needs a guess: tools write UTF-8."""
+    if encoding := marked_encoding(data):
+        return _decoded_as(data, encoding, name)
+    data = data.removeprefix(UTF8_BOM)
+    if (at := first_not_utf8(data)) is not None:
+        line = data.count(b"\n", 0, at) + 1
+        msg = f"{name} is not UTF-8: byte {at:,} (line {line:,}) is 0x{data[at]:02x}. Export it anew."
+        raise VotesError(msg)
+    return data
+
+
+def head_to_utf8(head: bytes) -> bytes:
+    """Return the beginning of a file in UTF-8, as `to_utf8` would read it; it may be cut off within a letter."""
+    if encoding := marked_encoding(head) or _unmarked_utf16(head):
+        return head.decode(encoding, errors="ignore").encode(errors="ignore")
+    head = head.removeprefix(UTF8_BOM)
+    at = first_not_utf8(head)
+    if at is None or at >= len(head) - 3:
+        return head if at is None else head[:at]
+    return head.decode("cp1252", errors="replace").encode()
+
+
+def marked_encoding(data: bytes) -> str:
+    """Return the encoding that a byte-order mark names; empty for none, and for UTF-8."""
+    return next((encoding for bom, encoding in BOMS.items() if data.startswith(bom)), "")
+
+
+def first_not_utf8(data: bytes) -> int | None:
+    """Return the position of the first byte that is not UTF-8; None where all are."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    at = 0
+    try:
+        for at in range(0, len(data), BLOCK):
+            decoder.decode(data[at : at + BLOCK], final=at + BLOCK >= len(data))
+    except UnicodeDecodeError as error:
+        # The decoder may have carried a few bytes over from the block before.
+        carried = len(error.object) - len(data[at : at + BLOCK])
+        return at - carried + error.start
+    return None
+
+
+def _unmarked_utf16(data: bytes) -> str:
+    """Return UTF-16 if nearly every other byte of the beginning is zero, as in Western text without a mark."""
+    head = data[:HEAD]
+    if b"\x00" not in head or len(head) < 4:
+        return ""
+    for first, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):
+        zeros, others = head[first::2].count(0), head[1 - first :: 2].count(0)
+        if not others and zeros > 0.7 * len(head[first::2]):
+            return encoding
+    return ""
+
+
+def _decoded_as(data: bytes, encoding: str, name: str) -> bytes:
+    try:
+        return data.decode(encoding).removeprefix("\ufeff").encode()
+    except LookupError as error:
+        msg = f"encoding is {encoding!r}, which Python does not know. Common ones: utf-8, utf-16, cp1252, latin-1."
+        raise UsageError(msg) from error
+    except (UnicodeError, AssertionError) as error:
+        msg = f"{name} is not {encoding.upper()} throughout. Save it as UTF-8, or name another encoding (--encoding)."
+        raise VotesError(msg) from error
+
+
+def _not_text(name: str, at: int, data: bytes) -> str:
+    line = data.count(b"\n", 0, at) + 1
+    return (
+        f"{name} is neither UTF-8 nor Windows-1252: byte {at:,} (line {line:,}) is 0x{data[at]:02x}. Save it as UTF-8, "
+        'or name its encoding with encoding="cp1250" or the like (CLI: --encoding cp1250).'
+    )
+
 
 DELIMITERS = ",;\t|"
 COMMENTS = ("# ", "//", "% ")
@@ -65,8 +206,6 @@ def read_delimited(data: bytes, path: Path, log: ReadingLog) -> pl.DataFrame:
     log
         Where notes go.
     """
-    import polars as pl
-
     data = _with_line_ends(data)
     header = find_header(data, path)
     check_header(header.names, path.name)
@@ -186,8 +325,6 @@ def _is_unnamed(name: str) -> bool:
 
 
 def _says_nothing(column: pl.Series) -> bool:
-    import polars as pl
-
     number = column.cast(pl.Int64, strict=False)
     if column.is_null().all():
         return True
@@ -309,8 +446,6 @@ def _unreadable(name: str, error: Exception) -> str:
 
 
 def _with_decimal_points(frame: pl.DataFrame, log: ReadingLog) -> pl.DataFrame:
-    import polars as pl
-
     texts = [name for name, kind in frame.schema.items() if kind == pl.String]
     commas = [
         name
@@ -321,3 +456,106 @@ def _with_decimal_points(frame: pl.DataFrame, log: ReadingLog) -> pl.DataFrame:
     if commas:
         log.note(f"decimal commas are read as points: {', '.join(commas)}.")
     return frame.with_columns(pl.col(commas).str.replace(",", ".", literal=True)) if commas else frame
+
+
+WORKBOOK = "xl/workbook"
+MOST_BYTES = 1 << 30
+
+
+def is_workbook(data: bytes) -> bool:
+    """Return whether a zip file is an Excel workbook."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return any(name.startswith(WORKBOOK) for name in archive.namelist())
+    except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError):
+        return False
+
+
+def read_workbook(
+    data: bytes, path: Path, sheet: str | None, log: ReadingLog, *, choosable: bool = True
+) -> pl.DataFrame:
+    """Read one sheet of a workbook; every cell is a text, or null where it is empty.
+
+    Parameters
+    ----------
+    data
+        Bytes of the workbook.
+    path
+        Its name, for errors.
+    sheet
+        Name of the sheet; None for the only one with data.
+    log
+        Where notes go.
+    choosable
+        Whether there is an option to name the sheet, as there is for votes.
+    """
+    try:
+        import fastexcel
+    except ImportError as error:
+        msg = f"{path.name} is an Excel workbook, and reading it needs fastexcel"
+        raise MissingExtraError(msg, "excel") from error
+    _check_size(data, path.name)
+    try:
+        book = fastexcel.read_excel(data)
+        tables = {name: _cells(book, name) for name in _wanted(book.sheet_names, sheet, path.name)}
+    except fastexcel.FastExcelError as error:
+        msg = f"{path.name} is a damaged Excel workbook: {one_line(error)}. Save it anew."
+        raise VotesError(msg) from error
+    filled = {name: cells for name, cells in tables.items() if cells.height > 1 and cells.width > 1}
+    if len(filled) > 1:
+        raise UsageError(_which_sheet(filled, path.name, choosable=choosable))
+    if not filled:
+        msg = f"{path.name} has no sheet with a header and rows. Sheets: {', '.join(book.sheet_names)}."
+        raise VotesError(msg)
+    name, cells = next(iter(filled.items()))
+    if len(book.sheet_names) > 1:
+        log.note(f"sheet: {name!r} ({'the only one with data' if sheet is None else 'named'}).")
+    return _table(cells, f"{path.name}, sheet {name!r}", log)
+
+
+def _check_size(data: bytes, name: str) -> None:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        size = sum(member.file_size for member in archive.infolist())
+    if size > MOST_BYTES:
+        msg = f"{name} unpacks to {size:,} bytes, more than a workbook has. Save the sheet with the votes as CSV."
+        raise VotesError(msg)
+
+
+def _wanted(names: list[str], sheet: str | None, source: str) -> list[str]:
+    if sheet is None:
+        return names
+    found = [name for name in names if name == sheet] or [name for name in names if name.casefold() == sheet.casefold()]
+    if not found:
+        msg = f"{source} has no sheet {sheet!r}. Sheets: {', '.join(names)}. Name one with --sheet."
+        raise UsageError(msg)
+    return found[:1]
+
+
+def _cells(book: Any, name: str) -> pl.DataFrame:
+    """Return all cells of a sheet, without rows and columns at the edges that are empty."""
+    frame: pl.DataFrame = book.load_sheet(name, header_row=None, dtypes="string").to_polars()
+    if not frame.width:
+        return frame
+    blank = pl.all().is_null() | (pl.all().str.strip_chars() == "")
+    return frame.filter(~pl.all_horizontal(blank))
+
+
+def _which_sheet(filled: dict[str, pl.DataFrame], name: str, *, choosable: bool) -> str:
+    sheets = ", ".join(f"{sheet!r} ({cells.height - 1:,} rows)" for sheet, cells in filled.items())
+    if not choosable:
+        return f"{name} has {len(filled)} sheets with data: {sheets}. Save the one that is meant as a file of its own."
+    return (
+        f"which sheet of {name} holds the votes? {len(filled)} have data: {sheets}. "
+        f"Name it with sheet={next(iter(filled))!r} (CLI: --sheet {next(iter(filled))!r})."
+    )
+
+
+def _table(cells: pl.DataFrame, source: str, log: ReadingLog) -> pl.DataFrame:
+    """Take the header out of the cells."""
+    rows = [[cell or "" for cell in row] for row in cells.head(SAMPLE_ROWS).rows()]
+    at = header_row(rows)
+    check_header(rows[at], source)
+    note_above([" ".join(cell for cell in row if cell) for row in rows[:at]], log)
+    body = cells.slice(at + 1)
+    body.columns = distinct_names(rows[at])
+    return tidied(body.filter(~pl.all_horizontal(pl.all().is_null())), log)

@@ -9,16 +9,15 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.columns import shown
-from moral_entropy.votes.files import is_stream
 from moral_entropy.votes.options import ReadOptions
-from moral_entropy.votes.source import ReadingLog
-from moral_entropy.votes.table import UNKNOWN, Ints
+from moral_entropy.votes.source import is_stream
+from moral_entropy.votes.table import UNKNOWN, Ints, ReadingLog, shown
 from moral_entropy.votes.values import (
     NO,
     NONE,
@@ -32,9 +31,6 @@ from moral_entropy.votes.values import (
     sort_labels,
     spell_label,
 )
-
-if TYPE_CHECKING:
-    import polars as pl
 
 POSITIVE_NAMES = ("1", "true", "yes", "positive", "y", "t")
 NEGATIONS = ("non", "not", "no")
@@ -95,8 +91,6 @@ def load_label_map(labels: str | Path | Mapping[str, Any] | None) -> LabelMap:
 
 def map_labels(coded: Coded, label_map: LabelMap, log: ReadingLog) -> Coded:
     """Merge and leave out labels of a coded column, and log how many votes that changed."""
-    import polars as pl
-
     if not label_map:
         return coded
     old = coded.values.to_list()
@@ -160,8 +154,6 @@ def note_same(called: Mapping[str, str], log: ReadingLog) -> None:
 
 def merge_same(coded: Coded) -> Coded:
     """Return a coded column with labels that are the same as one."""
-    import polars as pl
-
     called = same_labels(coded.values.to_list())
     order = {label: k for k, label in enumerate(sort_labels(called.values()))}
     places = [order[name] for name in called.values()]
@@ -209,8 +201,6 @@ def code_label_sets(
     >>> cells.values.to_list(), cells.code_r.tolist()
     ([['care'], ['care', 'harm']], [1, -1, 0])
     """
-    import polars as pl
-
     lists = isinstance(column.dtype, pl.List)
     if lists:
         column = column.cast(pl.List(pl.String)).list.join(LIST_SEPARATOR)

@@ -1,4 +1,14 @@
-"""The two layouts of a table of votes: "long", one row per vote, and "wide", one row per item, a column per annotator.
+"""The votes of one question, coded but not yet sorted into a ballot.
+
+Every layout of a table is read into these: `Rows` say which item and question each row is about, `QuestionVotes` who
+voted what.
+
+Columns that say how many: `read_numbers`, and the layout of counts, one row per item, without annotators.
+
+Either one column per class of one question (`counts`), or one column per yes/no question with how many of n said yes
+(`questions` and `of`). Every vote is that of the one anonymous annotator.
+
+The two layouts of a table of votes: "long", one row per vote, and "wide", one row per item, a column per annotator.
 
 In a long table the label is one, or several in one cell, or a 0/1 column for each of several questions; annotators may
 be missing. In a wide one an empty cell is no vote, and with a column of counts a row stands for many items.
@@ -7,14 +17,14 @@ be missing. In a wide one an empty cell is no vote, and with a column of counts 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import numpy as np
+import polars as pl
+from numpy.typing import NDArray
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.columns import ColumnRoles
-from moral_entropy.votes.counts import QUESTION, read_numbers
+from moral_entropy.votes.columns import ColumnRoles, naming
 from moral_entropy.votes.labels import (
     NO_YES,
     LabelMap,
@@ -24,25 +34,316 @@ from moral_entropy.votes.labels import (
     load_label_map,
     map_labels,
     note_blank,
+    rename_label,
     sets_with,
 )
 from moral_entropy.votes.options import ReadOptions
-from moral_entropy.votes.question_votes import (
-    ANONYMOUS,
-    QuestionVotes,
-    Rows,
-    anonymous_codes,
-    complete_rows,
-    read_rows,
-    split_by_question,
-    take_rows,
+from moral_entropy.votes.source import Source, from_polars
+from moral_entropy.votes.table import UNKNOWN, Floats, Ints, ReadingLog, shown
+from moral_entropy.votes.values import (
+    MISSING,
+    Coded,
+    code_ids,
+    code_labels,
+    count_codes,
+    no_answers,
+    recode,
+    sort_labels,
 )
-from moral_entropy.votes.source import ReadingLog, Source, from_polars
-from moral_entropy.votes.table import Ints
-from moral_entropy.votes.values import Coded, code_ids, code_labels, count_codes, no_answers, recode, sort_labels
 
-if TYPE_CHECKING:
-    import polars as pl
+ANONYMOUS = "(anonymous)"
+"""The one annotator of votes that came without annotators."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Which item and question each row of the source is about. Axes: **r** row, **i** item.
+
+    Parameters
+    ----------
+    items
+        Sorted ids of the items.
+    item_r
+        Each row's item; `UNKNOWN` where the cell is empty.
+    questions, question_r
+        Names of the questions and each row's, if there is a column for them.
+    count_i
+        How many items each item stands for, in pre-counted data.
+    """
+
+    items: pl.Series
+    item_r: Ints
+    questions: tuple[str, ...] = ()
+    question_r: Ints | None = None
+    count_i: Floats | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.item_r)
+
+
+@dataclass(frozen=True, eq=False)
+class QuestionVotes:
+    """The votes on one question, in the order of the source. Axis: **v** vote.
+
+    Parameters
+    ----------
+    question, labels
+        Its name, and the labels that `label_v` points to, sorted; some may not occur.
+    item_v, annotator_v, label_v
+        Positions in the ids of all items, of all annotators, and in `labels`.
+    row_v
+        Row of the source that each vote came from; `None` where vote and row are the same.
+    item_i
+        The items the question was put to; `None` where it was put to all.
+    """
+
+    question: str
+    labels: tuple[str, ...]
+    item_v: Ints
+    annotator_v: Ints
+    label_v: Ints
+    row_v: Ints | None = None
+    item_i: Ints | None = None
+
+    def rows(self, at_v: Ints) -> Ints:
+        """Return the rows of the source that some votes came from."""
+        return at_v if self.row_v is None else self.row_v[at_v]
+
+
+def read_rows(source: Source, roles: ColumnRoles, ids: Coded | None = None) -> Rows:
+    """Read the item of each row, unless it is given, and the question if there is a column for it."""
+    if ids is None:
+        ids = code_ids(source.column(roles.column["item"]), textual=source.textual)
+    if (name := roles.get("question")) is None:
+        return Rows(ids.values, ids.code_r)
+    questions = code_labels(source.column(name))
+    return Rows(ids.values, ids.code_r, tuple(questions.values.to_list()), questions.code_r)
+
+
+def complete_rows(rows: Rows, log: ReadingLog, **codes: Ints) -> Ints | None:
+    """Find the rows in which nothing is missing, and log the others by the first thing that is.
+
+    Parameters
+    ----------
+    rows
+        What each row is about.
+    log
+        Where the counts go.
+    codes
+        Further codes that a row needs, by name, such as `label=code_r`.
+
+    Returns
+    -------
+    Ints or None
+        Positions of the complete rows; `None` if all are.
+    """
+    needed = {"item": rows.item_r, "question": rows.question_r, **codes}
+    complete_r = None
+    for name, code_r in needed.items():
+        if code_r is None or not len(code_r) or int(code_r.min()) != UNKNOWN:
+            continue
+        before = rows.n_rows if complete_r is None else int(complete_r.sum())
+        complete_r = code_r >= 0 if complete_r is None else complete_r & (code_r >= 0)
+        log.drop(f"no {name}", before - int(complete_r.sum()))
+    return None if complete_r is None else np.flatnonzero(complete_r).astype(_row_type(rows.n_rows))
+
+
+def take_rows(values: Ints, row_v: Ints | None) -> Ints:
+    """Take some rows; all of them, without a copy, for `None`."""
+    return values if row_v is None else values[row_v]
+
+
+def split_by_question(
+    rows: Rows,
+    name: str,
+    labels: Coded,
+    *,
+    row_v: Ints | None,
+    annotator_v: Ints,
+    label_map: LabelMap,
+    log: ReadingLog,
+) -> tuple[QuestionVotes, ...]:
+    """Split votes for one label each by the question of their row.
+
+    Parameters
+    ----------
+    rows
+        What each row is about.
+    name
+        Name of the question if there is no column for it.
+    labels, row_v, annotator_v
+        The label, row and annotator of each vote.
+    label_map
+        Merges and leaves out labels; one that leaves out a label named like a question leaves out the question.
+    log
+        Where the counts of votes left out go.
+    """
+    labels = map_labels(labels, label_map, log)
+    label_v = labels.code_r
+    if not labels.complete:
+        kept_v = np.flatnonzero(label_v >= 0)
+        row_v = kept_v if row_v is None else row_v[kept_v]
+        annotator_v, label_v = annotator_v[kept_v], label_v[kept_v]
+    names, item_v = tuple(labels.values.to_list()), take_rows(rows.item_r, row_v)
+    if rows.question_r is None:
+        return (QuestionVotes(name, names, item_v, annotator_v, label_v, row_v),)
+    question_v = take_rows(rows.question_r, row_v)
+    row_v = np.arange(rows.n_rows, dtype=_row_type(rows.n_rows)) if row_v is None else row_v
+    votes = []
+    for q, question in enumerate(rows.questions):
+        at_v = np.flatnonzero(question_v == q)
+        if label_map and rename_label(question, label_map) is None:
+            log.drop("question left out by the label map", len(at_v))
+            continue
+        columns = (item_v[at_v], annotator_v[at_v], label_v[at_v], row_v[at_v])
+        votes.append(QuestionVotes(question, names, *columns, item_i=_items_of(rows, q)))
+    return tuple(votes)
+
+
+def anonymous_codes(n_votes: int) -> Ints:
+    """Return the annotator codes of votes without annotators: all 0, taking no memory."""
+    return np.broadcast_to(np.int16(0), (n_votes,))
+
+
+def _items_of(rows: Rows, question: int) -> Ints:
+    asked = np.zeros(len(rows.items), dtype=np.bool_)
+    item_r = rows.item_r[rows.question_r == question]
+    asked[item_r[item_r >= 0]] = True
+    return np.flatnonzero(asked).astype(np.int32)
+
+
+def _row_type(n_rows: int) -> type[np.int32] | type[np.int64]:
+    return np.int32 if n_rows <= np.iinfo(np.int32).max else np.int64
+
+
+QUESTION = "label"
+"""Name of the question, where the table has none."""
+
+
+def read_numbers(source: Source, name: str, *, required: bool = False) -> NDArray[np.int64]:
+    """Read a column of whole numbers of 0 or more; `UNKNOWN` where a cell is empty.
+
+    Parameters
+    ----------
+    source, name
+        The column.
+    required
+        Whether an empty cell is an error.
+    """
+    column = source.column(name)
+    empty = column.is_null()
+    if column.dtype == pl.String:
+        column = column.str.strip_chars()
+        empty = empty | column.is_in(list(MISSING))
+    number = column.cast(pl.Float64, strict=False).fill_nan(None)
+    whole = number.is_not_null() & (number >= 0) & (number == number.floor()) & (number < 2**31)
+    bad = ~(whole.fill_null(False) | (pl.Series([False]) if required else empty.fill_null(True)))
+    if bad.any():
+        raise VotesError(_not_a_count(source.name, name, column, bad))
+    return number.fill_null(UNKNOWN).cast(pl.Int64).to_numpy()
+
+
+def _not_a_count(source: str, name: str, column: pl.Series, bad: pl.Series) -> str:
+    first = int(bad.arg_max() or 0)
+    return (
+        f"{int(bad.sum()):,} cells of column {name!r} in {source} are not whole numbers of 0 or more. "
+        f"First: {column[first]!r} (row {first + 1:,}). Correct them, or name another column."
+    )
+
+
+def read_counts(
+    source: Source, roles: ColumnRoles, options: ReadOptions, log: ReadingLog
+) -> tuple[Rows, pl.Series, tuple[QuestionVotes, ...]]:
+    """Read one row per item, with how many chose what.
+
+    Parameters
+    ----------
+    source, roles, options
+        The table, which column plays which role, and what the user asked for.
+    log
+        Where counts and notes go.
+    """
+    rows = read_rows(source, roles)
+    complete_r = complete_rows(rows, log)
+    row_r = _one_row_per_item(rows, np.arange(rows.n_rows) if complete_r is None else complete_r, options, log)
+    read = _read_classes if options.counts else _read_questions
+    return rows, pl.Series([ANONYMOUS]), read(source, rows, row_r, options, log)
+
+
+def _read_classes(
+    source: Source, rows: Rows, row_r: Ints, options: ReadOptions, log: ReadingLog
+) -> tuple[QuestionVotes, ...]:
+    columns = list(dict.fromkeys(options.counts))
+    classes = code_labels(pl.Series(columns))
+    times = [np.maximum(read_numbers(source, name), 0)[row_r] for name in columns]
+    row_v = np.concatenate([np.repeat(row_r, n_r) for n_r in times])
+    class_v = np.repeat(np.arange(len(columns)), [int(n_r.sum()) for n_r in times])
+    labels = Coded(classes.values, recode(class_v, classes.code_r))
+    return split_by_question(
+        rows, QUESTION, labels,
+        row_v=row_v, annotator_v=anonymous_codes(len(row_v)), label_map=load_label_map(options.labels), log=log,
+    )  # fmt: skip
+
+
+def _read_questions(
+    source: Source, rows: Rows, row_r: Ints, options: ReadOptions, log: ReadingLog
+) -> tuple[QuestionVotes, ...]:
+    names = sorted(set(options.questions))
+    yes_rq = np.stack([read_numbers(source, name)[row_r] for name in names], axis=1)
+    of_r = _of(source, options)[row_r]
+    most_r = yes_rq.max(axis=1)
+    if over := int((most_r > of_r).sum()):
+        # Somebody voted twice, or one annotator more was asked; the largest count is the least that fits.
+        log.note(f"{over:,} items have a count above the number of annotators; their largest count is taken as it.")
+        of_r = np.maximum(of_r, most_r)
+    votes = []
+    for q, name in enumerate(names):
+        asked_r = yes_rq[:, q] >= 0
+        log.drop("no label", int((~asked_r).sum()))
+        yes_r, at_r = yes_rq[asked_r, q], row_r[asked_r]
+        no_r = of_r[asked_r] - yes_r
+        row_v = np.concatenate([np.repeat(at_r, no_r), np.repeat(at_r, yes_r)])
+        label_v = np.repeat(np.array([0, 1], dtype=np.int16), [int(no_r.sum()), int(yes_r.sum())])
+        columns = (rows.item_r[row_v], anonymous_codes(len(row_v)), label_v, row_v)
+        votes.append(QuestionVotes(name, NO_YES, *columns))
+    return tuple(votes)
+
+
+def _of(source: Source, options: ReadOptions) -> NDArray[np.int64]:
+    if isinstance(options.of, str) and options.of in source.columns:
+        return read_numbers(source, options.of, required=True)
+    if str(options.of).isdigit() and int(str(options.of)) > 0:
+        return np.full(source.rows, int(str(options.of)))
+    msg = (
+        f"of is {options.of!r}, which is neither a number of annotators nor a column. Found: {shown(source.columns)}. "
+        f"{naming('of', 'COLUMN')}"
+    )
+    raise VotesError(msg)
+
+
+def _one_row_per_item(rows: Rows, row_r: Ints, options: ReadOptions, log: ReadingLog) -> Ints:
+    """Refuse, choose between, or keep rows that count the same item again."""
+    key_r = rows.item_r[row_r].astype(np.int64) * max(len(rows.questions), 1)
+    if rows.question_r is not None:
+        key_r += rows.question_r[row_r]
+    order = np.argsort(key_r, kind="stable")
+    again = np.flatnonzero(key_r[order][1:] == key_r[order][:-1])
+    if not len(again) or options.on_repeat == "count":
+        return row_r
+    if options.on_repeat == "error":
+        one, other = row_r[order[again[0]]], row_r[order[again[0] + 1]]
+        msg = (
+            f"{len(again):,} of {len(row_r):,} rows count an item again. First: item "
+            f"{rows.items[int(rows.item_r[one])]!r} (rows {one + 1:,} and {other + 1:,}). "
+            'Choose on_repeat="first", "last" or, to add them up, "count" (CLI: --on-repeat).'
+        )
+        raise VotesError(msg)
+    log.drop("repeated row", len(again))
+    gone = again + 1 if options.on_repeat == "first" else again
+    return np.sort(row_r[np.delete(order, gone)])
+
 
 YES_NO_WORDS = frozenset({"0", "1", "true", "false", "yes", "no", "y", "n", "t", "f"})
 NO_VOTE = "."
@@ -76,8 +377,6 @@ def read_long(
 
 
 def _read_annotators(source: Source, roles: ColumnRoles, rows: Rows) -> Coded:
-    import polars as pl
-
     if (name := roles.get("annotator")) is None:
         return Coded(pl.Series([ANONYMOUS]), anonymous_codes(rows.n_rows))
     return code_ids(source.column(name), textual=source.textual)
@@ -163,8 +462,6 @@ def read_wide(
     source: Source, roles: ColumnRoles, options: ReadOptions, log: ReadingLog
 ) -> tuple[Rows, pl.Series, tuple[QuestionVotes, ...]]:
     """Read one row per item, one column per annotator. Parameters and result are those of `read_long`."""
-    import polars as pl
-
     names = sorted(roles.annotators)
     labels, label_ar = read_columns(source, names, options, log)
     check_few(len(labels), ", ".join(names[:3]), source.rows)
@@ -211,8 +508,6 @@ def read_respondents(
     tuple
         The long table and the roles of its columns.
     """
-    import polars as pl
-
     who, n_items = roles.get("annotator"), len(roles.items)
     if who is None:
         log.note("no column of annotators: people are called by the number of their row.")
@@ -234,8 +529,6 @@ def read_respondents(
 
 def _check_respondents(source: Source, roles: ColumnRoles, people: pl.Series, options: ReadOptions) -> None:
     """Refuse people who answered twice, and not the same."""
-    import polars as pl
-
     answers = [source.column(name).alias(f"item {at}") for at, name in enumerate(roles.items)]
     frame = pl.DataFrame([people.alias("who"), *answers]).with_row_index("row", 1).drop_nulls("who")
     distinct = frame.unique(pl.exclude("row"), keep="first", maintain_order=True)
@@ -262,8 +555,6 @@ def _common_labels(cells: Sequence[Coded]) -> tuple[list[str], list[Ints]]:
 def _wide_rows(
     source: Source, roles: ColumnRoles, labels: Sequence[str], label_ar: Sequence[Ints], log: ReadingLog
 ) -> Rows:
-    import polars as pl
-
     if roles.get("item"):
         return read_rows(source, roles)
     if roles.get("count"):
@@ -275,8 +566,6 @@ def _wide_rows(
 
 def _patterns(source: Source, roles: ColumnRoles, labels: Sequence[str], label_ar: Sequence[Ints]) -> pl.Series:
     """Spell each row's votes, such as `1 1 2 . 1`; rows of different domains or questions stay apart."""
-    import polars as pl
-
     spelt = pl.Series([*labels, NO_VOTE], dtype=pl.String)
     # The code of an empty cell, -1, is the last entry.
     parts = [spelt.gather(np.where(label_r < 0, len(labels), label_r)) for label_r in label_ar]

@@ -13,17 +13,20 @@ from typing import Any
 from moral_entropy.options import lists_options
 from moral_entropy.progress import Advance, bar, ignore
 from moral_entropy.votes.annotators import exclude_annotators
-from moral_entropy.votes.ballots import build_ballots, check_any_votes
-from moral_entropy.votes.columns import ColumnRoles, shown
-from moral_entropy.votes.counts import read_counts
-from moral_entropy.votes.files import on_disk
+from moral_entropy.votes.ballots import (
+    build_ballots,
+    check_any_votes,
+    read_domains,
+    read_extra,
+    read_item_labels,
+    read_texts,
+)
+from moral_entropy.votes.columns import ColumnRoles, recognise
 from moral_entropy.votes.formats.exports import open_export
-from moral_entropy.votes.items import read_domains, read_extra, read_item_labels, read_texts
-from moral_entropy.votes.layouts import read_long, read_respondents, read_wide
+from moral_entropy.votes.layouts import read_counts, read_long, read_respondents, read_wide
 from moral_entropy.votes.options import ReadOptions
-from moral_entropy.votes.shape import recognise
-from moral_entropy.votes.source import ReadingLog, Source, open_source
-from moral_entropy.votes.table import Reading, Votes
+from moral_entropy.votes.source import Source, on_disk, open_source
+from moral_entropy.votes.table import Reading, ReadingLog, Votes, shown
 
 
 @lists_options(ReadOptions)

@@ -6,7 +6,7 @@ one question. Knows nothing of files or of the names of a user's columns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -402,3 +402,65 @@ class Votes:
         code_of = {name: code for code, name in enumerate(names)}
         part_i = values.replace_strict(code_of, default=UNKNOWN, return_dtype=pl.Int32).to_numpy()
         return self.split(np.asarray(part_i), names)
+
+
+@dataclass
+class ReadingLog:
+    """What was left out while reading, and notes for the user.
+
+    Parameters
+    ----------
+    dropped
+        Number of rows or votes left out, by reason.
+    notes
+        One sentence each.
+    varied
+        By column about items: how many items have several rows, and how many of these several values.
+    """
+
+    dropped: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    varied: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def drop(self, reason: str, n: int) -> None:
+        """Add to the count of what was left out for a reason."""
+        if n:
+            self.dropped[reason] = self.dropped.get(reason, 0) + int(n)
+
+    def note(self, sentence: str) -> None:
+        """Add a note, unless it is there already."""
+        if sentence not in self.notes:
+            self.notes.append(sentence)
+
+    def add(self, other: ReadingLog) -> None:
+        """Add what another log holds."""
+        for reason, n in other.dropped.items():
+            self.drop(reason, n)
+        for sentence in other.notes:
+            self.note(sentence)
+
+
+def one_line(error: BaseException) -> str:
+    """Return the first line of an error's message, without its full stop."""
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".: ") if lines else type(error).__name__
+
+
+LONGEST = 70
+"""Names are cut off here in messages."""
+
+
+def shown(names: Sequence[str], most: int = 12) -> str:
+    """Join the first dozen of some names with commas, each on one line and not longer than a line.
+
+    Examples
+    --------
+    >>> shown(["a", "b", "c"], most=2)
+    'a, b, … (3 in all)'
+    """
+    listed = ", ".join(_short(" ".join(str(name).split())) for name in names[:most])
+    return listed if len(names) <= most else f"{listed}, … ({len(names):,} in all)"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[:LONGEST]}…"

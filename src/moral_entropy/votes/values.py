@@ -11,15 +11,13 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.table import BLOCK, UNKNOWN, Ints
-
-if TYPE_CHECKING:
-    import polars as pl
 
 MISSING = frozenset({"", "NA", "<NA>", "NaN", "nan", "null", "NULL", "N/A", "n/a", "#N/A"})
 """Texts that stand for an empty cell in any column. "none" is not one of them: in some corpora it is a label."""
@@ -104,8 +102,6 @@ def code_labels(column: pl.Series, missing: Collection[str] | None = None) -> Co
     >>> labels.values.to_list(), labels.code_r.tolist()
     (['9', '10'], [1, 0, 0, -1])
     """
-    import polars as pl
-
     found, code_r = distinct_cells(column)
     spelt = spell_labels(found.to_list())
     blank = no_answers((name for name in spelt if name), missing)
@@ -260,8 +256,6 @@ def series_of(name: str, values: list[Any]) -> pl.Series:
     >>> series_of("item", [2**53, 2**53 + 1, 7.0]).to_list()
     ['9007199254740992', '9007199254740993', '7']
     """
-    import polars as pl
-
     kinds = {type(value) for value in values if value is not None}
     if kinds & {dict, list}:
         values = [_unnested(value) for value in values]
@@ -311,8 +305,6 @@ def _code_type(n_values: int) -> type[np.int16] | type[np.int32]:
 
 def _typed_integers(column: pl.Series) -> pl.Series:
     """Turn text into integers if nothing is lost: "007" stays text."""
-    import polars as pl
-
     if column.dtype != pl.String:
         return column
     whole = column.cast(pl.Int64, strict=False)
@@ -322,8 +314,6 @@ def _typed_integers(column: pl.Series) -> pl.Series:
 
 
 def _canonical_ids(found: pl.Series, textual: bool) -> pl.Series:
-    import polars as pl
-
     if found.dtype.is_float():
         _refuse_rounded(found)
         whole = found.is_finite() & (found == found.floor())
@@ -336,8 +326,6 @@ def _canonical_ids(found: pl.Series, textual: bool) -> pl.Series:
 
 
 def _refuse_rounded(found: pl.Series) -> None:
-    import polars as pl
-
     exact = EXACT if found.dtype == pl.Float64 else EXACT_SHORT
     large = found.filter(found.is_finite() & (found.abs() >= exact))
     if len(large):
@@ -350,8 +338,6 @@ def _refuse_rounded(found: pl.Series) -> None:
 
 def distinct_cells(column: pl.Series) -> tuple[pl.Series, Ints]:
     """Return the distinct cells of a column, and for each row the position of its cell among them."""
-    import polars as pl
-
     if column.dtype == pl.Boolean:
         code_r = column.cast(pl.Int16).fill_null(UNKNOWN).to_numpy()
         return pl.Series([False, True]), code_r
@@ -377,8 +363,6 @@ def _fits(column: pl.Series) -> bool:
 
 def as_text(column: pl.Series) -> pl.Series:
     """Return a column of any type as text."""
-    import polars as pl
-
     if column.dtype == pl.String:
         return column
     try:
@@ -388,8 +372,6 @@ def as_text(column: pl.Series) -> pl.Series:
 
 
 def _distinct_integers(column: pl.Series) -> tuple[pl.Series, Ints]:
-    import polars as pl
-
     present = column.drop_nulls() if column.null_count() else column
     if not len(present):
         return pl.Series([], dtype=pl.Int64), np.full(len(column), UNKNOWN, dtype=np.int16)
@@ -425,8 +407,6 @@ def _positions(column: pl.Series, found: Any) -> Ints:
 
 def _blocks(column: pl.Series, fill: Any) -> Iterator[tuple[int, Any, Any]]:
     """Iterate over blocks of a column of numbers: first row, cells, positions in the block of empty cells."""
-    import polars as pl
-
     wide = pl.Float64 if column.dtype.is_float() else pl.Int64
     nowhere = np.empty(0, dtype=np.int64)
     for at in range(0, len(column), BLOCK):
@@ -437,8 +417,6 @@ def _blocks(column: pl.Series, fill: Any) -> Iterator[tuple[int, Any, Any]]:
 
 def _regroup(canonical: pl.Series, code_r: Ints) -> Coded:
     """Merge distinct cells that mean the same, and sort what is left."""
-    import polars as pl
-
     values = canonical.drop_nulls().unique().sort()
     if values.dtype == pl.String:
         place = canonical.cast(pl.Enum(values)).to_physical().cast(pl.Int32)

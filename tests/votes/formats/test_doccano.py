@@ -56,7 +56,7 @@ def test_several_labels_make_yes_no_questions(write, spelt):
 
 
 def test_a_zip_of_blank_lines_is_refused_before_they_are_cut(write, monkeypatch):
-    monkeypatch.setattr("moral_entropy.votes.files.MOST_LINES", 1_000)
+    monkeypatch.setattr("moral_entropy.votes.source.MOST_LINES", 1_000)
     with pytest.raises(VotesError, match=r"ann\.jsonl in blank\.zip has 5,000 lines, more than"):
         read_votes(write(zipped({"ann.jsonl": "\n" * 5_000}), "blank.zip"))
 
@@ -92,7 +92,7 @@ def test_a_zip_whose_lzma_is_damaged(write):
 
 
 def test_a_zip_of_blank_lines(write, monkeypatch):
-    monkeypatch.setattr("moral_entropy.votes.files.MOST_LINES", 10)
+    monkeypatch.setattr("moral_entropy.votes.source.MOST_LINES", 10)
     with pytest.raises(
         VotesError, match=r"ann.jsonl in export.zip has 11 lines, more than JSON Lines can be read from"
     ):

@@ -8,7 +8,7 @@ import zipfile
 import pytest
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.formats.verdict_text import verdict_in
+from moral_entropy.votes.formats.exported_votes import verdict_in
 from moral_entropy.votes.read import read_votes
 
 

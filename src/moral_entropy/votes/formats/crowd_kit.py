@@ -6,15 +6,13 @@ The columns already say which is which, so the table is returned as it is.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.columns import shown
-from moral_entropy.votes.formats.peek import peek
-from moral_entropy.votes.source import ReadingLog, open_source
-
-if TYPE_CHECKING:
-    import polars as pl
+from moral_entropy.votes.formats.exported_votes import peek
+from moral_entropy.votes.source import open_source
+from moral_entropy.votes.table import ReadingLog, shown
 
 TITLE = "crowd-kit"
 COLUMNS = ("task", "worker", "label")
@@ -35,8 +33,6 @@ def to_table(path: Path, log: ReadingLog) -> pl.DataFrame | pl.LazyFrame:
     log
         Where counts and notes go.
     """
-    import polars as pl
-
     source = open_source(path)
     log.add(source.log)
     if missing := [name for name in COLUMNS if name not in source.columns]:

@@ -11,16 +11,22 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.encodings import checked_utf8
-from moral_entropy.votes.formats.exported_votes import ExportedVotes, Record, first_of, mapping, parse_records, scalars
-from moral_entropy.votes.formats.peek import peek
-from moral_entropy.votes.source import ReadingLog
-
-if TYPE_CHECKING:
-    import polars as pl
+from moral_entropy.votes.delimited import checked_utf8
+from moral_entropy.votes.formats.exported_votes import (
+    ExportedVotes,
+    Record,
+    first_of,
+    mapping,
+    parse_records,
+    peek,
+    scalars,
+)
+from moral_entropy.votes.table import ReadingLog
 
 TITLE = "doccano"
 QUESTION = "label"

@@ -1,35 +1,205 @@
-"""What the readers of all annotation tools share: records of a file, and votes collected into a long table.
+"""What a file or folder is, from its first bytes.
+
+Takes a path, returns what kind of thing lies there and the names in it: columns of a table, keys of JSON, members
+of a zip. Reads a quarter of a megabyte at most, and never fails: what cannot be read has no names.
+
+What the readers of all annotation tools share: records of a file, and votes collected into a long table.
 
 Records are plain Python values, of which no shape is taken for granted. The table has the columns item, annotator,
 question and label, then what the export says about the item. A label column of lists means that some votes choose
 several labels.
+
+A judge's verdict inside the text that it wrote: by stated patterns, or none.
+
+Looked for in this order: `[[A]]` (the last one), a JSON object with a verdict, `<verdict>A</verdict>`, a line such as
+`Score: 4` or `Verdict: yes` (the last one), and a text that is a verdict and nothing else, or begins with yes or no.
+What has none of these is a failure of the judge, and no vote.
 """
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
+import zipfile
+import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
+
+import polars as pl
 
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.columns import guess_column
-from moral_entropy.votes.encodings import checked_utf8
-from moral_entropy.votes.files import (
+from moral_entropy.votes.delimited import checked_utf8, find_header, head_to_utf8
+from moral_entropy.votes.layouts import ANONYMOUS
+from moral_entropy.votes.source import (
+    EXTENSIONS,
     MAGIC_GZIP,
+    MAGIC_PARQUET,
+    MAGIC_ZIP,
     gunzip,
     head_of,
+    is_stream,
     json_array,
     json_lines,
     json_value,
+    open_source,
 )
-from moral_entropy.votes.question_votes import ANONYMOUS
-from moral_entropy.votes.source import ReadingLog, open_source
+from moral_entropy.votes.table import ReadingLog
 from moral_entropy.votes.values import canonical_label, series_of
 
-if TYPE_CHECKING:
-    import polars as pl
+HEAD_BYTES = 1 << 18
+MOST_NESTED = 64
+# A string may be cut off at the end of what was read; nothing after its opening quote is structure.
+TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\]:]', flags=re.DOTALL)
+
+KeyPath = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Peek:
+    """What lies at a path.
+
+    Parameters
+    ----------
+    kind
+        What it is; "nothing" if there is no such file.
+    names
+        Columns of a table, members of a zip.
+    keys
+        Of JSON: every key, with the keys of the objects around it; arrays around it leave no trace.
+    lists
+        Those keys whose value is an array.
+    """
+
+    kind: Literal["folder", "zip", "parquet", "json", "text", "nothing"]
+    names: tuple[str, ...] = ()
+    keys: frozenset[KeyPath] = frozenset()
+    lists: frozenset[KeyPath] = frozenset()
+
+    def has(self, *path: str) -> bool:
+        """Return whether there is such a key, named with the keys around it."""
+        return path in self.keys
+
+
+def peek(path: Path) -> Peek:
+    """Return what lies at a path: its kind and the names in it.
+
+    Parameters
+    ----------
+    path
+        A file, gzipped or not, or a folder.
+    """
+    try:
+        facts = path.stat()
+    except OSError:
+        return Peek("nothing")
+    if path.is_dir():
+        return Peek("folder")
+    if is_stream(path):
+        # A stream can be read once: its first bytes would be missing when its votes are read.
+        return Peek("nothing")
+    return _peek_file(path, facts.st_size, facts.st_mtime_ns)
+
+
+@lru_cache(maxsize=8)
+def _peek_file(path: Path, _size: int, _changed: int) -> Peek:
+    head = read_head(path)
+    if head.startswith(MAGIC_ZIP) or path.suffix.lower() == ".zip":
+        return Peek("zip", _members(path))
+    if head.startswith(MAGIC_PARQUET):
+        return Peek("parquet", _parquet_columns(path))
+    start = head.lstrip()[:1]
+    if not start:
+        return Peek("nothing")
+    suffixes = [suffix.lstrip(".").lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
+    if start in (b"[", b"{") and EXTENSIONS.get(suffixes[-1] if suffixes else "") != "text":
+        keys, lists = key_paths(head)
+        return Peek("json", keys=keys, lists=lists)
+    try:
+        return Peek("text", tuple(find_header(head, path).names))
+    except VotesError:
+        return Peek("text")
+
+
+def read_head(path: Path) -> bytes:
+    """Read the first bytes of a file, unzipped and in UTF-8; none where that fails."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+        if head.startswith(MAGIC_GZIP):
+            with gzip.open(path) as file:
+                head = file.read(HEAD_BYTES)
+    except (OSError, EOFError, zlib.error):
+        return b""
+    return head if head.startswith((MAGIC_ZIP, MAGIC_PARQUET)) else head_to_utf8(head)
+
+
+def key_paths(head: bytes) -> tuple[frozenset[KeyPath], frozenset[KeyPath]]:
+    """List the keys of JSON that may be cut off anywhere, and those whose value is an array.
+
+    Parameters
+    ----------
+    head
+        The beginning of a JSON value, or of several in a row.
+
+    Examples
+    --------
+    >>> keys, lists = key_paths(b'[{"id": 1, "data": {"text": "a: {b"}, "annotations": [{"result": [{"va')
+    >>> sorted(keys)
+    [('annotations',), ('annotations', 'result'), ('data',), ('data', 'text'), ('id',)]
+    >>> sorted(lists)
+    [(), ('annotations',), ('annotations', 'result')]
+    """
+    keys: set[KeyPath] = set()
+    lists: set[KeyPath] = set()
+    around: list[tuple[KeyPath, KeyPath]] = []
+    inside: KeyPath = ()
+    value: KeyPath = ()
+    string = b""
+    for match in TOKEN.finditer(head):
+        token = match[0]
+        if token == b":":
+            value = (*inside, _decoded(string))
+            keys.add(value)
+        elif token in (b"{", b"["):
+            if len(around) > MOST_NESTED:
+                break
+            if token == b"[":
+                lists.add(value)
+            around.append((inside, value))
+            inside = value
+        elif token in (b"}", b"]"):
+            inside, value = around.pop() if around else ((), ())
+        else:
+            string = token
+    return frozenset(keys), frozenset(lists)
+
+
+def _decoded(string: bytes) -> str:
+    try:
+        return str(json.loads(string))
+    except ValueError:
+        return string.decode(errors="replace")
+
+
+def _members(path: Path) -> tuple[str, ...]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return tuple(archive.namelist())
+    except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError):
+        return ()
+
+
+def _parquet_columns(path: Path) -> tuple[str, ...]:
+    try:
+        return tuple(pl.scan_parquet(path, glob=False).collect_schema().names())
+    except (OSError, pl.exceptions.PolarsError):
+        return ()
+
 
 ROLES = ("item", "annotator", "question", "label")
 MOST_CHOICES = 20
@@ -84,8 +254,6 @@ def parse_records(data: bytes, name: str) -> list[Record]:
 
 def read_rows(path: Path, log: ReadingLog) -> list[Record]:
     """Read the rows of a table: every cell of a CSV is a text, or None where it is empty."""
-    import polars as pl
-
     source = open_source(path)
     log.add(source.log)
     return pl.DataFrame([source.column(name).alias(name) for name in source.columns]).to_dicts()
@@ -209,8 +377,6 @@ class ExportedVotes:
         surely
             Questions whose answers are known to be labels.
         """
-        import polars as pl
-
         votes = self._without_free_text(surely) if free_text else self.votes
         votes = self._unwrapped(votes)
         if not votes:
@@ -311,8 +477,6 @@ def _id(value: Any) -> Any:
 
 
 def _label_column(labels: Sequence[Any]) -> pl.Series:
-    import polars as pl
-
     if not any(isinstance(label, tuple) for label in labels):
         return pl.Series("label", labels, dtype=pl.String)
     lists = [None if label is None else [label] if isinstance(label, str) else list(label) for label in labels]
@@ -323,3 +487,64 @@ def _safe_name(name: str) -> str:
     """Rename a column that would be taken for a part of the vote, or for gold labels."""
     taken = name.strip().casefold() in ROLES or guess_column("gold", [name])
     return f"data.{name}" if taken else name
+
+
+NAMES = "verdict|score|rating|grade|label|choice|winner|preference|decision|judgement|judgment|answer"
+BRACKETS = re.compile(r"\[\[\s*([^\[\]\n]{1,40}?)\s*\]\]")
+TAGS = re.compile(rf"<({NAMES})>\s*([^<\n]{{1,40}}?)\s*</\1>", re.IGNORECASE)
+STATED = re.compile(
+    rf"(?:^|[\s*_#(])(?:final\s+|overall\s+|my\s+)?(?:{NAMES})\**\s*(?:is|:|=)\s*[*_\"'`]*"
+    r"(-?\d+(?:\.\d+)?|[A-Za-z]+)(?:\s*/\s*\d+)?",
+    re.IGNORECASE,
+)
+ALONE = re.compile(
+    r"[\s*_\"'`(]*(yes|no|pass|fail|true|false|correct|incorrect|[A-E]|tie|-?\d+(?:\.\d+)?)[\s*_\"'`).!]*",
+    re.IGNORECASE,
+)
+FIRST_WORD = re.compile(r"[\s*_\"'`]*(yes|no)\b[\s*_\"'`]*[,.:;!\n-]", re.IGNORECASE)
+KEYS = ("verdict", "score", "rating", "grade", "label", "choice", "winner", "preference", "decision", "pass", "answer")
+"""Keys of a verdict in JSON, and names of one in a text."""
+
+
+def verdict_in(text: Any) -> Any:
+    """Return the verdict of a judge's text; None where it has none.
+
+    Parameters
+    ----------
+    text
+        What the judge wrote. A number, true or false is a verdict itself; of an object, the value of the first of
+        `KEYS`.
+
+    Examples
+    --------
+    >>> verdict_in("Both are fine, but [[B]]"), verdict_in("Clear and correct. Score: 4/5"), verdict_in("Yes, it does.")
+    ('B', '4', 'Yes')
+    >>> verdict_in('{"reason": "short", "score": 3}'), verdict_in("I cannot judge this.") is None
+    (3, True)
+    """
+    if isinstance(text, dict):
+        return next((text[key] for key in KEYS if text.get(key) not in (None, "")), None)
+    if not isinstance(text, str):
+        return text if isinstance(text, (bool, int, float)) else None
+    if found := BRACKETS.findall(text):
+        return found[-1]
+    if (stated := _in_json(text)) is not None:
+        return stated
+    if found := TAGS.findall(text):
+        return found[-1][1]
+    if found := STATED.findall(text):
+        return found[-1]
+    match = ALONE.fullmatch(text) or FIRST_WORD.match(text)
+    return None if match is None else match[1]
+
+
+def _in_json(text: str) -> Any:
+    start, end = text.find("{"), text.rfind("}")
+    if start < 0 or end < start:
+        return None
+    try:
+        value = json.loads(text[start : end + 1])
+    except (ValueError, RecursionError):
+        return None
+    found = verdict_in(value) if isinstance(value, dict) else None
+    return found if isinstance(found, (str, bool, int, float)) else None

@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from moral_entropy.errors import MoralEntropyError, UsageError, VotesError
 from moral_entropy.plugins import FORMATS as PLUGGED
 from moral_entropy.plugins import failed, load_plugin
-from moral_entropy.votes.files import hash_into, head_of
 from moral_entropy.votes.formats import (
     argilla,
     crowd_kit,
@@ -34,14 +35,11 @@ from moral_entropy.votes.formats import (
     prodigy,
     promptfoo,
 )
-from moral_entropy.votes.formats.exported_votes import NOBODY_NAMED, ROLES
-from moral_entropy.votes.formats.peek import peek
+from moral_entropy.votes.formats.exported_votes import NOBODY_NAMED, ROLES, peek
 from moral_entropy.votes.labels import NO_YES, LabelMap, load_label_map, rename_label
 from moral_entropy.votes.options import TABLES, ReadOptions
-from moral_entropy.votes.source import ReadingLog, Source, from_polars, open_source
-
-if TYPE_CHECKING:
-    import polars as pl
+from moral_entropy.votes.source import Source, from_polars, hash_into, head_of, open_source
+from moral_entropy.votes.table import ReadingLog
 
 FORMATS: dict[str, ModuleType] = {
     "inspect": inspect_ai,
@@ -189,8 +187,6 @@ def split_choices(frame: pl.DataFrame, options: ReadOptions, log: ReadingLog) ->
     >>> split_choices(table, ReadOptions(), ReadingLog())[0].select("question", "label").rows()
     [('sure', 'yes'), ('tone: cross', '1'), ('tone: sad', '1')]
     """
-    import polars as pl
-
     several = frame.get_column("question").n_unique() > 1
     if options.multilabel and several and frame.schema["label"] == pl.String:
         frame = frame.with_columns(pl.col("label").str.split(options.multilabel))
@@ -204,8 +200,6 @@ def split_choices(frame: pl.DataFrame, options: ReadOptions, log: ReadingLog) ->
 
 
 def _split_questions(frame: pl.DataFrame, options: ReadOptions, log: ReadingLog) -> tuple[pl.DataFrame, ReadOptions]:
-    import polars as pl
-
     length = pl.col("label").list.len()
     counted = frame.group_by("question").agg((length != 1).any().alias("several")).filter("several")
     sets = sorted(counted.get_column("question").to_list())
@@ -224,8 +218,6 @@ def _split_questions(frame: pl.DataFrame, options: ReadOptions, log: ReadingLog)
 
 def _yes_no(votes: pl.DataFrame, label_map: LabelMap) -> Iterator[pl.DataFrame]:
     """Iterate over tables of yes and no, one for each label of a question, after the label map."""
-    import polars as pl
-
     new = {label: rename_label(label, label_map) for label in _labels(votes)}
     mapped = pl.element().str.strip_chars().replace_strict(new, default=None, return_dtype=pl.String)
     votes = votes.with_columns(pl.col("label").list.eval(mapped.drop_nulls()))

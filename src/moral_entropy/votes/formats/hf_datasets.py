@@ -9,15 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.formats import argilla, own_export
 from moral_entropy.votes.formats.exported_votes import mapping, read_json
-from moral_entropy.votes.source import ReadingLog, one_line
-
-if TYPE_CHECKING:
-    import polars as pl
+from moral_entropy.votes.table import ReadingLog, one_line
 
 TITLE = "Hugging Face datasets"
 SPLITS, INFO, STATE = "dataset_dict.json", "dataset_info.json", "state.json"
@@ -42,8 +41,6 @@ def to_table(path: Path, log: ReadingLog) -> pl.DataFrame | pl.LazyFrame:
     log
         Where counts and notes go.
     """
-    import polars as pl
-
     try:
         parts = _saved_splits(path) if _is_saved(path) or (path / SPLITS).is_file() else _parquet_splits(path)
         frame = _joined(parts)
@@ -68,8 +65,6 @@ def _is_saved(path: Path) -> bool:
 
 
 def _joined(parts: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
-    import polars as pl
-
     if list(parts) == [UNSPLIT]:
         return parts[UNSPLIT]
     with_split = []
@@ -92,8 +87,6 @@ def _saved_splits(path: Path) -> dict[str, pl.LazyFrame]:
 
 def _read_saved(folder: Path) -> pl.LazyFrame:
     """Read the shards that a saved dataset lists."""
-    import polars as pl
-
     listed = mapping(read_json(folder / STATE)).get("_data_files")
     names = [mapping(entry).get("filename") for entry in listed] if isinstance(listed, list) else []
     shards = [_inside(folder, str(name)) for name in names]
@@ -120,8 +113,6 @@ def _parquet_files(path: Path) -> list[Path]:
 
 def _parquet_splits(path: Path) -> dict[str, pl.LazyFrame]:
     """Group Parquet files by the split in their names, such as train-00000-of-00002.parquet."""
-    import polars as pl
-
     files: dict[str, list[Path]] = {}
     for file in _parquet_files(path):
         files.setdefault(_split_of(file, path), []).append(file)
@@ -136,8 +127,6 @@ def _parquet_splits(path: Path) -> dict[str, pl.LazyFrame]:
 
 
 def _check_alike(files: Sequence[Path], name: str) -> None:
-    import polars as pl
-
     schemas = [pl.scan_parquet(file, glob=False).collect_schema() for file in files]
     for file, schema in zip(files, schemas, strict=True):
         if schema != schemas[0]:
@@ -157,8 +146,6 @@ def _split_of(file: Path, root: Path) -> str:
 
 def _parquet_features(file: Path) -> Mapping[str, Any]:
     """Return the features that the library writes into the metadata of its Parquet files, if there are any."""
-    import polars as pl
-
     try:
         written = json.loads(pl.read_parquet_metadata(file).get("huggingface", "{}"))
     except (json.JSONDecodeError, RecursionError):
@@ -168,8 +155,6 @@ def _parquet_features(file: Path) -> Mapping[str, Any]:
 
 def _with_class_names(frame: pl.LazyFrame, features: Mapping[str, Any]) -> pl.LazyFrame:
     """Replace class numbers by class names; -1, which stands for no label, becomes null."""
-    import polars as pl
-
     schema = frame.collect_schema()
     for column, feature in features.items():
         names = mapping(feature).get("names") if mapping(feature).get("_type") == "ClassLabel" else None

@@ -13,7 +13,9 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.formats.doccano import MOST_BYTES
@@ -25,14 +27,11 @@ from moral_entropy.votes.formats.exported_votes import (
     last_text,
     logs_in,
     mapping,
+    peek,
     read_json,
     scalars,
 )
-from moral_entropy.votes.formats.peek import peek
-from moral_entropy.votes.source import ReadingLog
-
-if TYPE_CHECKING:
-    import polars as pl
+from moral_entropy.votes.table import ReadingLog
 
 TITLE = "Inspect"
 HEADER, START, SAMPLES = "header.json", "_journal/start.json", "samples/"

@@ -9,25 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.formats.exported_votes import (
     NO_VERDICT,
     ExportedVotes,
+    Peek,
     Record,
     first_of,
     mapping,
+    peek,
     read_records,
     scalars,
     text_of,
+    verdict_in,
 )
-from moral_entropy.votes.formats.peek import Peek, peek
-from moral_entropy.votes.formats.verdict_text import verdict_in
-from moral_entropy.votes.source import ReadingLog
-
-if TYPE_CHECKING:
-    import polars as pl
+from moral_entropy.votes.table import ReadingLog
 
 TITLE = "judges' records"
 QUESTION = "verdict"

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from moral_entropy.votes.formats.exported_votes import (
     NO_VERDICT,
@@ -18,18 +20,15 @@ from moral_entropy.votes.formats.exported_votes import (
     dicts,
     first_of,
     mapping,
+    peek,
     read_json,
     read_records,
     read_rows,
     scalars,
     text_of,
+    verdict_in,
 )
-from moral_entropy.votes.formats.peek import peek
-from moral_entropy.votes.formats.verdict_text import verdict_in
-from moral_entropy.votes.source import ReadingLog
-
-if TYPE_CHECKING:
-    import polars as pl
+from moral_entropy.votes.table import ReadingLog
 
 TITLE = "Langfuse"
 SPLIT = re.compile(r"\s*[/:]\s*")

@@ -8,7 +8,9 @@ published.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.formats.exported_votes import (
@@ -16,15 +18,12 @@ from moral_entropy.votes.formats.exported_votes import (
     ExportedVotes,
     Record,
     mapping,
+    peek,
     read_json,
     scalars,
     text_of,
 )
-from moral_entropy.votes.formats.peek import peek
-from moral_entropy.votes.source import ReadingLog
-
-if TYPE_CHECKING:
-    import polars as pl
+from moral_entropy.votes.table import ReadingLog
 
 TITLE = "LeWiDi"
 QUESTION = "label"

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from moral_entropy.votes.files import parse_json
-from moral_entropy.votes.formats.exported_votes import ExportedVotes, Record, dicts, read_rows, text_of
-from moral_entropy.votes.formats.peek import peek
-from moral_entropy.votes.source import ReadingLog
+import polars as pl
 
-if TYPE_CHECKING:
-    import polars as pl
+from moral_entropy.votes.formats.exported_votes import ExportedVotes, Record, dicts, peek, read_rows, text_of
+from moral_entropy.votes.source import parse_json
+from moral_entropy.votes.table import ReadingLog
 
 TITLE = "MTurk"
 ANSWER, INPUT = "Answer.", "Input."

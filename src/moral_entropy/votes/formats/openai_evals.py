@@ -8,7 +8,9 @@ the specification is the judge. A sample without a pick, and an invalid choice, 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from moral_entropy.votes.formats.exported_votes import (
     NO_VERDICT,
@@ -17,14 +19,11 @@ from moral_entropy.votes.formats.exported_votes import (
     last_text,
     logs_in,
     mapping,
+    peek,
     read_records,
+    verdict_in,
 )
-from moral_entropy.votes.formats.peek import peek
-from moral_entropy.votes.formats.verdict_text import verdict_in
-from moral_entropy.votes.source import ReadingLog
-
-if TYPE_CHECKING:
-    import polars as pl
+from moral_entropy.votes.table import ReadingLog
 
 TITLE = "OpenAI evals"
 QUESTION = "choice"

@@ -8,23 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.files import json_value
 from moral_entropy.votes.formats.exported_votes import (
     ExportedVotes,
     Record,
     mapping,
+    peek,
     read_records,
     read_rows,
     without_quote,
 )
-from moral_entropy.votes.formats.peek import peek
-from moral_entropy.votes.source import ReadingLog
-
-if TYPE_CHECKING:
-    import polars as pl
+from moral_entropy.votes.source import json_value
+from moral_entropy.votes.table import ReadingLog
 
 TITLE = "moral-entropy"
 PACKED = "votes"

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.formats.exported_votes import (
@@ -16,15 +18,12 @@ from moral_entropy.votes.formats.exported_votes import (
     dicts,
     first_of,
     mapping,
+    peek,
     read_json,
     read_records,
     read_rows,
 )
-from moral_entropy.votes.formats.peek import peek
-from moral_entropy.votes.source import ReadingLog
-
-if TYPE_CHECKING:
-    import polars as pl
+from moral_entropy.votes.table import ReadingLog
 
 TITLE = "Potato"
 LINES, STATE = "annotated_instances.jsonl", "user_state.json"

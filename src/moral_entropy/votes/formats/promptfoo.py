@@ -11,25 +11,24 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.formats.exported_votes import (
+    BRACKETS,
     NO_VERDICT,
     ExportedVotes,
     Record,
     dicts,
     first_of,
     mapping,
+    peek,
     read_json,
     scalars,
 )
-from moral_entropy.votes.formats.peek import peek
-from moral_entropy.votes.formats.verdict_text import BRACKETS
-from moral_entropy.votes.source import ReadingLog
-
-if TYPE_CHECKING:
-    import polars as pl
+from moral_entropy.votes.table import ReadingLog
 
 TITLE = "promptfoo"
 QUESTION = "pass"

@@ -1,0 +1,385 @@
+"""Two runs → what moved between them: labels, p, entropies, and the grades of rules.
+
+Items are the same if question and id are. Run a is the one before, run b the one after; every change is b minus a.
+Reads tables and manifests, writes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from moral_entropy.errors import RunFolderError
+from moral_entropy.names import ALL, NO_DOMAIN
+from moral_entropy.runs.run import Run, as_run
+from moral_entropy.schemas import BETWEEN, PARTS
+from moral_entropy.ties import DECIMALS
+
+KEY = "item_key"
+ENTROPIES = ("entropy", *PARTS, BETWEEN)
+FACTS = ("p", "p_low", "p_high", "label", *ENTROPIES, "n_votes", "domain", "count")
+SETTINGS = ("version", "input", "priors", "fit_by", "solver", "coordinates", "draws", "seed", "interval", "use_gold",
+            "annotators", "votes")  # fmt: skip
+METRICS = ("fpr", "fnr", "fdr")
+CELL = ("question", "domain", "label", "rule", "reference", "metric")
+SHIFTS = ("question", "domain", "label", "metric", "a", "b", "change", "n")
+AGREEMENT = ("question", "domain", "metric", "value", "n")
+GRADES = (*CELL, *(f"{name}_{side}" for side in "ab" for name in ("value", "low", "high")), "change", "low", "high",
+          "n_a", "n_b")  # fmt: skip
+
+Runs = tuple[Run, Run]
+Labels = dict[str, tuple[str, ...]]
+"""The labels of every question; of two the negative one first."""
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What two runs say differently. Every change is b minus a.
+
+    Parameters
+    ----------
+    a, b
+        The run folders as they were named.
+    settings
+        What the manifests say differently: name, value in a, value in b.
+    notes
+        What to know before reading the figures.
+    overlap
+        One row per question: question, shared, only_a, only_b.
+    items
+        One row per shared item, those that moved most first: question, item, domain, label and p with its interval in
+        either run, change (of p; null with more than two labels), moved (total variation), label_changed, apart
+        (whether the intervals do not meet), votes and entropy in either run.
+    shifts
+        Means over the shared items of p and entropies: question, domain, label, metric, a, b, change, n.
+    agreement
+        Agreement and kappa of the labels, correlation of p, mean of `moved`: question, domain, metric, value, n.
+    grades
+        Changes of the rules' grades, see `grade_changes`.
+    """
+
+    a: str
+    b: str
+    settings: tuple[tuple[str, Any, Any], ...]
+    notes: tuple[str, ...]
+    overlap: pl.DataFrame
+    items: pl.DataFrame
+    shifts: pl.DataFrame
+    agreement: pl.DataFrame
+    grades: pl.DataFrame
+
+
+def compare_runs(run_a: Run | str | Path, run_b: Run | str | Path) -> Comparison:
+    """Compare two runs.
+
+    Items are matched by question and id. Changes of grades are between the audits of all items of either run, see
+    `grade_changes`.
+
+    Parameters
+    ----------
+    run_a, run_b
+        The runs, or their folders.
+
+    Examples
+    --------
+    >>> from moral_entropy.pipeline.audit import audit
+    >>> votes = pl.DataFrame({"item": [1, 1, 2, 2, 3, 3], "annotator": [*"abab", *"ab"], "label": [1, 1, 0, 0, 1, 0]})
+    >>> compare_runs(audit(votes, draws=20), audit(votes, draws=20)).items["moved"].to_list()
+    [0.0, 0.0, 0.0]
+    """
+    runs = as_run(run_a), as_run(run_b)
+    labels = _shared_labels(runs)
+    a, b = (_read_items(run, labels) for run in runs)
+    frame = _join(runs, a, b)
+    counts = [(name, *(side.filter(question=name).height for side in (frame, a, b))) for name in labels]
+    rows = [(name, shared, n_a - shared, n_b - shared) for name, shared, n_a, n_b in counts]
+    overlap = pl.DataFrame(rows, schema=["question", "shared", "only_a", "only_b"], orient="row")
+    shifts, agreement = _shifts_and_agreement(frame)
+    digests = [run.manifest.get("input", {}).get("sha256") for run in runs]
+    return Comparison(
+        a=runs[0].where,
+        b=runs[1].where,
+        settings=tuple(differing_settings(runs[0].manifest, runs[1].manifest)),
+        notes=tuple(_notes(runs, frame, overlap)),
+        overlap=overlap.filter(pl.col("shared") > 0),
+        items=_moved_items(frame, [run.items.schema["item"] for run in runs]),
+        shifts=shifts,
+        agreement=agreement,
+        grades=grade_changes(runs[0].rules, runs[1].rules, same_input=bool(digests[0]) and digests[0] == digests[1]),
+    )
+
+
+def _shared_labels(runs: Runs) -> Labels:
+    """Return the questions that both runs have, with the labels of the first; refuse those whose labels differ."""
+    (a, b), (labels_a, labels_b) = runs, map(_labels_of, runs)
+    shared = {question: labels for question, labels in labels_a.items() if question in labels_b}
+    if not shared:
+        msg = (
+            f"the runs share no question: {a.where} has {_count(labels_a)}, {b.where} has {_count(labels_b)}. "
+            "A single question is called like its label column; name it alike in both inputs."
+        )
+        raise RunFolderError(msg)
+    # Of two labels the order says which is positive; of more it says nothing.
+    alike = {
+        question: labels_b[question] if len(names) == 2 else sorted(labels_b[question])
+        for question, names in shared.items()
+    }
+    differing = [name for name, labels in shared.items() if alike[name] not in (labels, sorted(labels))]
+    if differing:
+        first = differing[0]
+        msg = (
+            f"{len(differing)} of {len(shared)} shared questions have other labels in {b.where} than in {a.where}. "
+            f"First: {first!r} has {', '.join(labels_b[first])} and not {', '.join(shared[first])}"
+            f"{' (the last is the positive one)' if len(shared[first]) == 2 else ''}. Audit both with the same "
+            "labels: merge them with --labels map.toml, name the positive one with --positive, or labels nobody voted "
+            "for with --classes."
+        )
+        raise RunFolderError(msg)
+    return shared
+
+
+def _labels_of(run: Run) -> Labels:
+    return {asked.name: tuple(sorted(asked.labels, key=lambda name: name == asked.positive)) for asked in run.questions}
+
+
+def _count(questions: Sequence[str] | Labels) -> str:
+    """Count questions and name the first."""
+    return f"{len(questions)} question{'s' * (len(questions) != 1)} (first: {next(iter(questions))!r})"
+
+
+def _read_items(run: Run, labels: Labels) -> pl.DataFrame:
+    """Return items of shared questions; `target` lists the positive one of two labels, all of more, `p_k` their p."""
+    targets = {question: [names[1]] if len(names) == 2 else list(names) for question, names in labels.items()}
+    shown = pl.DataFrame({"question": list(targets), "target": list(targets.values())})
+    items = run.items.with_columns(pl.col("item").cast(pl.String).alias(KEY))
+    repeated = items.filter(pl.struct("question", KEY).is_duplicated())
+    _refuse(repeated, f"{repeated.height:,} rows of {run.where}/items.parquet repeat a question and item")
+    if BETWEEN not in items.columns:
+        # Nothing lies between groups where no truth per group was found; without draws nobody knows.
+        items = items.with_columns((0.0 * pl.col("doubt_votes")).alias(BETWEEN))
+    # Questions stay in the order of run a.
+    items = shown.join(items.sort(KEY), on="question", maintain_order="left_right")
+    posterior = run.table("posterior").rename({"class": "label", "item": KEY}).cast({KEY: pl.String})
+    order = shown.explode("target").rename({"target": "label"}).with_row_index("k")
+    listed = posterior.join(order, on=["question", "label"]).sort("k").group_by("question", KEY).agg(p_k="p")
+    items = items.join(listed, on=["question", KEY], how="left", maintain_order="left").with_columns(
+        two=pl.col("target").list.len() == 1
+    )
+    items = items.with_columns(p_k=pl.when("two").then(pl.concat_list("p")).otherwise("p_k"))
+    lacking = items.filter(pl.col("p_k").list.len().fill_null(0) != pl.col("target").list.len())
+    _refuse(lacking, f"{run.where}/posterior.parquet lacks labels of {lacking.height:,} items")
+    return items.select("question", KEY, "target", "two", *FACTS, "p_k")
+
+
+def _refuse(rows: pl.DataFrame, problem: str) -> None:
+    """Raise a `RunFolderError` if there are rows that a whole run does not have."""
+    if not rows.is_empty():
+        msg = f"{problem}. First: {rows['question'][0]}, {rows[KEY][0]!r}. Run the audit again."
+        raise RunFolderError(msg)
+
+
+def _join(runs: Runs, a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
+    """Return the shared items, the facts of the runs with `_a` and `_b`, and by how much each moved."""
+    keys = ["question", KEY, "target", "two"]
+    sides = [frame.select(*keys, pl.exclude(keys).name.suffix(suffix)) for frame, suffix in ((a, "_a"), (b, "_b"))]
+    frame = sides[0].join(sides[1].drop("target", "two"), on=["question", KEY], maintain_order="left")
+    if frame.is_empty():
+        held = [
+            f"{run.where} has {side.height:,} (first: {side[KEY].first()!r})"
+            for run, side in zip(runs, (a, b), strict=True)
+        ]
+        msg = (
+            f"the runs share no item: {held[0]}, {held[1]}. Items are matched by question and id; name the column "
+            "of ids that both inputs share with --item."
+        )
+        raise RunFolderError(msg)
+    if not any(frame[f"{BETWEEN}_{side}"].sum() for side in "ab"):
+        frame = frame.drop(f"{BETWEEN}_a", f"{BETWEEN}_b")
+    distance = (pl.col("p_k_b") - pl.col("p_k_a")).list.eval(pl.element().abs()).list.sum()
+    return frame.with_columns(moved=pl.when("two").then(distance).otherwise(distance / 2))
+
+
+def _notes(runs: Runs, frame: pl.DataFrame, overlap: pl.DataFrame) -> Iterator[str]:
+    a, b = runs
+    asked, rules = (
+        [list(_labels_of(run)) for run in runs],
+        [run.rules["rule"].unique(maintain_order=True).to_list() for run in runs],
+    )
+    for run, other in ((0, 1), (1, 0)):
+        if alone := [question for question in asked[run] if question not in asked[other]]:
+            yield f"only {runs[run].where} has {_count(alone)}: not compared"
+        if not runs[run].manifest.get("converged", True):
+            yield f"{runs[run].where} did not converge: its figures may move"
+    if empty := overlap.filter(shared=0)["question"].to_list():
+        yield f"no shared item in {_count(empty)}: not compared"
+    if elsewhere := frame.filter(pl.col("domain_a").ne_missing(pl.col("domain_b"))).height:
+        yield f"{elsewhere:,} items are of another domain in {b.where}: sorted by that of {a.where}"
+    if weighted := frame.filter(pl.col("count_a") != pl.col("count_b")).height:
+        yield f"{weighted:,} items count more or less often in {b.where}: weighted as in {a.where}"
+    for run, other in ((0, 1), (1, 0)):
+        if alone := [rule for rule in rules[run] if rule not in rules[other]]:
+            yield f"only {runs[run].where} grades {len(alone)} rule{'s' * (len(alone) > 1)} (first: {alone[0]!r})"
+    if overlap.filter(pl.col("shared") > 0).select(pl.sum_horizontal("only_a", "only_b").sum()).item():
+        yield "grades are of all items of either run, not of the shared ones alone"
+
+
+def _moved_items(frame: pl.DataFrame, types: Sequence[pl.DataType]) -> pl.DataFrame:
+    """Return the shared items, those that moved most first."""
+    # With more than two labels the intervals may be about different ones.
+    same = pl.col("two") | (pl.col("label_a") == pl.col("label_b"))
+    apart = (pl.col("p_low_b") > pl.col("p_high_a")) | (pl.col("p_low_a") > pl.col("p_high_b"))
+    items = frame.select(
+        "question",
+        pl.col(KEY).cast(types[0] if types[0] == types[1] else pl.String()).alias("item"),
+        pl.col("domain_a").alias("domain"),
+        *(f"{name}_{side}" for side in "ab" for name in ("label", "p", "p_low", "p_high")),
+        pl.when("two").then(pl.col("p_b") - pl.col("p_a")).alias("change"),
+        "moved",
+        (pl.col("label_a") != pl.col("label_b")).alias("label_changed"),
+        pl.when(same).then(apart).alias("apart"),
+        *(f"{name}_{side}" for name in ("n_votes", "entropy") for side in "ab"),
+    )
+    return items.sort(pl.col("moved").round(DECIMALS), "question", "item", descending=[True, False, False])
+
+
+def _shifts_and_agreement(frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Compute figures by question and domain: means of p and entropies, and how well labels and p agree."""
+    by_question = {str(rows["question"][0]): rows for rows in frame.partition_by("question", maintain_order=True)}
+    pool = {ALL: frame} if len(by_question) > 1 else {}
+    split = frame["domain_a"].null_count() < frame.height
+    shifts, agreement = list[dict[str, Any]](), list[dict[str, Any]]()
+    for question, asked in (*by_question.items(), *pool.items()):
+        for domain, rows in _by_domain(asked) if split else [(ALL, asked)]:
+            cell = {"question": question, "domain": domain, "n": round(rows["count_a"].sum())}
+            shifts += [cell | row for row in _shift_rows(rows, pooled=question == ALL)]
+            figures = _agreement(rows, pooled=question == ALL)
+            agreement += [cell | {"metric": metric, "value": value} for metric, value in figures.items()]
+    tables = (pl.DataFrame(rows, infer_schema_length=None).fill_nan(None) for rows in (shifts, agreement))
+    return next(tables).select(*SHIFTS), next(tables).select(*AGREEMENT)
+
+
+def _by_domain(frame: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Yield all items, then those of every domain of run a by name, those without one last."""
+    yield ALL, frame
+    ordered = frame.sort("domain_a", nulls_last=True, maintain_order=True)
+    yield from (
+        (rows["domain_a"][0] or NO_DOMAIN, rows) for rows in ordered.partition_by("domain_a", maintain_order=True)
+    )
+
+
+def _shift_rows(rows: pl.DataFrame, *, pooled: bool) -> Iterator[dict[str, Any]]:
+    by_label = rows.explode("target", "p_k_a", "p_k_b")
+    if pooled:
+        by_label = by_label.filter(rows["two"].all()).with_columns(target=pl.lit(ALL))
+    for part in by_label.partition_by("target", maintain_order=True):
+        yield _shift("prevalence", part["target"][0], part["p_k_a"], part["p_k_b"], part["count_a"])
+    for name in ENTROPIES:
+        if f"{name}_a" in rows.columns:
+            yield _shift(name, ALL, rows[f"{name}_a"], rows[f"{name}_b"], rows["count_a"])
+
+
+def _shift(metric: str, label: str, a: pl.Series, b: pl.Series, weight: pl.Series) -> dict[str, Any]:
+    """Average over items, each as often as it counts in run a; not a number where a value is missing."""
+    a_i, b_i = (values.cast(pl.Float64).fill_null(np.nan).to_numpy() for values in (a, b))
+    # The difference is taken item by item, so that equal runs differ by exactly 0.
+    means = {
+        name: float(np.average(value_i, weights=weight))
+        for name, value_i in (("a", a_i), ("b", b_i), ("change", b_i - a_i))
+    }
+    return {"label": label, "metric": metric, **means}
+
+
+def _agreement(rows: pl.DataFrame, *, pooled: bool) -> dict[str, float]:
+    """Compute how often labels are equal, Cohen's kappa, Pearson's correlation of p, and the mean move."""
+    weight_i, positive = rows["count_a"].to_numpy(), rows["target"].list.last()
+    labels_a, labels_b = rows["label_a"], rows["label_b"]
+    same = np.average(labels_a == labels_b, weights=weight_i)
+    if pooled:
+        labels_a, labels_b = labels_a == positive, labels_b == positive
+    pairs = [
+        [np.average(said == name, weights=weight_i) for said in (labels_a, labels_b)] for name in labels_a.unique()
+    ]
+    chance = float(sum(share_a * share_b for share_a, share_b in pairs))
+    return {
+        "agreement": float(same),
+        "kappa": (same - chance) / (1 - chance) if chance < 1 and (not pooled or rows["two"].all()) else math.nan,
+        "moved": float(np.average(rows["moved"], weights=weight_i)),
+    }
+
+
+def grade_changes(audit_a: pl.DataFrame, audit_b: pl.DataFrame, *, same_input: bool = False) -> pl.DataFrame:
+    """Compute the change of every grade that both audits have.
+
+    The tables hold no draws, so an interval of a difference is put together from the two intervals as if the audits
+    were independent (the square-and-add rule of Zou and Donner, 2008). Where the runs share items or votes, their
+    errors are alike and the interval is wider than need be, not narrower. Two audits of the same file that agree to the
+    last digit are one audit, and the change is 0.
+
+    Parameters
+    ----------
+    audit_a, audit_b
+        As in `audit.parquet`.
+    same_input
+        Whether both are audits of the same file.
+
+    Examples
+    --------
+    >>> row = dict.fromkeys(CELL, "(all)")
+    >>> row |= {"metric": "fpr", "rule": "any", "value": 0.3, "low": 0.26, "high": 0.33}
+    >>> a, b = pl.DataFrame([row | {"n": 90}]), pl.DataFrame([row | {"n": 80, "value": 0.2, "low": 0.17, "high": 0.23}])
+    >>> grade_changes(a, b).select(pl.col("change", "low", "high").round(3)).row(0)
+    (-0.1, -0.142, -0.05)
+    """
+    figures = ("value", "low", "high", "n")
+    sides = [
+        audit.filter(pl.col("metric").is_in(METRICS)).rename({name: f"{name}{side}" for name in figures})
+        for audit, side in ((audit_a, "_a"), (audit_b, "_b"))
+    ]
+    joined = sides[0].join(sides[1], on=CELL, how="inner", maintain_order="left")
+    # Both audits are of votes of a kind, so one explanation is taken for both.
+    changes = [pl.col(f"{name}_b") - pl.col(f"{name}_a") for name in ("value",)]
+    one_audit = pl.all_horizontal(pl.col(f"{name}_a") == pl.col(f"{name}_b") for name in ("value", "low", "high", "n"))
+    reach = pl.when(~(one_audit & same_input))
+    below = (_reach("b", "low") ** 2 + _reach("a", "high") ** 2).sqrt()
+    above = (_reach("b", "high") ** 2 + _reach("a", "low") ** 2).sqrt()
+    return joined.with_columns(
+        change=changes[0],
+        low=pl.min_horizontal(changes) - reach.then(below).otherwise(0.0),
+        high=pl.max_horizontal(changes) + reach.then(above).otherwise(0.0),
+    ).select(GRADES)
+
+
+def _reach(side: str, end: str) -> pl.Expr:
+    """Return how far a figure's interval reaches from it and all explanations: 0 where the figure is outside of it."""
+    values = [pl.col(f"{name}_{side}") for name in ("value",)]
+    distance = pl.col(f"high_{side}") - pl.max_horizontal(values)
+    if end == "low":
+        distance = pl.min_horizontal(values) - pl.col(f"low_{side}")
+    return distance.clip(lower_bound=0.0)
+
+
+def differing_settings(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    """List what two manifests say differently about input, priors and fit: name, value in a, value in b.
+
+    Examples
+    --------
+    >>> differing_settings({"seed": 0, "priors": {"diagonal": 1.8}}, {"seed": 0, "priors": {"diagonal": 2.5}})
+    [('priors.diagonal', 1.8, 2.5)]
+    """
+    flat_a, flat_b = (
+        {name: value for key in SETTINGS if key in facts for name, value in _flat(key, facts[key])} for facts in (a, b)
+    )
+    names = dict.fromkeys([*flat_a, *flat_b])
+    return [(name, flat_a.get(name), flat_b.get(name)) for name in names if flat_a.get(name) != flat_b.get(name)]
+
+
+def _flat(name: str, value: Any) -> list[tuple[str, Any]]:
+    if not isinstance(value, Mapping):
+        return [(name, value)]
+    return [pair for key, inner in value.items() for pair in _flat(f"{name}.{key}", inner)]

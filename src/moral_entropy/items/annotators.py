@@ -1,0 +1,116 @@
+"""How each annotator votes: sensitivity, specificity, Youden index, and the role they play.
+
+Takes a `QuestionFit`, returns a row per annotator. Roles need draws: they are given where the posterior is sure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from moral_entropy.consensus.result import QuestionFit
+from moral_entropy.consensus.youden import FEW_VOTES, surely_below_chance, youden
+from moral_entropy.rules.intervals import central_interval
+from moral_entropy.votes.table import Floats
+
+NEAR_CHANCE = 0.2
+"""Youden index below which an annotator whose interval holds 0 cannot be told from guessing."""
+
+LEAN = 0.1
+"""Least absolute lean of those who say yes too often or too rarely."""
+
+ANNOTATORS_AT_ONCE = 1_024
+
+
+FIGURES = ("sensitivity", "specificity", "youden", "lean")
+
+
+def describe_annotators(fit: QuestionFit, *, interval: float = 0.9) -> pl.DataFrame:
+    """Compute every annotator's figures and role.
+
+    Parameters
+    ----------
+    fit
+        The fit of one question.
+    interval
+        Mass of the intervals.
+
+    Returns
+    -------
+    pl.DataFrame
+        One row per annotator. Figures are those at the mode; with `_low` and `_high` their intervals over the draws,
+        NaN without draws.
+
+        - sensitivity, specificity: of two labels; of more, the mean of the diagonal, and nothing (NaN);
+        - youden: the Youden index, see `moral_entropy.consensus.youden`: 0 at chance, 1 without error, for any number
+          of labels;
+        - lean: how much more often than the team the annotator would say yes on items half of which are positive; NaN
+          for more than two labels;
+        - below_chance: posterior probability that the Youden index is below 0; NaN without draws;
+        - role: "few votes", "worse than guessing", "probably worse than guessing", "like guessing", "says yes too
+          often", "says yes too rarely", or nothing.
+
+    Examples
+    --------
+    >>> import moral_entropy as me
+    >>> votes = me.simulate_votes(n_items=200, n_annotators=4, votes_per_item=3, seed=1).votes
+    >>> figures = describe_annotators(me.fit(votes, draws=100).fits[0])
+    >>> (figures["youden"] > 0).to_list()
+    [True, True, True, True]
+    """
+    ballot, n_annotators = fit.ballot, fit.ballot.n_annotators
+    weight_a = ballot.votes_a / max(ballot.votes_a.sum(), 1)
+    value_fa = _figures(fit.rows_akv[None], ballot.positive, weight_a)[:, 0]
+    low_fa, high_fa = np.full_like(value_fa, np.nan), np.full_like(value_fa, np.nan)
+    below_a = np.full(n_annotators, np.nan)
+    team_s = _team_yes(fit.rows_sakv, ballot.positive, weight_a) if fit.n_draws else np.empty(0)
+    for start in range(0, n_annotators if fit.n_draws else 0, ANNOTATORS_AT_ONCE):
+        chunk = slice(start, start + ANNOTATORS_AT_ONCE)
+        draws_fsa = _figures(fit.rows_sakv[:, chunk], ballot.positive, weight_a, team_s)
+        for f, draws_sa in enumerate(draws_fsa):
+            low_fa[f, chunk], high_fa[f, chunk] = central_interval(np.ascontiguousarray(draws_sa.T), interval)
+        below_a[chunk] = (draws_fsa[2] < 0).mean(axis=0)
+    columns = {
+        f"{name}{bound}": own_fa[f]
+        for f, name in enumerate(FIGURES)
+        for bound, own_fa in (("", value_fa), ("_low", low_fa), ("_high", high_fa))
+    }
+    columns["below_chance"] = below_a
+    return pl.DataFrame(columns).with_columns(role=_roles(np.asarray(ballot.votes_a), columns))
+
+
+def _figures(confusion_sakv: Floats, positive: int, weight_a: Floats, team_s: Floats | None = None) -> Floats:
+    """Return `FIGURES` by draw and annotator: `figure_fsa`."""
+    youden_sa, diagonal_sak = youden(confusion_sakv), np.diagonal(confusion_sakv, axis1=-2, axis2=-1)
+    if confusion_sakv.shape[-1] > 2:
+        none_sa = np.full_like(youden_sa, np.nan)
+        return np.stack([diagonal_sak.mean(axis=-1), none_sa, youden_sa, none_sa])
+    sensitivity_sa, specificity_sa = diagonal_sak[..., positive], diagonal_sak[..., 1 - positive]
+    yes_sa = (sensitivity_sa + 1.0 - specificity_sa) / 2.0
+    if team_s is None:
+        team_s = yes_sa @ weight_a
+    return np.stack([sensitivity_sa, specificity_sa, youden_sa, yes_sa - team_s[:, None]])
+
+
+def _team_yes(confusion_sakv: Floats, positive: int, weight_a: Floats) -> Floats:
+    """Compute how often the team says yes on items half of which are positive, by draw; weighted by votes given."""
+    yes_s: Floats = (confusion_sakv[..., positive].mean(axis=-1) * weight_a).sum(axis=-1)
+    return yes_s
+
+
+def _roles(votes_a: NDArray[np.int64], figures: Mapping[str, Floats]) -> pl.Series:
+    """Return the role of each annotator, by their number of votes and their figures."""
+    youden_a, lean_a = figures["youden"], figures["lean"]
+    # Comparisons with NaN are false: without draws the only role is "few votes".
+    roles = {
+        "few votes": votes_a < FEW_VOTES,
+        "worse than guessing": surely_below_chance(figures["below_chance"], votes_a),
+        "probably worse than guessing": figures["youden_high"] < 0,
+        "like guessing": (figures["youden_low"] <= 0) & (youden_a < NEAR_CHANCE),
+        "says yes too often": (figures["lean_low"] > 0) & (lean_a >= LEAN),
+        "says yes too rarely": (figures["lean_high"] < 0) & (lean_a <= -LEAN),
+    }
+    return pl.Series(np.select(list(roles.values()), list(roles), default="").tolist(), dtype=pl.String)

@@ -1,0 +1,222 @@
+"""Words that mark the items of highest entropy.
+
+Takes texts, returns words with z-scores: log-odds ratios of the highest items against the rest, with an informative
+Dirichlet prior (Monroe, Colaresi and Quinn 2008, "Fightin' Words", Political Analysis 16(4), equations 15, 16, 20 and
+22). A word counts once per item, so that no single text can make a word stand out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from moral_entropy.items.ranking import first
+from moral_entropy.names import ALL
+from moral_entropy.ties import TIE, tie_key
+from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
+
+if TYPE_CHECKING:
+    import polars as pl
+
+HIGH = 100
+"""Number of items of highest entropy that are compared; a quarter of all where there are fewer than 400."""
+
+WORDS = 30
+"""Largest number of words in a ranking."""
+
+SIGNIFICANT = 1.96
+"""Least z-score of a word that is listed."""
+
+FEWEST = 3
+"""Least number of items of highest entropy that a word must be in."""
+
+PRIOR_WORDS = 500.0
+"""Weight of the prior, in words: the corpus' own shares, so that rare words need more evidence. Never more than the
+highest items have."""
+
+LONGEST = 2_000
+"""Characters of a text that are read."""
+
+TEXTS_AT_ONCE = 65_536
+ENTITY = r"&(#\d{1,7}|[A-Za-z]{2,8});"
+"""HTML entities such as &gt; and &quot; in posts, which are no words."""
+
+PATTERN = r"[#@]?\p{L}[\p{L}\p{M}\p{N}_'’-]*"
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word that marks items of high entropy.
+
+    Parameters
+    ----------
+    word
+        The word, in lower case.
+    z
+        Its z-score.
+    log_odds
+        The log-odds ratio, shrunk by the prior.
+    high, rest
+        Items it is in: of the highest entropy, and others.
+    n_high, n_rest
+        Number of items of either kind.
+    """
+
+    word: str
+    z: float
+    log_odds: float
+    high: int
+    rest: int
+    n_high: int
+    n_rest: int
+
+
+def count_words(texts: pl.Series, group_i: Ints | None = None) -> pl.DataFrame:
+    """Count the items each word is in, by group: columns group, word and n, sorted by group and word.
+
+    Parameters
+    ----------
+    texts
+        The texts; null where an item has none.
+    group_i
+        One number per item, such as the code of its domain; all 0 by default.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> count_words(pl.Series(["Stop, STOP now", "now", None])).rows()
+    [(0, 'now', 2), (0, 'stop', 1)]
+    """
+    import polars as pl
+
+    group_i = np.zeros(len(texts), dtype=np.int32) if group_i is None else group_i
+    frame = pl.DataFrame(
+        {"group": group_i, "word": texts.cast(pl.String)}, schema={"group": pl.Int32, "word": pl.String}
+    )
+    pieces = [_counted(frame.slice(start, TEXTS_AT_ONCE)) for start in range(0, max(len(texts), 1), TEXTS_AT_ONCE)]
+    return pl.concat(pieces).group_by("group", "word").agg(pl.col("n").sum()).sort("group", "word")
+
+
+def _counted(texts: pl.DataFrame) -> pl.DataFrame:
+    import polars as pl
+
+    text = pl.col("word").str.slice(0, LONGEST).str.replace_all(ENTITY, " ")
+    words = text.str.to_lowercase().str.extract_all(PATTERN).list.unique()
+    found = texts.with_columns(words).explode("word").drop_nulls()
+    return found.group_by("group", "word").agg(pl.len().cast(pl.Int64).alias("n"))
+
+
+def marking_words(all_words: pl.DataFrame, high_texts: pl.Series, n_items: int) -> list[Word]:
+    """Find the words that mark some items against the rest, highest z-score first.
+
+    Parameters
+    ----------
+    all_words
+        Columns word and n: how many items each word is in, the marked ones included.
+    high_texts
+        Texts of the marked items.
+    n_items
+        Number of all items.
+    """
+    high = count_words(high_texts).select("word", high="n")
+    joined = all_words.join(high, on="word", how="left", maintain_order="left").fill_null(0)
+    high_w, all_w = joined["high"].to_numpy(), joined["n"].to_numpy()
+    log_odds_w, z_w = log_odds(high_w, all_w - high_w, min(PRIOR_WORDS, float(high_w.sum())))
+    listed_w = np.flatnonzero((z_w >= SIGNIFICANT) & (high_w >= FEWEST))
+    order_w = listed_w[np.argsort(-tie_key(z_w[listed_w]), kind="stable")][:WORDS]
+    found = (joined["word"].gather(order_w), z_w[order_w], log_odds_w[order_w], high_w[order_w], all_w[order_w])
+    n_high = len(high_texts)
+    return [
+        Word(word, float(z), float(odds), int(n), int(total - n), n_high, n_items - n_high)
+        for word, z, odds, n, total in zip(*found, strict=True)
+    ]
+
+
+def log_odds(high_w: Ints, rest_w: Ints, prior_words: float = PRIOR_WORDS) -> tuple[Floats, Floats]:
+    """Compute each word's log-odds ratio and z-score between two sets of counts. Axis: **w** word.
+
+    Parameters
+    ----------
+    high_w, rest_w
+        How often each word occurs in either set.
+    prior_words
+        Weight of the prior, whose shares are those of both sets together.
+
+    Examples
+    --------
+    >>> ratio_w, z_w = log_odds(np.array([30, 70]), np.array([30, 970]), prior_words=10)
+    >>> ratio_w.round(2).tolist(), z_w.round(1).tolist()
+    ([2.51, -2.51], [9.8, -21.5])
+    """
+    both_w = high_w + rest_w
+    # Without a word on one side the prior weighs nothing; a little of it keeps ratios finite.
+    prior_w = max(prior_words, 1e-9) * both_w / max(both_w.sum(), 1)
+    with_prior_sw = np.stack([high_w + prior_w, rest_w + prior_w])
+    # A single word has no others; then every ratio is 1.
+    others_sw = np.maximum(with_prior_sw.sum(axis=1, keepdims=True) - with_prior_sw, 1e-9)
+    log_odds_sw = np.log(with_prior_sw / others_sw)
+    ratio_w: Floats = log_odds_sw[0] - log_odds_sw[1]
+    z_w: Floats = ratio_w / np.sqrt((1.0 / with_prior_sw).sum(axis=0))
+    return ratio_w, z_w
+
+
+def n_high(n_items: int) -> int:
+    """Return how many of `n_items` items count as those of highest entropy."""
+    return min(HIGH, n_items // 4)
+
+
+def _highest(entropy_i: Floats) -> Ints:
+    """Return the items of highest entropy, and all that tie with the last of them, unless those are too many."""
+    top_n = first(entropy_i, n_high(len(entropy_i)))
+    if not len(top_n):
+        return top_n
+    tied_n = np.flatnonzero(entropy_i >= entropy_i[top_n[-1]] - TIE)
+    return tied_n if len(tied_n) <= len(entropy_i) // 4 else top_n
+
+
+def word_reasons(words: Iterable[Word]) -> list[str]:
+    """Describe why each word is listed."""
+    return [
+        f"in {word.high:,} of the {word.n_high:,} items of highest entropy and {word.rest:,} of the {word.n_rest:,} "
+        f"others; log-odds {word.log_odds:+z.2f}, z = {word.z:.1f}"
+        for word in words
+    ]
+
+
+class Corpus:
+    """The words of all items, counted once for all questions about the same items."""
+
+    def __init__(self, votes: Votes) -> None:
+        self.votes = votes
+        self._counted: dict[bytes, pl.DataFrame] = {}
+
+    def marking(self, item_i: Ints, domain_i: Ints, entropy_i: Floats) -> Iterator[tuple[str, list[Word]]]:
+        """Yield the words that mark the items of highest entropy of one question: over all domains, then by domain.
+
+        Parameters
+        ----------
+        item_i, domain_i
+            Row of `Votes.items` and code of the domain of every item of the question.
+        entropy_i
+            Its entropy; NaN where an item is left out.
+        """
+        import polars as pl
+
+        texts = self.votes.texts
+        if texts is None:
+            return
+        key = item_i.tobytes()
+        if key not in self._counted:
+            self._counted[key] = count_words(texts.gather(item_i), domain_i)
+        counted = self._counted[key]
+        everywhere = counted.group_by("word").agg(pl.col("n").sum()).sort("word")
+        places = [(ALL, everywhere, np.arange(len(item_i)))]
+        for code in np.setdiff1d(domain_i, [UNKNOWN]).tolist():
+            inside = counted.filter(group=code).select("word", "n")
+            places.append((self.votes.domains[code], inside, np.flatnonzero(domain_i == code)))
+        for domain, all_words, at_i in places:
+            high_n = item_i[at_i[_highest(entropy_i[at_i])]]
+            yield domain, marking_words(all_words, texts.gather(high_n), len(at_i))

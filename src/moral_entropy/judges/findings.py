@@ -1,0 +1,153 @@
+"""Findings about panels of judges: who fails, who always says the same, a panel of one, known answers of one label.
+
+An audit looks for them in the votes (`judge_findings`); `moral-entropy judges` says the same of a run, from the
+same functions. Takes votes and who the judges are; changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from moral_entropy.findings import Finding
+from moral_entropy.judges.roles import LLM, Role
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
+
+SIDE = "judges"
+
+FAILS, FAILS_OFTEN = 0.10, 0.25
+"""Share of items without a vote from which a judge who should vote on all is said to fail, and is a doubt."""
+
+MOST_VOTE_ON_ALL = 0.8
+"""Share of the items that most judges must have voted on for gaps to be failures: crowds have gaps by design."""
+
+ALWAYS, FEW_VOTES = 0.99, 20
+"""Share of a judge's votes for one label from which it always says so, if it has that many votes."""
+
+USUAL = 0.95
+"""Share of the others' votes for a label from which whoever always says so says what is usual."""
+
+FEW_ANSWERS = 5
+"""Known answers from which it means something that all are of one label."""
+
+
+def judge_findings(votes: Votes, roles: Mapping[str, Role]) -> list[Finding]:
+    """Look at the judges of every question.
+
+    Parameters
+    ----------
+    votes
+        The votes.
+    roles
+        Who the judges are, by name; whoever is not there is a person. Failures and judges who always say the same are
+        looked for where a language model is among them: people may leave items out, and skip what they do not know.
+
+    Examples
+    --------
+    >>> import moral_entropy as me
+    >>> found = judge_findings(me.simulate_votes(n_items=30, n_annotators=1, votes_per_item=1).votes, {})
+    >>> [(finding.figure, finding.text) for finding in found]
+    [('one_judge', 'one judge gave all votes.')]
+    """
+    if votes.anonymous:
+        return []
+    names = [str(name) for name in votes.annotators]
+    return [finding for ballot in votes.ballots for finding in _of_ballot(ballot, names, roles)]
+
+
+def _of_ballot(ballot: Ballot, names: Sequence[str], roles: Mapping[str, Role]) -> Iterator[Finding]:
+    named, judge_a = np.unique([names[a] for a in ballot.annotator_a], return_inverse=True)
+    judges: list[str] = named.tolist()
+    place = {"question": ballot.question, "part": ballot.part}
+    if len(judges) == 1:
+        yield one_judge(judges[0], ballot.n_items, **place)
+    yield from one_label(ballot.labels, ballot.gold_i, **place)
+    models = {name for name in judges if name in roles and roles[name].role == LLM}
+    if not models:
+        return
+    votes_c = np.bincount(ballot.code_v, minlength=ballot.n_annotators * ballot.n_labels).astype(np.float64)
+    counts_jv = np.zeros((len(judges), ballot.n_labels))
+    np.add.at(counts_jv, judge_a, votes_c.reshape(ballot.n_annotators, ballot.n_labels))
+    missing_j = 1.0 - np.minimum(counts_jv.sum(axis=1) / max(int((ballot.votes_i > 0).sum()), 1), 1.0)
+    yield from failing(judges, models, missing_j, **place)
+    yield from constant(judges, ballot.labels, counts_jv, **place)
+
+
+def one_judge(judge: str, n_items: int, *, question: str = "", part: str = "") -> Finding:
+    """Say that there is nobody to compare a judge with."""
+    return Finding(
+        SIDE, "one_judge", 1.0, question, part, subject=judge, n=n_items, level="doubt",
+        text="one judge gave all votes.",
+        meaning="There is nobody to compare it with: the consensus is its own votes.",
+        cure=(
+            "Check random items by hand, which says how right it is (moral-entropy spot-check); a second judge says "
+            "where to look."
+        ),
+    )  # fmt: skip
+
+
+def one_label(labels: Sequence[str], gold_i: Ints, *, question: str = "", part: str = "") -> Iterator[Finding]:
+    """Say so where all known answers are one label."""
+    seen = gold_i[gold_i != UNKNOWN]
+    if len(seen) >= FEW_ANSWERS and (seen == seen[0]).all():
+        label = labels[int(seen[0])]
+        yield Finding(
+            SIDE, "one_label_known", float(len(seen)), question, part, subject=label, n=len(seen), level="doubt",
+            text=f"all {len(seen):,} known answers are {label!r}.",
+            meaning="How judges err on other labels is not known from them, and neither is how many labels are wrong.",
+            cure="Label random items, not those of one label (moral-entropy spot-check).",
+        )  # fmt: skip
+
+
+def most_vote_on_all(missing_j: Floats) -> bool:
+    """Tell whether an item without a vote is unusual: in a crowd whose members see a part of the items it is not."""
+    return len(missing_j) > 0 and 1.0 - float(np.median(missing_j)) >= MOST_VOTE_ON_ALL
+
+
+def failing(
+    judges: Sequence[str], models: set[str], missing_j: Floats, *, question: str = "", part: str = ""
+) -> Iterator[Finding]:
+    """Name the language models without a vote on many items, worst first."""
+    if not most_vote_on_all(missing_j):
+        return
+    for j in np.argsort(-missing_j, kind="stable"):
+        if missing_j[j] >= FAILS and judges[j] in models:
+            yield Finding(
+                SIDE, "judge_fails", float(missing_j[j]), question, part, subject=judges[j],
+                level="doubt" if missing_j[j] >= FAILS_OFTEN else "note",
+                text=f"{judges[j]} fails on {missing_j[j]:.0%} of the items.",
+                meaning="If these are the hard ones, its figures flatter it.",
+                cure="Ask again there, or mend its prompt.",
+            )  # fmt: skip
+
+
+def constant(
+    judges: Sequence[str], labels: Sequence[str], counts_jv: Floats, *, question: str = "", part: str = ""
+) -> Iterator[Finding]:
+    """Name the judges who always say the same where the others do not."""
+    total_v = counts_jv.sum(axis=0)
+    for judge, counts_v in zip(judges, counts_jv, strict=True):
+        n, favourite = float(counts_v.sum()), int(counts_v.argmax())
+        share = float(counts_v[favourite]) / max(n, 1.0)
+        rest_v = total_v - counts_v
+        if n < FEW_VOTES or share < ALWAYS or rest_v[favourite] >= USUAL * max(rest_v.sum(), 1.0):
+            continue
+        always = "always" if share == 1.0 else "nearly always"
+        yield Finding(
+            SIDE, "always_the_same", share, question, part, subject=judge, n=round(n), level="doubt",
+            text=f"{judge} {always} says {labels[favourite]!r} ({share:.1%} of {n:,.0f} votes).",
+            meaning="Its votes tell nothing, and pull plain votes towards that label.",
+            cure="Leave it out (--exclude), or mend its prompt.",
+        )  # fmt: skip
+
+
+def as_note(finding: Finding) -> str:
+    """Say a finding in one note.
+
+    Examples
+    --------
+    >>> as_note(one_judge("gpt", 30, question="ok"))[:43]
+    'ok: one judge gave all votes. There is nobo'
+    """
+    return f"{finding.place}: {finding.text} {finding.meaning} {finding.cure}"

@@ -1,0 +1,245 @@
+"""Which named rule comes closest to the consensus or gold, what it still loses, and how often rules are right.
+
+Takes the grading, its audit frame and the user's costs. Costs are expected ones under p: a wrong yes costs (1 - p)
+times its price. With the sums of gold labels it is the rule that comes closest to gold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from moral_entropy.names import ALL, MEAN, MULTICLASS
+from moral_entropy.rules.rules import PLURALITY, RULES, rule_in_words
+from moral_entropy.ties import TIE, tie_key
+from moral_entropy.votes.table import Floats, Ints
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from moral_entropy.rules.grading import Grading
+
+ADVISED = ("majority", "strict-majority", "any", "two-vote", "quorum-2/3", "unanimous")
+"""Rules that are recommended; of equally cheap ones the first. A threshold fitted to the votes would be noise."""
+
+ACCURACY = "accuracy"
+
+AGAINST = {"consensus": "against the consensus", "gold": "against gold"}
+"""What a rule was held against, in words."""
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Advice:
+    """The best rule of each question against the consensus, and the best simple rule for all.
+
+    Parameters
+    ----------
+    frame
+        question, label, rule, cost (expected, per item), cost_of_p, excess (of the rule over p), cost_of_majority, n.
+        Question "(all)" is one rule for all.
+    best
+        The best simple rule for all, against gold where there is any, as plain values: see `best_rule`. None where no
+        item has a vote.
+    """
+
+    frame: pl.DataFrame
+    best: dict[str, Any] | None
+
+    @property
+    def text(self) -> str:
+        """The best simple rule in two sentences."""
+        return "No item has a vote, so there is nothing to advise." if self.best is None else str(self.best["text"])
+
+
+def advise(graded: Grading, cost_of_p_c: Floats, costs: tuple[float, float]) -> pl.DataFrame:
+    """Find the rule of least expected cost among `ADVISED`, for each question and for all: the frame of `Advice`.
+
+    Parameters
+    ----------
+    graded
+        The cells, their sums and their names; items without votes are left out.
+    cost_of_p_c
+        Cost of deciding by p itself: see `cells.cost_of_p`.
+    costs
+        Costs of a wrong yes and a wrong no.
+    """
+    import polars as pl
+
+    from moral_entropy.schemas import AUDIT_ADVICE
+
+    cells, (items_c, p_c) = graded.cells, graded.sum_tcs[[0, 2], :, 0]
+    pair_cp = np.column_stack([cells.rest_c, cells.chosen_c])
+    yes_rc = np.array([RULES[name].scores(pair_cp, 1) == 1.0 for name in ADVISED])
+    cost_rc = np.where(yes_rc, costs[0] * (items_c - p_c), costs[1] * p_c)
+    rows = []
+    for question, label, cell_c in _groups(graded, np.flatnonzero((cells.votes_c > 0) & (items_c > 0))):
+        n, cost_r = items_c[cell_c].sum(), cost_rc[:, cell_c].sum(axis=1)
+        best = int(np.argmax(cost_r <= cost_r.min() + TIE * n * max(costs)))
+        of_rule, of_p, of_majority = cost_r[best] / n, cost_of_p_c[cell_c].sum() / n, cost_r[0] / n
+        # No rule is cheaper than p itself; rounding can leave about -1e-17.
+        rows.append((question, label, ADVISED[best], of_rule, of_p, max(of_rule - of_p, 0.0), of_majority, round(n)))
+    return pl.DataFrame(rows, schema=AUDIT_ADVICE, orient="row")
+
+
+def _groups(graded: Grading, voted_c: Ints) -> Iterator[tuple[str, str, Ints]]:
+    question_c, label_c = graded.cells.question_c[voted_c], graded.cells.label_c[voted_c]
+    for q, question in enumerate(graded.questions):
+        for k, label in enumerate(graded.labels[q]):
+            cell_c = voted_c[(question_c == q) & (label_c == k)]
+            if len(cell_c):
+                yield question, label, cell_c
+    if len(voted_c):
+        yield ALL, ALL, voted_c
+
+
+def best_rule(
+    frame: pl.DataFrame, advised: Mapping[str, pl.DataFrame], costs: tuple[float, float], yes: str = "yes"
+) -> dict[str, Any] | None:
+    """Choose the best simple rule: against gold where there is any, else against the consensus.
+
+    Parameters
+    ----------
+    frame
+        The audit's frame.
+    advised
+        By reference, the frame of `Advice`.
+    costs
+        Costs of a wrong yes and a missed yes.
+    yes
+        What a positive vote is called.
+
+    Returns
+    -------
+    dict
+        rule and words; against: "consensus" or "gold"; cost per item, the share of wrong labels unless these have costs
+        of their own; the same of majority (with more than two labels None) and, against gold, of the labels of the
+        consensus; n, the items it rests on; costs; and all of it as text.
+    """
+    against = "gold" if "gold" in advised else "consensus"
+    wrong = {(row["rule"], row["reference"]): row for row in wrong_rows(frame)
+             if row["question"] == ALL and row["domain"] == ALL and row["value"] is not None}  # fmt: skip
+    own = wrong.get(("consensus", "gold"))
+    best: dict[str, Any] = {"against": against, "consensus": own["value"] if own and against == "gold" else None}
+    if questions_with_many_labels(frame):
+        if (row := wrong.get((PLURALITY.name, against))) is None:
+            return None
+        best |= {"rule": row["rule"], "cost": row["value"], "majority": None, "n": row["n"], "costs": [1.0, 1.0]}
+    else:
+        pooled = advised[against].filter(question=ALL)
+        if pooled.is_empty():
+            return None
+        row = pooled.row(0, named=True)
+        figures = {"cost": row["cost"], "majority": row["cost_of_majority"], "n": row["n"]}
+        best |= {"rule": row["rule"], **figures, "costs": list(costs)}
+    best["words"] = rule_in_words(best["rule"], yes)
+    return best | {"text": best_rule_text(best)}
+
+
+def best_rule_text(best: Mapping[str, Any]) -> str:
+    """Say which rule is best and what it gets wrong.
+
+    Examples
+    --------
+    >>> best = {"rule": "quorum-2/3", "words": "at least 2/3 yes", "against": "consensus", "cost": 0.04,
+    ...         "majority": 0.0612, "consensus": None, "costs": [1.0, 1.0]}
+    >>> print(best_rule_text(best))
+    Best simple rule: at least 2/3 yes. About 4 wrong labels in 100 against the consensus (majority: 6).
+    """
+    lead, against, majority = f"Best simple rule: {best['words']}.", AGAINST[best["against"]], best["majority"]
+    if list(best["costs"]) != [1.0, 1.0]:
+        prices = f"a wrong yes costs {best['costs'][0]:g}, a missed yes {best['costs'][1]:g}"
+        other = "" if majority is None else f"; majority {majority:.2f}"
+        return f"{lead} Cost per item {against}: {best['cost']:.2f} ({prices}{other})."
+    others = {"majority": None if best["rule"] == "majority" else majority}
+    if best["against"] == "gold":
+        others["the consensus"] = best["consensus"]
+    said = [f"{name}: {_in_100(share)}" for name, share in others.items() if share is not None]
+    beside = f" ({', '.join(said)})" if said else ""
+    return f"{lead} {wrong_in_100(best['cost'])} {against}{beside}."
+
+
+def wrong_in_100(share: float) -> str:
+    """Say how many labels of a hundred are wrong.
+
+    Examples
+    --------
+    >>> wrong_in_100(0.0403), wrong_in_100(0.011), wrong_in_100(0.002), wrong_in_100(0.0)
+    ('About 4 wrong labels in 100', 'About 1 wrong label in 100', 'Fewer than 1 wrong label in 100', 'No wrong label')
+    """
+    if tie_key(share) <= 0:
+        return "No wrong label"
+    number = _in_100(share)
+    if number == "fewer than 1":
+        return "Fewer than 1 wrong label in 100"
+    return f"About {number} wrong label{'s' * (number != '1')} in 100"
+
+
+def _in_100(share: float) -> str:
+    number = round(tie_key(100.0 * share))
+    return "fewer than 1" if number == 0 and tie_key(share) > 0 else f"{number}"
+
+
+def accuracy_rows(frame: pl.DataFrame) -> list[Row]:
+    """Return the accuracy of every rule against every reference: by question and domain, and pooled over questions.
+
+    Pooled over questions of which some have more than two labels, it has no interval.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> row = {"question": "care", "domain": "(all)", "label": "yes", "rule": "any", "reference": "gold"}
+    >>> frame = pl.DataFrame([{**row, "metric": "disagreement", "value": 0.25, "low": 0.2, "high": 0.3, "n": 40}])
+    >>> [one] = accuracy_rows(frame)
+    >>> one["metric"], one["value"], one["low"]
+    ('accuracy', 0.75, 0.7)
+    """
+    return [_right(row) for row in wrong_rows(frame)]
+
+
+def wrong_rows(frame: pl.DataFrame) -> list[Row]:
+    """Return the share of items that every rule labels otherwise than the reference: what accuracy leaves."""
+    rows = frame.filter(metric="disagreement").to_dicts()
+    several = questions_with_many_labels(frame)
+    single = [row for row in rows if _is_one_question(row, several)]
+    pooled = [row for row in rows if row["question"] == ALL and row["label"] == ALL] if not several else _pool(single)
+    return [{**row, "label": ALL} for row in (*single, *pooled)]
+
+
+def questions_with_many_labels(frame: pl.DataFrame) -> set[str]:
+    """Return the questions of a frame that have more than two labels."""
+    import polars as pl
+
+    pooled = frame.filter((pl.col("label") == ALL) & ~pl.col("question").is_in([ALL, MEAN]))
+    return set(pooled["question"].unique())
+
+
+def _is_one_question(row: Row, several: set[str]) -> bool:
+    """Return whether a row is about the labels of one question, and not about one label of many against the rest."""
+    if row["question"] in (ALL, MEAN):
+        return False
+    return bool(row["label"] == MULTICLASS) == (row["question"] in several)
+
+
+def _right(row: Row) -> Row:
+    low, high = (None if row[bound] is None else 1.0 - row[bound] for bound in ("high", "low"))
+    value = None if row["value"] is None else 1.0 - row["value"]
+    return {**row, "metric": ACCURACY, "value": value, "low": low, "high": high}
+
+
+def _pool(single: Iterable[Row]) -> Iterator[Row]:
+    """Pool the questions' disagreement by items; of one question it is that question's, with its interval."""
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in single:
+        if row["value"] is not None:
+            groups.setdefault((row["domain"], row["rule"], row["reference"]), []).append(row)
+    for rows in groups.values():
+        n = sum(row["n"] for row in rows)
+        value = sum(row["value"] * row["n"] for row in rows) / n
+        yield {**rows[0], "question": ALL, "value": value, "n": n} | (
+            {} if len(rows) == 1 else {"low": None, "high": None}
+        )

@@ -1,0 +1,172 @@
+"""Why the any-annotator rule gets worse with every vote: its false-positive rate by number of votes.
+
+The paper's structural argument: the rule is an OR over noisy votes, so even with very specific annotators, the
+probability that none of them votes for a label the item does not have is a product that shrinks with every vote. That
+probability is called silence here. Takes the consensus and the grading; returns predicted and observed rates.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from moral_entropy.consensus.result import Consensus, QuestionFit
+from moral_entropy.rules.cells import targets_of
+from moral_entropy.rules.grade import share_of
+from moral_entropy.rules.intervals import central_interval
+from moral_entropy.votes.table import Floats, Ints
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from moral_entropy.rules.grading import Grading
+
+MAX_DRAWS = 100
+"""Largest number of draws for the intervals of predictions."""
+
+MAX_ROWS = 20_000
+"""Largest number of rows that are averaged over, per number of votes; of more, evenly spaced ones."""
+
+ROWS_AT_ONCE = 64
+"""Rows whose probabilities of silence are computed together: few enough for the cache of a core."""
+
+MANY_LABELS, LEAST_ROWS = 10, 20
+"""Above so many labels rows become fewer by their square, as every label is averaged over all others; but not below."""
+
+CURVE_VOTES = 10
+"""Least number of votes up to which the curve is computed."""
+
+
+def any_rule_by_votes(consensus: Consensus, graded: Grading) -> pl.DataFrame:
+    """Return the any rule's false-positive rate by number of votes, predicted and observed.
+
+    Parameters
+    ----------
+    consensus
+        The fits.
+    graded
+        The grading against the consensus.
+
+    Returns
+    -------
+    pl.DataFrame
+        question, label, votes, n (items with that many votes), and with their intervals: curve (annotators drawn at
+        random, as often as they voted), predicted (those who did vote), expected_fpr and fpr (observed against p and
+        against the consensus' yes or no). Null where no item has that many votes.
+    """
+    import polars as pl
+
+    from moral_entropy.schemas import AUDIT_ANY_BY_VOTES
+
+    cells = graded.cells
+    rows: list[tuple[object, ...]] = []
+    for q, question in enumerate(graded.questions):
+        fits = [fit for fit in consensus.fits if fit.question == question]
+        for target in targets_of(fits[0].ballot):
+            cell_c = np.flatnonzero((cells.question_c == q) & (cells.label_c == target) & (cells.votes_c > 0))
+            counts = sorted({*range(1, CURVE_VOTES + 1), *cells.votes_c[cell_c].tolist()})
+            predicted = _predicted(fits, target, counts, graded.mass)
+            for votes in counts:
+                at_c = cell_c[cells.votes_c[cell_c] == votes]
+                n = round(graded.sum_tcs[0, at_c, 0].sum())
+                numbers = np.concatenate([predicted[votes], _observed(graded, at_c)])
+                rows.append((question, graded.labels[q][target], votes, n, *numbers.ravel().tolist()))
+    return pl.DataFrame(rows, schema=AUDIT_ANY_BY_VOTES, orient="row").fill_nan(None)
+
+
+def _observed(graded: Grading, at_c: Ints) -> Floats:
+    """Compute expected_fpr and fpr of some cells, each with its interval: `figure_fe`."""
+    items_cs, yes_cs, p_cs = graded.sum_tcs[:3, at_c]
+    flagged_c = graded.cells.chosen_c[at_c] > 0
+    value_fs = np.array(
+        [
+            share_of((items_cs - no_cs)[flagged_c].sum(axis=0), (items_cs - no_cs).sum(axis=0))
+            for no_cs in (p_cs, yes_cs)
+        ]
+    )
+    return np.column_stack([value_fs[:, 0], *graded.interval(("expected_fpr", "fpr"), value_fs)])
+
+
+def _predicted(fits: list[QuestionFit], target: int, counts: list[int], mass: float) -> dict[int, Floats]:
+    """Predict the rate by number of votes, of anyone and of those who voted, each with its interval: `figure_fe`.
+
+    Averages over the fits of a question are by their items with that many votes, of the curve by all their items.
+    """
+    curves, silences = [], []
+    for fit in fits:
+        among_sdz, silent_asz = _silence(fit, target)
+        share_a = fit.ballot.votes_a / fit.ballot.votes_a.sum()
+        mean_sz = np.tensordot(share_a, silent_asz, axes=1)
+        curves.append([(_over_domains(fit, among_sdz) * mean_sz**votes).sum(axis=1) for votes in counts])
+        silences.append(_silence_by_votes(fit, among_sdz, silent_asz))
+    curve_vs = 1.0 - np.average(curves, axis=0, weights=[fit.patterns.weight_r.sum() for fit in fits])
+    predicted = {}
+    for votes, curve_s in zip(counts, curve_vs, strict=True):
+        silent_s = np.full(len(curve_s), np.nan)
+        if parts := [silence[votes] for silence in silences if votes in silence]:
+            silent_s = np.average([part for part, _ in parts], axis=0, weights=[items for _, items in parts])
+        value_fs = np.stack([curve_s, 1.0 - silent_s])
+        predicted[votes] = np.column_stack([value_fs.mean(axis=1), *central_interval(value_fs, mass)])
+    return predicted
+
+
+def _silence(fit: QuestionFit, target: int) -> tuple[Floats, Floats]:
+    """Return where items without the target label lie, and how likely each annotator is silent there.
+
+    An item between labels does not have the label as far as it lies at others: it counts by that much. Shares of the
+    states by domain, `among_sdz`; probability that an annotator does not vote for the target, by state, `silent_asz`:
+    for two labels the specificity.
+    """
+    states, step = fit.states, max(1, fit.n_draws // MAX_DRAWS)
+    weight_sdg = fit.weight_sdg[::step] if fit.n_draws else fit.weight_dg[None]
+    confusion_sakv = fit.confusion_sakv[::step] if fit.n_draws else fit.confusion_akv[None]
+    other_z = np.flatnonzero(states.mix_zk[:, target] < 1.0)
+    among_sdz = states.weight_of_states(weight_sdg)[..., other_z] * (1.0 - states.mix_zk[other_z, target])
+    among_sdz = among_sdz / _over_domains(fit, among_sdz).sum(axis=-1)[:, None, None]
+    # Draws and states of a voter side by side: then a vote takes one stretch of memory.
+    silent_asz = np.empty((confusion_sakv.shape[1], len(confusion_sakv), len(other_z)))
+    for s, confusion_akv in enumerate(confusion_sakv):
+        # Draw by draw, and votes for the target alone: all draws of very many annotators would take gigabytes.
+        vote_az = states.votes_azv(confusion_akv[..., target, None])[..., 0]
+        np.subtract(1.0, vote_az[:, other_z], out=silent_asz[:, s])
+    return among_sdz, silent_asz
+
+
+def _over_domains(fit: QuestionFit, among_sdz: Floats) -> Floats:
+    """Average over domains by their items."""
+    items_d = np.ones(1) if fit.mixture is None else fit.mixture.items_d
+    return np.asarray(np.tensordot(items_d / items_d.sum(), among_sdz, axes=(0, 1)))
+
+
+def _silence_by_votes(fit: QuestionFit, among_sdz: Floats, silent_asz: Floats) -> dict[int, tuple[Floats, float]]:
+    """Compute by number of votes the mean probability of silence of those who voted, `silent_s`; and count items."""
+    rows, among_dsz = fit.patterns, among_sdz.transpose(1, 0, 2)
+    votes_r = np.where(rows.weight_r > 0, np.diff(rows.start_r), 0)
+    domain_r = rows.domain_r if rows.n_domains > 1 else np.zeros(rows.n_rows, dtype=np.int32)
+    silence = {}
+    for votes in np.setdiff1d(votes_r, [0]).tolist():
+        row_r = np.flatnonzero(votes_r == votes)
+        some_r = row_r[:: -(-len(row_r) // most_rows(rows.n_labels))]
+        total_s, weight_r = np.zeros(len(among_sdz)), rows.weight_r[some_r]
+        for first in range(0, len(some_r), ROWS_AT_ONCE):
+            few_r = some_r[first : first + ROWS_AT_ONCE]
+            product_rsz = among_dsz[domain_r[few_r]]
+            for v in range(votes):
+                product_rsz *= silent_asz[rows.code_v[rows.start_r[few_r] + v] // rows.n_labels]
+            total_s += rows.weight_r[few_r] @ product_rsz.sum(axis=-1)
+        # Items count as far as they do not have the target label, relative to all.
+        items_d = np.bincount(domain_r[some_r], weight_r, among_sdz.shape[1])
+        silence[votes] = (total_s / (among_sdz.sum(axis=-1) @ items_d), float(rows.weight_r[row_r].sum()))
+    return silence
+
+
+def most_rows(n_labels: int) -> int:
+    """Return the largest number of rows to average over.
+
+    Examples
+    --------
+    >>> [most_rows(n_labels) for n_labels in (2, 10, 28, 500)]
+    [20000, 20000, 2551, 20]
+    """
+    return max(LEAST_ROWS, MAX_ROWS * MANY_LABELS**2 // max(n_labels, MANY_LABELS) ** 2)

@@ -1,0 +1,209 @@
+"""Is the consensus itself right? Its grades and its reliability diagram against gold labels.
+
+Takes fits whose ballots have gold, returns cells in which the consensus is graded as a rule, and the points of the
+diagram. Items whose gold was evidence in the fit are left out: the consensus has seen the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logit
+
+from moral_entropy.consensus.result import Consensus, QuestionFit
+from moral_entropy.rules.cells import Cells, Membership, join_cells, number_rows, targets_of
+from moral_entropy.rules.grade import BINS, mass_bins, width_bins
+from moral_entropy.rules.intervals import beta_interval
+from moral_entropy.rules.rules import Rule
+from moral_entropy.ties import labels_of, tie_key
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
+
+if TYPE_CHECKING:
+    import polars as pl
+
+CONSENSUS = Rule(
+    "consensus",
+    "the Bayesian consensus: its probability p, and yes where p is ½ or more",
+    lambda counts_ik: np.full(counts_ik.shape, np.nan),
+    soft=True,
+    sees="labels",
+)
+
+MODEL = replace(
+    CONSENSUS,
+    name="model",
+    meaning="the model's own probability, before it is pooled with the vote share to the published p",
+)
+
+FEW_ITEMS = 500
+"""Up to this many items, intervals of the consensus' grades resample the items themselves; beyond, bins of equal p."""
+
+MANY_ITEMS = 500_000
+"""Beyond this many, items whose log odds agree to 1e-4 form one group with their mean p: figures change by < 1e-8."""
+
+
+def unseen_gold(fit: QuestionFit) -> QuestionFit:
+    """Leave out the gold of items whose gold was evidence in the fit."""
+    clamped_i = fit.patterns.clamp_r[fit.patterns.row_i] != UNKNOWN
+    if not clamped_i.any():
+        return fit
+    ballot = replace(fit.ballot, gold_i=np.where(clamped_i, UNKNOWN, fit.ballot.gold_i).astype(np.int16))
+    return replace(fit, ballot=ballot)
+
+
+def consensus_cells(consensus: Consensus, *, merged: bool = False, own: bool = False) -> tuple[Cells, list[Membership]]:
+    """Sort items with gold into cells of equal consensus probability.
+
+    Parameters
+    ----------
+    consensus
+        The fits, with gold in their ballots.
+    merged
+        Put neighbouring probabilities in bins where there are more than a few items: enough for an interval.
+    own
+        Take the model's own probability, before it is pooled with the vote share to the published one.
+    """
+    votes, questions = consensus.votes, consensus.votes.questions
+    pieces: list[Cells] = []
+    members: list[Membership] = []
+    n_cells = 0
+    for fit in map(unseen_gold, consensus.fits):
+        p_ik = fit.summary.mean_ik if own else fit.p_ik
+        label_i = labels_of(p_ik, fit.ballot.positive) if own else fit.label_i
+        group_i, first_g, score_gt = _groups(votes, fit.ballot, p_ik, label_i, merged)
+        cell_gt = np.arange(score_gt.size).reshape(score_gt.T.shape).T + n_cells
+        n_cells += score_gt.size
+        counts_gk = fit.ballot.counts_ik[first_g]
+        pieces += [
+            Cells(
+                question_c=np.full(len(first_g), questions.index(fit.question)),
+                label_c=np.full(len(first_g), target),
+                domain_c=votes.domain_i[fit.ballot.item_i[first_g]],
+                rest_c=counts_gk.sum(axis=1) - counts_gk[:, target],
+                chosen_c=counts_gk[:, target],
+                score_rc=score_gt[None, :, t],
+                decision_rc=(label_i[first_g] == target).astype(float)[None],
+                tied_rc=np.zeros((1, len(first_g)), dtype=bool),
+            )
+            for t, target in enumerate(targets_of(fit.ballot))
+        ]
+        members.append(Membership(fit, group_i, cell_gt))
+    return join_cells(pieces), members
+
+
+def _groups(votes: Votes, ballot: Ballot, p_ik: Floats, label_i: Ints, merged: bool) -> tuple[Ints, Ints, Floats]:
+    """Group items of equal probability; return each item's group, and each group's first item and mean p by target."""
+    known_i, p_it = ballot.gold_i != UNKNOWN, p_ik[:, targets_of(ballot)]
+    # Items without gold have no weight; one group is enough for them.
+    columns = _told_apart_by(votes, ballot, label_i, known_i, p_it, merged)
+    if not known_i.all():
+        columns = (np.where(known_i, column_i, 0) for column_i in columns)
+    group_i, first_g = number_rows(columns)
+    n_g = np.bincount(group_i)
+    score_gt = np.column_stack([np.bincount(group_i, weights=p_i) / n_g for p_i in p_it.T])
+    # Rounding can change the mean of equal numbers: keep the exact number where a group has only one.
+    return group_i, first_g, np.where(np.abs(score_gt - p_it[first_g]) < 1e-12, p_it[first_g], score_gt)
+
+
+def _told_apart_by(
+    votes: Votes, ballot: Ballot, label_i: Ints, known_i: NDArray[np.bool_], p_it: Floats, merged: bool
+) -> Iterator[Ints]:
+    """Go through what tells groups of items apart, one column at a time: all at once would be too much memory."""
+    yield known_i.astype(np.int8)
+    yield votes.domain_i[ballot.item_i] - UNKNOWN
+    yield label_i
+    n_known = np.count_nonzero(known_i)
+    if merged and n_known > FEW_ITEMS:
+        n_bins = 50 if ballot.n_labels == 2 else 20
+        yield from ((p_i * n_bins).astype(np.int64) for p_i in p_it.T)
+        return
+    yield ballot.votes_i
+    numbered = _fine_odds if n_known > MANY_ITEMS else _numbered
+    yield from map(numbered, p_it.T)
+
+
+def _numbered(p_i: Floats) -> Ints:
+    """Number the distinct probabilities."""
+    return np.unique(tie_key(p_i), return_inverse=True)[1]
+
+
+def _fine_odds(p_i: Floats) -> Ints:
+    """Round log odds to steps of 1e-4, numbered from the smallest."""
+    # In place: every step would hold a copy of all.
+    odds_i = logit(p_i)
+    np.clip(odds_i, -50.0, 50.0, out=odds_i)
+    odds_i *= 1e4
+    step_i = np.rint(odds_i, out=odds_i).astype(np.int64)
+    step_i -= step_i.min(initial=0)
+    return np.asarray(step_i)
+
+
+def reliability(consensus: Consensus, *, mass: float = 0.9) -> pl.DataFrame:
+    """Compute the points of the consensus' reliability diagram against gold.
+
+    Parameters
+    ----------
+    consensus
+        The fits, with gold in their ballots.
+    mass
+        Mass of the interval of the gold share (Jeffreys).
+
+    Returns
+    -------
+    pl.DataFrame
+        question, label, bins ("width" or "mass"), bin, p (mean), gold (share of items that are the label), low, high,
+        n. Empty bins have no row; without gold there are none.
+    """
+    import polars as pl
+
+    rows = []
+    for fit in map(unseen_gold, consensus.fits):
+        known_i = fit.ballot.gold_i != UNKNOWN
+        for target in targets_of(fit.ballot):
+            rows += [
+                {"question": fit.question, "part": fit.ballot.part, "label": fit.ballot.labels[target], **point}
+                for point in _points(fit, known_i, target, mass)
+            ]
+    schema = {"question": pl.String, "part": pl.String, "label": pl.String, "bins": pl.String, "bin": pl.Int64}
+    return pl.DataFrame(rows, schema={**schema, "p": float, "gold": float, "low": float, "high": float, "n": pl.Int64})
+
+
+def _points(fit: QuestionFit, known_i: NDArray[np.bool_], target: int, mass: float) -> list[dict[str, object]]:
+    p_i = fit.p_ik[known_i, target]
+    key_i = tie_key(p_i)
+    order_i = np.argsort(key_i, kind="stable")
+    key_i, p_i = key_i[order_i], p_i[order_i]
+    # Sorted already: a level begins wherever p rises.
+    rises_i = np.diff(key_i, prepend=key_i[:1]) > 0
+    del key_i
+    if not known_i.all():
+        order_i = np.flatnonzero(known_i)[order_i]
+    gold_i = fit.ballot.gold_i[order_i] == target
+    count_i = fit.ballot.count_i[order_i]
+    del order_i
+    points: list[dict[str, object]] = []
+    # One way at a time: with very many items every list of them counts.
+    for bins, bins_of in (("width", width_bins), ("mass", partial(_mass_bins, rises_i, count_i))):
+        bin_i = bins_of(p_i)
+        weights = (count_i * value for value in (1, p_i, gold_i))
+        n_b, sum_b, yes_b = (np.bincount(bin_i, weights=weight_i, minlength=BINS) for weight_i in weights)
+        low_b, high_b = beta_interval(yes_b, n_b - yes_b, mass)
+        points += [
+            {"bins": bins, "bin": b, "p": sum_b[b] / n_b[b], "gold": yes_b[b] / n_b[b], "low": low_b[b],
+             "high": high_b[b], "n": round(n_b[b])}
+            for b in np.flatnonzero(n_b).tolist()
+        ]  # fmt: skip
+    return points
+
+
+def _mass_bins(rises_i: NDArray[np.bool_], count_i: Floats, p_i: Floats) -> Ints:
+    """Return the bin of each item, in ascending order of p, bins having about equally many items."""
+    if not len(p_i):
+        return np.empty(0, dtype=np.int64)
+    level_i = np.cumsum(rises_i)
+    return mass_bins(np.bincount(level_i, weights=count_i).astype(float))[level_i]

@@ -1,0 +1,348 @@
+"""Cells: groups of items that get the same answer from every rule; and the sums of p over their items.
+
+Items of a cell share question, label taken as positive, domain, pair of vote counts, and the answer of each rule. So p
+needs to be added up only by cell, and every grade of every rule is computed from those sums. One pass over items and
+draws; draws × items is never held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import entr
+
+from moral_entropy.consensus.result import Consensus, QuestionFit
+from moral_entropy.consensus.threads import over_blocks
+from moral_entropy.progress import Advance, ignore
+from moral_entropy.rules.rules import Rule
+from moral_entropy.ties import labels_of
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints
+
+SUMS = ("items", "yes", "p", "p²", "entropy", "doubt")
+"""Sums over a cell's items, first axis of `sum_tcs`: their number; those that the reference says yes to (p >= ½, of
+more than two labels the likeliest); p, its square, its entropy in nats, and min(p, 1 - p)."""
+
+TILE = 64
+"""Draws computed together: few enough for the cache of a core; every thread takes tiles of its own."""
+
+UNITS_AT_ONCE = 65_536
+
+MAX_NUMBERS = 60_000_000
+"""Largest number of cells × draws × sums; with more cells than that allows, only every n-th draw is used."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Cells, of one label of one question or of all of them. Axes: **c** cell, **r** rule.
+
+    Parameters
+    ----------
+    question_c, label_c, domain_c
+        Index of the question among the consensus', of the label in its ballot, of the domain in `Votes.domains`.
+    rest_c, chosen_c
+        Votes for other labels, and for the one taken as positive.
+    score_rc, decision_rc
+        What each rule answers, and the yes or no that rates grade; NaN where it abstains.
+    tied_rc
+        Where the votes are a tie for the rule.
+    """
+
+    question_c: Ints
+    label_c: Ints
+    domain_c: Ints
+    rest_c: Ints
+    chosen_c: Ints
+    score_rc: Floats
+    decision_rc: Floats
+    tied_rc: NDArray[np.bool_]
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return len(self.question_c)
+
+    @property
+    def votes_c(self) -> Ints:
+        """Number of votes of each item of the cell."""
+        return self.rest_c + self.chosen_c
+
+
+@dataclass(frozen=True, eq=False)
+class Membership:
+    """Which cell each item of one fit belongs to. Axes: **i** item, **g** group, **t** label taken as positive.
+
+    Parameters
+    ----------
+    fit
+        The fit.
+    group_i
+        Group of every item: items of one group share a cell under every target.
+    cell_gt
+        Cell of every group.
+    """
+
+    fit: QuestionFit
+    group_i: Ints
+    cell_gt: Ints
+
+    def by_cell(self, t: int, value_i: Floats, n_cells: int) -> Floats:
+        """Add up a value of every item by cell."""
+        weight_i = self.fit.ballot.count_i * value_i
+        by_group_g = np.bincount(self.group_i, weights=weight_i, minlength=len(self.cell_gt))
+        return np.bincount(self.cell_gt[:, t], weights=by_group_g, minlength=n_cells)
+
+
+def targets_of(ballot: Ballot) -> tuple[int, ...]:
+    """Return the labels taken as positive: the positive one of two, every one of more."""
+    return (ballot.positive,) if ballot.n_labels == 2 else tuple(range(ballot.n_labels))
+
+
+def sort_into_cells(consensus: Consensus, rules: Sequence[Rule]) -> tuple[Cells, list[Membership]]:
+    """Sort the items of every fit into cells.
+
+    Parameters
+    ----------
+    consensus
+        The fits.
+    rules
+        The rules, whose answers distinguish cells.
+    """
+    votes = consensus.votes
+    pieces: list[Cells] = []
+    members: list[Membership] = []
+    n_cells = 0
+    for fit in consensus.fits:
+        ballot, targets, domain_i = fit.ballot, targets_of(fit.ballot), votes.domain_i[fit.ballot.item_i]
+        scores = _item_scores(ballot, rules)
+        numbered = (_numbered_scores(score_i) for score_i in scores.values())
+        group_i, first_g = number_rows([domain_i - UNKNOWN, *ballot.counts_ik.T, *numbered])
+        scores = {key: score_i[first_g] for key, score_i in scores.items()}
+        question, domain_g = votes.questions.index(fit.question), domain_i[first_g]
+        counts_gk = ballot.counts_ik[first_g]
+        cell_gt = np.empty((len(first_g), len(targets)), dtype=np.int64)
+        for t, target in enumerate(targets):
+            cell_g, piece = _sort_groups(question, target, domain_g, counts_gk, scores, rules)
+            cell_gt[:, t] = cell_g + n_cells
+            n_cells += piece.n_cells
+            pieces.append(piece)
+        members.append(Membership(fit, group_i, cell_gt))
+    return join_cells(pieces), members
+
+
+def _item_scores(ballot: Ballot, rules: Sequence[Rule]) -> dict[tuple[str, int], Floats]:
+    """Return the scores of published labels, and of user-defined rules, which may look at all items at once."""
+    published_i = ballot.published_i
+
+    def scores(rule: Rule, target: int) -> Floats:
+        if rule.sees == "published":
+            return np.where(published_i == UNKNOWN, np.nan, published_i == target)
+        return rule.scores(ballot.counts_ik, target)
+
+    by_item = [rule for rule in rules if not rule.pointwise]
+    return {(rule.name, target): scores(rule, target) for rule in by_item for target in targets_of(ballot)}
+
+
+def _sort_groups(
+    question: int,
+    target: int,
+    domain_g: Ints,
+    counts_gk: Ints,
+    scores: Mapping[tuple[str, int], Floats],
+    rules: Sequence[Rule],
+) -> tuple[Ints, Cells]:
+    """Sort groups of items into cells for one label; return the cell of each group, and the cells."""
+    score_rg = np.array(
+        [rule.scores(counts_gk, target) if rule.pointwise else scores[rule.name, target] for rule in rules]
+    )
+    tied_rg = np.array([rule.ties(counts_gk, target) for rule in rules])
+    votes_g, chosen_g = counts_gk.sum(axis=1), counts_gk[:, target]
+    answers = (*(_numbered_scores(score_g) for score_g in score_rg), *tied_rg)
+    cell_g, first_c = number_rows([domain_g - UNKNOWN, votes_g, chosen_g, *answers])
+    score_rc = score_rg[:, first_c]
+    return cell_g, Cells(
+        question_c=np.full(len(first_c), question),
+        label_c=np.full(len(first_c), target),
+        domain_c=domain_g[first_c],
+        rest_c=(votes_g - chosen_g)[first_c],
+        chosen_c=chosen_g[first_c],
+        score_rc=score_rc,
+        decision_rc=np.array([rule.decisions(row) for rule, row in zip(rules, score_rc, strict=True)]),
+        tied_rc=tied_rg[:, first_c],
+    )
+
+
+def join_cells(pieces: Sequence[Cells]) -> Cells:
+    """Put cells one after the other."""
+
+    def all_of(name: str) -> Any:
+        return np.concatenate([getattr(piece, name) for piece in pieces], axis=-1)
+
+    return Cells(**{name: all_of(name) for name in Cells.__dataclass_fields__})
+
+
+def _numbered_scores(score_i: Floats) -> Ints:
+    return np.unique(score_i, return_inverse=True)[1]
+
+
+def number_rows(columns: Iterable[Ints]) -> tuple[Ints, Ints]:
+    """Number the distinct rows of some columns of small whole numbers; return also each number's first row.
+
+    Examples
+    --------
+    >>> number_rows([np.array([0, 1, 0]), np.array([2, 2, 2])])
+    (array([0, 1, 0]), array([0, 1]))
+    """
+    key_i: NDArray[np.int64] | None = None
+    size = 1
+    for column_i in columns:
+        n = int(column_i.max(initial=0)) + 1
+        if key_i is None:
+            key_i, size = column_i.astype(np.int64), n
+            continue
+        if size > np.iinfo(np.int64).max // n:
+            distinct, key_i = np.unique(key_i, return_inverse=True)
+            size = len(distinct)
+        # In place: there may be very many rows.
+        key_i *= n
+        key_i += column_i
+        size *= n
+    if key_i is None or size > max(4 * len(key_i), 1 << 16):
+        _, first_g, group_i = np.unique(key_i, return_index=True, return_inverse=True)  # type: ignore[call-overload]
+        return group_i, first_g
+    # Few possible keys are numbered with a table, without sorting. Of several writes to one place the last one stays:
+    # written backwards, that is the first row.
+    first_k = np.full(size, -1)
+    first_k[key_i[::-1]] = np.arange(len(key_i))[::-1]
+    seen_k = first_k >= 0
+    return (np.cumsum(seen_k) - 1)[key_i], first_k[seen_k]
+
+
+def posterior_sums(
+    n_cells: int, members: Sequence[Membership], *, threads: int | None = None, advance: Advance = ignore
+) -> Floats:
+    """Add up p of all items by cell: as published in the first column, then the model's in every draw: `sum_tcs`.
+
+    Parameters
+    ----------
+    n_cells, members
+        How many cells there are, and which items belong to them.
+    threads
+        At most this many threads; the result does not depend on it.
+    advance
+        Called with the share done.
+    """
+    n_draws = min((member.fit.n_draws for member in members), default=0)
+    n_draws = min(n_draws, max(20, MAX_NUMBERS // (len(SUMS) * max(n_cells, 1))))
+    sum_cts = np.zeros((n_cells, len(SUMS), 1 + n_draws))
+    for n, member in enumerate(members):
+        _add_published(member, sum_cts)
+        if n_draws:
+            _add_draws(member, sum_cts, threads)
+        advance((n + 1) / len(members))
+    return sum_cts.transpose(1, 0, 2)
+
+
+def _add_published(member: Membership, sum_cts: Floats) -> None:
+    p_ik, positive = member.fit.p_ik, member.fit.ballot.positive
+    label_i = labels_of(p_ik, positive)
+    for t, target in enumerate(targets_of(member.fit.ballot)):
+        p_i = p_ik[:, target]
+        values = (np.ones(1), label_i == target, p_i, p_i * p_i, entr(p_i) + entr(1 - p_i), np.minimum(p_i, 1 - p_i))
+        for at, value_i in enumerate(values):
+            sum_cts[:, at, 0] += member.by_cell(t, value_i, len(sum_cts))
+
+
+def _add_draws(member: Membership, sum_cts: Floats, threads: int | None) -> None:
+    from moral_entropy.rules.kernels import add_draws
+
+    fit, patterns = member.fit, member.fit.patterns
+    item_u, weight_u = _units(member)
+    rows = (patterns.start_r, patterns.code_v, patterns.clamp_r, patterns.domain_r)
+    target_t = np.array(targets_of(fit.ballot))
+    n_draws = sum_cts.shape[2] - 1
+    # Evenly spaced draws, where there are more than columns.
+    draw_s = slice(None) if n_draws == fit.n_draws else np.arange(n_draws) * fit.n_draws // n_draws
+    weight_sdg, confusion_sakv = fit.weight_sdg[draw_s], fit.confusion_sakv[draw_s]
+
+    def run(first: int, last: int) -> None:
+        for tile in range(first, last):
+            at = slice(tile * TILE, min((tile + 1) * TILE, n_draws))
+            draws = (*_draws_by_code(fit, weight_sdg[at], confusion_sakv[at]), fit.states.ends_ze, fit.states.share_z)
+            part_cts = np.zeros((*sum_cts.shape[:2], at.stop - at.start))
+            for begin in range(0, len(item_u), UNITS_AT_ONCE):
+                some_u = item_u[begin : begin + UNITS_AT_ONCE]
+                cell_ut = member.cell_gt[member.group_i[some_u]]
+                row_u = patterns.row_i[some_u].astype(np.int64)
+                weight = weight_u[begin : begin + UNITS_AT_ONCE]
+                add_draws(*rows, row_u, cell_ut, weight, target_t, *draws, part_cts)
+            sum_cts[:, :, 1 + at.start : 1 + at.stop] += part_cts
+
+    over_blocks(run, -(-n_draws // TILE), threads)
+
+
+def _units(member: Membership) -> tuple[Ints, Floats]:
+    """Put items with the same votes in the same group into one unit; return its first item and its weight, by group."""
+    patterns, count_i = member.fit.patterns, member.fit.ballot.count_i
+    if not patterns.collapsed:
+        # Sorting 16-bit numbers, where they are enough, takes almost no time.
+        narrow = np.uint16 if len(member.cell_gt) <= 1 << 16 else np.int64
+        item_u = np.argsort(member.group_i.astype(narrow), kind="stable")
+        return item_u, count_i[item_u].astype(np.float64)
+    key_i = member.group_i.astype(np.int64) * patterns.n_rows + patterns.row_i
+    _, item_u, unit_i = np.unique(key_i, return_index=True, return_inverse=True)
+    return item_u, np.bincount(unit_i, weights=count_i).astype(np.float64)
+
+
+def _draws_by_code(fit: QuestionFit, weight_sdg: Floats, confusion_sakv: Floats) -> tuple[Floats, Floats]:
+    """Return the probability of every vote by label, relative to the largest, `vote_cks`, and `weight_dzs`."""
+    n_draws, _, n_labels, _ = confusion_sakv.shape
+    vote_cks = np.array(confusion_sakv.transpose(1, 3, 2, 0), order="C").reshape(-1, n_labels, n_draws)
+    vote_cks /= vote_cks.max(axis=1, keepdims=True)
+    # Products of some votes must not vanish in all states at once; so small a share of the largest changes nothing.
+    np.maximum(vote_cks, 1e-30, out=vote_cks)
+    return vote_cks, np.ascontiguousarray(fit.states.weight_of_states(weight_sdg).transpose(1, 2, 0))
+
+
+def cost_of_p(members: Sequence[Membership], n_cells: int, costs: tuple[float, float]) -> Floats:
+    """Add up by cell the expected cost of deciding every item by its p: the cheaper of yes and no."""
+    cost_c, (wrong_yes, wrong_no) = np.zeros(n_cells), costs
+    for member in members:
+        for t, target in enumerate(targets_of(member.fit.ballot)):
+            p_i = member.fit.p_ik[:, target]
+            cost_c += member.by_cell(t, np.minimum(wrong_yes * (1.0 - p_i), wrong_no * p_i), n_cells)
+    return cost_c
+
+
+def gold_sums(n_cells: int, members: Sequence[Membership], *, replicates: int, seed: int = 0) -> Floats:
+    """Add up gold labels by cell, as they are and with items resampled: the same sums with p either 0 or 1.
+
+    Parameters
+    ----------
+    n_cells, members
+        How many cells there are, and which items belong to them.
+    replicates
+        Number of columns in which items are resampled. Numbers of items per group and label are Poisson, so one draw
+        resamples a whole group.
+    seed
+        Seed of the resampling.
+    """
+    items_cs, yes_cs = np.zeros((2, n_cells, replicates + 1))
+    for n, member in enumerate(members):
+        rng, ballot = np.random.default_rng([seed, n, 1]), member.fit.ballot
+        targets, items_gs = targets_of(ballot), np.zeros((len(member.cell_gt), replicates + 1))
+        for label in range(ballot.n_labels):
+            # One draw per group and label, shared by all targets: an item is resampled whole.
+            weight_i = ballot.count_i * (ballot.gold_i == label)
+            label_g = np.bincount(member.group_i, weights=weight_i, minlength=len(member.cell_gt)).astype(float)
+            label_gs = np.column_stack([label_g, rng.poisson(label_g[:, None], (len(label_g), replicates))])
+            items_gs += label_gs
+            if label in targets:
+                np.add.at(yes_cs, member.cell_gt[:, targets.index(label)], label_gs)
+        for t in range(len(targets)):
+            np.add.at(items_cs, member.cell_gt[:, t], items_gs)
+    nothing_cs = np.zeros_like(yes_cs)
+    return np.stack([items_cs, yes_cs, yes_cs, yes_cs, nothing_cs, nothing_cs])

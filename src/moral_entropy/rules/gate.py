@@ -1,0 +1,236 @@
+"""A gate for pipelines: limits on figures of an audit, and whether they hold.
+
+Takes the audit's frame and limits such as `any.fdr=0.2`; returns one `Limit` for each.
+
+A figure's name is `rule.metric` pooled over questions and domains; `care/any.fdr` is one question's, `BLM:care/any.fdr`
+one domain's of it, `BLM:any.fdr` a domain's over all questions, `(mean)/any.fdr` the mean over questions. With more
+than two labels `tone/any[anger].fdr` is one label's. `@gold` at the end grades against gold, else the consensus.
+`any.fdr.low` and `any.fdr.high` are the bounds of its interval. Figures that no rule has are named by whoever calls:
+see `moral_entropy.verdict.headlines`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Literal
+
+from moral_entropy.errors import UsageError
+from moral_entropy.findings import listed
+from moral_entropy.names import ALL
+from moral_entropy.rules.advice import accuracy_rows, questions_with_many_labels
+from moral_entropy.ties import TIE, tie_key
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Kind = Literal["max", "min"]
+Outcome = Literal["holds", "failed", "undecided"]
+
+BOUNDS = ("low", "high")
+MOST_METRICS = 7
+"""How many metrics an error lists."""
+
+NEAR_NAMES = 3
+"""How many near names an error suggests."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One limit, the figure it is about, and whether it holds.
+
+    Parameters
+    ----------
+    figure, kind, limit
+        What was asked, such as "any.fdr", "max", 0.2.
+    value, low, high, n
+        The figure, its interval and its items; value is None where its denominator is empty.
+    outcome
+        "holds", "failed", or "undecided": strictly, where the interval lies on both sides of the limit or where there
+        is no value.
+    """
+
+    figure: str
+    kind: Kind
+    limit: float
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    outcome: Outcome
+
+    @property
+    def held(self) -> bool:
+        """Whether it holds. A figure without a value never does."""
+        return self.outcome == "holds"
+
+    def __str__(self) -> str:
+        """Describe it in one line."""
+        word = {"holds": "holds", "failed": "FAILED", "undecided": "UNDECIDED"}[self.outcome]
+        limit = f"limit {self.limit:g}" if self.kind == "max" else f"must be at least {self.limit:g}"
+        if self.value is None:
+            return f"{word}: {self.figure} has no value, {limit}"
+        known = [f"interval {_shown(self.low, 3)} to {_shown(self.high, 3)}"] if self._has_interval else []
+        known += [f"n = {self.n:,}"] if self.n else []
+        about = f" ({'; '.join(known)})" if known else ""
+        return f"{word}: {self.figure} is {_told_apart(self.value, self.limit)}, {limit}{about}"
+
+    @property
+    def _has_interval(self) -> bool:
+        return self.low is not None and self.high is not None and self.high - self.low > TIE
+
+
+def _shown(value: float | None, digits: int = 4) -> str:
+    return "" if value is None else f"{tie_key(value):.{digits}g}"
+
+
+def _told_apart(value: float, limit: float) -> str:
+    """Show a value with as many digits as tell it from its limit."""
+    short = _shown(value)
+    return short if short != f"{limit:.4g}" or abs(value - limit) <= TIE else f"{tie_key(value):.9g}"
+
+
+def check_limits(
+    frame: pl.DataFrame,
+    *,
+    maxima: Sequence[str] = (),
+    minima: Sequence[str] = (),
+    more: Mapping[str, dict[str, Any]] | None = None,
+    strict: bool = False,
+) -> list[Limit]:
+    """Check figures of an audit against limits.
+
+    Parameters
+    ----------
+    frame
+        The frame of an `AuditTable`, or `audit.parquet` as read.
+    maxima, minima
+        Limits such as "any.fdr=0.2", which the figure may reach but not pass.
+    more
+        Further figures by name: value, low, high, n.
+    strict
+        Whether the whole interval must lie on the right side of the limit.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> row = {"question": "(all)", "domain": "(all)", "label": "(all)", "rule": "any", "reference": "consensus"}
+    >>> frame = pl.DataFrame([{**row, "metric": "fdr", "value": 0.23, "low": 0.19, "high": 0.28, "n": 120}])
+    >>> print(*check_limits(frame, maxima=["any.fdr=0.1"]))
+    FAILED: any.fdr is 0.23, limit 0.1 (interval 0.19 to 0.28; n = 120)
+    >>> print(*check_limits(frame, maxima=["any.fdr=0.25"], strict=True))
+    UNDECIDED: any.fdr is 0.23, limit 0.25 (interval 0.19 to 0.28; n = 120)
+    """
+    figures = _figures(frame) | dict(more or {})
+    asked: list[tuple[str, Kind]] = [*((one, "max") for one in maxima), *((one, "min") for one in minima)]
+    return [_check(frame, figures, spec, kind, strict=strict) for spec, kind in asked]
+
+
+def _check(frame: pl.DataFrame, figures: dict[str, dict[str, Any]], spec: str, kind: Kind, *, strict: bool) -> Limit:
+    name, _, number = spec.rpartition("=")
+    name = name.strip().removesuffix("@consensus")
+    try:
+        limit = float(number)
+    except ValueError:
+        limit = math.nan
+    if not name or math.isnan(limit):
+        msg = f"{spec!r} is no limit. Write rule.metric=number, such as any.fdr=0.2 or care/majority.fnr=0.3."
+        raise UsageError(msg)
+    row = _found(figures, name)
+    if row is None:
+        raise UsageError(_unknown(frame, figures, name))
+    known = {key: row[key] for key in ("value", *BOUNDS, "n")}
+    return Limit(name, kind, limit, **known, outcome=_outcome(known, kind, limit, strict=strict))
+
+
+def _outcome(row: Mapping[str, Any], kind: Kind, limit: float, *, strict: bool) -> Outcome:
+    if row["value"] is None:
+        return "undecided" if strict else "failed"
+    bounded = strict and row["low"] is not None and row["high"] is not None
+    least, most = (row["low"], row["high"]) if bounded else (row["value"], row["value"])
+    if kind == "max":
+        holds, failed = most <= limit + TIE, least > limit + TIE
+    else:
+        holds, failed = least >= limit - TIE, most < limit - TIE
+    return "holds" if holds else "failed" if failed else "undecided"
+
+
+def _found(figures: Mapping[str, dict[str, Any]], name: str) -> dict[str, Any] | None:
+    """Return a figure by name; with .low or .high at the end, the bound of its interval in place of it."""
+    if name in figures:
+        return figures[name]
+    bare, _, reference = name.partition("@")
+    left, _, bound = bare.rpartition(".")
+    row = figures.get(f"{left}@{reference}" if reference else left)
+    if row is None or bound not in BOUNDS:
+        return None
+    # A bound has no interval of its own.
+    return {**row, "value": row[bound], "low": None, "high": None}
+
+
+def _figures(frame: pl.DataFrame) -> dict[str, dict[str, Any]]:
+    """Return every row by the name of its figure; of a question with two labels the name leaves out the label."""
+    several = questions_with_many_labels(frame)
+    rows = (*frame.iter_rows(named=True), *accuracy_rows(frame))
+    return {_name(row, several): row for row in rows}
+
+
+def _name(row: dict[str, Any], several: set[str]) -> str:
+    shown = row["label"] != ALL and row["question"] in several
+    name = f"{row['rule']}[{row['label']}]" if shown else row["rule"]
+    name += f".{row['metric']}"
+    if row["question"] != ALL:
+        name = f"{row['question']}/{name}"
+    if row["domain"] != ALL:
+        name = f"{row['domain']}:{name}"
+    return name if row["reference"] == "consensus" else f"{name}@{row['reference']}"
+
+
+def _unknown(frame: pl.DataFrame, figures: Mapping[str, Any], name: str) -> str:
+    """Say which part of a figure's name is not in the audit, list the possible values, and suggest near names."""
+    near = near_names(name, figures)
+    plain = [figure for figure in figures if "/" not in figure and ":" not in figure and "." not in figure]
+    if "." not in name and plain:
+        what = f"there is no figure {name!r}. Figures: {', '.join(plain)}, and rule.metric such as any.fdr."
+    elif "annotator:" in name and any("annotator:" in figure for figure in figures):
+        what = (
+            f"there is no figure {name!r}. Of an annotator there are annotator:NAME.accuracy, .youden, .sensitivity, "
+            ".specificity and .below_chance, with two labels and draws; with gold annotator:NAME.accuracy@gold."
+        )
+    else:
+        what = _what_is_unknown(frame, name)
+    return f"{what}{f' Did you mean {near}?' if near else ''}"
+
+
+def near_names(name: str, known: Iterable[str]) -> str:
+    """List the known names that are nearest to a name; empty where none is near.
+
+    Examples
+    --------
+    >>> near_names("majority.accurate", ["majority.accuracy", "majority.fnr", "alpha"])
+    'majority.accuracy or majority.fnr'
+    """
+    return " or ".join(get_close_matches(name, list(known), n=NEAR_NAMES, cutoff=0.6))
+
+
+def _what_is_unknown(frame: pl.DataFrame, name: str) -> str:
+    bare, _, reference = name.partition("@")
+    references = frame["reference"].unique().sort().to_list()
+    if "@" in name and reference not in references:
+        return f"there is no reference {reference!r} for {name!r}. References: {', '.join(references)}."
+    left, _, metric = bare.rpartition(".")
+    metrics = ["accuracy", *frame["metric"].unique(maintain_order=True).to_list()]
+    if metric not in metrics or not left:
+        return f"there is no metric {metric!r} in {name!r}. Metrics: {listed(metrics, most=MOST_METRICS)}."
+    rules = frame["rule"].unique(maintain_order=True).to_list()
+    scoped = left.partition("[")[0]
+    if not any(scoped == rule or scoped.endswith((f"/{rule}", f":{rule}")) for rule in rules):
+        return f"there is no rule in {name!r} that was audited. Rules: {', '.join(rules)}."
+    questions = frame["question"].unique(maintain_order=True).to_list()
+    domains = frame["domain"].unique(maintain_order=True).to_list()
+    return (
+        f"there is no figure {name!r}. Write domain:question/rule.metric. Questions: {', '.join(questions)}; "
+        f"domains: {', '.join(domains)}."
+    )

@@ -1,0 +1,197 @@
+"""Grade every rule on every group of items: question × domain, pooled over either, and the mean over questions.
+
+Takes cells and their sums, returns rows of the audit table. Their values of question, domain and label mean:
+
+- question "care", domain "BLM": the items of that question and domain;
+- domain "(all)": pooled over domains, every item counting once;
+- question "(all)": pooled over questions, every pair of item and question counting once;
+- question "(mean)": the plain mean of the questions' figures, n the number of questions that have one;
+- label: the one taken as positive; "(all)" pools the labels of a question with more than two, each against the rest;
+  "(multiclass)" grades the label itself, right or wrong, and scores summed over labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from moral_entropy.names import ALL, MEAN, MULTICLASS, NO_DOMAIN
+from moral_entropy.rules.cells import Cells
+from moral_entropy.rules.grade import METRICS, RATES, Figures, grade, grade_label, share_of, smooth
+from moral_entropy.rules.intervals import quantiles
+from moral_entropy.rules.rules import Rule
+from moral_entropy.votes.table import UNKNOWN, Floats, Ints
+
+if TYPE_CHECKING:
+    import polars as pl
+
+ROUGH = ("_reliability", "_resolution", "ece", "ece_mass")
+"""Metrics that grow with noise: their intervals over resampled items are shifted to the figure."""
+
+OF_LABEL = ("disagreement", "brier", "cross_entropy", "cross_entropy_smoothed")
+"""Metrics of the label itself, where a rule answers nothing."""
+
+Row = tuple[str | float, ...]
+"""A row of the table audit."""
+
+
+@dataclass(frozen=True, eq=False)
+class Grading:
+    """The grading of some rules against one reference.
+
+    Parameters
+    ----------
+    reference
+        "consensus" or "gold".
+    rules
+        In the order of the cells' rows.
+    cells, sum_tcs
+        Answers, and what they are graded against: see `cells.SUMS`. The first column makes the figures, the others
+        their intervals.
+    questions, domains
+        Names behind the indices in cells.
+    labels
+        By question, the labels of its ballot.
+    smoothing
+        Pseudo-votes for yes and for no in the smoothed scores.
+    mass
+        Mass of the intervals.
+    resampled
+        Whether columns are resamples of the items, rather than draws of p.
+    pooled
+        Whether draws are of the model's own p, and figures of p as it is published, pooled with the vote share.
+    """
+
+    reference: str
+    rules: tuple[Rule, ...]
+    cells: Cells
+    sum_tcs: Floats
+    questions: tuple[str, ...]
+    domains: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
+    smoothing: float
+    mass: float
+    resampled: bool
+    pooled: bool = False
+
+    def frame(self) -> pl.DataFrame:
+        """Grade every rule on every group: rows of the table audit, NaN where there is no figure."""
+        import polars as pl
+
+        from moral_entropy.schemas import AUDIT
+
+        rows = [row for domain, cell_c in self._cells_by_domain() for row in self._rows_of_domain(domain, cell_c)]
+        return pl.DataFrame(rows, schema=AUDIT, orient="row")
+
+    def _cells_by_domain(self) -> Iterator[tuple[str, Ints]]:
+        """Yield the cells of all domains, and of each: the name of the domain, and which cells have items."""
+        graded_c = np.flatnonzero(self.sum_tcs[0, :, 0] > 0)
+        yield ALL, graded_c
+        if self.domains:
+            for d in np.unique(self.cells.domain_c[graded_c]):
+                name = NO_DOMAIN if d == UNKNOWN else self.domains[d]
+                yield name, graded_c[self.cells.domain_c[graded_c] == d]
+
+    def _rows_of_domain(self, domain: str, cell_c: Ints) -> Iterator[Row]:
+        """Yield the rows of each question, label by label, then those of all questions and of their mean."""
+        by_question: list[list[Figures]] = []
+        for q in np.unique(self.cells.question_c[cell_c]).tolist():
+            question, asked_c = self.questions[q], cell_c[self.cells.question_c[cell_c] == q]
+            for label, label_c in self._by_label(q, asked_c):
+                figures = self._grade_all(label_c)
+                yield from self._rows((question, domain, label), figures)
+            # The last are those of all labels together.
+            by_question.append(figures)
+            if len(self.labels[q]) > 2:
+                of_label = [
+                    {} if rule.sees == "pair" else self._grade(r, asked_c, n_labels=len(self.labels[q]))
+                    for r, rule in enumerate(self.rules)
+                ]
+                yield from self._rows((question, domain, MULTICLASS), of_label)
+        if by_question:
+            # Of one question the grades are known.
+            together = by_question[0] if len(by_question) == 1 else self._grade_all(cell_c)
+            yield from self._rows((ALL, domain, ALL), together)
+            yield from self._rows((MEAN, domain, ALL), [_mean(figures) for figures in zip(*by_question, strict=True)])
+
+    def _by_label(self, q: int, cell_c: Ints) -> Iterator[tuple[str, Ints]]:
+        """Yield the cells of each label of a question, and of all where there are more than two."""
+        label_c, labels = self.cells.label_c[cell_c], self.labels[q]
+        for k in np.unique(label_c):
+            yield labels[k], cell_c[label_c == k]
+        if len(labels) > 2:
+            yield ALL, cell_c
+
+    def _rows(self, where: tuple[str, str, str], figures: Sequence[Figures]) -> Iterator[Row]:
+        """Yield a row per rule and metric."""
+        for rule, by_metric in zip(self.rules, figures, strict=True):
+            if not by_metric:
+                continue
+            value_ms = np.array([value_s for value_s, _ in by_metric.values()])
+            value_m, ends = value_ms[:, 0], self.interval(tuple(by_metric), value_ms)
+            low_m, high_m = (np.where(np.isnan(value_m), np.nan, end_m).tolist() for end_m in ends)
+            n_m = [round(n_s[0]) for _, n_s in by_metric.values()]
+            rows = zip(by_metric, value_m.tolist(), low_m, high_m, n_m, strict=True)
+            yield from ((*where, rule.name, self.reference, *row) for row in rows)
+
+    def interval(self, names: Sequence[str], value_ms: Floats) -> tuple[Floats, Floats]:
+        """Compute central intervals over draws or resamples, moved to the figures where their middle is elsewhere.
+
+        A resample is noisier than the sample, so it shows misfit where there is none. Draws of the model's own p have
+        the figures of that p, and are noisier than their mean: more of their labels change sides. The spread is right.
+        """
+        tail = (1.0 - self.mass) / 2.0
+        low_m, middle_m, high_m = quantiles(value_ms[:, 1:], tail, 0.5, 1.0 - tail)
+        moved_m = np.array([self.pooled or (self.resampled and name.endswith(ROUGH)) for name in names])
+        with np.errstate(invalid="ignore"):
+            shift_m = value_ms[:, 0] - middle_m
+        shift_m = np.where(moved_m & np.isfinite(shift_m), shift_m, 0.0)
+        share_m = np.array([self.pooled and name.removeprefix("expected_") in RATES for name in names])
+        low_m, high_m = np.where(moved_m, np.maximum(low_m + shift_m, 0.0), low_m), high_m + shift_m
+        return low_m, np.where(share_m, np.minimum(high_m, 1.0), high_m)
+
+    def _grade_all(self, cell_c: Ints) -> list[Figures]:
+        """Grade every rule on some cells; rules that answer alike share their grades."""
+        graded: dict[bytes, Figures] = {}
+        figures = []
+        for r in range(len(self.rules)):
+            answers = (self.cells.score_rc, self.cells.decision_rc, self.cells.tied_rc)
+            key = b"".join(answer_rc[r, cell_c].tobytes() for answer_rc in answers)
+            graded[key] = graded.get(key) or self._grade(r, cell_c)
+            figures.append(graded[key])
+        return figures
+
+    def _grade(self, r: int, cell_c: Ints, n_labels: int | None = None) -> Figures:
+        """Grade one rule on some cells; with a number of labels, the label itself."""
+        score_c, expected = self.cells.score_rc[r, cell_c], self.reference != "gold"
+        answered_c = cell_c[~np.isnan(score_c)]
+        score_a, votes_a = self.cells.score_rc[r, answered_c], self.cells.votes_c[answered_c]
+        smoothed_a = smooth(score_a, votes_a, self.smoothing, n_labels or 2)
+        answers = (score_a, self.cells.decision_rc[r, answered_c], smoothed_a, self.sum_tcs[:, answered_c])
+        if not len(answered_c):
+            names = OF_LABEL if n_labels else [name for name in METRICS if expected or "expected_" not in name]
+            nothing = (np.full(self.sum_tcs.shape[2], np.nan), np.zeros(1))
+            figures: Figures = {name: nothing for name in names if name not in ("abstained", "tied", "log_loss")}
+        elif n_labels is None:
+            figures = grade(*answers, expected=expected)
+        else:
+            figures = grade_label(*answers, n_labels=n_labels, expected=expected)
+        # Shares of items without an answer and on a tie have no interval.
+        items_c = self.sum_tcs[0, cell_c, 0]
+        for name, at_c in (("abstained", np.isnan(score_c)), ("tied", self.cells.tied_rc[r, cell_c])):
+            value_s = np.full(self.sum_tcs.shape[2], np.nan)
+            value_s[0] = items_c[at_c].sum() / items_c.sum()
+            figures[name] = (value_s, np.full(1, items_c.sum()))
+        return figures if expected else figures | {"log_loss": figures["cross_entropy"]}
+
+
+def _mean(figures: Sequence[Figures]) -> Figures:
+    """Average the figures of several questions, leaving out those without one; n counts questions."""
+    value_qms = np.array([[value_s for value_s, _ in by_metric.values()] for by_metric in figures])
+    has_qms = ~np.isnan(value_qms)
+    n_ms = has_qms.sum(axis=0)
+    mean_ms = share_of(np.where(has_qms, value_qms, 0.0).sum(axis=0), n_ms)
+    return dict(zip(figures[0], zip(mean_ms, n_ms.astype(np.float64), strict=True), strict=True))

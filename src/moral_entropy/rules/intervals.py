@@ -1,0 +1,118 @@
+"""Intervals: central ones over draws, and those of shares that were counted.
+
+Draws may have no value or an infinite one. Returns two ends per figure, whatever the figures are.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import betaincinv
+
+from moral_entropy.votes.table import Floats, Ints
+
+
+def central_interval(value_ms: Floats, mass: float) -> tuple[Floats, Floats]:
+    """Compute the central interval of each row, leaving out NaN; NaN where nothing is left.
+
+    Parameters
+    ----------
+    value_ms
+        One row per figure, one column per draw; infinities are values like others.
+    mass
+        Mass of the interval, such as 0.9.
+
+    Examples
+    --------
+    >>> central_interval(np.array([[1.0, 2.0, 3.0, np.nan]]), 0.5)
+    (array([1.5]), array([2.5]))
+    """
+    tail = (1.0 - mass) / 2.0
+    low_m, high_m = quantiles(value_ms, tail, 1.0 - tail)
+    return low_m, high_m
+
+
+def quantiles(value_ms: Floats, *shares: float) -> list[Floats]:
+    """Compute quantiles of each row, leaving out NaN; NaN where nothing is left.
+
+    Examples
+    --------
+    >>> quantiles(np.array([[1.0, 2.0, 4.0, np.nan]]), 0.25, 0.5)
+    [array([1.5]), array([2.])]
+    """
+    sorted_ms = np.sort(value_ms, axis=1)
+    n_m = np.count_nonzero(~np.isnan(value_ms), axis=1)
+    return [_quantile(sorted_ms, n_m, share) for share in shares]
+
+
+def beta_interval(
+    successes: ArrayLike, failures: ArrayLike, mass: float, prior: float | Literal["exact"] = 0.5
+) -> tuple[Floats, Floats]:
+    """Compute the central interval of shares that were counted.
+
+    Parameters
+    ----------
+    successes, failures
+        How many were so, and how many were not; they need not be whole.
+    mass
+        Mass of the interval, such as 0.9.
+    prior
+        Pseudo-counts either way, ½ for Jeffreys' interval; or "exact": Clopper and Pearson (1934), NaN where nothing
+        was counted.
+
+    Examples
+    --------
+    >>> [end.round(3).tolist() for end in beta_interval([9, 0], [1, 10], 0.9)]
+    [[0.668, 0.0], [0.978, 0.171]]
+    >>> [end.round(3).tolist() for end in beta_interval(9, 1, 0.9, prior="exact")]
+    [0.606, 0.995]
+    """
+    yes, no, tail = np.asarray(successes, dtype=float), np.asarray(failures, dtype=float), (1.0 - mass) / 2.0
+    if prior != "exact":
+        return betaincinv(yes + prior, no + prior, tail), betaincinv(yes + prior, no + prior, 1.0 - tail)
+    low = np.where(yes > 0, betaincinv(np.maximum(yes, 1e-9), no + 1.0, tail), 0.0)
+    high = np.where(no > 0, betaincinv(yes + 1.0, np.maximum(no, 1e-9), 1.0 - tail), 1.0)
+    counted = yes + no > 0
+    return np.where(counted, low, np.nan), np.where(counted, high, np.nan)
+
+
+def exact_interval(hits_m: ArrayLike, n_m: ArrayLike, mass: float) -> tuple[Floats, Floats]:
+    """Compute the exact interval of `hits_m` out of `n_m`: see `beta_interval`."""
+    return beta_interval(hits_m, np.subtract(n_m, hits_m), mass, prior="exact")
+
+
+def jeffreys_interval(hits_m: Floats, n_m: Floats, mass: float) -> tuple[Floats, Floats]:
+    """Compute Jeffreys' interval of shares that were counted: half a pseudo-count on each side.
+
+    Parameters
+    ----------
+    hits_m, n_m
+        How many of how many.
+    mass
+        Mass of the interval, such as 0.9.
+
+    Examples
+    --------
+    >>> low, high = jeffreys_interval(np.array([9.0]), np.array([10.0]), 0.9)
+    >>> low.round(3), high.round(3)
+    (array([0.669]), array([0.982]))
+    """
+    tail = (1.0 - mass) / 2.0
+    low_m, high_m = (betaincinv(hits_m + 0.5, n_m - hits_m + 0.5, share) for share in (tail, 1.0 - tail))
+    return low_m, high_m
+
+
+def _quantile(sorted_ms: Floats, n_m: Ints, share: float) -> Floats:
+    if sorted_ms.shape[1] == 0:
+        return np.full(len(sorted_ms), np.nan)
+    at_m = share * (n_m - 1).clip(min=0)
+    below_m = np.floor(at_m).astype(np.int64)
+    above_m = np.minimum(below_m + 1, (n_m - 1).clip(min=0))
+    row_m = np.arange(len(sorted_ms))
+    low_m, high_m = sorted_ms[row_m, below_m], sorted_ms[row_m, above_m]
+    with np.errstate(invalid="ignore"):
+        between_m = low_m + (at_m - below_m) * (high_m - low_m)
+    # Two infinities have no difference; a quantile that falls on one draw needs none.
+    return np.where((low_m == high_m) | (at_m == below_m), low_m, between_m)

@@ -1,0 +1,299 @@
+"""Consensus → AuditTable: every rule graded, every figure with an interval.
+
+The one function most users call. One pass over items and draws, then grades of groups of cells. Touches no files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from moral_entropy.consensus.result import Consensus
+from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.options import lists_options
+from moral_entropy.progress import Advance, ignore
+from moral_entropy.rules.advice import Advice, advise, best_rule
+from moral_entropy.rules.any_by_votes import any_rule_by_votes
+from moral_entropy.rules.calibration import CONSENSUS, MODEL, consensus_cells, reliability
+from moral_entropy.rules.cells import cost_of_p, gold_sums, posterior_sums, sort_into_cells
+from moral_entropy.rules.grading import Grading
+from moral_entropy.rules.options import GradeOptions
+from moral_entropy.rules.rules import PLURALITY, PUBLISHED, RULES, Rule, as_rules
+from moral_entropy.votes.labels import POSITIVE_NAMES
+from moral_entropy.votes.table import UNKNOWN, Ballot, Votes
+
+if TYPE_CHECKING:
+    import polars as pl
+
+REPLICATES = 200
+"""Resamplings of the items for intervals against gold."""
+
+Reference = Literal["auto", "consensus", "gold", "both"]
+
+
+@dataclass(frozen=True, eq=False)
+class AuditTable:
+    """The results of the audit of rules.
+
+    Against the consensus a figure grades the rule by the published p, and its interval holds the draws of the fit;
+    where the published p is pooled with the vote share, around the figure. Under the paper's model, where the fit is
+    unsure of many items at once, their means may all lie on one side of ½, which happens in no single draw, and a
+    figure can lie outside its interval: a sign of thin data, as `doubt_annotators` is.
+
+    Parameters
+    ----------
+    frame
+        One row per figure: question, domain, label, rule, reference, metric, value, low, high, n. Null where the
+        denominator is empty, infinite where the score is.
+    rules
+        One row per rule and question: question, label, rule, meaning, items, abstained, tied, and
+        `same_as`: an earlier rule that gives every item the same label.
+    any_by_votes
+        The any rule's false-positive rate by number of votes: see `any_rule_by_votes`.
+    reliability
+        The consensus' reliability diagram against gold; no rows without gold.
+    advice
+        The best of the named rules for the costs named.
+    interval
+        Mass of the intervals.
+    """
+
+    frame: pl.DataFrame
+    rules: pl.DataFrame
+    any_by_votes: pl.DataFrame
+    reliability: pl.DataFrame
+    advice: Advice
+    interval: float
+
+    def __repr__(self) -> str:
+        """Describe it in one line."""
+        rules = ", ".join(self.rules["rule"].unique(maintain_order=True))
+        return f"AuditTable({self.frame.height:,} figures of {rules})"
+
+
+@lists_options(GradeOptions)
+def audit_rules(
+    votes: Votes,
+    consensus: Consensus,
+    options: GradeOptions | None = None,
+    *,
+    reference: Reference = "auto",
+    seed: int = 0,
+    threads: int | None = None,
+    advance: Advance = ignore,
+    **changes: Any,
+) -> AuditTable:
+    """Grade consensus rules against the Bayesian consensus, and against gold where there is any.
+
+    An item without votes gets no answer from rules on votes; it counts as abstained and is in none of their figures.
+
+    Parameters
+    ----------
+    votes
+        What was voted, with gold and published labels if known.
+    consensus
+        The fit of these votes.
+    options
+        All options as one object; keywords change some of them.
+    reference
+        "consensus", "gold", "both", or "auto" for gold where the data has it.
+    seed
+        Seed of the resampling.
+    threads
+        Use at most this many threads; the result does not depend on it.
+    advance
+        Called with the share done.
+    **changes
+        Options by name.
+
+    Examples
+    --------
+    >>> from moral_entropy.consensus.fit import fit
+    >>> from moral_entropy.corpora.simulate import simulate_votes
+    >>> votes = simulate_votes(n_items=300, n_annotators=8, votes_per_item=5, seed=1).votes
+    >>> table = audit_rules(votes, fit(votes, draws=100), rules=["any", "majority"])
+    >>> figures = table.frame.filter(metric="fpr", domain="(all)", question="(all)", reference="consensus")
+    >>> bool(figures["value"][0] > figures["value"][1])
+    True
+    """
+    options = (options or GradeOptions()).changed(changes, "audit_rules")
+    consensus = _with_ballots(votes, replace(consensus, options=replace(consensus.options, threads=threads)))
+    return grade_rules(consensus, options, reference=reference, seed=seed, advance=advance)
+
+
+def grade_rules(
+    consensus: Consensus,
+    options: GradeOptions,
+    *,
+    reference: Reference = "auto",
+    seed: int = 0,
+    advance: Advance = ignore,
+) -> AuditTable:
+    """Grade consensus rules on the votes of a consensus: see `audit_rules`."""
+    import polars as pl
+
+    votes = consensus.votes
+    rules = as_rules(default_rules(votes) if options.rules is None else options.rules)
+    check_options(votes, rules, reference, options)
+    cells, members = sort_into_cells(consensus, rules)
+    sum_tcs = posterior_sums(cells.n_cells, members, threads=consensus.options.threads, advance=advance)
+    labels = {ballot.question: ballot.labels for ballot in votes.ballots}
+    graded = Grading(
+        "consensus",
+        rules,
+        cells,
+        sum_tcs,
+        questions=tuple(labels),
+        domains=votes.domains,
+        labels=tuple(labels.values()),
+        smoothing=options.smoothing,
+        mass=consensus.interval,
+        resampled=False,
+        pooled=any(fit.pooled for fit in consensus.fits),
+    )
+    frames = [] if reference == "gold" else [graded.frame()]
+    nothing_c = np.zeros(cells.n_cells)
+    # The best rule is said in labels, not in expected costs: as often as its label is not that of the consensus.
+    in_labels = replace(graded, sum_tcs=sum_tcs[[0, 1, 1]])
+    advised = {"consensus": advise(in_labels, nothing_c, options.costs)}
+    if has_gold(votes) and reference != "consensus":
+        gold_tcs = gold_sums(cells.n_cells, members, replicates=REPLICATES, seed=seed)
+        against_gold = replace(graded, reference="gold", sum_tcs=gold_tcs, resampled=True, pooled=False)
+        frames += [against_gold.frame(), grade_consensus(consensus, against_gold, seed)]
+        if graded.pooled:
+            frames.append(grade_consensus(consensus, against_gold, seed, own=True))
+        # Gold as evidence is no test of what was learnt from it, but rules on votes have not seen it.
+        advised["gold"] = advise(against_gold, nothing_c, options.costs)
+    frame = pl.concat(frames).fill_nan(None)
+    best = best_rule(frame, advised, options.costs, yes_word(votes))
+    return AuditTable(
+        frame=frame,
+        rules=_rule_frame(graded),
+        any_by_votes=any_rule_by_votes(consensus, graded),
+        reliability=reliability(consensus, mass=consensus.interval),
+        advice=Advice(advise(graded, cost_of_p(members, cells.n_cells, options.costs), options.costs), best),
+        interval=consensus.interval,
+    )
+
+
+def grade_consensus(consensus: Consensus, graded: Grading, seed: int, *, own: bool = False) -> pl.DataFrame:
+    """Grade the consensus itself against gold, by the published p or the model's own.
+
+    Figures are from every item's own p, widths of intervals from merged cells.
+    """
+    frames = []
+    for merged in (False, True):
+        cells, members = consensus_cells(consensus, merged=merged, own=own)
+        sum_tcs = gold_sums(cells.n_cells, members, replicates=REPLICATES if merged else 0, seed=seed)
+        frames.append(replace(graded, rules=(MODEL if own else CONSENSUS,), cells=cells, sum_tcs=sum_tcs).frame())
+    exact, rough = frames
+    ends = ((exact["value"] + (rough[end] - rough["value"])).alias(end) for end in ("low", "high"))
+    return exact.with_columns(ends)
+
+
+def _rule_frame(graded: Grading) -> pl.DataFrame:
+    """Return per rule and question its meaning, on how many items it abstains or is tied, which rule labels alike."""
+    import polars as pl
+
+    from moral_entropy.schemas import AUDIT_RULES
+
+    cells, items_c, rows = graded.cells, graded.sum_tcs[0, :, 0], []
+    for q, question in enumerate(graded.questions):
+        for k in np.unique(cells.label_c[cells.question_c == q]):
+            cell_c = np.flatnonzero((cells.question_c == q) & (cells.label_c == k))
+            decision_rc = cells.decision_rc[:, cell_c]
+            for r, rule in enumerate(graded.rules):
+                abstained_c, tied_c = np.isnan(cells.score_rc[r, cell_c]), cells.tied_rc[r, cell_c]
+                counted = (items_c[cell_c], items_c[cell_c[abstained_c]], items_c[cell_c[tied_c]])
+                same = next(n for n in range(r + 1) if np.array_equal(decision_rc[n], decision_rc[r], equal_nan=True))
+                same_as = graded.rules[same].name if same != r else None
+                where = (question, graded.labels[q][k], rule.name, rule.meaning)
+                rows.append((*where, *(round(items.sum()) for items in counted), same_as))
+    return pl.DataFrame(rows, schema=AUDIT_RULES, orient="row")
+
+
+def yes_word(votes: Votes) -> str:
+    """Return what a positive vote is called: the label of a single question that says more than yes, else "yes"."""
+    labels = {ballot.labels[ballot.positive] for ballot in votes.ballots if ballot.n_labels == 2}
+    [label, *others] = sorted(labels) or ["yes"]
+    several = len({ballot.question for ballot in votes.ballots}) > 1
+    plain = others or several or label.casefold() in POSITIVE_NAMES
+    return "yes" if plain else f"{label!r}"
+
+
+def _with_ballots(votes: Votes, consensus: Consensus) -> Consensus:
+    """Replace the ballots by those of `votes`, which may have gained gold or published labels since the fit."""
+    fits, ballots = consensus.fits, votes.ballots
+    same = len(fits) == len(ballots) and all(map(_same_votes, ballots, (fit.ballot for fit in fits)))
+    if not same:
+        msg = (
+            f"the consensus was fitted to other votes: {', '.join(consensus.votes.questions)} with "
+            f"{consensus.votes.n_votes:,} votes, not {', '.join(votes.questions)} with {votes.n_votes:,}. "
+            "Pass the votes that were fitted."
+        )
+        raise UsageError(msg)
+    for ballot in ballots:
+        _check_codes(votes, ballot)
+    fits = tuple(replace(fit, ballot=ballot) for fit, ballot in zip(fits, ballots, strict=True))
+    return replace(consensus, votes=votes, fits=fits)
+
+
+def _same_votes(one: Ballot, other: Ballot) -> bool:
+    if one is other:
+        return True
+    named = (one.question, one.part, one.labels) == (other.question, other.part, other.labels)
+    return named and np.array_equal(one.start_i, other.start_i) and np.array_equal(one.code_v, other.code_v)
+
+
+def _check_codes(votes: Votes, ballot: Ballot) -> None:
+    for what, code_i in (("gold", ballot.gold_i), ("published", ballot.published_i)):
+        bad_i = np.flatnonzero((code_i < UNKNOWN) | (code_i >= ballot.n_labels))
+        if len(bad_i):
+            item = votes.items[int(ballot.item_i[bad_i[0]])]
+            msg = (
+                f"{len(bad_i):,} {what} labels of question {ballot.question!r} are none of the labels that were voted "
+                f"({', '.join(ballot.labels)}). First: item {item!r}. Merge or drop them with a label map (CLI: "
+                "--labels map.toml)."
+            )
+            raise VotesError(msg)
+
+
+def has_gold(votes: Votes) -> bool:
+    """Return whether any item has a gold label."""
+    return any((ballot.gold_i != UNKNOWN).any() for ballot in votes.ballots)
+
+
+def _has_published(votes: Votes) -> bool:
+    return any((ballot.published_i != UNKNOWN).any() for ballot in votes.ballots)
+
+
+def default_rules(votes: Votes) -> Sequence[Rule]:
+    """Return the rules that are graded by default."""
+    rules = list(RULES.values())
+    if any(ballot.n_labels > 2 for ballot in votes.ballots):
+        rules.append(PLURALITY)
+    if _has_published(votes):
+        rules.append(PUBLISHED)
+    return rules
+
+
+def check_options(votes: Votes, rules: Sequence[Rule], reference: str, options: GradeOptions) -> None:
+    """Raise a `UsageError` for options that make no sense for these votes."""
+    n_items = round(max((ballot.count_i.sum() for ballot in votes.ballots), default=0))
+    choices = ("auto", "consensus", "gold", "both")
+    msg = ""
+    if not rules:
+        msg = f"no rule to audit. Rules: {', '.join(RULES)}."
+    elif reference not in choices:
+        msg = f"the reference is {reference!r}; choose one of {', '.join(choices)}."
+    elif reference in ("gold", "both") and not has_gold(votes):
+        msg = f"none of {n_items:,} items has a gold label. Name their column (CLI: --gold COLUMN)."
+    elif PUBLISHED in rules and not _has_published(votes):
+        msg = f"none of {n_items:,} items has a published label. Name their column (CLI: --published COLUMN)."
+    elif not 0 <= options.smoothing < np.inf:
+        msg = f"smoothing is {options.smoothing:g}; it is a number of pseudo-votes, 0 or more."
+    if msg:
+        raise UsageError(msg)
