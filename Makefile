@@ -68,12 +68,13 @@ test-cpus: $(TEST) ## pass the golden, law and truth tests as on other processor
 slow: $(TEST) ## pass the tests that take minutes
 	$(BIN)/python -m pytest -m slow -n $(JOBS)
 
-check: $(DEV) ## lint, format, types, import layers, spelling
+check: $(DEV) ## lint, format, types, import layers, spelling, and the budget of lines
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/codespell
+	$(BIN)/python tools/house.py --budget
 
 bench: $(TEST) $(PEERS) ## measure speed; writes the tables in docs/evidence/benchmarks.md
 	$(BIN)/python benchmarks/run.py
