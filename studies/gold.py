@@ -1,8 +1,8 @@
 """Is the published p better than counting votes? Real sets of votes with gold, and twins of the moral corpora.
 
 Usage: gold.py [--data ../shared/data] [--draws 400] [--dry]. Writes the tables of docs/evidence/real-votes.md; with
---dry only prints. Sets that are not there are left out, with a word. No gold is used in a fit. The six yes/no questions of
-mfrc_llm_panel count as six sets.
+--dry only prints. Sets that are not there are left out, with a word. No gold is used in a fit. The six yes/no
+questions of mfrc_llm_panel count as six sets.
 """
 
 from __future__ import annotations
