@@ -212,7 +212,7 @@ def run_tool(tool: str, pairs: Sequence[tuple[Path, Path]], seconds: float) -> l
     """
     peer = TOOLS[tool][0] != "moral-entropy"
     if peer and not OTHER.exists():
-        return [{"failed": "not installed: `make league` makes .venv-other"}] * len(pairs)
+        return [{"failed": "not installed: `make studies` makes .venv-other"}] * len(pairs)
     paths = [str(path) for pair in pairs for path in pair]
     command = [str(OTHER) if peer else sys.executable, __file__, tool, str(seconds), *paths]
     own = {} if peer else {"PYTHONPATH": str(ROOT / "src")}

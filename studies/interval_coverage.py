@@ -4,7 +4,7 @@ Each corpus is drawn from annotators and a prevalence that we know. With those t
 written down, and with it the rates of every rule: the truth. The fit sees only the votes; its interval either covers
 the truth or it does not. The share of corpora in which it does should be the interval's mass.
 
-Usage: interval_coverage.py [--model paper] [--corpora 200] [--jobs 2] [--dry]. Writes the tables of that model between
+Usage: interval_coverage.py [--model default] [--corpora 200] [--jobs 2] [--dry]. Writes the table of that model between
 its markers of docs/evidence/coverage.md; with --dry only prints. The truth is the same for both models. With --real,
 real votes instead: rates against the consensus are held against those against gold, on the items that have gold.
 """
@@ -36,7 +36,11 @@ RULES = ("any", "majority", "two-vote")
 METRICS = ("fpr", "fnr", "expected_fpr", "expected_fnr")
 INTERVAL, DRAWS = 0.9, 400
 AIM = (0.85, 0.95)
-PLACES = {"paper": "coverage", "mixed": "coverage of the default model", "real": "coverage on real votes"}
+PLACES = {
+    "paper": "coverage of the paper's model",
+    "default": "coverage of the default model",
+    "real": "coverage on real votes",
+}
 LEAST_KNOWN = 10
 """Least number of items that a gold rate is a share of."""
 
@@ -225,7 +229,7 @@ def _mean(value_i: np.ndarray, weight_i: Floats) -> float:
     return float((value_i * weight_i).sum() / total) if total > 0 else float("nan")
 
 
-def outcomes(setting: Setting, seed: int, model: str = "paper") -> list[Outcome]:
+def outcomes(setting: Setting, seed: int, model: str = "default") -> list[Outcome]:
     """Simulate a corpus, audit it, and hold every figure against the truth."""
     simulated = simulate(setting, seed)
     with warnings.catch_warnings():
@@ -234,7 +238,7 @@ def outcomes(setting: Setting, seed: int, model: str = "paper") -> list[Outcome]
         priors = setting.priors(simulated)
         fitted = {
             "priors": priors,
-            "model": model,
+            **({} if model == "default" else {"model": model}),
             "draws": DRAWS,
             "seed": seed,
             "interval": INTERVAL,
@@ -316,7 +320,7 @@ def summarise(found: Sequence[Outcome]) -> list[Coverage]:
     return rows
 
 
-def study(setting: Setting, *, corpora: int, jobs: int, model: str = "paper") -> list[Coverage]:
+def study(setting: Setting, *, corpora: int, jobs: int, model: str = "default") -> list[Coverage]:
     """Simulate and audit many corpora of a setting, with the seeds 0, 1, 2 and so on."""
     return summarise([one for found in _all_outcomes(setting, corpora, jobs, model) for one in found])
 
@@ -406,7 +410,7 @@ def _real_line(name: str, found: Sequence[tuple[Outcome, Outcome]]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def with_tables(page: str, text: str, model: str = "paper") -> str:
+def with_tables(page: str, text: str, model: str = "default") -> str:
     """Put text between the model's markers of the page."""
     return put(page, PLACES[model], "studies/interval_coverage.py", text)
 
@@ -414,7 +418,7 @@ def with_tables(page: str, text: str, model: str = "paper") -> str:
 def main() -> None:
     """Run the study and write its page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", choices=("paper", "mixed"), default="paper", help="which model is fitted")
+    parser.add_argument("--model", choices=("default", "paper"), default="default", help="which model is fitted")
     parser.add_argument("--only", default="", help="names of settings, as Plenty;Thin; all by default")
     parser.add_argument("--corpora", type=int, default=200, help="how many of each setting")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
@@ -432,7 +436,7 @@ def main() -> None:
     how = {"corpora": asked.corpora, "jobs": asked.jobs, "model": asked.model}
     made = table([(one, study(one, **how)) for one in some])
     facts = (
-        f"moral-entropy {moral_entropy.__version__}, `--model {asked.model}`; {asked.corpora} corpora per setting, "
+        f"moral-entropy {moral_entropy.__version__}, the {asked.model} model; {asked.corpora} corpora per setting, "
         f"{DRAWS} draws per fit, {INTERVAL:.0%} intervals, seeds 0 to {asked.corpora - 1}."
     )
     text = f"{facts}\n\n{made}"

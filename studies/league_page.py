@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from aggregators import OURS, PLURALITY, SHARE, TOOLS
 from gold import number
-from scipy.stats import rankdata
 
 if TYPE_CHECKING:
     from league import Entry
@@ -27,15 +26,14 @@ KINDS = {
 PLAIN = {tool: tool.replace("*", "") for tool in TOOLS}
 OPENING = """\
 Our models and the public aggregators of votes, on every real set with gold at hand and on the three
-[twins](../how-to/corpora.md) of moral corpora. No method sees gold, and all run with their defaults. `make league`
+[twins](../how-to/corpora.md) of moral corpora. No method sees gold, and all run with their defaults. `make studies`
 writes this page."""
 READING = """\
 *Ratio* is the log loss over that of the smoothed vote share, (n_k + ½)/(n + K/2), as a geometric mean over sets: below
 1 the probabilities are better than counting votes. Kinds overlap, and a kind with few sets decides little."""
 LEGEND = """\
-Mean rank by accuracy (1 is best, ties share, no answer is last) / mean accuracy / ratio of log losses, over the sets
-that the method answered (how many, in brackets, if not all). *CPU s* is the median over sets, one thread, without
-importing and converting votes."""
+Mean accuracy / ratio of log losses, over the sets that the method answered (how many, in brackets, if not all). *CPU s*
+is the median over sets, one thread, without importing and converting votes."""
 CAVEAT = """\
 - **Home ground**: how the published p was chosen had these real sets in view, so its lead on them flatters it."""
 MEASURED = """\
@@ -52,7 +50,7 @@ def page(entries: Sequence[Entry], facts: str) -> str:
     groups = by_kind(entries)
     real = groups.get(ALL, [])
     parts = [
-        "<!-- Written by studies/league.py: make league -->",
+        "<!-- Written by studies/league.py: make studies -->",
         "# Which method for which kind of data?",
         OPENING,
         "## The best by kind",
@@ -67,7 +65,7 @@ def page(entries: Sequence[Entry], facts: str) -> str:
         "## Where moral-entropy loses",
         "\n".join([CAVEAT, *losses(entries, groups)]),
         "## By set",
-        "Accuracy / log loss; the standard error of an accuracy in points.",
+        "Accuracy/log loss; the standard error of an accuracy in points.",
         set_table(entries),
         "## How it was measured",
         f"{facts} {MEASURED}",
@@ -80,13 +78,6 @@ def by_kind(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
     groups = {ALL: [entry for entry in entries if TWIN not in entry.kinds]}
     groups |= {kind: [entry for entry in entries if kind in entry.kinds] for kind in KINDS}
     return {kind: some for kind, some in groups.items() if some}
-
-
-def ranks(entry: Entry) -> dict[str, float]:
-    """Rank the methods by accuracy: 1 is best, ties share a rank, those without an answer come last."""
-    return dict(
-        zip(TOOLS, rankdata([-round(entry.lines[tool].get("accuracy", -1.0), 6) for tool in TOOLS]), strict=True)
-    )
 
 
 def accuracy(entries: Sequence[Entry], tool: str) -> float | None:
@@ -129,7 +120,7 @@ def best_table(groups: dict[str, list[Entry]]) -> str:
 
 
 def kind_table(groups: dict[str, list[Entry]]) -> str:
-    """Lay out rank, accuracy and ratio of every method on every kind, and its seconds."""
+    """Lay out accuracy and ratio of every method on every kind, and its seconds."""
     lines = [f"| method | {' | '.join(f'{kind} ({len(some)})' for kind, some in groups.items())} | CPU s |",
              "| --- |" + " --- |" * len(groups) + " ---: |"]  # fmt: skip
     for tool in TOOLS:
@@ -138,8 +129,7 @@ def kind_table(groups: dict[str, list[Entry]]) -> str:
             answered = [entry for entry in entries if "accuracy" in entry.lines[tool]]
             figures = [accuracy(answered, tool) if answered else None, ratio(answered, tool)]
             some = "" if len(answered) == len(entries) else f" ({len(answered)})"
-            rank = np.mean([ranks(entry)[tool] for entry in entries])
-            cells.append(" / ".join([f"{rank:.1f}", *("–" if f is None else number(f) for f in figures)]) + some)
+            cells.append("/".join("–" if figure is None else number(figure) for figure in figures) + some)
         took = [
             entry.lines[tool]["seconds"] for some in groups.values() for entry in some if "seconds" in entry.lines[tool]
         ]
@@ -210,4 +200,4 @@ def set_table(entries: Sequence[Entry]) -> str:
 
 def _pair(line: dict[str, float]) -> str:
     figures = [line.get("accuracy"), line.get("log_loss")]
-    return " / ".join("–" if figure is None else number(figure) for figure in figures)
+    return "/".join("–" if figure is None else number(figure) for figure in figures)

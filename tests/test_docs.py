@@ -269,9 +269,3 @@ def test_every_reference_of_the_study_is_named():
     tables = (ROOT / "docs" / "reference" / "run-folder.md").read_text()
     [held] = re.findall(r"\| `reference` \| String \| what it is held against: ([^|]*) \|", tables)
     assert held.split(", ") == list(REFERENCES)
-
-
-def test_what_make_quick_leaves_out_exists():
-    listed = re.search(r"^NOT_QUICK := ((?:.*\\\n)+.*)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
-    paths = listed[1].replace("\\", " ").split()
-    assert len(paths) > 10 and [path for path in paths if not (ROOT / path).exists()] == []

@@ -29,12 +29,6 @@ def entries():
     ]
 
 
-def test_ranks_share_ties_and_failures_come_last(entries):
-    ranks = pages.ranks(entries[0])
-    assert (ranks[OURS], ranks[SHARE], ranks[pages.PLURALITY], ranks[DS]) == (1.0, 2.5, 2.5, 4.0)
-    assert ranks["snorkel LabelModel"] == (5 + len(league.TOOLS)) / 2
-
-
 def test_sums_over_sets_are_means_and_geometric_means(entries):
     assert pages.accuracy(entries, OURS) == pytest.approx(0.75)
     assert pages.ratio(entries, OURS) == pytest.approx(np.sqrt(0.5 * 3.0))
