@@ -4,7 +4,7 @@ Each corpus is drawn from annotators and a prevalence that we know. With those t
 written down, and with it the rates of every rule: the truth. The fit sees only the votes; its interval either covers
 the truth or it does not. The share of corpora in which it does should be the interval's mass.
 
-Usage: interval_coverage.py [--model paper] [--corpora 200] [--jobs 2] [--dry]. Writes the tables of that model between
+Usage: interval_coverage.py [--model default] [--corpora 200] [--jobs 2] [--dry]. Writes the table of that model between
 its markers of docs/evidence/coverage.md; with --dry only prints. The truth is the same for both models. With --real,
 real votes instead: rates against the consensus are held against those against gold, on the items that have gold.
 """
@@ -22,25 +22,25 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from between import posterior_of_places, vote_again
-from gold_sets import ALL_SETS, DATA, gold_votes
-from page import put
+from gold import DATA, gold_votes, put
 
 import moral_entropy
-from moral_entropy.consensus.fit import fit
-from moral_entropy.consensus.priors import Priors
-from moral_entropy.corpora.simulate import SimulatedVotes, simulate_votes
-from moral_entropy.errors import MoralEntropyWarning
+from moral_entropy import Ballot, Priors, Votes, audit_rules, fit, simulate_votes
+from moral_entropy.corpora.simulate import SimulatedVotes
 from moral_entropy.names import ALL, MEAN, MULTICLASS
-from moral_entropy.rules.table import audit_rules
-from moral_entropy.votes.table import UNKNOWN, Floats, Votes
+
+Floats = np.ndarray
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "evidence" / "coverage.md"
 RULES = ("any", "majority", "two-vote")
 METRICS = ("fpr", "fnr", "expected_fpr", "expected_fnr")
 INTERVAL, DRAWS = 0.9, 400
 AIM = (0.85, 0.95)
-PLACES = {"paper": "coverage", "mixed": "coverage of the default model", "real": "coverage on real votes"}
+PLACES = {
+    "paper": "coverage of the paper's model",
+    "default": "coverage of the default model",
+    "real": "coverage on real votes",
+}
 LEAST_KNOWN = 10
 """Least number of items that a gold rate is a share of."""
 
@@ -63,8 +63,6 @@ class Setting:
     told
         Whether the fit's prior says what those ranges and the prevalence are. Then it cannot be the prior that
         makes an interval miss.
-    pooling
-        As in `fit`.
     between
         Share of the items that lie between the labels, anywhere.
     """
@@ -77,7 +75,6 @@ class Setting:
     sensitivity: tuple[float, float] = (0.5, 0.8)
     specificity: tuple[float, float] = (0.85, 0.95)
     told: bool = False
-    pooling: str = "none"
     between: float = 0.0
 
     @property
@@ -88,12 +85,11 @@ class Setting:
             f"prevalence {self.prevalence:g}, sensitivities {self.sensitivity[0]:g}–{self.sensitivity[1]:g}, "
             f"specificities {self.specificity[0]:g}–{self.specificity[1]:g}; "
             f"{'a prior that knows them' if self.told else 'the default prior'}"
-            f"{f', {self.pooling} pooling' if self.pooling != 'none' else ''}"
             f"{f'; {self.between:.0%} of the items lie between the labels' if self.between else ''}"
         )
 
     def priors(self, simulated: SimulatedVotes) -> Priors:
-        """Give the prior of the fit: the package's default, or one with the mean and spread of the ranges."""
+        """Return the prior of the fit: the package's default, or one with the mean and spread of the ranges."""
         if not self.told:
             return Priors()
         beta_kv = np.array([_beta(self.specificity), _beta(self.sensitivity)[::-1]])
@@ -104,7 +100,7 @@ class Setting:
 
 
 def _beta(ends: tuple[float, float]) -> tuple[float, float]:
-    """Give the Beta distribution (right, wrong) with the mean and variance of a uniform one."""
+    """Return the Beta distribution (right, wrong) with the mean and variance of a uniform one."""
     mean, variance = sum(ends) / 2, (ends[1] - ends[0]) ** 2 / 12
     votes = mean * (1.0 - mean) / variance - 1.0
     return votes * mean, votes * (1.0 - mean)
@@ -112,18 +108,15 @@ def _beta(ends: tuple[float, float]) -> tuple[float, float]:
 
 SETTINGS = (
     Setting("Plenty", 1_500, 12, 5, 0.3),
-    Setting("Plenty, partial pooling", 1_500, 12, 5, 0.3, pooling="partial"),
     Setting("Plenty, more items", 6_000, 12, 5, 0.3),
     Setting("Four votes", 1_500, 12, 4, 0.3),
     Setting("Four votes, more items", 6_000, 12, 4, 0.3),
-    Setting("Four votes, partial pooling", 1_500, 12, 4, 0.3, pooling="partial"),
     Setting("Four votes, prior told", 1_500, 12, 4, 0.3, told=True),
     Setting("Thin", 1_500, 12, 1.3, 0.3),
-    Setting("Thin, partial pooling", 1_500, 12, 1.3, 0.3, pooling="partial"),
     Setting("Thin, prior told", 1_500, 12, 1.3, 0.3, told=True),
     Setting("Plenty, a quarter between labels", 1_500, 12, 5, 0.3, between=0.25),
     Setting("Four votes, half between labels", 1_500, 12, 4, 0.3, between=0.5),
-    Setting("Many annotators", 1_500, 300, 4, 0.3, pooling="auto"),
+    Setting("Many annotators", 1_500, 300, 4, 0.3),
 )
 
 
@@ -159,6 +152,31 @@ class Outcome:
         return bool(self.low - 1e-9 <= self.truth <= self.high + 1e-9)
 
 
+def vote_again(simulated: SimulatedVotes, place_i: Floats, rng: np.random.Generator) -> SimulatedVotes:
+    """Let everybody vote again on the same items, which now lie at other places."""
+    [ballot] = simulated.votes.ballots
+    as_v = (rng.random(ballot.n_votes) < np.repeat(place_i, ballot.votes_i)).astype(int)
+    annotator_v = ballot.code_v // 2
+    yes_v = rng.random(ballot.n_votes) < simulated.confusion_akv[ballot.annotator_a[annotator_v], as_v, 1]
+    code_v = (2 * annotator_v + yes_v).astype(ballot.code_v.dtype)
+    return replace(simulated, votes=replace(simulated.votes, ballots=(replace(ballot, code_v=code_v),)))
+
+
+def posterior_of_places(ballot: Ballot, confusion_akv: Floats, place_z: Floats, prior_z: Floats) -> Floats:
+    """Return P(yes | votes) of every item, whose place is one of `place_z` with the chances `prior_z`: `p_i`.
+
+    `confusion_akv` is of the annotators of the ballot.
+    """
+    annotator_v, label_v = np.divmod(ballot.code_v, 2)
+    no_v, yes_v = confusion_akv[annotator_v, :, label_v].T
+    item_v = np.repeat(np.arange(ballot.n_items), ballot.votes_i)
+    log_iz = np.empty((ballot.n_items, len(place_z)))
+    for z, place in enumerate(place_z):
+        log_iz[:, z] = np.bincount(item_v, weights=np.log(place * yes_v + (1 - place) * no_v), minlength=ballot.n_items)
+    weight_iz = np.exp(log_iz - log_iz.max(axis=1, keepdims=True)) * prior_z
+    return np.asarray(weight_iz @ place_z / weight_iz.sum(axis=1))
+
+
 def simulate(setting: Setting, seed: int) -> SimulatedVotes:
     """Draw annotators within the setting's ranges, and their votes."""
     rng = np.random.default_rng([seed, 17])
@@ -183,7 +201,7 @@ def simulate(setting: Setting, seed: int) -> SimulatedVotes:
 
 
 def true_posterior(simulated: SimulatedVotes, between: float = 0.0) -> Floats:
-    """Give P(positive | votes) of every item at the parameters the votes were drawn from: `p_i`."""
+    """Return P(positive | votes) of every item at the parameters the votes were drawn from: `p_i`."""
     [ballot] = simulated.votes.ballots
     place_z = np.concatenate([[0.0, 1.0], (np.arange(PLACES_BETWEEN) + 0.5) / PLACES_BETWEEN])
     inner_z = np.full(PLACES_BETWEEN, between / PLACES_BETWEEN)
@@ -192,7 +210,7 @@ def true_posterior(simulated: SimulatedVotes, between: float = 0.0) -> Floats:
 
 
 def true_rates(simulated: SimulatedVotes, between: float = 0.0) -> dict[tuple[str, str], float]:
-    """Give the rates of every rule against the posterior at the true parameters, by rule and metric."""
+    """Return the rates of every rule against the posterior at the true parameters, by rule and metric."""
     ballot = simulated.votes.ballots[0]
     item_v = np.repeat(np.arange(ballot.n_items), ballot.votes_i)
     yes_i = np.bincount(item_v, weights=ballot.code_v % 2, minlength=ballot.n_items)
@@ -211,17 +229,16 @@ def _mean(value_i: np.ndarray, weight_i: Floats) -> float:
     return float((value_i * weight_i).sum() / total) if total > 0 else float("nan")
 
 
-def outcomes(setting: Setting, seed: int, model: str = "paper") -> list[Outcome]:
+def outcomes(setting: Setting, seed: int, model: str = "default") -> list[Outcome]:
     """Simulate a corpus, audit it, and hold every figure against the truth."""
     simulated = simulate(setting, seed)
     with warnings.catch_warnings():
         # That thin data is thin is what the study is about.
-        warnings.simplefilter("ignore", MoralEntropyWarning)
+        warnings.simplefilter("ignore")
         priors = setting.priors(simulated)
         fitted = {
             "priors": priors,
-            "model": model,
-            "pooling": setting.pooling,
+            **({} if model == "default" else {"model": model}),
             "draws": DRAWS,
             "seed": seed,
             "interval": INTERVAL,
@@ -303,7 +320,7 @@ def summarise(found: Sequence[Outcome]) -> list[Coverage]:
     return rows
 
 
-def study(setting: Setting, *, corpora: int, jobs: int, model: str = "paper") -> list[Coverage]:
+def study(setting: Setting, *, corpora: int, jobs: int, model: str = "default") -> list[Coverage]:
     """Simulate and audit many corpora of a setting, with the seeds 0, 1, 2 and so on."""
     return summarise([one for found in _all_outcomes(setting, corpora, jobs, model) for one in found])
 
@@ -321,18 +338,20 @@ def _all_outcomes(setting: Setting, corpora: int, jobs: int, model: str) -> Iter
     print(file=sys.stderr)
 
 
-def section(setting: Setting, rows: Sequence[Coverage]) -> str:
-    """Give the setting and its table in Markdown."""
-    head = (
-        "| rule | metric | covered | | interval too low | too high | truth | audit | width |\n"
-        "| --- | --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |"
-    )
+def table(results: Sequence[tuple[Setting, Sequence[Coverage]]]) -> str:
+    """Return the settings as a Markdown table: the least and the mean share covered, and the figures below the aim."""
     lines = [
-        f"| {row.rule} | {row.metric} | {row.share:.1%} of {row.corpora} | {row.verdict} | {row.below} | {row.above} "
-        f"| {row.truth:.2%} | {row.value:.2%} | {row.width:.2%} |"
-        for row in rows
+        "| setting | expected rates: covered | yes-or-no rates: covered | below the aim |",
+        "| --- | --- | --- | --- |",
     ]
-    return "\n".join([f"### {setting.name}: {setting.meaning}", "", head, *lines])
+    for setting, rows in results:
+        cells = []
+        for expected in (True, False):
+            shares = [row.share for row in rows if row.corpora and row.metric.startswith("expected_") == expected]
+            cells.append(f"{np.mean(shares):.0%} (least {min(shares):.0%})" if shares else "–")
+        missed = [f"{row.rule} {row.metric} {row.share:.0%}" for row in rows if row.verdict == "**below**"]
+        lines.append(f"| **{setting.name}**: {setting.meaning} | {' | '.join(cells)} | {'; '.join(missed) or 'none'} |")
+    return "\n".join(lines)
 
 
 def real_outcomes(votes: Votes) -> Iterator[tuple[Outcome, Outcome]]:
@@ -342,10 +361,10 @@ def real_outcomes(votes: Votes) -> Iterator[tuple[Outcome, Outcome]]:
     """
     known_i = np.zeros(votes.n_items, dtype=np.int32)
     for ballot in votes.ballots:
-        known_i[ballot.item_i[ballot.gold_i == UNKNOWN]] = 1
+        known_i[ballot.item_i[ballot.gold_i < 0]] = 1
     votes = replace(votes, domains=("known", "unknown"), domain_i=known_i)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MoralEntropyWarning)
+        warnings.simplefilter("ignore")
         consensus = fit(votes, draws=DRAWS, seed=0, interval=INTERVAL, domain_prevalence="off")
         table = audit_rules(votes, consensus, rules=RULES, reference="both").frame
     rows = table.filter(pl.col("question") != ALL, pl.col("question") != MEAN, domain="known")
@@ -363,9 +382,9 @@ def real_outcomes(votes: Votes) -> Iterator[tuple[Outcome, Outcome]]:
 
 
 def real_section(data: Path) -> str:
-    """Give the table of real votes in Markdown."""
+    """Return the table of real votes in Markdown."""
     lines, every = [], []
-    for name, votes in gold_votes(data, ALL_SETS):
+    for name, votes in gold_votes(data):
         found = list(real_outcomes(votes))
         every += found
         lines.append(_real_line(name, found))
@@ -391,7 +410,7 @@ def _real_line(name: str, found: Sequence[tuple[Outcome, Outcome]]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def with_tables(page: str, text: str, model: str = "paper") -> str:
+def with_tables(page: str, text: str, model: str = "default") -> str:
     """Put text between the model's markers of the page."""
     return put(page, PLACES[model], "studies/interval_coverage.py", text)
 
@@ -399,7 +418,7 @@ def with_tables(page: str, text: str, model: str = "paper") -> str:
 def main() -> None:
     """Run the study and write its page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", choices=("paper", "mixed"), default="paper", help="which model is fitted")
+    parser.add_argument("--model", choices=("default", "paper"), default="default", help="which model is fitted")
     parser.add_argument("--only", default="", help="names of settings, as Plenty;Thin; all by default")
     parser.add_argument("--corpora", type=int, default=200, help="how many of each setting")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
@@ -415,12 +434,12 @@ def main() -> None:
         return
     some = [one for one in SETTINGS if not asked.only or one.name in asked.only.split(";")]
     how = {"corpora": asked.corpora, "jobs": asked.jobs, "model": asked.model}
-    made = [section(one, study(one, **how)) for one in some]
+    made = table([(one, study(one, **how)) for one in some])
     facts = (
-        f"moral-entropy {moral_entropy.__version__}, `--model {asked.model}`; {asked.corpora} corpora per setting, "
+        f"moral-entropy {moral_entropy.__version__}, the {asked.model} model; {asked.corpora} corpora per setting, "
         f"{DRAWS} draws per fit, {INTERVAL:.0%} intervals, seeds 0 to {asked.corpora - 1}."
     )
-    text = "\n\n".join([facts, *made])
+    text = f"{facts}\n\n{made}"
     print(text)
     if not asked.dry:
         PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), text, asked.model), encoding="utf-8")

@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 
 import moral_entropy as me
-from moral_entropy.checks.sides import CHEAP, SIDES
 from moral_entropy.cli.commands import SENTENCES, load_command
 from moral_entropy.cli.main import main
+from moral_entropy.report.soft_labels import REFERENCES
 from moral_entropy.runs.manifest import read_manifest
 from moral_entropy.runs.tables import read_table
 from moral_entropy.schemas import SCHEMAS
+from moral_entropy.checks.sides import CHEAP, SIDES
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -103,11 +104,13 @@ def test_every_command_and_flag_is_documented():
         "judges",
         "next",
         "predict",
+        "refine",
         "report",
         "reproduce",
         "score",
         "simulate",
         "spot-check",
+        "study",
         "train",
         "validate",
         "verify",
@@ -261,7 +264,8 @@ def test_every_check_is_explained_and_named():
     assert f"these {NUMBER[len(CHEAP)]} run in every audit" in " ".join(commands.split())
 
 
-def test_what_make_quick_leaves_out_exists():
-    listed = re.search(r"^NOT_QUICK := ((?:.*\\\n)+.*)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
-    paths = listed[1].replace("\\", " ").split()
-    assert len(paths) > 10 and [path for path in paths if not (ROOT / path).exists()] == []
+def test_every_reference_of_the_study_is_named():
+    assert f"against {NUMBER[len(REFERENCES)]} references" in (ROOT / "docs" / "README.md").read_text()
+    tables = (ROOT / "docs" / "reference" / "run-folder.md").read_text()
+    [held] = re.findall(r"\| `reference` \| String \| what it is held against: ([^|]*) \|", tables)
+    assert held.split(", ") == list(REFERENCES)

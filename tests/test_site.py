@@ -96,7 +96,7 @@ def test_search_without_a_server_loads_our_own_script(site, tmp_path):
         site.with_own_worker(tmp_path)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("zensical") is None, reason="Zensical is not installed: see make site")
+@pytest.mark.skipif(importlib.util.find_spec("zensical") is None, reason="Zensical is not installed: see make docs")
 def test_the_site_is_built(tmp_path):
     done = subprocess.run(
         [sys.executable, str(ROOT / "tools" / "site.py"), "--out", str(tmp_path / "site")], check=False

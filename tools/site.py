@@ -1,6 +1,6 @@
 """Build the documentation site, docs/ and the pages at the root → site/, with llms.txt; check every link of it.
 
-Needs Zensical (tools/site-requirements.txt, which `make site` installs into a venv of its own).
+Needs Zensical (tools/other-requirements.txt, which `make docs` installs into .venv-other).
 
 Usage: python tools/site.py [--out FOLDER]
 """
