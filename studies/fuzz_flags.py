@@ -18,7 +18,7 @@ from fuzz_cases import Outcome
 from fuzz_checks import differing, run_main, wrong_folder, wrong_words
 from fuzz_mutations import CELLS
 
-from moral_entropy.checks.sides import SIDES
+from moral_entropy.checks.run import CHECKS
 from moral_entropy.cli.commands import load_command
 
 COMMANDS = {
@@ -45,7 +45,7 @@ POOLS: dict[str, tuple[str, ...]] = {
     "--gold-file": ("gold.csv", "nowhere.csv"), "--labels": ("map.toml", "soft", "majority", "share", "nowhere.toml"),
     "--prior-annotators": ("known.csv", "nowhere.csv"), "--spot-check": ("answers.csv", "nowhere.csv"),
     "--answers": ("answers.csv", "gold.csv", "nowhere.csv"), "--settings": ("set.toml", "run", "votes.csv"),
-    "--sides": (*SIDES, "identifiability,heldout", "nonsense"), "--to": ("csv", "jsonl", "hf", "lewidi",
+    "--checks": (*CHECKS, "identifiability,heldout", "nonsense"), "--to": ("csv", "jsonl", "hf", "lewidi",
     "label-studio", "argilla", "prodigy", "xml"), "--question": ("care", "fairness", "tone", "nowhere"),
     "--annotators": ("a", "a,b", "nobody"), "--max": ("majority.fnr=0.5", "error=0.2", "x=1", "alpha=nan", "any.fdr"),
     "--min": ("alpha=0.1", "effective_votes=1", "x"), "--verdict": ("ship", "no"), "--like": ("mftc", "mfrc", "emfd"),
@@ -62,7 +62,7 @@ ARGUMENTS = {
     "item": ("t000", "t001", "nowhere", ""), "model": ("model", "run"), "texts": ("votes.csv", "gold.csv", "nowhere"),
 }  # fmt: skip
 NEEDED = {"audit": ("--out",), "export": ("--to", "--out"), "simulate": ("--out",), "train": ("--out", "--model"),
-          "predict": ("--out",), "validate": ("--sides",)}  # fmt: skip
+          "predict": ("--out",), "validate": ("--checks",)}  # fmt: skip
 
 
 def warm_up() -> None:

@@ -19,7 +19,7 @@ COMMANDS = (
     "explain RUN t003", "check RUN --max majority.fnr=0.5", "check RUN --verdict ship", "export RUN --to csv -o o.csv",
     "export RUN --to hf -o out", "export RUN --to lewidi -o out", "export RUN --to label-studio -o out.json",
     "compare RUN other --replicates 3", "spot-check RUN --answers answers.csv", "spot-check RUN -n 3 -o sheet.csv",
-    "validate RUN --sides identifiability", "train RUN --model tfidf --epochs 1 -o new",
+    "validate RUN --checks identifiability", "train RUN --model tfidf --epochs 1 -o new",
     "audit votes.csv --settings RUN -o new --no-report",
 )  # fmt: skip
 BY_DIGEST = "was changed after it was written and cannot be used"

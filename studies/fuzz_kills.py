@@ -46,7 +46,7 @@ COMMANDS = (
     Written("audit votes.csv -o new --draws 20", "new"),
     Written("audit votes.csv -o run --draws 25 --force --no-report", "run"),
     Written("audit many.csv -o new --draws 0", "new"),
-    Written("validate run --sides identifiability,prior-power --quiet", "run"),
+    Written("validate run --checks identifiability,ensemble --quiet", "run"),
     Written("report run -o page.html", "page.html"),
     Written("report run --card", "run"),
     Written("export run --to csv -o out.csv", "out.csv"),

@@ -16,8 +16,8 @@ import numpy as np
 from gold_sets import ALL_SETS, ROOT, asked_for, facts, gold_votes
 from page import put
 
-from moral_entropy.checks.gold import GoldItems, reports
-from moral_entropy.checks.scores import calibration_error, losses
+from moral_entropy.checks.gold import items_with_gold
+from moral_entropy.checks.scores import accuracy, calibration_gap, log_losses
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.result import QuestionFit
 from moral_entropy.consensus.vote_share import smoothed_share
@@ -64,14 +64,13 @@ def score(log_p_ik: Floats, gold_i: Ints, weight_i: Floats) -> Scored:
     >>> found.accuracy, round(found.log_loss, 3), round(found.ece, 3)
     (0.75, 0.399, 0.05)
     """
-    # Probabilities that differ by rounding are tied.
-    top_ik = np.isclose(log_p_ik, log_p_ik.max(axis=1, keepdims=True), rtol=0.0, atol=1e-9)
+    p_ik = np.exp(log_p_ik)
+    top_ik = p_ik >= p_ik.max(axis=1, keepdims=True) - 1e-9
     right_i = np.take_along_axis(top_ik / top_ik.sum(axis=1, keepdims=True), gold_i[:, None].astype(int), axis=1)[:, 0]
-    loss_i = losses(log_p_ik, gold_i)
     return Scored(
-        accuracy=float(np.average(right_i, weights=weight_i)),
-        log_loss=float(np.average(loss_i, weights=weight_i)),
-        ece=calibration_error(np.exp(log_p_ik.max(axis=1)), right_i, weight_i),
+        accuracy=accuracy(p_ik, gold_i, weight_i),
+        log_loss=float(np.average(log_losses(p_ik, gold_i), weights=weight_i)),
+        ece=calibration_gap(p_ik.max(axis=1), right_i, weight_i),
     )
 
 
@@ -90,19 +89,20 @@ def study_votes(name: str, votes: Votes, draws: int) -> list[GoldSet]:
 
 def study_question(name: str, paper: QuestionFit, mixed: QuestionFit) -> GoldSet:
     """Score every method on the items of one question that have gold."""
-    items = GoldItems.of(mixed)
-    logs = reports(GoldItems.of(paper))
+    item_i, ballot = items_with_gold(mixed), mixed.ballot
+    counts_ik = ballot.counts_ik[item_i]
+    top_ik = counts_ik == counts_ik.max(axis=1, keepdims=True)
     with np.errstate(divide="ignore"):
         log_p = {
-            SHARE: np.log(smoothed_share(items.counts_ik)),
-            PLURALITY: logs["plurality"],
-            "paper, mode": logs["mode"],
-            "paper, mean": logs["consensus"],
-            "mixed alone": np.log(mixed.summary.mean_ik[items.item_i]),
-            PUBLISHED: np.log(mixed.p_ik[items.item_i]),
+            SHARE: np.log(smoothed_share(counts_ik)),
+            PLURALITY: np.log(top_ik / top_ik.sum(axis=1, keepdims=True)),
+            "paper, mode": np.log(paper.posterior_ik[item_i]),
+            "paper, mean": np.log(paper.summary.mean_ik[item_i]),
+            "mixed alone": np.log(mixed.summary.mean_ik[item_i]),
+            PUBLISHED: np.log(mixed.p_ik[item_i]),
         }
-    scores = {method: score(log_p[method], items.gold_i, items.weight_i) for method in METHODS}
-    return GoldSet(name, mixed.ballot.n_labels, len(items.item_i), scores)
+    scores = {method: score(log_p[method], ballot.gold_i[item_i], ballot.count_i[item_i]) for method in METHODS}
+    return GoldSet(name, ballot.n_labels, len(item_i), scores)
 
 
 def study_twin(name: str, draws: int) -> GoldSet:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import moral_entropy as me
-from moral_entropy.checks.sides import CHEAP, SIDES
+from moral_entropy.checks.run import CHEAP, CHECKS
 from moral_entropy.cli.commands import SENTENCES, load_command
 from moral_entropy.cli.main import main
 from moral_entropy.report.soft_labels import REFERENCES
@@ -23,7 +23,7 @@ from moral_entropy.schemas import SCHEMAS
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-NUMBER = {5: "five", 6: "six"}
+NUMBER = {4: "four", 5: "five", 6: "six"}
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 
 
@@ -259,8 +259,8 @@ def test_every_check_is_explained_and_named():
         for name in ("concepts/validation.md", "reference/commands.md", "reference/run-folder.md")
     )
     rows = re.findall(r"^\| `([\w-]+)`( \*)? \| (.*?) \|", concepts, flags=re.MULTILINE)
-    assert rows == [(side.name, " *" if side.cheap else "", side.title) for side in SIDES.values()]
-    assert all(f"`{side}`" in commands and f"`{side}`" in tables for side in SIDES)
+    assert rows == [(name, " *" if check.cheap else "", check.title) for name, check in CHECKS.items()]
+    assert all(f"`{name}`" in commands and f"`{name}`" in tables for name in CHECKS)
     assert f"these {NUMBER[len(CHEAP)]} run in every audit" in " ".join(commands.split())
 
 

@@ -120,7 +120,6 @@ def fit_kernels(model: str) -> Kernels:
 
 def later_kernels(model: str) -> Kernels:
     """List the kernels of what comes after the fit in the same way: the audit of rules and the checks."""
-    from moral_entropy.checks import draw_kernels as validate
     from moral_entropy.consensus import dependence_kernels, tempering_kernels
     from moral_entropy.grading import kernels as grading
 
@@ -142,7 +141,6 @@ def later_kernels(model: str) -> Kernels:
             ),
             products,
             residuals,
-            (validate.binary_log_likelihoods, VOTES + "f8[::1], i2[::1], f8[:,::1], f8[::1], i8, i8, f8[::1]"),
             (tempering_kernels.chances_without_item, VOTES + "f8[:,::1], f8[:,::1], f8[:,::1], i8, i8, f8[:,::1]"),
             scores,
         ]
@@ -153,8 +151,6 @@ def later_kernels(model: str) -> Kernels:
         ),
         products,
         residuals,
-        (validate.mixed_log_likelihoods, VOTES + "f8[::1], i2[::1], i4[::1], " + DRAWS + "i8, i8, f8[::1]"),
-        (validate.mixed_labels, VOTES + "i4[::1], " + DRAWS + "i8, i8, f8[:,:,::1]"),
         scores,
     ]
 
