@@ -13,17 +13,17 @@ from pathlib import Path
 import pytest
 
 import moral_entropy as me
+from moral_entropy.checks.run import CHEAP, CHECKS
 from moral_entropy.cli.commands import SENTENCES, load_command
 from moral_entropy.cli.main import main
 from moral_entropy.report.soft_labels import REFERENCES
 from moral_entropy.runs.manifest import read_manifest
 from moral_entropy.runs.tables import read_table
 from moral_entropy.schemas import SCHEMAS
-from moral_entropy.checks.sides import CHEAP, SIDES
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-NUMBER = {5: "five", 6: "six"}
+NUMBER = {4: "four", 5: "five", 6: "six"}
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 
 
@@ -259,8 +259,8 @@ def test_every_check_is_explained_and_named():
         for name in ("concepts/validation.md", "reference/commands.md", "reference/run-folder.md")
     )
     rows = re.findall(r"^\| `([\w-]+)`( \*)? \| (.*?) \|", concepts, flags=re.MULTILINE)
-    assert rows == [(side.name, " *" if side.cheap else "", side.title) for side in SIDES.values()]
-    assert all(f"`{side}`" in commands and f"`{side}`" in tables for side in SIDES)
+    assert rows == [(name, " *" if check.cheap else "", check.title) for name, check in CHECKS.items()]
+    assert all(f"`{name}`" in commands and f"`{name}`" in tables for name in CHECKS)
     assert f"these {NUMBER[len(CHEAP)]} run in every audit" in " ".join(commands.split())
 
 
@@ -269,3 +269,9 @@ def test_every_reference_of_the_study_is_named():
     tables = (ROOT / "docs" / "reference" / "run-folder.md").read_text()
     [held] = re.findall(r"\| `reference` \| String \| what it is held against: ([^|]*) \|", tables)
     assert held.split(", ") == list(REFERENCES)
+
+
+def test_what_make_quick_leaves_out_exists():
+    listed = re.search(r"^NOT_QUICK := ((?:.*\\\n)+.*)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+    paths = listed[1].replace("\\", " ").split()
+    assert len(paths) > 10 and [path for path in paths if not (ROOT / path).exists()] == []

@@ -32,7 +32,7 @@ class Finding:
     Parameters
     ----------
     side
-        Which check found it: a name of `moral_entropy.checks.sides.SIDES`.
+        Which check found it: a name of `moral_entropy.checks.run.CHECKS`.
     figure
         Machine name of the figure, such as "pareto_k".
     value

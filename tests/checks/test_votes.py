@@ -1,4 +1,4 @@
-"""Too few votes, hardly known annotators, one who dominates, items without votes and rows left out are counted."""
+"""What there is too little of, and what votes cannot tell: found where it was planted, and not where it was not."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from support import random_rows, votes_of
+from hypothesis import given, settings
+from made_votes import two_teams
+from support import random_rows, vote_rows, votes_of
 
-from moral_entropy.checks.votes import examine_votes
-from moral_entropy.consensus.fit import fit
-from moral_entropy.corpora.simulate import simulate_votes
+from moral_entropy import fit, simulate_votes
+from moral_entropy.checks import votes as module
+from moral_entropy.checks.votes import check_identifiability, check_votes, find_groups
+from moral_entropy.consensus.patterns import collapse
+from moral_entropy.consensus.priors import Priors
 
 pytestmark = pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")
 
@@ -21,7 +25,7 @@ def fitted(votes, **options):
 
 
 def findings(votes, **options):
-    return examine_votes(fitted(votes, **options))
+    return check_votes(fitted(votes, **options))
 
 
 def test_thin_data_are_thin_and_their_annotators_hardly_known():
@@ -44,7 +48,7 @@ def test_who_is_hardly_known_is_counted_from_the_posterior():
         for i, b, _ in rows:
             seen += one.posterior_ik[i] if a == b else 0.0
         thin.append(bool((seen < 3.0).any()))
-    [found] = [f for f in examine_votes(consensus) if f.figure == "hardly_known"]
+    [found] = [f for f in check_votes(consensus) if f.figure == "hardly_known"]
     assert thin == [False] * 4 + [True] and found.n == 1 and found.value == pytest.approx(4 / len(rows))
 
 
@@ -85,3 +89,149 @@ def test_many_rows_left_out_are_noted(dropped, noted):
     reading = replace(votes.reading, rows=100, dropped={"no label": dropped})
     found = [f for f in findings(replace(votes, reading=reading)) if f.figure == "rows_left_out"]
     assert [(f.level, f.text) for f in found] == [("note", "6 of 100 rows were left out (no label 6).")] * noted
+
+
+def plain_groups(rows):
+    """Components of annotators and items by walking from each to whatever a vote links it to."""
+    links = {}
+    for i, a, _ in rows:
+        links.setdefault(("i", i), set()).add(("a", a))
+        links.setdefault(("a", a), set()).add(("i", i))
+    groups, left = [], set(links)
+    while left:
+        group, todo = set(), [left.pop()]
+        while todo:
+            node = todo.pop()
+            if node not in group:
+                group.add(node)
+                todo += links[node]
+        left -= group
+        groups.append((sorted(n for kind, n in group if kind == "a"), sorted(n for kind, n in group if kind == "i")))
+    return sorted(groups)
+
+
+@settings(max_examples=60, deadline=None)
+@given(made=vote_rows(max_items=14, max_annotators=7))
+def test_groups_are_what_a_walk_finds(made):
+    rows, n_labels = made
+    votes = votes_of(rows, n_labels)
+    group_a, items_g = find_groups(collapse(votes.ballots[0]))
+    voted = sorted({a for _, a, _ in rows})
+    found = {}
+    for a in voted:
+        found.setdefault(int(group_a[a]), []).append(a)
+    plain = plain_groups(rows)
+    assert sorted(found.values()) == [people for people, _ in plain]
+    for people, items in plain:
+        assert items_g[group_a[people[0]]] == len(items)
+    assert (np.diff(items_g) <= 0).all()
+
+
+def test_links_do_not_depend_on_how_votes_are_cut(monkeypatch):
+    rows = [(i, a, 0) for i, a in [(0, 0), (0, 1), (1, 1), (1, 2), (2, 3), (2, 4), (3, 5)]] + [(3, 6, 1)]
+    patterns = collapse(votes_of(rows).ballots[0])
+    whole = find_groups(patterns)[0].tolist()
+    for cut in (1, 2, 3):
+        monkeypatch.setattr(module, "VOTES_AT_ONCE", cut)
+        assert find_groups(patterns)[0].tolist() == whole
+    assert len(set(whole)) == 3
+
+
+def unclear(votes, **options):
+    return check_identifiability(fitted(votes, **{"draws": 200, "seed": 1, **options}))
+
+
+def alarms(found):
+    return {finding.figure: finding for finding in found if finding.alarms}
+
+
+def test_an_adversary_is_named_and_nobody_else():
+    right_a = np.array([0.85, 0.8, 0.9, 0.85, 0.8, 0.15])
+    confusion_akv = np.stack([right_a, 1 - right_a, 1 - right_a, right_a], axis=1).reshape(-1, 2, 2)
+    made = simulate_votes(n_items=300, n_annotators=6, votes_per_item=5, confusion_akv=confusion_akv, seed=3)
+    found = unclear(made.votes)
+    [named] = [finding for finding in found if finding.figure == "youden"]
+    assert named.subject == "5" and named.value == pytest.approx(-0.7, abs=0.1) and named.low < named.value < named.high
+    assert alarms(found)["below_chance"].value == 1 and "5; 16." in alarms(found)["below_chance"].text
+
+
+def test_reversed_annotators_among_others_are_below_chance_together():
+    right_a = np.array([0.85, 0.85, 0.85, 0.85, 0.15, 0.15])
+    confusion_akv = np.stack([right_a, 1 - right_a, 1 - right_a, right_a], axis=1).reshape(-1, 2, 2)
+    made = simulate_votes(n_items=300, n_annotators=6, votes_per_item=6, confusion_akv=confusion_akv, seed=3)
+    found = unclear(made.votes)
+    assert {f.subject for f in found if f.figure == "youden"} == {"4", "5"}
+    assert alarms(found)["below_chance"].level == "bad"
+
+
+def test_groups_without_a_link_are_counted_and_named():
+    votes, _ = two_teams(links=0, reversed_team=False, items=(120, 40))
+    found = alarms(unclear(votes))
+    assert found["groups"].value == 2
+    assert "120 items, 5 annotators; 40 items, 5 annotators; 5 is in the second" in found["groups"].text
+
+
+def test_labels_that_nobody_gave_are_counted_and_explained():
+    truth = np.random.default_rng(6).integers(2, size=120)
+    rows = [(i, a, int(truth[i])) for i in range(80) for a in (0, 1, 2)]
+    # Two who say the opposite, alone on the last forty items.
+    rows += [(i, a, int(1 - truth[i])) for i in range(120) for a in (3, 4) if i % 2 or i >= 80]
+    consensus = fitted(votes_of(rows))
+    [one] = consensus.fits
+    counts_ik, label_i = one.ballot.counts_ik, one.label_i
+    expected = sum(
+        max(counts) == sum(counts) and (sum(counts) > 1 or counts[0] == 1) and counts[label] == 0
+        for counts, label in zip(counts_ik.tolist(), label_i.tolist(), strict=True)
+    )
+    [found] = [f for f in check_identifiability(consensus) if f.figure == "unsupported_labels"]
+    assert found.value == expected == 40 and found.level == "bad"
+    # Their unanimous votes speak for the opposite, whatever the prevalence.
+    assert f"on {expected} of them the votes themselves" in found.text
+
+
+def test_a_prevalence_that_outweighs_votes_is_told_from_reversed_votes():
+    rows = [(i, a, int(i < 40)) for i in range(43) for a in (0, 1)]
+    found = alarms(unclear(votes_of(rows), priors=Priors(prevalence=(1, 20_000))))
+    assert found["unsupported_labels"].value == 3 and "on 0 of them" in found["unsupported_labels"].text
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"pooling": "full"},
+        {"pooling": "partial"},
+        {"constrain": "better-than-chance"},
+        {"model": "paper", "temper": 0.5},
+    ],
+)
+def test_other_ways_to_fit_are_examined_too(options):
+    votes, _ = two_teams(links=40, reversed_team=False)
+    found = unclear(votes, **options)
+    assert not alarms(found) and "groups" in {f.figure for f in found}
+
+
+def test_names_are_shown_as_they_are():
+    votes, _ = two_teams(links=0, items=(80, 60), size=3, votes=2)
+    named = replace(votes, annotators=pl.Series([f"<b>{a}</b>" for a in range(6)]))
+    [groups] = [f for f in unclear(named) if f.figure == "groups"]
+    assert "<b>3</b> is in the second" in groups.text
+
+
+@pytest.mark.parametrize("options", [{"draws": 0}, {"pooling": "full"}, {"n_labels": 3}, {"model": "paper"}])
+def test_clean_votes_raise_no_alarm(options):
+    n_labels = options.pop("n_labels", 2)
+    made = simulate_votes(n_items=400, n_annotators=8, votes_per_item=5, n_labels=n_labels, seed=5)
+    found = unclear(made.votes, **options)
+    assert not alarms(found)
+    assert {f.figure for f in found} == {"below_chance", "unsupported_labels", "groups"}
+
+
+def test_of_several_labels_one_that_nobody_gave_is_counted_though_votes_are_split():
+    """Two votes for one label and one for another, where the consensus is the third."""
+    votes = votes_of([(i, a, i % 3) for i in range(60) for a in range(4)] + [(60, 0, 0), (60, 1, 0), (60, 2, 1)], 3)
+    consensus = fitted(votes)
+    [one] = consensus.fits
+    forced = replace(one.summary, mean_ik=np.vstack([one.summary.mean_ik[:-1], [[0.1, 0.1, 0.8]]]))
+    found = check_identifiability(replace(consensus, fits=(replace(one, summary=forced),)))
+    [found] = [f for f in found if f.figure == "unsupported_labels"]
+    assert (found.value, found.n) == (1.0, 61) and "first: 60)" in found.text

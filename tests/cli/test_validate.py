@@ -16,16 +16,16 @@ def audited(audit_once):
     audit_once("run", "--draws", 100)
 
 
-def test_every_audit_examines_the_cheap_sides(audited, folder):
+def test_every_audit_makes_the_cheap_checks(audited, folder):
     found = read_table("run", "findings")
     assert found.schema == FINDINGS
-    assert set(found["side"]) == {"fit", "votes", "laplace", "identifiability", "prior-power", "temper"}
+    assert set(found["side"]) == {"fit", "votes", "laplace", "identifiability"}
     assert "checks" in json.loads((folder / "run" / "manifest.json").read_text())["seconds"]
 
 
-def test_validate_adds_sides_and_keeps_the_others(audited, run, folder):
+def test_validate_adds_checks_and_keeps_the_others(audited, run, folder):
     before = read_table("run", "findings")
-    code, out, err = run("validate", "run", "--sides", "ensemble,heldout", "--members", 3, "--folds", 2)
+    code, out, err = run("validate", "run", "--checks", "ensemble,heldout", "--members", 3, "--folds", 2)
     assert (code, err) == (0, "")
     assert out.startswith(("No doubt was found.", "The consensus"))
     assert "findings.parquet" in out
@@ -36,14 +36,14 @@ def test_validate_adds_sides_and_keeps_the_others(audited, run, folder):
 
 
 def test_the_same_seed_gives_the_same_findings(audited, run):
-    run("validate", "run", "--sides", "ensemble", "--members", 2, "--seed", 5)
+    run("validate", "run", "--checks", "ensemble", "--members", 2, "--seed", 5)
     once = read_table("run", "findings")
-    run("validate", "run", "--sides", "ensemble", "--members", 2, "--seed", 5)
+    run("validate", "run", "--checks", "ensemble", "--members", 2, "--seed", 5)
     assert read_table("run", "findings").equals(once)
 
 
-def test_the_verdict_alone(audited, run):
-    code, out, _ = run("validate", "run", "--sides", "temper", "--quiet")
+def test_the_verdict_alone_by_the_former_name_of_the_flag(audited, run):
+    code, out, _ = run("validate", "run", "--sides", "votes", "--quiet")
     assert code == 0
     assert len(out.strip().splitlines()) == 1
 
@@ -52,7 +52,7 @@ def test_the_verdict_alone(audited, run):
     ("arguments", "code", "message"),
     [
         (("validate", "nowhere"), 1, "nowhere is no run folder"),
-        (("validate", "run", "--sides", "left"), 2, "there is no side 'left'. Sides: fit, votes, identifiability"),
+        (("validate", "run", "--checks", "left"), 2, "there is no check 'left'. Checks: fit, votes, identifiability"),
         (
             ("audit", "votes.csv", "-o", "other", "--temper", "much"),
             2,

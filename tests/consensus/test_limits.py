@@ -8,9 +8,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from support import log_posterior_of, votes_of
 
-from moral_entropy.checks.density import draws_to_check
-from moral_entropy.checks.laplace import examine_laplace
-from moral_entropy.checks.sides import CHEAP, examine
+from moral_entropy.checks.posterior import check_laplace
+from moral_entropy.checks.run import run_checks
 from moral_entropy.consensus.draws import state_draws
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.fit_findings import fit_findings
@@ -80,7 +79,7 @@ def test_annotators_of_one_vote_each_end_in_an_answer_and_in_words():
     # The climb ends long before it gives up, however little the votes say of whoever cast them.
     assert one.climb.passes < 0.5 * FitOptions().max_passes
     assert np.isfinite(one.summary.mean_ik).all()
-    said = " ".join(finding.text for side in CHEAP for finding in examine(consensus, side))
+    said = " ".join(finding.text for finding in run_checks(consensus))
     assert "1,500 of 1,500 annotators" in said and "300 groups that share neither item nor annotator" in said
 
 
@@ -96,12 +95,10 @@ def test_annotators_of_one_vote_each_are_pooled_and_their_majority_is_the_answer
 
 def test_quick_checks_copy_few_draws_of_many_annotators(monkeypatch):
     fitted = fit(simulate_votes(n_items=60, n_annotators=6, votes_per_item=3, seed=1).votes, draws=300)
-    assert draws_to_check(fitted.fits[0], 250) == 250
-    monkeypatch.setattr("moral_entropy.checks.density.CHECKED_NUMBERS", 24 * 150)
-    assert draws_to_check(fitted.fits[0], 250) == 150
-    assert [finding.n for finding in examine_laplace(fitted)] == [150]
-    monkeypatch.setattr("moral_entropy.checks.density.CHECKED_NUMBERS", 24)
-    assert draws_to_check(fitted.fits[0], 250) == LEAST_DRAWS
+    assert [finding.n for finding in check_laplace(fitted)] == [300]
+    n_numbers = 6 * 2 * fitted.fits[0].states.n_states
+    monkeypatch.setattr("moral_entropy.checks.posterior.CHECKED_NUMBERS", n_numbers * 150)
+    assert [finding.n for finding in check_laplace(fitted)] == [150]
 
 
 @pytest.mark.parametrize("n_labels", [24, 28])

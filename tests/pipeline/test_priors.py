@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from moral_entropy.checks.votes import examine_votes
+from moral_entropy.checks.votes import check_votes
 from moral_entropy.consensus.fit import fit
 from moral_entropy.consensus.options import PriorOptions
 from moral_entropy.corpora.simulate import simulate_votes
@@ -74,7 +74,7 @@ def test_known_annotators_add_their_votes(votes, tmp_path):
 
 def test_strangers_among_the_known_annotators_are_counted(votes, tmp_path):
     priors = priors_for(votes, known(tmp_path, "1,0,0,3\nzoe,0,0,3\n"))
-    found = examine_votes(fit(votes, priors=priors, draws=0))
+    found = check_votes(fit(votes, priors=priors, draws=0))
     [strangers] = [finding for finding in found if finding.figure == "priors_without_votes"]
     assert strangers.alarms and "1 of 2 annotators" in strangers.text and "First: 'zoe'" in strangers.text
 

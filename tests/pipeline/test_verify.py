@@ -248,7 +248,7 @@ def test_what_commands_write_later_stands_too(run, capsys):
     sheet = pl.read_csv(run / "spot-check.csv").with_columns(answer=pl.lit("yes"))
     sheet.write_csv(run / "spot-check.csv")
     assert main(["spot-check", str(run), "--answers", str(run / "spot-check.csv"), "--tolerance", "0.2"]) == 0
-    assert main(["validate", str(run), "--sides", "identifiability", "--quiet"]) == 0
+    assert main(["validate", str(run), "--checks", "identifiability", "--quiet"]) == 0
     assert main(["report", str(run), "--card", "--items", "7"]) == 0
     capsys.readouterr()
     assert me.verify(run).differences == ()

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from report_support import HOSTILE, Page, make_run
 
-from moral_entropy.checks.verdict import NOT_EXAMINED
+from moral_entropy.checks.run import NOT_EXAMINED
 from moral_entropy.findings import Finding, alarm_sentences
 from moral_entropy.markup import markdown_text
 from moral_entropy.report.card import dataset_card

@@ -1,4 +1,1 @@
-"""Can the consensus be trusted? Consensus → findings.
-
-One side per file (`sides.SIDES` lists them all); the other files have what several sides or one long side need.
-"""
+"""Can the consensus be trusted? Consensus → findings. `run.CHECKS` lists all checks; each is a plain function."""

@@ -1,156 +1,247 @@
-"""Do annotators vote independently, given the label, as the model has it? Pair by pair, overall, and as predicted.
+"""Who errs together? The errors of every two annotators on items they share, given the consensus, and given gold.
 
-Takes a `Consensus`, returns findings of the side "dependence". Where two annotators copy, or share a blind spot, their
-agreement counts twice and p is too sure. Who copies is found before the fit (`consensus/near_copies`).
+With the item's state z summed out (its label; under the mixed model its place between labels), the residual of two
+votes is the expected product of their errors:
+
+    r = Σ_z p_z Σ_v (1[a voted v] - T_azv) (1[b voted v] - T_bzv),
+
+T_azv being the probability that a votes v on an item in state z. Its mean over shared items is the agreement beyond
+what independence given the state predicts. Its variance is the one that votes drawn again would have; the part of it
+that the fit has absorbed is not taken out, which makes the test cautious. Copies are found before the fit
+(`consensus/near_copies`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass
 from statistics import NormalDist
 
-from moral_entropy.checks.density import log_posterior_of
-from moral_entropy.checks.pairs import (
-    NOTICEABLE,
-    Pairs,
-    Together,
-    dependent_pairs,
-    pool_pairs,
-    weigh_pairs,
-)
-from moral_entropy.checks.predictive import REPLICATES, predictive_findings
-from moral_entropy.checks.residuals import residuals_of
-from moral_entropy.checks.temper import less_sure
-from moral_entropy.consensus.fit_findings import ALL_BUT, annotator_name, finding_of, worth_in_words
+import numpy as np
+
+from moral_entropy.checks.gold import items_with_gold
+from moral_entropy.checks.posterior import Posterior
+from moral_entropy.consensus.fit_findings import annotator_name, finding_of
+from moral_entropy.consensus.patterns import Patterns, as_rows
 from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.findings import Finding, level_of, listed
-from moral_entropy.progress import Advance, ignore, share_of
-from moral_entropy.ties import TIE
-
-SIDE = "dependence"
+from moral_entropy.votes.table import Floats, Ints
 
 LEAST_ITEMS = 20
 """Items a pair must share to be tested."""
 
-COPIES, ALIKE = 0.05, 0.95
-"""Excess from which a pair must be looked into first, if they also agree on nearly all items."""
+MOST_PAIRS = 4_000_000
+"""Pairs of votes that are looked at, over the number of states; of more, evenly spaced items."""
+
+FALSE_SHARE = 0.005
+"""Expected share of false ones among the pairs named (Benjamini and Hochberg)."""
+
+NOTICEABLE = 0.02
+"""Excess agreement below which a dependence, however sure, changes little."""
 
 SURELY = 3.0
 """Standard errors from which the pooled excess counts."""
+
+COPIES, ALIKE = 0.05, 0.95
+"""Excess from which a pair must be looked into first, if they also agree on nearly all items."""
 
 NAMED = 20
 """Pairs with a finding of their own at most, the surest ones."""
 
 
-def examine_dependence(
-    consensus: Consensus,
-    *,
-    least_items: float = LEAST_ITEMS,
-    replicates: int = REPLICATES,
-    seed: int = 0,
-    advance: Advance = ignore,
-) -> list[Finding]:
-    """Test whether votes are independent given the label, and name the pairs of annotators whose are not.
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Every pair of annotators who share items. Axis: **p** pair.
 
     Parameters
     ----------
-    consensus
-        The fits to examine.
-    least_items
-        Items a pair must share.
-    replicates
-        How often votes are drawn from each fit, to compare them with those that were given; 0 for not at all.
-    seed
-        Of what is drawn.
-    advance
-        Called with the share done.
+    one_p, other_p
+        The two annotators.
+    items_p
+        Items they share.
+    agreement_p, excess_p
+        Share of those on which they agree, and by how much that is more than independence predicts.
+    error_p, chance_p
+        Standard error of the excess, and its two-sided probability under independence.
+    scale_p
+        What the excess would be if the errors of the two were one and the same.
+    pooled_error
+        Standard error of the excess of all pairs together.
+    """
+
+    one_p: Ints
+    other_p: Ints
+    items_p: Floats
+    agreement_p: Floats
+    excess_p: Floats
+    error_p: Floats
+    chance_p: Floats
+    scale_p: Floats
+    pooled_error: float
+
+    def pooled(self, value_p: Floats) -> float:
+        """Average a figure over all pairs of votes."""
+        return float(np.average(value_p, weights=self.items_p))
+
+
+def weigh_pairs(rows: Patterns, posterior_rz: Floats, vote_azv: Floats, *, anonymous: bool = False) -> Pairs | None:
+    """Compare the agreement of every two annotators with what independence given the state predicts.
+
+    Parameters
+    ----------
+    rows
+        Rows of votes.
+    posterior_rz
+        Probabilities of every row's states.
+    vote_azv
+        How annotators vote on an item in each state.
+    anonymous
+        Whether all votes share one annotator, so that a pair may be of the same.
+
+    Returns
+    -------
+    Pairs | None
+        None without any two votes on one item.
+    """
+    n_labels, (n_annotators, n_states, _) = rows.n_labels, vote_azv.shape
+    row_e, first_e, second_e = _pairs_of_votes(rows)
+    (a_e, u_e), (b_e, v_e) = np.divmod(first_e, n_labels), np.divmod(second_e, n_labels)
+    kept_e = (a_e != b_e) | anonymous
+    if not kept_e.any():
+        return None
+    row_e, a_e, u_e, b_e, v_e = (values[kept_e].astype(np.int64) for values in (row_e, a_e, u_e, b_e, v_e))
+    residual_e, scale_e = np.zeros(len(row_e)), np.zeros(len(row_e))
+    # What the item's other votes say of its state, and so how the two would vote if they voted again.
+    others_ez = np.empty((len(row_e), n_states))
+    both_ez = np.einsum("ezv,ezv->ez", vote_azv[a_e], vote_azv[b_e])
+    spread_az = np.sqrt((1.0 - (vote_azv**2).sum(axis=-1)).clip(min=0.0))
+    for z in range(n_states):
+        p_e = posterior_rz[row_e, z]
+        residual_e += p_e * ((u_e == v_e) - vote_azv[b_e, z, u_e] - vote_azv[a_e, z, v_e] + both_ez[:, z])
+        scale_e += p_e * spread_az[a_e, z] * spread_az[b_e, z]
+        others_ez[:, z] = p_e / np.maximum(vote_azv[a_e, z, u_e] * vote_azv[b_e, z, v_e], 1e-300)
+    others_ez /= others_ez.sum(axis=1, keepdims=True)
+    second_moment_e, third_moment_e = np.zeros((2, len(row_e)))
+    for u in range(n_labels):
+        for v in range(n_labels):
+            chance_ez = others_ez * vote_azv[a_e, :, u] * vote_azv[b_e, :, v]
+            chance_e = np.maximum(chance_ez.sum(axis=1), 1e-300)
+            sum_e = (chance_ez * (float(u == v) - vote_azv[b_e, :, u] - vote_azv[a_e, :, v] + both_ez)).sum(axis=1)
+            second_moment_e += sum_e**2 / chance_e
+            third_moment_e += sum_e**3 / chance_e**2
+    key_p, pair_e = np.unique(a_e * np.int64(n_annotators) + b_e, return_inverse=True)
+    weight_e = rows.weight_r[row_e]
+
+    def total(value_e: Floats) -> Floats:
+        return np.bincount(pair_e, weights=weight_e * value_e, minlength=len(key_p)).astype(np.float64)
+
+    items_p, error_p = total(np.ones(len(row_e))), np.sqrt(np.maximum(total(second_moment_e), 1e-300))
+    # Residuals of one item depend on each other: those of its pairs are added before they are squared.
+    sum_r = np.bincount(row_e, weights=residual_e, minlength=rows.n_rows)
+    excess_p, skew_p = total(residual_e), (total(third_moment_e) / error_p**3).clip(-2.0, 2.0)
+    return Pairs(
+        key_p // n_annotators, key_p % n_annotators, items_p,
+        agreement_p=total((u_e == v_e).astype(np.float64)) / items_p,
+        excess_p=excess_p / items_p,
+        error_p=error_p / items_p,
+        chance_p=_two_sided(excess_p / error_p, skew_p),
+        scale_p=total(scale_e) / items_p,
+        pooled_error=float(np.sqrt(rows.weight_r @ sum_r**2) / items_p.sum()),
+    )  # fmt: skip
+
+
+def _pairs_of_votes(rows: Patterns) -> tuple[Ints, Ints, Ints]:
+    """Pair up the votes of every row: its row, and the codes of the two votes."""
+    votes_r = np.diff(rows.start_r)
+    parts = [(np.empty(0, np.int64),) * 3]
+    for m in np.unique(votes_r[votes_r >= 2]):
+        row_r = np.flatnonzero((votes_r == m) & (rows.weight_r > 0))
+        one, other = np.triu_indices(m, 1)
+        firsts, seconds = ((rows.start_r[row_r, None] + at).ravel() for at in (one, other))
+        parts.append((np.repeat(row_r, len(one)), rows.code_v[firsts], rows.code_v[seconds]))
+    row_e, first_e, second_e = (np.concatenate(values) for values in zip(*parts, strict=True))
+    return row_e, first_e, second_e
+
+
+def _two_sided(z_p: Floats, skew_p: Floats) -> Floats:
+    """Compute two-sided chances; rare labels make residuals skewed, and a normal tail would raise false alarms."""
+    # Loaded here, as no audit needs it.
+    from scipy.stats import pearson3
+
+    above_p = pearson3.sf(z_p, skew_p)
+    return np.asarray(np.minimum(2.0 * np.minimum(above_p, 1.0 - above_p), 1.0))
+
+
+def dependent_pairs(pairs: Pairs) -> Ints:
+    """Return the pairs whose votes are surely and noticeably dependent, surest first."""
+    from scipy.stats import false_discovery_control
+
+    shared_p = np.flatnonzero(pairs.items_p >= LEAST_ITEMS)
+    if not len(shared_p):
+        return shared_p
+    adjusted_p = false_discovery_control(pairs.chance_p[shared_p], method="bh")
+    sure_p = shared_p[(adjusted_p <= FALSE_SHARE) & (np.abs(pairs.excess_p[shared_p]) >= NOTICEABLE)]
+    return sure_p[np.argsort(-np.abs(pairs.excess_p / pairs.error_p)[sure_p], kind="stable")]
+
+
+def check_dependence(consensus: Consensus) -> list[Finding]:
+    """Test whether votes are independent given the label, and name the pairs of annotators whose are not.
 
     Examples
     --------
     >>> import moral_entropy as me
     >>> votes = me.simulate_votes(n_items=400, n_annotators=6, votes_per_item=4, seed=3).votes
-    >>> findings = examine_dependence(me.fit(votes, draws=0))
+    >>> findings = check_dependence(me.fit(votes, draws=0))
     >>> [(finding.figure, finding.n, finding.level) for finding in findings]
-    [('excess_agreement', 400, 'info'), ('typical_excess', 15, 'info'), ('dependent_pairs', 15, 'info')]
+    [('excess_agreement', 400, 'info'), ('dependent_pairs', 15, 'info'), ('errors_together', 400, 'info')]
     """
-    found: list[Finding] = []
-    for n, fit in enumerate(consensus.fits):
-        found += _examine_pairs(consensus, fit, least_items)
-        advance((n + 1) / len(consensus.fits) / 2)
-    for n, fit in enumerate(consensus.fits):
-        of_fit = share_of(share_of(advance, 1, 2), n, len(consensus.fits))
-        found += predictive_findings(consensus, fit, replicates=replicates, seed=seed, advance=of_fit)
-    return found
+    return [finding for fit in consensus.fits for finding in _examined(consensus, fit)]
 
 
-def _examine_pairs(consensus: Consensus, fit: QuestionFit, least_items: float) -> Iterator[Finding]:
-    anonymous = consensus.votes.anonymous
-    density = replace(log_posterior_of(fit), better_than_chance=fit.options.better_than_chance)
-    residuals = residuals_of(density, fit.at, anonymous=anonymous)
-    # One matrix for all absorbs next to nothing of any pair.
-    fitted = fit.pooling != "full"
-    together = pool_pairs(residuals, fitted=fitted)
-    if together is None:
+def _examined(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
+    anonymous, rows = consensus.votes.anonymous, fit.patterns
+    posterior_rz = Posterior.of(fit).state_probabilities(fit.weight_dg, fit.confusion_akv)
+    n_pairs = float((np.diff(rows.start_r).astype(np.float64) ** 2).sum()) * fit.states.n_states
+    if (step := int(n_pairs // (MOST_PAIRS * 2)) + 1) > 1:
+        rows, posterior_rz = rows.take(np.arange(0, rows.n_rows, step)), posterior_rz[::step]
+    pairs = weigh_pairs(rows, posterior_rz, fit.states.votes_azv(fit.confusion_akv), anonymous=anonymous)
+    if pairs is None:
         text = "no item has votes of two annotators, so whether votes are independent cannot be told."
-        yield finding_of(fit, SIDE, "dependent_pairs", 0, n=0, text=text)
+        yield finding_of(fit, "dependence", "dependent_pairs", 0, n=0, text=text)
         return
-    yield _pooled(fit, together, consensus.interval)
+    paired_r = (np.diff(rows.start_r) >= 2) & (rows.weight_r > 0)
+    yield _pooled(fit, pairs, round(float(rows.weight_r[paired_r].sum())), consensus.interval)
     if not anonymous:
-        pairs = weigh_pairs(residuals, least_items=least_items, fitted=fitted)
-        yield _typical(fit, pairs)
         yield from _dependent(consensus, fit, pairs)
+        yield from _given_gold(consensus, fit)
 
 
-def _pooled(fit: QuestionFit, together: Together, interval: float) -> Finding:
-    half = NormalDist().inv_cdf(0.5 + interval / 2) * together.error
-    doubted = abs(together.excess) >= max(NOTICEABLE, SURELY * together.error)
-    side = "less" if together.excess < -TIE else "more"
-    text = (
-        f"two votes on an item agree in {together.agreement:.1%} of the cases, {abs(together.excess):.1%} {side} than "
-        f"independence given the label allows: errors correlate with {together.correlation:z.2f}."
-    )
+def _pooled(fit: QuestionFit, pairs: Pairs, n_items: int, interval: float) -> Finding:
+    excess, half = pairs.pooled(pairs.excess_p), NormalDist().inv_cdf(0.5 + interval / 2) * pairs.pooled_error
+    correlation = excess / max(pairs.pooled(pairs.scale_p), 1e-300)
     return finding_of(
-        fit, SIDE, "excess_agreement", together.excess, low=together.excess - half, high=together.excess + half,
-        n=round(together.items), level=level_of(doubted), text=text,
-        meaning=_too_sure(fit),
-        cure=less_sure(fit),
-    )  # fmt: skip
-
-
-def _too_sure(fit: QuestionFit) -> str:
-    """Say what dependence means for p, and what the votes are worth where that is less than their number."""
-    meaning = "Agreement counts for more than it proves, and p is too sure."
-    if fit.worth is None or fit.worth.effective > ALL_BUT * fit.worth.votes:
-        return meaning
-    return f"{meaning} {worth_in_words(fit.worth)}."
-
-
-def _typical(fit: QuestionFit, pairs: Pairs) -> Finding:
-    n_told, doubted = pairs.n_told, pairs.scattered and pairs.typical >= NOTICEABLE
-    text = (
-        f"agreement of a pair is typically {pairs.typical:.1%} off what independence given the label predicts (squares "
-        f"of z average {pairs.dispersion:.1f} over {n_told:,} pairs, where 1 is chance)."
-        if n_told
-        else f"no two annotators share enough items ({len(pairs.items_p):,} pairs) for their votes to be compared."
-    )
-    return finding_of(
-        fit, SIDE, "typical_excess", pairs.typical, n=n_told, level=level_of(doubted), text=text,
-        meaning="Some annotators make the same mistakes, and p takes their agreement for evidence.",
-        cure=less_sure(fit),
+        fit, "dependence", "excess_agreement", excess, low=excess - half, high=excess + half, n=n_items,
+        level=level_of(abs(excess) >= max(NOTICEABLE, SURELY * pairs.pooled_error)),
+        text=(
+            f"two votes on an item agree in {pairs.pooled(pairs.agreement_p):.1%} of the cases, {abs(excess):.1%} "
+            f"{'less' if excess < 0 else 'more'} than independence given the label allows: errors correlate with "
+            f"{correlation:z.2f}."
+        ),
+        meaning="Agreement counts for more than it proves, and p is too sure.",
+        cure="Check labels by hand or against gold, and ask annotators, or models, of another kind.",
     )  # fmt: skip
 
 
 def _dependent(consensus: Consensus, fit: QuestionFit, pairs: Pairs) -> Iterator[Finding]:
-    named, n_told = dependent_pairs(pairs).tolist(), pairs.n_told
+    named, n_tested = dependent_pairs(pairs).tolist(), int((pairs.items_p >= LEAST_ITEMS).sum())
     names = [_name(consensus, fit, pairs, p) for p in named]
     if not names:
-        yield finding_of(fit, SIDE, "dependent_pairs", 0, n=n_told)
+        yield finding_of(fit, "dependence", "dependent_pairs", 0, n=n_tested)
         return
     yield finding_of(
-        fit, SIDE, "dependent_pairs", len(names), n=n_told, level="doubt",
+        fit, "dependence", "dependent_pairs", len(names), n=n_tested, level="doubt",
         text=(
-            f"{len(names):,} of {n_told:,} pairs of annotators do not vote independently given the label "
+            f"{len(names):,} of {n_tested:,} pairs of annotators do not vote independently given the label "
             f"({listed(names)})."
         ),
         meaning=(
@@ -160,7 +251,19 @@ def _dependent(consensus: Consensus, fit: QuestionFit, pairs: Pairs) -> Iterator
         cure=_cure(consensus, fit),
     )  # fmt: skip
     for p, name in zip(named[:NAMED], names, strict=False):
-        yield _pair(fit, pairs, p, name)
+        excess, agreement, error = (float(value[p]) for value in (pairs.excess_p, pairs.agreement_p, pairs.error_p))
+        # Of pairs that do not copy the list of pairs has said all that matters.
+        yield finding_of(
+            fit, "dependence", "pair_excess", excess, subject=name, low=excess - 1.645 * error,
+            high=excess + 1.645 * error, n=round(float(pairs.items_p[p])),
+            level=level_of(excess >= COPIES and agreement >= ALIKE, bad=True),
+            text=(
+                f"{name} agree on {agreement:.1%} of {pairs.items_p[p]:,.0f} shared items, where "
+                f"{agreement - excess:z.1%} was to be expected (z = {excess / error:z.1f})."
+            ),
+            meaning="One may copy the other, and the consensus counts them as two.",
+            cure="Count them as one: leave one of the two out and audit again.",
+        )  # fmt: skip
 
 
 def _cure(consensus: Consensus, fit: QuestionFit) -> str:
@@ -172,22 +275,36 @@ def _cure(consensus: Consensus, fit: QuestionFit) -> str:
     return "Ask them; fit kinds of items apart (--fit-by)."
 
 
-def _pair(fit: QuestionFit, pairs: Pairs, p: int, name: str) -> Finding:
-    excess, agreement, z = float(pairs.excess_p[p]), float(pairs.agreement_p[p]), float(pairs.z_p[p])
-    half = 1.645 * float(pairs.error_p[p])
-    text = (
-        f"{name} agree on {agreement:.1%} of {pairs.items_p[p]:,.0f} shared items, where {agreement - excess:z.1%} was "
-        f"to be expected (z = {z:z.1f})."
-    )
-    # Of pairs that do not copy the list of pairs has said all that matters.
-    return finding_of(
-        fit, SIDE, "pair_excess", excess, subject=name, low=excess - half, high=excess + half,
-        n=round(float(pairs.items_p[p])), level=level_of(excess >= COPIES and agreement >= ALIKE, bad=True), text=text,
-        meaning="One may copy the other, and the consensus counts them as two.",
-        cure="Count them as one: leave one of the two out and audit again.",
+def _given_gold(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
+    """Say how far errors go together on items whose label is known; hard items make everybody's do."""
+    item_i = items_with_gold(fit)
+    if len(item_i) < LEAST_ITEMS:
+        return
+    ballot = fit.ballot
+    rows = as_rows(ballot, ballot.gold_i).take(item_i)
+    pairs = pairs_given_gold(rows, ballot.gold_i[item_i])
+    if pairs is None or not (tested := pairs.items_p >= LEAST_ITEMS).any():
+        return
+    correlation_p = pairs.excess_p / np.maximum(pairs.scale_p, 1e-300)
+    most = int(np.where(tested, correlation_p, -np.inf).argmax())
+    overall = pairs.pooled(pairs.excess_p) / max(pairs.pooled(pairs.scale_p), 1e-300)
+    yield finding_of(
+        fit, "dependence", "errors_together", overall, subject=_name(consensus, fit, pairs, most), n=len(item_i),
+        text=(
+            f"given the gold labels, two annotators' errors correlate with {overall:z.2f}; most of all "
+            f"{correlation_p[most]:z.2f} ({_name(consensus, fit, pairs, most)})."
+        ),
     )  # fmt: skip
 
 
+def pairs_given_gold(rows: Patterns, gold_r: Ints) -> Pairs | None:
+    """Compare the errors of every two annotators on rows whose labels are known, with the error rates found there."""
+    count_akv = np.full((rows.n_annotators, rows.n_labels, rows.n_labels), 0.5)
+    annotator_v, label_v = np.divmod(rows.code_v, rows.n_labels)
+    row_v = np.repeat(np.arange(rows.n_rows), np.diff(rows.start_r))
+    np.add.at(count_akv, (annotator_v, gold_r[row_v], label_v), rows.weight_r[row_v])
+    return weigh_pairs(rows, np.eye(rows.n_labels)[gold_r], count_akv / count_akv.sum(axis=-1, keepdims=True))
+
+
 def _name(consensus: Consensus, fit: QuestionFit, pairs: Pairs, p: int) -> str:
-    one, other = (annotator_name(consensus, fit, int(a)) for a in (pairs.one_p[p], pairs.other_p[p]))
-    return f"{one} · {other}"
+    return " · ".join(annotator_name(consensus, fit, int(a)) for a in (pairs.one_p[p], pairs.other_p[p]))

@@ -1,229 +1,63 @@
-"""Does sampling give the same intervals? Laplace against NUTS: how far the Gaussian's answers are from the posterior's.
+"""Does sampling give the same intervals? The posterior sampled with NUTS, and the published draws held against it.
 
-Takes a fit and samples of its posterior, returns the agreement of aleatoric and epistemic parts, of label
-probabilities, and of intervals, over all items and domain by domain, for each way of placing the Gaussian.
+nutpie samples the log ratios of `Posterior`, whitened by the covariance of the fit's own draws; ArviZ says whether the
+chains mix. Both come with the extra "mcmc".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import entr, logit
+from scipy.special import entr, softmax
 
-from moral_entropy.checks.density import densities_of, names_of_parts
-from moral_entropy.checks.nuts_sampler import CHAINS, DRAWS, ENOUGH, MIXED, TUNE, Samples, row_values, sample
-from moral_entropy.consensus import laplace
-from moral_entropy.consensus.draws import draw, summarise, summarise_mixed
+from moral_entropy.checks.posterior import Posterior
 from moral_entropy.consensus.fit_findings import finding_of
-from moral_entropy.consensus.model import Parameters
-from moral_entropy.consensus.options import COORDINATES, Coordinates
-from moral_entropy.consensus.result import Consensus, DrawSummary, QuestionFit
-from moral_entropy.consensus.tempering import tempered
-from moral_entropy.findings import Finding, Level
-from moral_entropy.names import ALL
+from moral_entropy.consensus.result import Consensus, QuestionFit
+from moral_entropy.errors import MissingExtraError
+from moral_entropy.findings import Finding
 from moral_entropy.progress import Advance, ignore, share_of
-from moral_entropy.ties import highest
-from moral_entropy.votes.table import UNKNOWN, Floats, Votes
+from moral_entropy.votes.table import UNKNOWN, Floats
 
-LAPLACE_DRAWS = 2_000
-"""Draws from each Gaussian: enough that Monte-Carlo noise is no part of the difference."""
+CHAINS, TUNE, DRAWS = 4, 400, 1_500
 
-SIDE = "nuts"
+MOST_PARAMETERS = 3_000
+"""Free parameters beyond which a fit is not sampled."""
+
+MOST_ROWS, MOST_DRAWS = 500, 2_000
+"""Rows of items whose mixing is measured, and draws behind the sampled probabilities: evenly spaced ones of more."""
+
+ENOUGH, MIXED = 400.0, 1.01
+"""Effective draws that a quantity needs, and its R-hat at most (Vehtari et al. 2021)."""
+
+CLOSE = (0.8, 1.25)
+"""Ratio of epistemic parts within which the Gaussian will do."""
 
 UNSETTLED = {
     "meaning": "Where chains have not settled, what they say of the intervals cannot be relied on.",
     "cure": "Raise --tune and --draws.",
 }
 
-CLOSE = (0.8, 1.25)
-"""Ratio of epistemic parts within which the Gaussian will do."""
+
+def import_nutpie() -> tuple[Any, Any, Any]:
+    """Return nutpie, its entry for Python functions, and ArviZ; or say how to install them."""
+    try:
+        with warnings.catch_warnings():
+            # ArviZ, which nutpie brings, announces its next version on import.
+            warnings.simplefilter("ignore", FutureWarning)
+            import arviz
+            import nutpie
+            from nutpie.compiled_pyfunc import from_pyfunc
+    except ImportError as missing:
+        what = "sampling with NUTS needs nutpie and ArviZ"
+        raise MissingExtraError(what, "mcmc") from missing
+    return nutpie, from_pyfunc, arviz
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """Laplace and NUTS compared, over the items of one domain.
-
-    Parameters
-    ----------
-    domain
-        Its name, "(all)" for all items.
-    coordinates
-        Of the Gaussian: "jacobian", "paper", "logit-mode" or "jeffreys".
-    n_items
-        How many items.
-    aleatoric, epistemic
-        Mean parts under the Gaussian, in nats: what each draw has, and what draws disagree about.
-    nuts_aleatoric, nuts_epistemic
-        The same under NUTS.
-    correlation
-        Of the items' epistemic parts; NaN where they do not vary.
-    item_ratio
-        Median over items of Laplace's epistemic part to NUTS's, each item weighing as much as NUTS's part does.
-    p_mean, p_max
-        Mean and largest difference of the label probabilities.
-    coverage
-        Share of NUTS draws of an item's probability inside its Laplace interval, mean over items.
-    """
-
-    domain: str
-    coordinates: str
-    n_items: int
-    aleatoric: float
-    epistemic: float
-    nuts_aleatoric: float
-    nuts_epistemic: float
-    correlation: float
-    item_ratio: float
-    p_mean: float
-    p_max: float
-    coverage: float
-
-    @property
-    def aleatoric_ratio(self) -> float:
-        """Laplace's aleatoric part as a multiple of NUTS's."""
-        return self.aleatoric / self.nuts_aleatoric if self.nuts_aleatoric else float("nan")
-
-    @property
-    def epistemic_ratio(self) -> float:
-        """Laplace's epistemic part as a multiple of NUTS's."""
-        return self.epistemic / self.nuts_epistemic if self.nuts_epistemic else float("nan")
-
-
-def compare(
-    votes: Votes,
-    fit: QuestionFit,
-    samples: Samples,
-    coordinates: Coordinates = "jeffreys",
-    *,
-    draws: int = LAPLACE_DRAWS,
-    seed: int = 0,
-    interval: float = 0.9,
-) -> list[Agreement]:
-    """Hold a Gaussian at the mode against samples of the posterior, over all items and domain by domain.
-
-    Parameters
-    ----------
-    votes
-        What was fitted; says which items are of which domain.
-    fit, samples
-        The fit, and samples of its posterior.
-    coordinates
-        Where to place the Gaussian, as in `fit`.
-    draws, seed
-        Of the Gaussian.
-    interval
-        Mass of the intervals whose coverage is counted.
-    """
-    settings = replace(fit.options, draws=draws, seed=seed, coordinates=coordinates)
-    _, gaussian, _ = draw(densities_of(fit), fit.mode, fit.ballot, settings)
-    one = _summary(fit, samples, gaussian, interval)
-    other = _summary(fit, samples, samples.drawn, interval)
-    covered_r = _coverage(fit, samples, one)
-    columns = _Columns(one, other, fit.patterns.spread(covered_r), fit.ballot.count_i.astype(float))
-    return [
-        columns.agreement(domain, coordinates, inside_i) for domain, inside_i in _domains(votes, fit) if inside_i.any()
-    ]
-
-
-def _summary(fit: QuestionFit, samples: Samples, drawn: Parameters, interval: float) -> DrawSummary:
-    if fit.mixture is not None:
-        draws = (fit.states, drawn.weight_g, drawn.confusion_akv)
-        return summarise_mixed(samples.patterns, *draws, positive=fit.ballot.positive, interval=interval)
-    drawn = tempered(drawn, fit.exponent.value)
-    return summarise(
-        samples.patterns, drawn.weight_g, drawn.confusion_akv, positive=fit.ballot.positive, interval=interval
-    )
-
-
-def _coverage(fit: QuestionFit, samples: Samples, told: DrawSummary) -> Floats:
-    """Share of the sampled probabilities of every row that lie in its told interval."""
-    patterns, positive = samples.patterns, fit.ballot.positive
-    # Any item of a row stands for it.
-    item_r = np.zeros(patterns.n_rows, dtype=np.int64)
-    item_r[patterns.row_i] = np.arange(len(patterns.row_i))
-    low_r, high_r = told.low_i[item_r], told.high_i[item_r]
-    label_r = highest(told.mean_ik[item_r])
-    covered_r = np.empty(patterns.n_rows)
-    for rows, value_rks in row_values(fit, patterns, samples.drawn):
-        if patterns.n_labels == 2:
-            with np.errstate(divide="ignore"):
-                ends = logit(low_r[rows]), logit(high_r[rows])
-            value_rs = value_rks[:, 0] if positive == 1 else -value_rks[:, 0]
-        else:
-            ends = low_r[rows], high_r[rows]
-            value_rs = np.take_along_axis(value_rks, label_r[rows, None, None], axis=1)[:, 0]
-        inside_rs = (value_rs >= ends[0][:, None]) & (value_rs <= ends[1][:, None])
-        covered_r[rows] = inside_rs.mean(axis=1)
-    covered_r[patterns.clamp_r != UNKNOWN] = np.nan
-    return covered_r
-
-
-def _domains(votes: Votes, fit: QuestionFit) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    domain_i = votes.domain_i[fit.ballot.item_i]
-    yield ALL, np.ones(fit.ballot.n_items, dtype=bool)
-    for code in np.unique(domain_i[domain_i != UNKNOWN]):
-        yield votes.domains[code], domain_i == code
-
-
-@dataclass(frozen=True, eq=False)
-class _Columns:
-    """Both sides item by item."""
-
-    one: DrawSummary
-    other: DrawSummary
-    covered_i: Floats
-    weight_i: Floats
-
-    def agreement(self, domain: str, coordinates: str, inside_i: NDArray[np.bool_]) -> Agreement:
-        weight_i = self.weight_i[inside_i]
-        aleatoric_i, epistemic_i = _parts(self.one, inside_i)
-        nuts_aleatoric_i, nuts_epistemic_i = _parts(self.other, inside_i)
-        apart_i = np.abs(self.one.mean_ik - self.other.mean_ik).max(axis=1)[inside_i]
-        covered_i = self.covered_i[inside_i]
-        free_i = ~np.isnan(covered_i)
-        return Agreement(
-            domain=domain,
-            coordinates=coordinates,
-            n_items=round(weight_i.sum()),
-            aleatoric=float(np.average(aleatoric_i, weights=weight_i)),
-            epistemic=float(np.average(epistemic_i, weights=weight_i)),
-            nuts_aleatoric=float(np.average(nuts_aleatoric_i, weights=weight_i)),
-            nuts_epistemic=float(np.average(nuts_epistemic_i, weights=weight_i)),
-            correlation=_correlation(epistemic_i, nuts_epistemic_i, weight_i),
-            item_ratio=_median(epistemic_i, nuts_epistemic_i, weight_i),
-            p_mean=float(np.average(apart_i, weights=weight_i)),
-            p_max=float(apart_i.max()),
-            coverage=float(np.average(covered_i[free_i], weights=weight_i[free_i])) if free_i.any() else float("nan"),
-        )
-
-
-def _parts(summary: DrawSummary, inside_i: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    total_i = entr(summary.mean_ik[inside_i]).sum(axis=1)
-    aleatoric_i = summary.expected_entropy_i[inside_i]
-    return aleatoric_i, np.maximum(total_i - aleatoric_i, 0.0)
-
-
-def _correlation(one_i: Floats, other_i: Floats, weight_i: Floats) -> float:
-    cov = np.cov(one_i, other_i, aweights=weight_i) if len(one_i) > 1 else np.zeros((2, 2))
-    spread = np.sqrt(cov[0, 0] * cov[1, 1])
-    return float(cov[0, 1] / spread) if spread > 0 else float("nan")
-
-
-def _median(one_i: Floats, other_i: Floats, weight_i: Floats) -> float:
-    """Weighted median of the ratio; items without any epistemic part have none and weigh nothing."""
-    some_i = other_i > 0
-    ratio_i, weight_i = one_i[some_i] / other_i[some_i], (weight_i * other_i)[some_i]
-    if not len(ratio_i):
-        return float("nan")
-    order_i = np.argsort(ratio_i)
-    reached_i = np.cumsum(weight_i[order_i])
-    return float(ratio_i[order_i[np.searchsorted(reached_i, reached_i[-1] / 2)]])
-
-
-def examine_nuts(
+def check_nuts(
     consensus: Consensus,
     *,
     seed: int = 0,
@@ -232,105 +66,152 @@ def examine_nuts(
     draws: int = DRAWS,
     advance: Advance = ignore,
 ) -> list[Finding]:
-    """Sample every fit's posterior, and hold the Laplace approximation against it.
-
-    Parameters
-    ----------
-    consensus
-        What was fitted.
-    seed, chains, tune, draws
-        As in `sample`.
-    advance
-        Called with the share done.
-    """
+    """Sample the posterior of every fit, and hold the published probabilities and intervals against the samples."""
     findings: list[Finding] = []
     for n, fit in enumerate(consensus.fits):
-        findings += _examine(consensus, fit, seed, chains, tune, draws, share_of(advance, n, len(consensus.fits)))
+        posterior, reason = Posterior.of(fit), ""
+        if fit.options.better_than_chance:
+            reason = "its annotators were kept at chance or above, where the density ends abruptly."
+        elif posterior.n_parameters > MOST_PARAMETERS:
+            reason = f"{posterior.n_parameters:,} free parameters, and {MOST_PARAMETERS:,} are the most."
+        elif fit.n_draws < 2:
+            reason = "there are no draws to compare with."
+        if reason:
+            findings.append(finding_of(fit, "nuts", "ess", float("nan"), text=f"not sampled: {reason}"))
+            continue
+        steps = {"chains": chains, "tune": tune, "draws": draws, "seed": seed}
+        x_csp, diverged = sample(fit, posterior, **steps, advance=share_of(advance, n, len(consensus.fits)))
+        findings += [*_mixing(fit, posterior, x_csp, diverged), *_agreement(consensus, fit, posterior, x_csp)]
     return findings
 
 
-def _examine(
-    consensus: Consensus, fit: QuestionFit, seed: int, chains: int, tune: int, draws: int, advance: Advance
-) -> list[Finding]:
-    skipped = _skipped(fit)
-    if skipped:
-        return [finding_of(fit, SIDE, "ess", float("nan"), text=skipped)]
-    samples = sample(fit, chains=chains, tune=tune, draws=draws, seed=seed, advance=advance)
-    findings = mixing_findings(fit, samples)
-    # The Gaussian of the mixed model has but one place.
-    for coordinates in COORDINATES if fit.mixture is None else ("logit-mode",):
-        agreements = compare(consensus.votes, fit, samples, coordinates, seed=seed, interval=consensus.interval)
-        for agreement in agreements:
-            findings += _agreement_findings(fit, agreement, consensus.interval)
-    return findings
+def sample(
+    fit: QuestionFit,
+    posterior: Posterior,
+    *,
+    chains: int = CHAINS,
+    tune: int = TUNE,
+    draws: int = DRAWS,
+    seed: int = 0,
+    advance: Advance = ignore,
+) -> tuple[Floats, int]:
+    """Draw log ratios from the posterior of a fit with draws: `x_csp` by chain, and how many steps diverged."""
+    nutpie, from_pyfunc, _ = import_nutpie()
+    own_sp = posterior.pack(fit.weight_sdg, fit.confusion_sakv)
+    n_own, n = own_sp.shape
+    # Few draws tell little of many covariances: those of different parameters are shrunk.
+    spread_pp = np.atleast_2d(np.cov(own_sp, rowvar=False)) * (n_own / (n_own + n))
+    spread_pp[np.diag_indices(n)] = own_sp.var(axis=0) + 1e-9
+    lower_pp, centre_p, done = np.linalg.cholesky(spread_pp), own_sp.mean(axis=0), [0]
+
+    def make_density() -> Callable[[Floats], tuple[float, Floats]]:
+        def density(z_p: Floats) -> tuple[float, Floats]:
+            height, gradient_p = posterior.density(centre_p + lower_pp @ z_p)
+            return height, lower_pp.T @ gradient_p
+
+        return density
+
+    def make_expand(_seed: int, _stream: int, _chain: int) -> Callable[[Floats], dict[str, Floats]]:
+        def expand(z_p: Floats) -> dict[str, Floats]:
+            done[0] += 1
+            advance(min(done[0] / (chains * (tune + draws)), 1.0))
+            return {"z": z_p}
+
+        return expand
+
+    model = from_pyfunc(
+        n, make_density, make_expand, [np.dtype(np.float64)], [(n,)], ["z"],
+        make_initial_point_fn=lambda start: np.random.default_rng(start).standard_normal(n),
+    )  # fmt: skip
+    trace = nutpie.sample(
+        model, chains=chains, tune=tune, draws=draws, seed=seed, progress_bar=False, save_warmup=False
+    )
+    z_csp = np.asarray(trace.posterior["z"].values)
+    if z_csp.shape[1] < draws or np.isnan(z_csp).any():
+        # nutpie takes an interrupt to mean "that will do"; whoever pressed the keys meant "stop".
+        raise KeyboardInterrupt
+    return centre_p + z_csp @ lower_pp.T, int(trace.sample_stats["diverging"].values.sum())
 
 
-def _skipped(fit: QuestionFit) -> str:
-    if fit.options.better_than_chance:
-        return "not sampled: its annotators were kept at chance or above, where the density ends abruptly."
-    n_parameters = densities_of(fit).log_ratio.n_parameters
-    if n_parameters > laplace.DENSE:
-        return f"not sampled: {n_parameters:,} free parameters, and {laplace.DENSE:,} are as many as can be whitened."
-    return ""
+def label_draws(posterior: Posterior, x_sp: Floats) -> Iterator[tuple[slice, Floats]]:
+    """Yield every row's label probabilities in every draw, some rows at a time: `p_rsk`."""
+    log_dg, log_akv = posterior.unpack(x_sp)
+    for rows, log_zrs in posterior.state_draws(np.exp(log_dg), np.exp(log_akv)):
+        yield rows, np.moveaxis(softmax(log_zrs, axis=0), 0, -1) @ posterior.states.mix_zk
 
 
-def mixing_findings(fit: QuestionFit, samples: Samples) -> list[Finding]:
-    """Return what the chains say of themselves: effective draws, R-hat, divergences, seconds."""
-    n = samples.x_csp.shape[0] * samples.x_csp.shape[1]
-    given = ", given the common rows" if fit.common is not None else ""
-    lost = samples.divergences
-    lost_text = f"{lost} of {n:,} NUTS steps diverged{given}."
-    return [
-        *_ess_findings(fit, samples, n, given),
-        finding_of(fit, SIDE, "divergences", lost, n=n, level="doubt" if lost else "good", text=lost_text, **UNSETTLED),
-        finding_of(fit, SIDE, "seconds", samples.seconds, n=n),
-        finding_of(fit, SIDE, "gradients", samples.gradients, n=n),
-    ]
-
-
-def _ess_findings(fit: QuestionFit, samples: Samples, n: int, given: str) -> Iterator[Finding]:
-    for subject, mixing in (("parameters", samples.parameters), ("items", samples.rows)):
-        ess, rhat = mixing.least_ess, mixing.most_rhat
-        worst = f"the worst {'parameter' if subject == 'parameters' else 'item probability'}"
-        for figure, value, passed, text in (
-            ("ess", ess, ess >= ENOUGH, f"{worst} has {ess:.0f} effective draws of {n:,} from NUTS{given}."),
-            ("rhat", rhat, rhat <= MIXED, f"{worst} has an R-hat of {rhat:.3f}; {MIXED:g} is the bar."),
+def _mixing(fit: QuestionFit, posterior: Posterior, x_csp: Floats, diverged: int) -> Iterator[Finding]:
+    """Yield what the chains say of themselves: effective draws, R-hat, divergences."""
+    *_, arviz = import_nutpie()
+    chains, draws, n_parameters = x_csp.shape
+    rows = np.flatnonzero((posterior.patterns.weight_r > 0) & (posterior.patterns.clamp_r == UNKNOWN))
+    some = replace(posterior, patterns=posterior.patterns.take(rows[:: -(-len(rows) // MOST_ROWS) or 1]))
+    by_rows = [p_rsk[..., 1:] for _, p_rsk in label_draws(some, x_csp.reshape(-1, n_parameters))]
+    p_rsk = np.concatenate(by_rows) if by_rows else np.zeros((0, chains * draws, 1))
+    p_csq = np.moveaxis(p_rsk, 0, 1).reshape(chains, draws, -1)
+    for subject, what, value_csq in (("parameters", "parameter", x_csp), ("items", "item probability", p_csq)):
+        value_csq = value_csq[..., np.ptp(value_csq, axis=(0, 1)) > 0]
+        if not value_csq.size:
+            continue
+        data = arviz.convert_to_dataset({"value": value_csq})
+        ess, rhat = float(arviz.ess(data)["value"].min()), float(arviz.rhat(data)["value"].max())
+        for figure, value, enough, text in (
+            ("ess", ess, ess >= ENOUGH, f"has {ess:.0f} effective draws of {chains * draws:,} from NUTS."),
+            ("rhat", rhat, rhat <= MIXED, f"has an R-hat of {rhat:.3f}; {MIXED:g} is the bar."),
         ):
-            level: Level = "good" if passed else "doubt"
-            yield finding_of(fit, SIDE, figure, value, subject=subject, n=n, level=level, text=text, **UNSETTLED)
+            yield finding_of(
+                fit, "nuts", figure, value, subject=subject, n=chains * draws, level="good" if enough else "doubt",
+                text=f"the worst {what} {text}", **UNSETTLED,
+            )  # fmt: skip
+    yield finding_of(
+        fit, "nuts", "divergences", diverged, n=chains * draws, level="doubt" if diverged else "good",
+        text=f"{diverged} of {chains * draws:,} NUTS steps diverged.", **UNSETTLED,
+    )  # fmt: skip
 
 
-def _agreement_findings(fit: QuestionFit, found: Agreement, interval: float) -> list[Finding]:
-    everywhere, (within, across) = found.domain == ALL, names_of_parts(fit)
-    figures = {
-        f"{across}_ratio": found.epistemic_ratio,
-        f"{within}_ratio": found.aleatoric_ratio,
-        f"{across}_correlation": found.correlation,
-        f"{across}_item_ratio": found.item_ratio,
-        "p_mean_difference": found.p_mean,
-        "p_max_difference": found.p_max,
-        "coverage": found.coverage,
-    }
-    plain = [
-        replace(
-            finding_of(fit, SIDE, figure, value, subject=found.coordinates, n=found.n_items),
-            domain="" if everywhere else found.domain,
-        )
-        for figure, value in figures.items()
-    ]
-    if not everywhere or found.coordinates != fit.curvature.coordinates:
-        return plain
-    text = (
-        f"the Laplace approximation's {across} part is {found.epistemic_ratio:.2f} times that of "
-        f"NUTS, its {within.replace('_', ' ')} part {found.aleatoric_ratio:.2f} times; p differs by "
-        f"{found.p_mean:.3f} on average, {found.p_max:.3f} at most; its "
-        f"{interval:.0%} intervals hold {found.coverage:.0%} of the sampled draws."
-    )
-    ratio = replace(
-        plain[0],
-        level="good" if CLOSE[0] <= found.epistemic_ratio <= CLOSE[1] else "doubt",
-        text=text,
+def _agreement(consensus: Consensus, fit: QuestionFit, posterior: Posterior, x_csp: Floats) -> Iterator[Finding]:
+    """Compare mean p, its two entropies and its interval with those of the samples, over all items."""
+    x_sp = x_csp.reshape(-1, x_csp.shape[-1])
+    x_sp = x_sp[:: -(-len(x_sp) // MOST_DRAWS)]
+    row_i, weight_i, summary = posterior.patterns.row_i, fit.ballot.count_i, fit.summary
+    # Any item of a row stands for it.
+    item_r = np.zeros(posterior.patterns.n_rows, dtype=np.int64)
+    item_r[row_i] = np.arange(len(row_i))
+    label_i = summary.mean_ik.argmax(axis=1) if fit.ballot.n_labels > 2 else np.full(len(row_i), fit.ballot.positive)
+    sampled = []
+    for rows, p_rsk in label_draws(posterior, x_sp):
+        items = item_r[rows]
+        p_rs = np.take_along_axis(p_rsk, label_i[items, None, None], axis=2)[..., 0]
+        inside_rs = (p_rs >= summary.low_i[items, None]) & (p_rs <= summary.high_i[items, None])
+        sampled.append((p_rsk.mean(axis=1), entr(p_rsk).sum(axis=-1).mean(axis=1), inside_rs.mean(axis=1)))
+    mean_ik, entropy_i, inside_i = (np.concatenate(values)[row_i] for values in zip(*sampled, strict=True))
+
+    def mean(value_i: Floats) -> float:
+        return float(np.average(value_i, weights=weight_i))
+
+    def parts(mean_ik: Floats, expected_i: Floats) -> Floats:
+        return np.array([mean(expected_i), mean(entr(mean_ik).sum(axis=1) - expected_i)])
+
+    own, nuts = parts(summary.mean_ik, summary.expected_entropy_i), parts(mean_ik, entropy_i)
+    within_ratio, ratio = np.divide(own, nuts, out=np.full(2, np.nan), where=nuts > 0).tolist()
+    apart_i, free_i = np.abs(summary.mean_ik - mean_ik).max(axis=1), posterior.patterns.clamp_r[row_i] == UNKNOWN
+    covered = float(np.average(inside_i[free_i], weights=weight_i[free_i])) if free_i.any() else float("nan")
+    within, across = ("aleatoric", "epistemic") if fit.mixture is None else ("ambiguity_and_votes", "annotators")
+    n = round(float(weight_i.sum()))
+    yield finding_of(
+        fit, "nuts", f"{across}_ratio", ratio, n=n, level="good" if CLOSE[0] <= ratio <= CLOSE[1] else "doubt",
+        text=(
+            f"the Laplace approximation's {across} part is {ratio:.2f} times that of NUTS, its "
+            f"{within.replace('_', ' ')} part {within_ratio:.2f} times; p differs by {mean(apart_i):.3f} on average, "
+            f"{apart_i.max():.3f} at most; its {consensus.interval:.0%} intervals hold {covered:.0%} of the sampled "
+            "draws."
+        ),
         meaning="Intervals and the split of the entropy come from a Gaussian around the best fit, which must be close.",
-        cure="Report the sampled figures as well, or try other --coordinates.",
-    )
-    return [ratio, *plain[1:]]
+        cure="Report the sampled figures as well.",
+    )  # fmt: skip
+    figures = {
+        f"{within}_ratio": within_ratio, "p_mean_difference": mean(apart_i), "p_max_difference": apart_i.max(),
+        "coverage": covered,
+    }  # fmt: skip
+    for figure, value in figures.items():
+        yield finding_of(fit, "nuts", figure, value, n=n)

@@ -1,98 +1,82 @@
-"""How good are probabilities? Accuracy, log loss, Brier score and calibration against what was right.
+"""How good are probabilities? Accuracy, log loss, Brier score, calibration error and AUC against what was right.
 
-Takes log probabilities, so that nothing has to be clipped: a loss is infinite only where a report said "never".
+Plain functions of probabilities `p_ik` and right labels `label_i`; items may count several times (`weight_i`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from numpy.typing import NDArray
 
-from moral_entropy.rules.grade import BINS, width_bins
+from moral_entropy.ties import TIE
 from moral_entropy.votes.table import Floats, Ints
 
+Bools = NDArray[np.bool_]
+
+BINS = 15
+"""Bins of the calibration error."""
+
 REACH = 1.959963984540054
-"""Standard errors on either side of a 95% interval: what lies beyond it by chance is one in forty on a side."""
+"""Standard errors on either side of a 95% interval."""
 
 
-@dataclass(frozen=True)
-class Scores:
-    """Scores of reported probabilities.
-
-    Parameters
-    ----------
-    accuracy
-        Share of reports whose likeliest label is right; a tie counts in part.
-    log_loss
-        Mean of minus the log probability of the right label, in nats.
-    brier
-        Mean squared distance from the right label, halved: of two labels, that of one's probability.
-    ece
-        Expected calibration error: mean distance between probability and frequency in 15 bins of equal width, averaged
-        over the labels asked about.
-    n
-        How many reports, counted ones as often as they count.
-    """
-
-    accuracy: float
-    log_loss: float
-    brier: float
-    ece: float
-    n: int
+def accuracy(p_ik: Floats, label_i: Ints, weight_i: Floats | None = None) -> float:
+    """Return the share of items whose likeliest label is right; a tie counts in part."""
+    top_ik = p_ik >= p_ik.max(axis=1, keepdims=True) - TIE
+    return float(np.average(_of_right(top_ik / top_ik.sum(axis=1, keepdims=True), label_i), weights=weight_i))
 
 
-def score(log_p_ik: Floats, right_i: Ints, targets: tuple[int, ...], weight_i: Floats | None = None) -> Scores:
-    """Score reports against the right labels.
+def log_losses(p_ik: Floats, label_i: Ints) -> Floats:
+    """Return minus the log probability of each right label, in nats; infinite where it was called impossible."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(-np.log(_of_right(p_ik, label_i)))
 
-    Parameters
-    ----------
-    log_p_ik
-        Log probabilities of the labels.
-    right_i
-        The right labels.
-    targets
-        Labels whose calibration is looked at: of two labels one is enough.
-    weight_i
-        How often each report counts; once by default.
+
+def log_loss(p_ik: Floats, label_i: Ints, weight_i: Floats | None = None) -> float:
+    """Return the mean of `log_losses`.
 
     Examples
     --------
-    >>> scores = score(np.log([[0.8, 0.2], [0.4, 0.6]]), np.array([0, 0]), targets=(1,))
-    >>> scores.accuracy, round(scores.log_loss, 3), round(scores.brier, 2), round(scores.ece, 2)
-    (0.5, 0.57, 0.2, 0.4)
+    >>> p_ik, label_i = np.array([[0.8, 0.2], [0.4, 0.6]]), np.array([0, 0])
+    >>> [round(score(p_ik, label_i), 2) for score in (accuracy, log_loss, brier, calibration_error)]
+    [0.5, 0.57, 0.2, 0.4]
     """
-    weight_i = np.ones(len(right_i)) if weight_i is None else weight_i
-    p_ik = np.exp(log_p_ik)
-    truth_ik = np.eye(p_ik.shape[1])[right_i]
-    return Scores(
-        accuracy=_mean(_credit(log_p_ik, truth_ik), weight_i),
-        log_loss=_mean(losses(log_p_ik, right_i), weight_i),
-        brier=_mean(0.5 * ((p_ik - truth_ik) ** 2).sum(axis=1), weight_i),
-        ece=float(np.mean([calibration_error(p_ik[:, k], truth_ik[:, k], weight_i) for k in targets])),
-        n=round(float(weight_i.sum())),
-    )
+    return float(np.average(log_losses(p_ik, label_i), weights=weight_i))
 
 
-def losses(log_p_ik: Floats, right_i: Ints) -> Floats:
-    """Return minus the log probability of each right label."""
-    return np.asarray(-np.take_along_axis(log_p_ik, np.asarray(right_i, dtype=np.int64)[:, None], axis=1)[:, 0])
+def brier(p_ik: Floats, label_i: Ints, weight_i: Floats | None = None) -> float:
+    """Return the mean squared distance from the right label, halved: of two labels, that of one's probability."""
+    truth_ik = np.eye(p_ik.shape[1])[label_i]
+    return float(np.average(0.5 * ((p_ik - truth_ik) ** 2).sum(axis=1), weights=weight_i))
 
 
-def _mean(value_i: Floats, weight_i: Floats) -> float:
-    return float((value_i * weight_i).sum() / weight_i.sum())
+def calibration_error(p_ik: Floats, label_i: Ints, weight_i: Floats | None = None) -> float:
+    """Return the expected calibration error, averaged over the labels; of two labels one says it all."""
+    labels = [1] if p_ik.shape[1] == 2 else range(p_ik.shape[1])
+    return float(np.mean([calibration_gap(p_ik[:, k], label_i == k, weight_i) for k in labels]))
 
 
-def _credit(log_p_ik: Floats, truth_ik: Floats) -> Floats:
-    top_ik = log_p_ik == log_p_ik.max(axis=1, keepdims=True)
-    return np.asarray((top_ik * truth_ik).sum(axis=1) / top_ik.sum(axis=1))
+def calibration_gap(p_i: Floats, yes_i: Floats | Bools, weight_i: Floats | None = None) -> float:
+    """Return the mean distance between the probability of an event and its frequency, in bins of equal width."""
+    weight_i = np.ones(len(p_i)) if weight_i is None else weight_i
+    bin_i = np.searchsorted(np.linspace(0.0, 1.0, BINS + 1)[1:-1], p_i - TIE)
+    return float(np.abs(np.bincount(bin_i, weights=weight_i * (p_i - yes_i))).sum() / weight_i.sum())
 
 
-def calibration_error(p_i: Floats, yes_i: Floats, weight_i: Floats) -> float:
-    """Return the mean distance between probability and frequency, in bins of equal width."""
-    bin_i = width_bins(p_i)
-    gap_b = np.bincount(bin_i, weights=weight_i * (p_i - yes_i), minlength=BINS)
-    return float(np.abs(gap_b).sum() / weight_i.sum())
+def auc(p_i: Floats, yes_i: Floats | Bools, weight_i: Floats | None = None) -> float:
+    """Return the probability that a positive item has a higher p than a negative one; NaN where one kind is missing.
+
+    Examples
+    --------
+    >>> auc(np.array([0.1, 0.4, 0.4, 0.9]), np.array([0, 0, 1, 1]))
+    0.875
+    """
+    weight_i = np.ones(len(p_i)) if weight_i is None else weight_i
+    _, level_i = np.unique(p_i, return_inverse=True)
+    yes_l = np.bincount(level_i, weights=weight_i * yes_i)
+    no_l = np.bincount(level_i, weights=weight_i * (1.0 - np.asarray(yes_i)))
+    pairs = yes_l.sum() * no_l.sum()
+    return float(yes_l @ (np.cumsum(no_l) - 0.5 * no_l) / pairs) if pairs else float("nan")
 
 
 def mean_interval(value_v: Floats, group_v: Ints) -> tuple[float, float, float]:
@@ -109,6 +93,9 @@ def mean_interval(value_v: Floats, group_v: Ints) -> tuple[float, float, float]:
     """
     mean = float(value_v.mean())
     _, number_v = np.unique(group_v, return_inverse=True)
-    sum_g = np.bincount(number_v, weights=value_v - mean).astype(np.float64)
-    reach = REACH * float(np.sqrt((sum_g**2).sum())) / len(value_v)
+    reach = REACH * float(np.sqrt((np.bincount(number_v, weights=value_v - mean) ** 2).sum())) / len(value_v)
     return mean, mean - reach, mean + reach
+
+
+def _of_right(value_ik: Floats, label_i: Ints) -> Floats:
+    return np.asarray(np.take_along_axis(value_ik, np.asarray(label_i, dtype=np.int64)[:, None], axis=1)[:, 0])

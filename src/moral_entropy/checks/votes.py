@@ -1,6 +1,7 @@
-"""Are there enough votes? Items with hardly a vote, annotators hardly known, one who dominates, rows left out.
+"""Did the fit succeed, are there enough votes, and can they tell? The checks that need nothing but the fits.
 
-Takes a `Consensus`, returns findings of the side "votes". Cheap: every audit runs it.
+Items with hardly a vote, annotators hardly known or worse than guessing, one who dominates, labels nobody gave, groups
+without a link, rows left out. Cheap: every audit runs them.
 """
 
 from __future__ import annotations
@@ -8,18 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
-from moral_entropy.checks.vote_access import VoteAccess, VotesOf, each_fit
 from moral_entropy.consensus.fit_findings import annotator_name, finding_of
-from moral_entropy.consensus.result import Consensus
-from moral_entropy.findings import Finding, level_of, listed
-from moral_entropy.progress import Advance, ignore
-from moral_entropy.votes.table import Votes
-
-SIDE = "votes"
+from moral_entropy.consensus.patterns import Patterns
+from moral_entropy.consensus.result import Consensus, QuestionFit
+from moral_entropy.consensus.youden import SURE, below_chance, surely_below_chance, youden
+from moral_entropy.findings import Finding, level_of, listed, many
+from moral_entropy.grading.intervals import central_interval
+from moral_entropy.votes.table import Floats, Ints, Votes
 
 MANY_VOTES = 0.1
-"""Share of the votes from which annotators who are hardly known put the whole fit in doubt."""
+"""Share of the votes from which annotators hardly known, or worse than guessing, put the whole fit in doubt."""
 
 DOMINATES = 0.4
 """Share of all votes from which one annotator dominates."""
@@ -27,42 +29,51 @@ DOMINATES = 0.4
 LEFT_OUT = 0.05
 """Share of the rows of the input whose absence is worth a note."""
 
+UNSUPPORTED, MANY_UNSUPPORTED = 0.001, 0.01
+"""Shares of items whose consensus label nobody voted for: worth a word, and too many."""
 
-def examine_votes(
-    consensus: Consensus, *, seed: int = 0, votes_of: VotesOf | None = None, advance: Advance = ignore
-) -> list[Finding]:
+NAMED = 20
+"""Annotators with a finding of their own at most, those surest of them."""
+
+VOTES_AT_ONCE = 4_000_000
+
+
+def check_fit(consensus: Consensus) -> list[Finding]:
+    """Repeat what the fits have warned of, and say so where there are no draws."""
+    findings = [finding for finding in consensus.findings if finding.side == "fit"]
+    if consensus.options.draws:
+        return findings
+    no_draws = Finding(
+        "fit", "draws", 0, level="doubt",
+        text="no posterior draws were asked for.",
+        meaning="There are no intervals, and the entropy is not split: any figure may be firm or a guess.",
+        cure="Run the audit again without --draws 0.",
+    )  # fmt: skip
+    return [*findings, no_draws]
+
+
+def check_votes(consensus: Consensus) -> list[Finding]:
     """Count what there is too little of.
-
-    Parameters
-    ----------
-    consensus
-        The fits to examine.
-    seed
-        Not used: nothing here is random.
-    votes_of
-        Returns the votes of the n-th fit; those on this machine when not given.
-    advance
-        Called with the share done.
 
     Examples
     --------
     >>> import moral_entropy as me
     >>> votes = me.simulate_votes(n_items=300, n_annotators=8, votes_per_item=5, seed=2).votes
-    >>> [(finding.figure, finding.value) for finding in examine_votes(me.fit(votes, draws=100))]
-    [('votes_per_item', 5.0), ('effective_votes', 5.0), ('single_vote_items', 0.0), ('hardly_known', 0.0)]
+    >>> [finding.figure for finding in check_votes(me.fit(votes, draws=100)) if finding.level != "info"]
+    []
     """
-    found = [finding for finding in consensus.findings if finding.side == SIDE]
-    for votes in each_fit(consensus, votes_of, advance):
-        found += _of_fit(consensus, votes)
-    return [*found, *_dominant(consensus), *_without_votes(consensus), *_rows_left_out(consensus.votes)]
+    findings = [finding for finding in consensus.findings if finding.side == "votes"]
+    for fit in consensus.fits:
+        findings += _of_fit(consensus, fit)
+    return [*findings, *_dominant(consensus), *_without_votes(consensus), *_rows_left_out(consensus.votes)]
 
 
-def _of_fit(consensus: Consensus, votes: VoteAccess) -> Iterator[Finding]:
-    fit, ballot, count_i = votes.fit, votes.fit.ballot, votes.fit.ballot.count_i
+def _of_fit(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
+    ballot, count_i = fit.ballot, fit.ballot.count_i
     unvoted, voted = float(count_i[ballot.votes_i == 0].sum()), float(count_i[ballot.votes_i > 0].sum())
     if unvoted:
         yield finding_of(
-            fit, SIDE, "items_without_votes", unvoted, n=round(unvoted + voted), level="note",
+            fit, "votes", "items_without_votes", unvoted, n=round(unvoted + voted), level="note",
             text=f"{unvoted:,.0f} items have no vote.",
             meaning="Their p is the share of the label among all items, and no rule on votes says anything about them.",
             cure="Leave them out of what you publish, or have them annotated.",
@@ -70,34 +81,45 @@ def _of_fit(consensus: Consensus, votes: VoteAccess) -> Iterator[Finding]:
     if voted:
         single = float(count_i[ballot.votes_i == 1].sum()) / voted
         text = f"{single:.0%} of the items have a single vote, so that no second opinion checks it." if single else ""
-        yield finding_of(fit, SIDE, "single_vote_items", single, n=round(voted), text=text)
+        yield finding_of(fit, "votes", "single_vote_items", single, n=round(voted), text=text)
         # Pooled rows are everybody's; that they outweigh one annotator's votes is their purpose.
         if not consensus.votes.anonymous and fit.pooling == "none":
-            yield _hardly_known(consensus, votes)
+            yield _hardly_known(consensus, fit)
 
 
-def _hardly_known(consensus: Consensus, votes: VoteAccess) -> Finding:
+def _hardly_known(consensus: Consensus, fit: QuestionFit) -> Finding:
     """Find annotators of whom some confusion row rests more on the prior than on votes."""
-    fit = votes.fit
-    votes_akv = votes.density.expect(fit.at).votes_akv - votes.density.pseudo_akv
-    thin_a = (votes_akv.sum(axis=-1) < fit.beta_akv.sum(axis=-1)).any(axis=-1)
+    thin_a = (_votes_by_label(fit) < fit.beta_akv.sum(axis=-1)).any(axis=-1)
     # Whoever is counted with another has no vote of their own in the fit.
     thin_a[[a for group in fit.counted_groups for a in group[1:]]] = False
     votes_a = fit.ballot.votes_a
     share = float(votes_a[thin_a].sum() / max(votes_a.sum(), 1))
     few = np.flatnonzero(thin_a)[np.argsort(votes_a[thin_a], kind="stable")].tolist()
     if not few:
-        return finding_of(fit, SIDE, "hardly_known", 0.0, n=0)
+        return finding_of(fit, "votes", "hardly_known", 0.0, n=0)
     names = listed([annotator_name(consensus, fit, a) for a in few])
     return finding_of(
-        fit, SIDE, "hardly_known", share, n=len(few), level=level_of(share > MANY_VOTES),
+        fit, "votes", "hardly_known", share, n=len(few), level=level_of(share > MANY_VOTES),
         text=(
             f"{len(few):,} of {len(thin_a):,} annotators, who gave {share:.1%} of the votes, have voted on very few "
             f"items of some label ({names})."
         ),
         meaning="Of their errors the default assumption says more than their votes do.",
-        cure="Collect more votes per annotator, or let annotators share what they have in common (--pooling partial).",
+        cure="Collect more votes per annotator, or compare runs under other priors before you trust their rates.",
     )  # fmt: skip
+
+
+def _votes_by_label(fit: QuestionFit) -> Floats:
+    """Count each annotator's votes by the label that their items have at the mode: `votes_ak`."""
+    ballot, (n_annotators, n_labels) = fit.ballot, (fit.ballot.n_annotators, fit.ballot.n_labels)
+    votes_ak = np.zeros((n_annotators, n_labels))
+    for start in range(0, ballot.n_items, VOTES_AT_ONCE // 4):
+        items = slice(start, min(start + VOTES_AT_ONCE // 4, ballot.n_items))
+        annotator_v = ballot.code_v[ballot.start_i[items.start] : ballot.start_i[items.stop]] // n_labels
+        for k in range(n_labels):
+            weight_v = np.repeat(fit.posterior_ik[items, k] * ballot.count_i[items], ballot.votes_i[items])
+            votes_ak[:, k] += np.bincount(annotator_v, weights=weight_v, minlength=n_annotators)
+    return votes_ak
 
 
 def _dominant(consensus: Consensus) -> Iterator[Finding]:
@@ -112,7 +134,7 @@ def _dominant(consensus: Consensus) -> Iterator[Finding]:
     if share > max(DOMINATES, 1.5 / n_annotators):
         first = str(consensus.votes.annotators[int(votes_a.argmax())])
         yield Finding(
-            SIDE, "dominant_annotator", share, subject=first, n=int(votes_a.max()), level="doubt",
+            "votes", "dominant_annotator", share, subject=first, n=int(votes_a.max()), level="doubt",
             text=f"one annotator dominates: {first} gave {share:.0%} of all votes.",
             meaning="The consensus leans on one person's reading, and the others are measured against it.",
             cure="Audit again without this annotator and compare; spread the next votes over others.",
@@ -126,7 +148,7 @@ def _without_votes(consensus: Consensus) -> Iterator[Finding]:
     strangers = [name for name in known if name not in present]
     if strangers:
         yield Finding(
-            SIDE, "priors_without_votes", len(strangers), subject=listed(strangers), n=len(known), level="doubt",
+            "votes", "priors_without_votes", len(strangers), subject=listed(strangers), n=len(known), level="doubt",
             text=(
                 f"{len(strangers)} of {len(known)} annotators with a prior of their own have no vote here. First: "
                 f"{strangers[0]!r}."
@@ -141,8 +163,153 @@ def _rows_left_out(votes: Votes) -> Iterator[Finding]:
     if dropped / rows > LEFT_OUT:
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in votes.reading.dropped.items())
         yield Finding(
-            SIDE, "rows_left_out", dropped, n=rows, level="note",
+            "votes", "rows_left_out", dropped, n=rows, level="note",
             text=f"{dropped:,} of {rows:,} rows were left out ({reasons}).",
             meaning="If they are not missing at random, the rates of those who left blanks are off.",
             cure="Check that the columns were read as you meant; the report lists them under Method.",
         )  # fmt: skip
+
+
+def check_identifiability(consensus: Consensus) -> list[Finding]:
+    """Say what the votes cannot tell: there priors decide, and a posterior may be sure of it nonetheless.
+
+    Examples
+    --------
+    >>> import moral_entropy as me
+    >>> votes = me.simulate_votes(n_items=300, n_annotators=8, votes_per_item=5, seed=2).votes
+    >>> [(finding.figure, finding.value) for finding in check_identifiability(me.fit(votes, draws=100))]
+    [('below_chance', 0.0), ('unsupported_labels', 0.0), ('groups', 1.0)]
+    """
+    findings: list[Finding] = []
+    for fit in consensus.fits:
+        if fit.patterns.weight_r.any():
+            findings += [*_below_chance(consensus, fit), _unsupported(consensus, fit), _groups(consensus, fit)]
+    return findings
+
+
+def _below_chance(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
+    below_a, votes_a = below_chance(fit), fit.ballot.votes_a
+    sure_a = np.flatnonzero(surely_below_chance(below_a, votes_a))
+    sure_a = sure_a[np.lexsort((sure_a, -votes_a[sure_a], -below_a[sure_a]))]
+    names = [annotator_name(consensus, fit, a) for a in sure_a.tolist()]
+    n_annotators, share = fit.ballot.n_annotators, float(votes_a[sure_a].sum() / max(votes_a.sum(), 1))
+    if not names:
+        yield finding_of(fit, "identifiability", "below_chance", 0, n=n_annotators)
+        return
+    yield finding_of(
+        fit, "identifiability", "below_chance", len(names), subject=listed(names), n=n_annotators,
+        level=level_of(True, bad=share > MANY_VOTES),
+        text=(
+            f"{len(names):,} of {n_annotators:,} annotators ({listed(names)}; {share:.1%} of the votes) vote "
+            f"worse than guessing, with a probability of {SURE:.0%} or more."
+        ),
+        meaning=(
+            "Their votes count as the opposite of what they say: either they read the scale the other way round, or "
+            "the labels switched for them."
+        ),
+        cure="Read some of their votes; correct a reversed scale in the data, or leave them out and audit again.",
+    )  # fmt: skip
+    for a, name in zip(sure_a[:NAMED].tolist(), names, strict=False):
+        youden_s = youden(fit.confusion_sakv[:, a])
+        low, high = (float(bound[0]) for bound in central_interval(youden_s[None], consensus.interval))
+        text = (
+            f"annotator {name} has a Youden index of {youden_s.mean():z.2f} ({low:z.2f} to {high:z.2f}) on "
+            f"{votes_a[a]:,} votes: below 0 with a probability of {below_a[a]:.3f}."
+        )
+        value, n = float(youden_s.mean()), int(votes_a[a])
+        yield finding_of(fit, "identifiability", "youden", value, subject=name, low=low, high=high, n=n, text=text)
+
+
+def _unsupported(consensus: Consensus, fit: QuestionFit) -> Finding:
+    """Count the items whose consensus label nobody voted for.
+
+    An item with a single vote is left out where the prior simply outweighs it; with two labels, a single "no" that
+    counts as "yes" is counted.
+    """
+    ballot, label_i, counts_ik = fit.ballot, fit.label_i, fit.ballot.counts_ik
+    enough_i = ballot.votes_i >= 2
+    if ballot.n_labels == 2:
+        enough_i |= (ballot.votes_i > 0) & (label_i == ballot.positive)
+    item_i = np.flatnonzero(enough_i & (np.take_along_axis(counts_ik, label_i[:, None], axis=1)[:, 0] == 0))
+    n_voted = float(ballot.count_i[ballot.votes_i > 0].sum())
+    if not len(item_i):
+        return finding_of(fit, "identifiability", "unsupported_labels", 0, n=round(n_voted))
+    prevalence_dk, domains = fit.states.prevalence_k(fit.weight_dg), fit.patterns.domains
+    domain_i = domains.domain_i[item_i] if domains.number > 1 else np.zeros(len(item_i), dtype=np.int64)
+    with np.errstate(divide="ignore"):
+        likelihood_ik = np.log(fit.posterior_ik[item_i]) - np.log(prevalence_dk[domain_i])
+    row_i = np.arange(len(item_i))
+    reversed_i = likelihood_ik[row_i, label_i[item_i]] > likelihood_ik[row_i, counts_ik[item_i].argmax(axis=1)]
+    n, by_votes = (float(ballot.count_i[some_i].sum()) for some_i in (item_i, item_i[reversed_i]))
+    share, first = n / n_voted, consensus.votes.items[int(ballot.item_i[item_i[0]])]
+    return finding_of(
+        fit, "identifiability", "unsupported_labels", n, n=round(n_voted),
+        level=level_of(share > UNSUPPORTED, bad=share > MANY_UNSUPPORTED),
+        text=(
+            f"on {n:,.0f} items ({share:.2%}; first: {first}) the model chose a label that no annotator gave: "
+            f"on {by_votes:,.0f} of them the votes themselves are read the other way round, on "
+            f"{n - by_votes:z,.0f} the share of the label outweighs the votes."
+        ),
+        meaning="That takes annotators worse than guessing or a very common label; often two labels have been swapped.",
+        cure=(
+            "Look at these items in the report (filter: nobody voted for the consensus) and at annotators who "
+            "are worse than guessing; state a share you can defend (--prior-prevalence)."
+        ),
+    )  # fmt: skip
+
+
+def _groups(consensus: Consensus, fit: QuestionFit) -> Finding:
+    group_a, items_g = find_groups(fit.patterns)
+    if len(items_g) == 1:
+        return finding_of(fit, "identifiability", "groups", 1, n=fit.ballot.n_annotators)
+    counts = zip(items_g.tolist(), np.bincount(group_a, minlength=len(items_g)).tolist(), strict=True)
+    sizes = [f"{many(items, 'item')}, {many(annotators, 'annotator')}" for items, annotators in counts]
+    # The first annotator of the second group: somebody to look up.
+    someone = annotator_name(consensus, fit, int(np.flatnonzero(group_a == 1)[0]))
+    return finding_of(
+        fit, "identifiability", "groups", len(items_g), n=fit.ballot.n_annotators, level="doubt",
+        text=(
+            f"the votes fall into {len(items_g):,} groups that share neither item nor annotator "
+            f"({listed(sizes, '; ')}; {someone} is in the second)."
+        ),
+        meaning="Annotators cannot be compared across groups, and each group can switch labels on its own.",
+        cure="Fit them apart (--fit-by), or have some items of one group voted on by the other.",
+    )  # fmt: skip
+
+
+def find_groups(patterns: Patterns) -> tuple[Ints, Floats]:
+    """Find the groups of annotators and items that no vote links.
+
+    Returns
+    -------
+    tuple
+        The group of every annotator, `group_a`, those of most items first, and how many items each has, `items_g`;
+        items count as often as they weigh. Annotators without a counted vote belong to the largest.
+
+    Examples
+    --------
+    >>> from moral_entropy.consensus.patterns import collapse
+    >>> from moral_entropy.votes.table import ballot_from_codes
+    >>> votes = {"item_v": [0, 0, 1, 1, 2], "annotator_v": [0, 1, 1, 2, 3], "label_v": [0, 1, 0, 1, 1]}
+    >>> find_groups(collapse(ballot_from_codes("q", ("0", "1"), **votes)))
+    (array([0, 0, 0, 1]), array([2., 1.]))
+    """
+    n_annotators = patterns.n_annotators
+    group_a, links = np.arange(n_annotators), (n_annotators, n_annotators)
+    first_v = np.zeros(len(patterns.code_v) + 1, dtype=bool)
+    first_v[patterns.start_r] = True
+    for start in range(0, len(patterns.code_v) - 1, VOTES_AT_ONCE):
+        annotator_v = group_a[patterns.code_v[start : start + VOTES_AT_ONCE + 1] // patterns.n_labels]
+        # Votes that lie side by side in a row are enough to link all of it.
+        same_v = ~first_v[start + 1 : start + len(annotator_v)]
+        ends = (annotator_v[:-1][same_v], annotator_v[1:][same_v])
+        graph = csr_array((np.ones(len(ends[0]), dtype=bool), ends), shape=links)
+        joined_g = connected_components(graph, directed=False)[1]
+        group_a = joined_g[group_a]
+    row_r = np.flatnonzero((np.diff(patterns.start_r) > 0) & (patterns.weight_r > 0))
+    group_r = group_a[patterns.code_v[patterns.start_r[row_r]] // patterns.n_labels]
+    items_g = np.bincount(group_r, weights=patterns.weight_r[row_r], minlength=n_annotators).astype(np.float64)
+    order_g = np.argsort(-items_g, kind="stable")
+    rank_g = np.empty(n_annotators, dtype=np.int64)
+    rank_g[order_g] = np.where(items_g[order_g] > 0, np.arange(n_annotators), 0)
+    return rank_g[group_a], items_g[order_g][: max(int((items_g > 0).sum()), 1)]

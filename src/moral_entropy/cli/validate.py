@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Option
 
 from moral_entropy.checks.options import ValidationOptions
-from moral_entropy.cli.flags import Quiet, Run
+from moral_entropy.cli.flags import Quiet, Run, names
 
 if TYPE_CHECKING:
     from moral_entropy.findings import Finding
-    from moral_entropy.pipeline.validate import Validation
-
 
 WIDTH = 80
 
+Sides = Annotated[str | None, Option(metavar="A,B,…", help="The former name of --checks.", hidden=True)]
 
-def validate(run: Run, options: ValidationOptions, quiet: Quiet = False) -> None:
+
+def validate(run: Run, options: ValidationOptions, sides: Sides = None, quiet: Quiet = False) -> None:
     """Can the consensus of a run be trusted? Priors, held-out votes, copies, gold, sampling and more.
 
     Example: moral-entropy validate run/
@@ -27,25 +31,22 @@ def validate(run: Run, options: ValidationOptions, quiet: Quiet = False) -> None
     from moral_entropy.cli.screen import Bars, print_parts
     from moral_entropy.pipeline.validate import run_validation
 
+    if sides is not None:
+        options = replace(options, checks=names("--sides", sides))
     with Bars(hidden=quiet) as progress:
-        validation = run_validation(run, options, progress=progress)
-    print_parts([validation.verdict] if quiet else _lines(validation))
+        findings, verdict = run_validation(run, options, progress=progress)
+    print_parts([verdict] if quiet else _lines(Path(run), findings, verdict))
 
 
-def _lines(validation: Validation) -> Iterator[str]:
-    """Say the verdict, what is in doubt, and where the rest is."""
-    yield fill(validation.verdict, WIDTH, break_on_hyphens=False)
-    yield from _doubts(validation.findings)
-    counts = Counter(finding.side for finding in validation.findings)
-    sides = ", ".join(f"{side} {count}" for side, count in counts.items())
-    yield f"\n{len(validation.findings)} findings ({sides}) in {validation.path / 'findings.parquet'}"
-
-
-def _doubts(findings: Iterable[Finding]) -> Iterator[str]:
-    """Return a line for every kind of doubt, worst first."""
+def _lines(run: Path, findings: Sequence[Finding], verdict: str) -> Iterator[str]:
+    """Say the verdict, every kind of doubt, worst first, and where the rest is."""
     from moral_entropy.findings import merge_alike, sentences_of
 
+    yield fill(verdict, WIDTH, break_on_hyphens=False)
     for worst, others in merge_alike(findings):
         if worst.alarms:
             said = f"{worst.level}: {sentences_of(worst, others)}"
             yield fill(said, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+    counts = Counter(finding.side for finding in findings)
+    checks = ", ".join(f"{name} {count}" for name, count in counts.items())
+    yield f"\n{len(findings)} findings ({checks}) in {run / 'findings.parquet'}"

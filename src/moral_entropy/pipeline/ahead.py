@@ -120,7 +120,6 @@ def fit_kernels(model: str) -> Kernels:
 
 def later_kernels(model: str) -> Kernels:
     """List the kernels of what comes after the fit in the same way: the audit of rules and the checks."""
-    from moral_entropy.checks import draw_kernels as validate
     from moral_entropy.consensus import dependence_kernels, tempering_kernels
 
     residuals = (
@@ -134,14 +133,11 @@ def later_kernels(model: str) -> Kernels:
     if model == "paper":
         return [
             residuals,
-            (validate.binary_log_likelihoods, VOTES + "f8[::1], i2[::1], f8[:,::1], f8[::1], i8, i8, f8[::1]"),
             (tempering_kernels.chances_without_item, VOTES + "f8[:,::1], f8[:,::1], f8[:,::1], i8, i8, f8[:,::1]"),
             scores,
         ]
     return [
         residuals,
-        (validate.mixed_log_likelihoods, VOTES + "f8[::1], i2[::1], i4[::1], " + DRAWS + "i8, i8, f8[::1]"),
-        (validate.mixed_labels, VOTES + "i4[::1], " + DRAWS + "i8, i8, f8[:,:,::1]"),
         scores,
     ]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from moral_entropy.checks.gold import gold_findings
-from moral_entropy.checks.sides import examine_cheaply
+from moral_entropy.checks.run import run_checks
 from moral_entropy.consensus.fit import fit_parts
 from moral_entropy.consensus.fit_findings import recalibration_findings
 from moral_entropy.consensus.fitted import FittedParts
@@ -184,8 +184,8 @@ def compare_groups(votes: Votes, options: AuditOptions, progress: Progress) -> A
 
 
 def check(fitted: FittedParts, audit: AuditTable, options: AuditOptions, progress: Progress) -> list[Finding]:
-    """Examine the consensus from the cheap sides, and against gold as the audit has graded it."""
-    cheap = examine_cheaply(fitted, seed=options.fit.seed, advance=lambda share: progress("checking", share))
+    """Make the cheap checks of the consensus, and hold it against gold as the audit has graded it."""
+    cheap = run_checks(fitted.consensus, seed=options.fit.seed, advance=lambda share: progress("checking", share))
     taught = recalibration_findings(fitted.consensus)
     return [*cheap, *gold_findings(audit.frame), *taught]
 

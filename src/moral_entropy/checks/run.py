@@ -1,0 +1,178 @@
+"""Can the consensus be trusted? All checks by name, each with its question; the cheap ones run in every audit."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from moral_entropy.checks.dependence import check_dependence
+from moral_entropy.checks.gold import check_gold
+from moral_entropy.checks.heldout import check_heldout
+from moral_entropy.checks.nuts import check_nuts
+from moral_entropy.checks.posterior import check_laplace
+from moral_entropy.checks.refits import check_ensemble, check_priors
+from moral_entropy.checks.votes import check_fit, check_identifiability, check_votes
+from moral_entropy.consensus.result import Consensus
+from moral_entropy.errors import MissingExtraError, UsageError
+from moral_entropy.findings import RANK, Finding
+from moral_entropy.progress import Advance, ignore
+
+NOT_EXAMINED = "The consensus was not examined. Run: moral-entropy validate"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check of a consensus.
+
+    Parameters
+    ----------
+    run
+        Takes a `Consensus`, `seed` and keywords of its own, returns findings.
+    title
+        The question it answers.
+    meaning
+        Why one should ask, in a sentence.
+    cheap
+        Whether every audit runs it.
+    """
+
+    run: Callable[..., list[Finding]]
+    title: str
+    meaning: str
+    cheap: bool = False
+
+
+# fmt: off
+CHECKS = {
+    "fit": Check(check_fit, "Did the fit succeed?",
+         "A search that stopped too soon, or a second answer that fits as well, makes every figure uncertain.", True),
+    "votes": Check(check_votes, "Are there enough votes?",
+         "Where votes are few, the default assumption decides.", True),
+    "identifiability": Check(check_identifiability, "Can the votes tell?",
+         "Where votes cannot tell, the default assumption decides, and p may be sure of it nonetheless.", True),
+    "laplace": Check(check_laplace, "Are the intervals right?",
+         "Intervals and the split of the entropy come from a Gaussian around the best fit, which must be close.", True),
+    "gold": Check(check_gold, "Do the probabilities agree with gold labels?",
+         "Of the items with p near 0.7, seven in ten should be positive in gold."),
+    "heldout": Check(check_heldout, "Does the consensus predict votes?",
+         "Votes left out and predicted: the only test of p that needs no gold."),
+    "dependence": Check(check_dependence, "Do annotators vote independently?",
+         "The model takes votes to be independent given the label; where they are not, p is too sure."),
+    "ensemble": Check(check_ensemble, "Do other starts and samples agree?",
+         "Other starts, and other samples of items, should lead to the same answer."),
+    "priors": Check(check_priors, "Do other assumptions say the same?",
+         "Another prior that looks as reasonable should not change the answer."),
+    "nuts": Check(check_nuts, "Does sampling give the same intervals?",
+         "Samples of the posterior itself, against which the Gaussian is held."),
+}
+# fmt: on
+"""All checks by name, in the order in which they are made and shown."""
+
+CHEAP = tuple(name for name, check in CHECKS.items() if check.cheap)
+"""Checks that every audit makes."""
+
+
+def check_names(names: Collection[str]) -> tuple[str, ...]:
+    """Put checks in order, and refuse names that are none.
+
+    Examples
+    --------
+    >>> check_names(["gold", "left"])
+    Traceback (most recent call last):
+    ...
+    moral_entropy.errors.UsageError: there is no check 'left'. Checks: fit, votes, identifiability, laplace, ...
+    """
+    unknown = [name for name in names if name not in CHECKS]
+    if unknown:
+        msg = f"there is no check {unknown[0]!r}. Checks: {', '.join(CHECKS)}."
+        raise UsageError(msg)
+    return tuple(name for name in CHECKS if name in names)
+
+
+def run_check(
+    consensus: Consensus, name: str, *, required: bool = True, advance: Advance = ignore, **options: Any
+) -> list[Finding]:
+    """Make one check of a consensus.
+
+    Parameters
+    ----------
+    consensus
+        The fits.
+    name
+        One of `CHECKS`.
+    required
+        Whether an extra that is not installed is an error; otherwise it is a finding.
+    advance
+        Called with the share done.
+    **options
+        Those of `ValidationOptions`; those that the check does not take, or that are None, are left out.
+    """
+    run = CHECKS[name].run
+    takes = inspect.signature(run).parameters
+    options = {
+        key: value for key, value in {**options, "advance": advance}.items() if key in takes and value is not None
+    }
+    try:
+        return run(consensus, **options)
+    except MissingExtraError as error:
+        if required:
+            raise
+        return [Finding(name, "left_out", float("nan"), text=str(error))]
+
+
+def run_checks(consensus: Consensus, *, seed: int = 0, advance: Advance = ignore) -> list[Finding]:
+    """Make the checks that cost next to nothing: what every audit does."""
+    findings: list[Finding] = []
+    for n, name in enumerate(CHEAP):
+        findings += run_check(consensus, name, seed=seed)
+        advance((n + 1) / len(CHEAP))
+    return findings
+
+
+def verdict(findings: Iterable[Finding]) -> str:
+    """Say in words how far the consensus can be trusted.
+
+    Examples
+    --------
+    >>> verdict([Finding("laplace", "pareto_k", 0.3, level="good"), Finding("identifiability", "groups", 1.0)])
+    'No doubt was found. Asked: Can the votes tell? Are the intervals right? Only the quick checks were made.'
+    >>> print(verdict([Finding("dependence", "dependent_pairs", 1, "care", level="bad", text="a and b copy.")]))
+    The consensus itself may be wrong. To settle first: Do annotators vote independently? (care: a and b copy.)
+    """
+    ordered = sorted(findings, key=lambda finding: RANK[finding.level])
+    if not ordered:
+        return NOT_EXAMINED
+    bad, doubted = (_questions(ordered, level) for level in ("bad", "doubt"))
+    doubted = [question for question in doubted if question not in bad]
+    if bad:
+        rest = f" Doubts remain: {' '.join(doubted)}" if doubted else ""
+        return f"The consensus itself may be wrong. To settle first: {' '.join(bad)} {_worst(ordered)}{rest}"
+    if doubted:
+        return f"The consensus holds, with doubts: {' '.join(doubted)} {_worst(ordered)}"
+    quick = "" if is_thorough(ordered) else " Only the quick checks were made."
+    return f"No doubt was found. Asked: {' '.join(_questions(ordered))}{quick}"
+
+
+def is_thorough(findings: Iterable[Finding]) -> bool:
+    """Tell whether more was checked than an audit does by itself: the cheap checks, and gold where it has some."""
+    return any(finding.side not in (*CHEAP, "gold") for finding in findings if finding.side in CHECKS)
+
+
+def title_of(name: str) -> str:
+    """Return the question of a check; of one that is not listed, its name."""
+    return CHECKS[name].title if name in CHECKS else name.capitalize()
+
+
+def _questions(findings: Sequence[Finding], level: str | None = None) -> list[str]:
+    names = {finding.side for finding in findings if level is None or finding.level == level}
+    return [title_of(name) for name in (*CHECKS, *sorted(names - set(CHECKS))) if name in names]
+
+
+def _worst(ordered: Sequence[Finding]) -> str:
+    """Return the first of the worst in brackets, with how many more there are."""
+    alarms = [finding for finding in ordered if finding.alarms]
+    first, more = alarms[0], len(alarms) - 1
+    lead = f"{first.place}: " if first.place else ""
+    return f"({lead}{first.text or first.figure}" + (f" And {more} more.)" if more else ")")
