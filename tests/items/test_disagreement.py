@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from moral_entropy.rules.grade import share_of
 from support import vote_rows, votes_of
 
 from moral_entropy.items import disagreement as module
@@ -18,6 +17,7 @@ from moral_entropy.items.disagreement import (
     votes_against_others,
     votes_like_gold,
 )
+from moral_entropy.rules.grade import share_of
 from moral_entropy.votes.table import UNKNOWN
 
 

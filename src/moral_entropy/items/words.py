@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from moral_entropy.items.ranking import first
+from moral_entropy.items.rank import first
 from moral_entropy.names import ALL
 from moral_entropy.ties import TIE, tie_key
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes

@@ -24,7 +24,7 @@ from moral_entropy.consensus.patterns import Patterns, no_domains
 from moral_entropy.consensus.tempering import tempered
 from moral_entropy.errors import RunFolderError
 from moral_entropy.items.next_votes import NOBODY, choose_votes
-from moral_entropy.items.ranking import first
+from moral_entropy.items.rank import first
 from moral_entropy.runs.between_labels import FittedStates, positions
 from moral_entropy.runs.lookup import check_question, suggestion
 from moral_entropy.runs.run import Run, as_run
