@@ -166,10 +166,11 @@ def _answers(counts_ik: Ints, published_i: Ints, positive: int | None) -> dict[s
         top_ik = counts_ik == counts_ik.max(axis=1, keepdims=True)
         # A tie is broken at random: there is no answer that could be in conflict with the consensus.
         answers["conflict:plurality"] = np.where(top_ik.sum(axis=1) == 1, counts_ik.argmax(axis=1), UNKNOWN)
-    for name in CONFLICT_RULES if positive is not None else ():
-        score_i = RULES[name].scores(counts_ik, positive)
-        answer_i = np.where(score_i == 1.0, positive, 1 - positive)
-        answers[f"conflict:{name}"] = np.where(np.isnan(score_i), UNKNOWN, answer_i).astype(np.int16)
+    else:
+        for name in CONFLICT_RULES:
+            score_i = RULES[name].scores(counts_ik, positive)
+            answer_i = np.where(score_i == 1.0, positive, 1 - positive)
+            answers[f"conflict:{name}"] = np.where(np.isnan(score_i), UNKNOWN, answer_i).astype(np.int16)
     if (published_i != UNKNOWN).any():
         answers["conflict:published"] = published_i
     return answers
@@ -192,9 +193,7 @@ def _gain(votes: Votes, fit: QuestionFit) -> tuple[Floats, Ints]:
     row_n = _most_doubtful(fit, first_r)
     rows, item_n = patterns if len(row_n) == patterns.n_rows else patterns.take(row_n), first_r[row_n]
     # Who has voted is told by the votes as they were cast; whoever counts together with another is not asked.
-    start_n, code_v = (
-        _cast(ballot.start_i, ballot.code_v, item_n) if fit.counted_groups else (rows.start_r, rows.code_v)
-    )
+    start_n, code_v = _cast(ballot, item_n) if fit.counted_groups else (rows.start_r, rows.code_v)
     allowed_a = np.ones(ballot.n_annotators, dtype=bool)
     allowed_a[[a for group in fit.counted_groups for a in group[1:]]] = False
     if fit.mixture is None:
