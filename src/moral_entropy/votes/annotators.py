@@ -6,7 +6,6 @@ Takes names as they are written, finds them among the annotators, and says which
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -76,15 +75,7 @@ def exclude_annotators(
     for votes in questions:
         kept_v = np.flatnonzero(~excluded_a[votes.annotator_v])
         log.drop(EXCLUDED, len(votes.item_v) - len(kept_v))
-        kept.append(
-            replace(
-                votes,
-                item_v=votes.item_v[kept_v],
-                annotator_v=votes.annotator_v[kept_v],
-                label_v=votes.label_v[kept_v],
-                row_v=votes.rows(kept_v),
-            )
-        )
+        kept.append(votes.take(kept_v))
     return tuple(kept)
 
 

@@ -1,16 +1,14 @@
-"""What the source says about items besides votes: gold and published labels, domain, text, further columns.
+"""The votes of each question, as read → sorted ballots; and what the source says about items besides votes.
 
-The votes of each question, as read → sorted ballots.
-
-Decides on labels, positive label and repeats; attaches gold and published labels.
+Decides on labels, positive label and repeats; attaches gold and published labels; reads domains, texts and further
+columns about items.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import NoReturn
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -24,14 +22,13 @@ from moral_entropy.votes.labels import (
     choose_positive,
     code_label_sets,
     labels_in_sets,
-    load_label_map,
     map_labels,
     match_label,
     merge_same,
     note_same,
     same_labels,
 )
-from moral_entropy.votes.layouts import QuestionVotes, Rows
+from moral_entropy.votes.layouts import QuestionVotes, Rows, places_of
 from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.source import Source, on_disk, open_source
 from moral_entropy.votes.table import BLOCK, UNKNOWN, Ballot, Ints, ReadingLog, ballot_from_codes, shown
@@ -40,8 +37,7 @@ from moral_entropy.votes.values import MISSING, Coded, as_text, code_ids, code_l
 MOST_GUESSED_DOMAINS = 200
 
 
-@dataclass(frozen=True, eq=False)
-class ItemLabels:
+class ItemLabels(NamedTuple):
     """Gold or published labels of items, row by row.
 
     Parameters
@@ -62,343 +58,32 @@ class ItemLabels:
     where: str
     rows: Rows
     labels: Coded
-    sets: bool = False
-
-    def of_ballot(self, ballot: Ballot, log: ReadingLog) -> NDArray[np.int16]:
-        """Return the label of each item of a ballot; `UNKNOWN` where it has none."""
-        names, code_r = self._answers(ballot.question)
-        code_i = self._one_per_item(ballot, names, np.where(self._about(ballot.question), code_r, UNKNOWN))
-        present = np.flatnonzero(count_codes(code_i, len(names)))
-        places = np.full(len(names), UNKNOWN)
-        for k in present.tolist():
-            places[k] = self._place(names[k], ballot, int((code_i == k).sum()), log)
-        return recode(code_i, places).astype(np.int16)
-
-    def _about(self, question: str) -> NDArray[np.bool_]:
-        """Return which rows are about a question."""
-        if self.rows.question_r is None:
-            return np.ones(self.rows.n_rows, dtype=np.bool_)
-        q = match_label(question, self.rows.questions)
-        about: NDArray[np.bool_] = self.rows.question_r == (len(self.rows.questions) if q is None else q)
-        return about
-
-    def _answers(self, question: str) -> tuple[Sequence[str], Ints]:
-        """Return the labels, and one code per row; of lists of labels, whether they name the question."""
-        values = self.labels.values.to_list()
-        if not self.sets:
-            return values, self.labels.code_r
-        named = np.array([match_label(question, cell) is not None for cell in values], dtype=np.int16)
-        return NO_YES, recode(self.labels.code_r, named)
-
-    def _one_per_item(self, ballot: Ballot, names: Sequence[str], code_r: Ints) -> Ints:
-        """Return the label of each item of the ballot, and refuse items that have two."""
-        code_i = np.full(len(self.rows.items), UNKNOWN, dtype=np.int32)
-        for item, code in _labelled(self.rows.item_r, code_r):
-            code_i[item] = code
-        # Where all rows of an item agree, it does not matter which of them came last.
-        if any((code_i[item] != code).any() for item, code in _labelled(self.rows.item_r, code_r)):
-            self._refuse_two(ballot, names, code_r)
-        return code_i[ballot.item_i]
-
-    def _refuse_two(self, ballot: Ballot, names: Sequence[str], code_r: Ints) -> NoReturn:
-        low_i, high_i = _low_and_high(self.rows.item_r, code_r, len(self.rows.items))
-        several = np.flatnonzero((high_i >= 0) & (low_i != high_i))
-        first = int(several[0])
-        msg = (
-            f"{len(several):,} items have more than one {self.role} label on {ballot.question!r} in {self.where}. "
-            f"First: item {self.rows.items[first]!r} is {names[low_i[first]]!r} and {names[high_i[first]]!r}. "
-            "Give each item one."
-        )
-        raise VotesError(msg)
-
-    def _place(self, name: str, ballot: Ballot, n_items: int, log: ReadingLog) -> int:
-        at = match_label(name, ballot.labels)
-        if at is None:
-            msg = (
-                f"{n_items:,} items have the {self.role} label {name!r} on {ballot.question!r} ({self.where}), which "
-                f"no vote has. Votes say: {shown(ballot.labels)}. Rename it with labels={{{name!r}: …}} "
-                f'(CLI: --labels map.toml), or do without: {self.role}="".'
-            )
-            raise VotesError(msg)
-        if ballot.labels[at] != name:
-            log.note(f"{self.role} label {name!r} is taken for {ballot.labels[at]!r}.")
-        return at
+    sets: bool
 
 
-def _labelled(item_r: Ints, code_r: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """Iterate over items and their labels in blocks that fit the cache, without rows that lack either."""
-    for at in range(0, len(code_r), BLOCK):
-        item, code = item_r[at : at + BLOCK], code_r[at : at + BLOCK]
-        both = (item >= 0) & (code >= 0)
-        yield (item, code) if both.all() else (item[both], code[both])
-
-
-def _low_and_high(item_r: Ints, code_r: Ints, n_items: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the lowest and the highest code of each item; the highest is `UNKNOWN` where it has none."""
-    low_i = np.full(n_items, np.iinfo(np.int32).max, dtype=np.int32)
-    high_i = np.full(n_items, UNKNOWN, dtype=np.int32)
-    for item, code in _labelled(item_r, code_r):
-        np.minimum.at(low_i, item, code.astype(np.int32))
-        np.maximum.at(high_i, item, code.astype(np.int32))
-    return low_i, high_i
-
-
-def read_item_labels(
-    role: str,
-    source: Source,
-    roles: ColumnRoles,
-    rows: Rows,
-    options: ReadOptions,
-    questions: Sequence[str],
-    log: ReadingLog,
-) -> ItemLabels | None:
-    """Read gold or published labels, if there are any.
-
-    Parameters
-    ----------
-    role
-        "gold" or "published".
-    source, roles, rows
-        The votes' table, which column plays which role, and what its rows are about.
-    options
-        What the user asked for, among it the file of gold labels.
-    questions
-        Names of the questions that were voted on.
-    log
-        Where notes go.
-    """
-    if role == "gold" and options.gold_file is not None:
-        with on_disk(options.gold_file) as file:
-            return _read_gold_file(file, roles, rows, options, questions, log)
-    if (name := roles.get(role)) is None:
-        return None
-    if options.questions:
-        msg = f"a {role} column cannot answer several question columns. Use gold_file with item, question and gold."
-        raise VotesError(msg)
-    labels = _read_labels(source.column(name), options)
-    if not (labels.code_r >= 0).any():
-        if role in roles.guessed:
-            log.note(f"the {role} column {name!r} is empty.")
-            return None
-        msg = f"the {role} column {name!r} is empty: no item has a {role} label."
-        raise VotesError(msg)
-    return _check_sets(ItemLabels(role, f"column {name!r}", rows, labels, bool(options.multilabel)), questions)
-
-
-def _read_labels(column: pl.Series, options: ReadOptions) -> Coded:
-    label_map, unused = load_label_map(options.labels), ReadingLog()
-    if options.multilabel:
-        return code_label_sets(column, options.multilabel, label_map, unused, options)
-    labels = code_labels(column, options.missing)
-    return map_labels(labels if options.keep_case else merge_same(labels), label_map, unused)
-
-
-def _read_gold_file(
-    path: str | Path,
-    roles: ColumnRoles,
-    rows: Rows,
-    options: ReadOptions,
-    questions: Sequence[str],
-    log: ReadingLog,
-) -> ItemLabels:
-    source = open_source(path)
-    for note in source.log.notes:
-        log.note(f"{source.name}: {note}")
-    item, gold, question = gold_columns(source, roles, options)
-    ids = code_ids(source.column(item), textual=source.textual)
-    item_r = recode(ids.code_r, _positions(rows.items, ids.values))
-    _check_items(source.name, ids, item_r, rows, log)
-    sets = bool(options.multilabel) and not question
-    if question is None and len(questions) > 1 and not sets:
-        msg = (
-            f"{source.name} does not say which of the {len(questions)} questions a gold label answers "
-            f"({shown(questions)}). Add a column called question."
-        )
-        raise VotesError(msg)
-    yes_no = bool(options.multilabel or options.questions) and not sets
-    labels = code_labels(source.column(gold)) if yes_no else _read_labels(source.column(gold), options)
-    if question is None:
-        gold_rows = Rows(rows.items, item_r)
-    else:
-        asked = code_labels(source.column(question))
-        gold_rows = Rows(rows.items, item_r, tuple(asked.values.to_list()), asked.code_r)
-    return _check_sets(ItemLabels("gold", source.name, gold_rows, labels, sets), questions)
-
-
-def gold_columns(source: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[str, str, str | None]:
-    """Find the columns of a file of gold labels: item, gold and, if there is one, question."""
-    names = list(source.columns)
-    same = roles.get("item")
-    item = same if same in names else guess_column("item", names)
-    if item is None:
-        raise missing_column(role="item", names=names, source=source.name)
-    rest = [name for name in names if name != item]
-    question = roles.get("question") if roles.get("question") in rest else guess_column("question", rest)
-    rest = [name for name in rest if name != question]
-    if options.gold:
-        return item, named_column(options.gold, names, source.name, "gold"), question
-    gold = guess_column("gold", rest) or guess_column("label", rest) or (rest[0] if len(rest) == 1 else None)
-    if gold is None:
-        raise missing_column(role="gold", names=names, source=source.name)
-    return item, gold, question
-
-
-def _positions(items: pl.Series, ids: pl.Series) -> Ints:
-    """Return where ids are among the items; `UNKNOWN` where there is no such item."""
-    if items.dtype != ids.dtype:
-        items, ids = items.cast(pl.String), ids.cast(pl.String)
-    table = pl.DataFrame({"id": items, "at": np.arange(len(items))})
-    met = pl.DataFrame({"id": ids}).join(table, on="id", how="left", maintain_order="left")
-    return met.get_column("at").fill_null(UNKNOWN).to_numpy()
-
-
-def _check_items(name: str, ids: Coded, item_r: Ints, rows: Rows, log: ReadingLog) -> None:
-    strange = len(ids.values) - len(np.unique(item_r[item_r >= 0]))
-    if strange == len(ids.values):
-        msg = (
-            f"none of the {strange:,} items of {name} has a vote. First: {ids.values[0] if strange else None!r}; "
-            f"the votes begin with item {rows.items[0]!r}. Check that both name items alike."
-        )
-        raise VotesError(msg)
-    if strange:
-        log.note(f"{strange:,} items of {name} have no vote and are ignored.")
-
-
-def _check_sets(given: ItemLabels, questions: Sequence[str]) -> ItemLabels:
-    """Refuse lists of labels of which some are no question."""
-    named = labels_in_sets(given.labels) if given.sets else []
-    strange = [label for label in named if match_label(label, questions) is None]
-    if strange:
-        msg = (
-            f"{len(strange)} {given.role} labels of {given.where} occur in no vote. First: {strange[0]!r}. "
-            f"Votes name: {shown(questions)}. Merge or leave it out with labels (CLI: --labels)."
-        )
-        raise VotesError(msg)
-    return given
-
-
-def read_domains(
-    source: Source, roles: ColumnRoles, rows: Rows, log: ReadingLog, *, whole: bool = True
-) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-    """Read each item's domain: the names, sorted, and one code per item."""
-    nothing = (), np.full(len(rows.items), UNKNOWN, dtype=np.int32)
-    if (name := roles.get("domain")) is None:
-        return nothing
-    domains = code_labels(source.column(name))
-    if "domain" in roles.guessed and len(domains.values) > MOST_GUESSED_DOMAINS:
-        log.note(f"column {name!r} has {len(domains.values):,} values and is not taken for the domain.")
-        return nothing
-    if _varies_within_items(name, domains, rows, log) and whole:
-        what = _not_about_items(source, roles, rows, domains, name)
-        if "domain" not in roles.guessed:
-            msg = f"{what} It cannot be the items' domain: leave out domain (--domain), or name another column."
-            raise UsageError(msg)
-        log.note(f"{what} It is not taken for the domain.")
-        return nothing
-    domain_i = _first_of_item(domains, rows, f"domain ({name!r})", log)
-    return tuple(domains.values.to_list()), domain_i
-
-
-def read_texts(source: Source, roles: ColumnRoles, rows: Rows) -> pl.Series | None:
-    """Read each item's text; of several, the first in alphabetical order."""
-    if (name := roles.get("text")) is None:
-        return None
-    frame = pl.DataFrame({"item": rows.item_r, "text": as_text(source.column(name))})
-    blank = pl.col("text").is_null() | pl.col("text").str.strip_chars().is_in(list(MISSING))
-    texts = frame.filter((pl.col("item") >= 0) & ~blank).group_by("item").agg(pl.col("text").min())
-    every = pl.DataFrame({"item": np.arange(len(rows.items), dtype=rows.item_r.dtype)})
-    return every.join(texts, on="item", how="left", maintain_order="left").get_column("text")
-
-
-def read_extra(
-    source: Source, roles: ColumnRoles, options: ReadOptions, rows: Rows, log: ReadingLog, *, whole: bool = True
-) -> dict[str, pl.Series]:
-    """Read the further columns about items that `facts` names, as labels; null where an item has none."""
-    extra = {}
-    for name in dict.fromkeys(options.facts):
-        values = code_labels(source.column(name))
-        if _varies_within_items(name, values, rows, log) and whole:
-            what = _not_about_items(source, roles, rows, values, name)
-            msg = f"{what} Items cannot be told apart by it: name a column that describes items (--fit-by)."
-            raise UsageError(msg)
-        code_i = _first_of_item(values, rows, repr(name), log)
-        chosen = pl.Series(code_i).cast(pl.Int64)
-        extra[name] = values.values.gather(chosen.set(chosen < 0, None)).alias(name)
-    return extra
-
-
-def _varies_within_items(name: str, coded: Coded, rows: Rows, log: ReadingLog) -> bool:
-    """Return, and log, whether most items that have several rows have several values."""
-    low_i, high_i = _low_and_high(rows.item_r, coded.code_r, len(rows.items))
-    has_r = (rows.item_r >= 0) & (coded.code_r >= 0)
-    several_i = count_codes(np.where(has_r, rows.item_r, UNKNOWN), len(rows.items)) > 1
-    varies_i = several_i & (low_i != high_i)
-    log.varied[name] = (int(several_i.sum()), int(varies_i.sum()))
-    return varies(*log.varied[name])
-
-
-def varies(several: int, varied: int) -> bool:
-    """Return whether a column does not describe items: most of those with several rows have several values."""
-    return 2 * varied > several
-
-
-def _not_about_items(source: Source, roles: ColumnRoles, rows: Rows, coded: Coded, name: str) -> str:
-    """Say what a column describes that differs from vote to vote on the same item."""
-    low_i, high_i = _low_and_high(rows.item_r, coded.code_r, len(rows.items))
-    varies_i = np.flatnonzero((high_i >= 0) & (low_i != high_i))
-    first = int(varies_i[0])
-    values = coded.values.to_list()
-    told = (
-        f"{len(varies_i):,} items have several values of it, the first ({rows.items[first]!r}) "
-        f"{values[low_i[first]]!r} and {values[high_i[first]]!r}."
-    )
-    if who := roles.get("annotator"):
-        annotators = code_ids(source.column(who), textual=source.textual)
-        low_a, high_a = _low_and_high(annotators.code_r, coded.code_r, len(annotators.values))
-        if (low_a[high_a >= 0] == high_a[high_a >= 0]).all():
-            return f"column {name!r} describes annotators, not items: {told}"
-    return f"column {name!r} describes votes, not items: {told}"
-
-
-def _first_of_item(coded: Coded, rows: Rows, what: str, log: ReadingLog) -> NDArray[np.int32]:
-    """Return the first value of each item in sorted order, and note how many items have several."""
-    low_i, high_i = _low_and_high(rows.item_r, coded.code_r, len(rows.items))
-    if several := int(((high_i >= 0) & (low_i != high_i)).sum()):
-        log.note(f"{several:,} items have more than one {what}; the first in sorted order is taken.")
-    return np.where(high_i >= 0, low_i, UNKNOWN).astype(np.int32)
-
-
-def check_any_votes(questions: Sequence[QuestionVotes], log: ReadingLog, source: str) -> None:
-    """Refuse a source without votes, and say why its rows were dropped."""
-    if not any(len(votes.item_v) for votes in questions):
-        reasons = ", ".join(f"{n:,} with {reason}" for reason, n in log.dropped.items()) or "none"
-        msg = f"{source} has no votes left. Rows dropped: {reasons}. Check that the right columns are read."
-        raise VotesError(msg)
+# --- Ballots ------------------------------------------------------------------------------------------------------
 
 
 def build_ballots(
+    source: Source,
     rows: Rows,
     annotators: pl.Series,
     questions: Sequence[QuestionVotes],
-    item_labels: Mapping[str, ItemLabels | None],
+    item_labels: Sequence[ItemLabels],
     options: ReadOptions,
-    log: ReadingLog,
-    source: str,
 ) -> tuple[pl.Series, tuple[Ballot, ...]]:
     """Sort the votes of every question into a ballot.
 
     Parameters
     ----------
+    source
+        The table, for errors; counts and notes go into its log.
     rows, annotators, questions
         What a layout was read into.
     item_labels
         Gold and published labels, if there are any.
     options
         What the user asked for.
-    log
-        Where counts and notes go.
-    source
-        Name of the source, for errors.
 
     Returns
     -------
@@ -407,38 +92,33 @@ def build_ballots(
     """
     voted_a = np.any([count_codes(votes.annotator_v, len(annotators)) > 0 for votes in questions], axis=0)
     kept = np.flatnonzero(voted_a)
-    place = np.full(len(voted_a), -1)
-    place[kept] = np.arange(len(kept))
-    annotators = annotators.gather(kept)
+    place, annotators = places_of(kept, len(voted_a)), annotators.gather(kept)
     ballots = []
     for votes in sorted(questions, key=lambda votes: votes.question):
         if not voted_a.all():
             votes = replace(votes, annotator_v=recode(votes.annotator_v, place))
-        if (ballot := _build(votes, rows, annotators, options, log, alone=len(questions) == 1)) is not None:
-            given = {f"{role}_i": labels.of_ballot(ballot, log) for role, labels in item_labels.items() if labels}
-            ballots.append(replace(ballot, **given))  # type: ignore[arg-type]
+        if (ballot := _build(votes, rows, annotators, options, source.log, alone=len(questions) == 1)) is not None:
+            labels = {f"{known.role}_i": _labels_of_ballot(known, ballot, source.log) for known in item_labels}
+            ballots.append(replace(ballot, **labels))  # type: ignore[arg-type]
     if not ballots:
-        msg = f"no question of {source} has votes for two labels. {' '.join(log.notes)}"
+        msg = f"no question of {source.name} has votes for two labels. {' '.join(source.log.notes)}"
         raise VotesError(msg)
-    _note_positive(ballots, options, log)
+    _note_positive(ballots, options, source.log)
     return annotators, tuple(ballots)
 
 
 def _build(
     votes: QuestionVotes, rows: Rows, annotators: pl.Series, options: ReadOptions, log: ReadingLog, *, alone: bool
 ) -> Ballot | None:
-    n_k = count_codes(votes.label_v, len(votes.labels))
     if not options.keep_case:
-        votes = _with_same_labels(votes, n_k, log)
-        n_k = count_codes(votes.label_v, len(votes.labels))
-    found = [label for label, n in zip(votes.labels, n_k, strict=True) if n]
-    labels = choose_classes(votes.question, found, [int(n) for n in n_k if n], options)
+        votes = _with_same_labels(votes, log)
+    n_k = count_codes(votes.label_v, len(votes.labels))
+    present = [label for label, n in zip(votes.labels, n_k, strict=True) if n]
+    labels = choose_classes(votes.question, present, [int(n) for n in n_k if n], options)
     if len(labels) < 2:
-        _refuse_single(votes, found, log, alone=alone)
+        _refuse_single(votes, present, log, alone=alone)
         return None
-    if labels != votes.labels:
-        place = [labels.index(label) if label in labels else -1 for label in votes.labels]
-        votes = replace(votes, labels=labels, label_v=recode(votes.label_v, place))
+    votes = _relabelled(votes, labels, {label: label for label in labels})
     item_i, item_v = _own_positions(votes.item_v, votes.item_i, len(rows.items))
     voted_a = np.flatnonzero(count_codes(votes.annotator_v, len(annotators)))
     annotator_a, annotator_v = _own_positions(votes.annotator_v, voted_a, len(annotators))
@@ -451,60 +131,51 @@ def _build(
             votes.question, labels, item_v=votes.item_v, annotator_v=votes.annotator_v, label_v=votes.label_v,
             item_i=item_i, annotator_a=annotator_a, positive=positive, count_i=count_i,
         )  # fmt: skip
-        return replace(ballot, row_v=_rows_in_order(votes)) if options.keep else ballot
+        if not options.keep:
+            return ballot
+        return replace(ballot, row_v=votes.rows(np.lexsort((votes.label_v, votes.annotator_v, votes.item_v))))
 
     ballot = sort(votes)
-    if options.anonymous or options.on_repeat == "count" or not (again_v := find_repeats(ballot)).any():
+    if options.anonymous or options.on_repeat == "count" or not (again_v := _find_repeats(ballot)).any():
         return ballot
     if options.on_repeat != "error":
         log.drop("repeated vote", int(again_v.sum()))
         return sort(_one_vote_each(votes, last=options.on_repeat == "last"))
     distinct = _one_vote_each(votes, last=False, by_label=True)
     log.drop("identical repeat", ballot.n_votes - len(distinct.item_v))
-    return _checked(sort(distinct), distinct, rows.items, annotators)
-
-
-def _checked(ballot: Ballot, votes: QuestionVotes, items: pl.Series, annotators: pl.Series) -> Ballot:
-    """Refuse votes of which some contradict each other."""
-    if (again_v := find_repeats(ballot)).any():
-        raise VotesError(_repeats(ballot, again_v, votes, items, annotators))
+    ballot = sort(distinct)
+    if (again_v := _find_repeats(ballot)).any():
+        raise VotesError(_repeats(ballot, again_v, distinct, rows.items, annotators))
     return ballot
 
 
-def _rows_in_order(votes: QuestionVotes) -> Ints:
-    """Return the row of each vote, in the order of a ballot."""
-    return votes.rows(np.lexsort((votes.label_v, votes.annotator_v, votes.item_v)))
+def _relabelled(votes: QuestionVotes, labels: tuple[str, ...], called: dict[str, str]) -> QuestionVotes:
+    """Return votes with other labels, given what each label that occurs is called among them."""
+    if labels == votes.labels and all(label == name for label, name in called.items()):
+        return votes
+    place = [labels.index(called[label]) if label in called else UNKNOWN for label in votes.labels]
+    return replace(votes, labels=labels, label_v=recode(votes.label_v, place))
 
 
-def _with_same_labels(votes: QuestionVotes, n_k: Ints, log: ReadingLog) -> QuestionVotes:
+def _with_same_labels(votes: QuestionVotes, log: ReadingLog) -> QuestionVotes:
     """Join the labels that occur and differ only in case, or all say yes or no."""
+    n_k = count_codes(votes.label_v, len(votes.labels))
     called = same_labels([label for label, n in zip(votes.labels, n_k, strict=True) if n])
     note_same(called, log)
     if all(label == name for label, name in called.items()):
         return votes
-    labels = tuple(sort_labels(called.values()))
-    place = [labels.index(called[label]) if label in called else -1 for label in votes.labels]
-    return replace(votes, labels=labels, label_v=recode(votes.label_v, place))
+    return _relabelled(votes, tuple(sort_labels(called.values())), called)
 
 
 def _own_positions(code_v: Ints, chosen: Ints | None, n_codes: int) -> tuple[Ints, Ints]:
     """Return the items or annotators that a question has, and their codes counted from 0 among those alone."""
     if chosen is None or len(chosen) == n_codes:
         return np.arange(n_codes, dtype=np.int32), code_v
-    place = np.full(n_codes, -1)
-    place[chosen] = np.arange(len(chosen))
-    return chosen.astype(np.int32), recode(code_v, place)
+    return chosen.astype(np.int32), recode(code_v, places_of(chosen, n_codes))
 
 
-def find_repeats(ballot: Ballot) -> NDArray[np.bool_]:
-    """Return for each vote whether the vote before it is by the same annotator on the same item.
-
-    Examples
-    --------
-    >>> ballot = ballot_from_codes("care", ("no", "yes"), item_v=[0, 0, 1], annotator_v=[0, 0, 0], label_v=[1, 0, 1])
-    >>> find_repeats(ballot).tolist()
-    [False, True, False]
-    """
+def _find_repeats(ballot: Ballot) -> NDArray[np.bool_]:
+    """Return for each vote whether the vote before it is by the same annotator on the same item."""
     annotator_v = ballot.code_v // np.int32(ballot.n_labels)
     again_v = np.zeros(ballot.n_votes, dtype=np.bool_)
     np.equal(annotator_v[1:], annotator_v[:-1], out=again_v[1:])
@@ -540,29 +211,22 @@ def _one_vote_each(votes: QuestionVotes, *, last: bool, by_label: bool = False) 
         key_v = key_v * len(votes.labels) + votes.label_v
     order = np.lexsort((votes.rows(np.arange(len(key_v))), key_v))
     differs = key_v[order][1:] != key_v[order][:-1]
-    kept_v = np.sort(order[np.append(differs, True) if last else np.insert(differs, 0, True)])
-    return replace(
-        votes,
-        item_v=votes.item_v[kept_v],
-        annotator_v=votes.annotator_v[kept_v],
-        label_v=votes.label_v[kept_v],
-        row_v=votes.rows(kept_v),
-    )
+    return votes.take(np.sort(order[np.append(differs, True) if last else np.insert(differs, 0, True)]))
 
 
-def _refuse_single(votes: QuestionVotes, found: Sequence[str], log: ReadingLog, *, alone: bool) -> None:
+def _refuse_single(votes: QuestionVotes, present: Sequence[str], log: ReadingLog, *, alone: bool) -> None:
+    question = votes.question
     if not alone:
         # One question on which all agree is no reason to refuse the others.
-        what = f"all votes on {votes.question!r} are {found[0]!r}" if found else f"nobody voted on {votes.question!r}"
+        what = f"all votes on {question!r} are {present[0]!r}" if present else f"nobody voted on {question!r}"
         log.note(f"{what}: the question is left out.")
         return
-    what = f"every one of the {len(votes.item_v):,} votes on {votes.question!r} is {found[0]!r}" if found else (
-        f"there is no vote on {votes.question!r}"
-    )  # fmt: skip
+    what = f"there is no vote on {question!r}"
+    if present:
+        what = f"every one of the {len(votes.item_v):,} votes on {question!r} is {present[0]!r}"
     msg = (
-        f"{what}: nothing to tell apart. Check that the right column is read (CLI: --label), name all labels "
-        f'with classes (CLI: --classes), or leave the question out with "{votes.question}" = "" in a label map '
-        "(CLI: --labels)."
+        f"{what}: nothing to tell apart. Check that the right column is read (CLI: --label), name all labels with "
+        f'classes (CLI: --classes), or leave the question out with "{question}" = "" in a label map (CLI: --labels).'
     )
     raise VotesError(msg)
 
@@ -581,3 +245,246 @@ def _note_positive(ballots: Sequence[Ballot], options: ReadOptions, log: Reading
     elif names:
         each = [f"{ballot.labels[ballot.positive]!r} for {ballot.question!r}" for ballot in guessed]
         log.note(f"positive labels (guessed): {shown(each)}.")
+
+
+# --- Gold and published labels ------------------------------------------------------------------------------------
+
+
+def read_item_labels(
+    role: str, source: Source, roles: ColumnRoles, rows: Rows, options: ReadOptions, questions: Sequence[str]
+) -> ItemLabels | None:
+    """Read gold or published labels, if there are any.
+
+    Parameters
+    ----------
+    role
+        "gold" or "published".
+    source, roles, rows
+        The votes' table, which column plays which role, and what its rows are about.
+    options
+        What the user asked for, among it the file of gold labels.
+    questions
+        Names of the questions that were voted on.
+    """
+    if role == "gold" and options.gold_file is not None:
+        with on_disk(options.gold_file) as file:
+            item_labels = _read_gold_file(open_source(file), source.log, roles, rows, options, questions)
+    elif (name := roles.get(role)) is None:
+        return None
+    else:
+        if options.questions:
+            msg = f"a {role} column cannot answer several question columns. Use gold_file with item, question and gold."
+            raise VotesError(msg)
+        labels = _read_labels(source.column(name), options)
+        if not (labels.code_r >= 0).any():
+            if role in roles.guessed:
+                source.log.note(f"the {role} column {name!r} is empty.")
+                return None
+            msg = f"the {role} column {name!r} is empty: no item has a {role} label."
+            raise VotesError(msg)
+        item_labels = ItemLabels(role, f"column {name!r}", rows, labels, bool(options.multilabel))
+    named = labels_in_sets(item_labels.labels) if item_labels.sets else []
+    strange = [label for label in named if match_label(label, questions) is None]
+    if strange:
+        msg = (
+            f"{len(strange)} {role} labels of {item_labels.where} occur in no vote. First: {strange[0]!r}. "
+            f"Votes name: {shown(questions)}. Merge or leave it out with labels (CLI: --labels)."
+        )
+        raise VotesError(msg)
+    return item_labels
+
+
+def _read_labels(column: pl.Series, options: ReadOptions) -> Coded:
+    if options.multilabel:
+        return code_label_sets(column, options, ReadingLog())
+    labels = code_labels(column, options.missing)
+    return map_labels(labels if options.keep_case else merge_same(labels), options, ReadingLog())
+
+
+def _read_gold_file(
+    gold: Source, log: ReadingLog, roles: ColumnRoles, rows: Rows, options: ReadOptions, questions: Sequence[str]
+) -> ItemLabels:
+    for note in gold.log.notes:
+        log.note(f"{gold.name}: {note}")
+    item, label, question = _gold_columns(gold, roles, options)
+    ids = code_ids(gold.column(item), textual=gold.textual)
+    item_r = recode(ids.code_r, _positions(rows.items, ids.values))
+    strange = len(ids.values) - len(np.unique(item_r[item_r >= 0]))
+    if strange == len(ids.values):
+        msg = (
+            f"none of the {strange:,} items of {gold.name} has a vote. First: {ids.values[0] if strange else None!r}; "
+            f"the votes begin with item {rows.items[0]!r}. Check that both name items alike."
+        )
+        raise VotesError(msg)
+    if strange:
+        log.note(f"{strange:,} items of {gold.name} have no vote and are ignored.")
+    sets = bool(options.multilabel) and not question
+    if question is None and len(questions) > 1 and not sets:
+        msg = (
+            f"{gold.name} does not say which of the {len(questions)} questions a gold label answers "
+            f"({shown(questions)}). Add a column called question."
+        )
+        raise VotesError(msg)
+    yes_no = bool(options.multilabel or options.questions) and not sets
+    labels = code_labels(gold.column(label)) if yes_no else _read_labels(gold.column(label), options)
+    gold_rows = Rows(rows.items, item_r)
+    if question is not None:
+        asked = code_labels(gold.column(question))
+        gold_rows = Rows(rows.items, item_r, tuple(asked.values.to_list()), asked.code_r)
+    return ItemLabels("gold", gold.name, gold_rows, labels, sets)
+
+
+def _gold_columns(gold: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[str, str, str | None]:
+    """Find the columns of a file of gold labels: item, gold and, if there is one, question."""
+    names = list(gold.columns)
+    item = roles.get("item") if roles.get("item") in names else guess_column("item", names)
+    if item is None:
+        raise missing_column(role="item", names=names, source=gold.name)
+    rest = [name for name in names if name != item]
+    question = roles.get("question") if roles.get("question") in rest else guess_column("question", rest)
+    rest = [name for name in rest if name != question]
+    if options.gold:
+        return item, named_column(options.gold, names, gold.name, "gold"), question
+    label = guess_column("gold", rest) or guess_column("label", rest) or (rest[0] if len(rest) == 1 else None)
+    if label is None:
+        raise missing_column(role="gold", names=names, source=gold.name)
+    return item, label, question
+
+
+def _positions(items: pl.Series, ids: pl.Series) -> Ints:
+    """Return where ids are among the items; `UNKNOWN` where there is no such item."""
+    if items.dtype != ids.dtype:
+        items, ids = items.cast(pl.String), ids.cast(pl.String)
+    table = pl.DataFrame({"id": items, "at": np.arange(len(items))})
+    met = pl.DataFrame({"id": ids}).join(table, on="id", how="left", maintain_order="left")
+    return met.get_column("at").fill_null(UNKNOWN).to_numpy()
+
+
+def _labels_of_ballot(known: ItemLabels, ballot: Ballot, log: ReadingLog) -> NDArray[np.int16]:
+    """Return the gold or published label of each item of a ballot; `UNKNOWN` where it has none."""
+    rows, names, code_r = known.rows, known.labels.values.to_list(), known.labels.code_r
+    if known.sets:
+        # Of lists of labels, whether they name the question.
+        named = np.array([match_label(ballot.question, cell) is not None for cell in names], dtype=np.int16)
+        names, code_r = list(NO_YES), recode(code_r, named)
+    if rows.question_r is not None:
+        code_r = np.where(rows.question_r == match_label(ballot.question, rows.questions), code_r, UNKNOWN)
+    low_i, high_i = _low_and_high(rows.item_r, code_r, len(rows.items))
+    several = np.flatnonzero((high_i >= 0) & (low_i != high_i))
+    if len(several):
+        first = int(several[0])
+        msg = (
+            f"{len(several):,} items have more than one {known.role} label on {ballot.question!r} in {known.where}. "
+            f"First: item {rows.items[first]!r} is {names[low_i[first]]!r} and {names[high_i[first]]!r}. "
+            "Give each item one."
+        )
+        raise VotesError(msg)
+    code_i = high_i[ballot.item_i]
+    n_k = count_codes(code_i, len(names))
+    places = [_place(name, known, ballot, int(n), log) if n else UNKNOWN for name, n in zip(names, n_k, strict=True)]
+    return recode(code_i, places).astype(np.int16)
+
+
+def _place(name: str, known: ItemLabels, ballot: Ballot, n_items: int, log: ReadingLog) -> int:
+    at = match_label(name, ballot.labels)
+    if at is None:
+        msg = (
+            f"{n_items:,} items have the {known.role} label {name!r} on {ballot.question!r} ({known.where}), which "
+            f"no vote has. Votes say: {shown(ballot.labels)}. Rename it with labels={{{name!r}: …}} "
+            f'(CLI: --labels map.toml), or do without: {known.role}="".'
+        )
+        raise VotesError(msg)
+    if ballot.labels[at] != name:
+        log.note(f"{known.role} label {name!r} is taken for {ballot.labels[at]!r}.")
+    return at
+
+
+# --- Domains, texts and further columns ---------------------------------------------------------------------------
+
+
+def read_domains(source: Source, roles: ColumnRoles, rows: Rows) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+    """Read each item's domain: the names, sorted, and one code per item."""
+    nothing = (), np.full(len(rows.items), UNKNOWN, dtype=np.int32)
+    if (name := roles.get("domain")) is None:
+        return nothing
+    domains = code_labels(source.column(name))
+    if "domain" in roles.guessed and len(domains.values) > MOST_GUESSED_DOMAINS:
+        source.log.note(f"column {name!r} has {len(domains.values):,} values and is not taken for the domain.")
+        return nothing
+    if what := _not_about_items(source, roles, rows, domains, name):
+        if "domain" not in roles.guessed:
+            msg = f"{what} It cannot be the items' domain: leave out domain (--domain), or name another column."
+            raise UsageError(msg)
+        source.log.note(f"{what} It is not taken for the domain.")
+        return nothing
+    return tuple(domains.values.to_list()), _first_of_item(domains, rows, f"domain ({name!r})", source.log)
+
+
+def read_texts(source: Source, roles: ColumnRoles, rows: Rows) -> pl.Series | None:
+    """Read each item's text; of several, the first in alphabetical order."""
+    if (name := roles.get("text")) is None:
+        return None
+    frame = pl.DataFrame({"item": rows.item_r, "text": as_text(source.column(name))})
+    blank = pl.col("text").is_null() | pl.col("text").str.strip_chars().is_in(list(MISSING))
+    texts = frame.filter((pl.col("item") >= 0) & ~blank).group_by("item").agg(pl.col("text").min())
+    every = pl.DataFrame({"item": np.arange(len(rows.items), dtype=rows.item_r.dtype)})
+    return every.join(texts, on="item", how="left", maintain_order="left").get_column("text")
+
+
+def read_extra(source: Source, roles: ColumnRoles, options: ReadOptions, rows: Rows) -> dict[str, pl.Series]:
+    """Read the further columns about items that `facts` names, as labels; null where an item has none."""
+    extra = {}
+    for name in dict.fromkeys(options.facts):
+        values = code_labels(source.column(name))
+        if what := _not_about_items(source, roles, rows, values, name):
+            msg = f"{what} Items cannot be told apart by it: name a column that describes items (--fit-by)."
+            raise UsageError(msg)
+        chosen = pl.Series(_first_of_item(values, rows, repr(name), source.log)).cast(pl.Int64)
+        extra[name] = values.values.gather(chosen.set(chosen < 0, None)).alias(name)
+    return extra
+
+
+def _not_about_items(source: Source, roles: ColumnRoles, rows: Rows, coded: Coded, name: str) -> str:
+    """Say what a column describes of which most items with several rows have several values; else nothing."""
+    low_i, high_i = _low_and_high(rows.item_r, coded.code_r, len(rows.items))
+    has_r = (rows.item_r >= 0) & (coded.code_r >= 0)
+    several_i = count_codes(np.where(has_r, rows.item_r, UNKNOWN), len(rows.items)) > 1
+    varies_i = np.flatnonzero(several_i & (low_i != high_i))
+    if 2 * len(varies_i) <= int(several_i.sum()):
+        return ""
+    first = int(varies_i[0])
+    what, values = "votes", coded.values.to_list()
+    if who := roles.get("annotator"):
+        annotators = code_ids(source.column(who), textual=source.textual)
+        low_a, high_a = _low_and_high(annotators.code_r, coded.code_r, len(annotators.values))
+        what = "annotators" if (low_a[high_a >= 0] == high_a[high_a >= 0]).all() else what
+    return (
+        f"column {name!r} describes {what}, not items: {len(varies_i):,} items have several values of it, the first "
+        f"({rows.items[first]!r}) {values[low_i[first]]!r} and {values[high_i[first]]!r}."
+    )
+
+
+def _first_of_item(coded: Coded, rows: Rows, what: str, log: ReadingLog) -> NDArray[np.int32]:
+    """Return the first value of each item in sorted order, and note how many items have several."""
+    low_i, high_i = _low_and_high(rows.item_r, coded.code_r, len(rows.items))
+    if several := int(((high_i >= 0) & (low_i != high_i)).sum()):
+        log.note(f"{several:,} items have more than one {what}; the first in sorted order is taken.")
+    return np.where(high_i >= 0, low_i, UNKNOWN).astype(np.int32)
+
+
+def _low_and_high(item_r: Ints, code_r: Ints, n_items: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the lowest and the highest code of each item; the highest is `UNKNOWN` where it has none."""
+    low_i = np.full(n_items, np.iinfo(np.int32).max, dtype=np.int32)
+    high_i = np.full(n_items, UNKNOWN, dtype=np.int32)
+    for item, code in _labelled(item_r, code_r):
+        np.minimum.at(low_i, item, code.astype(np.int32))
+        np.maximum.at(high_i, item, code.astype(np.int32))
+    return low_i, high_i
+
+
+def _labelled(item_r: Ints, code_r: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """Iterate over items and their labels in blocks that fit the cache, without rows that lack either."""
+    for at in range(0, len(code_r), BLOCK):
+        item, code = item_r[at : at + BLOCK], code_r[at : at + BLOCK]
+        both = (item >= 0) & (code >= 0)
+        yield (item, code) if both.all() else (item[both], code[both])

@@ -1,12 +1,7 @@
-"""Which column plays which role (item, annotator, label, ...), told from the names of columns alone.
+"""Which column plays which role (item, annotator, label, …), and how the rows of a table are laid out.
 
-Roles that the user did not name are guessed from the names that people commonly use. `shape` looks at cells where
-names do not tell.
-
-How the rows of a table are laid out: one per vote, per item or per respondent; votes, counts, or 0 and 1.
-
-Names of columns go first; where they do not tell, the cells do. What can be read in more than one way ends in a
-question that names the option for each reading.
+Names of columns go first: those that the user gives, then those that people commonly use. Where they do not tell, the
+cells do. What can be read in more than one way ends in a question that names the option for each reading.
 """
 
 from __future__ import annotations
@@ -26,8 +21,8 @@ from numpy.typing import NDArray
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.source import Source
-from moral_entropy.votes.table import ReadingLog, shown
-from moral_entropy.votes.values import NO, NUMBER, YES, Coded, as_text, code_labels
+from moral_entropy.votes.table import shown
+from moral_entropy.votes.values import NO, NUMBER, YES, as_text, code_labels
 
 COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
     "item": (
@@ -57,149 +52,7 @@ COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Names that people use, in lower case and without blanks, the likeliest first."""
 
-
-@dataclass(frozen=True)
-class ColumnRoles:
-    """Which column plays which role, and how the rows are laid out.
-
-    Parameters
-    ----------
-    column
-        Column of each role that has one.
-    guessed
-        The roles that were guessed, not named by the user.
-    layout
-        One row per vote ("long"), per item with one column per annotator ("wide"), per person with one column per
-        item ("respondents"), or per item with counts ("counts").
-    annotators
-        The columns that are annotators, in the wide layout.
-    items
-        The columns that are items, with one row per respondent.
-    """
-
-    column: Mapping[str, str]
-    guessed: tuple[str, ...]
-    layout: Literal["long", "wide", "respondents", "counts"] = "long"
-    annotators: tuple[str, ...] = ()
-    items: tuple[str, ...] = ()
-
-    def get(self, role: str) -> str | None:
-        """Return the column of a role, if it has one."""
-        return self.column.get(role)
-
-    def without(self, role: str) -> ColumnRoles:
-        """Return these roles without one of them."""
-        column = {name: self.column[name] for name in self.column if name != role}
-        return replace(self, column=column, guessed=tuple(name for name in self.guessed if name != role))
-
-
-def find_columns(names: Sequence[str], options: ReadOptions, source: str) -> ColumnRoles:
-    """Find the column of every role: the one the user named, else one with a common name.
-
-    Parameters
-    ----------
-    names
-        Columns of the source.
-    options
-        What the user named; an empty name means that no column plays this role.
-    source
-        Name of the source, for errors.
-
-    Examples
-    --------
-    >>> roles = find_columns(["Text ID", "worker", "rating"], ReadOptions(), "votes.csv")
-    >>> roles.column
-    {'item': 'Text ID', 'annotator': 'worker', 'label': 'rating'}
-    """
-    column: dict[str, str] = {}
-    for role in (*COMMON_NAMES, "published"):
-        # With a file of its own, the gold column is one of that file's.
-        if (asked := options.asked(role)) and not (role == "gold" and options.gold_file is not None):
-            column[role] = named_column(asked, names, source, role)
-    for several in ("questions", "counts", "keep", "facts"):
-        for asked in getattr(options, several):
-            named_column(asked, names, source, several)
-    guessed = []
-    for role in _guessable(options):
-        taken = {*column.values(), *options.questions, *options.counts}
-        if role not in column and (name := guess_column(role, [name for name in names if name not in taken])):
-            column[role] = name
-            guessed.append(role)
-    in_order = {role: column[role] for role in (*COMMON_NAMES, "published") if role in column}
-    return ColumnRoles(in_order, tuple(guessed))
-
-
-def named_column(asked: str, names: Sequence[str], source: str, role: str) -> str:
-    """Check that a column the user named exists."""
-    if asked in names:
-        return asked
-    close = difflib.get_close_matches(asked.casefold(), [name.casefold() for name in names], n=1, cutoff=0.6)
-    meant = [name for name in names if close and name.casefold() == close[0]]
-    hint = f"Did you mean {meant[0]!r}? " if meant else ""
-    if role == "gold" and Path(asked).is_file():
-        msg = f"--gold names a column of {source}, and {asked!r} is a file. Write --gold-file {asked} (gold_file=…)."
-        raise VotesError(msg)
-    msg = f"{source} has no column {asked!r}. Found: {shown(names)}. {hint}{naming(role, (meant or names)[0])}"
-    raise VotesError(msg)
-
-
-def guess_column(role: str, names: Iterable[str]) -> str | None:
-    """Return the column with the likeliest common name for a role, if any has one."""
-    plain: dict[str, str] = {}
-    for name in names:
-        plain.setdefault(plain_name(name), name)
-    return next((plain[common] for common in COMMON_NAMES[role] if common in plain), None)
-
-
-def plain_name(name: str) -> str:
-    """Return the name of a column in lower case and without blanks and marks.
-
-    Examples
-    --------
-    >>> plain_name("#Text_ID ")
-    'textid'
-    """
-    return re.sub(r"[\s_.\-#():]", "", name).casefold()
-
-
-def missing_column(role: str, names: Sequence[str], source: str, *, also: str = "") -> VotesError:
-    """Return the error for a role that no column plays."""
-    msg = (
-        f"{source} has no column that looks like the {role}. Found: {shown(names)}. "
-        f"{naming(role, 'COLUMN')}{also} If its first line is a vote already, add a header."
-    )
-    return VotesError(msg)
-
-
-def naming(role: str, column: str) -> str:
-    """Return a sentence that says how to name a column, in Python and on the command line."""
-    if role == "facts":
-        return f"Name it with facts=[{column!r}] (CLI: --fit-by {column})."
-    if role == "keep":
-        also = f"for groups of annotators --annotator-group {column}, for roles of judges --roles {column}"
-        return f"Name it with keep=[{column!r}, …] (CLI: --keep {column},…; {also})."
-    if role in ("questions", "counts"):
-        return f"Name it with {role}=[{column!r}, …] (CLI: --{role} {column},…)."
-    return f'Name it with {role}="{column}" (CLI: --{role} {column}).'
-
-
-def _guessable(options: ReadOptions) -> list[str]:
-    """Return the roles to guess: neither those the user switched off, nor those the layout has no use for."""
-    idle = {role for role in COMMON_NAMES if options.asked(role) == ""}
-    if options.layout == "respondents":
-        return ["annotator"] if "annotator" not in idle else []
-    if options.anonymous or options.layout == "wide":
-        idle.add("annotator")
-    if options.questions or options.counts or options.layout == "wide":
-        idle.add("label")
-    if options.questions:
-        idle |= {"question", "gold"}
-    if options.gold_file is not None:
-        idle.add("gold")
-    if options.multilabel:
-        idle.add("question")
-    return [role for role in COMMON_NAMES if role not in idle]
-
+ALL_ROLES = (*COMMON_NAMES, "published")
 
 FEW_LABELS = 20
 """A column with more distinct cells than this is not guessed to hold votes."""
@@ -240,128 +93,262 @@ THING = re.compile(
 """A heading that names something to vote on: numbered, a question, or a sentence."""
 
 
-def recognise(source: Source, options: ReadOptions, log: ReadingLog) -> tuple[ColumnRoles, ReadOptions]:
+@dataclass(frozen=True)
+class ColumnRoles:
+    """Which column plays which role, and how the rows are laid out.
+
+    Parameters
+    ----------
+    column
+        Column of each role that has one.
+    guessed
+        The roles that were guessed, not named by the user.
+    layout
+        One row per vote ("long"), per item with one column per annotator ("wide"), per person with one column per
+        item ("respondents"), or per item with counts ("counts").
+    annotators
+        The columns that are annotators, in the wide layout.
+    items
+        The columns that are items, with one row per respondent.
+    """
+
+    column: Mapping[str, str]
+    guessed: tuple[str, ...] = ()
+    layout: Literal["long", "wide", "respondents", "counts"] = "long"
+    annotators: tuple[str, ...] = ()
+    items: tuple[str, ...] = ()
+
+    def get(self, role: str) -> str | None:
+        """Return the column of a role, if it has one."""
+        return self.column.get(role)
+
+    def without(self, *roles: str) -> ColumnRoles:
+        """Return these roles without some of them."""
+        column = {role: name for role, name in self.column.items() if role not in roles}
+        return replace(self, column=column, guessed=tuple(role for role in self.guessed if role not in roles))
+
+    def guess(self, role: str, name: str) -> ColumnRoles:
+        """Return these roles with a column guessed for one more."""
+        return replace(self, column=_in_order({**self.column, role: name}), guessed=(*self.guessed, role))
+
+
+def _in_order(column: Mapping[str, str]) -> dict[str, str]:
+    return {role: column[role] for role in ALL_ROLES if role in column}
+
+
+# --- Roles told from the names of columns -------------------------------------------------------------------------
+
+
+def find_columns(names: Sequence[str], options: ReadOptions, source: str) -> ColumnRoles:
+    """Find the column of every role: the one the user named, else one with a common name.
+
+    Parameters
+    ----------
+    names
+        Columns of the source.
+    options
+        What the user named; an empty name means that no column plays this role.
+    source
+        Name of the source, for errors.
+
+    Examples
+    --------
+    >>> roles = find_columns(["Text ID", "worker", "rating"], ReadOptions(), "votes.csv")
+    >>> roles.column
+    {'item': 'Text ID', 'annotator': 'worker', 'label': 'rating'}
+    """
+    column: dict[str, str] = {}
+    for role in ALL_ROLES:
+        # With a file of its own, the gold column is one of that file's.
+        if (asked := options.asked(role)) and not (role == "gold" and options.gold_file is not None):
+            column[role] = named_column(asked, names, source, role)
+    for several in ("questions", "counts", "keep", "facts"):
+        for asked in getattr(options, several):
+            named_column(asked, names, source, several)
+    roles = ColumnRoles(_in_order(column))
+    for role in _guessable(options):
+        taken = {*roles.column.values(), *options.questions, *options.counts}
+        if role not in roles.column and (name := guess_column(role, [name for name in names if name not in taken])):
+            roles = roles.guess(role, name)
+    return roles
+
+
+def _guessable(options: ReadOptions) -> list[str]:
+    """Return the roles to guess: neither those the user switched off, nor those the layout has no use for."""
+    idle = {role for role in COMMON_NAMES if options.asked(role) == ""}
+    if options.layout == "respondents":
+        return ["annotator"] if "annotator" not in idle else []
+    wide, questions, multilabel = options.layout == "wide", bool(options.questions), bool(options.multilabel)
+    useless = {
+        "annotator": options.anonymous or wide,
+        "label": questions or bool(options.counts) or wide,
+        "question": questions or multilabel,
+        "gold": questions or options.gold_file is not None,
+    }
+    return [role for role in COMMON_NAMES if role not in idle and not useless.get(role)]
+
+
+def named_column(asked: str, names: Sequence[str], source: str, role: str) -> str:
+    """Check that a column the user named exists."""
+    if asked in names:
+        return asked
+    close = difflib.get_close_matches(asked.casefold(), [name.casefold() for name in names], n=1, cutoff=0.6)
+    meant = [name for name in names if close and name.casefold() == close[0]]
+    hint = f"Did you mean {meant[0]!r}? " if meant else ""
+    msg = f"{source} has no column {asked!r}. Found: {shown(names)}. {hint}{naming(role, (meant or names)[0])}"
+    if role == "gold" and Path(asked).is_file():
+        msg = f"--gold names a column of {source}, and {asked!r} is a file. Write --gold-file {asked} (gold_file=…)."
+    raise VotesError(msg)
+
+
+def guess_column(role: str, names: Iterable[str]) -> str | None:
+    """Return the column with the likeliest common name for a role, if any has one."""
+    plain: dict[str, str] = {}
+    for name in names:
+        plain.setdefault(plain_name(name), name)
+    return next((plain[common] for common in COMMON_NAMES[role] if common in plain), None)
+
+
+def plain_name(name: str) -> str:
+    """Return the name of a column in lower case and without blanks and marks.
+
+    Examples
+    --------
+    >>> plain_name("#Text_ID ")
+    'textid'
+    """
+    return re.sub(r"[\s_.\-#():]", "", name).casefold()
+
+
+def missing_column(role: str, names: Sequence[str], source: str, *, also: str = "") -> VotesError:
+    """Return the error for a role that no column plays."""
+    msg = (
+        f"{source} has no column that looks like the {role}. Found: {shown(names)}. "
+        f"{naming(role, 'COLUMN')}{also} If its first line is a vote already, add a header."
+    )
+    return VotesError(msg)
+
+
+def naming(role: str, column: str) -> str:
+    """Return a sentence that says how to name a column, in Python and on the command line."""
+    if role == "facts":
+        return f"Name it with facts=[{column!r}] (CLI: --fit-by {column})."
+    if role in ("questions", "counts", "keep"):
+        also = f"; for groups of annotators --annotator-group {column}, for roles of judges --roles {column}"
+        also = also if role == "keep" else ""
+        return f"Name it with {role}=[{column!r}, …] (CLI: --{role} {column},…{also})."
+    return f'Name it with {role}="{column}" (CLI: --{role} {column}).'
+
+
+# --- Layout told from the cells -----------------------------------------------------------------------------------
+
+
+def recognise(source: Source, options: ReadOptions) -> tuple[ColumnRoles, ReadOptions]:
     """Return which column plays which role, how the rows are laid out, and the options that follow from it.
 
     Parameters
     ----------
     source
-        The table.
+        The table; notes go into its log.
     options
         What the user asked for, which always counts.
-    log
-        Where notes go.
 
     Examples
     --------
-    >>> import polars as pl
     >>> from moral_entropy.votes.source import open_source
     >>> table = open_source(pl.DataFrame({"id": [1, 2], "rater 1": ["yes", "no"], "rater 2": ["no", "no"]}))
-    >>> roles, _ = recognise(table, ReadOptions(), ReadingLog())
+    >>> roles, _ = recognise(table, ReadOptions())
     >>> roles.layout, roles.annotators
     ('wide', ('rater 1', 'rater 2'))
     """
-    roles = _texts_as_items(find_columns(source.columns, options, source.name))
+    roles = find_columns(source.columns, options, source.name)
+    if not roles.get("item") and (text := roles.get("text")) and not roles.get("count"):
+        roles = ColumnRoles({"item": text, **roles.column}, ("item", *roles.guessed))
     if options.counts or options.of is not None:
         if roles.get("item") is None:
             raise missing_column(role="item", names=source.columns, source=source.name)
         return replace(roles.without("count"), layout="counts"), options
-    if options.layout == "wide":
-        return _wide(source, roles, options, log, _unused(source, roles, options)), options
-    if options.layout == "respondents":
-        return _respondents(source, roles, options, log, _unused(source, roles, options)), options
+    if options.layout in ("wide", "respondents"):
+        lay_out = _wide if options.layout == "wide" else _respondents
+        return lay_out(source, roles, options, _unused(source, roles, options)), options
     if not (options.layout == "long" or options.multilabel or options.questions):
-        roles, options = _from_cells(source, roles, options, log)
+        roles, options = _from_cells(source, roles, options)
     if roles.layout == "long":
         _check_long(source, roles, options)
         roles = roles if options.anonymous else roles.without("count")
     if "item" in roles.guessed and roles.get("item") == roles.get("text"):
-        log.note(f"no item column: items are told apart by their text ({roles.column['text']!r}).")
+        source.log.note(f"no item column: items are told apart by their text ({roles.column['text']!r}).")
     return roles, options
 
 
-def _from_cells(
-    source: Source, roles: ColumnRoles, options: ReadOptions, log: ReadingLog
-) -> tuple[ColumnRoles, ReadOptions]:
+def _from_cells(source: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[ColumnRoles, ReadOptions]:
     """Look at cells where the names of columns do not tell item, annotator and label."""
     item, label = roles.get("item"), roles.get("label")
     annotator = roles.get("annotator") or options.anonymous
-    if item and annotator and label:
-        return roles, options
-    if item and not label and options.anonymous and not _repeats(source, item):
-        return _columns_of_votes(source, roles, options, log)
-    if item and annotator and not label:
-        return _label_from_cells(source, roles, options, log)
-    if label and item and not annotator:
-        return _guess_one(source, roles, options, "annotator"), options
-    if label and annotator and not item:
-        return _guess_one(source, roles, options, "item"), options
     if label:
-        return roles, options
+        lacking = "annotator" if item and not annotator else "item" if annotator and not item else ""
+        return _guess_one(source, roles, options, lacking) if lacking else roles, options
+    if item and options.anonymous and not _repeats(source, item):
+        return _columns_of_votes(source, roles, options)
+    if item and annotator:
+        return _label_from_cells(source, roles, options)
     if roles.get("annotator") and _repeats(source, roles.column["annotator"]):
         roles = _guess_one(source, roles, options, "item")
-        return _label_from_cells(source, roles, options, log) if roles.get("item") else (roles, options)
-    return _columns_of_votes(source, roles, options, log)
-
-
-# --- One row per vote: the role that no name tells ----------------------------------------------------------------
+        return _label_from_cells(source, roles, options) if roles.get("item") else (roles, options)
+    return _columns_of_votes(source, roles, options)
 
 
 def _guess_one(source: Source, roles: ColumnRoles, options: ReadOptions, role: str) -> ColumnRoles:
     """Find the annotator or the item among the columns left: with the other one it must name every row once."""
-    other = roles.column["item" if role == "annotator" else "annotator"] if not options.anonymous else None
-    if other is None:
+    if options.anonymous:
         return roles
+    other = roles.column["item" if role == "annotator" else "annotator"]
     fitting = [name for name in _unused(source, roles, options) if _names_rows(source, name, other)]
     if role == "item" and len(fitting) > 1:
         # A label can name the rows of few votes; what has the most values is what was voted on.
         counts = {name: source.column(name).n_unique() for name in fitting}
-        most = max(counts.values())
-        fitting = [name for name in fitting if counts[name] == most]
-    return _with_guess(roles, role, fitting[0]) if len(fitting) == 1 else roles
+        fitting = [name for name in fitting if counts[name] == max(counts.values())]
+    return roles.guess(role, fitting[0]) if len(fitting) == 1 else roles
 
 
 def _names_rows(source: Source, name: str, other: str) -> bool:
     """Return whether a column and another one name every row once, and neither does so alone."""
     column = source.column(name)
-    if plain_name(name) in ABOUT_PEOPLE | ABOUT_VOTES or column.dtype.is_float() or column.dtype.is_nested():
-        return False
-    if _is_fraction(column):
+    if _is_about(name) or column.dtype.is_float() or column.dtype.is_nested() or _is_fraction(column):
         return False
     values = column.n_unique()
     if values < 2 or (values == source.rows and source.rows > 2):
         return False
-    both = pl.DataFrame({"one": column, "other": source.column(other)}).drop_nulls()
+    both = pl.DataFrame({"column": column, "other": source.column(other)}).drop_nulls()
     return 2 * both.height > source.rows and both.n_unique() == both.height
+
+
+def _is_about(name: str) -> bool:
+    """Return whether a name says that a column describes a person or a vote."""
+    return plain_name(name) in ABOUT_PEOPLE | ABOUT_VOTES
 
 
 def _is_fraction(column: pl.Series) -> bool:
     return bool(as_text(column.drop_nulls().head(1_000)).str.contains(r"^\s*-?\d+[.,]\d*[1-9]\d*\s*$").any())
 
 
-def _label_from_cells(
-    source: Source, roles: ColumnRoles, options: ReadOptions, log: ReadingLog
-) -> tuple[ColumnRoles, ReadOptions]:
+def _label_from_cells(source: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[ColumnRoles, ReadOptions]:
     """Find the column of labels where item and annotator are known, or columns of 0 and 1 that are questions."""
-    unused = _unused(source, roles, options)
     annotator = roles.get("annotator")
     if annotator and not _repeats(source, annotator) and not _repeats(source, roles.column["item"]):
         # Nobody voted twice and nothing was voted on twice: each row is a person, or an item.
-        kept = roles.without("item") if "item" in roles.guessed else roles
-        return _columns_of_votes(source, kept, options, log)
-    if len(unused) == 1:
-        return _with_guess(roles, "label", unused[0]), options
-    voting = [name for name in unused if _could_be_votes(source, name, roles)]
+        return _columns_of_votes(source, roles.without("item") if "item" in roles.guessed else roles, options)
+    unused = _unused(source, roles, options)
+    voting = unused if len(unused) == 1 else [name for name in unused if _could_be_votes(source, name, roles)]
     if len(voting) == 1:
-        return _with_guess(roles, "label", voting[0]), options
-    if len(voting) > 1 and _all_yes_no(source, voting):
-        log.note(f"no label column: each of {len(voting)} columns of yes and no is read as a question.")
+        return roles.guess("label", voting[0]), options
+    if voting and _all_yes_no(source, voting):
+        source.log.note(f"no label column: each of {len(voting)} columns of yes and no is read as a question.")
         return roles, replace(options, questions=tuple(voting))
     if voting:
-        names = _as_flag(voting)
         msg = (
-            f"which column of {source.name} holds the votes? {shown(voting)} could. One of them: "
-            f'label="{voting[0]}" (--label {voting[0]}). Each is a question of its own: --questions {names}.'
+            f"which column of {source.name} holds the votes? {shown(voting)} could. One of them: label="
+            f'"{voting[0]}" (--label {voting[0]}). Each is a question of its own: --questions {_as_flag(voting)}.'
         )
         raise UsageError(msg)
     return roles, options
@@ -369,12 +356,11 @@ def _label_from_cells(
 
 def _could_be_votes(source: Source, name: str, roles: ColumnRoles) -> bool:
     """Return whether a column has few values, which belong neither to its item nor to its annotator."""
-    if plain_name(name) in ABOUT_PEOPLE | ABOUT_VOTES or source.column(name).n_unique() > FEW_LABELS + 1:
+    column = source.column(name)
+    if _is_about(name) or column.n_unique() > FEW_LABELS + 1 or _is_fraction(column):
         return False
-    if _is_fraction(source.column(name)):
-        return False
-    fixed = [roles.get(role) for role in ("item", "annotator")]
-    return not any(_belongs_to(source, name, owner) for owner in fixed if owner)
+    owners = [roles.get(role) for role in ("item", "annotator")]
+    return not any(_belongs_to(source, name, owner) for owner in owners if owner)
 
 
 def _belongs_to(source: Source, name: str, owner: str) -> bool:
@@ -384,46 +370,36 @@ def _belongs_to(source: Source, name: str, owner: str) -> bool:
     return owners < frame.height and values > 1 and frame.n_unique() == owners
 
 
-# --- One row per item or per respondent ---------------------------------------------------------------------------
-
-
-def _columns_of_votes(
-    source: Source, roles: ColumnRoles, options: ReadOptions, log: ReadingLog
-) -> tuple[ColumnRoles, ReadOptions]:
+def _columns_of_votes(source: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[ColumnRoles, ReadOptions]:
     """Tell what several columns of votes are: annotators, items, or labels that are counted."""
-    unused = _unused(source, roles, options)
-    voting = [name for name in _alike(source, unused) if plain_name(name) not in ABOUT_PEOPLE | ABOUT_VOTES]
+    voting = [name for name in _alike(source, _unused(source, roles, options)) if not _is_about(name)]
     if len(voting) < 2:
         return roles, options
     raters, things = _most(voting, RATER), _most(voting, THING)
-    items = _rows_are_items(source, roles)
+    # What says that each row is an item: its name, or a text, gold label, domain or count.
+    named = roles.get("item") and ("item" not in roles.guessed or plain_name(roles.column["item"]) not in WEAK_ITEM)
+    items = bool(named) or any(roles.get(role) for role in ("text", "gold", "domain", "count", "published"))
     people = bool(roles.get("annotator")) or any(plain_name(name) in ABOUT_PEOPLE for name in source.columns)
-    if people and not items and not raters:
-        return _respondents(source, roles, options, log, voting), options
+    if not raters and not items and (people or things):
+        return _respondents(source, roles, options, voting), options
     if not people and (raters or items) and not things:
-        return _one_row_per_item(source, roles, options, log, voting, raters=raters)
-    if things and not raters and not items and not people:
-        return _respondents(source, roles, options, log, voting), options
+        return _one_row_per_item(source, roles, options, voting, raters=raters)
     raise UsageError(_question(source, voting))
 
 
-def _rows_are_items(source: Source, roles: ColumnRoles) -> bool:
-    """Return whether a column says that each row is an item: its name, or a text, gold label, domain or count."""
-    item = roles.get("item")
-    named = item is not None and ("item" not in roles.guessed or plain_name(item) not in WEAK_ITEM)
-    return named or any(roles.get(role) for role in ("text", "gold", "domain", "count", "published"))
-
-
 def _one_row_per_item(
-    source: Source, roles: ColumnRoles, options: ReadOptions, log: ReadingLog, voting: Sequence[str], *, raters: bool
+    source: Source, roles: ColumnRoles, options: ReadOptions, voting: Sequence[str], *, raters: bool
 ) -> tuple[ColumnRoles, ReadOptions]:
     """Tell votes of annotators from counts, and ask where numbers could be either."""
     numbers = None if raters or roles.get("count") else _numbers(source, voting)
     roles = _with_row_ids(source, roles, options, voting)
     if numbers is None:
-        return _wide(source, roles, options, log, voting), options
-    if roles.get("item") and _adds_up(numbers):
-        log.note(f"the {len(voting)} columns add up to {int(numbers[0].sum())} in every row: they count labels.")
+        return _wide(source, roles, options, voting), options
+    sums_r = numbers.sum(axis=1)
+    # Rows that differ and add up to the same number of votes, two at least, count labels.
+    add_up = (sums_r == sums_r[0]).all() and sums_r[0] > 1 and len(np.unique(numbers, axis=0)) > 2
+    if roles.get("item") and add_up:
+        source.log.note(f"the {len(voting)} columns add up to {int(sums_r[0])} in every row: they count labels.")
         counted = replace(options, counts=tuple(voting), anonymous=True)
         return replace(roles.without("count"), layout="counts"), counted
     raise UsageError(_question(source, voting))
@@ -433,15 +409,14 @@ def _with_row_ids(source: Source, roles: ColumnRoles, options: ReadOptions, voti
     """Take the one column left that is different in every row for the item, where none has such a name."""
     if roles.get("item") or roles.get("count"):
         return roles
-    left = [name for name in _unused(source, roles, options) if name not in voting]
-    about = ABOUT_PEOPLE | ABOUT_VOTES
+    left = [name for name in _unused(source, roles, options) if name not in voting and not _is_about(name)]
+    columns = [source.column(name) for name in left]
     ids = [
-        name
-        for name in left
-        if plain_name(name) not in about and source.column(name).n_unique() == source.rows
-        and not source.column(name).null_count() and not source.column(name).dtype.is_nested()
-    ]  # fmt: skip
-    return _with_guess(roles, "item", ids[0]) if len(ids) == 1 else roles
+        column.name
+        for column in columns
+        if column.n_unique() == source.rows and not column.null_count() and not column.dtype.is_nested()
+    ]
+    return roles.guess("item", ids[0]) if len(ids) == 1 else roles
 
 
 def _numbers(source: Source, names: Sequence[str]) -> NDArray[np.int64] | None:
@@ -453,42 +428,32 @@ def _numbers(source: Source, names: Sequence[str]) -> NDArray[np.int64] | None:
     return None if wrong else numbers.to_numpy().astype(np.int64)
 
 
-def _adds_up(numbers: NDArray[np.int64]) -> bool:
-    """Return whether rows that differ add up to the same number of votes, two at least."""
-    sums = numbers.sum(axis=1)
-    return bool((sums == sums[0]).all() and sums[0] > 1 and len(np.unique(numbers, axis=0)) > 2)
-
-
-def _wide(
-    source: Source, roles: ColumnRoles, options: ReadOptions, log: ReadingLog, voting: Sequence[str]
-) -> ColumnRoles:
+def _wide(source: Source, roles: ColumnRoles, options: ReadOptions, voting: Sequence[str]) -> ColumnRoles:
     if not voting:
         msg = f"{source.name} has no column left for annotators: {shown(source.columns)} have other roles."
         raise VotesError(msg)
     if options.layout == "auto":
-        log.note(f"no annotator and no label column: each of {len(voting)} columns is read as an annotator.")
-    _note_others(source, roles, options, log, voting, "annotators")
-    return replace(roles.without("annotator").without("label"), layout="wide", annotators=tuple(voting))
+        source.log.note(f"no annotator and no label column: each of {len(voting)} columns is read as an annotator.")
+    _note_others(source, roles, options, voting, "annotators")
+    return replace(roles.without("annotator", "label"), layout="wide", annotators=tuple(voting))
 
 
-def _respondents(
-    source: Source, roles: ColumnRoles, options: ReadOptions, log: ReadingLog, voting: Sequence[str]
-) -> ColumnRoles:
+def _respondents(source: Source, roles: ColumnRoles, options: ReadOptions, voting: Sequence[str]) -> ColumnRoles:
     """Make every row a person: the id, if there is one, is the annotator's."""
     who = roles.get("annotator") or roles.get("item") or _person_id(source)
     if options.asked("annotator") == "":
         who = None
-    roles = ColumnRoles({"annotator": who} if who else {}, roles.guessed if who else ())
-    about = ABOUT_PEOPLE | ABOUT_VOTES
-    items = tuple(name for name in voting if name != who and plain_name(name) not in about)
+    items = tuple(name for name in voting if name != who and not _is_about(name))
     if not items:
         msg = f"{source.name} has no column left for items: {shown(source.columns)}."
         raise VotesError(msg)
     if options.layout == "auto":
-        log.note(f"one row per person: each of {len(items)} columns is read as an item (--layout wide: as annotators).")
-    _note_others(source, roles, options, log, items, "items")
-    guessed = tuple(role for role in ("annotator",) if who and options.asked(role) is None)
-    return replace(roles, guessed=guessed, layout="respondents", items=items)
+        what = f"each of {len(items)} columns is read as an item (--layout wide: as annotators)"
+        source.log.note(f"one row per person: {what}.")
+    guessed = ("annotator",) if who and options.asked("annotator") is None else ()
+    roles = ColumnRoles({"annotator": who} if who else {}, guessed, "respondents", items=items)
+    _note_others(source, roles, options, items, "items")
+    return roles
 
 
 def _person_id(source: Source) -> str | None:
@@ -497,12 +462,9 @@ def _person_id(source: Source) -> str | None:
     return next((name for name in ids if source.column(name).n_unique() == source.rows), None)
 
 
-def _note_others(
-    source: Source, roles: ColumnRoles, options: ReadOptions, log: ReadingLog, voting: Sequence[str], what: str
-) -> None:
-    taken = {*roles.column.values(), *options.keep, *options.facts, *voting}
-    if others := [name for name in source.columns if name not in taken]:
-        log.note(f"columns not taken for {what}: {shown(others)}.")
+def _note_others(source: Source, roles: ColumnRoles, options: ReadOptions, voting: Sequence[str], what: str) -> None:
+    if others := [name for name in _unused(source, roles, options) if name not in voting]:
+        source.log.note(f"columns not taken for {what}: {shown(others)}.")
 
 
 def _question(source: Source, voting: Sequence[str]) -> str:
@@ -529,9 +491,6 @@ def _as_flag(names: Sequence[str], most: int = 12) -> str:
     return shlex.quote(joined) if " " in joined else joined
 
 
-# --- What columns look like ---------------------------------------------------------------------------------------
-
-
 def _alike(source: Source, names: Iterable[str]) -> list[str]:
     """Return the columns with few distinct cells, at least half of which occur in another such column."""
     cells: dict[str, set[str]] = {}
@@ -544,8 +503,9 @@ def _alike(source: Source, names: Iterable[str]) -> list[str]:
             cells[name] = labels
     scales = [
         name
-        for name in cells
-        if _is_scale(cells[name]) and (len(cells[name]) > 2 or RATER.fullmatch(name) or THING.fullmatch(name))
+        for name, labels in cells.items()
+        if all(NUMBER.fullmatch(label) and 0 <= float(label) <= 10 for label in labels)
+        and (len(labels) > 2 or RATER.fullmatch(name) or THING.fullmatch(name))
     ]
 
     def shares(name: str) -> bool:
@@ -556,14 +516,9 @@ def _alike(source: Source, names: Iterable[str]) -> list[str]:
     return [name for name in cells if shares(name)]
 
 
-def _is_scale(labels: Iterable[str]) -> bool:
-    """Return whether labels are ratings from 0 to 10."""
-    return all(NUMBER.fullmatch(label) and 0 <= float(label) <= 10 for label in labels)
-
-
 def _all_yes_no(source: Source, names: Sequence[str]) -> bool:
-    coded: list[Coded] = [code_labels(source.column(name)) for name in names]
-    return all(label.casefold() in YES + NO for column in coded for label in column.values.to_list())
+    labels = [label for name in names for label in code_labels(source.column(name)).values.to_list()]
+    return all(label.casefold() in YES + NO for label in labels)
 
 
 def _most(names: Sequence[str], pattern: re.Pattern[str]) -> bool:
@@ -578,18 +533,6 @@ def _repeats(source: Source, name: str) -> bool:
 def _unused(source: Source, roles: ColumnRoles, options: ReadOptions) -> list[str]:
     taken = {*roles.column.values(), *options.keep, *options.facts}
     return [name for name in source.columns if name not in taken]
-
-
-def _with_guess(roles: ColumnRoles, role: str, name: str) -> ColumnRoles:
-    column = {**roles.column, role: name}
-    in_order = {one: column[one] for one in (*COMMON_NAMES, "published") if one in column}
-    return replace(roles, column=in_order, guessed=(*roles.guessed, role))
-
-
-def _texts_as_items(roles: ColumnRoles) -> ColumnRoles:
-    if roles.get("item") or not (text := roles.get("text")) or roles.get("count"):
-        return roles
-    return ColumnRoles({"item": text, **roles.column}, ("item", *roles.guessed))
 
 
 def _check_long(source: Source, roles: ColumnRoles, options: ReadOptions) -> None:

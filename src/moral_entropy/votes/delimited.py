@@ -1,17 +1,9 @@
-"""Bytes of a text file → UTF-8, whatever wrote them.
+"""Bytes of a text file or a workbook → a table of texts: which encoding, which delimiter, where the header is.
 
-A byte-order mark decides; bytes without one are UTF-8, else UTF-16 if every other byte is zero, else Windows-1252.
-What is guessed goes into the log.
-
-CSV and its relatives → a table of texts: which delimiter, where the header is, what stands above it.
-
-Takes UTF-8. The delimiter is whichever splits the header most; comment lines, titles and blank lines above the header
-are skipped and said. Decimal commas become points where the comma is not the delimiter.
-
-Excel workbooks → a table of texts: which sheet, and where its header is.
-
-The sheet is the one that the user names, or the only one with data; several with data end in a question. Needs the
-extra `excel`.
+A byte-order mark decides; bytes without one are UTF-8, else UTF-16 if every other byte is zero, else Windows-1252. The
+delimiter is whichever splits the header most; comment lines, titles and blank lines above the header are skipped.
+Decimal commas become points where the comma is not the delimiter. The sheet of a workbook is the one that the user
+names, or the only one with data (needs the extra `excel`). What is guessed goes into the log.
 """
 
 from __future__ import annotations
@@ -23,7 +15,6 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -78,16 +69,18 @@ def to_utf8(data: bytes, name: str, log: ReadingLog, asked: str | None = None) -
     if (at := first_not_utf8(data)) is None:
         return data
     line = data.count(b"\n", 0, at) + 1
-    if CONTROL.search(data) or UTF8_LETTER.search(data):
-        raise VotesError(_not_text(name, at, data))
     try:
-        text = data.decode("cp1252")
-    except UnicodeDecodeError as error:
-        raise VotesError(_not_text(name, at, data)) from error
-    log.note(
-        f"the file is not UTF-8 (byte 0x{data[at]:02x} in line {line:,}) and is read as Windows-1252 (--encoding names "
-        "another)."
-    )
+        text = "" if CONTROL.search(data) or UTF8_LETTER.search(data) else data.decode("cp1252")
+    except UnicodeDecodeError:
+        text = ""
+    if not text:
+        msg = (
+            f"{name} is neither UTF-8 nor Windows-1252: byte {at:,} (line {line:,}) is 0x{data[at]:02x}. Save it as "
+            'UTF-8, or name its encoding with encoding="cp1250" or the like (CLI: --encoding cp1250).'
+        )
+        raise VotesError(msg)
+    where = f"byte 0x{data[at]:02x} in line {line:,}"
+    log.note(f"the file is not UTF-8 ({where}) and is read as Windows-1252 (--encoding names another).")
     return text.encode()
 
 
@@ -156,42 +149,12 @@ def _decoded_as(data: bytes, encoding: str, name: str) -> bytes:
         raise VotesError(msg) from error
 
 
-def _not_text(name: str, at: int, data: bytes) -> str:
-    line = data.count(b"\n", 0, at) + 1
-    return (
-        f"{name} is neither UTF-8 nor Windows-1252: byte {at:,} (line {line:,}) is 0x{data[at]:02x}. Save it as UTF-8, "
-        'or name its encoding with encoding="cp1250" or the like (CLI: --encoding cp1250).'
-    )
-
-
 DELIMITERS = ",;\t|"
 COMMENTS = ("# ", "//", "% ")
 SAMPLE_BYTES, SAMPLE_ROWS = 1 << 16, 30
 DECIMAL_COMMA = r"^\s*-?\d+(,\d+)?\s*$"
 DUPLICATED = "_duplicated_"
 SHOWN = 60
-
-
-@dataclass(frozen=True)
-class Header:
-    """The header of a delimited file.
-
-    Parameters
-    ----------
-    names
-        Its cells.
-    delimiter
-        What separates them.
-    start
-        Position of its first byte.
-    above
-        The lines above it that are neither blank nor a hint such as `sep=;`, without empty cells at their end.
-    """
-
-    names: list[str]
-    delimiter: str
-    start: int = 0
-    above: tuple[str, ...] = ()
 
 
 def read_delimited(data: bytes, path: Path, log: ReadingLog) -> pl.DataFrame:
@@ -207,31 +170,36 @@ def read_delimited(data: bytes, path: Path, log: ReadingLog) -> pl.DataFrame:
         Where notes go.
     """
     data = _with_line_ends(data)
-    header = find_header(data, path)
-    check_header(header.names, path.name)
+    names, delimiter, start, above = find_header(data, path)
+    _check_header(names, path.name)
     try:
-        frame = pl.read_csv(data[header.start :] if header.start else data, separator=header.delimiter,
-                            infer_schema=False)  # fmt: skip
+        frame = pl.read_csv(data[start:] if start else data, separator=delimiter, infer_schema=False)
     except pl.exceptions.NoDataError as error:
         msg = f"{path.name} has no header and no rows."
         raise VotesError(msg) from error
     except pl.exceptions.PolarsError as error:
-        raise VotesError(_ragged(data, header, path.name) or _unreadable(path.name, error)) from error
-    if frame.width == len(header.names):
+        unreadable = f"{path.name} cannot be read: {one_line(error)}. Is a double quote left open?"
+        raise VotesError(_ragged(data, names, delimiter, start, path.name) or unreadable) from error
+    if frame.width == len(names):
         # polars leaves doubled quotes in names.
-        frame.columns = distinct_names(header.names)
-    note_above(header.above, log)
-    frame = tidied(frame.filter(~pl.all_horizontal(pl.all().is_null())), log)
-    return frame if header.delimiter == "," else _with_decimal_points(frame, log)
+        frame.columns = _distinct_names(names)
+    frame = _tidied(frame, above, log)
+    return frame if delimiter == "," else _with_decimal_points(frame, log)
 
 
-def find_header(data: bytes, path: Path) -> Header:
+def find_header(data: bytes, path: Path) -> tuple[list[str], str, int, list[str]]:
     r"""Find the header: the first line that is no comment, no title and not blank.
+
+    Returns
+    -------
+    tuple
+        Its cells, the delimiter, the position of its first byte, and the lines above it that are neither blank nor a
+        hint such as `sep=;`.
 
     Examples
     --------
     >>> find_header(b"# votes of May\nitem;label\n1;5,0\n", Path("votes.csv"))
-    Header(names=['item', 'label'], delimiter=';', start=15, above=('# votes of May',))
+    (['item', 'label'], ';', 15, ['# votes of May'])
     """
     lines = _sample(data)
     first, hint = _first_line(lines)
@@ -246,33 +214,34 @@ def find_header(data: bytes, path: Path) -> Header:
         if not regular and len(lines) > first + 1:
             delimiter = hint or _most_regular(lines[first:], delimiter)
             rows, ends = _rows(lines[first:], delimiter, SAMPLE_ROWS)
-            at = header_row(rows)
+            at = _header_row(rows)
     except csv.Error as error:
         msg = f"the first line of {path.name} is no header: {error}. Save it as CSV (UTF-8), one row per line."
         raise VotesError(msg) from error
     skipped = first + (ends[at - 1] if at else 0)
     start = sum(len(line.encode()) for line in lines[:skipped])
     said = (line.strip().rstrip(delimiter) for line in lines[:skipped])
-    above = tuple(text for text in said if text and not _delimiter_hint(text))
-    return Header(rows[at] if rows else [], delimiter, start, above)
+    return rows[at] if rows else [], delimiter, start, [text for text in said if text and not _delimiter_hint(text)]
 
 
-def header_row(rows: Sequence[Sequence[str]]) -> int:
+def _header_row(rows: Sequence[Sequence[str]]) -> int:
     """Return which row is the header: titles above it have one cell, or at most half as many as most rows.
 
     Examples
     --------
-    >>> header_row([["Survey of May"], [], ["item", "rater", "vote"], ["1", "ann", "yes"]])
+    >>> _header_row([["Survey of May"], [], ["item", "rater", "vote"], ["1", "ann", "yes"]])
     2
     """
-    width = _usual_width(rows)
+    widths = Counter(_length(row) for row in rows if _filled(row))
+    # The wider of two that are equally frequent: short rows are titles.
+    width = max(widths, key=lambda width: (widths[width], width), default=0)
     if width < 2:
         return 0
     wide = (at for at, row in enumerate(rows) if _filled(row) > 1 and 2 * _length(row) > width)
     return next(wide, 0)
 
 
-def check_header(names: Sequence[str], source: str) -> None:
+def _check_header(names: Sequence[str], source: str) -> None:
     """Refuse a first line of numbers alone, which is a vote and no header."""
     if all(not cell.strip() or NUMBER.fullmatch(cell.strip()) for cell in names):
         msg = (
@@ -282,18 +251,14 @@ def check_header(names: Sequence[str], source: str) -> None:
         raise VotesError(msg)
 
 
-def note_above(above: Sequence[str], log: ReadingLog) -> None:
-    """Note the lines above the header that were skipped."""
+def _tidied(frame: pl.DataFrame, above: Sequence[str], log: ReadingLog) -> pl.DataFrame:
+    """Take away empty rows, blanks around names, and columns without a name that are empty or number the rows."""
     if above:
         first = above[0] if len(above[0]) <= SHOWN else f"{above[0][:SHOWN]}…"
         lines = "1 line" if len(above) == 1 else f"{len(above)} lines"
         log.note(f"skipped above the header: {lines}, the first is {first!r}.")
-
-
-def tidied(frame: pl.DataFrame, log: ReadingLog) -> pl.DataFrame:
-    """Take the blanks off column names, and take away columns without a name that are empty or number the rows."""
-    blank = [name for name in frame.columns if _is_unnamed(name)]
-    gone = [name for name in blank if _says_nothing(frame.get_column(name))]
+    frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
+    gone = [name for name in frame.columns if _is_unnamed(name) and _says_nothing(frame.get_column(name))]
     if any(not frame.get_column(name).is_null().all() for name in gone):
         log.note("a column without a name numbers the rows and is not read.")
     frame = frame.drop(gone)
@@ -309,7 +274,7 @@ def tidied(frame: pl.DataFrame, log: ReadingLog) -> pl.DataFrame:
     return frame
 
 
-def distinct_names(names: Sequence[str]) -> list[str]:
+def _distinct_names(names: Sequence[str]) -> list[str]:
     """Number the later ones of columns with the same name."""
     seen: dict[str, int] = {}
     distinct = []
@@ -326,9 +291,8 @@ def _is_unnamed(name: str) -> bool:
 
 def _says_nothing(column: pl.Series) -> bool:
     number = column.cast(pl.Int64, strict=False)
-    if column.is_null().all():
-        return True
-    return number.null_count() == 0 and number[0] in (0, 1) and bool((number.diff().drop_nulls() == 1).all())
+    counts = number.null_count() == 0 and number[0] in (0, 1) and bool((number.diff().drop_nulls() == 1).all())
+    return column.is_null().all() or counts
 
 
 def _with_line_ends(data: bytes) -> bytes:
@@ -360,8 +324,8 @@ def _first_line(lines: Sequence[str]) -> tuple[int, str]:
 
 
 def _delimiter_hint(text: str) -> str:
-    found = re.fullmatch(r"sep=(.)", text, flags=re.IGNORECASE)
-    return found[1] if found and found[1] in DELIMITERS else ""
+    hint = re.fullmatch(r"sep=(.)", text, flags=re.IGNORECASE)
+    return hint[1] if hint and hint[1] in DELIMITERS else ""
 
 
 def _is_comment(text: str, following: Sequence[str]) -> bool:
@@ -409,12 +373,6 @@ def _rows(lines: Sequence[str], delimiter: str, most: int) -> tuple[list[list[st
     return rows, ends
 
 
-def _usual_width(rows: Sequence[Sequence[str]]) -> int:
-    widths = Counter(_length(row) for row in rows if _filled(row))
-    # The wider of two that are equally frequent: short rows are titles.
-    return max(widths, key=lambda width: (widths[width], width), default=0)
-
-
 def _filled(row: Sequence[str | None]) -> int:
     return sum(bool(cell and cell.strip()) for cell in row)
 
@@ -424,25 +382,20 @@ def _length(row: Sequence[str | None]) -> int:
     return max((at + 1 for at, cell in enumerate(row) if cell and cell.strip()), default=0)
 
 
-def _ragged(data: bytes, header: Header, name: str) -> str:
+def _ragged(data: bytes, names: Sequence[str], delimiter: str, start: int, name: str) -> str:
     """Find the first row that has more cells than the header."""
-    lines = io.TextIOWrapper(io.BytesIO(data[header.start :]), "utf-8", newline="")
-    rows = csv.reader(lines, delimiter=header.delimiter)
-    width, before = len(header.names), data.count(b"\n", 0, header.start)
+    rows = csv.reader(io.TextIOWrapper(io.BytesIO(data[start:]), "utf-8", newline=""), delimiter=delimiter)
+    width, before = len(names), data.count(b"\n", 0, start)
     try:
         for row in rows:
             if len(row) > width:
                 return (
                     f"line {before + rows.line_num:,} of {name} has {len(row)} cells, the header has {width}. "
-                    f"Put texts that contain {header.delimiter!r} in double quotes."
+                    f"Put texts that contain {delimiter!r} in double quotes."
                 )
     except csv.Error:
         pass
     return ""
-
-
-def _unreadable(name: str, error: Exception) -> str:
-    return f"{name} cannot be read: {one_line(error)}. Is a double quote left open?"
 
 
 def _with_decimal_points(frame: pl.DataFrame, log: ReadingLog) -> pl.DataFrame:
@@ -510,7 +463,12 @@ def read_workbook(
     name, cells = next(iter(filled.items()))
     if len(book.sheet_names) > 1:
         log.note(f"sheet: {name!r} ({'the only one with data' if sheet is None else 'named'}).")
-    return _table(cells, f"{path.name}, sheet {name!r}", log)
+    rows = [[cell or "" for cell in row] for row in cells.head(SAMPLE_ROWS).rows()]
+    at = _header_row(rows)
+    _check_header(rows[at], f"{path.name}, sheet {name!r}")
+    body = cells.slice(at + 1)
+    body.columns = _distinct_names(rows[at])
+    return _tidied(body, [" ".join(cell for cell in row if cell) for row in rows[:at]], log)
 
 
 def _check_size(data: bytes, name: str) -> None:
@@ -524,11 +482,13 @@ def _check_size(data: bytes, name: str) -> None:
 def _wanted(names: list[str], sheet: str | None, source: str) -> list[str]:
     if sheet is None:
         return names
-    found = [name for name in names if name == sheet] or [name for name in names if name.casefold() == sheet.casefold()]
-    if not found:
+    if sheet in names:
+        return [sheet]
+    close = [name for name in names if name.casefold() == sheet.casefold()]
+    if not close:
         msg = f"{source} has no sheet {sheet!r}. Sheets: {', '.join(names)}. Name one with --sheet."
         raise UsageError(msg)
-    return found[:1]
+    return close[:1]
 
 
 def _cells(book: Any, name: str) -> pl.DataFrame:
@@ -548,14 +508,3 @@ def _which_sheet(filled: dict[str, pl.DataFrame], name: str, *, choosable: bool)
         f"which sheet of {name} holds the votes? {len(filled)} have data: {sheets}. "
         f"Name it with sheet={next(iter(filled))!r} (CLI: --sheet {next(iter(filled))!r})."
     )
-
-
-def _table(cells: pl.DataFrame, source: str, log: ReadingLog) -> pl.DataFrame:
-    """Take the header out of the cells."""
-    rows = [[cell or "" for cell in row] for row in cells.head(SAMPLE_ROWS).rows()]
-    at = header_row(rows)
-    check_header(rows[at], source)
-    note_above([" ".join(cell for cell in row if cell) for row in rows[:at]], log)
-    body = cells.slice(at + 1)
-    body.columns = distinct_names(rows[at])
-    return tidied(body.filter(~pl.all_horizontal(pl.all().is_null())), log)

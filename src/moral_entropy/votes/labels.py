@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from moral_entropy.errors import VotesError
@@ -24,6 +23,7 @@ from moral_entropy.votes.values import (
     YES,
     Coded,
     canonical_label,
+    coded_as,
     count_codes,
     distinct_cells,
     no_answers,
@@ -77,9 +77,9 @@ def load_label_map(labels: str | Path | Mapping[str, Any] | None) -> LabelMap:
     target: dict[str, str | None] = {}
     for name, value in entries.items():
         if name == "drop" and isinstance(value, (list, tuple)):
-            target.update({_key(gone): None for gone in value})
+            target.update({canonical_label(gone) or "": None for gone in value})
         elif value is False or (isinstance(value, (str, int, float)) and value is not True):
-            target[_key(name)] = None if value is False else canonical_label(value)
+            target[canonical_label(name) or ""] = None if value is False else canonical_label(value)
         else:
             msg = (
                 f'{where} says {name} = {value!r}. Write {name} = "other label" to merge it, '
@@ -89,9 +89,9 @@ def load_label_map(labels: str | Path | Mapping[str, Any] | None) -> LabelMap:
     return target
 
 
-def map_labels(coded: Coded, label_map: LabelMap, log: ReadingLog) -> Coded:
-    """Merge and leave out labels of a coded column, and log how many votes that changed."""
-    if not label_map:
+def map_labels(coded: Coded, options: ReadOptions, log: ReadingLog) -> Coded:
+    """Merge and leave out labels of a coded column as the label map says, and log how many votes that changed."""
+    if not (label_map := load_label_map(options.labels)):
         return coded
     old = coded.values.to_list()
     new = [rename_label(label, label_map) for label in old]
@@ -100,9 +100,7 @@ def map_labels(coded: Coded, label_map: LabelMap, log: ReadingLog) -> Coded:
     moved = sum(int(n) for n, was, label in zip(n_k, old, new, strict=True) if label not in (None, was))
     log.drop("label left out by the label map", gone)
     _note_map(label_map, old, moved, log)
-    order = {label: k for k, label in enumerate(sort_labels(label for label in new if label is not None))}
-    places = [UNKNOWN if label is None else order[label] for label in new]
-    return Coded(pl.Series(list(order), dtype=pl.String), recode(coded.code_r, places))
+    return coded_as(new, coded.code_r)
 
 
 def _note_map(label_map: LabelMap, labels: Iterable[str], moved: int, log: ReadingLog) -> None:
@@ -137,7 +135,7 @@ def same_labels(labels: Sequence[str], *, words: bool = True) -> dict[str, str]:
     kinds = {plain in YES for plain in alike}
     if words and len(labels) > len(kinds) and all(plain in YES + NO for plain in alike):
         return {label: YES[0] if plain in YES else NO[0] for plain, several in alike.items() for label in several}
-    called = {plain: min(several, key=_fewest_capitals) for plain, several in alike.items()}
+    called = {plain: min(several, key=lambda label: (_capitals(label), label)) for plain, several in alike.items()}
     return {label: called[plain] for plain, several in alike.items() for label in several}
 
 
@@ -154,10 +152,7 @@ def note_same(called: Mapping[str, str], log: ReadingLog) -> None:
 
 def merge_same(coded: Coded) -> Coded:
     """Return a coded column with labels that are the same as one."""
-    called = same_labels(coded.values.to_list())
-    order = {label: k for k, label in enumerate(sort_labels(called.values()))}
-    places = [order[name] for name in called.values()]
-    return Coded(pl.Series(list(order), dtype=pl.String), recode(coded.code_r, places), coded.blank)
+    return coded_as([*same_labels(coded.values.to_list()).values()], coded.code_r)
 
 
 def note_blank(blank: Iterable[str], labels: Iterable[str], log: ReadingLog) -> None:
@@ -168,48 +163,38 @@ def note_blank(blank: Iterable[str], labels: Iterable[str], log: ReadingLog) -> 
         log.note(f"{kept[0]!r} is read as a label (--missing {kept[0]} takes it for no answer).")
 
 
-def _fewest_capitals(label: str) -> tuple[int, str]:
-    return sum(letter.isupper() for letter in label), label
+def _capitals(label: str) -> int:
+    return sum(letter.isupper() for letter in label)
 
 
-def code_label_sets(
-    column: pl.Series,
-    separator: str,
-    label_map: LabelMap,
-    log: ReadingLog,
-    options: ReadOptions | None = None,
-) -> Coded:
+def code_label_sets(column: pl.Series, options: ReadOptions, log: ReadingLog) -> Coded:
     """Code a column whose cells name several labels; the distinct values are sorted lists of labels.
 
     Parameters
     ----------
     column
         Texts such as `care,harm`, or lists of labels. An empty text is no vote; an empty list names nothing.
-    separator
-        What stands between two labels.
-    label_map
-        Merges and leaves out labels; a cell from which all are left out is an empty list, and still a vote.
+    options
+        What the user asked for: the separator, the label map (a cell from which all labels are left out is an empty
+        list, and still a vote), which words mean no answer, and whether case matters.
     log
         Where notes go.
-    options
-        What the user asked for: which words mean no answer, and whether case matters.
 
     Examples
     --------
-    >>> import polars as pl
-    >>> cells = code_label_sets(pl.Series(["care, harm", "", "care"]), ",", {}, ReadingLog())
+    >>> cells = code_label_sets(pl.Series(["care, harm", "", "care"]), ReadOptions(multilabel=","), ReadingLog())
     >>> cells.values.to_list(), cells.code_r.tolist()
     ([['care'], ['care', 'harm']], [1, -1, 0])
     """
-    lists = isinstance(column.dtype, pl.List)
+    lists, separator = isinstance(column.dtype, pl.List), options.multilabel
     if lists:
-        column = column.cast(pl.List(pl.String)).list.join(LIST_SEPARATOR)
-    found, code_r = distinct_cells(column.cast(pl.String))
-    options = options or ReadOptions()
-    cells = [_split_cell(cell, LIST_SEPARATOR if lists else separator) for cell in found.to_list()]
-    cells = _tidied_cells(cells, options, log)
+        separator = LIST_SEPARATOR
+        column = column.cast(pl.List(pl.String)).list.join(separator)
+    texts, code_r = distinct_cells(column.cast(pl.String))
+    cells = _tidied_cells([_split_cell(cell, separator or ",") for cell in texts.to_list()], options, log)
     check_few(len({label for cell in cells for label in cell}), column.name, len(column))
-    _note_mapped_sets(cells, count_codes(code_r, len(found)), label_map, log)
+    label_map = load_label_map(options.labels)
+    _note_mapped_sets(cells, count_codes(code_r, len(texts)), label_map, log)
     mapped = [_map_cell(cell, label_map) if cell or lists else None for cell in cells]
     order = {cell: k for k, cell in enumerate(sorted({cell for cell in mapped if cell is not None}))}
     places = [UNKNOWN if cell is None else order[cell] for cell in mapped]
@@ -219,11 +204,6 @@ def code_label_sets(
 def labels_in_sets(cells: Coded) -> list[str]:
     """Return all labels that some cell of `code_label_sets` names, sorted."""
     return sort_labels(cells.values.explode().drop_nulls().to_list())
-
-
-def sets_with(label: str, cells: Coded) -> Ints:
-    """Return for each distinct cell of `code_label_sets` whether (1) or not (0) it names a label."""
-    return np.array([label in cell for cell in cells.values.to_list()], dtype=np.int16)
 
 
 def _split_cell(cell: str, separator: str) -> tuple[str, ...]:
@@ -360,10 +340,6 @@ def _numbered(n_classes: int, found: Sequence[str], question: str) -> list[str]:
         "List all of them by name (CLI: --classes a,b,c)."
     )
     raise VotesError(msg)
-
-
-def _key(name: object) -> str:
-    return canonical_label(name) or ""
 
 
 def _read_toml(path: Path) -> Mapping[str, Any]:

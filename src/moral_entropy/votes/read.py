@@ -5,28 +5,21 @@ The only place that knows a user's columns; all other stages see integer codes.
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from moral_entropy.errors import VotesError
 from moral_entropy.options import lists_options
-from moral_entropy.progress import Advance, bar, ignore
+from moral_entropy.progress import Advance, bar
 from moral_entropy.votes.annotators import exclude_annotators
-from moral_entropy.votes.ballots import (
-    build_ballots,
-    check_any_votes,
-    read_domains,
-    read_extra,
-    read_item_labels,
-    read_texts,
-)
+from moral_entropy.votes.ballots import build_ballots, read_domains, read_extra, read_item_labels, read_texts
 from moral_entropy.votes.columns import ColumnRoles, recognise
 from moral_entropy.votes.formats.exports import open_export
 from moral_entropy.votes.layouts import read_counts, read_long, read_respondents, read_wide
 from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.source import Source, on_disk, open_source
-from moral_entropy.votes.table import Reading, ReadingLog, Votes, shown
+from moral_entropy.votes.table import Reading, Votes, shown
 
 
 @lists_options(ReadOptions)
@@ -73,84 +66,55 @@ def read_votes(source: Any, options: ReadOptions | None = None, **changes: Any) 
     """
     options = (options or ReadOptions()).changed(changes, "read_votes")
     with on_disk(source) as stored, bar("reading") as advance:
-        opened, options = _open(stored, options)
-        return read_source(opened, options, advance)
+        if (export := open_export(stored, options)) is not None:
+            opened, options = export
+        else:
+            opened, options = open_source(stored, options), replace(options, layout=options.table_layout)
+        return _read_table(opened, options, advance)
 
 
-def _open(source: Any, options: ReadOptions) -> tuple[Source, ReadOptions]:
-    """Open the export of an annotation tool, or else a table."""
-    if (export := open_export(source, options)) is not None:
-        return export
-    return open_source(source, options), replace(options, layout=options.table_layout)
-
-
-def read_source(source: Source, options: ReadOptions, advance: Advance = ignore, *, whole: bool = True) -> Votes:
-    """Read votes from an opened table, as `read_votes` does.
-
-    Parameters
-    ----------
-    source, options, advance
-        The table, how to read it, and what to call with the share done.
-    whole
-        Whether these are all rows, so that it can be judged what a column describes.
-    """
-    log = deepcopy(source.log)
+def _read_table(table: Source, options: ReadOptions, advance: Advance) -> Votes:
+    """Read votes from an opened table."""
     advance(0.1)
-    told, options = recognise(source, options, log)
-    roles, table = told, source
-    if told.layout == "respondents":
-        source, roles = read_respondents(source, told, options, log)
+    recognised, options = recognise(table, options)
+    source, roles = table, recognised
+    if roles.layout == "respondents":
+        source, roles = read_respondents(source, roles, options)
     read_layout = {"wide": read_wide, "counts": read_counts}.get(roles.layout, read_long)
-    rows, annotators, questions = read_layout(source, roles, options, log)
-    questions = exclude_annotators(questions, annotators, options.exclude, log)
-    check_any_votes(questions, log, source.name)
+    rows, annotators, questions = read_layout(source, roles, options)
+    questions = exclude_annotators(questions, annotators, options.exclude, source.log)
+    if not any(len(votes.item_v) for votes in questions):
+        reasons = ", ".join(f"{n:,} with {reason}" for reason, n in source.log.dropped.items()) or "none"
+        msg = f"{source.name} has no votes left. Rows dropped: {reasons}. Check that the right columns are read."
+        raise VotesError(msg)
     advance(0.5)
     names = [votes.question for votes in questions]
-    item_labels = {
-        role: read_item_labels(role, source, roles, rows, options, names, log) for role in ("gold", "published")
-    }
-    domains, domain_i = read_domains(source, roles, rows, log, whole=whole)
+    item_labels = [read_item_labels(role, source, roles, rows, options, names) for role in ("gold", "published")]
+    domains, domain_i = read_domains(source, roles, rows)
     texts = read_texts(source, roles, rows)
-    extra = read_extra(source, roles, options, rows, log, whole=whole)
+    extra = read_extra(source, roles, options, rows)
     advance(0.7)
-    annotators, ballots = build_ballots(rows, annotators, questions, item_labels, options, log, source.name)
+    present = [labels for labels in item_labels if labels is not None]
+    annotators, ballots = build_ballots(source, rows, annotators, questions, present, options)
+    kept = {name: source.column(name) for name in dict.fromkeys(options.keep)}
+    reading = _reading(table, recognised, options)
     return Votes(
-        items=rows.items,
-        annotators=annotators,
-        ballots=ballots,
-        domains=domains,
-        domain_i=domain_i,
-        texts=texts,
-        anonymous=options.anonymous,
-        reading=_reading(table, told, options, log),
-        extra=extra,
-        kept={name: source.column(name) for name in dict.fromkeys(options.keep)},
+        rows.items, annotators, ballots, domains, domain_i, texts, options.anonymous, reading, extra=extra, kept=kept
     )
 
 
-def gold_name(gold: Any) -> str:
-    """Return what to call a file or dataframe of gold labels."""
-    return Path(gold).name if isinstance(gold, str | Path) else "a dataframe"
-
-
-def _reading(source: Source, roles: ColumnRoles, options: ReadOptions, log: ReadingLog) -> Reading:
-    columns = dict(roles.column)
-    several = {
-        "annotators": roles.annotators,
-        "items": roles.items,
-        "questions": options.questions,
-        "counts": options.counts,
-    }
-    columns |= {role: shown(names) for role, names in several.items() if names}
-    if options.gold_file is not None:
-        columns["gold"] = gold_name(options.gold_file)
+def _reading(source: Source, roles: ColumnRoles, options: ReadOptions) -> Reading:
+    several = {"annotators": roles.annotators, "items": roles.items}
+    several |= {"questions": options.questions, "counts": options.counts}
+    columns = {**roles.column, **{role: shown(names) for role, names in several.items() if names}}
+    if (gold := options.gold_file) is not None:
+        columns["gold"] = Path(gold).name if isinstance(gold, str | Path) else "a dataframe"
     return Reading(
         source=source.name,
         sha256=source.sha256,
         columns=columns,
         guessed=roles.guessed,
         rows=source.rows,
-        dropped=dict(sorted(log.dropped.items())),
-        notes=tuple(log.notes),
-        varied=dict(log.varied),
+        dropped=dict(sorted(source.log.dropped.items())),
+        notes=tuple(source.log.notes),
     )

@@ -1,10 +1,7 @@
 """The table that votes are read from: a path, several Parquet parts, or any dataframe that narwhals knows → `Source`.
 
-Columns are fetched one at a time. Knows nothing of what a column means.
-
-Files on disk → `Source`: CSV, TSV, Excel, Parquet, JSON Lines and JSON arrays of records, each also gzipped.
-
-The extension says what a file is; its first bytes correct it. Knows nothing of what a column means.
+Reads CSV, TSV, Excel, Parquet, JSON Lines and JSON arrays of records, each also gzipped. The extension says what a file
+is; its first bytes correct it. Columns are fetched one at a time. Knows nothing of what a column means.
 """
 
 from __future__ import annotations
@@ -17,7 +14,7 @@ import json
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +30,21 @@ from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.table import ReadingLog, one_line, shown
 from moral_entropy.votes.values import series_of
 
-TOO_SHORT = "Votes need an item, an annotator and a label each"
+EXTENSIONS = {
+    "parquet": "parquet", "pq": "parquet", "csv": "text", "tsv": "text", "tab": "text", "txt": "text",
+    "json": "json", "jsonl": "lines", "ndjson": "lines",
+}  # fmt: skip
+MAGIC_PARQUET, MAGIC_GZIP, MAGIC_ZIP, MAGIC_OLE = b"PAR1", b"\x1f\x8b", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
+STANDARD_INPUT = ("-", "/dev/stdin")
+MOST_BYTES = 1 << 30
+"""Streams, and gzipped files once unpacked, are read up to this size."""
+
+STEP = 1 << 20
+MOST_LINES = 20_000_000
+HALF_CHARACTER = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    rb"|(?<!\\u[dD][89abAB][0-9a-fA-F][0-9a-fA-F])\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +65,8 @@ class Source:
         Whether the file has no types, so that every cell is a text.
     sha256
         Of the file's bytes; empty for a dataframe.
-    tool
-        The annotation tool that wrote the file, if one did.
     log
-        What was left out, and notes, from opening the file.
+        What was left out, and notes.
     """
 
     name: str
@@ -66,7 +75,6 @@ class Source:
     fetch: Callable[[str], pl.Series] = field(repr=False)
     textual: bool = False
     sha256: str = ""
-    tool: str = ""
     log: ReadingLog = field(default_factory=ReadingLog, repr=False)
 
     def column(self, name: str) -> pl.Series:
@@ -91,16 +99,23 @@ def open_source(source: Any, options: ReadOptions | None = None) -> Source:
 
     Examples
     --------
-    >>> import polars as pl
     >>> frame = pl.DataFrame({"item": [1], "label": ["care"]})
     >>> open_source(frame).columns
     ('item', 'label')
     """
-    if isinstance(source, (str, Path)) or _is_paths(source):
-        opened = open_files(source, options)
-    else:
-        opened = _open_frame(source)
-    return _checked(opened)
+    paths = isinstance(source, (list, tuple)) and all(isinstance(part, (str, Path)) for part in source)
+    opened = open_files(source, options) if paths or isinstance(source, (str, Path)) else _open_frame(source)
+    if len(opened.columns) < 2:
+        what = f"only one column, {shown(opened.columns)!r}" if opened.columns else "no columns"
+        msg = (
+            f"{opened.name} has {what}. Votes need an item, an annotator and a label each, in columns of their own, "
+            "separated by a comma, semicolon, tab or |."
+        )
+        raise VotesError(msg)
+    if not opened.rows:
+        msg = f"{opened.name} has a header ({shown(opened.columns)}) but no rows."
+        raise VotesError(msg)
+    return opened
 
 
 def from_polars(frame: pl.DataFrame | pl.LazyFrame, name: str, **facts: Any) -> Source:
@@ -115,10 +130,6 @@ def from_polars(frame: pl.DataFrame | pl.LazyFrame, name: str, **facts: Any) -> 
     return Source(name, tuple(frame.collect_schema().names()), rows, fetch, **facts)
 
 
-def _is_paths(source: Any) -> bool:
-    return isinstance(source, (list, tuple)) and all(isinstance(part, (str, Path)) for part in source)
-
-
 def _open_frame(source: Any) -> Source:
     import narwhals as nw
 
@@ -129,62 +140,27 @@ def _open_frame(source: Any) -> Source:
     except TypeError as error:
         msg = f"votes come from a path or a dataframe, not from {type(source).__name__}."
         raise VotesError(msg) from error
-    return _open_narwhals(frame.collect() if isinstance(frame, nw.LazyFrame) else frame)
-
-
-def _open_narwhals(frame: Any) -> Source:
-    kind = str(frame.implementation.value)
-    names = frame.columns
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    kind, names = str(frame.implementation.value), frame.columns
     if not all(isinstance(name, str) for name in names):
         msg = f"column {names[0]!r} of the {kind} dataframe has no name. Name the columns by strings."
         raise VotesError(msg)
     if kind in ("polars", "pyarrow"):
         return from_polars(frame.to_polars(), f"a {kind} dataframe")
 
-    def fetch(column: str) -> pl.Series:
-        return _fetch_narwhals(frame.get_column(column))
+    def fetch(name: str) -> pl.Series:
+        column = frame.get_column(name)
+        empty = column.is_null()
+        if column.dtype.is_numeric() and not (empty.any() and column.dtype.is_integer()):
+            return pl.Series(column.name, column.to_numpy())
+        cells = zip(column.to_list(), empty.to_list(), strict=True)
+        return series_of(column.name, [None if gone or cell != cell else cell for cell, gone in cells])
 
     return Source(f"a {kind} dataframe", tuple(names), len(frame), fetch)
 
 
-def _fetch_narwhals(column: Any) -> pl.Series:
-    empty = column.is_null()
-    if column.dtype.is_numeric() and not (empty.any() and column.dtype.is_integer()):
-        return pl.Series(column.name, column.to_numpy())
-    cells = zip(column.to_list(), empty.to_list(), strict=True)
-    return series_of(column.name, [None if gone or cell != cell else cell for cell, gone in cells])
-
-
-def _checked(source: Source) -> Source:
-    if len(source.columns) < 2:
-        found = f"only one column, {shown(source.columns)!r}" if source.columns else "no columns"
-        msg = (
-            f"{source.name} has {found}. {TOO_SHORT}, in columns of their own, separated by "
-            "a comma, semicolon, tab or |."
-        )
-        raise VotesError(msg)
-    if not source.rows:
-        msg = f"{source.name} has a header ({shown(source.columns)}) but no rows."
-        raise VotesError(msg)
-    return source
-
-
-EXTENSIONS = {
-    "parquet": "parquet", "pq": "parquet", "csv": "text", "tsv": "text", "tab": "text", "txt": "text",
-    "json": "json", "jsonl": "lines", "ndjson": "lines",
-}  # fmt: skip
-MAGIC_PARQUET, MAGIC_GZIP, MAGIC_ZIP, MAGIC_OLE = b"PAR1", b"\x1f\x8b", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
-STANDARD_INPUT = ("-", "/dev/stdin")
-MOST_BYTES = 1 << 30
-"""Streams, and gzipped files once unpacked, are read up to this size."""
-
-STEP = 1 << 20
-LINE = re.compile(rb"[^\n]+")
-MOST_LINES = 20_000_000
-HALF_CHARACTER = re.compile(
-    rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
-    rb"|(?<!\\u[dD][89abAB][0-9a-fA-F][0-9a-fA-F])\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-)
+# --- Paths and streams --------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -209,18 +185,15 @@ def on_disk(source: Any) -> Iterator[Any]:
     with TemporaryDirectory(prefix="moral-entropy-") as folder:
         copy = Path(folder) / Path("stdin" if str(source) in STANDARD_INPUT else source).name
         with _open_stream(source) as stream, copy.open("wb") as file:
-            _copy(stream, file, str(source))
+            size = 0
+            while block := stream.read(STEP):
+                size += len(block)
+                if size > MOST_BYTES:
+                    holds = f"{str(source)!r} holds more than {MOST_BYTES:,} bytes, or never ends."
+                    msg = f"{holds} Save what it holds to a file first."
+                    raise VotesError(msg)
+                file.write(block)
         yield copy
-
-
-def _copy(stream: BinaryIO, file: BinaryIO, name: str) -> None:
-    size = 0
-    while block := stream.read(STEP):
-        size += len(block)
-        if size > MOST_BYTES:
-            msg = f"{name!r} holds more than {MOST_BYTES:,} bytes, or never ends. Save what it holds to a file first."
-            raise VotesError(msg)
-        file.write(block)
 
 
 def is_stream(source: Any) -> bool:
@@ -228,10 +201,10 @@ def is_stream(source: Any) -> bool:
     if not isinstance(source, str | Path):
         return False
     path = Path(source)
-    return str(source) in STANDARD_INPUT or (exists(path) and not path.is_file() and not path.is_dir())
+    return str(source) in STANDARD_INPUT or (_exists(path) and not path.is_file() and not path.is_dir())
 
 
-def exists(path: Path) -> bool:
+def _exists(path: Path) -> bool:
     """Tell whether there is something at a path; a name that no system can have is an error in words."""
     try:
         path.stat()
@@ -256,80 +229,52 @@ def _open_stream(source: str | Path) -> AbstractContextManager[BinaryIO]:
 
 
 def open_files(source: str | Path | Sequence[str | Path], options: ReadOptions | None = None) -> Source:
-    """Open one file, or the Parquet parts that a glob or a list names.
-
-    Parameters
-    ----------
-    source
-        A path, a glob such as `votes/*.parquet`, or a list of paths.
-    options
-        What the user asked for: sheet and encoding.
-    """
+    """Open one file, or the Parquet parts that a glob such as `votes/*.parquet` or a list of paths names."""
     if isinstance(source, (str, Path)) and (
-        (exists(Path(source)) and Path(source).is_file()) or not glob.has_magic(str(source))
+        (_exists(Path(source)) and Path(source).is_file()) or not glob.has_magic(str(source))
     ):
         return _open_file(Path(source), options)
-    paths = _parts(source)
+    single = isinstance(source, (str, Path))
+    names = glob.glob(str(source)) if single else [str(part) for part in source]  # type: ignore[union-attr]  # noqa: PTH207
+    if not names:
+        what = f"no file matches {str(source)!r}" if single else "the list of files is empty"
+        msg = f"{what}. Check the path and the folder you are in."
+        raise VotesError(msg)
+    paths = sorted(Path(name) for name in names)
     if len(paths) == 1:
         return _open_file(paths[0], options)
-    digest = hashlib.sha256()
     for path in paths:
-        _check_parquet_part(path)
-        hash_into(digest, path)
-    return _open_parquet(paths, f"{printable(paths[0])} … {printable(paths[-1])}", digest.hexdigest())
+        if not head_of(path).startswith(MAGIC_PARQUET):
+            what = f"{path.name} is not a Parquet file. Only Parquet can be read in several parts; join the others"
+            msg = f"{what} first."
+            raise VotesError(msg)
+    return _open_parquet(paths, f"{_printable(paths[0])} … {_printable(paths[-1])}", digest_of(paths))
 
 
 def _open_file(path: Path, asked: ReadOptions | None) -> Source:
-    options = asked or ReadOptions()
-    head = head_of(path)
-    path_name = printable(path)
-    if head.startswith(MAGIC_PARQUET):
-        _refuse_sheet(options, path_name)
-        digest = hashlib.sha256()
-        hash_into(digest, path)
-        return _open_parquet([path], path_name, digest.hexdigest())
-    raw = path.read_bytes()
-    data = gunzip(raw, path_name) if raw.startswith(MAGIC_GZIP) else raw
-    sha256, log = hashlib.sha256(raw).hexdigest(), ReadingLog()
-    kind = _kind(path, data)
-    if kind != "excel":
-        _refuse_sheet(options, path_name)
-    if kind == "parquet":
-        return _open_parquet(io.BytesIO(data), path_name, sha256)
-    if kind == "excel":
-        table = read_workbook(data, path, options.sheet, log, choosable=asked is not None)
-        return from_polars(table, path_name, textual=True, sha256=sha256, log=log)
-    data = to_utf8(data, path_name, log, options.encoding)
-    if kind == "text":
-        return from_polars(read_delimited(data, path, log), path_name, textual=True, sha256=sha256, log=log)
-    return from_polars(_read_json(data, kind, path_name), path_name, sha256=sha256, log=log)
-
-
-def _refuse_sheet(options: ReadOptions, name: str) -> None:
-    if options.sheet is not None:
+    options, name = asked or ReadOptions(), _printable(path)
+    parquet = head_of(path).startswith(MAGIC_PARQUET)
+    raw = b"" if parquet else path.read_bytes()
+    data = gunzip(raw, name) if raw.startswith(MAGIC_GZIP) else raw
+    kind = "parquet" if parquet else _kind(path, data)
+    if kind != "excel" and options.sheet is not None:
         msg = f"sheet is {options.sheet!r}, but {name} is no Excel workbook. Leave out sheet (--sheet)."
         raise UsageError(msg)
+    if kind == "parquet":
+        return _open_parquet([path] if parquet else io.BytesIO(data), name, digest_of([path]))
+    log = ReadingLog()
+    if kind == "excel":
+        table = read_workbook(data, path, options.sheet, log, choosable=asked is not None)
+    else:
+        data = to_utf8(data, name, log, options.encoding)
+        table = read_delimited(data, path, log) if kind == "text" else _read_json(data, kind, name)
+    facts = {"textual": kind in ("excel", "text"), "sha256": hashlib.sha256(raw).hexdigest()}
+    return from_polars(table, name, log=log, **facts)
 
 
-def printable(path: Path) -> str:
+def _printable(path: Path) -> str:
     """Return the name of a file, with a mark for every byte that no screen and no manifest can show."""
     return path.name.encode(errors="replace").decode()
-
-
-def _parts(source: str | Path | Sequence[str | Path]) -> list[Path]:
-    one = isinstance(source, (str, Path))
-    names = glob.glob(str(source)) if one else [str(part) for part in source]  # type: ignore[union-attr]  # noqa: PTH207
-    if not names:
-        what = f"no file matches {str(source)!r}" if one else "the list of files is empty"
-        msg = f"{what}. Check the path and the folder you are in."
-        raise VotesError(msg)
-    return sorted(Path(name) for name in names)
-
-
-def _check_parquet_part(path: Path) -> None:
-    if not head_of(path).startswith(MAGIC_PARQUET):
-        msg = f"{path.name} is not a Parquet file. Only Parquet can be read in several parts; join the others first."
-        raise VotesError(msg)
 
 
 def head_of(path: Path) -> bytes:
@@ -349,9 +294,17 @@ def head_of(path: Path) -> bytes:
         msg = f"{str(path)!r} cannot be read: {error.strerror}."
         raise VotesError(msg) from error
     if not head:
-        msg = f"{printable(path)} is empty (0 bytes). Was it written to the end?"
+        msg = f"{_printable(path)} is empty (0 bytes). Was it written to the end?"
         raise VotesError(msg)
     return head
+
+
+def digest_of(paths: Iterable[Path]) -> str:
+    """Return the SHA-256 of files one after the other, read block by block."""
+    digest = hashlib.sha256()
+    for path in paths:
+        hash_into(digest, path)
+    return digest.hexdigest()
 
 
 def hash_into(digest: Any, path: Path) -> None:
@@ -375,33 +328,35 @@ def gunzip(raw: bytes, name: str) -> bytes:
     return data
 
 
+def suffix_of(path: Path) -> str:
+    """Return the last extension of a file but for .gz, in lower case and without its point."""
+    return next((suffix[1:].lower() for suffix in reversed(path.suffixes) if suffix.lower() != ".gz"), "")
+
+
 def _kind(path: Path, data: bytes) -> str:
-    name = printable(path)
+    """Return what a file holds: excel, parquet, text, json or lines."""
+    suffix, marked = suffix_of(path), marked_encoding(data)
+    said = EXTENSIONS.get(suffix, "")
+    start = b"" if marked else data.removeprefix(UTF8_BOM).lstrip()[:1]
+    problem = ""
     if data.startswith(MAGIC_ZIP):
         if is_workbook(data):
             return "excel"
-        msg = f"{name} is a zip file or a damaged Excel workbook. Unpack it, or save the sheet with the votes anew."
-        raise VotesError(msg)
-    if data.startswith(MAGIC_OLE):
-        msg = f"{name} is a workbook of an Excel before 2007. Save it as .xlsx or as CSV (UTF-8)."
-        raise VotesError(msg)
-    if data.startswith(MAGIC_PARQUET):
+        problem = "is a zip file or a damaged Excel workbook. Unpack it, or save the sheet with the votes anew"
+    elif data.startswith(MAGIC_OLE):
+        problem = "is a workbook of an Excel before 2007. Save it as .xlsx or as CSV (UTF-8)"
+    elif data.startswith(MAGIC_PARQUET):
         return "parquet"
-    start = b"" if marked_encoding(data) else data.removeprefix(UTF8_BOM).lstrip()[:1]
-    if not start and not marked_encoding(data):
-        msg = f"{name} holds nothing but blank space. Was it written to the end?"
+    elif not start and not marked:
+        problem = "holds nothing but blank space. Was it written to the end?"
+    elif said == "parquet":
+        problem = "is not a Parquet file, whatever its name says: it does not start with PAR1"
+    elif suffix == "xlsx" and b"\0" in data[:4096] and not marked:
+        problem = "is not an Excel workbook, whatever its name says: it does not start with PK. Save it anew"
+    if problem:
+        msg = f"{_printable(path)} {problem}{'' if problem.endswith('?') else '.'}"
         raise VotesError(msg)
-    suffixes = [suffix.lstrip(".").lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
-    said = EXTENSIONS.get(suffixes[-1], "") if suffixes else ""
-    if said == "parquet":
-        msg = f"{name} is not a Parquet file, whatever its name says: it does not start with PAR1."
-        raise VotesError(msg)
-    if suffixes[-1:] == ["xlsx"] and b"\0" in data[:4096] and not marked_encoding(data):
-        msg = f"{name} is not an Excel workbook, whatever its name says: it does not start with PK. Save it anew."
-        raise VotesError(msg)
-    if said == "text":
-        return said
-    return {b"[": "json", b"{": "lines"}.get(start, said or "text")
+    return said if said == "text" else {b"[": "json", b"{": "lines"}.get(start, said or "text")
 
 
 def _open_parquet(source: Any, name: str, sha256: str) -> Source:
@@ -412,9 +367,7 @@ def _open_parquet(source: Any, name: str, sha256: str) -> Source:
         raise VotesError(msg) from error
 
 
-def _read_json(data: bytes, kind: str, name: str) -> pl.DataFrame:
-    records = json_array(data, name) if kind == "json" else json_lines(data, name)
-    return _frame_of_records(records, name)
+# --- JSON ---------------------------------------------------------------------------------------------------------
 
 
 def json_array(data: bytes, name: str) -> list[Any]:
@@ -426,17 +379,23 @@ def json_array(data: bytes, name: str) -> list[Any]:
     return records
 
 
-def json_value(data: bytes, name: str) -> Any:
-    """Parse a file that is one JSON value."""
+def json_value(data: bytes, name: str, line: int = 0) -> Any:
+    """Parse a file that is one JSON value, or one line of a file."""
     try:
         return parse_json(data)
     except json.JSONDecodeError as error:
-        msg = f"{name} is no JSON: {error.msg} in line {error.lineno:,}. Was it written to the end?"
+        msg = (
+            f"line {line:,} of {name} is no JSON: {error.msg}. JSON Lines have one record per line."
+            if line
+            else f"{name} is no JSON: {error.msg} in line {error.lineno:,}. Was it written to the end?"
+        )
         raise VotesError(msg) from error
     except RecursionError as error:
-        raise VotesError(_too_deep(name)) from error
+        msg = f"{name} is JSON nested too deeply to be read. Check what wrote it."
+        raise VotesError(msg) from error
     except ValueError as error:
-        raise VotesError(_too_long(name)) from error
+        msg = f"{name} holds a number of more than 4,300 digits. Check what wrote it."
+        raise VotesError(msg) from error
 
 
 def parse_json(data: bytes) -> Any:
@@ -450,38 +409,17 @@ def parse_json(data: bytes) -> Any:
     return json.loads(HALF_CHARACTER.sub(rb"\\ufffd", data) if b"\\u" in data else data)
 
 
-def _too_long(name: str) -> str:
-    return f"{name} holds a number of more than 4,300 digits. Check what wrote it."
-
-
-def _too_deep(name: str) -> str:
-    return f"{name} is JSON nested too deeply to be read. Check what wrote it."
-
-
 def json_lines(data: bytes, name: str) -> list[Any]:
     """Parse JSON Lines: one record per line."""
     if (lines := data.count(b"\n")) > MOST_LINES:
         msg = f"{name} has {lines:,} lines, more than JSON Lines can be read from. Write the votes as Parquet."
         raise VotesError(msg)
-    records = []
-    for found in LINE.finditer(data):
-        line = found[0]
-        if not line.strip():
-            continue
-        try:
-            records.append(parse_json(line))
-        except json.JSONDecodeError as error:
-            number = data.count(b"\n", 0, found.start()) + 1
-            msg = f"line {number:,} of {name} is no JSON: {error.msg}. JSON Lines have one record per line."
-            raise VotesError(msg) from error
-        except RecursionError as error:
-            raise VotesError(_too_deep(name)) from error
-        except ValueError as error:
-            raise VotesError(_too_long(name)) from error
-    return records
+    lines_of = enumerate(data.split(b"\n"), 1)
+    return [json_value(line, name, number) for number, line in lines_of if line.strip()]
 
 
-def _frame_of_records(records: list[Any], name: str) -> pl.DataFrame:
+def _read_json(data: bytes, kind: str, name: str) -> pl.DataFrame:
+    records = json_array(data, name) if kind == "json" else json_lines(data, name)
     columns: dict[str, list[Any]] = {}
     for at, record in enumerate(records):
         if not isinstance(record, dict):

@@ -296,8 +296,6 @@ class Reading:
         Rows (or votes) left out, by reason.
     notes
         Notes for the user, one sentence each.
-    varied
-        By column about items: how many items have several rows, and how many of these several values.
     """
 
     source: str = ""
@@ -307,7 +305,6 @@ class Reading:
     rows: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    varied: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -410,17 +407,14 @@ class ReadingLog:
 
     Parameters
     ----------
-    dropped
-        Number of rows or votes left out, by reason.
     notes
         One sentence each.
-    varied
-        By column about items: how many items have several rows, and how many of these several values.
+    dropped
+        Number of rows or votes left out, by reason.
     """
 
-    dropped: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    varied: dict[str, tuple[int, int]] = field(default_factory=dict)
+    dropped: dict[str, int] = field(default_factory=dict)
 
     def drop(self, reason: str, n: int) -> None:
         """Add to the count of what was left out for a reason."""
@@ -458,9 +452,6 @@ def shown(names: Sequence[str], most: int = 12) -> str:
     >>> shown(["a", "b", "c"], most=2)
     'a, b, … (3 in all)'
     """
-    listed = ", ".join(_short(" ".join(str(name).split())) for name in names[:most])
+    plain = [" ".join(str(name).split()) for name in names[:most]]
+    listed = ", ".join(name if len(name) <= LONGEST else f"{name[:LONGEST]}…" for name in plain)
     return listed if len(names) <= most else f"{listed}, … ({len(names):,} in all)"
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= LONGEST else f"{name[:LONGEST]}…"

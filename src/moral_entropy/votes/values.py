@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -34,8 +33,7 @@ EXACT, EXACT_SHORT = 2**53, 2**24
 """From here on two whole numbers can be the same float, of 64 and of 32 bits."""
 
 
-@dataclass(frozen=True, eq=False)
-class Coded:
+class Coded(NamedTuple):
     """A column as codes. Axis: **r** row.
 
     Parameters
@@ -105,9 +103,13 @@ def code_labels(column: pl.Series, missing: Collection[str] | None = None) -> Co
     found, code_r = distinct_cells(column)
     spelt = spell_labels(found.to_list())
     blank = no_answers((name for name in spelt if name), missing)
-    names = [None if name in blank else name for name in spelt]
+    return coded_as([None if name in blank else name for name in spelt], code_r, blank)
+
+
+def coded_as(names: Sequence[str | None], code_r: Ints, blank: Iterable[str] = ()) -> Coded:
+    """Return a column coded by new names of its labels; several may have one name, None is no label."""
     order = {name: k for k, name in enumerate(sort_labels(name for name in names if name is not None))}
-    places = [_place(order, name) for name in names]
+    places = [UNKNOWN if name is None else order[name] for name in names]
     return Coded(pl.Series(list(order), dtype=pl.String), recode(code_r, places), tuple(sorted(blank)))
 
 
@@ -218,9 +220,10 @@ def spell_label(value: Any) -> str | None:
     if isinstance(value, Real) and float(value).is_integer():
         return str(int(float(value)))
     text = str(value).strip()
-    if not text:
-        return None
-    return _plain_number(text) if NUMBER.fullmatch(text) else text
+    if NUMBER.fullmatch(text):
+        text = text.rstrip("0").rstrip(".") if "." in text else text
+        return "0" if text == "-0" else text
+    return text or None
 
 
 def sort_labels(labels: Iterable[str]) -> list[str]:
@@ -269,7 +272,10 @@ def series_of(name: str, values: list[Any]) -> pl.Series:
         pass
     numbers = any(issubclass(kind, Real) and not issubclass(kind, (bool, np.bool_)) for kind in kinds)
     numbers = numbers or any(isinstance(value, str) and NUMBER.fullmatch(value.strip()) for value in values)
-    return pl.Series(name, [_spell(value, numbers) for value in values], dtype=pl.String)
+    if numbers:
+        # Beside 0 and 1, true and false mean the same two things.
+        values = [int(value) if isinstance(value, (bool, np.bool_)) else value for value in values]
+    return pl.Series(name, [canonical_label(value) for value in values], dtype=pl.String)
 
 
 def _unnested(value: Any) -> Any:
@@ -280,23 +286,6 @@ def _unnested(value: Any) -> Any:
         except RecursionError:
             return None
     return value
-
-
-def _spell(value: Any, among_numbers: bool) -> str | None:
-    # Beside 0 and 1, true and false mean the same two things.
-    if among_numbers and isinstance(value, (bool, np.bool_)):
-        return str(int(value))
-    return canonical_label(value)
-
-
-def _plain_number(text: str) -> str:
-    if "." in text:
-        text = text.rstrip("0").rstrip(".")
-    return "0" if text == "-0" else text
-
-
-def _place(order: dict[str, int], name: str | None) -> int:
-    return UNKNOWN if name is None else order[name]
 
 
 def _code_type(n_values: int) -> type[np.int16] | type[np.int32]:

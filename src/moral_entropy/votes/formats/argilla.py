@@ -13,11 +13,12 @@ from typing import Any
 import polars as pl
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.formats.exported_votes import (
-    ExportedVotes,
+from moral_entropy.votes.formats.exported_votes import ExportedVotes
+from moral_entropy.votes.formats.records import (
     Record,
     dicts,
     first_of,
+    listed,
     mapping,
     peek,
     read_records,
@@ -27,13 +28,9 @@ from moral_entropy.votes.formats.exported_votes import (
 )
 from moral_entropy.votes.table import ReadingLog
 
-TITLE = "Argilla"
 RESPONSES, USERS, STATUS = ".responses", ".responses.users", ".responses.status"
 OWN = frozenset({"id", "_server_id", "external_id", "status", "score"})
 NO_STATUS = "the responses carry no status: drafts, if there are any, count as votes."
-
-Response = tuple[str, Any, Any, str]
-"""Question, user, value, status."""
 
 
 def detect(path: Path) -> bool:
@@ -58,44 +55,26 @@ def is_flat(names: Iterable[str]) -> bool:
 
 
 def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
-    """Read the votes of an export.
-
-    Parameters
-    ----------
-    path
-        A JSON or Parquet file.
-    log
-        Where counts and notes go.
-    """
+    """Read the votes of an export."""
     rows = read_rows(path, log) if peek(path).kind == "parquet" else read_records(path)
     return table_of(rows, path.name, log)
 
 
 def table_of(rows: Iterable[Record], name: str, log: ReadingLog) -> pl.DataFrame:
-    """Read the votes of records that were read already.
-
-    Parameters
-    ----------
-    rows
-        The records.
-    name
-        Of the file, for errors.
-    log
-        Where counts and notes go.
-    """
-    votes, suggested = ExportedVotes(name, TITLE, log), set[str]()
+    """Read the votes of records that were read already from a file of that name."""
+    votes, suggested = ExportedVotes(name, "Argilla", log), set[str]()
     for at, row in enumerate(rows, 1):
         # What a suggestion comes with a probability for is a choice among labels.
-        suggested |= {
-            question
-            for question, one in mapping(row.get("suggestions")).items()
-            if mapping(one).get("score") is not None
-        }
+        suggestions = mapping(row.get("suggestions")).items()
+        suggested |= {question for question, made in suggestions if mapping(made).get("score") is not None}
         item = first_of(row, "id", "external_id", "_server_id")
         item = at if item is None else item
-        fields = _fields(row)
-        votes.add_item(item, fields | {"text": text_of(_texts(row, fields))})
-        for question, user, value, status in _responses(row):
+        fields = scalars(mapping(row.get("fields")))
+        flat = {name: value for name, value in row.items() if ".responses" not in name and ".suggestion" not in name}
+        facts = scalars(flat, without=OWN) | fields | scalars(mapping(row.get("metadata")))
+        votes.add_item(item, facts | {"text": text_of(fields or facts)})
+        for question, user, value, state in _responses(row):
+            status = "" if state is None else str(state).casefold()
             if status not in ("submitted", ""):
                 log.drop(f"{status} response", 1)
             elif (label := _label(value)) is None:
@@ -104,39 +83,25 @@ def table_of(rows: Iterable[Record], name: str, log: ReadingLog) -> pl.DataFrame
                 if not status:
                     log.note(NO_STATUS)
                 votes.add_vote(item, user, question, label)
-    return votes.to_table(
-        "Only submitted responses are votes. Export records that somebody has submitted.",
-        free_text=True,
-        surely=suggested,
-    )
+    hint = "Only submitted responses are votes. Export records that somebody has submitted."
+    return votes.to_table(hint, free_text=True, surely=suggested)
 
 
-def _fields(row: Record) -> dict[str, Any]:
-    """Return the facts about the item: fields and metadata or, in a flat row, whatever is no response."""
-    nested = mapping(row.get("fields")) | mapping(row.get("metadata"))
-    flat = {name: value for name, value in row.items() if ".responses" not in name and ".suggestion" not in name}
-    return scalars({name: value for name, value in flat.items() if name not in OWN}) | scalars(nested)
-
-
-def _texts(row: Record, fields: dict[str, Any]) -> dict[str, Any]:
-    return scalars(mapping(row.get("fields"))) or fields
-
-
-def _responses(row: Record) -> Iterator[Response]:
+def _responses(row: Record) -> Iterator[tuple[str, Any, Any, Any]]:
+    """Iterate over question, user, value and status."""
     nested = row.get("responses")
-    if isinstance(nested, dict):
-        for question, responses in nested.items():
-            for response in dicts(responses):
-                yield question, response.get("user_id"), response.get("value"), _status(response.get("status"))
+    for question, responses in mapping(nested).items():
+        for response in dicts(responses):
+            yield question, response.get("user_id"), response.get("value"), response.get("status")
     for response in dicts(nested):
         for question, answer in mapping(response.get("values")).items():
-            yield question, response.get("user_id"), mapping(answer).get("value"), _status(response.get("status"))
+            yield question, response.get("user_id"), mapping(answer).get("value"), response.get("status")
     for name in [name for name in row if name.endswith(USERS)]:
         yield from _flat_responses(row, name.removesuffix(USERS))
 
 
-def _flat_responses(row: Record, question: str) -> Iterator[Response]:
-    users, values, statuses = (_listed(row.get(question + end)) for end in (USERS, RESPONSES, STATUS))
+def _flat_responses(row: Record, question: str) -> Iterator[tuple[str, Any, Any, Any]]:
+    users, values, statuses = (listed(row.get(question + end)) for end in (USERS, RESPONSES, STATUS))
     statuses = statuses or [None] * len(users)
     if not len(users) == len(values) == len(statuses):
         msg = (
@@ -144,16 +109,7 @@ def _flat_responses(row: Record, question: str) -> Iterator[Response]:
             "statuses. There must be one of each; export it anew."
         )
         raise VotesError(msg)
-    for user, value, status in zip(users, values, statuses, strict=True):
-        yield question, user, value, _status(status)
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _status(status: Any) -> str:
-    return "" if status is None else str(status).casefold()
+    yield from zip([question] * len(users), users, values, statuses, strict=True)
 
 
 def _label(value: Any) -> Any:

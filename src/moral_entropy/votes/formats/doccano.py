@@ -6,9 +6,7 @@ not say who annotated, and is refused.
 
 from __future__ import annotations
 
-import lzma
 import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -17,19 +15,10 @@ import polars as pl
 
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.delimited import checked_utf8
-from moral_entropy.votes.formats.exported_votes import (
-    ExportedVotes,
-    Record,
-    first_of,
-    mapping,
-    parse_records,
-    peek,
-    scalars,
-)
+from moral_entropy.votes.formats.exported_votes import ExportedVotes
+from moral_entropy.votes.formats.records import ZIP_ERRORS, Record, first_of, mapping, parse_records, peek, scalars
 from moral_entropy.votes.table import ReadingLog
 
-TITLE = "doccano"
-QUESTION = "label"
 MERGED = "all"
 """Name that doccano gives to the annotations of everybody together."""
 
@@ -50,25 +39,17 @@ def detect(path: Path) -> bool:
 
 
 def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
-    """Read the votes of an export.
-
-    Parameters
-    ----------
-    path
-        The zip file.
-    log
-        Where counts and notes go.
-    """
+    """Read the votes of an export."""
     if (kind := peek(path).kind) != "zip":
         msg = f"{path.name} is not a zip file, as doccano's exports with annotators are."
         raise VotesError(_merged(path.name) if kind == "json" else msg)
-    votes = ExportedVotes(path.name, TITLE, log)
+    votes = ExportedVotes(path.name, "doccano", log)
     for user, record in _records(path):
         item = first_of(record, "id", "text", "data", "filename")
-        facts = scalars({name: value for name, value in record.items() if name not in OWN_KEYS})
-        votes.add_item(item, facts | scalars(mapping(record.get("meta"))) | {"text": first_of(record, "text", "data")})
+        facts = scalars(record, without=OWN_KEYS) | scalars(mapping(record.get("meta")))
+        votes.add_item(item, facts | {"text": first_of(record, "text", "data")})
         if labels := _labels(record, f"{user} in {path.name}"):
-            votes.add_vote(item, user, QUESTION, labels)
+            votes.add_vote(item, user, "label", labels)
         else:
             log.drop("example the user did not label", 1)
     return votes.to_table("Nobody labelled an example.")
@@ -92,10 +73,10 @@ def _records(path: Path) -> Iterator[tuple[str, Record]]:
         with zipfile.ZipFile(path) as archive:
             for user, member in _users(archive, path.name).items():
                 where = f"{member.filename} in {path.name}"
-                # Reads no further than the size that `_bounded` has seen, whatever was packed.
+                # Reads no further than the size that `_users` has seen, whatever was packed.
                 data = checked_utf8(archive.read(member), where)
                 yield from ((user, record) for record in parse_records(data, where))
-    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, OSError) as error:
+    except ZIP_ERRORS as error:
         msg = f"{path.name} is a damaged zip file: {error}. Was it downloaded whole?"
         raise VotesError(msg) from error
 
@@ -113,22 +94,17 @@ def _users(archive: zipfile.ZipFile, name: str) -> dict[str, zipfile.ZipInfo]:
         users[where.stem] = member
     if set(users) == {MERGED}:
         raise VotesError(_merged(name))
+    size = sum(member.file_size for member in users.values())
+    locked = [member.filename for member in users.values() if member.flag_bits & 1]
     if not users:
         msg = f"{name} holds no <user>.jsonl, so there are no annotators in it. Export from doccano as JSONL."
-        raise VotesError(msg)
-    return _bounded(users, name)
-
-
-def _bounded(users: dict[str, zipfile.ZipInfo], name: str) -> dict[str, zipfile.ZipInfo]:
-    size = sum(member.file_size for member in users.values())
-    if len(users) > MOST_MEMBERS or size > MOST_BYTES:
+    elif len(users) > MOST_MEMBERS or size > MOST_BYTES:
         msg = f"{name} unpacks to {size:,} bytes in {len(users):,} files, more than an export has. Check the file."
-        raise VotesError(msg)
-    locked = [member.filename for member in users.values() if member.flag_bits & 1]
-    if locked:
+    elif locked:
         msg = f"{len(locked)} files in {name} are locked with a password. First: {locked[0]!r}. Unlock them first."
-        raise VotesError(msg)
-    return users
+    else:
+        return users
+    raise VotesError(msg)
 
 
 def _merged(name: str) -> str:

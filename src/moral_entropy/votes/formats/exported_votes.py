@@ -1,205 +1,23 @@
-"""What a file or folder is, from its first bytes.
+"""Votes of an annotation tool's export, added one by one → a long table; and the verdict inside a judge's text.
 
-Takes a path, returns what kind of thing lies there and the names in it: columns of a table, keys of JSON, members
-of a zip. Reads a quarter of a megabyte at most, and never fails: what cannot be read has no names.
-
-What the readers of all annotation tools share: records of a file, and votes collected into a long table.
-
-Records are plain Python values, of which no shape is taken for granted. The table has the columns item, annotator,
-question and label, then what the export says about the item. A label column of lists means that some votes choose
-several labels.
-
-A judge's verdict inside the text that it wrote: by stated patterns, or none.
-
-Looked for in this order: `[[A]]` (the last one), a JSON object with a verdict, `<verdict>A</verdict>`, a line such as
-`Score: 4` or `Verdict: yes` (the last one), and a text that is a verdict and nothing else, or begins with yes or no.
-What has none of these is a failure of the judge, and no vote.
+The table has the columns item, annotator, question and label, then what the export says about the item. A label column
+of lists means that some votes choose several labels.
 """
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
-import zipfile
-import zlib
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
-from pathlib import Path
-from typing import Any, Literal
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.columns import guess_column
-from moral_entropy.votes.delimited import checked_utf8, find_header, head_to_utf8
 from moral_entropy.votes.layouts import ANONYMOUS
-from moral_entropy.votes.source import (
-    EXTENSIONS,
-    MAGIC_GZIP,
-    MAGIC_PARQUET,
-    MAGIC_ZIP,
-    gunzip,
-    head_of,
-    is_stream,
-    json_array,
-    json_lines,
-    json_value,
-    open_source,
-)
 from moral_entropy.votes.table import ReadingLog
 from moral_entropy.votes.values import canonical_label, series_of
-
-HEAD_BYTES = 1 << 18
-MOST_NESTED = 64
-# A string may be cut off at the end of what was read; nothing after its opening quote is structure.
-TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\]:]', flags=re.DOTALL)
-
-KeyPath = tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Peek:
-    """What lies at a path.
-
-    Parameters
-    ----------
-    kind
-        What it is; "nothing" if there is no such file.
-    names
-        Columns of a table, members of a zip.
-    keys
-        Of JSON: every key, with the keys of the objects around it; arrays around it leave no trace.
-    lists
-        Those keys whose value is an array.
-    """
-
-    kind: Literal["folder", "zip", "parquet", "json", "text", "nothing"]
-    names: tuple[str, ...] = ()
-    keys: frozenset[KeyPath] = frozenset()
-    lists: frozenset[KeyPath] = frozenset()
-
-    def has(self, *path: str) -> bool:
-        """Return whether there is such a key, named with the keys around it."""
-        return path in self.keys
-
-
-def peek(path: Path) -> Peek:
-    """Return what lies at a path: its kind and the names in it.
-
-    Parameters
-    ----------
-    path
-        A file, gzipped or not, or a folder.
-    """
-    try:
-        facts = path.stat()
-    except OSError:
-        return Peek("nothing")
-    if path.is_dir():
-        return Peek("folder")
-    if is_stream(path):
-        # A stream can be read once: its first bytes would be missing when its votes are read.
-        return Peek("nothing")
-    return _peek_file(path, facts.st_size, facts.st_mtime_ns)
-
-
-@lru_cache(maxsize=8)
-def _peek_file(path: Path, _size: int, _changed: int) -> Peek:
-    head = read_head(path)
-    if head.startswith(MAGIC_ZIP) or path.suffix.lower() == ".zip":
-        return Peek("zip", _members(path))
-    if head.startswith(MAGIC_PARQUET):
-        return Peek("parquet", _parquet_columns(path))
-    start = head.lstrip()[:1]
-    if not start:
-        return Peek("nothing")
-    suffixes = [suffix.lstrip(".").lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
-    if start in (b"[", b"{") and EXTENSIONS.get(suffixes[-1] if suffixes else "") != "text":
-        keys, lists = key_paths(head)
-        return Peek("json", keys=keys, lists=lists)
-    try:
-        return Peek("text", tuple(find_header(head, path).names))
-    except VotesError:
-        return Peek("text")
-
-
-def read_head(path: Path) -> bytes:
-    """Read the first bytes of a file, unzipped and in UTF-8; none where that fails."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(HEAD_BYTES)
-        if head.startswith(MAGIC_GZIP):
-            with gzip.open(path) as file:
-                head = file.read(HEAD_BYTES)
-    except (OSError, EOFError, zlib.error):
-        return b""
-    return head if head.startswith((MAGIC_ZIP, MAGIC_PARQUET)) else head_to_utf8(head)
-
-
-def key_paths(head: bytes) -> tuple[frozenset[KeyPath], frozenset[KeyPath]]:
-    """List the keys of JSON that may be cut off anywhere, and those whose value is an array.
-
-    Parameters
-    ----------
-    head
-        The beginning of a JSON value, or of several in a row.
-
-    Examples
-    --------
-    >>> keys, lists = key_paths(b'[{"id": 1, "data": {"text": "a: {b"}, "annotations": [{"result": [{"va')
-    >>> sorted(keys)
-    [('annotations',), ('annotations', 'result'), ('data',), ('data', 'text'), ('id',)]
-    >>> sorted(lists)
-    [(), ('annotations',), ('annotations', 'result')]
-    """
-    keys: set[KeyPath] = set()
-    lists: set[KeyPath] = set()
-    around: list[tuple[KeyPath, KeyPath]] = []
-    inside: KeyPath = ()
-    value: KeyPath = ()
-    string = b""
-    for match in TOKEN.finditer(head):
-        token = match[0]
-        if token == b":":
-            value = (*inside, _decoded(string))
-            keys.add(value)
-        elif token in (b"{", b"["):
-            if len(around) > MOST_NESTED:
-                break
-            if token == b"[":
-                lists.add(value)
-            around.append((inside, value))
-            inside = value
-        elif token in (b"}", b"]"):
-            inside, value = around.pop() if around else ((), ())
-        else:
-            string = token
-    return frozenset(keys), frozenset(lists)
-
-
-def _decoded(string: bytes) -> str:
-    try:
-        return str(json.loads(string))
-    except ValueError:
-        return string.decode(errors="replace")
-
-
-def _members(path: Path) -> tuple[str, ...]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return tuple(archive.namelist())
-    except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError):
-        return ()
-
-
-def _parquet_columns(path: Path) -> tuple[str, ...]:
-    try:
-        return tuple(pl.scan_parquet(path, glob=False).collect_schema().names())
-    except (OSError, pl.exceptions.PolarsError):
-        return ()
-
 
 ROLES = ("item", "annotator", "question", "label")
 MOST_CHOICES = 20
@@ -214,119 +32,27 @@ ITEM_KEY, QUESTION_KEY = "moral_entropy_item", "moral_entropy_question"
 
 NOBODY_NAMED = "the votes are anonymous: all share one confusion matrix."
 
+NAMES = "verdict|score|rating|grade|label|choice|winner|preference|decision|judgement|judgment|answer"
+BRACKETS = re.compile(r"\[\[\s*([^\[\]\n]{1,40}?)\s*\]\]")
+TAGS = re.compile(rf"<({NAMES})>\s*([^<\n]{{1,40}}?)\s*</\1>", re.IGNORECASE)
+STATED = re.compile(
+    rf"(?:^|[\s*_#(])(?:final\s+|overall\s+|my\s+)?(?:{NAMES})\**\s*(?:is|:|=)\s*[*_\"'`]*"
+    r"(-?\d+(?:\.\d+)?|[A-Za-z]+)(?:\s*/\s*\d+)?",
+    re.IGNORECASE,
+)
+ALONE = re.compile(
+    r"[\s*_\"'`(]*(yes|no|pass|fail|true|false|correct|incorrect|[A-E]|tie|-?\d+(?:\.\d+)?)[\s*_\"'`).!]*",
+    re.IGNORECASE,
+)
+FIRST_WORD = re.compile(r"[\s*_\"'`]*(yes|no)\b[\s*_\"'`]*[,.:;!\n-]", re.IGNORECASE)
+KEYS = ("verdict", "score", "rating", "grade", "label", "choice", "winner", "preference", "decision", "pass", "answer")
+"""Keys of a verdict in JSON, and names of one in a text."""
+
 Label = str | tuple[str, ...]
-Record = dict[str, Any]
+Vote = tuple[Any, Any, str, Any]
+"""Item, annotator, question, and a label or a tuple of them."""
 
 
-def read_text(path: Path) -> bytes:
-    """Read a file that must be UTF-8, gzipped or not, without its byte-order mark."""
-    head_of(path)
-    raw = path.read_bytes()
-    data = gunzip(raw, path.name) if raw.startswith(MAGIC_GZIP) else raw
-    return checked_utf8(data, path.name)
-
-
-def read_json(path: Path) -> Any:
-    """Read a file that is one JSON value."""
-    return json_value(read_text(path), path.name)
-
-
-def read_records(path: Path) -> list[Record]:
-    """Read the records of a JSON array, or of JSON Lines."""
-    return parse_records(read_text(path), path.name)
-
-
-def parse_records(data: bytes, name: str) -> list[Record]:
-    r"""Parse a JSON array of records, or JSON Lines, and refuse anything in it that is no record.
-
-    Examples
-    --------
-    >>> parse_records(b'{"id": 1}\n{"id": 2}', "export.jsonl")
-    [{'id': 1}, {'id': 2}]
-    """
-    values = json_array(data, name) if data.lstrip().startswith(b"[") else json_lines(data, name)
-    for at, value in enumerate(values, 1):
-        if not isinstance(value, dict):
-            msg = f"record {at:,} of {name} is {str(value)[:40]!r}, not a record in braces. Export it anew."
-            raise VotesError(msg)
-    return values
-
-
-def read_rows(path: Path, log: ReadingLog) -> list[Record]:
-    """Read the rows of a table: every cell of a CSV is a text, or None where it is empty."""
-    source = open_source(path)
-    log.add(source.log)
-    return pl.DataFrame([source.column(name).alias(name) for name in source.columns]).to_dicts()
-
-
-def logs_in(
-    path: Path, endings: Collection[str], is_log: Callable[[Path], bool], most: int | None = None
-) -> list[Path]:
-    """Return the logs of an evaluation tool: those of a folder, or the file itself if it is one.
-
-    Parameters
-    ----------
-    path
-        The file or folder.
-    endings
-        How names of logs end in a folder.
-    is_log
-        Whether a file is a log.
-    most
-        How many files of a folder are looked at; all of them by default.
-    """
-    if not path.is_dir():
-        return [path] if is_log(path) else []
-    return [file for file in sorted(path.iterdir())[:most] if file.suffix in endings and is_log(file)]
-
-
-def last_text(given: Any, role: str | None = None) -> str | None:
-    """Return a prompt as one text: of a list of messages the last one, of anybody or of one role.
-
-    Examples
-    --------
-    >>> last_text([{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}], role="user")
-    '2 + 2?'
-    """
-    if isinstance(given, str):
-        return given
-    said = [message.get("content") for message in dicts(given) if role is None or message.get("role") == role]
-    return next((text for text in reversed(said) if isinstance(text, str)), None)
-
-
-def dicts(value: Any) -> list[Record]:
-    """Return the records in a list; none if it is no list.
-
-    Examples
-    --------
-    >>> dicts([{"id": 1}, "no record"]), dicts(None)
-    ([{'id': 1}], [])
-    """
-    return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
-
-
-def mapping(value: Any) -> Record:
-    """Return a record as it is; anything else becomes an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def scalars(record: Record) -> dict[str, Any]:
-    """Keep the values that are texts, numbers, true or false.
-
-    Examples
-    --------
-    >>> scalars({"text": "so", "vector": [1.0], "n": 3, "none": None})
-    {'text': 'so', 'n': 3}
-    """
-    return {str(name): value for name, value in record.items() if isinstance(value, (str, int, float, bool))}
-
-
-def first_of(record: Record, *names: str) -> Any:
-    """Return the value of the first key that has one other than null or an empty text."""
-    return next((record[name] for name in names if record.get(name) not in (None, "")), None)
-
-
-@dataclass
 class ExportedVotes:
     """The votes of one export, added one by one.
 
@@ -338,23 +64,21 @@ class ExportedVotes:
         Where counts and notes go.
     """
 
-    name: str
-    tool: str
-    log: ReadingLog
-    votes: list[tuple[Any, Any, str, Label]] = field(default_factory=list)
-    facts: dict[Any, dict[str, Any]] = field(default_factory=dict)
+    def __init__(self, name: str, tool: str, log: ReadingLog) -> None:
+        self.name, self.tool, self.log = name, tool, log
+        self.votes: list[Vote] = []
+        self.facts: dict[Any, dict[str, Any]] = {}
 
     def add_item(self, item: Any, facts: Mapping[str, Any]) -> None:
         """Add an item, voted on or not, and facts about it."""
-        given = {name: value for name, value in facts.items() if value is not None}
-        self.facts.setdefault(_id(item), {}).update(given)
+        present = {name: value for name, value in facts.items() if value is not None}
+        self.facts.setdefault(_id(item), {}).update(present)
 
     def add_vote(self, item: Any, annotator: Any, question: Any, label: Any, *, missing: str = "no label") -> None:
         """Add a vote; a list or tuple chooses all its labels, and none at all is counted as `missing`."""
         chosen: Label | None
         if isinstance(label, (list, tuple)):
-            names = [name for part in label if (name := canonical_label(part)) is not None]
-            chosen = tuple(dict.fromkeys(names))
+            chosen = tuple(dict.fromkeys(name for part in label if (name := canonical_label(part)) is not None))
         else:
             chosen = canonical_label(label)
         if annotator == ANONYMOUS:
@@ -377,31 +101,30 @@ class ExportedVotes:
         surely
             Questions whose answers are known to be labels.
         """
-        votes = self._without_free_text(surely) if free_text else self.votes
-        votes = self._unwrapped(votes)
+        votes = self._unwrapped(self._without_free_text(surely) if free_text else self.votes)
         if not votes:
-            raise VotesError(self._no_votes(hint))
-        rows = votes + self._blanks(votes)
-        cells = dict(zip(ROLES, zip(*rows, strict=True), strict=True))
+            reasons = ", ".join(f"{reason} {n:,}" for reason, n in self.log.dropped.items())
+            left_out = f" Left out: {reasons}." if reasons else ""
+            msg = f"{self.name}, read as an export of {self.tool}, has no votes.{left_out} {hint}"
+            raise VotesError(msg)
+        cells = dict(zip(ROLES, zip(*votes, *self._blanks(votes), strict=True), strict=True))
         columns = [series_of(role, list(cells[role])) for role in ROLES[:3]]
-        columns.append(_label_column(cells["label"]))
-        return pl.DataFrame(columns + self._fact_columns(cells["item"]))
+        return pl.DataFrame([*columns, _label_column(cells["label"]), *self._fact_columns(cells["item"])])
 
-    def _unwrapped(self, votes: Sequence[tuple[Any, Any, str, Label]]) -> list[tuple[Any, Any, str, Any]]:
+    def _unwrapped(self, votes: Sequence[Vote]) -> list[Vote]:
         """Take single choices out of their lists; with several to choose from, choosing none is a vote too."""
         several = {question for _, _, question, label in votes if isinstance(label, tuple) and len(label) > 1}
-        plain: list[tuple[Any, Any, str, Any]] = []
+        plain = []
         for item, annotator, question, label in votes:
-            if isinstance(label, tuple) and question not in several:
-                if label:
-                    plain.append((item, annotator, question, label[0]))
-                else:
-                    self.log.drop("no choice", 1)
-            else:
+            if not isinstance(label, tuple) or question in several:
                 plain.append((item, annotator, question, label))
+            elif label:
+                plain.append((item, annotator, question, label[0]))
+            else:
+                self.log.drop("no choice", 1)
         return plain
 
-    def _without_free_text(self, surely: Collection[str]) -> list[tuple[Any, Any, str, Label]]:
+    def _without_free_text(self, surely: Collection[str]) -> list[Vote]:
         answers: dict[str, list[Label]] = {}
         for _, _, question, label in self.votes:
             answers.setdefault(question, []).append(label)
@@ -412,7 +135,7 @@ class ExportedVotes:
         self.log.note(f"answers that look like free text are left out: {names}.")
         return [vote for vote in self.votes if vote[2] not in left_out]
 
-    def _blanks(self, votes: Sequence[tuple[Any, Any, str, Any]]) -> list[tuple[Any, Any, str, Any]]:
+    def _blanks(self, votes: Sequence[Vote]) -> list[Vote]:
         """Return a row without a vote for each item that has none, so that it is kept."""
         voted = {item for item, _, _, _ in votes}
         questions = sorted({question for _, _, question, _ in votes})
@@ -421,27 +144,13 @@ class ExportedVotes:
     def _fact_columns(self, items: Sequence[Any]) -> list[pl.Series]:
         column_of: dict[str, str] = {}
         for name in dict.fromkeys(name for facts in self.facts.values() for name in facts):
-            column_of.setdefault(_safe_name(name), name)
+            # A name that would be taken for a part of the vote, or for gold labels, gets a prefix.
+            taken = name.strip().casefold() in ROLES or guess_column("gold", [name])
+            column_of.setdefault(f"data.{name}" if taken else name, name)
         return [
             series_of(column, [self.facts.get(item, {}).get(name) for item in items])
             for column, name in column_of.items()
         ]
-
-    def _no_votes(self, hint: str) -> str:
-        reasons = ", ".join(f"{reason} {n:,}" for reason, n in self.log.dropped.items())
-        left_out = f" Left out: {reasons}." if reasons else ""
-        return f"{self.name}, read as an export of {self.tool}, has no votes.{left_out} {hint}"
-
-
-def without_quote(cell: Any) -> Any:
-    """Take away the ' that keeps a spreadsheet from reading a cell as a formula; see `files.without_formulas`.
-
-    Examples
-    --------
-    >>> without_quote("'=1+1"), without_quote("'tis"), without_quote(3)
-    ('=1+1', "'tis", 3)
-    """
-    return cell[1:] if isinstance(cell, str) and re.match(r"'+[=+\-@\t\r]", cell) else cell
 
 
 def looks_like_free_text(labels: Sequence[Label]) -> bool:
@@ -457,20 +166,6 @@ def looks_like_free_text(labels: Sequence[Label]) -> bool:
     return len(set(labels)) > max(len(labels) / 5, min(MOST_CHOICES, len(labels) / 2 + 2))
 
 
-def text_of(fields: Mapping[str, Any]) -> str | None:
-    """Return an item's text: the field with the likeliest name, else the first that is a text and no address.
-
-    Examples
-    --------
-    >>> text_of({"url": "https://example.org", "article": "So it goes."})
-    'So it goes.'
-    """
-    texts = {name: value for name, value in fields.items() if isinstance(value, str) and value.strip()}
-    if likely := guess_column("text", texts):
-        return texts[likely]
-    return next((text for text in texts.values() if "://" not in text and not text.startswith("/data/")), None)
-
-
 def _id(value: Any) -> Any:
     """Return an id that is a text or a number, whatever the export holds in its place."""
     return value if value is None or isinstance(value, (str, int, float)) else str(value)
@@ -483,37 +178,12 @@ def _label_column(labels: Sequence[Any]) -> pl.Series:
     return pl.Series("label", lists, dtype=pl.List(pl.String))
 
 
-def _safe_name(name: str) -> str:
-    """Rename a column that would be taken for a part of the vote, or for gold labels."""
-    taken = name.strip().casefold() in ROLES or guess_column("gold", [name])
-    return f"data.{name}" if taken else name
-
-
-NAMES = "verdict|score|rating|grade|label|choice|winner|preference|decision|judgement|judgment|answer"
-BRACKETS = re.compile(r"\[\[\s*([^\[\]\n]{1,40}?)\s*\]\]")
-TAGS = re.compile(rf"<({NAMES})>\s*([^<\n]{{1,40}}?)\s*</\1>", re.IGNORECASE)
-STATED = re.compile(
-    rf"(?:^|[\s*_#(])(?:final\s+|overall\s+|my\s+)?(?:{NAMES})\**\s*(?:is|:|=)\s*[*_\"'`]*"
-    r"(-?\d+(?:\.\d+)?|[A-Za-z]+)(?:\s*/\s*\d+)?",
-    re.IGNORECASE,
-)
-ALONE = re.compile(
-    r"[\s*_\"'`(]*(yes|no|pass|fail|true|false|correct|incorrect|[A-E]|tie|-?\d+(?:\.\d+)?)[\s*_\"'`).!]*",
-    re.IGNORECASE,
-)
-FIRST_WORD = re.compile(r"[\s*_\"'`]*(yes|no)\b[\s*_\"'`]*[,.:;!\n-]", re.IGNORECASE)
-KEYS = ("verdict", "score", "rating", "grade", "label", "choice", "winner", "preference", "decision", "pass", "answer")
-"""Keys of a verdict in JSON, and names of one in a text."""
-
-
 def verdict_in(text: Any) -> Any:
-    """Return the verdict of a judge's text; None where it has none.
+    """Return the verdict of a judge's text by stated patterns; None where it has none, which is the judge's failure.
 
-    Parameters
-    ----------
-    text
-        What the judge wrote. A number, true or false is a verdict itself; of an object, the value of the first of
-        `KEYS`.
+    Looked for in this order: `[[A]]` (the last one), a JSON object with a verdict, `<verdict>A</verdict>`, a line such
+    as `Score: 4` (the last one), and a text that is a verdict and nothing else, or begins with yes or no. A number,
+    true or false is a verdict itself; of an object, the value of the first of `KEYS`.
 
     Examples
     --------
@@ -526,14 +196,14 @@ def verdict_in(text: Any) -> Any:
         return next((text[key] for key in KEYS if text.get(key) not in (None, "")), None)
     if not isinstance(text, str):
         return text if isinstance(text, (bool, int, float)) else None
-    if found := BRACKETS.findall(text):
-        return found[-1]
-    if (stated := _in_json(text)) is not None:
-        return stated
-    if found := TAGS.findall(text):
-        return found[-1][1]
-    if found := STATED.findall(text):
-        return found[-1]
+    if marked := BRACKETS.findall(text):
+        return marked[-1]
+    if (verdict := _in_json(text)) is not None:
+        return verdict
+    if marked := TAGS.findall(text):
+        return marked[-1][1]
+    if stated := STATED.findall(text):
+        return stated[-1]
     match = ALONE.fullmatch(text) or FIRST_WORD.match(text)
     return None if match is None else match[1]
 
@@ -546,5 +216,5 @@ def _in_json(text: str) -> Any:
         value = json.loads(text[start : end + 1])
     except (ValueError, RecursionError):
         return None
-    found = verdict_in(value) if isinstance(value, dict) else None
-    return found if isinstance(found, (str, bool, int, float)) else None
+    verdict = verdict_in(value) if isinstance(value, dict) else None
+    return verdict if isinstance(verdict, (str, bool, int, float)) else None

@@ -1,12 +1,12 @@
 """Exports of annotation tools: which tool wrote a file, and its votes as a `Source`.
 
-Asks every tool's module in turn. Where votes choose several labels, each label becomes a yes/no question, here or by
-the options with which the table is read.
+Asks every tool's module in turn: `detect(path)` tells whether the tool wrote it, `to_table(path, log)` returns its
+votes as a long table, and `data_files(path)`, where folders are read, the files that count. Where votes choose several
+labels, each label becomes a yes/no question, here or by the options with which the table is read.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,6 @@ from moral_entropy.plugins import FORMATS as PLUGGED
 from moral_entropy.plugins import failed, load_plugin
 from moral_entropy.votes.formats import (
     argilla,
-    crowd_kit,
     doccano,
     hf_datasets,
     inspect_ai,
@@ -30,15 +29,15 @@ from moral_entropy.votes.formats import (
     lewidi,
     mturk,
     openai_evals,
-    own_export,
     potato,
     prodigy,
     promptfoo,
 )
-from moral_entropy.votes.formats.exported_votes import NOBODY_NAMED, ROLES, peek
+from moral_entropy.votes.formats.exported_votes import NOBODY_NAMED, ROLES
+from moral_entropy.votes.formats.records import peek
 from moral_entropy.votes.labels import NO_YES, LabelMap, load_label_map, rename_label
 from moral_entropy.votes.options import TABLES, ReadOptions
-from moral_entropy.votes.source import Source, from_polars, hash_into, head_of, open_source
+from moral_entropy.votes.source import Source, digest_of, from_polars, head_of, open_source
 from moral_entropy.votes.table import ReadingLog
 
 FORMATS: dict[str, ModuleType] = {
@@ -54,21 +53,12 @@ FORMATS: dict[str, ModuleType] = {
     "mturk": mturk,
     "lewidi": lewidi,
     "judges": judge_records,
-    "crowd-kit": crowd_kit,
     "hf-datasets": hf_datasets,
-    "moral-entropy": own_export,
 }
-ANY_SEPARATOR = ","
 
 
 def detect_format(path: Path) -> str | None:
-    """Return the format of a file or folder; None for a plain table, or what cannot be read.
-
-    Parameters
-    ----------
-    path
-        The file or folder.
-    """
+    """Return the format of a file or folder; None for a plain table, or what cannot be read."""
     return next((name for name, module in FORMATS.items() if module.detect(path)), None)
 
 
@@ -97,19 +87,23 @@ def open_export(source: Any, options: ReadOptions) -> tuple[Source, ReadOptions]
         head_of(path)
     if name not in FORMATS:
         return _open_with_plugin(path, name), options
-    log = ReadingLog()
-    log.note(f"format: {name} ({'detected' if options.format == 'auto' else 'named'}).")
+    log = ReadingLog([f"format: {name} ({'detected' if options.format == 'auto' else 'named'})."])
     frame = FORMATS[name].to_table(path, log)
     ours = tuple(frame.collect_schema().names()[: len(ROLES)]) == ROLES
     if ours:
-        if NOBODY_NAMED in log.notes and frame.get_column("annotator").is_null().all():
+        nobody = frame.get_column("annotator").is_null().all()
+        if NOBODY_NAMED in log.notes and nobody:
             options = replace(options, anonymous=True)
-        _check_annotators(frame, path.name, options)
+        if nobody and not options.anonymous and not options.annotator:
+            msg = (
+                f"none of the {frame.height:,} votes of {path.name} says who voted. Export with annotators, or read "
+                "them as votes of one crowd: anonymous=True (CLI: --anonymous)."
+            )
+            raise VotesError(msg)
         frame, options = split_choices(frame, options, log)
-    opened = from_polars(
-        frame, path.name, textual=ours or peek(path).kind == "text", sha256=_digest(path, name), tool=name, log=log
-    )  # fmt: skip
-    return opened, options
+    files = FORMATS[name].data_files(path) if path.is_dir() else [path]
+    textual = ours or peek(path).kind == "text"
+    return from_polars(frame, path.name, textual=textual, sha256=digest_of(files), log=log), options
 
 
 def _open_with_plugin(path: Path, name: str) -> Source:
@@ -121,13 +115,8 @@ def _open_with_plugin(path: Path, name: str) -> Source:
         raise
     except Exception as error:
         raise failed(name, f"to read {path.name}", error) from error
-    digest = hashlib.sha256()
-    if path.is_file():
-        hash_into(digest, path)
-    log = ReadingLog()
-    log.note(f"format: {name} (named; a plugin).")
-    digested = digest.hexdigest() if path.is_file() else ""
-    return replace(open_source(frame), name=path.name, sha256=digested, tool=name, log=log)
+    log = ReadingLog([f"format: {name} (named; a plugin)."])
+    return replace(open_source(frame), name=path.name, sha256=digest_of([path]) if path.is_file() else "", log=log)
 
 
 def _is_one_path(source: Any, options: ReadOptions) -> bool:
@@ -145,24 +134,6 @@ def _detected(path: Path, options: ReadOptions) -> str | None:
     if options.layout != "auto" or (named and named <= set(peek(path).names)):
         return None
     return detect_format(path)
-
-
-def _check_annotators(frame: pl.DataFrame, name: str, options: ReadOptions) -> None:
-    if options.anonymous or options.annotator or frame.get_column("annotator").is_not_null().any():
-        return
-    msg = (
-        f"none of the {frame.height:,} votes of {name} says who voted. Export with annotators, or read them as votes "
-        "of one crowd: anonymous=True (CLI: --anonymous)."
-    )
-    raise VotesError(msg)
-
-
-def _digest(path: Path, name: str) -> str:
-    """Return the SHA-256 of a file, or of all data files in a folder."""
-    digest = hashlib.sha256()
-    for file in FORMATS[name].data_files(path) if path.is_dir() else [path]:
-        hash_into(digest, file)
-    return digest.hexdigest()
 
 
 def split_choices(frame: pl.DataFrame, options: ReadOptions, log: ReadingLog) -> tuple[pl.DataFrame, ReadOptions]:
@@ -195,7 +166,7 @@ def split_choices(frame: pl.DataFrame, options: ReadOptions, log: ReadingLog) ->
     if not several:
         question = frame.item(0, "question")
         log.note(f"{question!r} allows several labels: each is a yes/no question of its own.")
-        return frame, replace(options, multilabel=options.multilabel or ANY_SEPARATOR)
+        return frame, replace(options, multilabel=options.multilabel or ",")
     return _split_questions(frame, replace(options, multilabel=None), log)
 
 
@@ -212,8 +183,13 @@ def _split_questions(frame: pl.DataFrame, options: ReadOptions, log: ReadingLog)
     log.drop("question left out by the label map", frame.height - single.height - sum(map(len, votes_on.values())))
     parts = [part for votes in votes_on.values() for part in _yes_no(votes, label_map)]
     chosen = {label for votes in votes_on.values() for label in _labels(votes)}
-    unsplit = set(single.get_column("label").drop_nulls().to_list())
-    return pl.concat([single, *parts]), _unused(label_map, chosen - unsplit, options)
+    # Labels that are renamed already are taken out of the label map with which the table is read.
+    renamed = {label.casefold() for label in chosen - set(single.get_column("label").drop_nulls().to_list())}
+    if renamed & {name.casefold() for name in label_map}:
+        left = {name: target for name, target in label_map.items() if name.casefold() not in renamed}
+        labels = {name: False if target is None else target for name, target in left.items()}
+        options = replace(options, labels=labels)
+    return pl.concat([single, *parts]), options
 
 
 def _yes_no(votes: pl.DataFrame, label_map: LabelMap) -> Iterator[pl.DataFrame]:
@@ -232,12 +208,3 @@ def _labels(votes: pl.DataFrame) -> list[str]:
     """Return the labels that some vote chooses."""
     labels = votes.get_column("label").explode().drop_nulls().str.strip_chars().unique().sort()
     return [label for label in labels.to_list() if label]
-
-
-def _unused(label_map: LabelMap, used: set[str], options: ReadOptions) -> ReadOptions:
-    """Take the labels that are renamed already out of the label map with which the table is read."""
-    folded = {label.casefold() for label in used}
-    if not folded & {name.casefold() for name in label_map}:
-        return options
-    left = {name: target for name, target in label_map.items() if name.casefold() not in folded}
-    return replace(options, labels={name: False if target is None else target for name, target in left.items()})

@@ -14,11 +14,10 @@ from typing import Any
 import polars as pl
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.formats import argilla, own_export
-from moral_entropy.votes.formats.exported_votes import mapping, read_json
+from moral_entropy.votes.formats import argilla, lewidi
+from moral_entropy.votes.formats.records import listed, mapping, read_json
 from moral_entropy.votes.table import ReadingLog, one_line
 
-TITLE = "Hugging Face datasets"
 SPLITS, INFO, STATE = "dataset_dict.json", "dataset_info.json", "state.json"
 SPLIT = "split"
 UNSPLIT = ""
@@ -32,15 +31,7 @@ def detect(path: Path) -> bool:
 
 
 def to_table(path: Path, log: ReadingLog) -> pl.DataFrame | pl.LazyFrame:
-    """Read the table in a folder.
-
-    Parameters
-    ----------
-    path
-        The folder.
-    log
-        Where counts and notes go.
-    """
+    """Read the table in a folder."""
     try:
         parts = _saved_splits(path) if _is_saved(path) or (path / SPLITS).is_file() else _parquet_splits(path)
         frame = _joined(parts)
@@ -50,8 +41,8 @@ def to_table(path: Path, log: ReadingLog) -> pl.DataFrame | pl.LazyFrame:
         raise VotesError(msg) from error
     if argilla.is_flat(columns):
         return argilla.table_of(frame.lazy().collect().to_dicts(), path.name, log)
-    if own_export.is_ours(columns):
-        return own_export.table_of(frame.lazy().collect().to_dicts(), path.name, log)
+    if lewidi.are_ours(columns):
+        return lewidi.table_of(frame.lazy().collect().to_dicts(), path.name, log)
     return frame
 
 
@@ -77,8 +68,7 @@ def _joined(parts: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
 def _saved_splits(path: Path) -> dict[str, pl.LazyFrame]:
     if not (path / SPLITS).is_file():
         return {UNSPLIT: _read_saved(path)}
-    splits = mapping(read_json(path / SPLITS)).get("splits")
-    names = [name for name in splits if isinstance(name, str)] if isinstance(splits, list) else []
+    names = [name for name in listed(mapping(read_json(path / SPLITS)).get("splits")) if isinstance(name, str)]
     if not names:
         msg = f"{path.name}/{SPLITS} lists no splits. Save the dataset anew."
         raise VotesError(msg)
@@ -87,9 +77,8 @@ def _saved_splits(path: Path) -> dict[str, pl.LazyFrame]:
 
 def _read_saved(folder: Path) -> pl.LazyFrame:
     """Read the shards that a saved dataset lists."""
-    listed = mapping(read_json(folder / STATE)).get("_data_files")
-    names = [mapping(entry).get("filename") for entry in listed] if isinstance(listed, list) else []
-    shards = [_inside(folder, str(name)) for name in names]
+    entries = listed(mapping(read_json(folder / STATE)).get("_data_files"))
+    shards = [_inside(folder, str(mapping(entry).get("filename"))) for entry in entries]
     missing = [shard.name for shard in shards if not shard.is_file()]
     if missing or not shards:
         first = f" First: {missing[0]}." if missing else ""

@@ -8,10 +8,7 @@ of several models, with the model before them. The model is the column `system`.
 from __future__ import annotations
 
 import json
-import lzma
 import zipfile
-import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +16,9 @@ import polars as pl
 
 from moral_entropy.errors import VotesError
 from moral_entropy.votes.formats.doccano import MOST_BYTES
-from moral_entropy.votes.formats.exported_votes import (
-    NO_VERDICT,
-    ExportedVotes,
+from moral_entropy.votes.formats.exported_votes import NO_VERDICT, ExportedVotes
+from moral_entropy.votes.formats.records import (
+    ZIP_ERRORS,
     Record,
     dicts,
     last_text,
@@ -33,9 +30,7 @@ from moral_entropy.votes.formats.exported_votes import (
 )
 from moral_entropy.votes.table import ReadingLog
 
-TITLE = "Inspect"
 HEADER, START, SAMPLES = "header.json", "_journal/start.json", "samples/"
-QUESTION = "score"
 ENDINGS = (".eval", ".json")
 
 
@@ -47,7 +42,7 @@ def detect(path: Path) -> bool:
 def _is_log(path: Path) -> bool:
     seen = peek(path)
     if seen.kind == "zip":
-        return any(name in seen.names for name in (HEADER, START)) and any(n.startswith(SAMPLES) for n in seen.names)
+        return bool({HEADER, START} & set(seen.names)) and any(name.startswith(SAMPLES) for name in seen.names)
     return seen.has("eval", "task") and seen.has("eval", "model")
 
 
@@ -57,27 +52,18 @@ def data_files(path: Path) -> list[Path]:
 
 
 def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
-    """Read the votes of a log, or of all logs of a folder.
-
-    Parameters
-    ----------
-    path
-        The file or folder.
-    log
-        Where counts and notes go.
-    """
-    logs = [_read(file) for file in (data_files(path) if path.is_dir() else [path])]
-    models = {_model(header) for header, _ in logs}
-    votes = ExportedVotes(path.name, TITLE, log)
-    for header, samples in logs:
-        before = f"{_model(header)}/" if len(models) > 1 else ""
+    """Read the votes of a log, or of all logs of a folder."""
+    logs = []
+    for file in data_files(path) if path.is_dir() else [path]:
+        header, samples = _read(file)
+        about = mapping(header.get("eval"))
+        logs.append((str(about.get("model") or ""), about.get("task"), samples))
+    several = len({model for model, _, _ in logs}) > 1
+    votes = ExportedVotes(path.name, "Inspect", log)
+    for model, task, samples in logs:
         for sample in samples:
-            _add(votes, sample, before, {"system": _model(header), "task": mapping(header.get("eval")).get("task")})
+            _add(votes, sample, f"{model}/" if several else "", {"system": model, "task": task})
     return votes.to_table("Scores are in the samples: was the log written before it was scored?")
-
-
-def _model(header: Record) -> str:
-    return str(mapping(header.get("eval")).get("model") or "")
 
 
 def _add(votes: ExportedVotes, sample: Record, before: str, facts: dict[str, Any]) -> None:
@@ -85,15 +71,13 @@ def _add(votes: ExportedVotes, sample: Record, before: str, facts: dict[str, Any
     item = f"{before}{sample.get('id')}" if before else sample.get("id")
     if isinstance(epoch, int) and epoch > 1:
         item = f"{item}#{epoch}"
-    target = sample.get("target")
-    about = {**scalars(facts), **scalars({"target": target}), "text": last_text(sample.get("input"), role="user")}
+    about = scalars(facts | {"target": sample.get("target")}) | {"text": last_text(sample.get("input"), role="user")}
     votes.add_item(item, scalars(mapping(sample.get("metadata"))) | about)
     if sample.get("error"):
         votes.log.drop("sample that failed", 1)
     for scorer, score in mapping(sample.get("scores")).items():
         value = mapping(score).get("value")
-        parts = value if isinstance(value, dict) else {QUESTION: value}
-        for question, part in parts.items():
+        for question, part in (value if isinstance(value, dict) else {"score": value}).items():
             verdict = None if isinstance(part, (list, dict)) else part
             votes.add_vote(item, scorer, question, verdict, missing=NO_VERDICT)
 
@@ -109,31 +93,28 @@ def _read(path: Path) -> tuple[Record, list[Record]]:
     try:
         with zipfile.ZipFile(path) as archive:
             return _read_zip(archive, path.name)
-    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, OSError) as error:
+    except ZIP_ERRORS as error:
         msg = f"{path.name} cannot be unpacked: {error}. Write it as JSON: inspect log convert --to json."
         raise VotesError(msg) from error
 
 
 def _read_zip(archive: zipfile.ZipFile, name: str) -> tuple[Record, list[Record]]:
-    members = [one for one in archive.infolist() if one.filename.startswith(SAMPLES) and one.filename.endswith(".json")]
-    size = sum(member.file_size for member in members)
+    names = archive.namelist()
+    samples = [member for member in names if member.startswith(SAMPLES) and member.endswith(".json")]
+    size = sum(archive.getinfo(member).file_size for member in samples)
     if size > MOST_BYTES:
         msg = f"{name} unpacks to {size:,} bytes, more than is read at once. Split the log."
         raise VotesError(msg)
-    head = HEADER if HEADER in archive.namelist() else START
-    if head not in archive.namelist():
+    head = HEADER if HEADER in names else START
+    if head not in names:
         msg = f"{name} is no log of Inspect: it has neither {HEADER} nor {START}."
         raise VotesError(msg)
-    header = next(_objects(archive, [archive.getinfo(head)], name), {})
-    return header, list(_objects(archive, members, name))
+    return mapping(_value(archive, head, name)), dicts([_value(archive, member, name) for member in samples])
 
 
-def _objects(archive: zipfile.ZipFile, members: list[zipfile.ZipInfo], name: str) -> Iterator[Record]:
-    for member in members:
-        try:
-            value = json.loads(archive.read(member))
-        except (ValueError, RecursionError) as error:
-            msg = f"{member.filename} in {name} is no JSON: {str(error).splitlines()[0]}. Was the log copied whole?"
-            raise VotesError(msg) from error
-        if isinstance(value, dict):
-            yield value
+def _value(archive: zipfile.ZipFile, member: str, name: str) -> Any:
+    try:
+        return json.loads(archive.read(member))
+    except (ValueError, RecursionError) as error:
+        msg = f"{member} in {name} is no JSON: {str(error).splitlines()[0]}. Was the log copied whole?"
+        raise VotesError(msg) from error

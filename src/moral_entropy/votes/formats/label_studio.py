@@ -12,21 +12,10 @@ from typing import Any
 
 import polars as pl
 
-from moral_entropy.votes.formats.exported_votes import (
-    ITEM_KEY,
-    ExportedVotes,
-    Record,
-    dicts,
-    first_of,
-    mapping,
-    peek,
-    read_records,
-    scalars,
-    text_of,
-)
+from moral_entropy.votes.formats.exported_votes import ITEM_KEY, ExportedVotes
+from moral_entropy.votes.formats.records import Record, dicts, first_of, mapping, peek, read_records, scalars, text_of
 from moral_entropy.votes.table import ReadingLog
 
-TITLE = "Label Studio"
 REGION = frozenset({"start", "end", "x", "y", "points", "format", "startOffset"})
 """What the value of a result has when it is about a part of the item, not the whole."""
 
@@ -39,16 +28,8 @@ def detect(path: Path) -> bool:
 
 
 def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
-    """Read the votes of an export.
-
-    Parameters
-    ----------
-    path
-        The JSON file.
-    log
-        Where counts and notes go.
-    """
-    votes = ExportedVotes(path.name, TITLE, log)
+    """Read the votes of an export."""
+    votes = ExportedVotes(path.name, "Label Studio", log)
     for at, task in enumerate(read_records(path), 1):
         fields = scalars(mapping(task.get("data")))
         item = fields.pop(ITEM_KEY, task.get("id", at))
@@ -57,16 +38,11 @@ def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
             if annotation.get("was_cancelled"):
                 log.drop("skipped annotation", 1)
                 continue
+            who = annotation.get("completed_by")
+            annotator = first_of(who, "email", "username", "id") if isinstance(who, dict) else who
             for question, label in _answers(annotation, log):
-                votes.add_vote(item, _annotator(annotation.get("completed_by")), question, label)
+                votes.add_vote(item, annotator, question, label)
     return votes.to_table("Export the project as JSON (not JSON-MIN), with completed annotations that make a choice.")
-
-
-def _annotator(completed_by: Any) -> Any:
-    """Name who annotated: an id, or a record with e-mail address and id."""
-    if isinstance(completed_by, dict):
-        return first_of(completed_by, "email", "username", "id")
-    return completed_by
 
 
 def _answers(annotation: Record, log: ReadingLog) -> Iterator[tuple[str, Any]]:

@@ -13,13 +13,12 @@ from typing import Any
 
 import polars as pl
 
-from moral_entropy.votes.formats.exported_votes import ExportedVotes, Record, dicts, peek, read_rows, text_of
+from moral_entropy.votes.formats.exported_votes import ExportedVotes
+from moral_entropy.votes.formats.records import Record, dicts, peek, read_rows, text_of
 from moral_entropy.votes.source import parse_json
 from moral_entropy.votes.table import ReadingLog
 
-TITLE = "MTurk"
 ANSWER, INPUT = "Answer.", "Input."
-AS_JSON = "Answer.taskAnswers"
 TICKED = {"true": True, "on": True, "false": False, "off": False}
 CLASSIFIER = ("label", "labels")
 SEPARATOR = "|"
@@ -32,28 +31,19 @@ def detect(path: Path) -> bool:
 
 
 def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
-    """Read the votes of a batch.
-
-    Parameters
-    ----------
-    path
-        The CSV file.
-    log
-        Where counts and notes go.
-    """
+    """Read the votes of a batch."""
     rows = read_rows(path, log)
-    votes = ExportedVotes(path.name, TITLE, log)
+    votes = ExportedVotes(path.name, "MTurk", log)
     boxes = tick_boxes(rows)
     for row in rows:
-        item = row.get("HITId")
         inputs = {name: cell for name, cell in row.items() if name.startswith(INPUT)}
         text = text_of({name.removeprefix(INPUT): cell for name, cell in inputs.items()})
-        votes.add_item(item, inputs | {"text": text})
+        votes.add_item(row.get("HITId"), inputs | {"text": text})
         if str(row.get("AssignmentStatus") or "").casefold() == "rejected":
             log.drop("rejected assignment", 1)
             continue
         for question, label in _answers(row, boxes):
-            votes.add_vote(item, row.get("WorkerId"), question, label)
+            votes.add_vote(row.get("HITId"), row.get("WorkerId"), question, label)
     return votes.to_table("Take a batch with assignments that were not rejected, and Answer. columns.", free_text=True)
 
 
@@ -83,7 +73,7 @@ def _answers(row: Record, boxes: dict[str, list[str]]) -> Iterator[tuple[str, An
         if not name.startswith(ANSWER) or cell is None or not str(cell).strip():
             continue
         question, _, option = name.removeprefix(ANSWER).rpartition(".")
-        if name == AS_JSON:
+        if name == "Answer.taskAnswers":
             yield from _json_answers(str(cell))
         elif question not in boxes:
             yield question if option in CLASSIFIER and question else name.removeprefix(ANSWER), _label(str(cell))

@@ -12,22 +12,11 @@ from typing import Any
 
 import polars as pl
 
-from moral_entropy.votes.formats.exported_votes import (
-    NO_VERDICT,
-    ExportedVotes,
-    Record,
-    last_text,
-    logs_in,
-    mapping,
-    peek,
-    read_records,
-    verdict_in,
-)
+from moral_entropy.votes.formats.exported_votes import NO_VERDICT, ExportedVotes, verdict_in
+from moral_entropy.votes.formats.records import Record, last_text, listed, logs_in, mapping, peek, read_records
 from moral_entropy.votes.table import ReadingLog
 
-TITLE = "OpenAI evals"
 QUESTION = "choice"
-INVALID = "__invalid__"
 ENDINGS = (".jsonl", ".json")
 
 
@@ -47,16 +36,8 @@ def data_files(path: Path) -> list[Path]:
 
 
 def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
-    """Read the votes of a log, or of all logs of a folder.
-
-    Parameters
-    ----------
-    path
-        The file or folder.
-    log
-        Where counts and notes go.
-    """
-    votes = ExportedVotes(path.name, TITLE, log)
+    """Read the votes of a log, or of all logs of a folder."""
+    votes = ExportedVotes(path.name, "OpenAI evals", log)
     for file in data_files(path) if path.is_dir() else [path]:
         _add(votes, read_records(file), file.stem)
     return votes.to_table("Votes are events of the type match with a pick, or metrics with a choice.")
@@ -64,21 +45,20 @@ def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
 
 def _add(votes: ExportedVotes, events: list[Record], name: str) -> None:
     spec = next((mapping(event["spec"]) for event in events if "spec" in event), {})
-    models = spec.get("completion_fns")
-    models = [str(one) for one in models] if isinstance(models, list) and models else [name]
+    models = [str(model) for model in listed(spec.get("completion_fns"))] or [name]
     for event in events:
-        item, data = event.get("sample_id"), mapping(event.get("data"))
+        item, data, kind = event.get("sample_id"), mapping(event.get("data")), event.get("type")
         if item is None:
             continue
-        if event.get("type") == "sampling":
+        if kind == "sampling":
             votes.add_item(item, {"text": last_text(data.get("prompt"))})
-        elif event.get("type") == "match":
+        elif kind == "match":
             expected = data.get("expected")
             votes.add_item(item, {"expected": expected if isinstance(expected, (str, int, float)) else None})
             votes.add_vote(item, models[0], QUESTION, _picked(data), missing=NO_VERDICT)
-        elif event.get("type") == "metrics" and "choice" in data:
+        elif kind == "metrics" and "choice" in data:
             votes.add_item(item, {"system": models[0]} if len(models) > 1 else {})
-            choice = None if data["choice"] == INVALID or isinstance(data["choice"], list) else data["choice"]
+            choice = None if data["choice"] == "__invalid__" or isinstance(data["choice"], list) else data["choice"]
             votes.add_vote(item, models[-1], QUESTION, choice, missing=NO_VERDICT)
 
 

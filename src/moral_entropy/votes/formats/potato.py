@@ -13,10 +13,11 @@ from typing import Any
 import polars as pl
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.formats.exported_votes import (
-    ExportedVotes,
+from moral_entropy.votes.formats.exported_votes import ExportedVotes
+from moral_entropy.votes.formats.records import (
     dicts,
     first_of,
+    listed,
     mapping,
     peek,
     read_json,
@@ -25,11 +26,9 @@ from moral_entropy.votes.formats.exported_votes import (
 )
 from moral_entropy.votes.table import ReadingLog
 
-TITLE = "Potato"
 LINES, STATE = "annotated_instances.jsonl", "user_state.json"
 IN_STATE = "instance_id_to_label_to_value"
 COLUMN = ":::"
-SPANS = "span_annotation"
 PICKED = "select-one"
 """The one key of a drop-down list; the label is its value."""
 
@@ -46,21 +45,13 @@ def detect(path: Path) -> bool:
     if seen.kind == "folder":
         return bool(data_files(path))
     if seen.kind == "json":
-        return seen.has(IN_STATE) or (seen.has("label_annotations") and ("displayed_text",) in seen.keys)
+        return seen.has(IN_STATE) or (seen.has("label_annotations") and seen.has("displayed_text"))
     return any(COLUMN in name for name in seen.names)
 
 
 def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
-    """Read the votes of a folder or a file.
-
-    Parameters
-    ----------
-    path
-        The folder of all users' folders, one user's file, or a table.
-    log
-        Where counts and notes go.
-    """
-    votes = ExportedVotes(path.name, TITLE, log)
+    """Read the votes of the folder of all users' folders, of one user's file, or of a table."""
+    votes = ExportedVotes(path.name, "Potato", log)
     for user, item, text, answers in _instances(path, log):
         votes.add_item(item, {"text": text})
         for schema, labels in _chosen(answers, log).items():
@@ -70,12 +61,12 @@ def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
 
 def data_files(folder: Path) -> list[Path]:
     """Find one file for each user, one or two folders down; the state where it holds answers, else the lines."""
-    found: dict[Path, Path] = {}
+    file_of: dict[Path, Path] = {}
     for name in (LINES, STATE):
         for path in sorted([*folder.glob(f"*/{name}"), *folder.glob(f"*/*/{name}")]):
-            if path.is_file() and (name == LINES or path.parent not in found or peek(path).has(IN_STATE)):
-                found[path.parent] = path
-    return [found[user] for user in sorted(found)]
+            if path.is_file() and (name == LINES or path.parent not in file_of or peek(path).has(IN_STATE)):
+                file_of[path.parent] = path
+    return [file_of[user] for user in sorted(file_of)]
 
 
 def _instances(path: Path, log: ReadingLog) -> Iterator[tuple[Any, Any, Any, Answers]]:
@@ -89,7 +80,7 @@ def _instances(path: Path, log: ReadingLog) -> Iterator[tuple[Any, Any, Any, Ans
         state = mapping(read_json(path))
         user = first_of(state, "user_id") or path.parent.name
         for item, answers in mapping(state.get(IN_STATE)).items():
-            yield user, item, None, list(_of_state(answers))
+            yield user, item, None, _of_state(answers)
     else:
         for record in read_records(path):
             user = first_of(record, "user_id", "user") or path.parent.name
@@ -104,29 +95,23 @@ def _of_table(path: Path, log: ReadingLog) -> Iterator[tuple[Any, Any, Any, Answ
         msg = f"{path.name} has no column named schema:::label, as Potato's tables have."
         raise VotesError(msg)
     for row in rows:
-        answers = [(schema, label, row[name]) for name, schema, label in columns if schema != SPANS]
+        answers = [(schema, label, row[name]) for name, schema, label in columns if schema != "span_annotation"]
         user = first_of(row, "user", "user_id", "annotator")
         yield user, first_of(row, "instance_id", "id"), row.get("displayed_text"), answers
 
 
-def _of_schemas(schemas: Any) -> list[tuple[str, str, Any]]:
+def _of_schemas(schemas: Any) -> Answers:
     """List answers that are laid out by schema, then by label."""
-    return [
-        (schema, label, value)
-        for schema, labels in mapping(schemas).items()
-        for label, value in mapping(labels).items()
-    ]
+    by_schema = mapping(schemas).items()
+    return [(schema, label, value) for schema, labels in by_schema for label, value in mapping(labels).items()]
 
 
-def _of_state(answers: Any) -> Iterator[tuple[str, str, Any]]:
+def _of_state(answers: Any) -> Answers:
     """List answers laid out as pairs of a record, with schema and name, and a value; or by schema."""
     if isinstance(answers, dict):
-        yield from _of_schemas(answers)
-        return
-    for pair in answers if isinstance(answers, list) else []:
-        if isinstance(pair, list) and len(pair) == 2:
-            for label in dicts(pair[:1]):
-                yield str(label.get("schema")), str(label.get("name")), pair[1]
+        return _of_schemas(answers)
+    pairs = [pair for pair in listed(answers) if isinstance(pair, list) and len(pair) == 2]
+    return [(str(label.get("schema")), str(label.get("name")), pair[1]) for pair in pairs for label in dicts(pair[:1])]
 
 
 def _chosen(answers: Answers, log: ReadingLog) -> dict[str, list[str]]:
