@@ -112,7 +112,7 @@ def _rate(
         return ErrorRate(checked, wrong, share, share, share, share, share)
     # Sampling without replacement is worth that many draws with it.
     n = worth / unseen
-    low, high = (float(end) for end in jeffreys_interval(share * n * gain, n * gain, mass))
+    low, high = (float(end) for end in jeffreys_interval(np.asarray(share * n * gain), np.asarray(n * gain), mass))
     at_least, bound = (float(end) for end in exact_interval(np.asarray(share * n), np.asarray(n), mass))
     low, high = 0.0 if share == 0.0 else low, 1.0 if share == 1.0 else high
     return ErrorRate(checked, wrong, share, low, high, at_least, bound)

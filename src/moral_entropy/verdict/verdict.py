@@ -81,7 +81,7 @@ def give_verdict(run: Run, findings: Sequence[Finding]) -> Verdict:
         Its warnings.
     """
     expected, checks = expected_error(run), checks_of(run)
-    shared = {"tolerance": tolerance_of(run), "expected": expected}
+    shared: dict[str, Any] = {"tolerance": tolerance_of(run), "expected": expected}
     if checks is not None:
         return _from_checks(run, checks, **shared)
     n_high = sum(finding.severity == "high" for finding in findings)
