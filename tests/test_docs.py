@@ -107,7 +107,6 @@ def test_every_command_and_flag_is_documented():
         "refine",
         "report",
         "reproduce",
-        "score",
         "simulate",
         "spot-check",
         "study",

@@ -128,7 +128,7 @@ CASES = {
     "spot_check": ["spot-check", "shared", "-n", "5"],
     "spot_check_answers": ["spot-check", "checked", "--answers", "checked/spot-check.csv"],
     "verify": ["verify", "verified"],
-    "judges": ["judges", "shared"],
+    "judges": ["judges", "shared", "--at-least", "0.3"],
     "next_people": ["next", "shared", "--for", "people", "-n", "3"],
     "error_column": ["audit", "judges.csv", "-o", "new", "--annotator", "juge"],
     "error_prior": ["audit", "judges.csv", "-o", "new", "--prior-confusion", "1.8,0"],
