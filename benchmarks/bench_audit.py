@@ -9,7 +9,7 @@ from pathlib import Path
 import data
 from measure import Measurement, cli, run_child, say
 
-from moral_entropy.corpora.facts import corpus_facts
+from moral_entropy.corpora.twin_parameters import corpus_facts
 from moral_entropy.corpora.twins import write_twin
 
 TWINS = ("mftc", "mfrc", "emfd")

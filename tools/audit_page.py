@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from moral_entropy.corpora.facts import corpus_facts
-from moral_entropy.corpora.twin_parameters import twin_parameters
+from moral_entropy.corpora.twin_parameters import corpus_facts, twin_parameters
 from moral_entropy.corpora.twins import twin, twin_places
 from moral_entropy.markup import markdown_table
 from moral_entropy.names import ALL, MEAN
@@ -45,10 +44,7 @@ def run_line(folder: str) -> str:
     manifest = read_manifest(folder)
     twins, seconds = manifest["twins"], sum(manifest["seconds"].values())
     kind = f"twins at scale {twins['scale']:g}, seed {twins['seed']}" if twins else "the corpora"
-    return (
-        f"moral-entropy {manifest['version']}; {kind}; {manifest['draws']:,} draws, coordinates "
-        f"{manifest['coordinates']}; {seconds:.0f} s."
-    )
+    return f"moral-entropy {manifest['version']}; {kind}; {manifest['draws']:,} draws; {seconds:.0f} s."
 
 
 def twin_table(beside: pl.DataFrame, scale: float, seed: int) -> str:
