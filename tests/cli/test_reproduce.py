@@ -21,7 +21,7 @@ def test_twins(run, folder):
         and "63–65%" in out
         and "150" in out
     )
-    assert "out: comparison.html comparison.md comparison.parquet figures.parquet manifest.json" in out
+    assert "out: comparison.md comparison.parquet figures.parquet manifest.json" in out
     assert pl.read_parquet("out/comparison.parquet").filter(section="entropy").height == 150
 
 
@@ -35,11 +35,11 @@ def test_a_file_and_force(run, folder):
 
 
 def test_flags_reach_the_study(run, folder):
-    flags = ["--scale", "0.01", "--seed", "1", "--draws", "20", "--coordinates", "jacobian", "--threads", "1"]
+    flags = ["--scale", "0.01", "--seed", "1", "--draws", "20", "--threads", "1"]
     assert run("reproduce", "--twins", *flags, "-o", "out", "-q")[0] == 0
     manifest = read_manifest("out")
-    asked = {name: manifest[name] for name in ("seed", "draws", "coordinates", "threads")}
-    assert asked == {"seed": 1, "draws": 20, "coordinates": "jacobian", "threads": 1}
+    asked = {name: manifest[name] for name in ("seed", "draws", "threads")}
+    assert asked == {"seed": 1, "draws": 20, "threads": 1}
     assert manifest["twins"] == {"scale": 0.01, "seed": 1} and manifest["command"].startswith("moral-entropy reproduce")
     table = twin("mfrc", seed=1, scale=0.01).filter(domain="US Politics", question="care")
     flagged = table.group_by("item").agg(pl.col("label").max())["label"].mean()
@@ -61,7 +61,7 @@ def test_flags_reach_the_study(run, folder):
         ["--twins", "--themes", "votes.csv", "-o", "y"],
         ["--twins", "--scale", "0", "-o", "y"],
         ["--twins", "--draws", "1", "-o", "y"],
-        ["--twins", "--coordinates", "polar", "-o", "y"],
+        ["--twins", "--soft-labels", "run", "-o", "y"],
     ],
 )
 def test_misuse_is_exit_2_and_leaves_nothing(run, folder, arguments):

@@ -14,7 +14,7 @@ from hashlib import blake2b
 
 FOUNDATIONS = ("authority", "care", "fairness", "loyalty", "sanctity")
 
-# What labels mean, typed apart from the package's data file.
+# What labels mean, typed apart from the package.
 WORDS = {
     "mftc": {
         "authority": ("authority", "subversion"),
@@ -111,16 +111,15 @@ def csv_text(header, rows, newline="\n"):
     return file.getvalue()
 
 
-def item_of(name, text, tweet_id=None):
-    if text is None:
-        return f"{name}-tweet-{tweet_id}"
-    return f"{name}-{blake2b(text.encode(), digest_size=8).hexdigest()}"
+def item_of(name, text, tweet_id=None, domain=None):
+    hashed = f"tweet-{tweet_id}" if text is None else blake2b(text.encode(), digest_size=8).hexdigest()
+    return f"{name}-{hashed}" + (f"@{domain}" if domain else "")
 
 
 def expected_votes(name, planned):
     """All votes that annotations without repeats must give, sorted."""
     votes = []
     for one in planned:
-        item = item_of(name, one.text, one.tweet_id)
-        votes += [(item, one.annotator, q, int(q in one.means), one.domain, one.text) for q in FOUNDATIONS]
+        item = item_of(name, one.text, one.tweet_id, one.domain)
+        votes += [(item, one.annotator, q, str(int(q in one.means)), one.domain, one.text) for q in FOUNDATIONS]
     return sorted(votes)

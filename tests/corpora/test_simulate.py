@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moral_entropy.corpora import assignments, simulate
-from moral_entropy.corpora.assignments import assign_by_weight, assign_evenly
-from moral_entropy.corpora.simulate import simulate_votes, write_simulated
+from moral_entropy.corpora import simulate
+from moral_entropy.corpora.simulate import assign_by_weight, assign_evenly, simulate_votes, write_simulated
 from moral_entropy.errors import FileError, MoralEntropyError, UsageError
 
 
@@ -125,7 +124,7 @@ def test_whoever_has_no_vote_is_left_out():
 
 @pytest.mark.parametrize("few_votes", [32, 0])
 def test_every_set_of_annotators_is_as_likely(monkeypatch, few_votes):
-    monkeypatch.setattr(assignments, "FEW_VOTES", few_votes)
+    monkeypatch.setattr(simulate, "FEW_VOTES", few_votes)
     n_items = 30_000
     chosen = assign_evenly(np.random.default_rng(2), np.full(n_items, 3), 6).reshape(n_items, 3)
     sets, times = np.unique(chosen, axis=0, return_counts=True)
@@ -140,7 +139,7 @@ def test_every_set_of_annotators_is_as_likely(monkeypatch, few_votes):
 def test_voters_are_different_sorted_and_as_many_as_asked(votes_i, few):
     count_i = np.array(votes_i)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assignments, "FEW_VOTES", few)
+        patch.setattr(simulate, "FEW_VOTES", few)
         drawn = assign_evenly(np.random.default_rng(0), count_i, 40)
     for voters_v, asked in zip(np.split(drawn, count_i.cumsum()[:-1]), votes_i, strict=True):
         assert len(voters_v) == asked

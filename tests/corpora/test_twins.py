@@ -11,10 +11,8 @@ import polars as pl
 import pytest
 from scipy.special import expit, logit
 
-from moral_entropy.corpora.facts import corpus_facts
-from moral_entropy.corpora.twin_parameters import twin_parameters
-from moral_entropy.corpora.twin_texts import read_phrases
-from moral_entropy.corpora.twins import twin, twin_places, write_twin
+from moral_entropy.corpora.twin_parameters import corpus_facts, twin_parameters
+from moral_entropy.corpora.twins import read_phrases, twin, twin_places, write_twin
 from moral_entropy.errors import FileError, UsageError
 
 NAMES = ("mftc", "mfrc", "emfd")
@@ -246,7 +244,7 @@ def test_texts_are_distinct_and_short(twins, name):
 def test_texts_carry_cues_of_the_truth(twins, places, name):
     items = twins[name].unique(["item", "question"], maintain_order=True).with_columns(place=places[name].ravel())
     for question in FOUNDATIONS:
-        pattern = rf"\b({'|'.join(read_phrases().cues[question])})\b"
+        pattern = rf"\b({'|'.join(read_phrases()['cues'][question])})\b"
         rows = items.filter(pl.col("question") == question).select("place", cue=pl.col("text").str.contains(pattern))
         between = pl.col("place").is_between(0, 1, closed="none")
         for those, chance in ((pl.col("place") == 1, 0.8), (pl.col("place") == 0, 0.05), (between, 0.425)):
@@ -256,9 +254,9 @@ def test_texts_carry_cues_of_the_truth(twins, places, name):
 
 def test_no_phrase_begins_another_and_no_filler_is_a_cue():
     phrases = read_phrases()
-    fillers = [*phrases.details, *phrases.closings, *phrases.cue_links]
-    openings = [phrase for each in phrases.openings.values() for phrase in each]
-    cues = [cue for each in phrases.cues.values() for cue in each]
+    fillers = [*phrases["details"], *phrases["closings"], *phrases["cue_links"]]
+    openings = [phrase for each in phrases["openings"].values() for phrase in each]
+    cues = [cue for each in phrases["cues"].values() for cue in each]
     assert len(set(cues)) == len(cues)
     assert not {word for phrase in fillers + openings for word in phrase.split()} & set(cues)
     for phrases_of_a_place in (openings, fillers):

@@ -10,7 +10,7 @@ import pytest
 from moral_entropy.consensus.entropy import decompose_entropy
 from moral_entropy.corpora.twins import twin
 from moral_entropy.reproduce.figures import (
-    as_frame,
+    SCHEMA,
     corpora_figures,
     counted_figures,
     dissent_figures,
@@ -21,7 +21,7 @@ KEYS = ("corpus", "domain", "foundation", "metric")
 
 
 def by_place(figures):
-    found = {tuple(getattr(figure, key) for key in KEYS): figure.value for figure in figures}
+    found = {tuple(figure[key] for key in KEYS): figure["value"] for figure in figures}
     assert len(found) == len(figures)
     return found
 
@@ -85,6 +85,6 @@ def test_counts():
     pairs = {("x", "care"): (0.5, 0.504), ("x", "loyalty"): (0.5, 0.51), ("y", "care"): (0.1, None)}
     for (domain, foundation), (majority, two) in pairs.items():
         rows += [row(domain, foundation, rule, "fnr", v) for rule, v in (("majority", majority), ("two-vote", two))]
-    figures = pl.DataFrame(rows, schema=as_frame([]).schema, orient="row")
-    found = {figure.metric: (figure.value, figure.n) for figure in counted_figures(figures)}
+    figures = pl.DataFrame(rows, schema=SCHEMA, orient="row")
+    found = {figure["metric"]: (figure["value"], figure["n"]) for figure in counted_figures(figures)}
     assert found == {"domains_fpr_above_fnr": (1, 2), "equal_fnr_cells": (1, 2)}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moral_entropy.corpora.facts import corpus_facts
+from moral_entropy.corpora.twin_parameters import corpus_facts
 from moral_entropy.reproduce.published import (
     CORPORA,
     READINGS,

@@ -1,4 +1,4 @@
-"""The study end to end: on twins, on files as published, on files that `corpus` made."""
+"""The study end to end: on twins, on files as published, on tables of votes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import json
 
 import polars as pl
 import pytest
-from corpora.layouts import emfd_csv, expected_votes, mfrc_csv, mftc_json, plan
+from corpora.layouts import csv_text, emfd_csv, expected_votes, item_of, mfrc_csv, mftc_json, plan
 
 from moral_entropy.errors import RunFolderError, UsageError, VotesError
 from moral_entropy.reproduce.options import Inputs, ReproduceOptions
-from moral_entropy.reproduce.sources import is_table_of_votes, load_votes
+from moral_entropy.reproduce.sources import load_votes, read_themes
 from moral_entropy.reproduce.study import run_study
 
-FILES = ["comparison.html", "comparison.md", "comparison.parquet", "figures.parquet", "manifest.json"]
+FILES = ["comparison.md", "comparison.parquet", "figures.parquet", "manifest.json"]
 QUICK = ReproduceOptions(draws=30)
 
 
@@ -82,23 +82,67 @@ def test_one_corpus_from_its_published_file(tmp_path, name, file, lay_out):
     assert "differs" in verdicts[name]
     own = study.figures.filter(corpus=name, domain="(all)", foundation="care", metric="flagged")
     texts = {row[0] for row in expected_votes(name, planned)}
-    flagged = {row[0] for row in expected_votes(name, planned) if row[2] == "care" and row[3] == 1}
+    flagged = {row[0] for row in expected_votes(name, planned) if row[2] == "care" and row[3] == "1"}
     assert own["value"][0] == pytest.approx(len(flagged) / len(texts))
     facts = json.loads((study.path / "manifest.json").read_text())["corpora"][name]
     assert facts["input"]["source"] == file and len(facts["input"]["sha256"]) == 64
-    assert facts["rows"] == len(planned)
+    assert facts["rows"] == 5 * len(planned)
 
 
-def test_a_table_that_corpus_made_gives_the_same_votes(tmp_path):
-    from moral_entropy.corpora.corpus import read_corpus, write_corpus
-
+def test_a_table_of_votes_gives_the_same_votes_as_the_published_file(tmp_path):
     (tmp_path / "raw.csv").write_text(mfrc_csv(plan("mfrc")))
-    write_corpus(read_corpus("mfrc", tmp_path / "raw.csv", by_domain=True), tmp_path / "votes.parquet")
-    assert is_table_of_votes(tmp_path / "votes.parquet") and not is_table_of_votes(tmp_path / "raw.csv")
+    columns = ["item", "annotator", "question", "label", "domain", "text"]
+    table = pl.DataFrame(expected_votes("mfrc", plan("mfrc")), schema=columns, orient="row")
+    table.write_parquet(tmp_path / "votes.parquet")
     raw, made = (load_votes("mfrc", Inputs(mfrc=tmp_path / file)) for file in ("raw.csv", "votes.parquet"))
     assert raw.items.equals(made.items) and raw.domains == made.domains
     for one, other in zip(raw.ballots, made.ballots, strict=True):
         assert one.code_v.tolist() == other.code_v.tolist()
+
+
+THEMES = {
+    1: "TAX_FNCACT;KILL;PROTEST",
+    2: "TERROR,120;TAX_FNCACT,7",
+    3: "unrest_checkpoint | WB_1",
+    4: "HUMAN_RIGHTS_ABUSES",
+    5: "",
+}
+DOMAINS = {
+    "1": "Physical Violence",
+    "2": "Asymmetric Threats",
+    "3": "Internal Unrest",
+    "4": "Civil Liberties",
+    "5": "Untagged",
+}
+
+
+def test_domains_come_from_themes_of_every_layout(tmp_path):
+    path = tmp_path / "themes.csv"
+    path.write_text(csv_text(("document_id", "themes"), THEMES.items()))
+    assert dict(read_themes(path).rows()) == DOMAINS
+    path.write_text(
+        csv_text(("Document_ID", "Theme"), [(n, code) for n, codes in THEMES.items() for code in codes.split(";")])
+    )
+    assert dict(read_themes(path).rows()) == DOMAINS
+    for header, missing in (("document_id,x", "themes"), ("id,themes", "document_id")):
+        path.write_text(f"{header}\n1,KILL\n")
+        with pytest.raises(VotesError, match=f"has no column '{missing}'"):
+            read_themes(path)
+
+
+def test_a_passage_in_documents_of_two_domains_is_two_items(tmp_path):
+    (tmp_path / "themes.csv").write_text("document_id,themes\n1,KILL\n2,TERROR\n")
+    marks = [("p", name, 7, 1) for name in FOUNDATIONS] + [
+        ("p", "care", 8, 2),
+        ("q", "care", 8, 3),
+        ("q", "loyalty", 9, 3),
+    ]
+    (tmp_path / "h.csv").write_text(emfd_csv([(f"{text} {name}", name, *ids) for text, name, *ids in marks]))
+    inputs = Inputs(emfd=tmp_path / "h.csv", themes=tmp_path / "themes.csv")
+    votes = load_votes("emfd", inputs)
+    care = item_of("emfd", "p care")
+    assert {f"{care}@Physical Violence", f"{care}@Asymmetric Threats"} <= set(votes.items)
+    assert f"{item_of('emfd', 'q care')}@Untagged" in set(votes.items) and len(votes.reading.sha256) == 64
 
 
 FOUNDATIONS = ("authority", "care", "fairness", "loyalty", "sanctity")

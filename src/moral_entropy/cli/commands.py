@@ -19,7 +19,6 @@ SENTENCES = {
     "audit": "Check votes: which labels are safe, who agrees, which rule is best; write a report and tables.",
     "check": "Check figures of an audit against limits; exit with 0 if all hold, with 1 if one fails.",
     "compare": "Compare two runs of the same items: labels, p, entropy and the grades of rules, before and after.",
-    "corpus": "Read the published files of a moral corpus into a table of votes.",
     "explain": "Explain an item's label: what each vote adds to its probability.",
     "export": "Write the items of a run with votes, probabilities and soft labels, for other programs.",
     "judges": "Score systems by their judges and the answers that are known, then describe the judges, worst first.",

@@ -2,16 +2,61 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 from typer import Option
 
 from moral_entropy.cli.flags import Force, refuse_existing
-from moral_entropy.corpora.options import SimulateOptions
+from moral_entropy.errors import UsageError
+from moral_entropy.options import StageOptions, option
 
 Out = Annotated[Path, Option("--out", "-o", metavar="FILE", help="The Parquet file to write.")]
+
+
+@dataclass(frozen=True)
+class SimulateOptions(StageOptions):
+    """What to simulate: a twin of a moral corpus, or plain votes of some size."""
+
+    like: Literal["mftc", "mfrc", "emfd"] | None = option(None, "Make a twin of this moral corpus.")
+    scale: float | None = option(None, "Size of the twin; 1, that of the corpus, when not given.")
+    items: int | None = option(None, "How many items, without --like.")
+    annotators: int | None = option(None, "How many annotators, without --like; 20 when not given.")
+    votes_per_item: float | None = option(None, "Votes per item, without --like; 3 when not given.")
+    classes: int | None = option(None, "How many labels, without --like; 2 when not given.")
+    seed: int = option(0, "Same seed, same votes.", least=0)
+
+    def __post_init__(self) -> None:
+        """Refuse sizes that contradict each other."""
+        super().__post_init__()
+        given = [
+            name for name in ("items", "annotators", "votes_per_item", "classes") if getattr(self, name) is not None
+        ]
+        msg = ""
+        if self.like is not None and given:
+            flag = f"--{given[0].replace('_', '-')}"
+            msg = (
+                f"--like {self.like} has its corpus' sizes, so {flag} cannot be given too. Use --scale, or drop --like."
+            )
+        elif self.like is None and self.scale is not None:
+            msg = "--scale is the size of a twin. Name the corpus with --like, or give --items."
+        elif self.like is None and self.items is None:
+            msg = "say what to simulate: --like mftc, mfrc or emfd, or --items 1000."
+        if msg:
+            raise UsageError(msg)
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """The keywords of `write_simulated`."""
+        return {
+            "n_items": self.items,
+            "n_annotators": 20 if self.annotators is None else self.annotators,
+            "votes_per_item": 3 if self.votes_per_item is None else self.votes_per_item,
+            "n_labels": 2 if self.classes is None else self.classes,
+            "seed": self.seed,
+        }
 
 
 def simulate(out: Out, options: SimulateOptions, force: Force = False) -> None:

@@ -1,7 +1,8 @@
 """Votes drawn from a known truth, for tests, benchmarks and the demo.
 
 In: sizes and a seed. Out: `SimulatedVotes` in memory, or a Parquet file written in bounded memory. Both hold the
-same votes for the same seed, since items are drawn in blocks of a fixed size, each with a seed of its own.
+same votes for the same seed, since items are drawn in blocks of a fixed size, each with a seed of its own. Annotators
+are assigned to items evenly, or in proportion to how busy they are, as in the twins of the corpora.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from moral_entropy.corpora.assignments import assign_evenly
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.votes.table import UNKNOWN, Floats, Votes, ballot_from_codes
@@ -27,6 +27,11 @@ BLOCK_ITEMS = 65_536
 
 ROW_GROUP = 1_000_000
 MAX_LABELS = np.iinfo(np.int8).max
+
+FEW_VOTES = 32
+"""Up to this many votes per item annotators are drawn one after the other, beyond by ranking random numbers."""
+
+CELLS_AT_ONCE = 4_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,14 +71,8 @@ class _Parameters:
         return -(-self.n_items // BLOCK_ITEMS)
 
 
-@dataclass(frozen=True, eq=False)
-class _Block:
-    # Votes on consecutive items, sorted by item and annotator.
-    item_v: NDArray[np.int64]
-    annotator_v: NDArray[np.int32]
-    label_v: NDArray[np.int8]
-    truth_i: NDArray[np.int8]
-    votes_i: NDArray[np.int64]
+_Block = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int8], NDArray[np.int8], NDArray[np.int64]]
+"""Votes on consecutive items, sorted by item and annotator: item_v, annotator_v, label_v, truth_i, votes_i."""
 
 
 def simulate_votes(
@@ -119,15 +118,15 @@ def simulate_votes(
     parameters = _make_parameters(
         n_items, n_annotators, votes_per_item, n_labels, seed, prevalence_k, confusion_akv, accuracy
     )
-    blocks = [_draw_block(parameters, block) for block in range(parameters.n_blocks)]
-    truth_i = np.concatenate([block.truth_i for block in blocks])
-    voter_a, annotator_v = np.unique(np.concatenate([block.annotator_v for block in blocks]), return_inverse=True)
+    blocks = zip(*(_draw_block(parameters, block) for block in range(parameters.n_blocks)), strict=True)
+    item_v, annotator_v, label_v, truth_i, _ = map(np.concatenate, blocks)
+    voter_a, annotator_v = np.unique(annotator_v, return_inverse=True)
     ballot = ballot_from_codes(
         "label",
         tuple(str(label) for label in range(n_labels)),
-        item_v=np.concatenate([block.item_v for block in blocks]),
+        item_v=item_v,
         annotator_v=annotator_v,
-        label_v=np.concatenate([block.label_v for block in blocks]),
+        label_v=label_v,
         gold_i=truth_i,
     )
     votes = Votes(
@@ -211,12 +210,8 @@ def _frames(parameters: _Parameters, chunk_items: int, advance: Advance) -> Iter
 def _frame(blocks: list[_Block]) -> pl.DataFrame:
     import polars as pl
 
-    columns = {
-        "item": np.concatenate([block.item_v for block in blocks]),
-        "annotator": np.concatenate([block.annotator_v for block in blocks]),
-        "label": np.concatenate([block.label_v for block in blocks]),
-        "gold": np.concatenate([np.repeat(block.truth_i, block.votes_i) for block in blocks]),
-    }
+    item_v, annotator_v, label_v, truth_i, votes_i = map(np.concatenate, zip(*blocks, strict=True))
+    columns = {"item": item_v, "annotator": annotator_v, "label": label_v, "gold": np.repeat(truth_i, votes_i)}
     return pl.DataFrame(columns, schema=_schema())
 
 
@@ -315,7 +310,7 @@ def _draw_block(parameters: _Parameters, block: int) -> _Block:
     row_v = annotator_v.astype(np.int64) * n_labels + np.repeat(truth_i, votes_i)
     label_v = _draw_labels(rng, parameters.confusion_akv.reshape(-1, n_labels), row_v)
     item_v = np.repeat(np.arange(first, first + n_items), votes_i)
-    return _Block(item_v, annotator_v, label_v, truth_i, votes_i)
+    return item_v, annotator_v, label_v, truth_i, votes_i
 
 
 def _draw_labels(rng: np.random.Generator, chance_rk: Floats, row_v: NDArray[np.int64]) -> NDArray[np.int8]:
@@ -333,3 +328,97 @@ def _draw_counts(rng: np.random.Generator, parameters: _Parameters, n_items: int
         return np.full(n_items, int(parameters.votes_per_item))
     others = parameters.n_annotators - 1
     return 1 + rng.binomial(others, (parameters.votes_per_item - 1) / others, size=n_items)
+
+
+def assign_evenly(rng: np.random.Generator, votes_i: NDArray[np.int64], n_annotators: int) -> NDArray[np.int32]:
+    """Draw the annotators of each item: all different, every set of them as likely as any other.
+
+    Parameters
+    ----------
+    rng
+        Where the randomness comes from.
+    votes_i
+        How many annotators each item gets.
+    n_annotators
+        How many there are to draw from.
+
+    Returns
+    -------
+    NDArray[np.int32]
+        Annotators of the first item ascending, then those of the second, and so on.
+
+    Examples
+    --------
+    >>> assign_evenly(np.random.default_rng(0), np.array([3, 3]), 3).tolist()
+    [0, 1, 2, 0, 1, 2]
+    """
+    draw = _draw_one_by_one if votes_i.max(initial=0) <= FEW_VOTES else _draw_by_rank
+    return draw(rng, votes_i, n_annotators)
+
+
+def _draw_one_by_one(rng: np.random.Generator, votes_i: NDArray[np.int64], n_annotators: int) -> NDArray[np.int32]:
+    # Items with many votes first, so that those still drawing are always a prefix.
+    order_i = np.argsort(-votes_i, kind="stable")
+    chosen_ti = np.full((votes_i.max(initial=0), len(votes_i)), n_annotators, dtype=np.int32)
+    for t in range(len(chosen_ti)):
+        n_open = np.count_nonzero(votes_i > t)
+        # The new one is the r-th of those not chosen yet. Stepping over the chosen, which are sorted, finds it;
+        # once it fits below one of them it takes that place, and the larger is carried on.
+        carried_i = rng.integers(n_annotators - t, size=n_open, dtype=np.int32)
+        for chosen_i in chosen_ti[:t, :n_open]:
+            carried_i += carried_i >= chosen_i
+            smaller_i = np.minimum(chosen_i, carried_i)
+            np.maximum(chosen_i, carried_i, out=carried_i)
+            chosen_i[:] = smaller_i
+        chosen_ti[t, :n_open] = carried_i
+    chosen_it = np.empty(chosen_ti.shape[::-1], dtype=np.int32)
+    chosen_it[order_i] = chosen_ti.T
+    return chosen_it[chosen_it < n_annotators]
+
+
+def _draw_by_rank(rng: np.random.Generator, votes_i: NDArray[np.int64], n_annotators: int) -> NDArray[np.int32]:
+    rows_at_once = max(1, CELLS_AT_ONCE // n_annotators)
+    parts = []
+    for first in range(0, len(votes_i), rows_at_once):
+        rows_i = votes_i[first : first + rows_at_once]
+        rank_ia = rng.random((len(rows_i), n_annotators)).argsort(axis=1).argsort(axis=1)
+        parts.append(np.nonzero(rank_ia < rows_i[:, None])[1].astype(np.int32))
+    return np.concatenate(parts)
+
+
+def assign_by_weight(rng: np.random.Generator, votes_i: NDArray[np.int64], weight_a: Floats) -> NDArray[np.int32]:
+    """Draw the annotators of each item one after the other, in proportion to how busy they are.
+
+    Parameters
+    ----------
+    rng
+        Where the randomness comes from.
+    votes_i
+        How many annotators each item gets, all of them different.
+    weight_a
+        How busy each annotator is, in any unit; positive.
+
+    Returns
+    -------
+    NDArray[np.int32]
+        Annotators of the first item ascending, then those of the second, and so on.
+
+    Examples
+    --------
+    >>> annotator_v = assign_by_weight(np.random.default_rng(0), np.ones(1000, dtype=int), np.array([9.0, 1.0]))
+    >>> np.bincount(annotator_v).tolist()
+    [904, 96]
+    """
+    n_annotators = len(weight_a)
+    below_a = weight_a.cumsum()[:-1] / weight_a.sum()
+    chosen_it = np.full((len(votes_i), votes_i.max(initial=0)), n_annotators, dtype=np.int32)
+    for t in range(chosen_it.shape[1]):
+        open_i = np.flatnonzero(votes_i > t)
+        while len(open_i):
+            drawn_i = np.searchsorted(below_a, rng.random(len(open_i)), side="right")
+            # Where the annotator has already voted on the item, another one is drawn.
+            fresh_i = (chosen_it[open_i] != drawn_i[:, None]).all(axis=1)
+            chosen_it[open_i[fresh_i], t] = drawn_i[fresh_i]
+            open_i = open_i[~fresh_i]
+    chosen_it.sort(axis=1)
+    return chosen_it[chosen_it < n_annotators]

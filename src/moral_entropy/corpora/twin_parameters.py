@@ -1,19 +1,23 @@
 """What the twins are drawn from: annotators, who votes on what, and the share of yes in every domain.
 
-In: the name of a corpus and a seed. Out: `TwinParameters`, solved so that the any rule flags as many texts of every
-domain and foundation as in the paper's table "Corpora". Draws no vote.
+In: the name of a corpus, whose facts are in `data/corpora.toml`, and a seed. Out: `TwinParameters`, solved so that the
+any rule flags as many texts of every domain and foundation as in the paper's table "Corpora". Draws no vote.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from functools import cache
+from importlib.resources import files
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moral_entropy.corpora.assignments import assign_by_weight
-from moral_entropy.corpora.facts import CorpusFacts, DomainFacts, corpus_facts
+from moral_entropy.corpora.simulate import assign_by_weight
 from moral_entropy.errors import UsageError
 from moral_entropy.votes.table import Floats
 
@@ -31,6 +35,86 @@ DIGITS = 6
 
 MOST_SHIFT = 20.0
 """Logits that take any specificity to 1."""
+
+
+@dataclass(frozen=True)
+class DomainFacts:
+    """A domain of a corpus, as in the paper's table "Corpora"; see `data/corpora.toml`.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    items
+        Number of texts.
+    votes_per_item
+        Annotations per text.
+    any_rule
+        Share of the texts that at least one annotator flagged, for each foundation.
+    team
+        The annotators of the domain; None where all annotators work on it.
+    """
+
+    name: str
+    items: int
+    votes_per_item: float
+    any_rule: Sequence[float]
+    team: Sequence[int] | None = None
+
+
+@dataclass(frozen=True)
+class CorpusFacts:
+    """A corpus; see `data/corpora.toml`. Sequences follow `foundations`."""
+
+    full_name: str
+    foundations: Sequence[str]
+    annotators: int
+    fewest_votes: int
+    most_votes: int
+    uneven: float
+    sensitivity: Sequence[float]
+    specificity: Sequence[float]
+    prevalence: Sequence[float]
+    domains: Sequence[DomainFacts]
+
+
+@cache
+def _read_facts() -> dict[str, CorpusFacts]:
+    source = files("moral_entropy.corpora") / "data" / "corpora.toml"
+    tables: dict[str, Any] = tomllib.loads(source.read_text(encoding="utf-8"))
+    foundations = tables.pop("foundations")
+    return {
+        name: CorpusFacts(
+            foundations=foundations, **{**table, "domains": [DomainFacts(**domain) for domain in table["domains"]]}
+        )
+        for name, table in tables.items()
+    }
+
+
+def corpus_facts(name: str) -> CorpusFacts:
+    """Return what the paper says of a corpus.
+
+    Parameters
+    ----------
+    name
+        "mftc", "mfrc" or "emfd", in any case.
+
+    Examples
+    --------
+    >>> corpus_facts("mftc").annotators
+    23
+    >>> corpus_facts("mtfc")
+    Traceback (most recent call last):
+    ...
+    moral_entropy.errors.UsageError: there is no twin of 'mtfc'; did you mean 'mftc'? Choose from mftc, mfrc, emfd.
+    """
+    known = _read_facts()
+    if name.lower() not in known:
+        close = get_close_matches(name.lower(), known, n=1)
+        meant = f"; did you mean {close[0]!r}?" if close else "."
+        msg = f"there is no twin of {name!r}{meant} Choose from {', '.join(known)}."
+        raise UsageError(msg)
+    return known[name.lower()]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,21 +6,25 @@ file. The facts it follows, and where they are from, are in `data/corpora.toml`;
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moral_entropy.corpora.facts import CorpusFacts
 from moral_entropy.corpora.twin_parameters import BETWEEN, Assignment, TwinParameters, twin_parameters
-from moral_entropy.corpora.twin_texts import write_texts
+from moral_entropy.errors import UsageError
 from moral_entropy.votes.table import Floats
 
 if TYPE_CHECKING:
     import polars as pl
+
+CUE_KEPT, CUE_FALSE = 0.8, 0.05
+"""Chance that a text carries a cue of a foundation that is clearly in it, and of one that is clearly not."""
 
 
 def twin(name: str, *, seed: int = 0, scale: float = 1.0) -> pl.DataFrame:
@@ -54,7 +58,7 @@ def twin(name: str, *, seed: int = 0, scale: float = 1.0) -> pl.DataFrame:
     """
     parameters = twin_parameters(name, seed=seed, scale=scale)
     parts = [_draw_domain(parameters, d, seed) for d in range(len(parameters.facts.domains))]
-    return _long_table(name.lower(), parameters.facts, parts)
+    return _long_table(name.lower(), parameters, parts)
 
 
 def twin_places(parameters: TwinParameters, d: int, *, seed: int = 0) -> Floats:
@@ -107,22 +111,14 @@ def write_twin(name: str, path: str | Path, *, seed: int = 0, scale: float = 1.0
     return frame.height
 
 
-@dataclass(frozen=True, eq=False)
-class _DomainDraw:
-    # Every vote has a label for each foundation.
-    texts: list[str]
-    gold_if: NDArray[np.int8]
-    assigned: Assignment
-    label_vf: NDArray[np.int8]
-
-
-def _draw_domain(parameters: TwinParameters, d: int, seed: int) -> _DomainDraw:
+def _draw_domain(parameters: TwinParameters, d: int, seed: int) -> tuple[list[str], NDArray[np.int8], NDArray[np.int8]]:
+    """Draw the texts of a domain, their truth, and a label for each foundation of every vote."""
     facts, assigned = parameters.facts, parameters.assigned[d]
     place_if = twin_places(parameters, d, seed=seed)
     rng = np.random.default_rng([seed, 3, d])
     label_vf = _draw_labels(rng, assigned, parameters.yes_vf(d, place_if))
     texts = write_texts(rng, facts.domains[d].name, place_if, facts.foundations)
-    return _DomainDraw(texts, (place_if > 0.5).astype(np.int8), assigned, label_vf)
+    return texts, (place_if > 0.5).astype(np.int8), label_vf
 
 
 def _draw_places(rng: np.random.Generator, parameters: TwinParameters, d: int) -> Floats:
@@ -171,28 +167,104 @@ def _draw_evenly(rng: np.random.Generator, chance_if: Floats) -> NDArray[np.bool
     return np.diff(reached_if, axis=0, prepend=0.0) > 0
 
 
-def _long_table(name: str, facts: CorpusFacts, parts: Sequence[_DomainDraw]) -> pl.DataFrame:
+def _long_table(
+    name: str, parameters: TwinParameters, parts: Sequence[tuple[list[str], NDArray[np.int8], NDArray[np.int8]]]
+) -> pl.DataFrame:
     import polars as pl
 
-    n_items = sum(len(part.assigned.votes_i) for part in parts)
-    n_foundations = len(facts.foundations)
+    facts, assigned = parameters.facts, parameters.assigned
+    texts_d, gold_d, label_d = zip(*parts, strict=True)
+    votes_i = np.concatenate([one.votes_i for one in assigned])
+    n_foundations, n_items = len(facts.foundations), len(votes_i)
     width = max(2, len(str(facts.annotators - 1)))
     items = pl.Series([f"{name}-{number:05d}" for number in range(1, n_items + 1)])
     annotators = pl.Series([f"A{number:0{width}d}" for number in range(facts.annotators)])
     domains = pl.Series([domain.name for domain in facts.domains])
-    domain_i = np.repeat(np.arange(len(parts)), [len(part.assigned.votes_i) for part in parts])
-    item_v = np.repeat(np.arange(n_items), np.concatenate([part.assigned.votes_i for part in parts]))
+    domain_i = np.repeat(np.arange(len(parts)), [len(texts) for texts in texts_d])
+    item_v = np.repeat(np.arange(n_items), votes_i)
     item_r = np.repeat(item_v, n_foundations)
-    annotator_r = np.repeat(np.concatenate([part.assigned.annotator_v for part in parts]), n_foundations)
-    gold_if = np.concatenate([part.gold_if for part in parts])
+    annotator_r = np.repeat(np.concatenate([one.annotator_v for one in assigned]), n_foundations)
     return pl.DataFrame(
         {
             "item": items.gather(item_r),
             "annotator": annotators.gather(annotator_r),
             "question": pl.Series(facts.foundations).gather(np.tile(np.arange(n_foundations), len(item_v))),
-            "label": np.concatenate([part.label_vf for part in parts]).ravel(),
+            "label": np.concatenate(label_d).ravel(),
             "domain": domains.gather(domain_i[item_r]),
-            "text": pl.Series([text for part in parts for text in part.texts]).gather(item_r),
-            "gold": gold_if[item_v].ravel(),
+            "text": pl.Series([text for texts in texts_d for text in texts]).gather(item_r),
+            "gold": np.concatenate(gold_d)[item_v].ravel(),
         }
     )
+
+
+@cache
+def read_phrases() -> dict[str, Any]:
+    """Read what texts are made of: openings by domain, details, closings, cue links, and cues by foundation.
+
+    Examples
+    --------
+    >>> read_phrases()["cues"]["fairness"][:2]
+    ['justice', 'equality']
+    """
+    source = files("moral_entropy.corpora") / "data" / "twin_phrases.toml"
+    return tomllib.loads(source.read_text(encoding="utf-8"))
+
+
+def write_texts(rng: np.random.Generator, domain: str, place_if: Floats, foundations: Sequence[str]) -> list[str]:
+    """Write one text for each item of a domain, all of them different.
+
+    Parameters
+    ----------
+    rng
+        Where the randomness comes from.
+    domain
+        Name of the domain, which chooses the openings.
+    place_if
+        Where each item lies for each foundation: 0 is clearly no, 1 clearly yes.
+    foundations
+        Their names.
+
+    Examples
+    --------
+    >>> place_if = np.array([[1.0, 0.0], [0.0, 0.0]])
+    >>> first, second = write_texts(np.random.default_rng(1), "Sandy", place_if, ("care", "fairness"))
+    >>> first
+    'by the closed subway markets opened as usual including healing students swapped their notebooks last night'
+    >>> second
+    'at the petrol queue people compared train tickets one column appeared late as reported'
+    """
+    phrases = read_phrases()
+    # "No second detail" is the last of the choices.
+    fillers = (phrases["openings"][domain], phrases["details"], [*phrases["details"], ""], phrases["closings"])
+    opening_i, detail_i, second_i, closing_i = _draw_fillers(
+        rng, domain, [len(each) for each in fillers], len(place_if)
+    )
+    cue_if = rng.random(place_if.shape) < CUE_FALSE + place_if * (CUE_KEPT - CUE_FALSE)
+    cues_i = _draw_cues(rng, cue_if, [phrases["cues"][name] for name in foundations], phrases["cue_links"])
+    columns = zip(opening_i.tolist(), detail_i.tolist(), cues_i, second_i.tolist(), closing_i.tolist(), strict=True)
+    return [
+        " ".join(filter(None, (fillers[0][a], fillers[1][b], cues, fillers[2][c], fillers[3][d])))
+        for a, b, cues, c, d in columns
+    ]
+
+
+def _draw_fillers(
+    rng: np.random.Generator, domain: str, sizes: Sequence[int], n_items: int
+) -> tuple[NDArray[np.int64], ...]:
+    n_choices = int(np.prod(sizes))
+    if n_items > n_choices:
+        msg = f"there are only {n_choices:,} texts for domain {domain!r}, not {n_items:,}. Choose a smaller scale."
+        raise UsageError(msg)
+    # Without replacement: no two items of the domain share their filler.
+    return np.unravel_index(rng.choice(n_choices, size=n_items, replace=False), sizes)
+
+
+def _draw_cues(
+    rng: np.random.Generator, cue_if: NDArray[np.bool_], words: Sequence[Sequence[str]], links: Sequence[str]
+) -> list[str]:
+    link_if = rng.integers(len(links), size=cue_if.shape)
+    word_if = rng.integers([len(each) for each in words], size=cue_if.shape)
+    found: list[list[str]] = [[] for _ in cue_if]
+    for i, f in np.argwhere(cue_if).tolist():
+        found[i].append(f"{links[link_if[i, f]]} {words[f][word_if[i, f]]}")
+    return [" ".join(each) for each in found]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from moral_entropy.consensus.options import FIT, Coordinates, FitOptions
+from moral_entropy.consensus.options import FIT, FitOptions
 from moral_entropy.errors import UsageError
 from moral_entropy.options import StageOptions, option
 
@@ -17,7 +17,10 @@ class Inputs(StageOptions):
     """The data of the study: files of the corpora, or simulated twins of all three."""
 
     mftc: str | Path | None = option(
-        None, "File of MFTC, as published or as the command corpus wrote it.", metavar="FILE", panel=FILES
+        None,
+        "File of MFTC, as published, or a table of votes with a column for the foundation.",
+        metavar="FILE",
+        panel=FILES,
     )
     mfrc: str | Path | None = option(None, "File of MFRC, likewise.", metavar="FILE", panel=FILES)
     emfd: str | Path | None = option(None, "File of eMFD, likewise.", metavar="FILE", panel=FILES)
@@ -63,22 +66,11 @@ class ReproduceOptions(StageOptions):
 
     draws: int = option(1_000, "Posterior draws.", panel=FIT, least=2)
     seed: int = option(0, "Seed of the draws and of the twins.", panel=FIT, least=0)
-    coordinates: Coordinates = option(
-        "paper", "Coordinates of the Gaussian at the mode, as in audit.", metavar="NAME", panel=FIT
-    )
     threads: int | None = option(
         None, "Use at most this many threads; the result does not depend on it.", panel=FIT, least=1
-    )
-    soft_labels: str | None = option(
-        None,
-        "Folder that `train --compare` wrote about a run of MFTC, for the paper's table of soft labels.",
-        metavar="FOLDER",
-        panel=FIT,
     )
 
     @property
     def fit(self) -> FitOptions:
         """The options of the fits, which are of the paper's model."""
-        return FitOptions(
-            model="paper", draws=self.draws, seed=self.seed, coordinates=self.coordinates, threads=self.threads
-        )
+        return FitOptions(model="paper", draws=self.draws, seed=self.seed, coordinates="paper", threads=self.threads)

@@ -1,6 +1,6 @@
-"""The paper's figures, as printed there: `data/published.toml` → a tuple of `Published`.
+"""The paper's figures, as printed there (`data/published.toml`), and beside them ours, with a verdict for each.
 
-Also defines how a figure is written. Does not depend on votes or on our figures.
+Also defines how a figure is written. Does not depend on votes.
 """
 
 from __future__ import annotations
@@ -10,9 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from moral_entropy.names import ALL, MEAN
+
+if TYPE_CHECKING:
+    import polars as pl
 
 LARGEST = "(largest)"
 ANY_FOUNDATION = "any foundation"
@@ -43,6 +46,15 @@ COUNTS = {"texts", "annotations", "annotators", "domains_fpr_above_fnr", "equal_
 DIGITS = {"annotations_per_text": 2, "auc": 3, "aleatoric": 4, "epistemic": 4, "total": 4}
 
 Bound = Literal["", "at most", "at least"]
+
+SAME, DIFFERS, NOT_COMPARABLE = "same", "differs", "not comparable"
+VERDICTS = (SAME, DIFFERS, NOT_COMPARABLE)
+
+COPIED = ("texts", "annotations", "annotations_per_text", "annotators")
+"""Metrics in which a twin of full size equals its corpus by construction."""
+
+PLACE = ("corpus", "domain", "foundation", "rule", "reference", "metric")
+"""Columns under which a published figure and ours meet."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +99,8 @@ class Published:
 
     @property
     def place(self) -> tuple[str, ...]:
-        """The key under which our figure is found."""
-        return (self.corpus, self.domain, self.foundation, self.rule, self.reference, self.metric)
+        """The key under which our figure is found: its values of `PLACE`."""
+        return tuple(getattr(self, name) for name in PLACE)
 
     def holds(self, ours: float) -> bool:
         """Return whether our figure is the same, within the tolerance.
@@ -146,9 +158,9 @@ def read_published() -> tuple[Published, ...]:
     """
     source = files("moral_entropy.reproduce") / "data" / "published.toml"
     tables: dict[str, Any] = tomllib.loads(source.read_text(encoding="utf-8"))
-    found = [*_corpora(tables), *_text(tables), *_entropy(tables), *_soft_labels(tables)]
-    found.sort(key=lambda figure: list(SECTIONS).index(figure.section))
-    return tuple(replace(figure, printed=figure.printed or spell(figure.metric, figure.value)) for figure in found)
+    figures = [*_corpora(tables), *_text(tables), *_entropy(tables), *_soft_labels(tables)]
+    figures.sort(key=lambda figure: list(SECTIONS).index(figure.section))
+    return tuple(replace(figure, printed=figure.printed or spell(figure.metric, figure.value)) for figure in figures)
 
 
 def foundations() -> tuple[str, ...]:
@@ -194,8 +206,8 @@ def _by_foundation(
 
 
 def _text(tables: Mapping[str, Any]) -> Iterator[Published]:
-    for given in tables["text"]:
-        facts = {"tolerance": tables["tolerance"]["rate"], **given}
+    for table in tables["text"]:
+        facts = {"tolerance": tables["tolerance"]["rate"], **table}
         readings = facts.pop("readings", [])
         bounds: dict[str, Bound] = {"at_most": "at most", "at_least": "at least"}
         for flag, bound in bounds.items():
@@ -209,3 +221,77 @@ def _read_as(figure: Published, reading: str) -> Published:
     foundation = {"any foundation": ANY_FOUNDATION, "pooled": ALL}.get(reading, MEAN)
     domain = MEAN if reading == "cells" else figure.domain
     return replace(figure, reading=reading, foundation=foundation, domain=domain)
+
+
+def compare_figures(
+    published: Sequence[Published],
+    ours: pl.DataFrame,
+    corpora: Sequence[str],
+    *,
+    twins: bool = False,
+    scale: float = 1.0,
+) -> pl.DataFrame:
+    """Return one row per published figure, with ours next to it.
+
+    Parameters
+    ----------
+    published
+        The paper's figures.
+    ours
+        Our figures, from `grading` and `figures`.
+    corpora
+        Short names of the corpora that ours were computed from.
+    twins, scale
+        Whether they are simulated, and their size: that decides what can be compared.
+
+    Returns
+    -------
+    pl.DataFrame
+        section, corpus, domain, foundation, rule, metric, published, ours, low, high, difference, verdict; then
+        reference, reading, printed, bound, tolerance, within (whether ours is within it, comparable or not), note.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> figure = Published("audit", "mftc", "fpr", 0.2, 0.005, rule="any", reference="consensus")
+    >>> place = dict(zip(PLACE, figure.place))
+    >>> ours = pl.DataFrame([{**place, "value": 0.25, "low": 0.24, "high": 0.26}])
+    >>> compare_figures((figure,), ours, ("mftc",))["verdict"][0]
+    'differs'
+    """
+    import polars as pl
+
+    by_place = {tuple(row[name] for name in PLACE): row for row in ours.iter_rows(named=True)}
+    rows = []
+    for figure in published:
+        row = by_place.get(figure.place, {})
+        value, low, high = (row.get(name) for name in ("value", "low", "high"))
+        within = None if value is None else figure.holds(value)
+        reason = _not_comparable(figure, value, corpora, exact=not twins or (figure.metric in COPIED and scale == 1))
+        rows.append(
+            {
+                **{name: getattr(figure, name) for name in ("section", *PLACE[:4], "metric")},
+                "published": figure.value,
+                **{"ours": value, "low": low, "high": high},
+                "difference": None if value is None else value - figure.value,
+                "verdict": NOT_COMPARABLE if reason else SAME if within else DIFFERS,
+                **{name: getattr(figure, name) for name in ("reference", "reading", "printed", "bound", "tolerance")},
+                "within": within,
+                "note": "; ".join(part for part in (reason, figure.note) if part),
+            }
+        )
+    numbers = dict.fromkeys(("published", "ours", "low", "high", "difference", "tolerance"), pl.Float64())
+    return pl.DataFrame(rows, schema_overrides={**numbers, "within": pl.Boolean()})
+
+
+def _not_comparable(figure: Published, value: float | None, corpora: Sequence[str], *, exact: bool) -> str:
+    """Return why a figure cannot be compared; an empty text if it can."""
+    if figure.section == "soft labels" and value is None:
+        return "no classifier was trained"
+    if figure.corpus != ALL and figure.corpus not in corpora:
+        return f"{CORPORA[figure.corpus]} was not given"
+    if value is None:
+        return "no gold labels" if figure.reference == "gold" else "no such figure in these votes"
+    if figure.corpus == ALL and len(corpora) < len(CORPORA):
+        return f"of {' and '.join(CORPORA[name] for name in corpora)} alone"
+    return "" if exact else "simulated votes"

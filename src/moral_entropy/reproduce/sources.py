@@ -1,16 +1,25 @@
-"""The corpora of the study → `Votes`: the authors' files, a table that `corpus` made of them, or a simulated twin."""
+"""The corpora of the study → `Votes`: the authors' files, a table of votes, or a simulated twin."""
 
 from __future__ import annotations
 
+import re
+import tomllib
+from collections.abc import Iterable
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from moral_entropy.errors import VotesError
 from moral_entropy.reproduce.options import Inputs
 from moral_entropy.reproduce.published import CORPORA, foundations
 from moral_entropy.votes.table import Votes
 
-VOTE_COLUMNS = {"item", "annotator", "question", "label"}
+if TYPE_CHECKING:
+    import polars as pl
+
+THEME_COLUMNS = ("themes", "theme", "v2themes", "gdelt_themes", "codes", "code")
+BETWEEN_CODES = re.compile(r"[;,|\s]+")
 
 
 def corpora_in(inputs: Inputs) -> tuple[str, ...]:
@@ -38,6 +47,7 @@ def load_votes(name: str, inputs: Inputs, seed: int = 0) -> Votes:
     >>> votes.questions, votes.n_items
     (('authority', 'care', 'fairness', 'loyalty', 'sanctity'), 180)
     """
+    from moral_entropy.votes.formats.exports import FORMATS
     from moral_entropy.votes.read import read_votes
 
     gold = inputs.gold if name == "emfd" else None
@@ -46,46 +56,74 @@ def load_votes(name: str, inputs: Inputs, seed: int = 0) -> Votes:
 
         votes = read_votes(twin(name, seed=seed, scale=inputs.scale), text="")
         votes = replace(votes, reading=replace(votes.reading, source=f"the simulated twin of {CORPORA[name]}"))
-    elif is_table_of_votes(inputs.files[name]):
-        votes = read_votes(inputs.files[name], text="", gold_file=gold)
+    elif name == "emfd" and inputs.themes is not None and FORMATS[name].detect(Path(inputs.files[name])):
+        votes = _with_themes(Path(inputs.files[name]), read_themes(inputs.themes), gold)
     else:
-        votes = _published_file(name, inputs, gold)
+        votes = read_votes(inputs.files[name], text="", gold_file=gold)
     return _only_foundations(votes)
 
 
-def is_table_of_votes(path: str | Path) -> bool:
-    """Return whether a file is a table of votes, as `corpus` and `simulate` write it, and not a published file."""
-    from moral_entropy.votes.source import MAGIC_PARQUET, head_of, open_source
-
-    # A published MFTC is one large JSON: no need to parse it to know that it is no table.
-    plain = Path(path).name.lower().removesuffix(".gz")
-    if plain.endswith(".json") and not head_of(Path(path)).startswith(MAGIC_PARQUET):
-        return False
-    return set(open_source(path).columns) >= VOTE_COLUMNS
-
-
-def _published_file(name: str, inputs: Inputs, gold: str | Path | None) -> Votes:
-    import hashlib
-
-    from moral_entropy.corpora.corpus import read_corpus
+def _with_themes(path: Path, domains: pl.DataFrame, gold: str | Path | None) -> Votes:
+    """Read the published file of eMFD with domains that follow from themes."""
+    from moral_entropy.runs.manifest import digest_of
+    from moral_entropy.votes.formats.emfd import to_table
     from moral_entropy.votes.read import read_votes
-    from moral_entropy.votes.source import hash_into
+    from moral_entropy.votes.source import ReadingLog
 
-    path = Path(inputs.files[name])
-    corpus = read_corpus(name, path, by_domain=True, themes=inputs.themes if name == "emfd" else None)
-    digest = hashlib.sha256()
-    hash_into(digest, path)
-    votes = read_votes(corpus.votes, text="", gold_file=gold)
-    notes = (*corpus.notes, *votes.reading.notes)
-    reading = replace(
-        votes.reading,
-        source=path.name,
-        sha256=digest.hexdigest(),
-        rows=corpus.rows,
-        dropped=corpus.dropped,
-        notes=notes,
-    )
+    log = ReadingLog()
+    votes = read_votes(to_table(path, log, domains), text="", gold_file=gold)
+    notes = (*log.notes, *votes.reading.notes)
+    reading = replace(votes.reading, source=path.name, sha256=digest_of(path), dropped=log.dropped, notes=notes)
     return replace(votes, reading=reading)
+
+
+def read_themes(path: str | Path) -> pl.DataFrame:
+    r"""Read the GDELT themes of documents, and return the domain of each (`data/gdelt_themes.toml` says which).
+
+    Parameters
+    ----------
+    path
+        A table with the columns document_id and themes: codes separated by semicolons, commas, bars or blanks; or a
+        row a code. Offsets as in GDELT's V2Themes (`TERROR,120;KILL,300`) are passed over.
+
+    Returns
+    -------
+    pl.DataFrame
+        Columns document and domain, one row per document.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "themes.csv"
+    >>> _ = path.write_text("document_id,themes\n7,TAX_FNCACT;KILL\n8,\n")
+    >>> read_themes(path).rows()
+    [('7', 'Physical Violence'), ('8', 'Untagged')]
+    """
+    import polars as pl
+
+    from moral_entropy.votes.formats.foundations import read_columns
+    from moral_entropy.votes.source import ReadingLog, open_source
+
+    names = [name.strip().casefold() for name in open_source(path).columns]
+    column = next((name for name in THEME_COLUMNS if name in names), "themes")
+    frame = read_columns(Path(path), {"document": "document_id", "themes": column}, ReadingLog())
+    frame = frame.with_columns(pl.col("themes").fill_null("")).drop_nulls("document")
+    joined = frame.group_by("document").agg(pl.col("themes").str.join(";")).sort("document")
+    domains = [_domain_of(BETWEEN_CODES.split(cell)) for cell in joined["themes"]]
+    return joined.select("document", domain=pl.Series(domains, dtype=pl.String))
+
+
+def _domain_of(codes: Iterable[str]) -> str:
+    """Return the first domain of the map that one of the codes belongs to; a code of the map may end in `*`."""
+    from moral_entropy.votes.formats.emfd import UNTAGGED
+
+    text = (files("moral_entropy.reproduce") / "data" / "gdelt_themes.toml").read_text(encoding="utf-8")
+    spelt = {code.strip().upper() for code in codes}
+    for domain, listed in tomllib.loads(text).items():
+        begins = tuple(code.rstrip("*") for code in listed if code.endswith("*"))
+        if spelt & set(listed) or any(code.startswith(begins) for code in spelt if begins):
+            return str(domain)
+    return UNTAGGED
 
 
 def _only_foundations(votes: Votes) -> Votes:
@@ -95,7 +133,8 @@ def _only_foundations(votes: Votes) -> Votes:
     if missing:
         msg = (
             f"{votes.reading.source} has no votes on {len(missing)} of the five foundations. First: {missing[0]!r}. "
-            f"Questions found: {', '.join(votes.questions)}. Make the table with moral-entropy corpus."
+            f"Questions found: {', '.join(votes.questions)}. Name the published file, or a table of votes whose "
+            "column question holds the foundations."
         )
         raise VotesError(msg)
     many = [ballot for ballot in ballots if ballot.n_labels != 2]

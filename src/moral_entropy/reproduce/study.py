@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,14 +21,18 @@ from moral_entropy.options import as_plain
 from moral_entropy.pipeline.facts import count_votes, reading_facts
 from moral_entropy.pipeline.priors import priors_for
 from moral_entropy.progress import Progress, Stopwatch, silent
-from moral_entropy.reproduce.any_foundation import any_foundation
-from moral_entropy.reproduce.comparison import Basis, compare_figures
-from moral_entropy.reproduce.figures import as_frame, corpora_figures, counted_figures, dissent_figures, entropy_figures
+from moral_entropy.reproduce.figures import (
+    SCHEMA,
+    any_foundation,
+    corpora_figures,
+    counted_figures,
+    dissent_figures,
+    entropy_figures,
+)
 from moral_entropy.reproduce.grading import grade_rules
 from moral_entropy.reproduce.options import Inputs, ReproduceOptions
-from moral_entropy.reproduce.pages import comparison_tables, to_html, to_markdown
-from moral_entropy.reproduce.published import CORPORA, read_published
-from moral_entropy.reproduce.soft_labels import soft_label_figures
+from moral_entropy.reproduce.pages import comparison_page
+from moral_entropy.reproduce.published import CORPORA, compare_figures, read_published
 from moral_entropy.reproduce.sources import corpora_in, load_votes
 from moral_entropy.runs.folder import writing
 from moral_entropy.runs.manifest import write_manifest
@@ -62,14 +67,8 @@ class Study:
     manifest: dict[str, Any]
 
 
-@dataclass(eq=False)
-class Fits:
-    """Votes and fits of the corpora, filled one by one."""
-
-    votes: dict[str, Votes] = field(default_factory=dict)
-    foundations: dict[str, Consensus] = field(default_factory=dict)
-    any_foundation: dict[str, Consensus] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
+Fits = Mapping[str, Consensus]
+"""Consensus by corpus: on the foundations, or on any foundation."""
 
 
 def run_study(
@@ -106,76 +105,81 @@ def run_study(
     150
     """
     options, progress, watch = options or ReproduceOptions(), progress or silent, Stopwatch()
-    files = (*inputs.files.values(), inputs.gold, inputs.themes, options.soft_labels)
-    with writing(out, force=force, inputs=files) as folder:
-        fits = _fit_all(inputs, options, progress, watch)
+    corpora, seed = corpora_in(inputs), options.seed
+    with writing(out, force=force, inputs=(*inputs.files.values(), inputs.gold, inputs.themes)) as folder:
+        with watch.timing("read"):
+            progress("read", 0.0)
+            votes = {name: load_votes(name, inputs, seed) for name in corpora}
+            together = {name: own for name in corpora if (own := any_foundation(votes[name])) is not None}
+        with watch.timing("fit"), without_warnings():
+            fits, fits_together = _fit(votes, options, progress), _fit(together, options, progress)
         with watch.timing("grade"):
-            figures = _figures(fits, options, progress)
+            progress("grade", 0.0)
+            figures = _figures(votes, fits, fits_together, options)
+        comparison = compare_figures(read_published(), figures, corpora, twins=inputs.twins, scale=inputs.scale)
+        page = comparison_page(comparison, basis_lines(votes, set(together), inputs, options))
         with watch.timing("write"):
-            comparison = compare_figures(
-                read_published(), figures, Basis(corpora_in(inputs), inputs.twins, inputs.scale)
-            )
-            tables = comparison_tables(comparison, basis_lines(fits, inputs, options))
             comparison.write_parquet(folder / "comparison.parquet", compression="zstd")
             figures.write_parquet(folder / "figures.parquet", compression="zstd")
-            (folder / "comparison.md").write_text(to_markdown(tables), encoding="utf-8")
-            (folder / "comparison.html").write_text(to_html(tables), encoding="utf-8")
-        manifest = _manifest(fits, inputs, options, command, watch)
+            (folder / "comparison.md").write_text(page, encoding="utf-8")
+        manifest = {
+            "version": __version__,
+            "command": command,
+            "corpora": {name: reading_facts(own, count_votes(own)) for name, own in votes.items()},
+            "twins": {"scale": inputs.scale, "seed": seed} if inputs.twins else None,
+            "converged": {name: consensus.converged for name, consensus in fits.items()},
+            "priors": as_plain(PRIORS),
+            **as_plain(options),
+            "warnings": _warnings(fits, fits_together),
+            "versions": {name: version(name) for name in ("numpy", "scipy", "polars", "numba")},
+            "seconds": {stage: round(spent, 3) for stage, spent in watch.seconds.items()},
+        }
         write_manifest(folder, manifest)
     return Study(Path(out), comparison, figures, manifest)
 
 
-def _fit_all(inputs: Inputs, options: ReproduceOptions, progress: Progress, watch: Stopwatch) -> Fits:
-    fits = Fits()
-    for name in corpora_in(inputs):
-        with watch.timing("read"):
-            progress(f"read {name}", 0.0)
-            votes = load_votes(name, inputs, options.seed)
-            together = any_foundation(votes)
-        fits.votes[name] = votes
-        with watch.timing("fit"), without_warnings():
-            fits.foundations[name] = _fit(name, votes, options, progress)
-            if together is not None:
-                fits.any_foundation[name] = _fit(name, together, options, progress)
-        fitted = [every[name] for every in (fits.foundations, fits.any_foundation) if name in every]
-        found = [finding for consensus in fitted for finding in consensus.findings]
-        fits.warnings += [f"{CORPORA[name]} {sentence}" for sentence in alarm_sentences(found)]
+def _fit(votes: Mapping[str, Votes], options: ReproduceOptions, progress: Progress) -> Fits:
+    fits = {}
+    for name, own in votes.items():
+
+        def advance(_stage: str, share: float, name: str = name) -> None:
+            progress(f"fit {name}", share)
+
+        fits[name] = fit(own, options.fit, priors=priors_for(own, PRIORS), progress=advance)
     return fits
 
 
-def _fit(name: str, votes: Votes, options: ReproduceOptions, progress: Progress) -> Consensus:
-    def advance(_stage: str, share: float) -> None:
-        progress(f"fit {name}", share)
+def _warnings(*fits: Fits) -> list[str]:
+    warnings = []
+    for name, corpus in CORPORA.items():
+        findings = [finding for of_corpora in fits if name in of_corpora for finding in of_corpora[name].findings]
+        warnings += [f"{corpus} {sentence}" for sentence in alarm_sentences(findings)]
+    return warnings
 
-    return fit(votes, options.fit, priors=priors_for(votes, PRIORS), progress=advance)
 
-
-def _figures(fits: Fits, options: ReproduceOptions, progress: Progress) -> pl.DataFrame:
+def _figures(votes: Mapping[str, Votes], fits: Fits, fits_together: Fits, options: ReproduceOptions) -> pl.DataFrame:
     import polars as pl
 
-    progress("grade", 0.0)
-    seed, threads = options.seed, options.threads
-    graded = [grade_rules(fits.foundations, seed=seed, threads=threads)]
-    if fits.any_foundation:
-        whole = grade_rules(fits.any_foundation, seed=seed, threads=threads)
+    graded = [grade_rules(fits, seed=options.seed, threads=options.threads)]
+    if fits_together:
+        whole = grade_rules(fits_together, seed=options.seed, threads=options.threads)
         graded.append(whole.filter(~pl.col("foundation").is_in([ALL, MEAN])))
     others = [
-        *corpora_figures(fits.votes),
-        *entropy_figures(fits.foundations),
+        *corpora_figures(votes),
+        *entropy_figures(fits),
         *counted_figures(graded[0]),
-        *(figure for name, votes in fits.votes.items() for figure in dissent_figures(name, votes)),
-        *(soft_label_figures(options.soft_labels) if options.soft_labels else ()),
+        *(figure for name, own in votes.items() for figure in dissent_figures(name, own)),
     ]
-    return pl.concat([as_frame(others), *graded])
+    return pl.concat([pl.DataFrame(others, schema=SCHEMA), *graded])
 
 
-def basis_lines(fits: Fits, inputs: Inputs, options: ReproduceOptions) -> list[str]:
+def basis_lines(votes: Mapping[str, Votes], with_any: set[str], inputs: Inputs, options: ReproduceOptions) -> list[str]:
     """Describe the data that our figures were computed from, one sentence each."""
     lines = []
-    for name, votes in fits.votes.items():
-        n_annotators = len(votes.annotators)
-        lines.append(f"{CORPORA[name]}: {votes.reading.source}, {votes.n_items:,} texts, {n_annotators:,} annotators.")
-        if name not in fits.any_foundation:
+    for name, own in votes.items():
+        n_annotators = len(own.annotators)
+        lines.append(f"{CORPORA[name]}: {own.reading.source}, {own.n_items:,} texts, {n_annotators:,} annotators.")
+        if name not in with_any:
             lines.append(
                 f"All annotations of {CORPORA[name]} name a foundation, so it is in no figure of any foundation."
             )
@@ -185,23 +189,7 @@ def basis_lines(fits: Fits, inputs: Inputs, options: ReproduceOptions) -> list[s
             f"The votes are simulated{scale}: what differs says nothing against the paper. Gold is their truth."
         )
     lines.append(
-        f"Fitted by foundation and corpus with the paper's priors; {options.draws:,} draws, seed {options.seed}, "
-        f"coordinates {options.coordinates}. Intervals hold 90% of the draws, against gold of "
-        f"resampled texts. moral-entropy {__version__}."
+        f"Fitted by foundation and corpus with the paper's priors; {options.draws:,} draws, seed {options.seed}. "
+        f"Intervals hold 90% of the draws, against gold of resampled texts. moral-entropy {__version__}."
     )
     return lines
-
-
-def _manifest(fits: Fits, inputs: Inputs, options: ReproduceOptions, command: str, watch: Stopwatch) -> dict[str, Any]:
-    return {
-        "version": __version__,
-        "command": command,
-        "corpora": {name: reading_facts(votes, count_votes(votes)) for name, votes in fits.votes.items()},
-        "twins": {"scale": inputs.scale, "seed": options.seed} if inputs.twins else None,
-        "converged": {name: consensus.converged for name, consensus in fits.foundations.items()},
-        "priors": as_plain(PRIORS),
-        **as_plain(options),
-        "warnings": fits.warnings,
-        "versions": {name: version(name) for name in ("numpy", "scipy", "polars", "numba")},
-        "seconds": {stage: round(spent, 3) for stage, spent in watch.seconds.items()},
-    }
