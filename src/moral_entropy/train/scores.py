@@ -1,166 +1,60 @@
-"""How good a classifier's answers to one question are, scored against some standard, as is and over resampled items.
+"""How good a classifier's answers are on texts that it has not learnt from.
 
-- accuracy: share of right answers, yes where p is ½ or more
-- log_loss: mean of −log p of what the standard says, in nats
-- brier: mean squared distance of p from what the standard says; with more than two labels, half the sum over them
-- ece: expected calibration error, in bins of equal width; with more than two labels, their mean
-- auc: area under the ROC curve; with more than two labels, the mean of each against the rest
-
-Where the standard is itself a probability, or several votes, scores are those expected of a label drawn from it. Knows
-nothing of texts, targets or models.
+Axes: **i** item, **k** label (of two labels the second is the positive one), **s** resampling of the items, the first
+of which has every item once. A label may be spread over several: scores are then those expected of one drawn from it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from moral_entropy.errors import ScoreError
-from moral_entropy.rules.grade import BINS, width_bins
-from moral_entropy.rules.intervals import central_interval
-from moral_entropy.train.head import Head
+from moral_entropy.grading.grade import BINS, width_bins
+from moral_entropy.ties import labels_of
+from moral_entropy.train.targets import Targets, by_label, columns_of, mean_target
 from moral_entropy.votes.table import Floats, Ints
-
-HIGHER_IS_BETTER = frozenset({"accuracy", "auc"})
 
 FLOOR = 1e-6
 """A probability of 0 counts as one in a million: a single wrong "never" must not decide a mean."""
 
+FEWEST_GOLD = 40
+"""With fewer tested items that have gold, gold is no reference."""
+
+CHANCE = 0.6
+"""A mean AUC below is hardly better than chance."""
+
+THRESHOLDS = np.round(np.arange(0.02, 0.981, 0.01), 2)
 CELLS_AT_ONCE = 2_000_000
 
 
-@dataclass(frozen=True, eq=False)
-class Standard:
-    """What answers to one question are scored against. Axes: **i** item, **k** label.
-
-    Of two labels the second column is the positive one.
-
-    Parameters
-    ----------
-    share_ik
-        Probability or share of votes of each label; log loss, Brier score and calibration are against it.
-    label_ik
-        Accuracy and AUC are against this: the label as 0 and 1, or the share again where there is no one label.
-    weight_i
-        How much each item counts, such as its number of votes; 0 where there is nothing to score against.
-    """
-
-    share_ik: Floats
-    label_ik: Floats
-    weight_i: Floats
-
-    @property
-    def n_items(self) -> int:
-        """How many items count."""
-        return int(np.count_nonzero(self.weight_i))
-
-
-def by_question(head: Head, p_io: Floats) -> list[Floats]:
-    """Return one table per question with one column per label: `p_ik`; of two labels the second is the positive one.
+def accuracy(p_ik: Floats, label_ik: Floats, weight_si: Any) -> Floats:
+    """Compute the share of right answers, yes where p is ½ or more, in every resampling.
 
     Examples
     --------
-    >>> from moral_entropy.train.head import Block
-    >>> by_question(Head((Block("care", ("no", "yes"), "yes"),)), np.array([[0.25]]))[0].tolist()
-    [[0.75, 0.25]]
+    >>> accuracy(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([[1.0, 0.0], [1.0, 0.0]]), np.ones((1, 2)))
+    array([0.5])
     """
-    found = []
-    for columns in head.columns:
-        p_ik = np.asarray(p_io[:, columns], dtype=float)
-        found.append(np.column_stack([1.0 - p_ik, p_ik]) if p_ik.shape[1] == 1 else p_ik)
-    return found
+    answer_i = labels_of(p_ik, 1 if p_ik.shape[1] == 2 else None)
+    right_i = label_ik[np.arange(len(p_ik)), answer_i]
+    return _per(weight_si @ right_i, weight_si.sum(axis=1))
 
 
-def score(p_ik: Floats, standard: Standard, times_si: Floats | None = None) -> dict[str, Floats]:
-    """Score probabilities, once for every way of counting the items.
+def auc(p_ik: Floats, label_ik: Floats, weight_si: Any) -> Floats:
+    """Compute the area under the ROC curve in every resampling; NaN where all labels are the same.
 
-    Parameters
-    ----------
-    p_ik
-        What the classifier says.
-    standard
-        What it is scored against.
-    times_si
-        How often each item counts, one row per resampling; by default once.
-
-    Returns
-    -------
-    dict
-        By metric, one value per row of `times_si`; NaN where there is none (no item counts; for AUC, one class only).
-
-    Examples
-    --------
-    >>> truth = np.array([[1.0, 0.0], [0.0, 1.0]])
-    >>> found = score(np.array([[0.9, 0.1], [0.2, 0.8]]), Standard(truth, truth, np.ones(2)))
-    >>> {name: round(float(value_s[0]), 3) for name, value_s in found.items()}
-    {'accuracy': 1.0, 'log_loss': 0.164, 'brier': 0.025, 'ece': 0.15, 'auc': 1.0}
+    Of more than two labels it is the mean of each against the rest.
     """
-    _check(p_ik, standard)
-    kept_i = standard.weight_i > 0
-    p_ik, share_ik, label_ik = p_ik[kept_i], standard.share_ik[kept_i], standard.label_ik[kept_i]
-    times_si = np.ones((1, len(kept_i))) if times_si is None else times_si
-    parts = []
-    # A few rows at a time, so that memory stays small whatever the number of items.
-    for some in np.array_split(np.arange(len(times_si)), 1 + times_si.size // CELLS_AT_ONCE):
-        weight_si = times_si[some][:, kept_i] * standard.weight_i[kept_i]
-        parts.append(_scores(p_ik, share_ik, label_ik, weight_si))
-    return {metric: np.concatenate([part[metric] for part in parts]) for metric in parts[0]}
-
-
-def _scores(p_ik: Floats, share_ik: Floats, label_ik: Floats, weight_si: Floats) -> dict[str, Floats]:
-    total_s = np.asarray(weight_si.sum(axis=1))
     graded = range(1, 2) if p_ik.shape[1] == 2 else range(p_ik.shape[1])
-    right_i = (_answer(p_ik) * label_ik).sum(axis=1)
-    loss_i = -(share_ik * np.log(p_ik.clip(FLOOR))).sum(axis=1)
-    brier_i = _expected_brier(p_ik, share_ik)
-    means_sm = _per(weight_si @ np.column_stack([right_i, loss_i, brier_i]), total_s[:, None])
-    ece_sk = [_per(_gaps(p_ik[:, k], share_ik[:, k], weight_si), total_s) for k in graded]
-    auc_sk = [area_under_roc(p_ik[:, k], label_ik[:, k], weight_si) for k in graded]
-    means = dict(zip(("accuracy", "log_loss", "brier"), means_sm.T, strict=True))
-    return {**means, "ece": np.mean(ece_sk, axis=0), "auc": np.mean(auc_sk, axis=0)}
+    area_ks = [area_under_roc(p_ik[:, k], label_ik[:, k], weight_si) for k in graded]
+    return np.asarray(np.mean(area_ks, axis=0))
 
 
-def _check(p_ik: Floats, standard: Standard) -> None:
-    if p_ik.shape != standard.share_ik.shape or p_ik.shape != standard.label_ik.shape:
-        msg = f"answers of shape {p_ik.shape} cannot be scored against a standard of shape {standard.share_ik.shape}."
-        raise ScoreError(msg)
-    bad = np.flatnonzero(~(np.isfinite(p_ik) & (p_ik >= 0) & (p_ik <= 1)).all(axis=1))
-    if len(bad):
-        msg = (
-            f"{len(bad):,} of {len(p_ik):,} answers are no probabilities. First: item {bad[0]}, "
-            f"{p_ik[bad[0]].tolist()}. The training has diverged; lower the learning rate."
-        )
-        raise ScoreError(msg)
-
-
-def _answer(p_ik: Floats) -> Floats:
-    if p_ik.shape[1] == 2:
-        yes_i = p_ik[:, 1] >= 0.5
-        return np.column_stack([~yes_i, yes_i]).astype(float)
-    return np.asarray(np.eye(p_ik.shape[1])[p_ik.argmax(axis=1)])
-
-
-def _expected_brier(p_ik: Floats, share_ik: Floats) -> Floats:
-    """Expect ½ Σ_k (p_k − y_k)² over labels y drawn from the share: with two labels, the usual (p − y)²."""
-    spread_i = (share_ik * (1.0 - share_ik)).sum(axis=1)
-    found: Floats = (((p_ik - share_ik) ** 2).sum(axis=1) + spread_i) / 2.0
-    return found
-
-
-def _gaps(p_i: Floats, share_i: Floats, weight_si: Floats) -> Floats:
-    member_ib = width_bins(p_i)[:, None] == np.arange(BINS)
-    found: Floats = np.abs(weight_si @ ((p_i - share_i)[:, None] * member_ib)).sum(axis=1)
-    return found
-
-
-def _per(sum_s: Floats, total_s: Floats) -> Floats:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(total_s > 0, sum_s / np.where(total_s > 0, total_s, 1.0), np.nan)
-
-
-def area_under_roc(p_i: Floats, label_i: Floats, weight_si: Floats) -> Floats:
-    """Compute the probability that a positive item has a higher p than a negative one, ties counting half.
+def area_under_roc(p_i: Floats, label_i: Floats, weight_si: Any) -> Floats:
+    """Compute the chance that a positive item has a higher p than a negative one, ties counting half.
 
     Parameters
     ----------
@@ -179,26 +73,43 @@ def area_under_roc(p_i: Floats, label_i: Floats, weight_si: Floats) -> Floats:
     if not len(p_i):
         return np.full(len(weight_si), np.nan)
     order_i = np.argsort(p_i, kind="stable")
-    label_i, sorted_si = label_i[order_i], weight_si[:, order_i]
     start_g = np.flatnonzero(np.diff(p_i[order_i], prepend=-np.inf))
-    yes_sg, no_sg = (np.add.reduceat(sorted_si * part_i, start_g, axis=1) for part_i in (label_i, 1.0 - label_i))
-    below_sg = np.cumsum(no_sg, axis=1) - no_sg
-    won_s = (yes_sg * (below_sg + no_sg / 2.0)).sum(axis=1)
-    pairs_s = yes_sg.sum(axis=1) * no_sg.sum(axis=1)
-    return _per(won_s, pairs_s)
+    yes_i = label_i[order_i]
+    area = []
+    # A few rows at a time, so that memory stays small whatever the number of items.
+    for rows_s in np.array_split(np.arange(len(weight_si)), 1 + weight_si.size // CELLS_AT_ONCE):
+        sorted_si = weight_si[rows_s][:, order_i]
+        yes_sg = np.add.reduceat(sorted_si * yes_i, start_g, axis=1)
+        no_sg = np.add.reduceat(sorted_si * (1.0 - yes_i), start_g, axis=1)
+        below_sg = np.cumsum(no_sg, axis=1) - no_sg
+        won_s = (yes_sg * (below_sg + no_sg / 2.0)).sum(axis=1)
+        area.append(_per(won_s, yes_sg.sum(axis=1) * no_sg.sum(axis=1)))
+    return np.concatenate(area)
+
+
+def log_loss(p_ik: Floats, share_ik: Floats, count_i: Floats) -> float:
+    """Compute the mean of −log p of what is so, in nats per item."""
+    loss_i = -(share_ik * np.log(p_ik.clip(FLOOR))).sum(axis=1)
+    return float(_per(count_i @ loss_i, count_i.sum()))
+
+
+def calibration_error(p_ik: Floats, share_ik: Floats, count_i: Floats) -> float:
+    """Compute the expected calibration error, in bins of equal width; with more than two labels, their mean."""
+    graded = range(1, 2) if p_ik.shape[1] == 2 else range(p_ik.shape[1])
+    gaps = []
+    for k in graded:
+        gap_i = count_i * (p_ik[:, k] - share_ik[:, k])
+        gaps.append(np.abs(np.bincount(width_bins(p_ik[:, k]), gap_i, minlength=BINS)).sum())
+    return float(_per(np.mean(gaps), count_i.sum()))
+
+
+def _per(above: Any, below: Any) -> Any:
+    """Divide; NaN where there is nothing to divide by."""
+    return np.divide(above, below, out=np.full(np.shape(above), np.nan), where=np.asarray(below) > 0)
 
 
 def draw_times(group_i: Ints, *, replicates: int, seed: int) -> Floats:
     """Resample items: how often each counts, items of one group together; in the first row all count once.
-
-    Parameters
-    ----------
-    group_i
-        Items with the same number are drawn together, as those of one text should be.
-    replicates
-        How often to resample.
-    seed
-        Of the resampling.
 
     Examples
     --------
@@ -212,52 +123,93 @@ def draw_times(group_i: Ints, *, replicates: int, seed: int) -> Floats:
     return np.concatenate([np.ones((1, len(group_i))), drawn_sg[:, group_i].astype(float)])
 
 
-def draw_seeds(n_seeds: int, *, replicates: int, seed: int) -> Floats:
-    """Resample seeds: the share of each, one row per resampling; in the first row all are equal.
-
-    One seed fewer is drawn than there are, so that the spread is right on average with few seeds too.
-    """
-    rng = np.random.default_rng([seed, 67])
-    n_drawn = max(n_seeds - 1, 1)
-    drawn_sn = rng.multinomial(n_drawn, np.full(n_seeds, 1.0 / n_seeds), size=replicates) / n_drawn
-    return np.concatenate([np.full((1, n_seeds), 1.0 / n_seeds), drawn_sn])
+# --- What a model is worth ----------------------------------------------------------------------------------------
 
 
-def over_seeds(value_ns: Floats, share_sn: Floats, *, interval: float = 0.9) -> tuple[float, float, float]:
-    """Compute the mean over seeds, and its interval over resampled seeds and items together.
-
-    The interval has the spread of the resampled means, around the mean itself: resampling makes some figures (the
-    calibration error) larger on average, and the interval must not move with that.
+def find_worth(p_io: Floats, train: Targets, test: Targets, kind: str) -> dict[str, Any]:
+    """Measure a classifier on the tested texts, against gold where there is enough of it, else against the consensus.
 
     Parameters
     ----------
-    value_ns
-        One row per seed, one column per resampling of the items; the first column has the items as they are.
-    share_sn
-        From `draw_seeds`, with as many rows as `value_ns` has columns.
-    interval
-        Mass of the interval.
+    p_io
+        What it says of the tested texts.
+    train, test
+        Its targets, with those of kind "soft", "hard", "smoothed-share" and perhaps "gold" beside them.
+    kind
+        What it learnt.
+
+    Returns
+    -------
+    dict
+        `n_items`, `reference`, and `questions` with AUC, log loss, calibration error, the log loss of one constant
+        answer and of the share of each text's own votes, and the threshold of the best F1; None where there is none.
+    """
+    share_of, label_of = "soft", "hard"
+    gold_io = test.by_kind.get("gold")
+    if gold_io is not None and np.isfinite(gold_io).sum(axis=0).min() >= FEWEST_GOLD:
+        share_of = label_of = "gold"
+    rows = []
+    for question, columns in columns_of(test.questions):
+        share_ik, label_ik = (by_label(test.by_kind[name], columns) for name in (share_of, label_of))
+        votes_ik = by_label(test.by_kind["smoothed-share"], columns)
+        known_i = np.isfinite(share_ik).all(axis=1) & np.isfinite(votes_ik).all(axis=1)
+        p_ik, share_ik = by_label(p_io, columns)[known_i], share_ik[known_i]
+        label_ik, votes_ik = label_ik[known_i], votes_ik[known_i]
+        count_i = test.count_i[known_i]
+        constant_k = mean_target(by_label(train.by_kind[kind], columns), train.count_i)
+        row = {
+            "auc": float(auc(p_ik, label_ik, count_i[None])[0]),
+            "log_loss": log_loss(p_ik, share_ik, count_i),
+            "ece": calibration_error(p_ik, share_ik, count_i),
+            "constant_loss": log_loss(np.tile(constant_k, (len(p_ik), 1)), share_ik, count_i),
+            "share_loss": log_loss(votes_ik, share_ik, count_i),
+            "threshold": best_threshold(p_ik[:, 1], share_ik[:, 1], count_i) if p_ik.shape[1] == 2 else None,
+        }
+        plain = {name: None if value is None or math.isnan(value) else value for name, value in row.items()}
+        rows.append({"question": question.name, **plain})
+    return {
+        "n_items": len(test.texts),
+        "reference": "gold" if share_of == "gold" else "consensus",
+        "questions": rows,
+    }
+
+
+def best_threshold(p_i: Floats, share_i: Floats, count_i: Floats) -> float:
+    """Find the threshold of the highest expected F1: from which p to say yes; of equals, the nearest to ½.
 
     Examples
     --------
-    >>> over_seeds(np.array([[1.0, 0.5, 1.5], [3.0, 2.5, 3.5]]), np.full((3, 2), 0.5))[0]
-    2.0
+    >>> best_threshold(np.array([0.1, 0.3, 0.4]), np.array([0.0, 1.0, 1.0]), np.ones(3))
+    0.3
     """
-    mean_s = (share_sn * value_ns.T).sum(axis=1)
-    value, drawn_s = float(mean_s[0]), mean_s[1:]
-    if np.isnan(value) or np.isnan(drawn_s).all():
-        return value, float("nan"), float("nan")
-    low, high = central_interval((drawn_s - np.nanmean(drawn_s))[None], interval)
-    return value, value + float(low[0]), value + float(high[0])
+    true_i = count_i * share_i
+    yes_ti = p_i >= THRESHOLDS[:, None] - 1e-9
+    f1_t = 2.0 * (yes_ti @ true_i) / np.maximum(true_i.sum() + yes_ti @ count_i, 1e-12)
+    best_t = np.flatnonzero(f1_t >= f1_t.max() - 1e-9)
+    return float(THRESHOLDS[best_t[np.argmin(np.abs(THRESHOLDS[best_t] - 0.5))]])
 
 
-def better(metric: str, low: float, high: float) -> int:
-    """Tell from a difference's interval which side is better: 1 the first, -1 the second, 0 undecided.
+def worth_lines(worth: Mapping[str, Any]) -> Iterator[str]:
+    """Say what a classifier is worth: one line of figures, one of what they mean if it is little, one of thresholds."""
+    questions: Sequence[Mapping[str, Any]] = worth["questions"]
 
-    Examples
-    --------
-    >>> better("accuracy", 0.01, 0.03), better("log_loss", 0.01, 0.03), better("auc", -0.01, 0.01)
-    (1, -1, 0)
-    """
-    sign = 1 if low > 0 else -1 if high < 0 else 0
-    return sign if metric in HIGHER_IS_BETTER else -sign
+    def mean(name: str) -> float:
+        values = [row[name] for row in questions if row[name] is not None]
+        return sum(values) / len(values) if values else math.nan
+
+    area, loss, constant = mean("auc"), mean("log_loss"), mean("constant_loss")
+    yield (
+        f"worth, on {worth['n_items']:,} texts it has not learnt from, against the {worth['reference']}: AUC "
+        f"{area:z.2f}, log loss {loss:z.3f} ({constant:z.3f} for one constant answer, {mean('share_loss'):z.3f} for "
+        f"the share of the text's own votes), calibration error {mean('ece'):z.3f}"
+    )
+    if loss > constant - 5e-4:
+        yield "It is worth no more than a constant answer: train on more texts, or with another model."
+    elif area < CHANCE:
+        yield "It hardly tells texts apart (an AUC of 0.5 is chance): train on more texts, or another model."
+    thresholds = [f"{row['question']} {row['threshold']:.2f}" for row in questions if row["threshold"] is not None]
+    if thresholds:
+        yield (
+            f"to find most of what is there (the best F1), say yes from p = {', '.join(thresholds)}; 0.50 makes the "
+            "fewest errors"
+        )

@@ -1,321 +1,365 @@
-"""Targets: what a classifier is to learn about each text, from a consensus or from its votes by some rule.
+"""Targets: what a classifier is to learn about each text of a run, and what its outputs mean.
 
-Takes a `Consensus`, returns `Targets`; `run_targets` does the same from a run folder. The kinds of target are those of
-`answers`. Touches no files.
+Kinds of target: `soft`, the consensus p as it is published; `hard`, the consensus label; `gold` and `published`, labels
+that came with the data; and every rule of the audit by its name, such as `any`, `majority` or `strict-majority`. With
+more than two labels `majority` is the plurality, a rule's yes to several labels is spread evenly over them, and an item
+on which a rule says yes to no label has no target. Neither has an item without votes, but for gold and published.
+
+A question of two labels has one output, the probability of its positive label (sigmoid); one of more has one output per
+label, which add up to 1 (softmax). Axes: **i** item, **o** output, **k** label.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import unicodedata
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 import polars as pl
-from scipy.special import entr
+from scipy.special import entr, expit, softmax
 
-from moral_entropy.consensus.entropy import decompose_entropy
-from moral_entropy.consensus.result import Consensus, QuestionFit
-from moral_entropy.errors import TrainError
-from moral_entropy.train.answers import Answers, check_kind, label_targets
-from moral_entropy.train.group_targets import (
-    ANNOTATORS,
-    asks_voters,
-    group_cast,
-    group_p,
-    is_group_kind,
-    rows_of_kind,
-)
-from moral_entropy.train.head import Block, Head
-from moral_entropy.train.options import Weight
-from moral_entropy.train.voters import Voters, voters_of
+from moral_entropy.errors import RuleError, TrainError
+from moral_entropy.grading.rules import rule_named
+from moral_entropy.runs.run import Question, Run
+from moral_entropy.ties import labels_of
+from moral_entropy.votes.columns import guess_column, missing_column, named_column
+from moral_entropy.votes.source import open_source
 from moral_entropy.votes.table import Floats, Ints
+from moral_entropy.votes.values import code_ids
+
+FROM_DATA = {"published": "published labels", "gold": "gold labels"}
+"""Kinds of target that come from a column of the data, and what is missing where there is none."""
+
+FEWEST = 10
+"""With fewer texts there is no training."""
 
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """Texts and what to learn about them. Axes: **i** item, **o** output, **q** question.
+    """Texts and what to learn about them.
 
     Parameters
     ----------
-    items
-        Ids of the items.
-    texts
-        One text per item; none is blank.
-    domains
-        Where each item comes from; empty where it is not known.
-    head
-        What the outputs are.
-    target_io
-        Probabilities to learn; 0 where there is no target.
-    weight_iq
-        How much each item's target counts; 0 where it has none.
-    kind
-        Such as "soft".
+    questions
+        What is asked about every text.
+    items, texts
+        Ids of the items, and one text each; none is blank.
+    by_kind
+        Probabilities to learn by kind of target, `target_io`; NaN where an item has no target.
+    count_i
+        How many items a row stands for.
     notes
         What was left out or stands out, one sentence each.
-    voters
-        What each annotator said, where a classifier has one output for each of them; the targets are the share of the
-        votes then.
     """
 
+    questions: tuple[Question, ...]
     items: pl.Series
     texts: tuple[str, ...]
-    domains: tuple[str, ...]
-    head: Head
-    target_io: Floats
-    weight_iq: Floats
-    kind: str
+    by_kind: dict[str, Floats]
+    count_i: Floats
     notes: tuple[str, ...] = ()
-    voters: Voters | None = None
-
-    @property
-    def n_items(self) -> int:
-        """How many items there are."""
-        return len(self.texts)
 
     def take(self, rows: Ints) -> Targets:
         """Keep some items, by position."""
-        at = np.asarray(rows)
         return replace(
             self,
-            items=self.items.gather(at),
-            texts=tuple(self.texts[i] for i in at.tolist()),
-            domains=tuple(self.domains[i] for i in at.tolist()),
-            target_io=self.target_io[at],
-            weight_iq=self.weight_iq[at],
-            voters=None if self.voters is None else self.voters.take(at),
+            items=self.items.gather(rows),
+            texts=tuple(self.texts[i] for i in rows.tolist()),
+            by_kind={kind: target_io[rows] for kind, target_io in self.by_kind.items()},
+            count_i=self.count_i[rows],
         )
 
+    def known(self, kind: str) -> Targets:
+        """Keep the items that have a target of a kind for some question."""
+        return self.take(np.flatnonzero(~np.isnan(self.by_kind[kind]).all(axis=1)))
 
-def targets_from_consensus(
-    consensus: Consensus,
-    kind: str = "soft",
-    *,
-    weight: Weight | None = None,
-    texts: Sequence[str | None] | None = None,
-    groups: pl.DataFrame | None = None,
-) -> Targets:
-    """Make targets of one kind for every item of a consensus that has a text.
 
-    Parameters
-    ----------
-    consensus
-        The consensus.
-    kind
-        One of `KINDS`, or any rule of the audit.
-    weight
-        "epistemic": 1 − epistemic entropy / log K, so that an item on whose label the posterior draws contradict each
-        other counts for nothing and one on which they agree counts fully; "votes": the number of votes. Both are
-        scaled to a mean of 1 per question. "prevalence": the weight of a question is log K over the entropy of its mean
-        target, so that a constant answer loses as much on a rare label as on a frequent one. By default all have the
-        same weight.
-    texts
-        One text per item of `consensus.votes`; by default the texts read with the votes.
-    groups
-        Table `group_items` of a run of the same votes, for the kinds that are about groups of annotators.
+# --- Outputs ------------------------------------------------------------------------------------------------------
+
+
+def columns_of(questions: Sequence[Question]) -> Iterator[tuple[Question, slice]]:
+    """Return every question with the outputs that belong to it.
 
     Examples
     --------
-    >>> import moral_entropy as me
-    >>> votes = me.read_votes(pl.DataFrame({"item": [1, 1, 2, 2], "annotator": ["ann", "bob"] * 2,
-    ...     "label": ["yes", "no", "no", "no"], "text": ["Help her!"] * 2 + ["It rained."] * 2}), text="text")
-    >>> targets = targets_from_consensus(me.fit(votes, draws=0), "share")
-    >>> targets.texts, targets.target_io.tolist()
-    (('Help her!', 'It rained.'), [[0.5], [0.0]])
+    >>> care, tone = Question("care", ("no", "yes"), "yes"), Question("tone", ("anger", "joy", "none"), None)
+    >>> [columns for _, columns in columns_of((care, tone))]
+    [slice(0, 1, None), slice(1, 4, None)]
     """
-    votes = consensus.votes
-    given = votes.texts.to_list() if texts is None and votes.texts is not None else texts
-    if given is None:
-        msg = 'the votes came without texts. Name their column with text="COLUMN" (CLI: --text COLUMN).'
-        raise TrainError(msg)
-    names = ("", *votes.domains)
-    domains = [names[code + 1] for code in votes.domain_i.tolist()]
-    check_kind(kind, weight)
-    answers = [_answers_of(consensus, question) for question in votes.questions]
-    if kind == ANNOTATORS:
-        casts = [_cast(consensus, one.block) for one in answers]
-        return targets_of(answers, votes.items, given, domains, kind, weight=weight, casts=casts)
-    return with_groups(answers, votes.items, given, domains, kind, weight=weight, groups=groups)
+    start = 0
+    for question in questions:
+        stop = start + len(question.targets)
+        yield question, slice(start, stop)
+        start = stop
 
 
-def with_groups(
-    answers: Sequence[Answers],
-    items: pl.Series,
-    texts: Sequence[str | None],
-    domains: Sequence[str],
-    kind: str,
-    *,
-    weight: Weight | None,
-    groups: pl.DataFrame | None,
+def output_names(questions: Sequence[Question]) -> list[str]:
+    """Return the names of all outputs, as the report shows them."""
+    return [name for question in questions for name, _ in question.targets]
+
+
+def probabilities(questions: Sequence[Question], logits_io: Floats) -> Floats:
+    """Turn logits into probabilities: sigmoid or softmax, question by question."""
+    p_io = np.empty(logits_io.shape)
+    for _, columns in columns_of(questions):
+        logits = np.asarray(logits_io[:, columns], dtype=np.float64)
+        p_io[:, columns] = expit(logits) if logits.shape[1] == 1 else softmax(logits, axis=1)
+    return p_io
+
+
+def ordered_labels(question: Question) -> tuple[str, ...]:
+    """Return the labels of a question; of two the positive one second."""
+    return tuple(sorted(question.labels, key=lambda label: label == question.positive))
+
+
+def by_label(p_io: Floats, columns: slice) -> Floats:
+    """Return one question's table with one column per label: `p_ik`; of two labels the second is the positive one."""
+    p_ik = p_io[:, columns]
+    return np.column_stack([1.0 - p_ik, p_ik]) if p_ik.shape[1] == 1 else p_ik
+
+
+def entropy_of(p_ik: Floats) -> Floats:
+    """Compute the entropy of each item's answer, in nats."""
+    return np.asarray(entr(p_ik).sum(axis=1))
+
+
+def mean_target(target_ik: Floats, count_i: Floats) -> Floats:
+    """Compute the mean target of one question; half a pseudo-target for every label keeps it between 0 and 1."""
+    known_i = np.isfinite(target_ik).all(axis=1)
+    sum_k = count_i[known_i] @ target_ik[known_i] + 0.5
+    return np.asarray(sum_k / sum_k.sum())
+
+
+# --- From a run ---------------------------------------------------------------------------------------------------
+
+
+def read_targets(
+    run: Run, kinds: Sequence[str], *, votes: str | Path | None = None, text: str | None = None
 ) -> Targets:
-    """Make targets as `targets_of` does, from what the run says of groups where the kind is about them."""
-    if not is_group_kind(kind):
-        return targets_of(answers, items, texts, domains, kind, weight=weight)
-    rows, casts = rows_of_kind(groups, kind), None
-    if asks_voters(kind):
-        casts = [group_cast(rows, one.block, items) for one in answers]
+    """Read targets of several kinds for every item of a run that has a text.
+
+    Parameters
+    ----------
+    run
+        The run.
+    kinds
+        Kinds of target.
+    votes
+        File with the items' texts, usually that of the votes; by default the texts that the audit read.
+    text
+        Its column of texts; guessed when not given.
+    """
+    for kind in kinds:
+        check_kind(run, kind)
+    rows = run.items
+    items = rows["item"].unique().sort()
+    n_outputs = len(output_names(run.questions))
+    by_kind = {kind: np.full((len(items), n_outputs), np.nan) for kind in kinds}
+    count_i = np.ones(len(items))
+    for question, columns in columns_of(run.questions):
+        asked = rows.filter(question=question.name)
+        at_i = items.search_sorted(asked["item"]).to_numpy()
+        counts_ik, p_ik = _two_labels(asked) if question.positive else _more_labels(run, question, asked)
+        count_i[at_i] = asked["count"].to_numpy()
+        for kind, target_io in by_kind.items():
+            target_io[at_i, columns] = _target(question, kind, counts_ik, p_ik, asked)
+    texts = [written or "" for written in _texts(run, items, votes, text)]
+    return _with_text(Targets(run.questions, items, tuple(texts), by_kind, count_i))
+
+
+def check_kind(run: Run, kind: str) -> None:
+    """Refuse kinds of target that do not exist, or that a run has not."""
+    if kind in FROM_DATA and not has_labels(run, kind):
+        msg = f"{run.where} has no {FROM_DATA[kind]}. Audit the votes with --{kind} COLUMN, or choose other targets."
+        raise TrainError(msg)
+    if kind in ("soft", "hard", *FROM_DATA):
+        return
+    try:
+        rule_named(kind)
+    except RuleError as error:
+        msg = (
+            f"there are no targets {kind!r}. Kinds: soft, hard, gold, published, or a rule of the audit such as "
+            "majority, any, strict-majority or share."
+        )
+        raise TrainError(msg) from error
+
+
+def has_labels(run: Run, column: str) -> bool:
+    """Tell whether a run has gold, or published labels."""
+    return column in run.items.columns and run.items[column].null_count() < run.items.height
+
+
+def _target(question: Question, kind: str, counts_ik: Ints, p_ik: Floats, asked: pl.DataFrame) -> Floats:
+    """Compute the targets of one kind for one question: one column per output, NaN where there is no target."""
+    labels = ordered_labels(question)
+    if kind in FROM_DATA:
+        code_of = {label: k for k, label in enumerate(labels)}
+        rows = np.vstack([np.eye(len(labels)), np.full(len(labels), np.nan)])
+        target_ik = rows[[code_of.get(label, -1) for label in asked[kind].to_list()]]
     else:
-        asked = [items.gather(one.item_i) for one in answers]
-        answers = [replace(one, group_ik=group_p(rows, one.block, of)) for one, of in zip(answers, asked, strict=True)]
-    return targets_of(answers, items, texts, domains, kind, weight=weight, casts=casts)
+        target_ik = _by_votes(kind, counts_ik, p_ik)
+        target_ik[counts_ik.sum(axis=1) == 0] = np.nan
+    return target_ik if question.positive is None else target_ik[:, 1:]
 
 
-def targets_of(
-    answers: Sequence[Answers],
-    items: pl.Series,
-    texts: Sequence[str | None],
-    domains: Sequence[str],
-    kind: str,
-    *,
-    weight: Weight | None = None,
-    casts: Sequence[pl.DataFrame] | None = None,
-) -> Targets:
-    """Make targets of one kind from the answers to each question, for the items that have a text and a target.
-
-    The votes of each voter (`casts`, as `voters_of` takes them) are needed by the kinds that ask for voters.
-    """
-    check_kind(kind, weight)
-    if casts is not None and weight == "votes":
-        weight = None  # Every vote counts as one already.
-    head = Head(tuple(one.block for one in answers))
-    target_io, weight_iq = np.zeros((len(items), head.n_outputs)), np.zeros((len(items), len(answers)))
-    for q, (one, columns) in enumerate(zip(answers, head.columns, strict=True)):
-        target_ik = label_targets(one, kind)
-        known = np.isfinite(target_ik).all(axis=1)
-        chosen = target_ik if one.block.positive is None else target_ik[:, [one.block.labels.index(one.block.positive)]]
-        at = one.item_i[known]
-        target_io[at, columns] = chosen[known]
-        weight_iq[at, q] = _weights(one, weight)[known]
-        mean = weight_iq[at, q].mean() if len(at) else 1.0
-        weight_iq[at, q] *= one.count_i[known] / (mean if weight and mean > 0 else 1.0)
-        if weight == "prevalence":
-            weight_iq[at, q] *= _rarity(target_ik[known])
-    full = tuple(text or "" for text in texts)
-    voters = None if casts is None else voters_of(head, casts, len(items))
-    whole = Targets(items, full, tuple(domains), head, target_io, weight_iq, kind, voters=voters)
-    return _with_text(whole)
+def _by_votes(kind: str, counts_ik: Ints, p_ik: Floats) -> Floats:
+    n_labels = counts_ik.shape[1]
+    if kind == "soft":
+        return np.array(p_ik)
+    if kind == "hard":
+        return np.eye(n_labels)[labels_of(p_ik, 1 if n_labels == 2 else None)]
+    if n_labels == 2:
+        yes_i = rule_named(kind).scores(counts_ik, label=1)
+        return np.column_stack([1.0 - yes_i, yes_i])
+    rule = rule_named("plurality" if kind == "majority" else kind)
+    score_ik = np.column_stack([rule.scores(counts_ik, label=k) for k in range(n_labels)])
+    total_i = score_ik.sum(axis=1, keepdims=True)
+    return np.asarray(score_ik / np.where(total_i > 0, total_i, np.nan))
 
 
-def mean_logits(targets: Targets) -> Floats:
-    """Compute the logits of the mean targets, a good start for a training: `logit_o`.
-
-    Half a pseudo-target for every answer keeps them finite.
-    """
-    logit_o = np.empty(targets.head.n_outputs)
-    for q, columns in enumerate(targets.head.columns):
-        weight_i, width = targets.weight_iq[:, q], max(columns.stop - columns.start, 2)
-        mean = (weight_i @ targets.target_io[:, columns] + 0.5) / (weight_i.sum() + 0.5 * width)
-        logit_o[columns] = np.log(mean / (1.0 - mean)) if len(mean) == 1 else np.log(mean)
-    return logit_o
+def _two_labels(asked: pl.DataFrame) -> tuple[Ints, Floats]:
+    """Return votes and p of two labels, the positive one second."""
+    yes_i, p_i = asked["n_positive"].to_numpy(), asked["p"].to_numpy()
+    return np.column_stack([asked["n_votes"].to_numpy() - yes_i, yes_i]), np.column_stack([1.0 - p_i, p_i])
 
 
-def check_classes(targets: Targets) -> None:
-    """Refuse targets among which a question has only one answer: there is nothing to tell apart."""
-    for q, (block, columns) in enumerate(zip(targets.head.blocks, targets.head.columns, strict=True)):
-        target = targets.target_io[targets.weight_iq[:, q] > 0, columns]
-        same = (target == target[:1]).all() and (target.size == 0 or np.isin(target, (0.0, 1.0)).all())
-        if not same:
-            continue
-        if not len(target):
-            what = f"no item has a target of kind {targets.kind!r}"
-        else:
-            label = block.labels[int(target[0].argmax())] if block.positive is None else _binary_label(block, target)
-            what = f"all {len(target):,} targets of kind {targets.kind!r} are {label!r}"
-        msg = (
-            f"nothing can be learnt about question {block.question!r}: {what}. "
-            "Choose other targets (--labels soft), or audit the votes without this question."
-        )
-        raise TrainError(msg)
-
-
-def _binary_label(block: Block, target: Floats) -> str:
-    positive = block.labels.index(str(block.positive))
-    return block.labels[positive if target[0, 0] else 1 - positive]
-
-
-def _rarity(target_ik: Floats) -> float:
-    """Return log K over the entropy of the mean target; 1 where there is none."""
-    entropy = float(entr(target_ik.mean(axis=0)).sum()) if len(target_ik) else 0.0
-    return float(np.log(target_ik.shape[1])) / entropy if entropy > 0 else 1.0
-
-
-def _weights(answers: Answers, weight: Weight | None) -> Floats:
-    if weight is None or weight == "prevalence":
-        return np.ones(len(answers.item_i))
-    if weight == "votes":
-        return np.asarray(answers.counts_ik.sum(axis=1), dtype=float)
-    if np.isnan(answers.epistemic_i).any():
-        msg = (
-            f"question {answers.block.question!r} has no epistemic entropy to weigh by: the consensus was fitted "
-            "without draws. Audit again with --draws 1000, or weigh by votes."
-        )
-        raise TrainError(msg)
-    weight_i: Floats = np.clip(1.0 - answers.epistemic_i / np.log(len(answers.block.labels)), 0.0, 1.0)
-    return weight_i
+def _more_labels(run: Run, question: Question, asked: pl.DataFrame) -> tuple[Ints, Floats]:
+    about, labels = pl.col("question") == question.name, list(question.labels)
+    by_item = asked.select("item")
+    posterior = run.table("posterior", where=about).pivot("class", index="item", values="p")
+    counts = run.table("votes", where=about).group_by("item", "label").len().pivot("label", index="item")
+    counts = by_item.join(counts, on="item", how="left", maintain_order="left")
+    counts = counts.with_columns(pl.lit(0).alias(label) for label in labels if label not in counts.columns)
+    counts_ik = counts.select(pl.col(labels).fill_null(0)).to_numpy().astype(np.int64)
+    return counts_ik, by_item.join(posterior, on="item", how="left", maintain_order="left").select(labels).to_numpy()
 
 
 def _with_text(targets: Targets) -> Targets:
     """Keep the items that have both a text and a target, and say what stands out among them."""
-    blank = np.array([not text.strip() for text in targets.texts], dtype=bool)
-    asked = (targets.weight_iq > 0).any(axis=1)
-    if blank.all() or not asked.any():
-        what = "has a text that is not blank" if blank.all() else f"has a target of kind {targets.kind!r}"
-        fix = "Name the column of texts with --text COLUMN." if blank.all() else "Choose other targets with --labels."
-        msg = f"none of {targets.n_items:,} items {what}. {fix}"
+    blank_i = np.array([not text.strip() for text in targets.texts], dtype=bool)
+    asked_i = np.any([~np.isnan(target_io).all(axis=1) for target_io in targets.by_kind.values()], axis=0)
+    if blank_i.all() or not asked_i.any():
+        kinds = " or ".join(targets.by_kind)
+        what = "has a text that is not blank" if blank_i.all() else f"has a target of kind {kinds}"
+        fix = "Name the column of texts with --text COLUMN." if blank_i.all() else "Choose other targets with --labels."
+        msg = f"none of {len(targets.texts):,} items {what}. {fix}"
         raise TrainError(msg)
-    kept = targets.take(np.flatnonzero(asked & ~blank))
+    kept = targets.take(np.flatnonzero(asked_i & ~blank_i))
     notes = []
-    if (n := int((asked & blank).sum())) > 0:
-        notes.append(f"{n:,} of {int(asked.sum()):,} items have no text and are left out.")
-    if (n := kept.n_items - len(set(kept.texts))) > 0:
-        notes.append(f"{n:,} of {kept.n_items:,} items repeat the text of another; splits keep them on one side.")
+    if n_blank := int((asked_i & blank_i).sum()):
+        notes.append(f"{n_blank:,} of {int(asked_i.sum()):,} items have no text and are left out.")
+    n_items = len(kept.texts)
+    if n_repeated := n_items - len(set(kept.texts)):
+        notes.append(f"{n_repeated:,} of {n_items:,} items repeat the text of another; splits keep them on one side.")
     return replace(kept, notes=tuple(notes))
 
 
-def _answers_of(consensus: Consensus, question: str) -> Answers:
-    fits = [fit for fit in consensus.fits if fit.question == question]
-    ballot = fits[0].ballot
-    positive = ballot.labels[ballot.positive] if ballot.n_labels == 2 else None
-    if any(fit.ballot.labels != ballot.labels for fit in fits):
-        msg = f"the parts of question {question!r} have different labels. Fit it in one part."
+def _texts(run: Run, items: pl.Series, votes: str | Path | None, text: str | None) -> list[str | None]:
+    columns = run.manifest["columns"]
+    if votes is not None:
+        return _texts_from_file(votes, items, item=columns.get("item"), text=text)
+    rows, read_from = run.table("texts"), columns.get("text")
+    if rows.is_empty():
+        msg = f"{run.where} has no texts. Name the file that has them, and its column: --votes FILE --text COLUMN."
         raise TrainError(msg)
-
-    def all_of(values: str) -> Any:
-        return np.concatenate([getattr(fit.ballot, values) for fit in fits])
-
-    return Answers(
-        block=Block(question, ballot.labels, positive),
-        item_i=all_of("item_i"),
-        counts_ik=all_of("counts_ik"),
-        p_ik=np.concatenate([fit.p_ik for fit in fits]),
-        model_ik=np.concatenate([fit.summary.mean_ik for fit in fits]),
-        epistemic_i=np.concatenate([_epistemic(fit) for fit in fits]),
-        published_i=all_of("published_i"),
-        gold_i=all_of("gold_i"),
-        count_i=all_of("count_i"),
-    )
+    if text is not None and text != read_from:
+        msg = f"the texts of {run.where} are of column {read_from!r}, not {text!r}. Name a file too: --votes FILE."
+        raise TrainError(msg)
+    return _in_order(items, rows["item"], rows["text"])
 
 
-def _cast(consensus: Consensus, block: Block) -> pl.DataFrame:
-    """Return the votes on a question as `voters_of` takes them."""
-    votes = consensus.votes
-    if votes.anonymous:
-        raise anonymous_votes()
-    parts = []
-    for ballot in (fit.ballot for fit in consensus.fits if fit.question == block.question):
-        annotator_v, label_v = np.divmod(ballot.code_v, ballot.n_labels)
-        voter = votes.annotators.gather(ballot.annotator_a[annotator_v]).cast(pl.String)
-        item_v = np.repeat(ballot.item_i, ballot.votes_i).astype(np.int64)
-        parts.append(pl.DataFrame({"item": item_v, "voter": voter, "label": label_v.astype(np.int64), "n": 1.0}))
-    return pl.concat(parts)
+def _texts_from_file(path: str | Path, items: pl.Series, *, item: str | None, text: str | None) -> list[str | None]:
+    """Look up each item's text in a file, by the item's id; None where the file has none."""
+    source = open_source(path)
+    names = list(source.columns)
+    id_column = item if item in names else guess_column("item", names)
+    if id_column is None:
+        raise missing_column(role="item", names=names, source=source.name)
+    text_column = named_column(text, names, source.name, "text") if text else guess_column("text", names)
+    if text_column is None:
+        raise missing_column(role="text", names=names, source=source.name)
+    ids = code_ids(source.column(id_column), textual=source.textual)
+    named = np.flatnonzero(ids.code_r >= 0)
+    spelt = ids.values.gather(ids.code_r[named])
+    texts = _in_order(items, spelt, source.column(text_column).cast(pl.String).gather(named))
+    if all(written is None for written in texts):
+        msg = (
+            f"none of the {len(items):,} items of the run has a text in {source.name}. First: item {items[0]!r}; its "
+            f"column {id_column!r} begins with {spelt[0] if len(spelt) else None!r}. Check that both name items alike."
+        )
+        raise TrainError(msg)
+    return texts
 
 
-def anonymous_votes() -> TrainError:
-    """Return the error for votes that do not say who cast them."""
-    msg = f"targets {ANNOTATORS!r} need to know who voted, and these votes are anonymous. Choose {'share'!r} instead."
-    return TrainError(msg)
+def _in_order(items: pl.Series, ids: pl.Series, texts: pl.Series) -> list[str | None]:
+    """Sort texts as `items` are; of several for one item, take the first in the alphabet, as `read_votes` does."""
+    lookup = pl.DataFrame({"item": ids.cast(pl.String), "text": texts}).drop_nulls()
+    lookup = lookup.group_by("item").agg(pl.col("text").min())
+    wanted = pl.DataFrame({"item": items.cast(pl.String)})
+    return wanted.join(lookup, on="item", how="left", maintain_order="left")["text"].to_list()
 
 
-def _epistemic(fit: QuestionFit) -> Floats:
-    return decompose_entropy(fit).epistemic_i if fit.n_draws else np.full(fit.ballot.n_items, np.nan)
+# --- Splits -------------------------------------------------------------------------------------------------------
+
+
+def normal_text(text: str) -> str:
+    r"""Normalise a text, so that texts that differ in case, white space or Unicode form are the same.
+
+    Examples
+    --------
+    >>> normal_text("  Care\n FOR them ") == normal_text("care for them")
+    True
+    """
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def split_targets(targets: Targets, share: float, *, seed: int) -> tuple[Targets, Targets]:
+    """Split texts into those to learn from and those to test on; the same text is never on both sides.
+
+    A text's side is decided by a hash of the text itself and the seed, so that further items, or another order, do not
+    move the others.
+
+    Parameters
+    ----------
+    targets
+        All of them.
+    share
+        Of the texts to test on.
+    seed
+        Decides which.
+    """
+    tested_i = np.array([_hash(f"{seed}|{normal_text(text)}") < share for text in targets.texts])
+    train, test = targets.take(np.flatnonzero(~tested_i)), targets.take(np.flatnonzero(tested_i))
+    if len(train.texts) < FEWEST:
+        msg = (
+            f"{len(train.texts)} texts are left to train on, and {FEWEST} are the fewest. Audit more items with a text."
+        )
+        raise TrainError(msg)
+    return train, test
+
+
+def _hash(key: str) -> float:
+    # Lone surrogates occur in scraped texts and have no UTF-8.
+    digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") / 2.0**64
+
+
+def check_classes(targets: Targets, kind: str) -> None:
+    """Refuse targets among which a question has only one answer: there is nothing to tell apart."""
+    for question, columns in columns_of(targets.questions):
+        target_ik = by_label(targets.by_kind[kind], columns)
+        target_ik = target_ik[np.isfinite(target_ik).all(axis=1)]
+        if len(target_ik) and not ((target_ik == target_ik[0]).all() and np.isin(target_ik[0], (0.0, 1.0)).all()):
+            continue
+        what = f"no item has a target of kind {kind!r}"
+        if len(target_ik):
+            label = ordered_labels(question)[int(target_ik[0].argmax())]
+            what = f"all {len(target_ik):,} targets of kind {kind!r} are {label!r}"
+        msg = (
+            f"nothing can be learnt about question {question.name!r}: {what}. "
+            "Choose other targets (--labels soft), or audit the votes without this question."
+        )
+        raise TrainError(msg)

@@ -14,8 +14,7 @@ Layout = Literal["auto", "long", "wide", "respondents"]
 TABLES: tuple[Layout, ...] = ("long", "wide", "respondents")
 Format = Literal[
     "auto", "long", "wide", "respondents", "label-studio", "argilla", "prodigy", "doccano", "potato", "mturk", "lewidi",
-    "mftc", "mfrc", "emfd", "crowd-kit", "hf-datasets", "inspect", "promptfoo", "langfuse", "openai-evals", "judges",
-    "moral-entropy",
+    "mftc", "mfrc", "emfd", "hf-datasets", "inspect", "promptfoo", "langfuse", "openai-evals", "judges",
 ]  # fmt: skip
 VOTE_COLUMNS = ("question", "item", "annotator", "label")
 """Columns of votes.parquet."""
