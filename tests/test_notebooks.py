@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-NAMES = ("moral-corpus", "real-crowd", "llm-panel", "llm-release")
+NAMES = ("moral-corpus", "llm-panel")
 
 
 @pytest.fixture(scope="module")

@@ -74,64 +74,6 @@ for name, found in says.items():
 ```
 """
 
-CROWD = """
-# A real crowd, with known answers
-
-The votes of Snow et al. (2008) on textual entailment: does one sentence follow from another? 164 people gave ten
-votes on each of 800 pairs.
-The data is not part of the package. Where it is missing, a simulated crowd of the same size takes its place.
-
-```
-from pathlib import Path
-
-import polars as pl
-
-import moral_entropy as me
-
-folder = Path("../shared/data/rte")
-if folder.is_dir():
-    votes, gold = pl.read_csv(folder / "votes.csv"), pl.read_csv(folder / "gold.csv")
-else:
-    votes, gold = me.simulate_votes(n_items=800, n_annotators=164, votes_per_item=10, seed=4).votes, None
-print("the crowd of Snow et al." if folder.is_dir() else "a simulated crowd")
-```
-
-```
-run = me.audit(votes, draws=200, report=False)
-print(run)
-print(run.verdict.title)
-```
-
-Nobody has checked a label yet, so the verdict does not say how many are wrong. It asks for fifty answers:
-
-```
-sheet = run.spot_check(50)
-print(sheet.columns)
-```
-
-The known answers play the person who checks. In life this takes some minutes:
-
-```
-if gold is not None:
-    truth = gold.select(pl.col(gold.columns[0]).alias("item"), pl.col(gold.columns[1]).cast(pl.String).alias("answer"))
-    answered = sheet.drop("answer").join(truth, on="item", how="left", maintain_order="left")
-else:
-    answered = sheet.join(run.items.select("item", "label"), on="item").with_columns(answer="label")
-checked = run.with_answers(answered)
-error = checked.verdict.error
-print(f"{error.wrong:.0f} of {error.checked} wrong: {error.value:.0%} ({error.low:.0%} to {error.high:.0%})")
-print(checked.verdict.title)
-```
-
-Who is worth listening to? Whoever is mostly right has a sensitivity and a specificity near 1; of those who guess they
-add up to 1:
-
-```
-people = run.annotators.sort("n_votes", descending=True).head(5)
-print(people.select("annotator", "n_votes", pl.col("sensitivity", "specificity").round(2)))
-```
-"""
-
 PANEL = """
 # A panel of language models
 
@@ -163,7 +105,6 @@ names = {"item": "answer", "annotator": "judge", "label": "verdict", "positive":
 run = me.audit(frame.drop("truth"), **names, voters="models", draws=200, report=False)
 merged = [fit["counted_as_one"] for fit in run.manifest["questions"]]
 print("counted as one:", merged[0])
-print(f"9 judges are worth {run.items['effective_votes'].mean():.1f} independent ones")
 ```
 
 A majority of nine listens to the copies three times. What does that cost?
@@ -176,78 +117,7 @@ print(f"consensus wrong: {((known['p'] >= 0.5) != known['truth']).mean():.1%}")
 ```
 """
 
-RELEASE = """
-# From judges' logs to a release decision
-
-Is the new system good enough, is it better than the old one, and which judges are worth their price? Five simulated
-language models judge 600 answers of each system, and people some of them. The log has one line per answer; in
-truth 80% of the new system's answers are good, and 68% of the old one's. The same on the command line:
-[llm-judges](../how-to/llm-judges.md).
-
-```
-import json
-import random
-from pathlib import Path
-from tempfile import mkdtemp
-
-import moral_entropy as me
-
-draw = random.Random(5)
-folder = Path(mkdtemp())
-
-
-def _judged(good: bool, right: float) -> bool:
-    return good if draw.random() < right else not good
-
-
-lines, people = [], ["item,gold"]
-for system, share in (("new", 0.80), ("old", 0.68)):
-    for n in range(600):
-        good = draw.random() < share
-        says = {"gpt-4o": _judged(good, 0.9), "claude": _judged(good, 0.85), "llama": _judged(good, 0.8)}
-        says["qwen"] = _judged(good, 0.72)
-        says["qwen-mini"] = _judged(says["qwen"], 0.97)
-        texts = {who: f"Verdict: {'yes' if one else 'no'}" for who, one in says.items()}
-        if draw.random() < 0.15:
-            texts["llama"] = "I cannot say."
-        lines.append(json.dumps({"id": f"{system}-{n}", "system": system, "judges": texts}))
-        if draw.random() < 0.16:
-            people.append(f"{system}-{n},{'yes' if good else 'no'}")
-_ = (folder / "judged.jsonl").write_text("\\n".join(lines))
-_ = (folder / "people.csv").write_text("\\n".join(people))
-print(len(lines), "answers,", len(people) - 1, "judged by people")
-```
-
-One call reads the log and fits how each judge errs. People's answers are not part of the fit: they grade it.
-
-```
-run = me.audit(folder / "judged.jsonl", gold_file=folder / "people.csv", keep=["system"], draws=100, report=False)
-print(run.manifest["notes"][-1])
-for finding in run.findings.filter(side="judges").iter_rows(named=True):
-    print(finding["text"], finding["cure"])
-```
-
-The score of each system, beside what the plain votes say:
-
-```
-found = me.score(run, by="system", at_least=0.75)
-for row in found.frame.iter_rows(named=True):
-    print(f"{row['group']}: {row['value']:.0%} ({row['low']:.0%} to {row['high']:.0%}), {row['verdict']}", end="; ")
-    print(f"plain votes {row['votes_value']:.0%}")
-for row in found.differences.iter_rows(named=True):
-    print(f"{row['group']} less {row['other']}: {row['value']:.0%} ({row['low']:.0%} to {row['high']:.0%})")
-```
-
-Which judges are worth asking? A judge that copies another adds nothing, whatever it costs:
-
-```
-for row in run.judges.iter_rows(named=True):
-    with_whom = f", counted with {row['counted_with']}" if row["counted_with"] else ""
-    print(f"{row['judge']:<9} right on {row['right_all']:.0%}{with_whom}")
-```
-"""
-
-NOTEBOOKS = {"moral-corpus": TWIN, "real-crowd": CROWD, "llm-panel": PANEL, "llm-release": RELEASE}
+NOTEBOOKS = {"moral-corpus": TWIN, "llm-panel": PANEL}
 
 
 def cells_of(text: str) -> list[tuple[str, str]]:
