@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from moral_entropy.consensus.options import FitOptions
+from moral_entropy.model.options import FitOptions
 from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.votes.options import ReadOptions

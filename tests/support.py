@@ -13,10 +13,10 @@ import pytest
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from moral_entropy.consensus.draws import drawn_posterior
+from moral_entropy.model.draws import drawn_posterior
 from moral_entropy.consensus.model import LogPosterior, Parameters
-from moral_entropy.consensus.patterns import collapse
-from moral_entropy.consensus.priors import Priors
+from moral_entropy.model.patterns import collapse
+from moral_entropy.model.priors import Priors
 from moral_entropy.votes.table import Votes, ballot_from_codes
 
 ROOT = Path(__file__).parents[1]

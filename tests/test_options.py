@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import moral_entropy as me
-from moral_entropy.consensus.options import FitOptions, PriorOptions
+from moral_entropy.model.options import FitOptions, PriorOptions
 from moral_entropy.errors import FitError, UsageError
 from moral_entropy.groups.options import GroupOptions
 from moral_entropy.judges.options import PanelOptions

@@ -79,7 +79,7 @@ def test_an_unknown_option_names_the_nearest():
 
 
 def test_fit_is_the_function_also_after_its_package_was_imported():
-    import moral_entropy.consensus.fit as module
+    import moral_entropy.model.fit as module
 
     assert me.fit is module.fit
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import polars as pl
 
-from moral_entropy.consensus.fit import fit
+from moral_entropy.model.fit import fit
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.names import ALL, MEAN
 from moral_entropy.pipeline.priors import priors_for

@@ -18,13 +18,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from moral_entropy.consensus.entropy import EntropyParts, decompose_entropy
-    from moral_entropy.consensus.fit import fit, refit
-    from moral_entropy.consensus.priors import Priors
-    from moral_entropy.consensus.result import Consensus
     from moral_entropy.corpora.simulate import simulate_votes
     from moral_entropy.errors import MoralEntropyError
     from moral_entropy.judges.score import score
+    from moral_entropy.model.consensus import Consensus
+    from moral_entropy.model.entropy import EntropyParts, decompose_entropy
+    from moral_entropy.model.fit import fit, refit
+    from moral_entropy.model.priors import Priors
     from moral_entropy.pipeline.audit import audit
     from moral_entropy.pipeline.verify import verify
     from moral_entropy.rules.rules import Rule
@@ -61,20 +61,20 @@ __all__ = [
 _HOME = {
     "AuditTable": "moral_entropy.rules.table",
     "Ballot": "moral_entropy.votes.table",
-    "Consensus": "moral_entropy.consensus.result",
-    "EntropyParts": "moral_entropy.consensus.entropy",
+    "Consensus": "moral_entropy.model.consensus",
+    "EntropyParts": "moral_entropy.model.entropy",
     "MoralEntropyError": "moral_entropy.errors",
-    "Priors": "moral_entropy.consensus.priors",
+    "Priors": "moral_entropy.model.priors",
     "Rule": "moral_entropy.rules.rules",
     "Run": "moral_entropy.runs.run",
     "Votes": "moral_entropy.votes.table",
     "audit": "moral_entropy.pipeline.audit",
     "audit_rules": "moral_entropy.rules.table",
-    "decompose_entropy": "moral_entropy.consensus.entropy",
-    "fit": "moral_entropy.consensus.fit",
+    "decompose_entropy": "moral_entropy.model.entropy",
+    "fit": "moral_entropy.model.fit",
     "read_run": "moral_entropy.runs.run",
     "read_votes": "moral_entropy.votes.read",
-    "refit": "moral_entropy.consensus.fit",
+    "refit": "moral_entropy.model.fit",
     "score": "moral_entropy.judges.score",
     "simulate_votes": "moral_entropy.corpora.simulate",
     "verify": "moral_entropy.pipeline.verify",

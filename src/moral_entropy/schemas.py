@@ -20,7 +20,6 @@ ITEMS = pl.Schema(
         "domain": pl.String(),
         "n_votes": pl.Int32(),
         "n_positive": pl.Int32(),
-        "effective_votes": pl.Float64(),
         "p_map": pl.Float64(),
         "p_model": pl.Float64(),
         "p": pl.Float64(),

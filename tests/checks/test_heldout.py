@@ -11,7 +11,7 @@ from support import plain_em, plain_mixed_em, plain_states, random_rows, real_da
 from moral_entropy import fit, read_votes, simulate_votes
 from moral_entropy.checks import heldout
 from moral_entropy.checks.heldout import METHODS, check_heldout, hold_out
-from moral_entropy.consensus.priors import Priors
+from moral_entropy.model.priors import Priors
 
 pytestmark = pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")
 

@@ -14,7 +14,7 @@ from moral_entropy import fit, simulate_votes
 from moral_entropy.checks.nuts import check_nuts, label_draws, sample
 from moral_entropy.checks.posterior import Posterior
 from moral_entropy.checks.run import run_check
-from moral_entropy.consensus.priors import Priors
+from moral_entropy.model.priors import Priors
 from moral_entropy.errors import MissingExtraError
 
 with warnings.catch_warnings():

@@ -10,7 +10,7 @@ import pytest
 from moral_entropy import fit, simulate_votes
 from moral_entropy.checks import refits
 from moral_entropy.checks.refits import check_ensemble, check_priors
-from moral_entropy.consensus.priors import Priors
+from moral_entropy.model.priors import Priors
 
 pytestmark = pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")
 

@@ -14,7 +14,7 @@ from support import votes_of
 
 from moral_entropy import fit, simulate_votes
 from moral_entropy.checks.run import CHEAP, CHECKS, NOT_EXAMINED, is_thorough, run_check, run_checks, title_of, verdict
-from moral_entropy.consensus.priors import Priors
+from moral_entropy.model.priors import Priors
 from moral_entropy.errors import UsageError
 from moral_entropy.findings import Finding
 

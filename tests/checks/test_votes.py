@@ -14,8 +14,8 @@ from support import random_rows, vote_rows, votes_of
 from moral_entropy import fit, simulate_votes
 from moral_entropy.checks import votes as module
 from moral_entropy.checks.votes import check_identifiability, check_votes, find_groups
-from moral_entropy.consensus.patterns import collapse
-from moral_entropy.consensus.priors import Priors
+from moral_entropy.model.patterns import collapse
+from moral_entropy.model.priors import Priors
 
 pytestmark = pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")
 

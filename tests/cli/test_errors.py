@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from moral_entropy.consensus.options import FitOptions
+from moral_entropy.model.options import FitOptions
 from moral_entropy.errors import FitError
 
 HEAD = "item,annotator,label\n"

@@ -11,7 +11,7 @@ import pytest
 
 from moral_entropy.cli.explain import ASCII, BLOCKS, marks_for_output, waterfall_lines
 from moral_entropy.cli.screen import printable
-from moral_entropy.consensus.entropy import TOO_FEW_TO_TELL
+from moral_entropy.model.entropy import TOO_FEW_TO_TELL
 from moral_entropy.runs.explain import Explanation, Step, explain_item
 from moral_entropy.runs.tables import read_table
 
@@ -122,7 +122,7 @@ def test_of_more_labels_the_consensus_against_the_runner_up(run, folder):
 
 
 def test_intervals_of_ratios_of_more_labels_are_near_those_of_the_draws(folder):
-    from moral_entropy.consensus.options import FitOptions
+    from moral_entropy.model.options import FitOptions
     from moral_entropy.pipeline.audit import audit
     from moral_entropy.pipeline.options import AuditOptions
 

@@ -16,11 +16,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from moral_entropy.consensus.adam import TorchPosterior, maximise_with_adam
 from moral_entropy.consensus.coordinates import unpack
 from moral_entropy.consensus.em import maximise
-from moral_entropy.consensus.fit import fit
+from moral_entropy.model.fit import fit
 from moral_entropy.consensus.model import LogPosterior
 from moral_entropy.consensus.modes import find_mode
-from moral_entropy.consensus.patterns import collapse
-from moral_entropy.consensus.priors import Priors
+from moral_entropy.model.patterns import collapse
+from moral_entropy.model.priors import Priors
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import FitError, MissingExtraError, MoralEntropyWarning
 from moral_entropy.votes.table import UNKNOWN

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from support import log_posterior_of, random_parameters, random_rows, votes_of
 
 from moral_entropy.consensus.coordinates import unpack
-from moral_entropy.consensus.fit import fit
+from moral_entropy.model.fit import fit
 from moral_entropy.consensus.model import Parameters
 
 

@@ -18,7 +18,7 @@ from moral_entropy.consensus.dependence import (
     learn_mixture,
     residual_pairs,
 )
-from moral_entropy.consensus.patterns import collapse
+from moral_entropy.model.patterns import collapse
 
 study = load_script("studies/copies.py")
 

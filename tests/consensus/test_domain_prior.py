@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from moral_entropy.consensus import mixed
 from moral_entropy.consensus.domain_prior import LEAST_LEFT, DomainPrior, learn_domain_prior
 from moral_entropy.consensus.em import maximise
-from moral_entropy.consensus.fit import fit
+from moral_entropy.model.fit import fit
 from moral_entropy.consensus.mixed import find_mixed_mode
 from moral_entropy.consensus.starts import share_start
 from moral_entropy.votes.read import read_votes
@@ -67,7 +67,7 @@ def test_mixed_rounds_end_where_plain_ones_lead(name, monkeypatch):
         searches.append(1)
         return maximise(*given, **options)
 
-    monkeypatch.setattr("moral_entropy.consensus.fit.find_mixed_mode", spied_mode)
+    monkeypatch.setattr("moral_entropy.model.fit.find_mixed_mode", spied_mode)
     monkeypatch.setattr(mixed, "maximise", spied_search)
     fit(votes_by_domain(**SETS[name]), draws=0)
     (density, (densities, optimum)) = fitted[0]

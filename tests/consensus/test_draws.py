@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from support import random_rows, votes_of
 
 from moral_entropy.consensus import draws
-from moral_entropy.consensus.draws import centre_rows
-from moral_entropy.consensus.fit import fit
-from moral_entropy.consensus.priors import Priors
+from moral_entropy.model.draws import centre_rows
+from moral_entropy.model.fit import fit
+from moral_entropy.model.priors import Priors
 
 
 def known_votes(seed=3, n_items=60, n_annotators=3):

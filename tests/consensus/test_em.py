@@ -10,15 +10,15 @@ from support import log_posterior_of, plain_em, posterior_draws, random_rows, vo
 from moral_entropy.consensus import laplace
 from moral_entropy.consensus import model as module
 from moral_entropy.consensus.em import maximise
-from moral_entropy.consensus.fit import fit
-from moral_entropy.consensus.fit_findings import fit_findings
+from moral_entropy.model.fit import fit
+from moral_entropy.model.findings import fit_findings
 from moral_entropy.consensus.laplace import damped_newton_steps, information
 from moral_entropy.consensus.model import Expectation, LogPosterior
 from moral_entropy.consensus.modes import leave_saddle
-from moral_entropy.consensus.patterns import collapse
-from moral_entropy.consensus.priors import Priors
+from moral_entropy.model.patterns import collapse
+from moral_entropy.model.priors import Priors
 from moral_entropy.consensus.starts import paper_start, share_start, starts
-from moral_entropy.consensus.states import between_labels
+from moral_entropy.model.states import between_labels
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import ConvergenceWarning, FitError, IdentifiabilityWarning, PriorError, ThinDataWarning
 

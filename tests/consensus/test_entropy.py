@@ -6,8 +6,8 @@ import numpy as np
 from numpy.testing import assert_allclose
 from support import random_rows, votes_of
 
-from moral_entropy.consensus.entropy import decompose_entropy
-from moral_entropy.consensus.fit import fit
+from moral_entropy.model.entropy import decompose_entropy
+from moral_entropy.model.fit import fit
 from moral_entropy.runs.make import entropy_frame, entropy_sums, item_entropies
 
 

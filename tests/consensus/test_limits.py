@@ -10,14 +10,14 @@ from support import log_posterior_of, votes_of
 
 from moral_entropy.checks.posterior import check_laplace
 from moral_entropy.checks.run import run_checks
-from moral_entropy.consensus.draws import state_draws
-from moral_entropy.consensus.fit import fit
-from moral_entropy.consensus.fit_findings import fit_findings
+from moral_entropy.model.draws import state_draws
+from moral_entropy.model.fit import fit
+from moral_entropy.model.findings import fit_findings
 from moral_entropy.consensus.laplace import DenseGaussian, KrylovGaussian, RowBlocks, gaussian_at, krylov_gaussian
 from moral_entropy.consensus.limits import LEAST_DRAWS, affordable_draws
-from moral_entropy.consensus.options import FitOptions
+from moral_entropy.model.options import FitOptions
 from moral_entropy.consensus.starts import paper_start
-from moral_entropy.consensus.states import between_labels
+from moral_entropy.model.states import between_labels
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import FitError
 
@@ -60,8 +60,8 @@ def test_draws_of_very_many_annotators_are_put_in_order_in_pieces(monkeypatch):
     confusion_sakv = rng.dirichlet(np.ones(3), size=(20, 200, 3))
     weight_sdg = rng.dirichlet(np.ones(states.n_groups), size=(20, 1))
     whole_cks = state_draws(states, weight_sdg, confusion_sakv)[0]
-    monkeypatch.setattr("moral_entropy.consensus.states.MANY_NUMBERS", 1)
-    monkeypatch.setattr("moral_entropy.consensus.draws.CODES_AT_ONCE", 7)
+    monkeypatch.setattr("moral_entropy.model.states.MANY_NUMBERS", 1)
+    monkeypatch.setattr("moral_entropy.model.draws.CODES_AT_ONCE", 7)
     assert_array_equal(state_draws(states, weight_sdg, confusion_sakv)[0], whole_cks)
     tracemalloc.start()
     vote_sazv = states.votes_azv(confusion_sakv)

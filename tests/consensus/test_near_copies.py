@@ -12,7 +12,7 @@ from support import load_script, random_rows, votes_of
 
 from moral_entropy.consensus.counted_once import count_once, rows_from_votes, votes_by_state
 from moral_entropy.consensus.near_copies import find_near_copies, strength_beside_copies
-from moral_entropy.consensus.patterns import collapse
+from moral_entropy.model.patterns import collapse
 from moral_entropy.consensus.strengths import agreement, agreement_pairs, fit_strength
 
 study = load_script("studies/copies.py")

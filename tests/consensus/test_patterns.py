@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from numpy.testing import assert_array_equal
 from support import vote_rows, votes_of
 
-from moral_entropy.consensus.patterns import collapse
+from moral_entropy.model.patterns import collapse
 from moral_entropy.corpora.simulate import simulate_votes
 
 

@@ -13,11 +13,11 @@ from support import random_rows, votes_of
 
 from moral_entropy.consensus.common_rows import MOST_PER_LABEL, TYPICAL_VOTES, best_row, row_score
 from moral_entropy.consensus.coordinates import pack
-from moral_entropy.consensus.fit import fit, refit
+from moral_entropy.model.fit import fit, refit
 from moral_entropy.consensus.model import LogPosterior
 from moral_entropy.consensus.nested import _Marginal, rows_of
-from moral_entropy.consensus.options import FitOptions
-from moral_entropy.consensus.patterns import collapse, pool_fully
+from moral_entropy.model.options import FitOptions
+from moral_entropy.model.patterns import collapse, pool_fully
 from moral_entropy.consensus.pooling import choose_pooling, learn_rows
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import FitError

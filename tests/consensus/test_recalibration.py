@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
 from moral_entropy.consensus import recalibration
-from moral_entropy.consensus.recalibration import BIAS_SPREAD, POWER_SPREAD, recalibrate
+from moral_entropy.model.recalibration import BIAS_SPREAD, POWER_SPREAD, recalibrate
 from moral_entropy.votes.table import UNKNOWN
 
 

@@ -7,10 +7,10 @@ from dataclasses import fields, replace
 import pytest
 from numpy.testing import assert_array_equal
 
-from moral_entropy.consensus.fit import fit, refit
-from moral_entropy.consensus.options import FitOptions
-from moral_entropy.consensus.priors import Priors
-from moral_entropy.consensus.result import Consensus
+from moral_entropy.model.fit import fit, refit
+from moral_entropy.model.options import FitOptions
+from moral_entropy.model.priors import Priors
+from moral_entropy.model.consensus import Consensus
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.votes.table import Votes
 

@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose
 from support import votes_of
 
 from moral_entropy.consensus.model import LogPosterior, Parameters
-from moral_entropy.consensus.patterns import collapse
-from moral_entropy.consensus.states import between_labels
+from moral_entropy.model.patterns import collapse
+from moral_entropy.model.states import between_labels
 
 N_ANNOTATORS, RIGHT = 600, 0.9
 

@@ -5,7 +5,7 @@ from support import log_posterior_of
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from moral_entropy.consensus.em import maximise
-from moral_entropy.consensus.priors import Priors
+from moral_entropy.model.priors import Priors
 from moral_entropy.consensus.starts import paper_start
 from moral_entropy.corpora.simulate import simulate_votes
 

@@ -17,7 +17,7 @@ from scipy.special import entr
 
 import moral_entropy as me
 from moral_entropy.cli.explain import marks_for_output, waterfall_lines
-from moral_entropy.consensus.entropy import EntropyParts
+from moral_entropy.model.entropy import EntropyParts
 from moral_entropy.errors import VotesError
 from moral_entropy.groups import truths
 from moral_entropy.groups.options import GroupOptions

@@ -7,8 +7,8 @@ import pytest
 from support import votes_of
 
 from moral_entropy.checks.votes import check_identifiability
-from moral_entropy.consensus.fit import fit
-from moral_entropy.consensus.youden import youden
+from moral_entropy.model.fit import fit
+from moral_entropy.model.consensus import youden
 from moral_entropy.items import annotators as module
 from moral_entropy.items.annotators import describe_annotators
 from moral_entropy.items.disagreement import votes_against_others

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import entropy
 
-from moral_entropy.consensus.fit import fit
+from moral_entropy.model.fit import fit
 from moral_entropy.consensus.parts import likelihood_of
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.items import next_votes as module

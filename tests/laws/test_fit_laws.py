@@ -9,9 +9,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from support import log_posterior_of, random_rows, vote_rows, votes_of
 
 from moral_entropy.consensus.em import maximise
-from moral_entropy.consensus.entropy import decompose_entropy
-from moral_entropy.consensus.fit import fit
-from moral_entropy.consensus.priors import Priors
+from moral_entropy.model.entropy import decompose_entropy
+from moral_entropy.model.fit import fit
+from moral_entropy.model.priors import Priors
 from moral_entropy.consensus.starts import paper_start
 
 FIRM = Priors(prevalence=2.0, diagonal=4.0, off_diagonal=1.5)

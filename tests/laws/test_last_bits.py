@@ -19,7 +19,7 @@ from polars.testing import assert_frame_equal
 from support import votes_of
 
 from moral_entropy.consensus import draws, fitted, laplace
-from moral_entropy.consensus.fit import fit
+from moral_entropy.model.fit import fit
 from moral_entropy.items.rank import first
 from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions, FitOptions

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import moral_entropy as me
-from moral_entropy.consensus.entropy import TOO_FEW_TO_TELL, parts_note, shown_parts
+from moral_entropy.model.entropy import TOO_FEW_TO_TELL, parts_note, shown_parts
 from moral_entropy.report.card import croissant_facts, dataset_card
 from moral_entropy.report.data import report_data
 from moral_entropy.report.figures import figure_specs

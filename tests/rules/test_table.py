@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from sklearn.metrics import brier_score_loss, confusion_matrix, log_loss
 from support import posterior_draws
 
-from moral_entropy.consensus.fit import fit
+from moral_entropy.model.fit import fit
 from moral_entropy.rules.grade import RATES
 from moral_entropy.rules.rules import RULES, Rule
 from moral_entropy.rules.table import audit_rules

@@ -9,7 +9,7 @@ from support import random_rows, votes_of
 
 import moral_entropy as me
 from moral_entropy.consensus.counted_once import count_once
-from moral_entropy.consensus.patterns import collapse
+from moral_entropy.model.patterns import collapse
 from moral_entropy.runs.between_labels import counted_votes
 from moral_entropy.runs.explain import explain_item
 from moral_entropy.runs.next_items import next_votes

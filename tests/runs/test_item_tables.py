@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 from support import first_votes_by_hand, posterior_draws
 
-from moral_entropy.consensus.fit import fit
-from moral_entropy.consensus.options import FitOptions
-from moral_entropy.consensus.priors import Priors
+from moral_entropy.model.fit import fit
+from moral_entropy.model.options import FitOptions
+from moral_entropy.model.priors import Priors
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.items.disagreement import disagreement
 from moral_entropy.items.table import find_outliers

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from moral_entropy.consensus.options import FitOptions
+from moral_entropy.model.options import FitOptions
 from moral_entropy.errors import RunFolderError
 from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from runs.test_reload import votes_frame
 
-from moral_entropy.consensus.options import FitOptions
+from moral_entropy.model.options import FitOptions
 from moral_entropy.errors import RunFolderError, UsageError
 from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions

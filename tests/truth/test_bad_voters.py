@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from moral_entropy.consensus.fit import fit
+from moral_entropy.model.fit import fit
 from moral_entropy.pipeline.audit import audit
 from moral_entropy.votes.read import read_votes
 

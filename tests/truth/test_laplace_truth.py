@@ -8,11 +8,11 @@ from support import log_posterior_of, plain_log_joint, posterior_draws, random_r
 
 from moral_entropy.consensus.coordinates import pack
 from moral_entropy.consensus.draw_kernels import interval
-from moral_entropy.consensus.entropy import decompose_entropy
-from moral_entropy.consensus.fit import fit
+from moral_entropy.model.entropy import decompose_entropy
+from moral_entropy.model.fit import fit
 from moral_entropy.consensus.laplace import information
 from moral_entropy.consensus.model import LogPosterior, Parameters
-from moral_entropy.consensus.priors import Priors
+from moral_entropy.model.priors import Priors
 
 
 def some_votes(n_labels, seed=0, n_items=60, n_annotators=4):

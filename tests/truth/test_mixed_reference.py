@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from support import plain_em, random_parameters, random_rows, votes_of
 
 from moral_entropy.consensus.model import Parameters
-from moral_entropy.consensus.priors import Priors
+from moral_entropy.model.priors import Priors
 
 LABELS = [2, 3, 4]
 

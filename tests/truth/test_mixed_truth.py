@@ -11,12 +11,12 @@ from support import random_rows, votes_of
 from moral_entropy.consensus import laplace
 from moral_entropy.consensus.coordinates import pack, unpack_like
 from moral_entropy.consensus.em import maximise
-from moral_entropy.consensus.fit import fit
+from moral_entropy.model.fit import fit
 from moral_entropy.consensus.model import LogPosterior, Parameters
-from moral_entropy.consensus.patterns import Domains, collapse
-from moral_entropy.consensus.priors import Priors
+from moral_entropy.model.patterns import Domains, collapse
+from moral_entropy.model.priors import Priors
 from moral_entropy.consensus.starts import share_start
-from moral_entropy.consensus.states import States, between_labels
+from moral_entropy.model.states import States, between_labels
 
 CASES = list(product((2, 3, 4), (1, 3)))
 

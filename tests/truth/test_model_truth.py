@@ -10,7 +10,7 @@ from support import log_posterior_of, plain_log_posterior, random_parameters, ra
 from moral_entropy.consensus.coordinates import pack, unpack
 from moral_entropy.consensus.em import maximise
 from moral_entropy.consensus.laplace import RowBlocks, information, krylov_gaussian
-from moral_entropy.consensus.priors import Priors
+from moral_entropy.model.priors import Priors
 from moral_entropy.consensus.starts import paper_start
 from moral_entropy.corpora.simulate import simulate_votes
 

@@ -6,9 +6,9 @@ from numpy.testing import assert_allclose
 from support import log_posterior_of, plain_em, real_data
 
 from moral_entropy.consensus.em import maximise
-from moral_entropy.consensus.fit import fit
+from moral_entropy.model.fit import fit
 from moral_entropy.consensus.model import Parameters
-from moral_entropy.consensus.priors import Priors
+from moral_entropy.model.priors import Priors
 from moral_entropy.consensus.starts import paper_start, starts
 from moral_entropy.errors import IdentifiabilityWarning
 from moral_entropy.votes.read import read_votes

@@ -21,10 +21,10 @@ import numpy as np
 
 from moral_entropy.checks.gold import items_with_gold
 from moral_entropy.checks.posterior import Posterior
-from moral_entropy.consensus.fit_findings import annotator_name, finding_of
-from moral_entropy.consensus.patterns import Patterns, as_rows
-from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.findings import Finding, level_of, listed
+from moral_entropy.model.consensus import Consensus, QuestionFit
+from moral_entropy.model.findings import annotator_name, finding_of
+from moral_entropy.model.patterns import Patterns, collapse
 from moral_entropy.votes.table import Floats, Ints
 
 LEAST_ITEMS = 20
@@ -268,11 +268,7 @@ def _dependent(consensus: Consensus, fit: QuestionFit, pairs: Pairs) -> Iterator
 
 def _cure(consensus: Consensus, fit: QuestionFit) -> str:
     """Say what to do about pairs; a fit that believes copies takes everyone else for dependent."""
-    if fit.copies is None:
-        return "Look for copies first (--dependence merge); ask them; fit kinds of items apart (--fit-by)."
-    if fit.copies.any and not consensus.options.counts_once:
-        return "Count the near-copies that the audit names as one first (--merge A+B): they make others seem dependent."
-    return "Ask them; fit kinds of items apart (--fit-by)."
+    return "Ask them; count copies as one (--merge A+B); fit kinds of items apart (--fit-by)."
 
 
 def _given_gold(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
@@ -281,7 +277,7 @@ def _given_gold(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
     if len(item_i) < LEAST_ITEMS:
         return
     ballot = fit.ballot
-    rows = as_rows(ballot, ballot.gold_i).take(item_i)
+    rows = collapse(ballot, domains=None, whole=True).take(item_i)
     pairs = pairs_given_gold(rows, ballot.gold_i[item_i])
     if pairs is None or not (tested := pairs.items_p >= LEAST_ITEMS).any():
         return

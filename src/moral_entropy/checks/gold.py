@@ -9,13 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from moral_entropy.checks.scores import accuracy, brier, calibration_error, log_loss, log_losses, mean_interval
-from moral_entropy.consensus.fit_findings import finding_of
-from moral_entropy.consensus.result import Consensus, QuestionFit
-from moral_entropy.consensus.vote_share import smoothed_share
+from moral_entropy.checks.scores import (
+    accuracy,
+    brier,
+    calibration_error,
+    log_loss,
+    log_losses,
+    mean_interval,
+    smoothed_share,
+)
 from moral_entropy.findings import Finding, level_of
-from moral_entropy.grading.accuracy import wrong_rows
+from moral_entropy.model.consensus import Consensus, QuestionFit
+from moral_entropy.model.findings import finding_of
 from moral_entropy.names import ALL
+from moral_entropy.rules.advice import wrong_rows
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
 if TYPE_CHECKING:

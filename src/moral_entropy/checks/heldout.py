@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from moral_entropy.checks.posterior import Posterior
-from moral_entropy.checks.scores import calibration_error, log_losses, mean_interval
-from moral_entropy.consensus.fit import refit
-from moral_entropy.consensus.fit_findings import finding_of
-from moral_entropy.consensus.result import Consensus, QuestionFit
-from moral_entropy.consensus.vote_share import smoothed_share
+from moral_entropy.checks.scores import calibration_error, log_losses, mean_interval, smoothed_share
 from moral_entropy.findings import Finding, without_warnings
+from moral_entropy.model.consensus import Consensus, QuestionFit
+from moral_entropy.model.findings import finding_of
+from moral_entropy.model.fit import refit
 from moral_entropy.progress import Advance, ignore, share_of
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints
 
@@ -82,7 +81,7 @@ def hold_out(
         rest = _without(ballot, votes_v)
         with without_warnings():
             votes = replace(consensus.votes, ballots=(rest,))
-            [other] = refit(consensus, votes=votes, draws=0, fit_tolerance=TOLERANCE).fits
+            [other] = refit(consensus, votes=votes, draws=0).fits
         p_mvk[:, votes_v] = _predict(other, rest, item_v[votes_v], ballot.code_v[votes_v] // ballot.n_labels)
         advance((fold + 1) / folds)
     out_v.sort()
@@ -114,7 +113,7 @@ def _without(ballot: Ballot, out_v: Ints) -> Ballot:
 
 def _predict(fit: QuestionFit, ballot: Ballot, item_v: Ints, annotator_v: Ints) -> Floats:
     """Compute every method's probabilities of the labels, for votes on these items by these annotators."""
-    patterns, vote_azk = fit.patterns, fit.states.votes_azv(fit.rows_akv)
+    patterns, vote_azk = fit.patterns, fit.states.votes_azv(fit.confusion_akv)
     posterior_rz = Posterior.of(fit).state_probabilities(fit.weight_dg, fit.confusion_akv)
     weight_dz = fit.states.weight_of_states(fit.weight_dg)
     p_mvk = np.empty((len(METHODS), len(item_v), ballot.n_labels))

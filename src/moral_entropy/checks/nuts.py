@@ -15,10 +15,10 @@ import numpy as np
 from scipy.special import entr, softmax
 
 from moral_entropy.checks.posterior import Posterior
-from moral_entropy.consensus.fit_findings import finding_of
-from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.errors import MissingExtraError
 from moral_entropy.findings import Finding
+from moral_entropy.model.consensus import Consensus, QuestionFit
+from moral_entropy.model.findings import finding_of
 from moral_entropy.progress import Advance, ignore, share_of
 from moral_entropy.votes.table import UNKNOWN, Floats
 
@@ -70,9 +70,7 @@ def check_nuts(
     findings: list[Finding] = []
     for n, fit in enumerate(consensus.fits):
         posterior, reason = Posterior.of(fit), ""
-        if fit.options.better_than_chance:
-            reason = "its annotators were kept at chance or above, where the density ends abruptly."
-        elif posterior.n_parameters > MOST_PARAMETERS:
+        if posterior.n_parameters > MOST_PARAMETERS:
             reason = f"{posterior.n_parameters:,} free parameters, and {MOST_PARAMETERS:,} are the most."
         elif fit.n_draws < 2:
             reason = "there are no draws to compare with."
@@ -173,44 +171,50 @@ def _agreement(consensus: Consensus, fit: QuestionFit, posterior: Posterior, x_c
     """Compare mean p, its two entropies and its interval with those of the samples, over all items."""
     x_sp = x_csp.reshape(-1, x_csp.shape[-1])
     x_sp = x_sp[:: -(-len(x_sp) // MOST_DRAWS)]
-    row_i, weight_i, summary = posterior.patterns.row_i, fit.ballot.count_i, fit.summary
-    # Any item of a row stands for it.
-    item_r = np.zeros(posterior.patterns.n_rows, dtype=np.int64)
-    item_r[row_i] = np.arange(len(row_i))
-    label_i = summary.mean_ik.argmax(axis=1) if fit.ballot.n_labels > 2 else np.full(len(row_i), fit.ballot.positive)
-    sampled = []
-    for rows, p_rsk in label_draws(posterior, x_sp):
-        items = item_r[rows]
-        p_rs = np.take_along_axis(p_rsk, label_i[items, None, None], axis=2)[..., 0]
-        inside_rs = (p_rs >= summary.low_i[items, None]) & (p_rs <= summary.high_i[items, None])
-        sampled.append((p_rsk.mean(axis=1), entr(p_rsk).sum(axis=-1).mean(axis=1), inside_rs.mean(axis=1)))
-    mean_ik, entropy_i, inside_i = (np.concatenate(values)[row_i] for values in zip(*sampled, strict=True))
+    own_sp = posterior.pack(fit.weight_sdg, fit.confusion_sakv)[:MOST_DRAWS]
+    patterns, tail = posterior.patterns, (1.0 - consensus.interval) / 2.0
+    weight_r = np.bincount(patterns.row_i, weights=fit.ballot.count_i, minlength=patterns.n_rows)
+    label_r = np.full(patterns.n_rows, fit.ballot.positive)
+    if fit.ballot.n_labels > 2:
+        label_r[patterns.row_i] = fit.label_i
+    by_rows = []
+    # Fewer rows at a time: both sets of draws are held.
+    for rows in patterns.chunks(256):
+        some = replace(posterior, patterns=patterns.take(np.arange(rows.start, rows.stop)))
+        own_rsk, nuts_rsk = (np.concatenate([p_rsk for _, p_rsk in label_draws(some, x)]) for x in (own_sp, x_sp))
+        at = label_r[rows][:, None, None]
+        own_rs, nuts_rs = (np.take_along_axis(p_rsk, at, axis=2)[..., 0] for p_rsk in (own_rsk, nuts_rsk))
+        low_r, high_r = np.quantile(own_rs, [tail, 1.0 - tail], axis=1)
+        inside_r = ((nuts_rs >= low_r[:, None]) & (nuts_rs <= high_r[:, None])).mean(axis=1)
+        entropies = (entr(p_rsk).sum(axis=-1).mean(axis=1) for p_rsk in (own_rsk, nuts_rsk))
+        by_rows.append((own_rsk.mean(axis=1), nuts_rsk.mean(axis=1), *entropies, inside_r))
+    own_rk, nuts_rk, own_r, nuts_r, inside_r = (np.concatenate(values) for values in zip(*by_rows, strict=True))
 
-    def mean(value_i: Floats) -> float:
-        return float(np.average(value_i, weights=weight_i))
+    def mean(value_r: Floats) -> float:
+        return float(np.average(value_r, weights=weight_r))
 
-    def parts(mean_ik: Floats, expected_i: Floats) -> Floats:
-        return np.array([mean(expected_i), mean(entr(mean_ik).sum(axis=1) - expected_i)])
+    def parts(mean_rk: Floats, expected_r: Floats) -> Floats:
+        return np.array([mean(expected_r), mean(entr(mean_rk).sum(axis=1) - expected_r)])
 
-    own, nuts = parts(summary.mean_ik, summary.expected_entropy_i), parts(mean_ik, entropy_i)
+    own, nuts = parts(own_rk, own_r), parts(nuts_rk, nuts_r)
     within_ratio, ratio = np.divide(own, nuts, out=np.full(2, np.nan), where=nuts > 0).tolist()
-    apart_i, free_i = np.abs(summary.mean_ik - mean_ik).max(axis=1), posterior.patterns.clamp_r[row_i] == UNKNOWN
-    covered = float(np.average(inside_i[free_i], weights=weight_i[free_i])) if free_i.any() else float("nan")
-    within, across = ("aleatoric", "epistemic") if fit.mixture is None else ("ambiguity_and_votes", "annotators")
-    n = round(float(weight_i.sum()))
+    apart_r, free_r = np.abs(own_rk - nuts_rk).max(axis=1), patterns.clamp_r == UNKNOWN
+    covered = float(np.average(inside_r[free_r], weights=weight_r[free_r])) if free_r.any() else float("nan")
+    within, across = "aleatoric", "epistemic"
+    n = round(float(weight_r.sum()))
     yield finding_of(
         fit, "nuts", f"{across}_ratio", ratio, n=n, level="good" if CLOSE[0] <= ratio <= CLOSE[1] else "doubt",
         text=(
             f"the Laplace approximation's {across} part is {ratio:.2f} times that of NUTS, its "
-            f"{within.replace('_', ' ')} part {within_ratio:.2f} times; p differs by {mean(apart_i):.3f} on average, "
-            f"{apart_i.max():.3f} at most; its {consensus.interval:.0%} intervals hold {covered:.0%} of the sampled "
+            f"{within.replace('_', ' ')} part {within_ratio:.2f} times; p differs by {mean(apart_r):.3f} on average, "
+            f"{apart_r.max():.3f} at most; its {consensus.interval:.0%} intervals hold {covered:.0%} of the sampled "
             "draws."
         ),
         meaning="Intervals and the split of the entropy come from a Gaussian around the best fit, which must be close.",
         cure="Report the sampled figures as well.",
     )  # fmt: skip
     figures = {
-        f"{within}_ratio": within_ratio, "p_mean_difference": mean(apart_i), "p_max_difference": apart_i.max(),
+        f"{within}_ratio": within_ratio, "p_mean_difference": mean(apart_r), "p_max_difference": apart_r.max(),
         "coverage": covered,
     }  # fmt: skip
     for figure, value in figures.items():

@@ -2,24 +2,24 @@
 
 An item in state z has a vote v of annotator a with probability Σ_k φ_zk θ_akv, so a row of identical items has the
 likelihood Σ_z w_z Π Σ_k φ_zk θ_akv. The paper's model has the labels alone as states. Coordinates are log ratios to the
-first weight and the first vote of every row, where Dirichlet densities have exponents alpha and beta.
+first weight and the first vote of every row, with the pseudo-counts of the fit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import log_softmax
 
-from moral_entropy.consensus.fit_findings import finding_of
-from moral_entropy.consensus.patterns import Patterns
-from moral_entropy.consensus.result import Consensus, QuestionFit
-from moral_entropy.consensus.states import States
 from moral_entropy.findings import Finding
+from moral_entropy.model.consensus import Consensus, QuestionFit
+from moral_entropy.model.findings import finding_of
+from moral_entropy.model.patterns import Patterns
+from moral_entropy.model.states import States
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
 LAPLACE_DRAWS, FEWEST_DRAWS = 400, 100
@@ -56,7 +56,7 @@ class Posterior:
     states
         The states an item can be in.
     alpha_dg, beta_akv
-        Dirichlet exponents of the weights and of the confusion rows; one matrix where annotators share it.
+        Pseudo-counts of the weights and of the confusion rows.
     """
 
     patterns: Patterns
@@ -76,11 +76,7 @@ class Posterior:
         >>> bool(abs(gradient).max() < 1e-3)
         True
         """
-        patterns, beta_akv = fit.patterns, np.asarray(fit.beta_akv)
-        if fit.pooling == "full":
-            code_v = (patterns.code_v % patterns.n_labels).astype(patterns.code_v.dtype)
-            patterns, beta_akv = replace(patterns, n_annotators=1, code_v=code_v), beta_akv[:1]
-        return cls(patterns, fit.states, np.atleast_2d(fit.alpha_g), beta_akv)
+        return cls(fit.patterns, fit.states, fit.pseudo.weight_dg, fit.pseudo.confusion_akv)
 
     @property
     def n_parameters(self) -> int:
@@ -107,7 +103,7 @@ class Posterior:
 
     def pack(self, weight_dg: Floats, confusion_akv: Floats) -> Floats:
         """Return parameters as log ratios; leading axes, such as draws, are kept."""
-        log_dg, log_akv = _log(weight_dg), _log(confusion_akv[..., : len(self.beta_akv), :, :])
+        log_dg, log_akv = _log(weight_dg), _log(confusion_akv)
         lead = log_akv.shape[:-3]
         parts = (log_dg[..., 1:] - log_dg[..., :1], log_akv[..., 1:] - log_akv[..., :1])
         return np.concatenate([part.reshape(*lead, -1) for part in parts], axis=-1)
@@ -137,7 +133,6 @@ class Posterior:
 
     def state_probabilities(self, weight_dg: Floats, confusion_akv: Floats) -> Floats:
         """Return the probabilities of every row's states at some parameters: `posterior_rz`."""
-        confusion_akv = confusion_akv[: len(self.beta_akv)]
         return np.exp(log_softmax(self.state_logs(weight_dg, self.states.votes_azv(confusion_akv)), axis=1))
 
     def expect(self, weight_dg: Floats, confusion_akv: Floats) -> tuple[float, Floats, Floats]:
@@ -172,7 +167,7 @@ class Posterior:
     def state_draws(self, weight_sdg: Floats, confusion_sakv: Floats) -> Iterator[tuple[slice, Floats]]:
         """Yield the logs of `state_logs` in every draw, some rows at a time: `log_zrs`."""
         n_draws, n_states, domain_r = len(weight_sdg), self.states.n_states, self.patterns.domain_r
-        vote_sazv = self.states.votes_azv(confusion_sakv[:, : len(self.beta_akv)])
+        vote_sazv = self.states.votes_azv(confusion_sakv)
         log_zcs = _log(vote_sazv.transpose(2, 1, 3, 0)).reshape(n_states, -1, n_draws)
         log_zds = _log(self.states.weight_of_states(weight_sdg)).transpose(2, 1, 0)
         known_r, excluded_rz = self._known_rz
@@ -188,7 +183,6 @@ class Posterior:
 
     def log_densities(self, weight_sdg: Floats, confusion_sakv: Floats) -> Floats:
         """Return the log posterior density in log ratios at many draws, up to a constant: `log_s`."""
-        confusion_sakv = confusion_sakv[:, : len(self.beta_akv)]
         log_s = np.tensordot(_log(weight_sdg), self.alpha_dg, 2)
         log_s = log_s + np.tensordot(_log(confusion_sakv), self.beta_akv, 3)
         for rows, log_zrs in self.state_draws(weight_sdg, confusion_sakv):
@@ -257,11 +251,9 @@ def _tail_of(fit: QuestionFit) -> Finding:
         skipped = "no draws, so nothing to check."
     elif fit.n_draws < FEWEST_DRAWS:
         skipped = f"Pareto-k left out: {draws} draws have too few large ratios to fit a tail to; 100 are needed."
-    elif fit.options.better_than_chance or log_density_s is None:
-        skipped = "its draws are more than a Gaussian's, so Pareto-k is not computed."
     elif most < FEWEST_DRAWS:
         skipped = f"Pareto-k left out: {n_votes:,} votes are too many for a cheap check."
-    if skipped or log_density_s is None:
+    if skipped:
         return finding_of(fit, "laplace", "pareto_k", float("nan"), text=skipped)
     k = pareto_k(posterior.log_densities(fit.weight_sdg[:draws], fit.confusion_sakv[:draws]) - log_density_s[:draws])
     shown, n = f"Pareto-k of the posterior draws is {k:z.2f}", posterior.n_parameters

@@ -13,11 +13,11 @@ import numpy as np
 from scipy.special import entr, logit
 
 from moral_entropy.checks.posterior import Posterior
-from moral_entropy.consensus.fit import refit
-from moral_entropy.consensus.fit_findings import NOTICEABLE, finding_of
-from moral_entropy.consensus.modes import CLOSE
-from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.findings import Finding, level_of, without_warnings
+from moral_entropy.model.consensus import Consensus, QuestionFit
+from moral_entropy.model.findings import NOTICEABLE, finding_of
+from moral_entropy.model.fit import refit
+from moral_entropy.model.search import CLOSE
 from moral_entropy.progress import Advance, ignore, share_of
 from moral_entropy.votes.table import Floats
 
@@ -39,8 +39,6 @@ ALPHAS: dict[str, float | tuple[float, ...]] = {"80,20": (80.0, 20.0), "500,500"
 ROWS = ((1.0, 1.0), (3.0, 2.0), (6.0, 2.0), (4.0, 1.0), (20.0, 5.0))
 """Confusion priors of the grid: of the right answer, and of every wrong one."""
 
-POOLINGS = {"each annotator apart": "none", "one matrix for all": "full"}
-
 WIDE = 1.0
 """Logits over which a prevalence ranges, under other priors of the annotators, from which the prior decides."""
 
@@ -60,18 +58,12 @@ def check_ensemble(
     """
     findings: list[Finding] = []
     for n, fit in enumerate(consensus.fits):
-        if fit.options.better_than_chance:
-            text = "not searched again: its annotators were kept at chance or above."
-            findings.append(finding_of(fit, "ensemble", "starts_agreeing", float("nan"), text=text))
-        else:
-            findings += _ensemble_of(fit, members, seed, share_of(advance, n, len(consensus.fits)))
+        findings += _ensemble_of(fit, members, seed, share_of(advance, n, len(consensus.fits)))
     return findings
 
 
 def _ensemble_of(fit: QuestionFit, members: int, seed: int, advance: Advance) -> list[Finding]:
-    # The paper looks for the mode on the simplex, where Dirichlet densities have one exponent less.
-    posterior, less = Posterior.of(fit), 1.0 if fit.mixture is None else 0.0
-    posterior = replace(posterior, alpha_dg=posterior.alpha_dg - less, beta_akv=posterior.beta_akv - less)
+    posterior = Posterior.of(fit)
     reported_p = posterior.pack(fit.weight_dg, fit.confusion_akv)
     n_labels, total = fit.ballot.n_labels, posterior.patterns.weight_r.sum()
     right_akv = np.broadcast_to(0.6 * np.eye(n_labels) + 0.4 / n_labels, posterior.beta_akv.shape)
@@ -183,9 +175,6 @@ def check_priors(consensus: Consensus, *, seed: int = 0, advance: Advance = igno
     choices: dict[str, dict[str, Any]] = {}
     for right, wrong in ROWS:
         choices[f"{right:g}/{wrong:g}"] = {"priors": replace(priors, diagonal=right, off_diagonal=wrong)}
-    for name, pooling in POOLINGS.items():
-        if pooling != consensus.options.pooling:
-            choices[name] = {"pooling": pooling}
     for alpha, values in ALPHAS.items():
         if two or not isinstance(values, tuple):
             choices[alpha] = {"priors": replace(priors, prevalence=values, by_question={})}

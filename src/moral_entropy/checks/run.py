@@ -14,9 +14,9 @@ from moral_entropy.checks.nuts import check_nuts
 from moral_entropy.checks.posterior import check_laplace
 from moral_entropy.checks.refits import check_ensemble, check_priors
 from moral_entropy.checks.votes import check_fit, check_identifiability, check_votes
-from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import MissingExtraError, UsageError
 from moral_entropy.findings import RANK, Finding
+from moral_entropy.model.consensus import Consensus
 from moral_entropy.progress import Advance, ignore
 
 NOT_EXAMINED = "The consensus was not examined. Run: moral-entropy validate"

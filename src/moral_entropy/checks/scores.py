@@ -99,3 +99,15 @@ def mean_interval(value_v: Floats, group_v: Ints) -> tuple[float, float, float]:
 
 def _of_right(value_ik: Floats, label_i: Ints) -> Floats:
     return np.asarray(np.take_along_axis(value_ik, np.asarray(label_i, dtype=np.int64)[:, None], axis=1)[:, 0])
+
+
+def smoothed_share(counts_ik: Ints) -> Floats:
+    """Compute each item's share of votes by label, after adding half a vote to every label.
+
+    Examples
+    --------
+    >>> smoothed_share(np.array([[3, 0]]))
+    array([[0.875, 0.125]])
+    """
+    smooth_ik = counts_ik + 0.5
+    return np.asarray(smooth_ik / smooth_ik.sum(axis=1, keepdims=True))

@@ -12,12 +12,11 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from moral_entropy.consensus.fit_findings import annotator_name, finding_of
-from moral_entropy.consensus.patterns import Patterns
-from moral_entropy.consensus.result import Consensus, QuestionFit
-from moral_entropy.consensus.youden import SURE, below_chance, surely_below_chance, youden
 from moral_entropy.findings import Finding, level_of, listed, many
-from moral_entropy.grading.intervals import central_interval
+from moral_entropy.model.consensus import SURE, Consensus, QuestionFit, below_chance, surely_below_chance, youden
+from moral_entropy.model.findings import annotator_name, finding_of
+from moral_entropy.model.patterns import Patterns
+from moral_entropy.rules.intervals import central_interval
 from moral_entropy.votes.table import Floats, Ints, Votes
 
 MANY_VOTES = 0.1
@@ -83,13 +82,13 @@ def _of_fit(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
         text = f"{single:.0%} of the items have a single vote, so that no second opinion checks it." if single else ""
         yield finding_of(fit, "votes", "single_vote_items", single, n=round(voted), text=text)
         # Pooled rows are everybody's; that they outweigh one annotator's votes is their purpose.
-        if not consensus.votes.anonymous and fit.pooling == "none":
+        if not consensus.votes.anonymous:
             yield _hardly_known(consensus, fit)
 
 
 def _hardly_known(consensus: Consensus, fit: QuestionFit) -> Finding:
     """Find annotators of whom some confusion row rests more on the prior than on votes."""
-    thin_a = (_votes_by_label(fit) < fit.beta_akv.sum(axis=-1)).any(axis=-1)
+    thin_a = (_votes_by_label(fit) < fit.pseudo.confusion_akv.sum(axis=-1)).any(axis=-1)
     # Whoever is counted with another has no vote of their own in the fit.
     thin_a[[a for group in fit.counted_groups for a in group[1:]]] = False
     votes_a = fit.ballot.votes_a
@@ -234,8 +233,10 @@ def _unsupported(consensus: Consensus, fit: QuestionFit) -> Finding:
     n_voted = float(ballot.count_i[ballot.votes_i > 0].sum())
     if not len(item_i):
         return finding_of(fit, "identifiability", "unsupported_labels", 0, n=round(n_voted))
-    prevalence_dk, domains = fit.states.prevalence_k(fit.weight_dg), fit.patterns.domains
-    domain_i = domains.domain_i[item_i] if domains.number > 1 else np.zeros(len(item_i), dtype=np.int64)
+    prevalence_dk, patterns = fit.states.prevalence_k(fit.weight_dg), fit.patterns
+    domain_i = np.zeros(len(item_i), dtype=np.int64)
+    if patterns.n_domains > 1:
+        domain_i = patterns.domain_r[patterns.row_i[item_i]].astype(np.int64)
     with np.errstate(divide="ignore"):
         likelihood_ik = np.log(fit.posterior_ik[item_i]) - np.log(prevalence_dk[domain_i])
     row_i = np.arange(len(item_i))
@@ -288,7 +289,7 @@ def find_groups(patterns: Patterns) -> tuple[Ints, Floats]:
 
     Examples
     --------
-    >>> from moral_entropy.consensus.patterns import collapse
+    >>> from moral_entropy.model.patterns import collapse
     >>> from moral_entropy.votes.table import ballot_from_codes
     >>> votes = {"item_v": [0, 0, 1, 1, 2], "annotator_v": [0, 1, 1, 2, 3], "label_v": [0, 1, 0, 1, 1]}
     >>> find_groups(collapse(ballot_from_codes("q", ("0", "1"), **votes)))

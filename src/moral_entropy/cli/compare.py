@@ -129,7 +129,7 @@ def _agreement_cells(agreement: float, kappa: float | None, move: float) -> tupl
 
 def _shift_table(shifts: pl.DataFrame, by: str) -> Table:
     from moral_entropy.cli.screen import plain_table
-    from moral_entropy.consensus.entropy import shown_parts
+    from moral_entropy.model.entropy import shown_parts
     from moral_entropy.schemas import BETWEEN
 
     groups = shifts.partition_by(by, maintain_order=True)

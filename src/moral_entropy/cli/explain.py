@@ -161,7 +161,7 @@ def _part_lines(told: Explanation) -> list[str]:
     if told.doubt_votes is None:
         return []
     # Late, so that --help answers at once.
-    from moral_entropy.consensus.entropy import CURES, ENOUGH_VOTES, TOO_FEW_TO_TELL, shown_parts
+    from moral_entropy.model.entropy import CURES, ENOUGH_VOTES, TOO_FEW_TO_TELL, shown_parts
 
     shown = shown_parts(told.model, between=told.between_groups is not None).items()
     lines = [f"  {getattr(told, part):.3f} {name}: {CURES[part]}" for part, name in shown]

@@ -129,7 +129,7 @@ def _write(run: OpenRun, queue: pl.DataFrame, out: Path, to: To) -> None:
 
 def left_out_lines(run: OpenRun, question: str | None) -> list[str]:
     """Say how many items are left out as ambiguous; nothing under the paper's model, which knows of none."""
-    from moral_entropy.consensus.entropy import TOO_FEW_TO_TELL
+    from moral_entropy.model.entropy import TOO_FEW_TO_TELL
     from moral_entropy.runs.next_items import count_ambiguous
 
     if run.model == "paper":

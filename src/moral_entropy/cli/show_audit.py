@@ -10,8 +10,8 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from moral_entropy.cli.screen import plain_table, print_json, print_parts
-from moral_entropy.consensus.entropy import parts_note
 from moral_entropy.markup import NOTHING
+from moral_entropy.model.entropy import parts_note
 from moral_entropy.runs.findings import model_notes
 from moral_entropy.runs.run import Run
 from moral_entropy.schemas import BETWEEN

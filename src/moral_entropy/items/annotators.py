@@ -13,10 +13,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from moral_entropy.consensus.result import Consensus, QuestionFit
-from moral_entropy.consensus.youden import FEW_VOTES, surely_below_chance, youden
 from moral_entropy.items.disagreement import disagreement, votes_against_others, votes_like_gold
 from moral_entropy.items.rank import ranking_frame
+from moral_entropy.model.consensus import FEW_VOTES, Consensus, QuestionFit, surely_below_chance, youden
 from moral_entropy.names import ALL
 from moral_entropy.rules.grade import share_of
 from moral_entropy.rules.intervals import beta_interval, central_interval
@@ -55,7 +54,7 @@ def describe_annotators(fit: QuestionFit, *, interval: float = 0.9) -> pl.DataFr
         NaN without draws.
 
         - sensitivity, specificity: of two labels; of more, the mean of the diagonal, and nothing (NaN);
-        - youden: the Youden index, see `moral_entropy.consensus.youden`: 0 at chance, 1 without error, for any number
+        - youden: the Youden index, see `moral_entropy.model.consensus`: 0 at chance, 1 without error, for any number
           of labels;
         - lean: how much more often than the team the annotator would say yes on items half of which are positive; NaN
           for more than two labels;
@@ -73,13 +72,13 @@ def describe_annotators(fit: QuestionFit, *, interval: float = 0.9) -> pl.DataFr
     """
     ballot, n_annotators = fit.ballot, fit.ballot.n_annotators
     weight_a = ballot.votes_a / max(ballot.votes_a.sum(), 1)
-    value_fa = _figures(fit.rows_akv[None], ballot.positive, weight_a)[:, 0]
+    value_fa = _figures(fit.confusion_akv[None], ballot.positive, weight_a)[:, 0]
     low_fa, high_fa = np.full_like(value_fa, np.nan), np.full_like(value_fa, np.nan)
     below_a = np.full(n_annotators, np.nan)
-    team_s = _team_yes(fit.rows_sakv, ballot.positive, weight_a) if fit.n_draws else np.empty(0)
+    team_s = _team_yes(fit.confusion_sakv, ballot.positive, weight_a) if fit.n_draws else np.empty(0)
     for start in range(0, n_annotators if fit.n_draws else 0, ANNOTATORS_AT_ONCE):
         chunk = slice(start, start + ANNOTATORS_AT_ONCE)
-        draws_fsa = _figures(fit.rows_sakv[:, chunk], ballot.positive, weight_a, team_s)
+        draws_fsa = _figures(fit.confusion_sakv[:, chunk], ballot.positive, weight_a, team_s)
         for f, draws_sa in enumerate(draws_fsa):
             low_fa[f, chunk], high_fa[f, chunk] = central_interval(np.ascontiguousarray(draws_sa.T), interval)
         below_a[chunk] = (draws_fsa[2] < 0).mean(axis=0)

@@ -7,14 +7,14 @@ vote can remove is no part of it. Takes arrays, so that it works both on a fit a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from moral_entropy.consensus.model import StatesOf
-from moral_entropy.consensus.threads import over_blocks
+from moral_entropy.model.threads import over_blocks
 from moral_entropy.ties import highest, tie_key
 from moral_entropy.votes.table import Floats, Ints
 
@@ -102,7 +102,7 @@ def _times_log(chance_ia: Floats) -> Floats:
 
 
 def choose_votes(
-    p_iz: Floats | StatesOf,
+    p_iz: Floats | Callable[[slice], Floats],
     start_i: Ints,
     code_v: Ints,
     vote_azv: Floats,

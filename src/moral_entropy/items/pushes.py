@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from moral_entropy.consensus.result import QuestionFit
+from moral_entropy.model.consensus import QuestionFit
 from moral_entropy.rules.intervals import central_interval
 from moral_entropy.votes.table import Ballot, Floats
 

@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.special import softmax
+from scipy.special import entr
 
-from moral_entropy.consensus.entropy import CURES, EntropyParts, is_ambiguous
-from moral_entropy.consensus.patterns import Patterns
-from moral_entropy.consensus.published import published_interval
-from moral_entropy.consensus.result import QuestionFit
 from moral_entropy.items.next_votes import NOBODY, choose_votes
+from moral_entropy.model.consensus import QuestionFit
+from moral_entropy.model.entropy import CURES, EntropyParts, is_ambiguous
+from moral_entropy.model.patterns import Patterns
+from moral_entropy.model.posterior import state_posterior
 from moral_entropy.names import ALL
 from moral_entropy.rules.rules import RULES
 from moral_entropy.schemas import OUTLIERS
@@ -112,10 +111,10 @@ def score_items(votes: Votes, fits: Sequence[QuestionFit], parts: EntropyParts) 
     score_ri = dict(doubts)
     score_ri |= {name: _conflict(answer_i, label_i, p_ik) for name, answer_i in answers.items()}
     # Votes do not help where the item is ambiguous.
-    ambiguous_i = is_ambiguous(parts.total_i, parts.lasting_i, ballots[0].n_labels)
+    ambiguous_i = is_ambiguous(p_ik.max(axis=1), parts.total_i, parts.lasting_i)
     gain_i[ambiguous_i] = np.nan
     score_ri[ONE_MORE_VOTE] = gain_i
-    low_i, high_i = map(_joined, zip(*map(published_interval, fits), strict=True))
+    low_i, high_i = (_joined([getattr(fit, bound) for fit in fits]) for bound in ("low_i", "high_i"))
     p_i = p_ik[:, positive] if positive is not None else p_ik[np.arange(len(item_i)), label_i]
     return ItemScores(
         question=fits[0].question,
@@ -196,12 +195,12 @@ def _gain(votes: Votes, fit: QuestionFit) -> tuple[Floats, Ints]:
     start_n, code_v = _cast(ballot, item_n) if fit.counted_groups else (rows.start_r, rows.code_v)
     allowed_a = np.ones(ballot.n_annotators, dtype=bool)
     allowed_a[[a for group in fit.counted_groups for a in group[1:]]] = False
-    if fit.mixture is None:
-        chances: Any = fit.summary.mean_ik[item_n]
-        vote_azv, mix_zk = fit.rows_akv, None
+    if not fit.options.mixed:
+        chances: Any = fit.model_ik[item_n]
+        vote_azv, mix_zk = fit.confusion_akv, None
     else:
         chances = _states_of(fit, rows)
-        vote_azv, mix_zk = fit.states.votes_azv(fit.rows_akv), fit.states.mix_zk
+        vote_azv, mix_zk = fit.states.votes_azv(fit.confusion_akv), fit.states.mix_zk
     options: dict[str, Any] = {"mix_zk": mix_zk, "repeats": votes.anonymous, "allowed_a": allowed_a}
     chosen = choose_votes(chances, start_n, code_v, vote_azv, ballot.votes_a, **options)
     gain_r, named_r = np.zeros(patterns.n_rows), np.full(patterns.n_rows, NOBODY, dtype=np.int32)
@@ -220,29 +219,14 @@ def _cast(ballot: Ballot, item_n: Ints) -> tuple[Ints, Ints]:
 
 def _states_of(fit: QuestionFit, rows: Patterns) -> Callable[[slice], Floats]:
     """Return a function that computes the probabilities of the states of some rows at the mode."""
-    states, n_labels = fit.states, rows.n_labels
-    log_cz = np.log(states.votes_azv(fit.confusion_akv)).transpose(0, 2, 1).reshape(-1, states.n_states)
-    log_dz = np.log(states.weight_of_states(fit.weight_dg))
-
-    def states_of(some: slice) -> Floats:
-        start_r = rows.start_r[some.start : some.stop + 1]
-        code_v = rows.code_v[start_r[0] : start_r[-1]]
-        votes_rc = csr_array(
-            (np.ones(len(code_v)), code_v, start_r - start_r[0]), shape=(len(start_r) - 1, len(log_cz))
-        )
-        p_rz = softmax(votes_rc @ log_cz + (log_dz[rows.domain_r[some]] if rows.n_domains > 1 else log_dz), axis=1)
-        clamp_r = rows.clamp_r[some]
-        p_rz[clamp_r != UNKNOWN] = np.eye(n_labels, states.n_states)[clamp_r[clamp_r != UNKNOWN]]
-        return np.asarray(p_rz)
-
-    return states_of
+    return lambda some: state_posterior(rows, fit.states, fit.mode, slice(some.start, min(some.stop, rows.n_rows)))
 
 
 def _most_doubtful(fit: QuestionFit, first_r: Ints) -> Ints:
     """Return the rows to look at: all, or of very many under the mixed model those that votes can tell most about."""
-    if fit.mixture is None or fit.patterns.n_rows <= MOST_ROWS or not fit.n_draws:
+    if not fit.options.mixed or fit.patterns.n_rows <= MOST_ROWS or not fit.n_draws:
         return np.arange(fit.patterns.n_rows)
-    doubt_r = (fit.summary.expected_entropy_i - fit.summary.ambiguity_i)[first_r]
+    doubt_r = (entr(fit.p_ik).sum(axis=1) - fit.ambiguity_i)[first_r]
     return np.sort(np.argpartition(-doubt_r, MOST_ROWS)[:MOST_ROWS])
 
 

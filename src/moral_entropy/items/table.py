@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import polars as pl
 
-from moral_entropy.consensus.entropy import EntropyParts, decompose_entropy, stacked
-from moral_entropy.consensus.result import Consensus
 from moral_entropy.items.agreement import measure_agreement
 from moral_entropy.items.annotators import rank_annotators, summarise_annotators
 from moral_entropy.items.rank import ItemScores, item_reasons, rank_items, ranking_frame, score_items
 from moral_entropy.items.words import Corpus, word_reasons
+from moral_entropy.model.consensus import Consensus
+from moral_entropy.model.entropy import EntropyParts, decompose_entropy, stacked
 from moral_entropy.names import ALL
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.schemas import OUTLIERS

@@ -19,8 +19,8 @@ import numpy as np
 import polars as pl
 from scipy.special import softmax, xlogy
 
-from moral_entropy.consensus.states import corners
 from moral_entropy.judges.known import known_items
+from moral_entropy.model.states import States
 from moral_entropy.runs.between_labels import FittedStates, positions
 from moral_entropy.runs.run import Question, Run
 from moral_entropy.ties import highest, tie_key
@@ -187,7 +187,7 @@ def _fitted(run: Run, question: Question, items: pl.Series, judges: list[str]) -
     here = (pl.col("question") == fit["question"]) & (pl.col("part") == fit["part"])
     domain_i: Ints = np.zeros(len(items), dtype=np.int64)
     if fit["mixture"] is None:
-        states, weight_dz = corners(n_labels), np.array([[fit["prevalence"][label] for label in labels]])
+        states, weight_dz = States(n_labels), np.array([[fit["prevalence"][label] for label in labels]])
     else:
         between = FittedStates.of(fit)
         states, weight_dz = between.states, between.states.weight_of_states(between.weight_dg)

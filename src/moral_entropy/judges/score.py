@@ -17,8 +17,6 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from moral_entropy.consensus.draws import drawn_posterior
-from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.findings import listed, many
 from moral_entropy.judges.estimates import (
     FEWEST,
@@ -35,6 +33,8 @@ from moral_entropy.judges.findings import as_note, one_label
 from moral_entropy.judges.known import KnownItems, groups_of, known_items, questions_asked
 from moral_entropy.judges.options import values_by_label
 from moral_entropy.judges.values import Quantity, quantities
+from moral_entropy.model.consensus import Consensus, QuestionFit
+from moral_entropy.model.posterior import Parameters
 from moral_entropy.runs.reload import reload_consensus
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.ties import DECIMALS
@@ -224,9 +224,8 @@ def drawn_means(consensus: Consensus, known: KnownItems, value_k: Floats, group_
 
 def _thinned(fit: QuestionFit) -> QuestionFit:
     """Keep a hundred draws of a fit, evenly spaced."""
-    kept = slice(None, None, max(1, -(-fit.n_draws // MOST_DRAWS)))
-    mixture = fit.mixture and replace(fit.mixture, weight_sdg=fit.mixture.weight_sdg[kept])
-    return replace(fit, prevalence_sk=fit.prevalence_sk[kept], confusion_sakv=fit.confusion_sakv[kept], mixture=mixture)
+    thin = slice(None, None, max(1, -(-fit.n_draws // MOST_DRAWS)))
+    return replace(fit, drawn=Parameters(fit.weight_sdg[thin], fit.confusion_sakv[thin]))
 
 
 def _add_draws(
@@ -234,14 +233,14 @@ def _add_draws(
 ) -> None:
     """Add the items of one fit, as published: each draw pooled with the vote share."""
     own_i = 1.0 - fit.share_weight_i
-    base_i = weight_i * ((p_ik - own_i[:, None] * fit.summary.mean_ik) @ value_k)
+    base_i = weight_i * ((p_ik - own_i[:, None] * fit.model_ik) @ value_k)
     sums_gs += np.bincount(group_i, weights=base_i, minlength=len(sums_gs))[:, None]
     n_rows = fit.patterns.n_rows
     weight_gr = np.zeros((len(sums_gs), n_rows))
     np.add.at(weight_gr, (group_i, fit.patterns.row_i), weight_i * own_i)
     for start in range(0, n_rows, ROWS_AT_ONCE):
         row_r = np.arange(start, min(start + ROWS_AT_ONCE, n_rows))
-        sums_gs += (drawn_posterior(fit, fit.patterns, row_r) @ value_k @ weight_gr[:, row_r].T).T
+        sums_gs += (fit.draws_of(row_r) @ value_k @ weight_gr[:, row_r].T).T
 
 
 def answer_for(found: Estimate, limit: float | None) -> Answer:

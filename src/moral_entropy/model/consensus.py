@@ -75,6 +75,8 @@ class QuestionFit:
         Weights of the states and confusion, at the mode and in every draw.
     pseudo
         Pseudo-counts of both, as they were at the mode: the prior.
+    log_density_s
+        Log density of each draw under the Gaussian it came from, up to a constant.
     search, curvature, second_mode
         How the mode was found, what it looks like, and the highest other mode if it came close.
     options
@@ -103,6 +105,7 @@ class QuestionFit:
     mode: Parameters
     drawn: Parameters
     pseudo: Parameters
+    log_density_s: Floats
     search: Search
     curvature: Curvature
     second_mode: SecondMode | None
@@ -132,6 +135,16 @@ class QuestionFit:
     def confusion_sakv(self) -> Floats:
         """The same in every draw."""
         return self.drawn.confusion_akv
+
+    @property
+    def weight_dg(self) -> Floats:
+        """Weights of the groups of states by domain, at the mode."""
+        return self.mode.weight_dg
+
+    @property
+    def weight_sdg(self) -> Floats:
+        """The same in every draw."""
+        return self.drawn.weight_dg
 
     @property
     def n_draws(self) -> int:

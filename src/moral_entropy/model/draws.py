@@ -61,21 +61,26 @@ Root = Callable[[Floats], Floats]
 
 def draw(
     posterior: Posterior, optimum: Optimum, ballot: Ballot, n_draws: int, seed: int
-) -> tuple[Curvature, Parameters]:
-    """Draw parameters around the mode; every question has random numbers of its own."""
+) -> tuple[Curvature, Parameters, Floats]:
+    """Draw parameters around the mode; return also the log density of each draw under the Gaussian, up to a constant.
+
+    Every question has random numbers of its own: one more question changes no draw of the others.
+    """
     centre_p = pack(optimum.at)
     if not n_draws:
-        return Curvature("none", True, float("nan")), unpack(np.empty((0, len(centre_p))), optimum.at)
+        return Curvature("none", True, float("nan")), unpack(np.empty((0, len(centre_p))), optimum.at), np.empty(0)
     rng = np.random.default_rng([seed, zlib.crc32(ballot.question.encode()), zlib.crc32(ballot.part.encode())])
     dense = posterior.n_parameters <= DENSE and posterior.n_cells <= DENSE_CELLS
     curvature, root = (_dense if dense else _by_annotator)(posterior, optimum.at, optimum.counts)
     weight_sdg, confusion_sakv = (np.empty((n_draws, *part.shape)) for part in optimum.at)
+    log_density_s = np.empty(n_draws)
     tile = n_draws if dense else max(1, NUMBERS_AT_ONCE // len(centre_p))
     for first in range(0, n_draws, tile):
         draws = slice(first, min(first + tile, n_draws))
-        step_sp = root(rng.standard_normal((draws.stop - first, len(centre_p))))
-        weight_sdg[draws], confusion_sakv[draws] = unpack((centre_p + step_sp).clip(-600.0, 600.0), optimum.at)
-    return curvature, Parameters(weight_sdg, confusion_sakv)
+        normal_sp = rng.standard_normal((draws.stop - first, len(centre_p)))
+        log_density_s[draws] = -0.5 * np.einsum("sp,sp->s", normal_sp, normal_sp)
+        weight_sdg[draws], confusion_sakv[draws] = unpack((centre_p + root(normal_sp)).clip(-600.0, 600.0), optimum.at)
+    return curvature, Parameters(weight_sdg, confusion_sakv), log_density_s
 
 
 def _dense(posterior: Posterior, at: Parameters, counts: Counts) -> tuple[Curvature, Root]:

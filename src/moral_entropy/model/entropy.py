@@ -5,6 +5,7 @@ Takes a `Consensus` or posterior draws, returns `EntropyParts`. Touches neither 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -141,10 +142,7 @@ def decompose_entropy(posterior: Consensus | QuestionFit | Floats) -> EntropyPar
     (array([0.]), array([0.693]))
     """
     if isinstance(posterior, Consensus):
-        parts = [decompose_entropy(fit) for fit in posterior.fits]
-        names = ("total_i", "ambiguity_i", "votes_i", "annotators_i")
-        columns: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-        return replace(parts[0], **columns)
+        return stacked([decompose_entropy(fit) for fit in posterior.fits])
     if isinstance(posterior, QuestionFit):
         total_i = entr(posterior.p_ik).sum(axis=-1)
         return _parts(total_i, posterior.epistemic_i, posterior.ambiguity_i, posterior.options.model)
@@ -160,29 +158,36 @@ def _parts(total_i: Floats, epistemic_i: Floats, ambiguity_i: Floats, model: Mod
     return EntropyParts(total_i, ambiguity_i, total_i - annotators_i - ambiguity_i, annotators_i, model)
 
 
-def is_uncertain(p_ik: Floats) -> NDArray[np.bool_]:
-    """Return which labels are uncertain: the chance that they are wrong is above a quarter.
+def stacked(parts: Sequence[EntropyParts]) -> EntropyParts:
+    """Put the entropies of several fits one below the other."""
+    names = ["total_i", "ambiguity_i", "votes_i", "annotators_i"]
+    names += ["between_i"] if all(part.between_i is not None for part in parts) else []
+    columns: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    return replace(parts[0], **columns)
+
+
+def is_uncertain(top_i: Floats) -> NDArray[np.bool_]:
+    """Return which labels are uncertain: with the probability of the likeliest, the chance of error is above a quarter.
 
     Examples
     --------
-    >>> is_uncertain(np.array([[0.7, 0.3], [0.8, 0.2], [0.25, 0.75]])).tolist()
+    >>> is_uncertain(np.array([0.7, 0.8, 0.75])).tolist()
     [True, False, False]
     """
-    return np.asarray(p_ik.max(axis=-1) < 1.0 - MOST_WRONG - TIE)
+    return np.asarray(top_i < 1.0 - MOST_WRONG - TIE)
 
 
-def is_ambiguous(p_ik: Floats, total_i: Floats, ambiguity_i: Floats) -> NDArray[np.bool_]:
+def is_ambiguous(top_i: Floats, total_i: Floats, ambiguity_i: Floats) -> NDArray[np.bool_]:
     """Return which items are ambiguous: the label is uncertain, and most of its entropy is ambiguity.
 
     More votes would not help there; the remedy is to ship the soft label.
 
     Examples
     --------
-    >>> p_ik = np.array([[0.6, 0.4], [0.6, 0.4], [0.9, 0.1]])
-    >>> is_ambiguous(p_ik, np.array([0.6, 0.6, 0.1]), np.array([0.5, 0.1, 0.1])).tolist()
+    >>> is_ambiguous(np.array([0.6, 0.6, 0.9]), np.array([0.6, 0.6, 0.1]), np.array([0.5, 0.1, 0.1])).tolist()
     [True, False, False]
     """
-    return np.asarray(is_uncertain(p_ik) & (ambiguity_i > total_i / 2 + TIE))
+    return np.asarray(is_uncertain(top_i) & (ambiguity_i > total_i / 2 + TIE))
 
 
 def shown_parts(model: str, *, between: bool = False) -> dict[str, str]:

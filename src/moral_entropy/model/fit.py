@@ -143,7 +143,7 @@ def fit_ballot(
     patterns = count_once(cast, copies) if copies.any else cast
     posterior = log_posterior(votes, ballot, patterns, priors, options)
     optimum, second, modes = _find(posterior, options, advance)
-    curvature, drawn = draw(posterior, optimum, ballot, n_draws, options.seed)
+    curvature, drawn, log_density_s = draw(posterior, optimum, ballot, n_draws, options.seed)
     pseudo = posterior.pseudo_counts(optimum.counts)
     mode = optimum.at
     if copies.any:
@@ -151,7 +151,8 @@ def fit_ballot(
     search = Search(options.solver, optimum.objective, optimum.steepness, optimum.passes, optimum.converged, modes)
     items = _read_off(ballot, posterior, optimum.at, drawn, options, item_prior, advance)
     return QuestionFit(
-        ballot=ballot, patterns=patterns, states=posterior.states, mode=mode, drawn=drawn, pseudo=pseudo, search=search,
+        ballot=ballot, patterns=patterns, states=posterior.states, mode=mode, drawn=drawn, pseudo=pseudo,
+        log_density_s=log_density_s, search=search,
         curvature=curvature, second_mode=second, options=options, copies=copies, **items,
     )  # fmt: skip
 

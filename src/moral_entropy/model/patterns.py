@@ -153,6 +153,7 @@ def collapse(
     use_gold: bool = False,
     domains: tuple[NDArray[np.int32], int] | None = None,
     tilt_ik: Floats | None = None,
+    whole: bool = False,
 ) -> Patterns:
     """Collapse a ballot's identical items, where it pays.
 
@@ -166,6 +167,8 @@ def collapse(
         The domain of every item and the number of domains: items of two domains are never identical.
     tilt_ik
         Every item's own prior; items are then not collapsed.
+    whole
+        Keep a row for every item.
 
     Examples
     --------
@@ -177,7 +180,7 @@ def collapse(
     """
     domain_i, n_domains = domains or (_nothing(), 1)
     clamp_i = ballot.gold_i if use_gold else np.full(ballot.n_items, UNKNOWN, dtype=np.int16)
-    whole = Patterns(
+    items = Patterns(
         n_annotators=ballot.n_annotators,
         n_labels=ballot.n_labels,
         start_r=ballot.start_i,
@@ -189,20 +192,20 @@ def collapse(
         n_domains=n_domains,
     )
     if tilt_ik is not None:
-        return replace(whole, tilt_rk=np.ascontiguousarray(tilt_ik, dtype=np.float64))
-    if not whole.n_rows or len(np.unique(hashes := _hashes(whole, 0, SAMPLE))) > WORTHWHILE * len(hashes):
-        return whole
-    _, first_g, group_i = np.unique(_hashes(whole, 0), return_index=True, return_inverse=True)
+        return replace(items, tilt_rk=np.ascontiguousarray(tilt_ik, dtype=np.float64))
+    if whole or not items.n_rows or len(np.unique(hashes := _hashes(items, 0, SAMPLE))) > WORTHWHILE * len(hashes):
+        return items
+    _, first_g, group_i = np.unique(_hashes(items, 0), return_index=True, return_inverse=True)
     # Numbered by first appearance.
     order_g = np.argsort(first_g)
     rank_g = np.empty_like(order_g)
     rank_g[order_g] = np.arange(len(order_g))
     row_i, first_r = rank_g[group_i], first_g[order_g]
-    check_i = _hashes(whole, 1)
+    check_i = _hashes(items, 1)
     if (check_i != check_i[first_r][row_i]).any():
-        return whole  # Two items that differ have the same hash: one in 10^19.
-    weight_r: Floats = np.bincount(row_i, weights=whole.weight_r, minlength=len(first_r)).astype(np.float64)
-    return replace(whole.take(first_r), weight_r=weight_r, row_i=row_i)
+        return items  # Two items that differ have the same hash: one in 10^19.
+    weight_r: Floats = np.bincount(row_i, weights=items.weight_r, minlength=len(first_r)).astype(np.float64)
+    return replace(items.take(first_r), weight_r=weight_r, row_i=row_i)
 
 
 def _hashes(rows: Patterns, salt: int, most: int | None = None) -> NDArray[np.uint64]:

@@ -13,16 +13,15 @@ from typing import Any
 
 from moral_entropy.checks.gold import gold_findings
 from moral_entropy.checks.run import run_checks
-from moral_entropy.consensus.fit import fit_parts
-from moral_entropy.consensus.fit_findings import recalibration_findings
-from moral_entropy.consensus.fitted import FittedParts
-from moral_entropy.consensus.parts import Parts, local_parts
-from moral_entropy.consensus.priors import Priors
 from moral_entropy.findings import Finding, alarm_sentences, without_warnings
 from moral_entropy.groups.members import columns_to_keep
 from moral_entropy.items.table import find_outliers
 from moral_entropy.judges.findings import judge_findings
 from moral_entropy.judges.roles import Role, roles_at_audit
+from moral_entropy.model.consensus import Consensus
+from moral_entropy.model.findings import recalibration_findings
+from moral_entropy.model.fit import fit
+from moral_entropy.model.priors import Priors
 from moral_entropy.options import lists_options
 from moral_entropy.pipeline.facts import manifest_facts
 from moral_entropy.pipeline.options import AuditOptions
@@ -93,7 +92,7 @@ def audit(
     options = (options or AuditOptions()).changed(changes, "audit")
     progress, watch = progress or silent, Stopwatch()
     check_priors(options.priors)
-    read = partial(read_parts, source, options)
+    read = partial(read_for_audit, source, options)
     sheets = options.verdict.spot_check
     check_sheets(sheets)
     if out is None:
@@ -125,53 +124,53 @@ def _write_sheets(run: Run, out: str | Path, sheets: Sequence[Any]) -> Run:
 
 
 def make_run(
-    read: Callable[[], Parts],
+    read: Callable[[], Votes],
     options: AuditOptions,
     command: str,
     watch: Stopwatch,
     progress: Progress,
     priors: Priors | None = None,
 ) -> Run:
-    """Take votes in parts through every stage: fit, entropy, audit of rules, outliers, checks.
+    """Take votes through every stage: fit, entropy, audit of rules, outliers, checks.
 
     The priors are those of the options, unless they are given.
     """
     with without_warnings():
         with watch.timing("read"):
             progress("reading", 0.0)
-            parts = read()
-            roles = roles_at_audit(parts.votes, options.judges.roles)
+            votes = read()
+            roles = roles_at_audit(votes, options.judges.roles)
         with watch.timing("fit"):
-            believed = priors or priors_for(parts.votes, options.priors)
-            fitted = fit_parts(parts, believed, options.fit, progress)
+            priors = priors or priors_for(votes, options.priors)
+            consensus = fit(votes, options.fit, priors=priors, progress=progress)
         more: dict[str, Any] = {}
         told: dict[str, Any] = {}
         between = None
         if options.groups.asked:
             with watch.timing("groups"):
-                more, group_facts, between = compare_groups(parts.votes, options, progress)
-                fitted, told = fitted.with_between(between), {"groups": group_facts}
+                more, group_facts, between = compare_groups(votes, options, progress)
+                told = {"groups": group_facts}
         with watch.timing("entropy"):
-            entropies = item_entropies(fitted.consensus, between)
-            sums = entropy_sums(fitted.consensus, entropies)
+            entropies = item_entropies(consensus, between)
+            sums = entropy_sums(consensus, entropies)
         with watch.timing("audit"):
             graded = grade_rules(
-                fitted.consensus,
+                consensus,
                 options.grade,
                 seed=options.fit.seed,
                 advance=lambda share: progress("auditing", share),
             )
         with watch.timing("outliers"):
-            outliers = find_outliers(fitted.consensus, entropies, advance=lambda share: progress("outliers", share))
+            outliers = find_outliers(consensus, entropies, advance=lambda share: progress("outliers", share))
         with watch.timing("checks"):
-            findings = check(fitted, graded, options, progress)
-            findings += check_judges(parts, roles)
-        tables = make_tables(fitted.consensus, entropies, sums, graded, outliers, findings, more)
+            findings = check(consensus, graded, options, progress)
+            findings += check_judges(votes, roles)
+        tables = make_tables(consensus, entropies, sums, graded, outliers, findings, more)
     manifest = manifest_facts(
-        fitted, sums, options, command=command, warnings=alarm_sentences(findings), seconds=watch.seconds
+        consensus, sums, options, command=command, warnings=alarm_sentences(findings), seconds=watch.seconds
     ) | {"advice": graded.advice.text, "best_rule": graded.advice.best}
     manifest |= told | judge_facts(roles, manifest["notes"])
-    return Run(manifest, tables, consensus=fitted.consensus)
+    return Run(manifest, tables, consensus=consensus)
 
 
 def compare_groups(votes: Votes, options: AuditOptions, progress: Progress) -> Any:
@@ -183,10 +182,10 @@ def compare_groups(votes: Votes, options: AuditOptions, progress: Progress) -> A
     return study_groups(votes, options.groups, interval=options.fit.interval, seed=options.fit.seed)
 
 
-def check(fitted: FittedParts, audit: AuditTable, options: AuditOptions, progress: Progress) -> list[Finding]:
+def check(consensus: Consensus, audit: AuditTable, options: AuditOptions, progress: Progress) -> list[Finding]:
     """Make the cheap checks of the consensus, and hold it against gold as the audit has graded it."""
-    cheap = run_checks(fitted.consensus, seed=options.fit.seed, advance=lambda share: progress("checking", share))
-    taught = recalibration_findings(fitted.consensus)
+    cheap = run_checks(consensus, seed=options.fit.seed, advance=lambda share: progress("checking", share))
+    taught = recalibration_findings(consensus)
     return [*cheap, *gold_findings(audit.frame), *taught]
 
 
@@ -199,18 +198,16 @@ def judge_facts(roles: Mapping[str, Any] | None, notes: Sequence[str]) -> dict[s
     return facts
 
 
-def check_judges(parts: Parts, roles: Mapping[str, Any] | None) -> list[Finding]:
-    """Look at every judge, on one machine."""
+def check_judges(votes: Votes, roles: Mapping[str, Any] | None) -> list[Finding]:
+    """Look at every judge."""
     known = {row["judge"]: Role(**row) for row in roles["judges"]} if roles else {}
-    return judge_findings(parts.votes, known)
+    return judge_findings(votes, known)
 
 
-def read_parts(source: Any, options: AuditOptions) -> Parts:
-    """Read votes as the one part of this machine."""
+def read_for_audit(source: Any, options: AuditOptions) -> Votes:
+    """Read votes, with the columns that groups and judges need."""
     wanted = options.read if options.fit_by is None else replace(options.read, facts=(options.fit_by,))
     if kept := (*columns_to_keep(options.groups), *options.judges.columns):
         wanted = replace(wanted, keep=tuple(dict.fromkeys((*wanted.keep, *kept))))
     votes = source if isinstance(source, Votes) else read_votes(source, wanted)
-    votes = votes if options.fit_by is None else votes.split_by(options.fit_by)
-    fit = options.fit
-    return local_parts(votes, use_gold=fit.use_gold, by_domain=fit.by_domain, threads=fit.threads)
+    return votes if options.fit_by is None else votes.split_by(options.fit_by)

@@ -15,13 +15,11 @@ import numpy as np
 import polars as pl
 
 from moral_entropy import __version__
-from moral_entropy.consensus.fitted import FittedParts
-from moral_entropy.consensus.options import FitOptions, Model
-from moral_entropy.consensus.parts import Part
-from moral_entropy.consensus.priors import Priors
-from moral_entropy.consensus.result import Mixture, QuestionFit
-from moral_entropy.consensus.threads import available_cores
-from moral_entropy.consensus.vote_share import LEAST_SHARE, MOST_SHARE
+from moral_entropy.model.consensus import Consensus, QuestionFit
+from moral_entropy.model.fit import LEAST_SHARE, MOST_SHARE, THIN
+from moral_entropy.model.options import FitOptions, Model
+from moral_entropy.model.priors import Priors
+from moral_entropy.model.threads import available_cores
 from moral_entropy.options import as_plain
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.runs.make import AMBIGUOUS, ITEMS_COUNTED, TOTAL, UNCERTAIN, mean_parts
@@ -33,7 +31,7 @@ LIBRARIES = ("numpy", "scipy", "polars", "numba")
 
 
 def manifest_facts(
-    fitted: FittedParts,
+    consensus: Consensus,
     sums: Sequence[Floats],
     options: AuditOptions,
     *,
@@ -45,7 +43,7 @@ def manifest_facts(
 
     Parameters
     ----------
-    fitted
+    consensus
         The votes and their fits.
     sums
         Entropies by domain: see `entropy_sums`.
@@ -58,7 +56,7 @@ def manifest_facts(
     seconds
         Time by stage.
     """
-    consensus, counts = fitted.consensus, fitted.parts.total(count_part)
+    counts = count_votes(consensus.votes)
     fits, votes = zip(consensus.fits, sums, counts[1:], strict=True), consensus.votes
     return {
         "schema": SCHEMA,
@@ -97,11 +95,6 @@ def reading_facts(votes: Votes, counts: Ints) -> dict[str, Any]:
     }
 
 
-def count_part(part: Part) -> Ints:
-    """Count items, items without votes, and votes of one part: over all questions, then ballot by ballot."""
-    return count_votes(part.votes)
-
-
 def count_votes(votes: Votes) -> Ints:
     """Count items, items without votes, and votes: over all questions, then ballot by ballot."""
     votes_i = np.zeros(votes.n_items, dtype=np.int64)
@@ -125,11 +118,9 @@ def _fit_facts(fit: QuestionFit, votes: Votes, sum_f: Floats, counts: Sequence[i
         "prevalence": dict(zip(ballot.labels, fit.share_k.tolist(), strict=True)),
         **{name: float(sum_f[column] / weight) for name, column in means.items()},
         **mean_parts(sum_f),
-        **asdict(fit.climb),
-        "curvature": asdict(fit.curvature),
-        "exponent": asdict(fit.exponent),
-        "common": _common_facts(fit),
-        "mixture": _mixture_facts(fit.mixture, votes.domains),
+        **asdict(fit.search),
+        "curvature": fit.curvature._asdict(),
+        "mixture": _mixture_facts(fit, votes.domains),
         "counted_as_one": _counted_as_one(fit, votes.annotators),
     }
 
@@ -139,24 +130,12 @@ def _counted_as_one(fit: QuestionFit, annotators: pl.Series) -> list[list[Any]]:
     return [annotators.gather(fit.ballot.annotator_a[group]).to_list() for group in fit.counted_groups]
 
 
-def _mixture_facts(mixture: Mixture | None, domains: Sequence[str]) -> dict[str, Any] | None:
+def _mixture_facts(fit: QuestionFit, domains: Sequence[str]) -> dict[str, Any] | None:
     """Return the weights of the states between labels, where items may lie there; items of no domain come last."""
-    if mixture is None:
+    if not fit.options.mixed:
         return None
-    named = [*domains, None] if len(mixture.weight_dg) > 1 else []
-    return {
-        "points": mixture.states.points,
-        "domains": named,
-        "weights": mixture.weight_dg.tolist(),
-        "strength": mixture.strength if np.isfinite(mixture.strength) else None,
-    }
-
-
-def _common_facts(fit: QuestionFit) -> dict[str, Any] | None:
-    """Return the rows annotators were found to have in common, where they were partially pooled."""
-    if fit.common is None:
-        return None
-    return {"rows": fit.common.mean_kv.tolist(), "concentration": fit.common.concentration_k.tolist()}
+    named = [*domains, None] if len(fit.weight_dg) > 1 else []
+    return {"points": fit.states.points, "domains": named, "weights": fit.weight_dg.tolist()}
 
 
 def _prior_facts(priors: Priors) -> dict[str, Any]:
@@ -182,16 +161,18 @@ def formulas(model: Model, *, between: bool = False) -> dict[str, str]:
     Examples
     --------
     >>> formulas("paper")["aleatoric"], formulas("mixed")["aleatoric"]
-    ('doubt_votes', 'ambiguity')
+    ('doubt_votes', 'ambiguity + doubt_votes')
     """
     pooled = (
-        f"(1 - a) p_model + a (n_label + b) / (n_votes + n_labels / 2), a = {LEAST_SHARE} to {MOST_SHARE}, "
-        "b = 1/2, of two labels (N_label + 1/2) / (N_votes + 1) of all votes"
+        f"(1 - a) p_model + a (n_label + b) / (n_votes + 1), a = {LEAST_SHARE} to {MOST_SHARE} and at least "
+        f"{THIN} / n_votes, b the label's share of all votes"
     )
-    mixed = {"p": pooled, "aleatoric": "ambiguity", "epistemic": "doubt_votes + doubt_annotators"}
-    paper = {"p": "p_model", "aleatoric": "doubt_votes", "epistemic": "doubt_annotators"}
-    parts = {"entropy": "H(p_model) = ambiguity + doubt_votes + doubt_annotators"}
-    found = parts | (mixed if model == "mixed" else paper)
+    found = {
+        "p": pooled if model == "mixed" else "p_model",
+        "entropy": "H(p) = ambiguity + doubt_votes + doubt_annotators",
+        "aleatoric": "ambiguity + doubt_votes" if model == "mixed" else "doubt_votes",
+        "epistemic": "doubt_annotators",
+    }
     added = {name: f"{found[name]} + {BETWEEN}" for name in ("entropy", "aleatoric")}
     return found | added if between else found
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from moral_entropy.consensus.options import FIT, FitOptions, PriorOptions
 from moral_entropy.groups.options import GroupOptions
 from moral_entropy.judges.options import PanelOptions
+from moral_entropy.model.options import FIT, FitOptions, PriorOptions
 from moral_entropy.options import StageOptions, option
 from moral_entropy.rules.options import GradeOptions
 from moral_entropy.verdict.options import VerdictOptions

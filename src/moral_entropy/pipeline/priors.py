@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 
-from moral_entropy.consensus.options import PriorOptions
-from moral_entropy.consensus.priors import PAPER_DIAGONAL, Priors
 from moral_entropy.errors import PriorError
+from moral_entropy.model.options import PriorOptions
+from moral_entropy.model.priors import PAPER_DIAGONAL, Priors
 from moral_entropy.votes.table import Floats, Votes
 
 ONE_FOUNDATION, ANY_FOUNDATION = (80.0, 20.0), (500.0, 500.0)

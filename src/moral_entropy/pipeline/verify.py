@@ -17,7 +17,6 @@ from typing import Any
 
 import polars as pl
 
-from moral_entropy.consensus.parts import local_parts
 from moral_entropy.errors import RunFolderError
 from moral_entropy.names import ALL
 from moral_entropy.options import from_plain
@@ -33,7 +32,7 @@ SAME = 1e-9
 """Figures this close, absolutely or as a share, are the same on another processor (`docs/reference/run-folder.md`)."""
 
 NOT_FROM_VOTES = frozenset({"version", "versions", "command", "input", "columns", "guessed", "rows", "dropped", "notes",
-                            "seconds", "threads", "validated", "passes", "gradient_norm", "modes", FILES})  # fmt: skip
+                            "seconds", "threads", "validated", "passes", "steepness", "modes", FILES})  # fmt: skip
 """Facts of the manifest that do not follow from the votes of the run, or that the last bits of sums decide."""
 
 OTHER_FILES = (("groups", "annotators"), ("groups", "target"), ("judges", "roles"))
@@ -109,9 +108,7 @@ def verify(
 def _audit_again(run: Run, progress: Progress) -> Run:
     """Audit the votes of a run with the options, the seed and the priors in its manifest."""
     options = from_plain(AuditOptions, run.manifest["options"], MANIFEST)
-    votes, fit = read_run_votes(run), options.fit
-    read = partial(local_parts, votes, use_gold=fit.use_gold, by_domain=fit.by_domain, threads=fit.threads)
-    return make_run(read, options, "", Stopwatch(), progress, priors_of(run.manifest))
+    return make_run(partial(read_run_votes, run), options, "", Stopwatch(), progress, priors_of(run.manifest))
 
 
 def _differences(run: Run, computed: Run) -> Iterator[str]:

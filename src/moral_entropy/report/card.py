@@ -14,9 +14,9 @@ from typing import Any
 import polars as pl
 
 from moral_entropy import __version__
-from moral_entropy.consensus.entropy import CURES, parts_note
 from moral_entropy.files import write_text
 from moral_entropy.markup import NOTHING, markdown_table, markdown_text
+from moral_entropy.model.entropy import CURES, parts_note
 from moral_entropy.names import ALL
 from moral_entropy.report.data import shown_title
 from moral_entropy.report.words import RATES, label_notes, order_notes, votes_in_words

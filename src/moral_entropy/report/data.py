@@ -14,7 +14,7 @@ import polars as pl
 import polars.selectors as cs
 
 from moral_entropy import __version__
-from moral_entropy.consensus.entropy import CURES, parts_note
+from moral_entropy.model.entropy import CURES, parts_note
 from moral_entropy.names import ALL
 from moral_entropy.report.chart_specs import definitions_of
 from moral_entropy.report.item_sums import MAX_VOTES, entropy_by_votes, vote_cells

@@ -11,8 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from moral_entropy.checks.sides import SIDES
-from moral_entropy.checks.verdict import is_thorough, title_of, verdict
+from moral_entropy.checks.run import CHECKS, is_thorough, title_of, verdict
 from moral_entropy.findings import RANK, Finding, worst_level
 from moral_entropy.judges.panel import MOST_JUDGES
 from moral_entropy.judges.roles import LLM, roles_of
@@ -44,7 +43,7 @@ def findings_section(run: Run) -> dict[str, Any]:
     found = read_findings(run)
     status = STATUS.get(worst_level(found), "ready") if found else "none"
     more = "" if is_thorough(found) else "For the full examination run: moral-entropy validate, with this run's folder."
-    order = [*SIDES, *sorted({finding.side for finding in found} - set(SIDES))]
+    order = [*CHECKS, *sorted({finding.side for finding in found} - set(CHECKS))]
     sides = [_side(side, [finding for finding in found if finding.side == side]) for side in order]
     return {
         "verdict": verdict(found),
@@ -58,7 +57,7 @@ def _side(side: str, found: Sequence[Finding]) -> dict[str, Any]:
     ordered = sorted(found, key=lambda finding: RANK[finding.level])
     return {
         "title": title_of(side),
-        "meaning": SIDES[side].meaning if side in SIDES else "",
+        "meaning": CHECKS[side].meaning if side in CHECKS else "",
         "level": worst_level(found),
         "rows": [_row(finding) for finding in ordered[:MOST_FINDINGS]],
         "left_out": max(len(ordered) - MOST_FINDINGS, 0),

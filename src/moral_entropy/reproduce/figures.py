@@ -14,10 +14,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from moral_entropy.consensus.entropy import decompose_entropy
-from moral_entropy.consensus.result import Consensus
+from moral_entropy.model.consensus import Consensus
+from moral_entropy.model.entropy import decompose_entropy
 from moral_entropy.names import ALL, MEAN
 from moral_entropy.reproduce.published import ANY_FOUNDATION, LARGEST, PLACE
+from moral_entropy.rules.rules import rule_named
 from moral_entropy.votes.table import UNKNOWN, Ints, Votes, ballot_from_codes
 
 EQUAL = 0.005

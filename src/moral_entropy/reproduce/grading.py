@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from moral_entropy.consensus.result import Consensus
+from moral_entropy.model.consensus import Consensus
 from moral_entropy.names import ALL, MEAN, NO_DOMAIN
 from moral_entropy.rules.cells import Cells, Membership, gold_sums, join_cells, posterior_sums, sort_into_cells
 from moral_entropy.rules.grade import RATES
@@ -77,7 +77,7 @@ def grade_rules(
 
     Examples
     --------
-    >>> from moral_entropy.consensus.fit import fit
+    >>> from moral_entropy.model.fit import fit
     >>> from moral_entropy.reproduce.options import Inputs
     >>> from moral_entropy.reproduce.sources import load_votes
     >>> votes = load_votes("mfrc", Inputs(twins=True, scale=0.02))

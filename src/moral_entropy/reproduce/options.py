@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from moral_entropy.consensus.options import FIT, FitOptions
 from moral_entropy.errors import UsageError
+from moral_entropy.model.options import FIT, FitOptions
 from moral_entropy.options import StageOptions, option
 
 FILES, TWINS = "The corpora", "Simulated twins"
@@ -73,4 +73,4 @@ class ReproduceOptions(StageOptions):
     @property
     def fit(self) -> FitOptions:
         """The options of the fits, which are of the paper's model."""
-        return FitOptions(model="paper", draws=self.draws, seed=self.seed, coordinates="paper", threads=self.threads)
+        return FitOptions(model="paper", draws=self.draws, seed=self.seed, threads=self.threads)

@@ -68,7 +68,7 @@ def _with_themes(path: Path, domains: pl.DataFrame, gold: str | Path | None) -> 
     from moral_entropy.runs.manifest import digest_of
     from moral_entropy.votes.formats.emfd import to_table
     from moral_entropy.votes.read import read_votes
-    from moral_entropy.votes.source import ReadingLog
+    from moral_entropy.votes.table import ReadingLog
 
     log = ReadingLog()
     votes = read_votes(to_table(path, log, domains), text="", gold_file=gold)
@@ -102,7 +102,8 @@ def read_themes(path: str | Path) -> pl.DataFrame:
     import polars as pl
 
     from moral_entropy.votes.formats.foundations import read_columns
-    from moral_entropy.votes.source import ReadingLog, open_source
+    from moral_entropy.votes.source import open_source
+    from moral_entropy.votes.table import ReadingLog
 
     names = [name.strip().casefold() for name in open_source(path).columns]
     column = next((name for name in THEME_COLUMNS if name in names), "themes")

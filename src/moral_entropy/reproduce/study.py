@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moral_entropy import __version__
-from moral_entropy.consensus.fit import fit
-from moral_entropy.consensus.options import PriorOptions
-from moral_entropy.consensus.result import Consensus
 from moral_entropy.findings import alarm_sentences, without_warnings
+from moral_entropy.model.consensus import Consensus
+from moral_entropy.model.fit import fit
+from moral_entropy.model.options import PriorOptions
 from moral_entropy.names import ALL, MEAN
 from moral_entropy.options import as_plain
 from moral_entropy.pipeline.facts import count_votes, reading_facts

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from moral_entropy.consensus.result import Consensus, QuestionFit
+from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.rules.cells import targets_of
 from moral_entropy.rules.grade import share_of
 from moral_entropy.rules.intervals import central_interval
@@ -135,7 +135,7 @@ def _silence(fit: QuestionFit, target: int) -> tuple[Floats, Floats]:
 
 def _over_domains(fit: QuestionFit, among_sdz: Floats) -> Floats:
     """Average over domains by their items."""
-    items_d = np.ones(1) if fit.mixture is None else fit.mixture.items_d
+    items_d = fit.patterns.items_d
     return np.asarray(np.tensordot(items_d / items_d.sum(), among_sdz, axes=(0, 1)))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from moral_entropy.consensus.result import Consensus, QuestionFit
+from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.rules.cells import Cells, Membership, join_cells, number_rows, targets_of
 from moral_entropy.rules.grade import BINS, mass_bins, width_bins
 from moral_entropy.rules.intervals import beta_interval
@@ -72,7 +72,7 @@ def consensus_cells(consensus: Consensus, *, merged: bool = False, own: bool = F
     members: list[Membership] = []
     n_cells = 0
     for fit in map(unseen_gold, consensus.fits):
-        p_ik = fit.summary.mean_ik if own else fit.p_ik
+        p_ik = fit.model_ik if own else fit.p_ik
         label_i = labels_of(p_ik, fit.ballot.positive) if own else fit.label_i
         group_i, first_g, score_gt = _groups(votes, fit.ballot, p_ik, label_i, merged)
         cell_gt = np.arange(score_gt.size).reshape(score_gt.T.shape).T + n_cells

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from moral_entropy.consensus.result import Consensus, QuestionFit
-from moral_entropy.consensus.threads import over_blocks
+from moral_entropy.model.consensus import Consensus, QuestionFit
+from moral_entropy.model.threads import over_blocks
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.rules.rules import Rule
 from moral_entropy.ties import labels_of

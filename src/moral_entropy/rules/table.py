@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.model.consensus import Consensus
 from moral_entropy.options import lists_options
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.rules.advice import Advice, advise, best_rule
@@ -111,7 +111,7 @@ def audit_rules(
 
     Examples
     --------
-    >>> from moral_entropy.consensus.fit import fit
+    >>> from moral_entropy.model.fit import fit
     >>> from moral_entropy.corpora.simulate import simulate_votes
     >>> votes = simulate_votes(n_items=300, n_annotators=8, votes_per_item=5, seed=1).votes
     >>> table = audit_rules(votes, fit(votes, draws=100), rules=["any", "majority"])

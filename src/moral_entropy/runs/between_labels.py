@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from moral_entropy.consensus.states import States
+from moral_entropy.model.states import States
 from moral_entropy.votes.table import Floats, Ints
 
 
@@ -32,15 +32,12 @@ class FittedStates:
         Their weights, a row for every domain.
     domains
         Name of each row's domain, None for items without one; empty if all items share one row.
-    power
-        Power of each item's likelihood.
     """
 
     labels: tuple[str, ...]
     states: States
     weight_dg: Floats
     domains: tuple[str | None, ...]
-    power: float
 
     @classmethod
     def of(cls, fit: dict[str, Any], log_odds: Mapping[str, float] | None = None) -> FittedStates:
@@ -54,12 +51,11 @@ class FittedStates:
             Prior log-odds of labels against one whose own are left out, for the paper's model.
         """
         mixture, labels = fit["mixture"], tuple(fit["labels"])
-        power = float(fit.get("exponent", {"value": 1.0})["value"])
         if mixture is None:
             log_k = np.array([(log_odds or {}).get(label, 0.0) for label in labels])
-            return cls(labels, States(len(labels)), _shares(log_k)[None], (), power)
+            return cls(labels, States(len(labels)), _shares(log_k)[None], ())
         states = States(len(labels), mixture["points"])
-        return cls(labels, states, np.array(mixture["weights"]), tuple(mixture["domains"]), power)
+        return cls(labels, states, np.array(mixture["weights"]), tuple(mixture["domains"]))
 
     def domain_i(self, names: pl.Series) -> Ints:
         """Find the row of each item's domain."""
@@ -73,7 +69,7 @@ class FittedStates:
 
     def log_votes(self, chance_nk: Floats) -> Floats:
         """Compute the log probability of votes in every state, axes n and z, from their chances under each label."""
-        return np.asarray(np.log(self.states.votes_azv(chance_nk[..., None] ** self.power)[..., 0]))
+        return np.asarray(np.log(self.states.votes_azv(chance_nk[..., None])[..., 0]))
 
     def odds_after(
         self, domain_i: Sequence[str | None], log_vote_inz: Floats, pair_i: Sequence[tuple[str, str]]

@@ -14,13 +14,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from moral_entropy.consensus.dependence import effective_by_row
-from moral_entropy.consensus.entropy import EntropyParts, decompose_entropy, is_ambiguous, is_uncertain
-from moral_entropy.consensus.patterns import as_rows
-from moral_entropy.consensus.published import published_interval
-from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.findings import Finding
 from moral_entropy.items.pushes import prior_pushes, spoken_for, vote_pushes
+from moral_entropy.model.consensus import Consensus, QuestionFit
+from moral_entropy.model.entropy import EntropyParts, decompose_entropy, is_ambiguous, is_uncertain
 from moral_entropy.names import ALL
 from moral_entropy.rules.table import AuditTable
 from moral_entropy.runs.findings import findings_frame
@@ -108,14 +105,11 @@ def _framed(make: Callable[[], Iterator[dict[str, Any]]], schema: pl.Schema) -> 
 def item_rows(consensus: Consensus, entropies: Sequence[EntropyParts]) -> Iterator[dict[str, Any]]:
     """Yield the columns of `items`, some items at a time."""
     for fit, entropy in zip(consensus.fits, entropies, strict=True):
-        bounds = published_interval(fit)
         for chunk in fit.chunks(ROWS_PER_GROUP):
-            yield _item_columns(consensus.votes, fit, chunk, entropy.of(chunk), bounds)
+            yield _item_columns(consensus.votes, fit, chunk, entropy.of(chunk))
 
 
-def _item_columns(
-    votes: Votes, fit: QuestionFit, chunk: slice, entropy: EntropyParts, bounds: tuple[Floats, Floats]
-) -> dict[str, Any]:
+def _item_columns(votes: Votes, fit: QuestionFit, chunk: slice, entropy: EntropyParts) -> dict[str, Any]:
     ballot, label_i, item_i = fit.ballot, fit.label_i[chunk], fit.ballot.item_i[chunk]
     row_i = np.arange(len(item_i))
     parts = {name: _or_null(part_i) for name, part_i in named_parts(entropy).items()}
@@ -131,12 +125,11 @@ def _item_columns(
         "domain": domain_names(votes, item_i),
         "n_votes": ballot.votes_i[chunk].astype(np.int32),
         "n_positive": counts_of(ballot, chunk)[row_i, about_i].astype(np.int32),
-        "effective_votes": _effective(fit, chunk),
         "p_map": fit.posterior_ik[chunk][row_i, about_i],
-        "p_model": fit.summary.mean_ik[chunk][row_i, about_i],
+        "p_model": fit.model_ik[chunk][row_i, about_i],
         "p": fit.p_ik[chunk][row_i, about_i],
-        "p_low": _or_null(bounds[0][chunk]),
-        "p_high": _or_null(bounds[1][chunk]),
+        "p_low": _or_null(fit.low_i[chunk]),
+        "p_high": _or_null(fit.high_i[chunk]),
         "p_calibrated": calibrated,
         "label": pl.Series(ballot.labels, dtype=pl.String).gather(label_i),
         "entropy": entropy.total_i,
@@ -147,19 +140,6 @@ def _item_columns(
         "published": _label_names(ballot, ballot.published_i[chunk]),
         **{name: part for name, part in parts.items() if name == BETWEEN},
     }
-
-
-def _effective(fit: QuestionFit, chunk: slice) -> pl.Series:
-    """Compute how many independent votes the votes on some items are worth; null where nobody looked."""
-    if fit.worth is None:
-        return pl.repeat(None, chunk.stop - chunk.start, dtype=pl.Float64, eager=True)
-    pairs = fit.worth.pairs
-    if not len(pairs.first_p):
-        return pl.Series(fit.ballot.votes_i[chunk].astype(np.float64))
-    rows = as_rows(fit.ballot, np.full(fit.ballot.n_items, UNKNOWN, dtype=np.int16)).take(
-        np.arange(*chunk.indices(fit.ballot.n_items))
-    )
-    return pl.Series(effective_by_row(rows, pairs, pairs.shrunk_p))
 
 
 def counts_of(ballot: Ballot, chunk: slice) -> NDArray[np.int64]:
@@ -202,7 +182,7 @@ def posterior_rows(consensus: Consensus) -> Iterator[dict[str, Any]]:
                 "item": consensus.votes.items.gather(np.repeat(ballot.item_i[chunk], ballot.n_labels)),
                 "class": pl.Series(list(ballot.labels) * n_items),
                 "p_map": fit.posterior_ik[chunk].ravel(),
-                "p_model": fit.summary.mean_ik[chunk].ravel(),
+                "p_model": fit.model_ik[chunk].ravel(),
                 "p": fit.p_ik[chunk].ravel(),
             }
 
@@ -253,14 +233,14 @@ def item_entropies(consensus: Consensus, between: Sequence[Floats] | None = None
 def entropy_sums(consensus: Consensus, entropies: Sequence[EntropyParts]) -> tuple[Floats, ...]:
     """Add up the entropies of every fit by domain: `sum_df`, the last row for items of no domain.
 
-    Columns: rows, items, total entropy, items whose label is uncertain (more than half of the entropy there can be),
+    Columns: rows, items, total entropy, items whose label is uncertain (see `is_uncertain`),
     items that are ambiguous (see `is_ambiguous`), and the parts of the entropy, in the order of `named_parts`.
     """
     sums, n_places = [], len(consensus.votes.domains) + 1
     for fit, entropy in zip(consensus.fits, entropies, strict=True):
         place_i = consensus.votes.domain_i[fit.ballot.item_i] % n_places
-        uncertain_i = is_uncertain(entropy.total_i, fit.ballot.n_labels)
-        ambiguous_i = is_ambiguous(entropy.total_i, entropy.lasting_i, fit.ballot.n_labels)
+        uncertain_i = is_uncertain(fit.p_ik.max(axis=1))
+        ambiguous_i = is_ambiguous(fit.p_ik.max(axis=1), entropy.total_i, entropy.lasting_i)
         values: tuple[Any, ...] = (1.0, entropy.total_i, uncertain_i, ambiguous_i, *named_parts(entropy).values())
         columns = [np.bincount(place_i, minlength=n_places)]
         columns += [np.bincount(place_i, weights=fit.ballot.count_i * value, minlength=n_places) for value in values]
@@ -335,7 +315,7 @@ def annotator_frame(consensus: Consensus, summary: pl.DataFrame) -> pl.DataFrame
             "disagreement": np.repeat(disagreement_a, n_cells),
             "true": labels.gather(cell_c // ballot.n_labels),
             "voted": labels.gather(cell_c % ballot.n_labels),
-            "probability": fit.rows_akv.ravel(),
+            "probability": fit.confusion_akv.ravel(),
             "low": _or_null(low_akv.ravel()),
             "high": _or_null(high_akv.ravel()),
             "part": pl.repeat(ballot.part, len(cell_c), eager=True),
@@ -346,12 +326,12 @@ def annotator_frame(consensus: Consensus, summary: pl.DataFrame) -> pl.DataFrame
 
 def _bounds(fit: QuestionFit, interval: float) -> Floats:
     """Compute the intervals of the confusion matrices over the draws; NaN without draws. First axis: low, high."""
-    bound_xakv = np.full((2, *fit.rows_akv.shape), np.nan)
+    bound_xakv = np.full((2, *fit.confusion_akv.shape), np.nan)
     tail = (1.0 - interval) / 2.0
     # Some annotators at a time: sorting holds a copy of their draws.
     for start in range(0, fit.ballot.n_annotators if fit.n_draws else 0, ANNOTATORS_AT_ONCE):
         chunk = slice(start, start + ANNOTATORS_AT_ONCE)
-        bound_xakv[:, chunk] = np.quantile(fit.rows_sakv[:, chunk], [tail, 1.0 - tail], axis=0)
+        bound_xakv[:, chunk] = np.quantile(fit.confusion_sakv[:, chunk], [tail, 1.0 - tail], axis=0)
     return bound_xakv
 
 

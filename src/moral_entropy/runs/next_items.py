@@ -16,10 +16,10 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from moral_entropy.consensus.entropy import is_ambiguous
 from moral_entropy.errors import RunFolderError
 from moral_entropy.items.next_votes import NOBODY, choose_votes
 from moral_entropy.items.rank import first
+from moral_entropy.model.entropy import is_ambiguous
 from moral_entropy.runs.between_labels import FittedStates, counted_votes, positions
 from moral_entropy.runs.explain import check_question, suggestion
 from moral_entropy.runs.run import Run, as_run
@@ -177,7 +177,7 @@ def _states(
     between = FittedStates.of(fit)
     counted = counted_votes(votes, fit["counted_as_one"]) if fit["counted_as_one"] else votes
     at_v, cell_v = _coded(counted, items["item"], names, fit["labels"])
-    log_azv = np.log(between.states.votes_azv(confusion_akv**between.power))
+    log_azv = np.log(between.states.votes_azv(confusion_akv))
     log_cz = log_azv.transpose(0, 2, 1).reshape(-1, between.states.n_states)
     times_ic = csr_array((np.ones(len(at_v)), (at_v, cell_v)), shape=(items.height, len(log_cz)))
     known_i = np.full(items.height, UNKNOWN, dtype=np.int64)
@@ -204,7 +204,9 @@ def _ambiguous(items: pl.DataFrame, n_labels: int) -> NDArray[np.bool_]:
     # Without draws the parts are unknown, and no item is called ambiguous.
     lasting = pl.sum_horizontal("ambiguity", *([BETWEEN] if BETWEEN in items.columns else [])).fill_null(0.0)
     lasting_i = items.select(lasting).to_series().to_numpy()
-    return is_ambiguous(items["entropy"].to_numpy(), lasting_i, n_labels)
+    p_i = items["p"].to_numpy()
+    top_i = np.maximum(p_i, 1.0 - p_i) if n_labels == 2 else p_i
+    return is_ambiguous(top_i, items["entropy"].to_numpy(), lasting_i)
 
 
 def _shares(run: Run, items: pl.DataFrame, fit: dict[str, Any]) -> Floats:

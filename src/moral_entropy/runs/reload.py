@@ -14,11 +14,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from moral_entropy.consensus.fit import fit
-from moral_entropy.consensus.options import FitOptions
-from moral_entropy.consensus.priors import Priors
-from moral_entropy.consensus.result import Consensus
 from moral_entropy.findings import without_warnings
+from moral_entropy.model.consensus import Consensus
+from moral_entropy.model.fit import fit
+from moral_entropy.model.options import FitOptions
+from moral_entropy.model.priors import Priors
 from moral_entropy.options import from_plain
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.schemas import VOTES

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from moral_entropy.consensus.entropy import shown_parts
-from moral_entropy.consensus.result import Consensus
 from moral_entropy.errors import RunFolderError, UsageError
+from moral_entropy.model.consensus import Consensus
+from moral_entropy.model.entropy import shown_parts
 from moral_entropy.runs.folder import MANIFEST, writing
 from moral_entropy.runs.manifest import FILES, digest_of, read_manifest, write_manifest
 from moral_entropy.runs.tables import checked_folder, read_table, scan_table, write_table

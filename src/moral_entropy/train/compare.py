@@ -98,11 +98,11 @@ def score_targets(p_by_target: Mapping[str, Sequence[Floats]], test: Targets, *,
             sizes[MEAN] = max(sizes.values())
             for target, by_question in drawn.items():
                 by_question[MEAN] = _mean(list(by_question.values()))
-                for question, value_s in by_question.items():
-                    difference_s = drawn["soft"][question] - value_s
-                    rows.append((question, reference, metric, target, *_with_interval(value_s),
+                for name, value_s in by_question.items():
+                    difference_s = drawn["soft"][name] - value_s
+                    rows.append((name, reference, metric, target, *_with_interval(value_s),
                                  *(_with_interval(difference_s) if target != "soft" else (None,) * 3),
-                                 sizes[question]))  # fmt: skip
+                                 sizes[name]))  # fmt: skip
     names = ("question", "reference", "metric", "target", "value", "low", "high", "difference", "difference_low",
              "difference_high", "n")  # fmt: skip
     kinds = [pl.String] * 4 + [pl.Float64] * 6 + [pl.Int64]

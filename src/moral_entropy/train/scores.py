@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from moral_entropy.grading.grade import BINS, width_bins
+from moral_entropy.rules.grade import BINS, width_bins
 from moral_entropy.ties import labels_of
 from moral_entropy.train.targets import Targets, by_label, columns_of, mean_target
 from moral_entropy.votes.table import Floats, Ints

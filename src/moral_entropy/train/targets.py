@@ -22,7 +22,7 @@ import polars as pl
 from scipy.special import entr, expit, softmax
 
 from moral_entropy.errors import RuleError, TrainError
-from moral_entropy.grading.rules import rule_named
+from moral_entropy.rules.rules import rule_named
 from moral_entropy.runs.run import Question, Run
 from moral_entropy.ties import labels_of
 from moral_entropy.votes.columns import guess_column, missing_column, named_column

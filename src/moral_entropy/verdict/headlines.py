@@ -22,8 +22,8 @@ from typing import Any
 
 import polars as pl
 
-from moral_entropy.consensus.entropy import ENOUGH_VOTES
-from moral_entropy.consensus.youden import surely_below_chance
+from moral_entropy.model.consensus import surely_below_chance
+from moral_entropy.model.entropy import ENOUGH_VOTES
 from moral_entropy.names import ALL
 from moral_entropy.rules.intervals import exact_interval
 from moral_entropy.runs.run import Run

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.formats.peek import peek
-from moral_entropy.votes.source import ReadingLog, open_source
+from moral_entropy.votes.formats.records import peek
+from moral_entropy.votes.source import open_source
+from moral_entropy.votes.table import ReadingLog
 
 if TYPE_CHECKING:
     import polars as pl

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moral_entropy.votes.formats.foundations import has_columns, read_columns, to_votes
-from moral_entropy.votes.source import ReadingLog
+from moral_entropy.votes.table import ReadingLog
 
 if TYPE_CHECKING:
     import polars as pl

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.formats.exported_votes import read_json
 from moral_entropy.votes.formats.foundations import COLUMNS, to_votes
-from moral_entropy.votes.formats.peek import peek
-from moral_entropy.votes.source import ReadingLog
+from moral_entropy.votes.formats.records import peek, read_json
+from moral_entropy.votes.table import ReadingLog
 
 if TYPE_CHECKING:
     import polars as pl

@@ -1,1 +1,0 @@
-"""Votes → Consensus: the mode, its curvature, and draws."""
