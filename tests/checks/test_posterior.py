@@ -130,5 +130,5 @@ def test_what_cannot_be_checked_is_said(monkeypatch):
     (bounded,) = check_laplace(fit(votes, draws=150, constrain="better-than-chance"))
     monkeypatch.setattr(module, "MOST_WORK", 1)
     (large,) = check_laplace(fit(votes, draws=150))
-    for finding, why in ((none, "no draws"), (few, "99 draws"), (bounded, "more than a Gaussian"), (large, "left out")):
+    for finding, why in ((none, "few draws"), (few, "few draws"), (bounded, "than a Gaussian"), (large, "many votes")):
         assert finding.level == "info" and np.isnan(finding.value) and why in finding.text

@@ -22,15 +22,12 @@ def by_figure(findings):
 
 
 @MODELS
-def test_where_the_model_holds_starts_agree_and_items_spread_as_the_posterior_says(model):
-    consensus = fit(simulate_votes(n_items=2_000, n_annotators=8, votes_per_item=5, seed=3).votes, model=model)
-    found = by_figure(check_ensemble(consensus, members=16, seed=1))
+def test_where_the_model_holds_starts_agree(model):
+    consensus = fit(simulate_votes(n_items=600, n_annotators=8, votes_per_item=5, seed=3).votes, model=model, draws=0)
+    found = by_figure(check_ensemble(consensus, members=8, seed=1))
     assert not [finding for finding in found.values() if finding.alarms]
-    assert found["starts_agreeing", ""].value == 1.0
-    assert found["p_sd_mean", "starts"].value < 1e-4 < found["p_sd_mean", "items"].value
-    # Sixteen members tell a standard deviation to about a fifth.
-    assert 0.5 < found["bootstrap_ratio", "1"].value < 1.6
-    again = by_figure(check_ensemble(consensus, members=16, seed=1))
+    assert found["starts_agreeing", ""].value == 1.0 and found["p_sd_mean", ""].value < 1e-4
+    again = by_figure(check_ensemble(consensus, members=8, seed=1))
     assert {key: f.value for key, f in again.items()} == {key: f.value for key, f in found.items()}
 
 

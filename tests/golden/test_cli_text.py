@@ -120,7 +120,7 @@ CASES = {
     "compare": ["compare", "shared", "other", "--top", "3"],
     "report": ["report", "shared", "--force"],
     "export": ["export", "shared", "--to", "csv", "-o", "items.csv"],
-    "validate": ["validate", "shared", "--sides", "heldout"],
+    "validate": ["validate", "shared", "--checks", "heldout"],
     "train": ["train", "shared", "--model", "tfidf", "--labels", "soft", "-o", "model"],
     "predict": ["predict", "model", "texts.csv", "-o", "predicted.csv"],
     "reproduce": ["reproduce", "--twins", "--scale", "0.01", "--draws", "10", "-o", "paper"],

@@ -65,8 +65,8 @@ class Pairs:
         Standard error of the excess, and its two-sided probability under independence.
     scale_p
         What the excess would be if the errors of the two were one and the same.
-    pooled_error
-        Standard error of the excess of all pairs together.
+    n_items, pooled_error
+        Items with two votes or more, and the standard error of the excess of all pairs together.
     """
 
     one_p: Ints
@@ -77,11 +77,17 @@ class Pairs:
     error_p: Floats
     chance_p: Floats
     scale_p: Floats
+    n_items: float
     pooled_error: float
 
     def pooled(self, value_p: Floats) -> float:
         """Average a figure over all pairs of votes."""
         return float(np.average(value_p, weights=self.items_p))
+
+    @property
+    def correlation(self) -> float:
+        """The excess of all pairs as a correlation of errors."""
+        return self.pooled(self.excess_p) / max(self.pooled(self.scale_p), 1e-300)
 
 
 def weigh_pairs(rows: Patterns, posterior_rz: Floats, vote_azv: Floats, *, anonymous: bool = False) -> Pairs | None:
@@ -146,6 +152,7 @@ def weigh_pairs(rows: Patterns, posterior_rz: Floats, vote_azv: Floats, *, anony
         error_p=error_p / items_p,
         chance_p=_two_sided(excess_p / error_p, skew_p),
         scale_p=total(scale_e) / items_p,
+        n_items=float(rows.weight_r[np.unique(row_e)].sum()),
         pooled_error=float(np.sqrt(rows.weight_r @ sum_r**2) / items_p.sum()),
     )  # fmt: skip
 
@@ -201,54 +208,50 @@ def check_dependence(consensus: Consensus) -> list[Finding]:
 def _examined(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
     anonymous, rows = consensus.votes.anonymous, fit.patterns
     posterior_rz = Posterior.of(fit).state_probabilities(fit.weight_dg, fit.confusion_akv)
-    n_pairs = float((np.diff(rows.start_r).astype(np.float64) ** 2).sum()) * fit.states.n_states
-    if (step := int(n_pairs // (MOST_PAIRS * 2)) + 1) > 1:
+    n_pairs = float((np.diff(rows.start_r).astype(np.float64) ** 2).sum()) / 2 * fit.states.n_states
+    if (step := int(n_pairs // MOST_PAIRS) + 1) > 1:
         rows, posterior_rz = rows.take(np.arange(0, rows.n_rows, step)), posterior_rz[::step]
     pairs = weigh_pairs(rows, posterior_rz, fit.states.votes_azv(fit.confusion_akv), anonymous=anonymous)
     if pairs is None:
         text = "no item has votes of two annotators, so whether votes are independent cannot be told."
         yield finding_of(fit, "dependence", "dependent_pairs", 0, n=0, text=text)
         return
-    paired_r = (np.diff(rows.start_r) >= 2) & (rows.weight_r > 0)
-    yield _pooled(fit, pairs, round(float(rows.weight_r[paired_r].sum())), consensus.interval)
+    excess, half = pairs.pooled(pairs.excess_p), NormalDist().inv_cdf(0.5 + consensus.interval / 2) * pairs.pooled_error
+    yield finding_of(
+        fit, "dependence", "excess_agreement", excess, low=excess - half, high=excess + half, n=round(pairs.n_items),
+        level=level_of(abs(excess) >= max(NOTICEABLE, SURELY * pairs.pooled_error)),
+        text=(
+            f"two votes on an item agree in {pairs.pooled(pairs.agreement_p):.1%} of the cases, {abs(excess):.1%} "
+            f"{'less' if excess < 0 else 'more'} than independence given the label allows: errors correlate with "
+            f"{pairs.correlation:z.2f}."
+        ),
+        meaning="Agreement counts for more than it proves, and p is too sure.",
+        cure="Check labels by hand or against gold, and ask annotators, or models, of another kind.",
+    )  # fmt: skip
     if not anonymous:
         yield from _dependent(consensus, fit, pairs)
         yield from _given_gold(consensus, fit)
 
 
-def _pooled(fit: QuestionFit, pairs: Pairs, n_items: int, interval: float) -> Finding:
-    excess, half = pairs.pooled(pairs.excess_p), NormalDist().inv_cdf(0.5 + interval / 2) * pairs.pooled_error
-    correlation = excess / max(pairs.pooled(pairs.scale_p), 1e-300)
-    return finding_of(
-        fit, "dependence", "excess_agreement", excess, low=excess - half, high=excess + half, n=n_items,
-        level=level_of(abs(excess) >= max(NOTICEABLE, SURELY * pairs.pooled_error)),
-        text=(
-            f"two votes on an item agree in {pairs.pooled(pairs.agreement_p):.1%} of the cases, {abs(excess):.1%} "
-            f"{'less' if excess < 0 else 'more'} than independence given the label allows: errors correlate with "
-            f"{correlation:z.2f}."
-        ),
-        meaning="Agreement counts for more than it proves, and p is too sure.",
-        cure="Check labels by hand or against gold, and ask annotators, or models, of another kind.",
-    )  # fmt: skip
-
-
 def _dependent(consensus: Consensus, fit: QuestionFit, pairs: Pairs) -> Iterator[Finding]:
-    named, n_tested = dependent_pairs(pairs).tolist(), int((pairs.items_p >= LEAST_ITEMS).sum())
+    named = dependent_pairs(pairs).tolist()
     names = [_name(consensus, fit, pairs, p) for p in named]
+    n = int((pairs.items_p >= LEAST_ITEMS).sum())
     if not names:
-        yield finding_of(fit, "dependence", "dependent_pairs", 0, n=n_tested)
+        yield finding_of(fit, "dependence", "dependent_pairs", 0, n=n)
         return
+    # A fit that believes copies takes everyone else for dependent.
+    believed = fit.copies is not None and fit.copies.any and not consensus.options.counts_once
     yield finding_of(
-        fit, "dependence", "dependent_pairs", len(names), n=n_tested, level="doubt",
-        text=(
-            f"{len(names):,} of {n_tested:,} pairs of annotators do not vote independently given the label "
-            f"({listed(names)})."
-        ),
+        fit, "dependence", "dependent_pairs", len(names), n=n, level="doubt",
+        text=f"{len(names):,} of {n:,} pairs of annotators do not vote independently given the label: {listed(names)}.",
         meaning=(
             "They copy, confer or share a blind spot, or their items are of another kind than the rest; p takes their "
             "agreement for evidence."
         ),
-        cure=_cure(consensus, fit),
+        cure="Count the near-copies that the audit names as one first (--merge A+B): they make others seem dependent."
+        if believed
+        else "Ask them; fit kinds of items apart (--fit-by).",
     )  # fmt: skip
     for p, name in zip(named[:NAMED], names, strict=False):
         excess, agreement, error = (float(value[p]) for value in (pairs.excess_p, pairs.agreement_p, pairs.error_p))
@@ -266,31 +269,20 @@ def _dependent(consensus: Consensus, fit: QuestionFit, pairs: Pairs) -> Iterator
         )  # fmt: skip
 
 
-def _cure(consensus: Consensus, fit: QuestionFit) -> str:
-    """Say what to do about pairs; a fit that believes copies takes everyone else for dependent."""
-    return "Ask them; count copies as one (--merge A+B); fit kinds of items apart (--fit-by)."
-
-
 def _given_gold(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
     """Say how far errors go together on items whose label is known; hard items make everybody's do."""
     item_i = items_with_gold(fit)
-    if len(item_i) < LEAST_ITEMS:
+    pairs = pairs_given_gold(collapse(fit.ballot, whole=True).take(item_i), fit.ballot.gold_i[item_i])
+    if pairs is None or not (pairs.items_p >= LEAST_ITEMS).any():
         return
-    ballot = fit.ballot
-    rows = collapse(ballot, domains=None, whole=True).take(item_i)
-    pairs = pairs_given_gold(rows, ballot.gold_i[item_i])
-    if pairs is None or not (tested := pairs.items_p >= LEAST_ITEMS).any():
-        return
-    correlation_p = pairs.excess_p / np.maximum(pairs.scale_p, 1e-300)
-    most = int(np.where(tested, correlation_p, -np.inf).argmax())
-    overall = pairs.pooled(pairs.excess_p) / max(pairs.pooled(pairs.scale_p), 1e-300)
-    yield finding_of(
-        fit, "dependence", "errors_together", overall, subject=_name(consensus, fit, pairs, most), n=len(item_i),
-        text=(
-            f"given the gold labels, two annotators' errors correlate with {overall:z.2f}; most of all "
-            f"{correlation_p[most]:z.2f} ({_name(consensus, fit, pairs, most)})."
-        ),
-    )  # fmt: skip
+    correlation_p = np.where(pairs.items_p >= LEAST_ITEMS, pairs.excess_p / np.maximum(pairs.scale_p, 1e-300), -np.inf)
+    most = int(correlation_p.argmax())
+    name = _name(consensus, fit, pairs, most)
+    text = (
+        f"given the gold labels, two annotators' errors correlate with {pairs.correlation:z.2f}; most of all "
+        f"{correlation_p[most]:z.2f} ({name})."
+    )
+    yield finding_of(fit, "dependence", "errors_together", pairs.correlation, subject=name, n=len(item_i), text=text)
 
 
 def pairs_given_gold(rows: Patterns, gold_r: Ints) -> Pairs | None:

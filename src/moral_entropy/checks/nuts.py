@@ -7,8 +7,7 @@ chains mix. Both come with the extra "mcmc".
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from scipy.special import entr, softmax
 
 from moral_entropy.checks.posterior import Posterior
 from moral_entropy.errors import MissingExtraError
-from moral_entropy.findings import Finding
+from moral_entropy.findings import Finding, Level
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.model.findings import finding_of
 from moral_entropy.progress import Advance, ignore, share_of
@@ -27,19 +26,14 @@ CHAINS, TUNE, DRAWS = 4, 400, 1_500
 MOST_PARAMETERS = 3_000
 """Free parameters beyond which a fit is not sampled."""
 
-MOST_ROWS, MOST_DRAWS = 500, 2_000
-"""Rows of items whose mixing is measured, and draws behind the sampled probabilities: evenly spaced ones of more."""
+MOST_DRAWS = 2_000
+"""Draws behind the sampled probabilities; evenly spaced ones of more."""
 
 ENOUGH, MIXED = 400.0, 1.01
 """Effective draws that a quantity needs, and its R-hat at most (Vehtari et al. 2021)."""
 
 CLOSE = (0.8, 1.25)
 """Ratio of epistemic parts within which the Gaussian will do."""
-
-UNSETTLED = {
-    "meaning": "Where chains have not settled, what they say of the intervals cannot be relied on.",
-    "cure": "Raise --tune and --draws.",
-}
 
 
 def import_nutpie() -> tuple[Any, Any, Any]:
@@ -58,40 +52,27 @@ def import_nutpie() -> tuple[Any, Any, Any]:
 
 
 def check_nuts(
-    consensus: Consensus,
-    *,
-    seed: int = 0,
-    chains: int = CHAINS,
-    tune: int = TUNE,
-    draws: int = DRAWS,
+    consensus: Consensus, *, seed: int = 0, chains: int = CHAINS, tune: int = TUNE, draws: int = DRAWS,
     advance: Advance = ignore,
-) -> list[Finding]:
+) -> list[Finding]:  # fmt: skip
     """Sample the posterior of every fit, and hold the published probabilities and intervals against the samples."""
     findings: list[Finding] = []
     for n, fit in enumerate(consensus.fits):
-        posterior, reason = Posterior.of(fit), ""
-        if posterior.n_parameters > MOST_PARAMETERS:
-            reason = f"{posterior.n_parameters:,} free parameters, and {MOST_PARAMETERS:,} are the most."
-        elif fit.n_draws < 2:
-            reason = "there are no draws to compare with."
-        if reason:
-            findings.append(finding_of(fit, "nuts", "ess", float("nan"), text=f"not sampled: {reason}"))
+        posterior, progress = Posterior.of(fit), share_of(advance, n, len(consensus.fits))
+        reasons = {
+            f"more than {MOST_PARAMETERS:,} free parameters": posterior.n_parameters > MOST_PARAMETERS,
+            "there are no draws to compare with": fit.n_draws < 2,
+        }
+        if reason := next((why for why, holds in reasons.items() if holds), ""):
+            findings.append(finding_of(fit, "nuts", "ess", float("nan"), text=f"not sampled: {reason}."))
             continue
-        steps = {"chains": chains, "tune": tune, "draws": draws, "seed": seed}
-        x_csp, diverged = sample(fit, posterior, **steps, advance=share_of(advance, n, len(consensus.fits)))
-        findings += [*_mixing(fit, posterior, x_csp, diverged), *_agreement(consensus, fit, posterior, x_csp)]
+        x_csp, diverged = sample(fit, posterior, chains, tune, draws, seed, progress)
+        findings += [*_mixing(fit, x_csp, diverged), *_agreement(consensus, fit, posterior, x_csp)]
     return findings
 
 
 def sample(
-    fit: QuestionFit,
-    posterior: Posterior,
-    *,
-    chains: int = CHAINS,
-    tune: int = TUNE,
-    draws: int = DRAWS,
-    seed: int = 0,
-    advance: Advance = ignore,
+    fit: QuestionFit, posterior: Posterior, chains: int, tune: int, draws: int, seed: int, advance: Advance = ignore
 ) -> tuple[Floats, int]:
     """Draw log ratios from the posterior of a fit with draws: `x_csp` by chain, and how many steps diverged."""
     nutpie, from_pyfunc, _ = import_nutpie()
@@ -102,23 +83,17 @@ def sample(
     spread_pp[np.diag_indices(n)] = own_sp.var(axis=0) + 1e-9
     lower_pp, centre_p, done = np.linalg.cholesky(spread_pp), own_sp.mean(axis=0), [0]
 
-    def make_density() -> Callable[[Floats], tuple[float, Floats]]:
-        def density(z_p: Floats) -> tuple[float, Floats]:
-            height, gradient_p = posterior.density(centre_p + lower_pp @ z_p)
-            return height, lower_pp.T @ gradient_p
+    def density(z_p: Floats) -> tuple[float, Floats]:
+        height, gradient_p = posterior.density(centre_p + lower_pp @ z_p)
+        return height, lower_pp.T @ gradient_p
 
-        return density
-
-    def make_expand(_seed: int, _stream: int, _chain: int) -> Callable[[Floats], dict[str, Floats]]:
-        def expand(z_p: Floats) -> dict[str, Floats]:
-            done[0] += 1
-            advance(min(done[0] / (chains * (tune + draws)), 1.0))
-            return {"z": z_p}
-
-        return expand
+    def expand(z_p: Floats) -> dict[str, Floats]:
+        done[0] += 1
+        advance(min(done[0] / (chains * (tune + draws)), 1.0))
+        return {"z": z_p}
 
     model = from_pyfunc(
-        n, make_density, make_expand, [np.dtype(np.float64)], [(n,)], ["z"],
+        n, lambda: density, lambda *_: expand, [np.dtype(np.float64)], [(n,)], ["z"],
         make_initial_point_fn=lambda start: np.random.default_rng(start).standard_normal(n),
     )  # fmt: skip
     trace = nutpie.sample(
@@ -138,33 +113,21 @@ def label_draws(posterior: Posterior, x_sp: Floats) -> Iterator[tuple[slice, Flo
         yield rows, np.moveaxis(softmax(log_zrs, axis=0), 0, -1) @ posterior.states.mix_zk
 
 
-def _mixing(fit: QuestionFit, posterior: Posterior, x_csp: Floats, diverged: int) -> Iterator[Finding]:
+def _mixing(fit: QuestionFit, x_csp: Floats, diverged: int) -> Iterator[Finding]:
     """Yield what the chains say of themselves: effective draws, R-hat, divergences."""
     *_, arviz = import_nutpie()
-    chains, draws, n_parameters = x_csp.shape
-    rows = np.flatnonzero((posterior.patterns.weight_r > 0) & (posterior.patterns.clamp_r == UNKNOWN))
-    some = replace(posterior, patterns=posterior.patterns.take(rows[:: -(-len(rows) // MOST_ROWS) or 1]))
-    by_rows = [p_rsk[..., 1:] for _, p_rsk in label_draws(some, x_csp.reshape(-1, n_parameters))]
-    p_rsk = np.concatenate(by_rows) if by_rows else np.zeros((0, chains * draws, 1))
-    p_csq = np.moveaxis(p_rsk, 0, 1).reshape(chains, draws, -1)
-    for subject, what, value_csq in (("parameters", "parameter", x_csp), ("items", "item probability", p_csq)):
-        value_csq = value_csq[..., np.ptp(value_csq, axis=(0, 1)) > 0]
-        if not value_csq.size:
-            continue
-        data = arviz.convert_to_dataset({"value": value_csq})
-        ess, rhat = float(arviz.ess(data)["value"].min()), float(arviz.rhat(data)["value"].max())
-        for figure, value, enough, text in (
-            ("ess", ess, ess >= ENOUGH, f"has {ess:.0f} effective draws of {chains * draws:,} from NUTS."),
-            ("rhat", rhat, rhat <= MIXED, f"has an R-hat of {rhat:.3f}; {MIXED:g} is the bar."),
-        ):
-            yield finding_of(
-                fit, "nuts", figure, value, subject=subject, n=chains * draws, level="good" if enough else "doubt",
-                text=f"the worst {what} {text}", **UNSETTLED,
-            )  # fmt: skip
-    yield finding_of(
-        fit, "nuts", "divergences", diverged, n=chains * draws, level="doubt" if diverged else "good",
-        text=f"{diverged} of {chains * draws:,} NUTS steps diverged.", **UNSETTLED,
-    )  # fmt: skip
+    data, n = arviz.convert_to_dataset({"x": x_csp}), x_csp.shape[0] * x_csp.shape[1]
+    ess, rhat = float(arviz.ess(data)["x"].min()), float(arviz.rhat(data)["x"].max())
+    for figure, value, mixed, text in (
+        ("ess", ess, ess >= ENOUGH, f"the worst parameter has {ess:.0f} effective draws of {n:,} from NUTS."),
+        ("rhat", rhat, rhat <= MIXED, f"the worst parameter has an R-hat of {rhat:.3f}; {MIXED:g} is the bar."),
+        ("divergences", diverged, not diverged, f"{diverged} of {n:,} NUTS steps diverged."),
+    ):
+        level: Level = "good" if mixed else "doubt"
+        yield finding_of(
+            fit, "nuts", figure, value, n=n, level=level, text=text, cure="Raise --tune and --draws.",
+            meaning="Where chains have not settled, what they say of the intervals cannot be relied on.",
+        )  # fmt: skip
 
 
 def _agreement(consensus: Consensus, fit: QuestionFit, posterior: Posterior, x_csp: Floats) -> Iterator[Finding]:
@@ -177,8 +140,8 @@ def _agreement(consensus: Consensus, fit: QuestionFit, posterior: Posterior, x_c
     label_r = np.full(patterns.n_rows, fit.ballot.positive)
     if fit.ballot.n_labels > 2:
         label_r[patterns.row_i] = fit.label_i
-    by_rows = []
-    # Fewer rows at a time: both sets of draws are held.
+    columns = []
+    # Some rows at a time: both sets of draws are held.
     for rows in patterns.chunks(256):
         some = replace(posterior, patterns=patterns.take(np.arange(rows.start, rows.stop)))
         own_rsk, nuts_rsk = (np.concatenate([p_rsk for _, p_rsk in label_draws(some, x)]) for x in (own_sp, x_sp))
@@ -186,36 +149,26 @@ def _agreement(consensus: Consensus, fit: QuestionFit, posterior: Posterior, x_c
         own_rs, nuts_rs = (np.take_along_axis(p_rsk, at, axis=2)[..., 0] for p_rsk in (own_rsk, nuts_rsk))
         low_r, high_r = np.quantile(own_rs, [tail, 1.0 - tail], axis=1)
         inside_r = ((nuts_rs >= low_r[:, None]) & (nuts_rs <= high_r[:, None])).mean(axis=1)
-        entropies = (entr(p_rsk).sum(axis=-1).mean(axis=1) for p_rsk in (own_rsk, nuts_rsk))
-        by_rows.append((own_rsk.mean(axis=1), nuts_rsk.mean(axis=1), *entropies, inside_r))
-    own_rk, nuts_rk, own_r, nuts_r, inside_r = (np.concatenate(values) for values in zip(*by_rows, strict=True))
-
-    def mean(value_r: Floats) -> float:
-        return float(np.average(value_r, weights=weight_r))
-
-    def parts(mean_rk: Floats, expected_r: Floats) -> Floats:
-        return np.array([mean(expected_r), mean(entr(mean_rk).sum(axis=1) - expected_r)])
-
-    own, nuts = parts(own_rk, own_r), parts(nuts_rk, nuts_r)
-    within_ratio, ratio = np.divide(own, nuts, out=np.full(2, np.nan), where=nuts > 0).tolist()
-    apart_r, free_r = np.abs(own_rk - nuts_rk).max(axis=1), patterns.clamp_r == UNKNOWN
-    covered = float(np.average(inside_r[free_r], weights=weight_r[free_r])) if free_r.any() else float("nan")
-    within, across = "aleatoric", "epistemic"
-    n = round(float(weight_r.sum()))
+        apart_r = np.abs(own_rsk.mean(axis=1) - nuts_rsk.mean(axis=1)).max(axis=1)
+        parts = [entr(p_rsk).sum(axis=-1).mean(axis=1) for p_rsk in (own_rsk, nuts_rsk)]
+        totals = [entr(p_rsk.mean(axis=1)).sum(axis=-1) for p_rsk in (own_rsk, nuts_rsk)]
+        columns.append(np.stack([*parts, totals[0] - parts[0], totals[1] - parts[1], inside_r, apart_r]))
+    column_cr = np.concatenate(columns, axis=1)
+    own_within, within, own_across, across, _, p_mean = np.average(column_cr, weights=weight_r, axis=1).tolist()
+    ratio, apart_r = own_across / max(across, 1e-12), column_cr[5]
+    free_r = weight_r * (patterns.clamp_r == UNKNOWN)
+    covered, names = column_cr[4] @ free_r / max(free_r.sum(), 1e-12), ("aleatoric", "epistemic")
     yield finding_of(
-        fit, "nuts", f"{across}_ratio", ratio, n=n, level="good" if CLOSE[0] <= ratio <= CLOSE[1] else "doubt",
+        fit, "nuts", f"{names[1]}_ratio", ratio, n=round(float(weight_r.sum())),
+        level="good" if CLOSE[0] <= ratio <= CLOSE[1] else "doubt",
         text=(
-            f"the Laplace approximation's {across} part is {ratio:.2f} times that of NUTS, its "
-            f"{within.replace('_', ' ')} part {within_ratio:.2f} times; p differs by {mean(apart_r):.3f} on average, "
-            f"{apart_r.max():.3f} at most; its {consensus.interval:.0%} intervals hold {covered:.0%} of the sampled "
-            "draws."
+            f"the Laplace approximation's {names[1]} part is {ratio:.2f} times that of NUTS, its {names[0]} part "
+            f"{own_within / max(within, 1e-12):.2f} times; p differs by {p_mean:.3f} on "
+            f"average, {apart_r.max():.3f} at most; its {consensus.interval:.0%} intervals hold "
+            f"{covered:.0%} of the sampled draws."
         ),
         meaning="Intervals and the split of the entropy come from a Gaussian around the best fit, which must be close.",
         cure="Report the sampled figures as well.",
     )  # fmt: skip
-    figures = {
-        f"{within}_ratio": within_ratio, "p_mean_difference": mean(apart_r), "p_max_difference": apart_r.max(),
-        "coverage": covered,
-    }  # fmt: skip
-    for figure, value in figures.items():
-        yield finding_of(fit, "nuts", figure, value, n=n)
+    yield finding_of(fit, "nuts", "p_mean_difference", p_mean)
+    yield finding_of(fit, "nuts", "coverage", covered)

@@ -16,5 +16,5 @@ class ValidationOptions(StageOptions):
     chains: int = option(4, "Chains of NUTS.", least=1)
     tune: int | None = option(None, "Steps in which each chain of NUTS settles.", least=10)
     draws: int | None = option(None, "Draws of each chain of NUTS.", least=10)
-    members: int = option(20, "Fits of the ensemble, of each kind.", least=2)
+    members: int = option(20, "Fits of the ensemble.", least=2)
     folds: int = option(5, "Folds of the held-out votes.", least=2)

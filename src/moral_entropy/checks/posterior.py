@@ -90,8 +90,10 @@ class Posterior:
         return csr_array((np.ones(len(rows.code_v)), rows.code_v, rows.start_r), shape=(rows.n_rows, n_codes))
 
     @cached_property
-    def _by_code(self) -> csr_array:
-        return csr_array(self.votes_rc.T)
+    def domain_r(self) -> Ints:
+        """The domain of every row."""
+        rows = self.patterns
+        return np.asarray(rows.domain_r if rows.n_domains > 1 else np.zeros(rows.n_rows, dtype=np.int32))
 
     @cached_property
     def _known_rz(self) -> tuple[Ints, Floats]:
@@ -126,7 +128,7 @@ class Posterior:
         n_states = self.states.n_states
         log_cz = _log(vote_azv).swapaxes(-1, -2).reshape(-1, n_states)
         log_dz = _log(self.states.weight_of_states(weight_dg))
-        log_rz = self.votes_rc @ log_cz + (log_dz[self.patterns.domain_r] if self.patterns.n_domains > 1 else log_dz)
+        log_rz = self.votes_rc @ log_cz + log_dz[self.domain_r]
         row_r, excluded_rz = self._known_rz
         log_rz[row_r] += excluded_rz
         return np.asarray(log_rz)
@@ -141,17 +143,11 @@ class Posterior:
         log_rz = self.state_logs(weight_dg, vote_azv)
         total_r = _log_sum(log_rz.T)
         expected_rz = np.exp(log_rz - total_r[:, None]) * weight_r[:, None]
-        n_domains, several = len(self.alpha_dg), self.patterns.n_domains > 1
-        items_dg = np.zeros_like(self.alpha_dg)
-        for d in range(n_domains):
-            of_domain_rz = expected_rz[self.patterns.domain_r == d] if several else expected_rz
-            items_dg[d] = self.states.add_groups(of_domain_rz.sum(axis=0))
-        n_annotators, n_labels = confusion_akv.shape[:2]
-        count_azv = (self._by_code @ expected_rz).reshape(n_annotators, n_labels, -1).swapaxes(1, 2)
-        votes_akv = confusion_akv * np.einsum(
-            "zk,azv->akv", self.states.mix_zk, count_azv / np.maximum(vote_azv, LEAST), optimize=True
-        )
-        return float(weight_r @ total_r), items_dg, votes_akv
+        items_zd = np.stack([np.bincount(self.domain_r, items_r, len(self.alpha_dg)) for items_r in expected_rz.T])
+        shape = (len(confusion_akv), self.patterns.n_labels, self.states.n_states)
+        count_azv = (self.votes_rc.T @ expected_rz).reshape(shape).swapaxes(1, 2) / np.maximum(vote_azv, LEAST)
+        votes_akv = confusion_akv * np.einsum("zk,azv->akv", self.states.mix_zk, count_azv, optimize=True)
+        return float(weight_r @ total_r), self.states.add_groups(items_zd.T), votes_akv
 
     def density(self, x_p: Floats) -> tuple[float, Floats]:
         """Return the log posterior density in log ratios, up to a constant, and its gradient."""
@@ -166,7 +162,7 @@ class Posterior:
 
     def state_draws(self, weight_sdg: Floats, confusion_sakv: Floats) -> Iterator[tuple[slice, Floats]]:
         """Yield the logs of `state_logs` in every draw, some rows at a time: `log_zrs`."""
-        n_draws, n_states, domain_r = len(weight_sdg), self.states.n_states, self.patterns.domain_r
+        n_draws, n_states = len(weight_sdg), self.states.n_states
         vote_sazv = self.states.votes_azv(confusion_sakv)
         log_zcs = _log(vote_sazv.transpose(2, 1, 3, 0)).reshape(n_states, -1, n_draws)
         log_zds = _log(self.states.weight_of_states(weight_sdg)).transpose(2, 1, 0)
@@ -175,8 +171,7 @@ class Posterior:
         for start in range(0, self.patterns.n_rows, size):
             rows = slice(start, min(start + size, self.patterns.n_rows))
             votes_rc = self.votes_rc[rows]
-            log_zrs = np.stack([votes_rc @ log_cs for log_cs in log_zcs])
-            log_zrs += log_zds[:, domain_r[rows]] if self.patterns.n_domains > 1 else log_zds
+            log_zrs = np.stack([votes_rc @ log_cs for log_cs in log_zcs]) + log_zds[:, self.domain_r[rows]]
             inside = slice(*np.searchsorted(known_r, (rows.start, rows.stop)))
             log_zrs[:, known_r[inside] - start] += excluded_rz[inside].T[..., None]
             yield rows, log_zrs
@@ -244,27 +239,22 @@ def check_laplace(consensus: Consensus) -> list[Finding]:
 
 def _tail_of(fit: QuestionFit) -> Finding:
     posterior, log_density_s = Posterior.of(fit), fit.log_density_s
-    n_cells, n_votes = posterior.beta_akv.shape[0] * fit.ballot.n_labels * fit.states.n_states, len(fit.patterns.code_v)
-    most = min(LAPLACE_DRAWS, CHECKED_NUMBERS // n_cells, MOST_WORK // max(n_votes * fit.states.n_states, 1))
-    draws, skipped = min(fit.n_draws, most), ""
-    if not fit.n_draws:
-        skipped = "no draws, so nothing to check."
-    elif fit.n_draws < FEWEST_DRAWS:
-        skipped = f"Pareto-k left out: {draws} draws have too few large ratios to fit a tail to; 100 are needed."
-    elif most < FEWEST_DRAWS:
-        skipped = f"Pareto-k left out: {n_votes:,} votes are too many for a cheap check."
-    if skipped:
-        return finding_of(fit, "laplace", "pareto_k", float("nan"), text=skipped)
-    k = pareto_k(posterior.log_densities(fit.weight_sdg[:draws], fit.confusion_sakv[:draws]) - log_density_s[:draws])
-    shown, n = f"Pareto-k of the posterior draws is {k:z.2f}", posterior.n_parameters
-    if k <= USABLE:
-        return finding_of(fit, "laplace", "pareto_k", k, n=draws, level="good", text=f"{shown}.")
+    n_votes, n_states, n = len(fit.patterns.code_v), fit.states.n_states, posterior.n_parameters
+    n_cells = len(posterior.beta_akv) * fit.ballot.n_labels * n_states
+    most = min(LAPLACE_DRAWS, CHECKED_NUMBERS // n_cells, MOST_WORK // max(n_votes * n_states, 1))
+    if min(fit.n_draws, most) < FEWEST_DRAWS:
+        reason = "too few draws" if fit.n_draws < FEWEST_DRAWS else "too many votes for a cheap check"
+        return finding_of(fit, "laplace", "pareto_k", float("nan"), text=f"Pareto-k left out: {reason}.")
+    drawn = (fit.weight_sdg[:most], fit.confusion_sakv[:most])
+    k = pareto_k(posterior.log_densities(*drawn) - log_density_s[:most])
+    finding = finding_of(
+        fit, "laplace", "pareto_k", k, n=min(most, fit.n_draws), level="good" if k <= USABLE else "info",
+        text=f"Pareto-k of the posterior draws is {k:z.2f}, over {n:,} parameters.",
+    )  # fmt: skip
     if k <= max(HOPELESS, BY_ROOT * np.sqrt(n)):
-        text = f"{shown}, over {n:,} parameters: usual for so many."
-        return finding_of(fit, "laplace", "pareto_k", k, n=draws, text=text)
-    return finding_of(
-        fit, "laplace", "pareto_k", k, n=draws, level="doubt",
-        text=f"the intervals are a rough approximation over {n:,} parameters.",
+        return finding
+    return replace(
+        finding, level="doubt", text=f"the intervals are a rough approximation over {n:,} parameters.",
         meaning="The intervals may be too narrow, and the split of the entropy may be off.",
         cure="moral-entropy validate --checks nuts checks by sampling (pip install 'moral-entropy[mcmc]').",
     )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,8 +60,8 @@ CHECKS = {
          "Votes left out and predicted: the only test of p that needs no gold."),
     "dependence": Check(check_dependence, "Do annotators vote independently?",
          "The model takes votes to be independent given the label; where they are not, p is too sure."),
-    "ensemble": Check(check_ensemble, "Do other starts and samples agree?",
-         "Other starts, and other samples of items, should lead to the same answer."),
+    "ensemble": Check(check_ensemble, "Do other starts agree?",
+         "A search that begins elsewhere should lead to the same answer."),
     "priors": Check(check_priors, "Do other assumptions say the same?",
          "Another prior that looks as reasonable should not change the answer."),
     "nuts": Check(check_nuts, "Does sampling give the same intervals?",
@@ -144,15 +144,21 @@ def verdict(findings: Iterable[Finding]) -> str:
     ordered = sorted(findings, key=lambda finding: RANK[finding.level])
     if not ordered:
         return NOT_EXAMINED
-    bad, doubted = (_questions(ordered, level) for level in ("bad", "doubt"))
+    bad, doubted, asked = (
+        _questions(finding.side for finding in ordered if finding.level in levels)
+        for levels in (("bad",), ("doubt",), tuple(RANK))
+    )
     doubted = [question for question in doubted if question not in bad]
-    if bad:
-        rest = f" Doubts remain: {' '.join(doubted)}" if doubted else ""
-        return f"The consensus itself may be wrong. To settle first: {' '.join(bad)} {_worst(ordered)}{rest}"
-    if doubted:
-        return f"The consensus holds, with doubts: {' '.join(doubted)} {_worst(ordered)}"
-    quick = "" if is_thorough(ordered) else " Only the quick checks were made."
-    return f"No doubt was found. Asked: {' '.join(_questions(ordered))}{quick}"
+    if bad or doubted:
+        alarms = [finding for finding in ordered if finding.alarms]
+        lead, more = alarms[0].place and f"{alarms[0].place}: ", len(alarms) - 1
+        worst = f"({lead}{alarms[0].text or alarms[0].figure}{f' And {more} more.' * (more > 0)})"
+        if not bad:
+            return f"The consensus holds, with doubts: {' '.join(doubted)} {worst}"
+        rest = f" Doubts remain: {' '.join(doubted)}" * bool(doubted)
+        return f"The consensus itself may be wrong. To settle first: {' '.join(bad)} {worst}{rest}"
+    quick = " Only the quick checks were made." * (not is_thorough(ordered))
+    return f"No doubt was found. Asked: {' '.join(asked)}{quick}"
 
 
 def is_thorough(findings: Iterable[Finding]) -> bool:
@@ -165,14 +171,7 @@ def title_of(name: str) -> str:
     return CHECKS[name].title if name in CHECKS else name.capitalize()
 
 
-def _questions(findings: Sequence[Finding], level: str | None = None) -> list[str]:
-    names = {finding.side for finding in findings if level is None or finding.level == level}
-    return [title_of(name) for name in (*CHECKS, *sorted(names - set(CHECKS))) if name in names]
-
-
-def _worst(ordered: Sequence[Finding]) -> str:
-    """Return the first of the worst in brackets, with how many more there are."""
-    alarms = [finding for finding in ordered if finding.alarms]
-    first, more = alarms[0], len(alarms) - 1
-    lead = f"{first.place}: " if first.place else ""
-    return f"({lead}{first.text or first.figure}" + (f" And {more} more.)" if more else ")")
+def _questions(names: Iterable[str]) -> list[str]:
+    """Return the questions of checks, in their order."""
+    asked = set(names)
+    return [title_of(name) for name in (*CHECKS, *sorted(asked - set(CHECKS))) if name in asked]
