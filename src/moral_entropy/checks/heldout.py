@@ -151,7 +151,7 @@ def _words(simpler: str, mean: float, low: float, high: float) -> dict[str, Any]
             "level": "doubt",
             "text": f"left-out votes are predicted {-mean:.3f} nats per vote worse by the consensus than by {what}.",
             "meaning": "Its probabilities are not to be read as chances.",
-            "cure": "Try another --pooling or other priors, and rank by p rather than read it as a frequency.",
+            "cure": "Try other priors, and rank by p rather than read it as a frequency.",
         }
     if low > 0.0:
         better = f"left-out votes are predicted {mean:.3f} nats per vote better by the consensus than by {what}."

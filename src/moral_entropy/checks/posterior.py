@@ -8,7 +8,7 @@ first weight and the first vote of every row, with the pseudo-counts of the fit.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np

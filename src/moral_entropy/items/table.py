@@ -13,9 +13,7 @@ import polars as pl
 from moral_entropy.items.agreement import measure_agreement
 from moral_entropy.items.annotators import rank_annotators, summarise_annotators
 from moral_entropy.items.rank import ItemScores, item_reasons, rank_items, ranking_frame, score_items
-from moral_entropy.items.words import Corpus, word_reasons
-from moral_entropy.model.consensus import Consensus
-from moral_entropy.model.entropy import EntropyParts, decompose_entropy, stacked
+from moral_entropy.items.words import word_reasons, words_by_domain
 from moral_entropy.names import ALL
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.schemas import OUTLIERS
@@ -52,14 +50,14 @@ def find_outliers(
     >>> tables["outliers"].filter(kind="item", ranking="entropy", rank=1)["reason"].item()
     'entropy 0.69... of at most 0.693 nats; ... of 3 votes 1; p = ...'
     """
-    votes, corpus = consensus.votes, Corpus(consensus.votes)
+    votes, counted = consensus.votes, dict[bytes, pl.DataFrame]()
     entropies = entropies or [decompose_entropy(fit) for fit in consensus.fits]
     outliers, summaries, agreement = [OUTLIERS.to_frame()], list[pl.DataFrame](), list[pl.DataFrame]()
     for done, question in enumerate(votes.questions):
         asked = [b for b, fit in enumerate(consensus.fits) if fit.question == question]
         scores = score_items(votes, [consensus.fits[b] for b in asked], stacked([entropies[b] for b in asked]))
         summary = pl.concat([summarise_annotators(consensus, consensus.fits[b]) for b in asked])
-        outliers += [*_item_rankings(votes, scores), *_word_rankings(corpus, scores)]
+        outliers += [*_item_rankings(votes, scores), *_word_rankings(votes, scores, counted)]
         outliers += rank_annotators(question, summary)
         summaries.append(summary)
         agreement += _agreement_frames(consensus, scores)
@@ -80,8 +78,9 @@ def _item_rankings(votes: Votes, scores: ItemScores) -> Iterator[pl.DataFrame]:
         yield ranking_frame(("item", scores.question, domain), ranking, names, score_n, reasons)
 
 
-def _word_rankings(corpus: Corpus, scores: ItemScores) -> Iterator[pl.DataFrame]:
-    for domain, words in corpus.marking(scores.item_i, scores.domain_i, scores.score_ri["entropy"]):
+def _word_rankings(votes: Votes, scores: ItemScores, counted: dict[bytes, pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    entropy_i = scores.score_ri["entropy"]
+    for domain, words in words_by_domain(votes, scores.item_i, scores.domain_i, entropy_i, counted):
         names, z = [word.word for word in words], [word.z for word in words]
         yield ranking_frame(("word", scores.question, domain), WORDS_RANKING, names, z, word_reasons(words))
 

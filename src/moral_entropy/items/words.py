@@ -182,37 +182,32 @@ def word_reasons(words: Iterable[Word]) -> list[str]:
     ]
 
 
-class Corpus:
-    """The words of all items, counted once for all questions about the same items."""
+def words_by_domain(
+    votes: Votes, item_i: Ints, domain_i: Ints, entropy_i: Floats, counted: dict[bytes, pl.DataFrame]
+) -> Iterator[tuple[str, list[Word]]]:
+    """Yield the words that mark the items of highest entropy of one question: over all domains, then by domain.
 
-    def __init__(self, votes: Votes) -> None:
-        self.votes = votes
-        self._counted: dict[bytes, pl.DataFrame] = {}
+    Parameters
+    ----------
+    votes
+        The votes, with texts.
+    item_i, domain_i
+        Row of `Votes.items` and code of the domain of every item of the question.
+    entropy_i
+        Its entropy; NaN where an item is left out.
+    counted
+        The words of all items, counted once for all questions about the same items: filled here.
+    """
+    import polars as pl
 
-    def marking(self, item_i: Ints, domain_i: Ints, entropy_i: Floats) -> Iterator[tuple[str, list[Word]]]:
-        """Yield the words that mark the items of highest entropy of one question: over all domains, then by domain.
-
-        Parameters
-        ----------
-        item_i, domain_i
-            Row of `Votes.items` and code of the domain of every item of the question.
-        entropy_i
-            Its entropy; NaN where an item is left out.
-        """
-        import polars as pl
-
-        texts = self.votes.texts
-        if texts is None:
-            return
-        key = item_i.tobytes()
-        if key not in self._counted:
-            self._counted[key] = count_words(texts.gather(item_i), domain_i)
-        counted = self._counted[key]
-        everywhere = counted.group_by("word").agg(pl.col("n").sum()).sort("word")
-        places = [(ALL, everywhere, np.arange(len(item_i)))]
-        for code in np.setdiff1d(domain_i, [UNKNOWN]).tolist():
-            inside = counted.filter(group=code).select("word", "n")
-            places.append((self.votes.domains[code], inside, np.flatnonzero(domain_i == code)))
-        for domain, all_words, at_i in places:
-            high_n = item_i[at_i[_highest(entropy_i[at_i])]]
-            yield domain, marking_words(all_words, texts.gather(high_n), len(at_i))
+    if votes.texts is None:
+        return
+    if (key := item_i.tobytes()) not in counted:
+        counted[key] = count_words(votes.texts.gather(item_i), domain_i)
+    for code in (None, *np.setdiff1d(domain_i, [UNKNOWN]).tolist()):
+        inside = counted[key] if code is None else counted[key].filter(group=code)
+        all_words = inside.group_by("word").agg(pl.col("n").sum()).sort("word")
+        at_i = np.arange(len(item_i)) if code is None else np.flatnonzero(domain_i == code)
+        high_n = item_i[at_i[_highest(entropy_i[at_i])]]
+        domain = ALL if code is None else votes.domains[code]
+        yield domain, marking_words(all_words, votes.texts.gather(high_n), len(at_i))

@@ -65,7 +65,7 @@ def beta_interval(
     Examples
     --------
     >>> [end.round(3).tolist() for end in beta_interval([9, 0], [1, 10], 0.9)]
-    [[0.668, 0.0], [0.978, 0.171]]
+    [[0.669, 0.0], [0.982, 0.171]]
     >>> [end.round(3).tolist() for end in beta_interval(9, 1, 0.9, prior="exact")]
     [0.606, 0.995]
     """

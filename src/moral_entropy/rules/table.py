@@ -141,19 +141,10 @@ def grade_rules(
     cells, members = sort_into_cells(consensus, rules)
     sum_tcs = posterior_sums(cells.n_cells, members, threads=consensus.options.threads, advance=advance)
     labels = {ballot.question: ballot.labels for ballot in votes.ballots}
-    graded = Grading(
-        "consensus",
-        rules,
-        cells,
-        sum_tcs,
-        questions=tuple(labels),
-        domains=votes.domains,
-        labels=tuple(labels.values()),
-        smoothing=options.smoothing,
-        mass=consensus.interval,
-        resampled=False,
-        pooled=any(fit.pooled for fit in consensus.fits),
-    )
+    names = (tuple(labels), votes.domains, tuple(labels.values()))
+    pooled = any(fit.pooled for fit in consensus.fits)
+    settings = (options.smoothing, consensus.interval)
+    graded = Grading("consensus", rules, cells, sum_tcs, *names, *settings, resampled=False, pooled=pooled)
     frames = [] if reference == "gold" else [graded.frame()]
     nothing_c = np.zeros(cells.n_cells)
     # The best rule is said in labels, not in expected costs: as often as its label is not that of the consensus.
