@@ -16,7 +16,7 @@ from moral_entropy.votes.formats.exports import detect_format
 
 LAYOUTS = Layout.__args__
 FORMATS = {
-    "hf": "hf-datasets", "csv": "moral-entropy", "jsonl": "moral-entropy", "lewidi": "lewidi",
+    "hf": "hf-datasets", "csv": "lewidi", "jsonl": "lewidi", "lewidi": "lewidi",
     "label-studio": "label-studio", "argilla": "argilla", "prodigy": "prodigy",
 }  # fmt: skip
 OUT = {"hf": "out", "lewidi": "out", "csv": "out.csv", "jsonl": "out.jsonl", "prodigy": "out.jsonl"}

@@ -144,7 +144,6 @@ STREAMS = {
     "gzipped": gzip.compress(many_votes(), mtime=0),
     "parquet": parquet(),
     "json lines": CONTENT["votes.jsonl"],
-    "crowd-kit": b"task,worker,label\n" + many_votes().split(b"\n", 1)[1],
 }
 
 

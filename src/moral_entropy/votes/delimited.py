@@ -290,9 +290,10 @@ def _is_unnamed(name: str) -> bool:
 
 
 def _says_nothing(column: pl.Series) -> bool:
+    if column.is_null().all():
+        return True
     number = column.cast(pl.Int64, strict=False)
-    counts = number.null_count() == 0 and number[0] in (0, 1) and bool((number.diff().drop_nulls() == 1).all())
-    return column.is_null().all() or counts
+    return number.null_count() == 0 and number[0] in (0, 1) and bool((number.diff().drop_nulls() == 1).all())
 
 
 def _with_line_ends(data: bytes) -> bytes:

@@ -135,7 +135,9 @@ def same_labels(labels: Sequence[str], *, words: bool = True) -> dict[str, str]:
     kinds = {plain in YES for plain in alike}
     if words and len(labels) > len(kinds) and all(plain in YES + NO for plain in alike):
         return {label: YES[0] if plain in YES else NO[0] for plain, several in alike.items() for label in several}
-    called = {plain: min(several, key=lambda label: (_capitals(label), label)) for plain, several in alike.items()}
+    # The spelling with the fewest capitals.
+    spellings = {plain: sorted((sum(map(str.isupper, label)), label) for label in alike[plain]) for plain in alike}
+    called = {plain: several[0][1] for plain, several in spellings.items()}
     return {label: called[plain] for plain, several in alike.items() for label in several}
 
 
@@ -161,10 +163,6 @@ def note_blank(blank: Iterable[str], labels: Iterable[str], log: ReadingLog) -> 
         log.note(f"taken for no answer: {', '.join(map(repr, names))} (--missing names others).")
     if kept := [label for label in labels if label.casefold() == NONE]:
         log.note(f"{kept[0]!r} is read as a label (--missing {kept[0]} takes it for no answer).")
-
-
-def _capitals(label: str) -> int:
-    return sum(letter.isupper() for letter in label)
 
 
 def code_label_sets(column: pl.Series, options: ReadOptions, log: ReadingLog) -> Coded:
@@ -195,7 +193,8 @@ def code_label_sets(column: pl.Series, options: ReadOptions, log: ReadingLog) ->
     check_few(len({label for cell in cells for label in cell}), column.name, len(column))
     label_map = load_label_map(options.labels)
     _note_mapped_sets(cells, count_codes(code_r, len(texts)), label_map, log)
-    mapped = [_map_cell(cell, label_map) if cell or lists else None for cell in cells]
+    new = [{rename_label(name, label_map) for name in cell} - {None} for cell in cells]
+    mapped = [tuple(sorted(map(str, names))) if cell or lists else None for cell, names in zip(cells, new, strict=True)]
     order = {cell: k for k, cell in enumerate(sorted({cell for cell in mapped if cell is not None}))}
     places = [UNKNOWN if cell is None else order[cell] for cell in mapped]
     return Coded(pl.Series([list(cell) for cell in order], dtype=pl.List(pl.String)), recode(code_r, places))
@@ -220,10 +219,6 @@ def _tidied_cells(cells: list[tuple[str, ...]], options: ReadOptions, log: Readi
     note_blank(blank, [] if options.missing is not None else kept, log)
     note_same(called, log)
     return [tuple(dict.fromkeys(called[label] for label in cell if label not in blank)) for cell in cells]
-
-
-def _map_cell(cell: tuple[str, ...], label_map: LabelMap) -> tuple[str, ...]:
-    return tuple(sorted({label for name in cell if (label := rename_label(name, label_map)) is not None}))
 
 
 def _note_mapped_sets(cells: list[tuple[str, ...]], n_c: Ints, label_map: LabelMap, log: ReadingLog) -> None:

@@ -271,10 +271,12 @@ def read_wide(source: Source, roles: ColumnRoles, options: ReadOptions) -> Layou
         voted_r = np.arange(rows.n_rows) if complete_r is None else complete_r
     # Votes are listed column after column.
     rows_a = [voted_r[label_r[voted_r] >= 0] for label_r in label_ar]
-    row_v, annotator_v = np.concatenate(rows_a), np.repeat(np.arange(len(names), dtype=np.int32), [*map(len, rows_a)])
+    row_v = np.concatenate(rows_a)
     label_v = np.concatenate([label_r[row_a] for label_r, row_a in zip(label_ar, rows_a, strict=True)])
     coded = Coded(pl.Series(labels, dtype=pl.String), label_v)
-    annotator_v = _anonymous(len(row_v)) if options.anonymous else annotator_v
+    annotator_v = _anonymous(len(row_v))
+    if not options.anonymous:
+        annotator_v = np.repeat(np.arange(len(names), dtype=np.int32), [*map(len, rows_a)])
     votes = _split_by_question(rows, QUESTION, coded, row_v, annotator_v, options, source.log)
     return rows, pl.Series([ANONYMOUS] if options.anonymous else names), votes
 
@@ -364,7 +366,7 @@ def _add_counts(source: Source, roles: ColumnRoles, rows: Rows) -> tuple[Rows, I
     kept = np.flatnonzero(count_codes(item_r, len(rows.items)) > 0)
     item_r = recode(item_r, places_of(kept, len(rows.items)))
     voted_r = np.flatnonzero(item_r >= 0)
-    count_i = np.bincount(item_r[voted_r], weights=count_r[voted_r], minlength=len(kept))
+    count_i = np.bincount(item_r[voted_r], weights=count_r[voted_r], minlength=len(kept)).astype(np.float64)
     source.log.note(f"{len(kept):,} rows stand for {count_i.sum():,.0f} items, as {name!r} counts them.")
     if not roles.get("item"):
         # All rows of a pattern have the same votes: the first has them all.

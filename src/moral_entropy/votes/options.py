@@ -128,9 +128,8 @@ class ReadOptions(StageOptions):
         """Refuse options that contradict each other."""
         super().__post_init__()
         self._check_format()
-        for problem, fix in self._contradictions():
-            msg = f"{problem}. {fix}"
-            raise UsageError(msg)
+        if wrong := [problem for is_wrong, problem in self._contradictions() if is_wrong]:
+            raise UsageError(wrong[0])
 
     def _check_format(self) -> None:
         """Refuse the name of a tool that neither this package nor a plugin reads."""
@@ -156,53 +155,50 @@ class ReadOptions(StageOptions):
         named = [layout for layout in TABLES if layout == self.format]
         return named[0] if named else self.layout
 
-    def _contradictions(self) -> list[tuple[str, str]]:
+    def _contradictions(self) -> list[tuple[bool, str]]:
+        """List what options could contradict each other: whether they do, and what to do about it."""
         kinds = [name for name in ("multilabel", "questions", "counts") if getattr(self, name)]
-        rules = [
-            (
-                len(kinds) > 1,
-                f"{' and '.join(map(self.called, kinds))} are two ways to say where the labels are",
-                "Choose one.",
-            ),
+        reserved = [name for name in self.keep if name in VOTE_COLUMNS]
+        kind, called = "".join(map(self.called, kinds[:1])), self.called
+        both = " and ".join(map(self.called, kinds))
+        return [
+            (len(kinds) > 1, f"{both} are two ways to say where the labels are. Choose one."),
             (
                 bool(self.counts) and not self.anonymous,
-                "counts have no annotators",
-                f"Add {self.called('anonymous', True)}.",
+                f"counts have no annotators. Add {called('anonymous', True)}.",
             ),
             (
                 bool(self.exclude) and self.anonymous,
-                "anonymous votes have no annotators to exclude",
-                f"Leave out {self.called('exclude')} or {self.called('anonymous')}.",
+                "anonymous votes have no annotators to exclude. "
+                f"Leave out {called('exclude')} or {called('anonymous')}.",
             ),
             (
                 self.of is not None and not (self.anonymous and self.questions),
-                f"{self.called('of')} says how many voted on each of several counted questions",
-                f"It needs {self.called('anonymous', True)} and {self.called('questions')}.",
+                f"{called('of')} says how many voted on each of several counted questions. "
+                f"It needs {called('anonymous', True)} and {called('questions')}.",
             ),
             (
                 self.format != "auto" and self.layout not in ("auto", self.format),
-                f"{self.called('format', self.format)} and {self.called('layout', self.layout)} exclude each other",
+                f"{called('format', self.format)} and {called('layout', self.layout)} exclude each other. "
                 "Give one of them.",
             ),
             (
                 self.layout in ("wide", "respondents") and bool(kinds),
-                f"{''.join(map(self.called, kinds[:1]))} and the layout {self.layout} exclude each other",
+                f"{kind} and the layout {self.layout} exclude each other. "
                 "In it every column is an annotator, or an item.",
             ),
             (
-                bool(reserved := [name for name in self.keep if name in VOTE_COLUMNS]),
-                f"{self.called('keep')} names {''.join(reserved[:1])!r}, which votes.parquet has already",
+                bool(reserved),
+                f"{called('keep')} names {''.join(reserved[:1])!r}, which votes.parquet has already. "
                 "Rename the column.",
             ),
             (
                 self.layout == "respondents" and self.anonymous,
-                "respondents are annotators",
-                "Leave out layout (--layout) or anonymous (--anonymous).",
+                "respondents are annotators. Leave out layout (--layout) or anonymous (--anonymous).",
             ),
             (
                 self.classes is not None and bool(self.multilabel or self.questions),
-                f"{self.called('classes')} is for questions with one label per vote",
-                f"{self.called('multilabel')} and {self.called('questions')} make yes/no questions.",
+                f"{called('classes')} is for questions with one label per vote. "
+                f"{called('multilabel')} and {called('questions')} make yes/no questions.",
             ),
         ]
-        return [(problem, fix) for wrong, problem, fix in rules if wrong]

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from moral_entropy.cli.main import main
 from moral_entropy.errors import UsageError, VotesError
-from moral_entropy.votes.formats.records import key_paths
 from moral_entropy.votes.formats.exports import FORMATS, detect_format
+from moral_entropy.votes.formats.records import key_paths
 from moral_entropy.votes.read import read_votes
 
 
@@ -112,12 +112,6 @@ def lewidi(rows, folder):
     return folder / "lewidi.json"
 
 
-def crowd_kit(rows, folder):
-    frame = pl.DataFrame(rows, schema=["task", "worker", "label"], orient="row")
-    frame.with_columns(text="text " + pl.col("task")).write_csv(folder / "crowd.csv")
-    return folder / "crowd.csv"
-
-
 def hf_datasets(rows, folder):
     frame = pl.DataFrame(rows, schema=["item", "annotator", "label"], orient="row")
     (folder / "hf").mkdir()
@@ -208,8 +202,7 @@ def moral_entropy(rows, folder):
 WRITERS = {
     "inspect": inspect_log, "promptfoo": promptfoo, "langfuse": langfuse, "openai-evals": openai_evals,
     "label-studio": label_studio, "argilla": argilla, "prodigy": prodigy, "doccano": doccano, "potato": potato,
-    "mturk": mturk, "lewidi": lewidi, "judges": judges, "crowd-kit": crowd_kit, "hf-datasets": hf_datasets,
-    "moral-entropy": moral_entropy,
+    "mturk": mturk, "lewidi": lewidi, "judges": judges, "hf-datasets": hf_datasets,
 }  # fmt: skip
 LABELS = ("care", "fairness", "none")
 CELLS = [(f"i{item}", f"ann {who}") for item in range(5) for who in "abcd"]
@@ -252,6 +245,12 @@ def test_naming_the_format_reads_the_same(name, tmp_path, spelt):
     detected, named = read_votes(path), read_votes(str(path), format=name)
     assert spelt(detected) == spelt(named) == sorted(ROWS)
     assert f"format: {name} (named)." in named.reading.notes
+
+
+def test_an_export_of_ours_is_read_by_its_lists_of_votes(tmp_path, spelt):
+    votes = read_votes(moral_entropy(ROWS, tmp_path))
+    assert spelt(votes) == sorted(ROWS)
+    assert "format: lewidi (detected)." in votes.reading.notes
 
 
 @pytest.mark.parametrize("name", ["label-studio", "argilla", "prodigy", "lewidi", "mturk", "promptfoo", "judges"])
