@@ -46,8 +46,9 @@ def read_columns(path: Path, columns: Mapping[str, str], log: ReadingLog) -> pl.
         msg = f"{source.name} has no column {missing[0]!r}. Found: {', '.join(source.columns)}. Is it as published?"
         raise VotesError(msg)
     cells = [source.column(actual[name]).cast(pl.String).alias(role) for role, name in columns.items()]
-    whole = pl.col("annotator", "document").str.strip_chars().str.replace(r"^(\d+)\.0+$", "${1}")
-    return pl.DataFrame(cells).with_columns(whole if "document" in columns else [])
+    # Numbers of documents and coders may have become floats.
+    ids = [name for name in ("annotator", "document") if name in columns and "document" in columns]
+    return pl.DataFrame(cells).with_columns(pl.col(ids).str.strip_chars().str.replace(r"^(\d+)\.0+$", "${1}"))
 
 
 def to_votes(
