@@ -6,7 +6,7 @@ are items; an annotator has one vote per item and foundation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ Meanings = Mapping[str, str]
 """The foundation, or "none", of every published label in lower case."""
 
 
-def has_columns(path: Path, names: Sequence[str]) -> bool:
+def has_columns(path: Path, names: Iterable[str]) -> bool:
     """Return whether a file is a table with these columns, in any case."""
     return {name.strip().casefold() for name in peek(path).names} >= set(names)
 
