@@ -98,7 +98,6 @@ def test_every_command_and_flag_is_documented():
         "audit",
         "check",
         "compare",
-        "corpus",
         "explain",
         "export",
         "judges",

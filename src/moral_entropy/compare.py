@@ -97,8 +97,8 @@ def compare_runs(run_a: Run | str | Path, run_b: Run | str | Path) -> Comparison
     labels = _shared_labels(runs)
     a, b = (_read_items(run, labels) for run in runs)
     frame = _join(runs, a, b)
-    counts = [(name, *(side.filter(question=name).height for side in (frame, a, b))) for name in labels]
-    rows = [(name, shared, n_a - shared, n_b - shared) for name, shared, n_a, n_b in counts]
+    counts = {name: [side.filter(question=name).height for side in (frame, a, b)] for name in labels}
+    rows = [(name, shared, n_a - shared, n_b - shared) for name, (shared, n_a, n_b) in counts.items()]
     overlap = pl.DataFrame(rows, schema=["question", "shared", "only_a", "only_b"], orient="row")
     shifts, agreement = _shifts_and_agreement(frame)
     digests = [run.manifest.get("input", {}).get("sha256") for run in runs]

@@ -19,6 +19,12 @@ def test_it_knows_its_version(run):
     assert run("--version") == (0, f"moral-entropy {moral_entropy.__version__}\n", "")
 
 
+@pytest.mark.parametrize("command", ["audit", "check", "simulate"])
+def test_every_command_has_help_with_an_example(run, command):
+    code, out, _ = run(command, "--help")
+    assert code == 0 and f"Example: moral-entropy {command} " in out
+
+
 def test_no_escape_codes_without_a_terminal(folder):
     environment = {name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "PY_COLORS")}
     command = [sys.executable, "-m", "moral_entropy", "audit", "votes.csv", "-o", "run", "--draws", "20"]

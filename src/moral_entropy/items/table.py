@@ -14,6 +14,8 @@ from moral_entropy.items.agreement import measure_agreement
 from moral_entropy.items.annotators import rank_annotators, summarise_annotators
 from moral_entropy.items.rank import ItemScores, item_reasons, rank_items, ranking_frame, score_items
 from moral_entropy.items.words import word_reasons, words_by_domain
+from moral_entropy.model.consensus import Consensus
+from moral_entropy.model.entropy import EntropyParts, decompose_entropy, stacked
 from moral_entropy.names import ALL
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.schemas import OUTLIERS

@@ -113,7 +113,7 @@ def entropy_figures(fits: Mapping[str, Consensus]) -> list[Figure]:
                     figures += [figure(name, domain, fit.question, *mean, n=n) for mean in means.items()]
                     shares += [] if code is None else [means["epistemic"] / means["total"]]
         if shares:
-            ends = {MEAN: np.mean(shares), LARGEST: np.max(shares)}
+            ends = {MEAN: float(np.mean(shares)), LARGEST: max(shares)}
             figures += [figure(name, at, at, "epistemic_share", share, n=len(shares)) for at, share in ends.items()]
     return figures
 

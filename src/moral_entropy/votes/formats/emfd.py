@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 COLUMNS = {"text": "content", "cell": "assigned_domain", "annotator": "coder_id", "document": "document_id"}
+MEANINGS = {**{name: name for name in FOUNDATIONS}, "purity": "sanctity"}
 UNTAGGED = "Untagged"
 
 
@@ -48,4 +49,4 @@ def to_table(path: Path, log: ReadingLog, domains: pl.DataFrame | None = None) -
     log.note(
         "a highlight is a yes on the coder's foundation and counts as a no on the other four, which nobody asked about."
     )
-    return to_votes(frame, "emfd", {name: name for name in FOUNDATIONS}, (), log)
+    return to_votes(frame, "emfd", MEANINGS, (), log)

@@ -6,7 +6,7 @@ are items; an annotator has one vote per item and foundation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +30,7 @@ Meanings = Mapping[str, str]
 """The foundation, or "none", of every published label in lower case."""
 
 
-def has_columns(path: Path, names: Sequence[str]) -> bool:
+def has_columns(path: Path, names: Iterable[str]) -> bool:
     """Return whether a file is a table with these columns, in any case."""
     return {name.strip().casefold() for name in peek(path).names} >= set(names)
 
@@ -47,8 +47,9 @@ def read_columns(path: Path, columns: Mapping[str, str], log: ReadingLog) -> pl.
         msg = f"{source.name} has no column {missing[0]!r}. Found: {', '.join(source.columns)}. Is it as published?"
         raise VotesError(msg)
     cells = [source.column(actual[name]).cast(pl.String).alias(role) for role, name in columns.items()]
-    whole = pl.col("annotator", "document").str.strip_chars().str.replace(r"^(\d+)\.0+$", "${1}")
-    return pl.DataFrame(cells).with_columns(whole if "document" in columns else [])
+    # Numbers of documents and coders may have become floats.
+    ids = [name for name in ("annotator", "document") if name in columns and "document" in columns]
+    return pl.DataFrame(cells).with_columns(pl.col(ids).str.strip_chars().str.replace(r"^(\d+)\.0+$", "${1}"))
 
 
 def to_votes(
