@@ -53,7 +53,9 @@ def small_bert(folder, *, tokenizer=True, dropout=0.1):
         vocab_size=len(vocabulary), hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
         max_position_embeddings=64, hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout,
     )  # fmt: skip
-    with torch.random.fork_rng(devices=[]):
+    from moral_entropy.train.encoder import quiet_transformers
+
+    with torch.random.fork_rng(devices=[]), quiet_transformers():
         torch.manual_seed(0)
         transformers.BertModel(config).save_pretrained(folder)
     if tokenizer:

@@ -71,44 +71,49 @@ def test_tfidf_from_votes_to_predictions(run, audited, texts):
     )
 
 
-@pytest.mark.parametrize("labels", ["share", "any", "majority", "two-vote", "hard"])
+@pytest.mark.parametrize("labels", ["share", "any", "majority", "strict-majority", "hard"])
 def test_every_kind_of_target_trains(run, audited, labels):
-    code, out, err = run("train", audited, "--model", "tfidf", "--labels", labels, "--weight", "votes", "-o", "model")
+    code, out, err = run("train", audited, "--model", "tfidf", "--labels", labels, "-o", "model")
     assert (code, err) == (0, "") and f"targets: {labels}" in out
 
 
-def test_a_folder_is_trained_and_resumed(run, audited, texts, tmp_path):
+def test_a_comparison_of_targets_is_printed_and_written(run, audited):
+    code, out, err = run("train", audited, "--model", "tfidf", "--compare", "-o", "model")
+    assert (code, err) == (0, "")
+    assert "against majority: soft less majority" in out and "gold favours none" in out
+    table = pl.read_csv("model/comparison.csv")
+    assert set(table["reference"]) == {"majority", "any", "strict-majority"}, "there is no gold"
+    assert set(table["target"]) == {"soft", "majority", "any", "strict-majority"}
+    value = table.filter(question="(mean)", reference="any", target="any", metric="accuracy")["value"][0]
+    [line] = [line for line in out.splitlines() if line.split()[:2] == ["any", "any"]]
+    assert line.split()[2] == f"{100 * value:.1f}%"
+    assert run("predict", "model", Path(audited).parent / "votes.csv", "-o", "out.parquet")[0] == 0
+
+
+def test_a_folder_is_trained(run, audited, texts, tmp_path):
     bert = small_bert(tmp_path / "bert")
-    training = ["train", audited, "--model", bert, "--epochs", 1, "--max-length", 20, "--device", "cpu", "-o", "model"]
-    code, out, err = run(*training, "--resume")
-    assert code == 1 and "there is nothing to resume" in err
+    training = ["train", audited, "--model", bert, "--epochs", 1, "--max-length", 20, "-o", "model"]
     code, out, err = run(*training)
-    assert code == 0 and "(nats per text)" in out, err
-    assert not list(Path().glob(".*.training")), "the checkpoint is cleared away"
+    assert (code, err) == (0, "") and "worth, on" in out
     assert json.loads(Path("model/moral_entropy.json").read_text())["settings"]["epochs"] == 1
-    code, out, err = run("predict", "model", "texts.csv", "-o", "out.csv", "--device", "cpu")
+    code, out, err = run("predict", "model", "texts.csv", "-o", "out.csv")
     assert code == 0 and pl.read_csv("out.csv").height == 40, err
+    assert_allclose(pl.read_csv("out.csv")["p"], by_hand("model", max_length=20), atol=1e-5)
     code, _, err = run(*training)
     assert code == 1 and "A model replaces nothing" in err
+    code, _, err = run("predict", bert, "texts.csv", "-o", "other.csv")
+    assert code == 1 and "it has no moral_entropy.json" in err
 
 
-def test_a_training_that_was_stopped_is_not_thrown_away(run, audited, tmp_path):
-    bert = small_bert(tmp_path / "bert")
-    Path(".model.training").mkdir()
-    Path(".model.training/state.pt").touch()
-    code, _, err = run("train", audited, "--model", bert, "-o", "model")
-    assert code == 1 and "Go on with it by --resume" in err
-
-
-def test_minilm_from_votes_to_predictions(run, audited, texts, monkeypatch, tmp_path):
+def test_minilm_from_votes_to_predictions(run, folder, texts):
     needs_minilm()
-    monkeypatch.setenv("MORAL_ENTROPY_CACHE", str(tmp_path / "cache"))
-    flags = ["--head-only", "--epochs", 5, "--max-length", 16, "--device", "cpu"]
-    code, _, err = run("train", audited, *flags, "-o", "model")
+    votes_csv(folder / "few.csv", n_items=40)
+    assert run("audit", "few.csv", "--label", "care", "-o", "few", "--draws", 0, "-q", "--no-report")[0] == 0
+    code, _, err = run("train", "few", "--epochs", 1, "--max-length", 8, "-o", "model")
     assert (code, err) == (0, "")
-    code, _, err = run("predict", "model", "texts.csv", "-o", "out.parquet", "--device", "cpu")
+    code, _, err = run("predict", "model", "texts.csv", "-o", "out.parquet")
     assert (code, err) == (0, "")
-    assert_allclose(pl.read_parquet("out.parquet")["p"], by_hand("model", max_length=16), atol=1e-5)
+    assert_allclose(pl.read_parquet("out.parquet")["p"], by_hand("model", max_length=8), atol=1e-5)
 
 
 def by_hand(folder, *, max_length):
@@ -157,14 +162,11 @@ class TestWithoutPyTorch:
     [
         (["--labels", "fuzzy"], 1, "there are no targets 'fuzzy'"),
         (["--labels", "published"], 1, "no published labels"),
-        (["--text", "comment"], 1, "are those of column 'text', not 'comment'"),
+        (["--text", "comment"], 1, "are of column 'text', not 'comment'"),
         (["--votes", "nowhere.csv"], 1, "there is no file 'nowhere.csv'"),
         (["--model", "./nowhere"], 1, "there is no model folder './nowhere'"),
-        (["--layers", "2", "--head-only"], 2, "Choose one"),
-        (["--validation", "1"], 2, "is no share of the texts"),
-        (["--model", "tfidf", "--resume"], 2, "nothing to resume"),
         (["--learning-rate", "0"], 2, "--learning-rate is 0"),
-        (["--compare", "soft,any"], 2, "a command of its own: moral-entropy study"),
+        (["--layers", "2"], 2, "--layers"),
     ],
 )
 def test_what_is_refused(run, audited, arguments, code, said):
@@ -197,3 +199,12 @@ def test_predictions_are_never_written_over(run, audited, texts):
 def test_what_is_no_model_is_refused(run, audited, texts):
     code, _, err = run("predict", audited, "texts.csv", "-o", "out.parquet")
     assert code == 1 and "is no trained model: it has no moral_entropy.json" in err
+
+
+def test_ids_that_are_formulas_are_harmless_in_a_csv_and_as_they_are_elsewhere(run, audited, folder):
+    assert run("train", audited, "--model", "tfidf", "-o", "model", "-q")[0] == 0
+    pl.DataFrame({"item": ["=cmd|' /C calc'!A0", "b"], "text": ["hurt them", "the river"]}).write_csv("hostile.csv")
+    assert run("predict", "model", "hostile.csv", "-o", "out.csv")[0] == 0
+    assert run("predict", "model", "hostile.csv", "-o", "out.parquet")[0] == 0
+    assert pl.read_csv("out.csv")["item"].to_list() == ["'=cmd|' /C calc'!A0", "b"]
+    assert pl.read_parquet("out.parquet")["item"].to_list() == ["=cmd|' /C calc'!A0", "b"]
