@@ -105,7 +105,6 @@ def test_every_command_and_flag_is_documented():
         "predict",
         "report",
         "reproduce",
-        "score",
         "simulate",
         "spot-check",
         "train",

@@ -52,7 +52,7 @@ RUNS = {
     "--coordinates jacobian --interval 0.5 --gold-as-evidence --pooling full --constrain better-than-chance "
     "--model paper --temper 0.5 --threads 1 --max-passes 4000 --fit-tolerance 1e-8 --rules any,published --cost-fp 2 "
     "--cost-fn 3 "
-    "--tolerance 0.2 --voters models --spot-check checked.csv --smoothing 1 --fit-by d --no-report "
+    "--tolerance 0.2 --spot-check checked.csv --smoothing 1 --fit-by d --no-report "
     "--keep n --missing NA,skip --keep-case --encoding utf-8",
     "wide": "wide.csv --format wide --count size --draws 20 --exclude dee --merge ann+bob --dependence report "
     "--domain-prevalence off",
@@ -60,7 +60,7 @@ RUNS = {
     "--temper heldout",
     "groups": "several.csv --multilabel ; --annotator-group team --annotators people.csv --target shares.csv "
     "--draws 20 --no-report",
-    "judges": "sure.csv --roles roles.csv --confidence sure --draws 20 --no-report",
+    "judges": "sure.csv --roles roles.csv --draws 20 --no-report",
     "counts": "counts.csv --anonymous --counts no,yes --draws 20 --no-report",
     "counted questions": "asked.csv --anonymous --questions care,harm --of n --draws 20 --no-report",
 }

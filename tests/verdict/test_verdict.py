@@ -62,7 +62,7 @@ def test_votes_alone_never_say_yes(sure, unsure):
             )
             assert not {"Not yet", "Expect at least"} & {verdict.title[:7], verdict.text[:15]}
     assert give_verdict(sure, [LOW]).title == "Votes alone cannot tell: check some labels."
-    assert give_verdict(sure, [HIGH]).title == "Votes alone cannot tell: settle 1 warning, then check some labels."
+    assert give_verdict(sure, [HIGH]).title == "Votes alone cannot tell: 1 warning to settle first."
 
 
 def test_the_papers_model_expects_nothing_that_is_said(sure):

@@ -22,8 +22,7 @@ def judges(run: Run, options: JudgeOptions, json: Json = False) -> None:
     by = options.by or (SYSTEM if SYSTEM in opened.scan("votes").collect_schema() else None)
     scores = None
     if by is not None or options.at_least is not None or any_known(opened):
-        asked = {"question": options.question, "at_least": options.at_least, "values": options.values}
-        scores = score(opened, by, **asked)
+        scores = score(opened, by, question=options.question, at_least=options.at_least, values=options.values)
     described = describe_judges(opened, options)
     if json:
         from moral_entropy.cli.screen import print_json

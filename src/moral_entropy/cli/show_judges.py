@@ -53,7 +53,8 @@ def _score_lines(scores: Score, run: str) -> Iterator[str | Table]:
             yield "differences"
             yield _differences(apart)
             yield ""
-        yield from _undecided(rows, apart, run)
+        if lines := list(_undecided(rows, apart, run)):
+            yield from (*lines, "")
 
 
 def _scores(rows: pl.DataFrame) -> Table:
@@ -112,7 +113,6 @@ def _undecided(rows: pl.DataFrame, apart: pl.DataFrame, run: str) -> Iterator[st
             yield f"{who}undecided; about {more:,} more known answers would settle it, if the score stays as it is"
     if rows["more_gold"].is_not_null().any() or apart["more_gold"].is_not_null().any():
         yield f"random items to label: moral-entropy spot-check {run} -n N, then --answers with the filled-in sheet"
-        yield ""
 
 
 def _judges(rows: pl.DataFrame) -> Table:

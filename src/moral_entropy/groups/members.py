@@ -6,7 +6,7 @@ group of one annotator is shown but not compared: nobody could say what is the g
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -79,17 +79,6 @@ class Grouping:
         return said
 
 
-def wanted_columns(options: GroupOptions, known: Sequence[str]) -> list[tuple[str, ...]]:
-    """Split what was asked for into columns; those of an intersection stand together.
-
-    Examples
-    --------
-    >>> wanted_columns(GroupOptions(annotator_group=("age", "age+gender")), ["age", "gender"])
-    [('age',), ('age', 'gender')]
-    """
-    return [tuple(split_names(name, set(known))) for name in options.annotator_group]
-
-
 def columns_to_keep(options: GroupOptions) -> tuple[str, ...]:
     """Return the columns of the votes that the reader has to keep; empty where a file describes the annotators."""
     if options.annotators is not None:
@@ -122,17 +111,15 @@ def read_groupings(votes: Votes, options: GroupOptions) -> tuple[Grouping, ...]:
     if votes.anonymous:
         msg = f"{called} needs annotators, and these votes are anonymous."
         raise UsageError(msg)
-    if options.annotators is not None:
-        frame, where = _annotator_file(votes, options)
-    else:
-        frame, where = _kept(votes, options), "the votes"
-    known = [name for name in frame.columns if name != "annotator"]
-    wanted = wanted_columns(options, known)
-    unknown = [part for parts in wanted for part in parts if part not in known]
+    from_file = options.annotators is not None
+    frame, where = _annotator_file(votes, options) if from_file else (_kept(votes, options), "the votes")
+    columns = [name for name in frame.columns if name != "annotator"]
+    wanted = [tuple(split_names(name, set(columns))) for name in options.annotator_group]
+    unknown = [part for parts in wanted for part in parts if part not in columns]
     if unknown:
         msg = (
             f"{called}: {where} {'have' if where == 'the votes' else 'has'} no column {unknown[0]!r}."
-            f"{did_you_mean(unknown[0], known)} Columns: {shown(known)}."
+            f"{did_you_mean(unknown[0], columns)} Columns: {shown(columns)}."
         )
         raise VotesError(msg)
     cells = {column: _one_each(frame, column, called, where) for parts in wanted for column in parts}
@@ -189,15 +176,13 @@ def _one_each(frame: pl.DataFrame, column: str, called: str, where: str) -> Cell
     if several.height:
         who = several["annotator"][0]
         groups = several.filter(pl.col("annotator") == who)["group"].to_list()
+        n = several["annotator"].n_unique()
         msg = (
-            f"{called}: {many(several['annotator'].n_unique(), 'annotator')} of {frame['annotator'].n_unique():,} in "
-            f"{where} "
-            f"{'has' if several['annotator'].n_unique() == 1 else 'have'} several values of {column!r}. First: "
-            "annotator "
-            f"{who!r} has {listed([repr(group) for group in groups], ' and ', 2)}. A group describes the annotator, "
-            "not the "
-            "vote or the item; correct the column, or describe annotators in a file of their own "
-            "(annotators, CLI: --annotators FILE)."
+            f"{called}: {many(n, 'annotator')} of {frame['annotator'].n_unique():,} in {where} "
+            f"{'has' if n == 1 else 'have'} several values of {column!r}. First: annotator {who!r} has "
+            f"{listed([repr(group) for group in groups], ' and ', 2)}. A group describes the annotator, not the vote "
+            "or the item; correct the column, or describe annotators in a file of their own (annotators, CLI: "
+            "--annotators FILE)."
         )
         raise VotesError(msg)
     return dict(rows.iter_rows())
@@ -205,10 +190,9 @@ def _one_each(frame: pl.DataFrame, column: str, called: str, where: str) -> Cell
 
 def _grouping(votes: Votes, parts: tuple[str, ...], cells: Mapping[str, Cells], called: str) -> Grouping:
     column = PLUS.join(parts)
-    ids = votes.annotators.to_list()
     keyed = [{str(who): group for who, group in cells[part].items()} for part in parts]
-    named = [[of.get(str(who)) for of in keyed] for who in ids]
-    value_a = [None if None in values else BETWEEN.join(str(value) for value in values) for values in named]
+    values_a = ([group_of.get(str(who)) for group_of in keyed] for who in votes.annotators)
+    value_a = [None if None in values else BETWEEN.join(map(str, values)) for values in values_a]
     names = tuple(sorted({value for value in value_a if value is not None}))
     if len(names) > MOST_GROUPS:
         msg = (

@@ -87,7 +87,8 @@ def study_groups(
     groupings, rows = read_groupings(votes, options), defaultdict[str, list[Any]](list)
     shares_between = [_compare_ballot(votes, ballot, groupings, rows, interval, seed) for ballot in votes.ballots]
     _correct(rows["groups"])
-    shares, facts = {}, {}
+    shares: dict[str, Floats] = {}
+    facts: dict[str, Any] = {}
     if options.target is not None:
         shares = read_target(options.target, groupings, options.named("target"))
         facts = {"target": _weigh(votes, groupings, shares, rows)}
@@ -126,7 +127,7 @@ def _compare(
     cast_a = np.bincount(annotator_v, minlength=len(votes.annotators))
     group_a = np.where(cast_a > 0, grouping.group_a, UNKNOWN)
     sizes_g = np.bincount(group_a[group_a >= 0], minlength=len(grouping.names))
-    compared = np.flatnonzero(sizes_g >= FEWEST)
+    compared = np.flatnonzero(sizes_g >= FEWEST).tolist()
     among_a = np.where((group_a >= 0) & (sizes_g[group_a] >= FEWEST), group_a, UNKNOWN)
     sides = {g: np.where(among_a < 0, -1, (among_a == g).astype(np.int64)) for g in compared}
     coded = (item_v, annotator_v, label_v, ballot.n_labels)
@@ -334,5 +335,5 @@ def _frames(votes: Votes, rows: Rows) -> dict[str, pl.DataFrame]:
             cells = [{column: row.get(column) for column in schema} for row in parts]
             frames[name] = pl.DataFrame(cells, schema=schema)
         elif parts:
-            frames[name] = pl.concat(parts).cast(dict(schema)).select(schema.names())  # type: ignore[arg-type]
+            frames[name] = pl.concat(parts).cast(dict(schema)).select(schema.names())
     return frames

@@ -49,26 +49,20 @@ def read_target(source: Any, groupings: Sequence[Grouping], called: str) -> dict
     rows = pl.DataFrame(cells).with_columns(share=share)
     wrong = rows.filter(pl.col("share").is_null() | ~pl.col("share").is_finite() | (pl.col("share") < 0.0))
     if wrong.height:
+        first = f"{wrong['column'][0]} {wrong['group'][0]!r}"
+        msg = f"{called}: {wrong.height:,} of {rows.height:,} shares are no numbers from 0 on. First: {first}."
+        raise VotesError(msg)
+    by_column = {grouping.column: grouping for grouping in groupings}
+    columns = rows["column"].unique(maintain_order=True).to_list()
+    stray = [name for name in columns if name not in by_column]
+    if stray or not columns:
+        what = f"the column {stray[0]!r}" if stray else "no rows"
         msg = (
-            f"{called}: {wrong.height:,} of {rows.height:,} shares are no numbers from 0 on. First: "
-            f"{wrong['column'][0]} "
-            f"{wrong['group'][0]!r}."
+            f"{called}: {table.name} has {what}, and annotators are grouped by {listed(list(by_column))}. Name the "
+            "same columns in both."
         )
         raise VotesError(msg)
-    known = {grouping.column: grouping for grouping in groupings}
-    stray = [name for name in rows["column"].unique(maintain_order=True) if name not in known]
-    if stray or not rows.height:
-        msg = (
-            f"{called}: {table.name} has the column {stray[0]!r}, "
-            if stray
-            else f"{called}: {table.name} has no rows, "
-        )
-        msg += f"and annotators are grouped by {listed(list(known))}. Name the same columns in both."
-        raise VotesError(msg)
-    return {
-        name: _shares(rows.filter(column=name), known[name], called)
-        for name in rows["column"].unique(maintain_order=True)
-    }
+    return {name: _shares(rows.filter(column=name), by_column[name], called) for name in columns}
 
 
 def _shares(rows: pl.DataFrame, grouping: Grouping, called: str) -> Floats:
@@ -81,9 +75,8 @@ def _shares(rows: pl.DataFrame, grouping: Grouping, called: str) -> Floats:
     if unknown and any(of_group[name] > 0.0 for name in unknown):
         msg = (
             f"{called}: {len(unknown)} of {rows.height} groups of {grouping.column} have no annotator, so no weight "
-            "can stand "
-            f"for them. First: {unknown[0]!r}. Groups: {listed(list(grouping.names))}. Leave it out or join it with "
-            "another."
+            f"can stand for them. First: {unknown[0]!r}. Groups: {listed(list(grouping.names))}. Leave it out or join "
+            "it with another."
         )
         raise VotesError(msg)
     if missing:

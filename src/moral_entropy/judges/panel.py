@@ -169,7 +169,7 @@ def read_panel(run: Run, question: Question, *, seed: int = 0) -> Panel:
     where = positions(coded["judge"], judges, default=0), coded["at"].to_numpy()
     # Backwards: of two votes of one judge on one item the first stays.
     vote_ji[where[0][::-1], where[1][::-1]] = positions(coded["label"], list(question.labels), default=UNKNOWN)[::-1]
-    rows = {"gold_i": known.gold_i[at_i], "weight_i": known.weight_i[at_i], "n_all": len(known.items)}
+    rows: dict[str, Any] = {"gold_i": known.gold_i[at_i], "weight_i": known.weight_i[at_i], "n_all": len(known.items)}
     return Panel(question, judges, vote_ji, **rows, **_fitted(run, question, items, judges))
 
 
@@ -279,7 +279,7 @@ def best_panels(panel: Panel, cost_j: Floats, *, seed: int = 0) -> pl.DataFrame:
         cheapest.setdefault(int(panel.group_j[j]), j)
     alone = sorted(cheapest.values(), key=lambda j: (tie_key(wrong_shares((j,))[0]), j))
     candidates = sorted(alone[:EXHAUSTIVE])
-    tried = [(j,) for j in sorted(alone)]
+    tried: list[tuple[int, ...]] = [(j,) for j in sorted(alone)]
     tried += [members for size in range(2, len(candidates) + 1) for members in combinations(candidates, size)]
     cost_p = np.array([sum(cost_j[j] for j in members) for members in tried])
     share_ps = np.array([wrong_shares(members) for members in tried])

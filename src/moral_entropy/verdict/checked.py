@@ -16,22 +16,21 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import polars as pl
-from scipy.special import expit, logit
+from scipy.special import expit, log_expit, logit
 
 from moral_entropy.names import NO_DOMAIN
 from moral_entropy.rules.intervals import exact_interval, jeffreys_interval
 from moral_entropy.rules.rules import PLURALITY, PUBLISHED, Rule, rule_named
+from moral_entropy.runs.between_labels import positions
 from moral_entropy.runs.run import Question, Run
 from moral_entropy.ties import DECIMALS
 from moral_entropy.verdict.rates import pooled_rate, wrong_by
 from moral_entropy.verdict.sheet import KEYS, from_blocks, spot_checks
-from moral_entropy.votes.table import Floats, Ints
+from moral_entropy.votes.table import UNKNOWN, Floats
 
 SLOPE, SLOPE_SD = 1.0, 0.5
 """How steeply the logit of the true risk follows that of p, before any label is checked: as p says, give or take. Over
 sets with gold it is 0.4 to 1.9."""
-
-NEWTON_STEPS = 25
 
 MOST_CHECKS = 100_000
 """Largest number of checks that anybody is told to make."""
@@ -113,7 +112,7 @@ def _rate(
         return ErrorRate(checked, wrong, share, share, share, share, share)
     # Sampling without replacement is worth that many draws with it.
     n = worth / unseen
-    low, high = (float(end) for end in jeffreys_interval(share * n * gain, n * gain, mass))
+    low, high = (float(end) for end in jeffreys_interval(np.asarray(share * n * gain), np.asarray(n * gain), mass))
     at_least, bound = (float(end) for end in exact_interval(np.asarray(share * n), np.asarray(n), mass))
     low, high = 0.0 if share == 0.0 else low, 1.0 if share == 1.0 else high
     return ErrorRate(checked, wrong, share, low, high, at_least, bound)
@@ -133,21 +132,18 @@ def _gain(wrong_j: Floats, weight_j: Floats, risk_j: Floats, worth: float) -> fl
 
 
 def _true_risk(wrong_j: Floats, count_j: Floats, x_j: Floats) -> Floats:
-    """Fit logit risk = a + b x to checked labels by Newton's steps: a is free, b is drawn towards `SLOPE`."""
-    share = float(np.average(wrong_j, weights=count_j))
-    at, mean = np.array([float(logit(share)), SLOPE]), float(np.average(x_j, weights=count_j))
-    basis_jp = np.column_stack([np.ones(len(x_j)), x_j - mean])
-    drawn_p = np.array([0.0, 1.0 / SLOPE_SD**2])
-    for _ in range(NEWTON_STEPS):
-        true_j = expit(basis_jp @ at)
-        uphill_p = basis_jp.T @ (count_j * (wrong_j - true_j)) - drawn_p * (at - [0.0, SLOPE])
-        curved_pp = basis_jp.T @ (basis_jp * (count_j * true_j * (1.0 - true_j))[:, None]) + np.diag(drawn_p)
-        step_p = np.linalg.solve(curved_pp, uphill_p)
-        # A long step would leave the part where the curve is not flat.
-        at = at + step_p / max(1.0, float(np.abs(step_p).max()))
-        if np.abs(step_p).max() < 1e-9:
-            break
-    return np.asarray(expit(basis_jp @ at))
+    """Fit logit risk = a + b x to checked labels: a is free, b is drawn towards `SLOPE`."""
+    # Late: few commands need it, and it takes long to load.
+    from scipy.optimize import minimize
+
+    sign_j, off_j = 2.0 * wrong_j - 1.0, x_j - np.average(x_j, weights=count_j)
+
+    def penalised(at: Floats) -> float:
+        likelihood = count_j @ log_expit(sign_j * (at[0] + at[1] * off_j))
+        return float((at[1] - SLOPE) ** 2 / (2.0 * SLOPE_SD**2) - likelihood)
+
+    at = minimize(penalised, [float(logit(np.average(wrong_j, weights=count_j))), SLOPE], tol=1e-9).x
+    return np.asarray(expit(at[0] + at[1] * off_j))
 
 
 def checks_needed(share: float, tolerance: float, *, mass: float = 0.9) -> int | None:
@@ -312,58 +308,39 @@ def _rules(run: Run, checks: Checks, rows: pl.DataFrame, votes: pl.DataFrame) ->
     names = run.table("audit_rules")["rule"].unique(maintain_order=True).to_list()
     best = (run.manifest.get("best_rule") or {}).get("rule")
     for name in dict.fromkeys([*names, *([best] if best else [])]):
-        rule = _known_rule(name)
-        if rule is None:
+        try:
+            rule = rule_named(name)
+        except Exception:
+            # A rule of a package that is not installed here.
             continue
-        wrong, weight = [], []
-        for question in run.questions:
-            mine = rows.filter(question=question.name)
-            if (wrong_j := _wrong_of(rule, question, mine, votes)) is not None:
-                wrong.append(wrong_j)
-                weight.append(mine["weight"].to_numpy())
-        if wrong:
-            wrong_j, weight_j = np.concatenate(wrong), np.concatenate(weight)
-            answered = ~np.isnan(wrong_j)
-            weight_j = weight_j[answered]
-            yield name, error_rate(wrong_j[answered], checks.population, weight_j=weight_j, mass=run.interval)
+        parts = [rows.filter(question=question.name) for question in run.questions]
+        wrong = [_wrong_of(rule, *pair, votes) for pair in zip(run.questions, parts, strict=True)]
+        wrong_j, weight_j = np.concatenate(wrong), np.concatenate([part["weight"].to_numpy() for part in parts])
+        labelled = ~np.isnan(wrong_j)
+        if not rule.soft and labelled.any():
+            weight_j = weight_j[labelled]
+            yield name, error_rate(wrong_j[labelled], checks.population, weight_j=weight_j, mass=run.interval)
 
 
-def _known_rule(name: str) -> Rule | None:
-    try:
-        rule = rule_named(name)
-    except Exception:
-        return None
-    return None if rule.soft else rule
-
-
-def _wrong_of(rule: Rule, question: Question, rows: pl.DataFrame, votes: pl.DataFrame) -> Floats | None:
+def _wrong_of(rule: Rule, question: Question, rows: pl.DataFrame, votes: pl.DataFrame) -> Floats:
     """Return how probably the rule's label is wrong, item by item; NaN where it says nothing."""
     labels = list(question.labels)
-    truth_j = np.array([labels.index(label) for label in rows["truth"].to_list()], dtype=np.int64)
-    at = np.arange(len(truth_j))
+    truth_j = positions(rows["truth"], labels, default=UNKNOWN)
     if rule.sees == PUBLISHED.sees:
-        said = rows["published"].to_list()
-        return np.array(
-            [np.nan if label is None else label != labels[t] for label, t in zip(said, truth_j, strict=True)]
-        )
-    counts_jk = _counts(rows, votes.filter(question=question.name), labels)
+        said_j = positions(rows["published"], labels, default=UNKNOWN)
+        return np.where(rows["published"].is_null(), np.nan, said_j != truth_j)
+    places = rows.select("item").with_row_index("at")
+    cast = votes.filter(question=question.name).join(places, on="item", how="inner")
+    counts_jk = np.zeros((rows.height, len(labels)), dtype=np.int64)
+    np.add.at(counts_jk, (cast["at"].to_numpy(), positions(cast["label"], labels, default=0)), 1)
     if question.positive is None:
         if rule.name != PLURALITY.name:
-            return None
+            return np.full(rows.height, np.nan)
         score_jk = np.stack([rule.scores(counts_jk, k) for k in range(len(labels))], axis=1)
-        return np.asarray(1.0 - score_jk[at, truth_j])
+        return np.asarray(1.0 - score_jk[np.arange(rows.height), truth_j])
     positive = labels.index(question.positive)
     yes_j = rule.scores(counts_jk, positive)
     return np.where(truth_j == positive, 1.0 - yes_j, yes_j)
-
-
-def _counts(rows: pl.DataFrame, votes: pl.DataFrame, labels: list[str]) -> Ints:
-    places = rows.select("item").with_row_index("at")
-    found = votes.join(places, on="item", how="inner")
-    counts_jk = np.zeros((rows.height, len(labels)), dtype=np.int64)
-    code = found["label"].replace_strict(labels, range(len(labels)), return_dtype=pl.Int64).to_numpy()
-    np.add.at(counts_jk, (found["at"].to_numpy(), code), 1)
-    return counts_jk
 
 
 def _rules_against_gold(run: Run, checks: Checks) -> Iterator[tuple[str, ErrorRate]]:

@@ -12,7 +12,7 @@ that the run does not have is refused, with the first of them: a slip would othe
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -143,21 +143,16 @@ def make_sheet(
         # In the order of the votes: the order of certainty would tell.
         back = np.argsort(chosen, kind="stable")
         chosen, weight = chosen[back], weight[back]
-    sheet = _named(run, items["row"].gather(chosen), weight).with_columns(
-        sheet=pl.lit(number, dtype=pl.Int32),
-        purpose=pl.lit(purpose),
-        domain=pl.lit(domain, dtype=pl.String),
-        answer=pl.lit(None, dtype=pl.String),
+    row_b = items["row"].gather(chosen)
+    named = run.scan("items").with_row_index("row").filter(pl.col("row").is_in(row_b.implode())).select("row", *KEYS)
+    sheet = pl.DataFrame({"row": row_b, "weight": weight}).join(
+        named.collect(engine="streaming"), on="row", how="left", maintain_order="left"
     )
+    sheet = sheet.select(
+        *KEYS, "weight", sheet=pl.lit(number, dtype=pl.Int32), purpose=pl.lit(purpose),
+        domain=pl.lit(domain, dtype=pl.String), answer=pl.lit(None, dtype=pl.String),
+    )  # fmt: skip
     return sheet.match_to_schema(with_ids(SCHEMAS["spot_checks"], item=sheet.schema["item"]))
-
-
-def _named(run: Run, row_b: pl.Series, weight_b: Floats) -> pl.DataFrame:
-    """Return question, item and weight of the chosen rows of the table of items, in their order."""
-    chosen = pl.DataFrame({"row": row_b, "weight": weight_b})
-    rows = run.scan("items").with_row_index("row").filter(pl.col("row").is_in(row_b.implode())).select("row", *KEYS)
-    found = rows.collect(engine="streaming")
-    return chosen.join(found, on="row", how="left", maintain_order="left").select(*KEYS, "weight")
 
 
 def _candidates(run: Run, domain: str | None, earlier: pl.DataFrame) -> pl.DataFrame:
@@ -167,10 +162,9 @@ def _candidates(run: Run, domain: str | None, earlier: pl.DataFrame) -> pl.DataF
     """
     rows = run.scan("items").with_row_index("row")
     if domain is not None:
-        known = run.manifest["domains"]
-        if domain not in known:
-            shown = ", ".join(map(str, known)) or "none"
-            msg = f"the run has no domain {domain!r}. Domains: {shown}."
+        if domain not in run.manifest["domains"]:
+            names = ", ".join(map(str, run.manifest["domains"])) or "none"
+            msg = f"the run has no domain {domain!r}. Domains: {names}."
             raise UsageError(msg)
         rows = rows.filter(pl.col("domain") == domain)
     if not earlier.is_empty():
@@ -276,10 +270,8 @@ def add_answers(run: Run, sources: Iterable[Any]) -> pl.DataFrame:
     for source in sources:
         sheet = read_answers(run, source)
         # A row left blank takes nothing back that was answered before.
-        sheet = pl.concat([
-            sheet.drop_nulls(ANSWER),
-            sheet.filter(pl.col(ANSWER).is_null()).join(rows.drop_nulls(ANSWER), on=KEYS, how="anti"),
-        ])  # fmt: skip
+        blank = sheet.filter(pl.col(ANSWER).is_null()).join(rows.drop_nulls(ANSWER), on=KEYS, how="anti")
+        sheet = pl.concat([sheet.drop_nulls(ANSWER), blank])
         rows = pl.concat([rows.join(sheet, on=KEYS, how="anti", maintain_order="left"), sheet])
     return rows
 
@@ -287,48 +279,47 @@ def add_answers(run: Run, sources: Iterable[Any]) -> pl.DataFrame:
 def check_sheets(sources: Iterable[Any]) -> None:
     """Refuse sheets that cannot be read or lack a column: before the votes are fitted, which can take long."""
     for source in sources:
-        _require(open_source(source), ("item", ANSWER))
+        _require_columns(open_source(source))
 
 
 def read_answers(run: Run, source: Any) -> pl.DataFrame:
     """Read one filled-in sheet."""
     table = open_source(source)
-    _require(table, ("item", ANSWER))
-    rows = pl.DataFrame({name: _texts(table, name) for name in ("item", ANSWER)})
-    rows = rows.with_columns(_questions(run, table), _sheets(table), _weights(table), _domains(table))
+    _require_columns(table)
+    rows = pl.DataFrame({name: _texts(table, name) for name in ("item", ANSWER, "sheet", "domain")})
+    rows = rows.with_columns(_questions(run, table), _weights(table), pl.col("domain").replace("", None))
     if (rows[ANSWER] == "").all():
         msg = f"none of the {rows.height:,} rows of {table.name} has an answer. Fill in the column {ANSWER!r}."
         raise VotesError(msg)
     items = run.scan("items").select(*KEYS).collect(engine="streaming")
     keyed = items.with_columns(key=pl.col("item").cast(pl.String))
-    met = rows.rename({"item": "key"}).join(keyed, on=["question", "key"], how="left", maintain_order="left")
-    given, blank = (met.filter(some) for some in (pl.col(ANSWER) != "", pl.col(ANSWER) == ""))
-    _check_items(given, table.name, run)
-    _check_once(given, table.name)
-    labels = [_label(run, table.name, *row) for row in given.select("question", "item", ANSWER).iter_rows()]
-    answered = given.with_columns(pl.Series(ANSWER, labels, dtype=pl.String))
-    shown = blank.drop_nulls("item").with_columns(pl.lit(None, dtype=pl.String).alias(ANSWER))
-    both = pl.concat([answered, shown]).unique(KEYS, keep="first", maintain_order=True)
+    rows = rows.rename({"item": "key"}).join(keyed, on=["question", "key"], how="left", maintain_order="left")
+    answered, blank = (rows.filter(chosen) for chosen in (pl.col(ANSWER) != "", pl.col(ANSWER) == ""))
+    _check_answers(answered, table.name, run)
+    labels = [_label(run, table.name, *row) for row in answered.select("question", "item", ANSWER).iter_rows()]
+    answered = answered.with_columns(pl.Series(ANSWER, labels, dtype=pl.String))
+    blank = blank.drop_nulls("item").with_columns(pl.lit(None, dtype=pl.String).alias(ANSWER))
     # Sheets are numbered as they were written; rows of nobody's sheet are a random one.
     parts = pl.col("sheet").str.extract_groups(r"^(measure|repair)-(\d+)$")
-    both = both.with_columns(
-        purpose=parts.struct[0].fill_null("measure"), sheet=parts.struct[1].cast(pl.Int32).fill_null(1)
-    )
+    purpose, number = parts.struct[0].fill_null("measure"), parts.struct[1].cast(pl.Int32).fill_null(1)
+    both = pl.concat([answered, blank]).unique(KEYS, keep="first", maintain_order=True)
+    both = both.with_columns(purpose=purpose, sheet=number)
     return both.match_to_schema(with_ids(SCHEMAS["spot_checks"], item=items.schema["item"]), extra_columns="ignore")
 
 
-def _require(table: Source, names: Sequence[str]) -> None:
-    for name in names:
+def _require_columns(table: Source) -> None:
+    for name in ("item", ANSWER):
         if name not in table.columns:
-            found = ", ".join(table.columns)
             msg = (
-                f"{table.name} has no column {name!r}. Found: {found}. A sheet has item, {ANSWER} and, if there are "
-                "several questions, question: see spot-check.csv in the run folder."
+                f"{table.name} has no column {name!r}. Found: {', '.join(table.columns)}. A sheet has item, {ANSWER} "
+                "and, if there are several questions, question: see spot-check.csv in the run folder."
             )
             raise VotesError(msg)
 
 
 def _texts(table: Source, name: str) -> pl.Series:
+    if name not in table.columns:
+        return pl.repeat("", table.rows, eager=True).alias(name)
     texts = table.column(name).cast(pl.String).fill_null("").str.strip_chars()
     # A spreadsheet keeps the apostrophe that guards a text from being read as a formula.
     return texts.str.replace(r"^'([=+\-@])", "$1").alias(name)
@@ -347,50 +338,32 @@ def _questions(run: Run, table: Source) -> pl.Series:
     return pl.repeat(names[0], table.rows, eager=True).alias("question")
 
 
-def _sheets(table: Source) -> pl.Series:
-    found = _texts(table, "sheet") if "sheet" in table.columns else pl.repeat("", table.rows, eager=True)
-    return found.alias("sheet")
-
-
 def _weights(table: Source) -> pl.Series:
     if "weight" not in table.columns:
         return pl.repeat(1.0, table.rows, eager=True).alias("weight")
     weight = table.column("weight").cast(pl.Float64, strict=False)
     bad = weight.is_null() | ~weight.is_finite() | (weight < 0)
     if bad.any():
-        first = int(bad.arg_max() or 0)
         msg = (
-            f"{bad.sum():,} rows of {table.name} have no weight. First: row {first + 1}. Keep the column weight of "
-            "the sheet as it was, or leave it out: then all rows count alike."
+            f"{bad.sum():,} rows of {table.name} have no weight. First: row {int(bad.arg_max() or 0) + 1}. Keep the "
+            "column weight of the sheet as it was, or leave it out: then all rows count alike."
         )
         raise VotesError(msg)
     return weight.alias("weight")
 
 
-def _domains(table: Source) -> pl.Series:
-    """Return the domain that the sheet was limited to; null where it was not."""
-    if "domain" not in table.columns:
-        return pl.repeat(None, table.rows, dtype=pl.String, eager=True).alias("domain")
-    domain = _texts(table, "domain")
-    return domain.set(domain == "", None)
-
-
-def _check_items(given: pl.DataFrame, name: str, run: Run) -> None:
-    """Refuse answers about items that the run does not have."""
-    strange = given.filter(pl.col("item").is_null())
+def _check_answers(answered: pl.DataFrame, name: str, run: Run) -> None:
+    """Refuse answers about items that the run does not have, and two answers to one item."""
+    strange = answered.filter(pl.col("item").is_null())
     if strange.height:
         first = strange.row(0, named=True)
         msg = (
-            f"{strange.height:,} of {given.height:,} answers in {name} are about items that {run.where} does not have. "
-            f"First: item {first['key']!r} of question {first['question']!r}. Check the sheet of the same votes."
+            f"{strange.height:,} of {answered.height:,} answers in {name} are about items that {run.where} does not "
+            f"have. First: item {first['key']!r} of question {first['question']!r}. Check the sheet of the same votes."
         )
         raise VotesError(msg)
-
-
-def _check_once(given: pl.DataFrame, name: str) -> None:
-    """Refuse two answers to one item."""
-    several = given.group_by(KEYS, maintain_order=True).agg(pl.col(ANSWER).unique(maintain_order=True))
-    twice = several.filter(pl.col(ANSWER).list.len() > 1)
+    twice = answered.group_by(KEYS, maintain_order=True).agg(pl.col(ANSWER).unique(maintain_order=True))
+    twice = twice.filter(pl.col(ANSWER).list.len() > 1)
     if twice.height:
         first = twice.row(0, named=True)
         msg = (

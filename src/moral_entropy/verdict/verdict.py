@@ -81,12 +81,12 @@ def give_verdict(run: Run, findings: Sequence[Finding]) -> Verdict:
         Its warnings.
     """
     expected, checks = expected_error(run), checks_of(run)
-    shared = {"tolerance": tolerance_of(run), "expected": expected}
+    shared: dict[str, Any] = {"tolerance": tolerance_of(run), "expected": expected}
     if checks is not None:
         return _from_checks(run, checks, **shared)
     n_high = sum(finding.severity == "high" for finding in findings)
-    settle = f"settle {many(n_high, 'warning')}, then " if n_high else ""
-    title = f"Votes alone cannot tell: {settle}check some labels."
+    first = f"{many(n_high, 'warning')} to settle first" if n_high else "check some labels"
+    title = f"Votes alone cannot tell: {first}."
     n_items = round(sum(fit["items_counted"] for fit in run.manifest["questions"]))
     text = f"{_votes_say(expected, n_items)} Fill in spot-check.csv of the run folder (in Python: run.spot_check)."
     return Verdict("unknown", title, text, "stop" if n_high else "unknown", None, "", **shared)
