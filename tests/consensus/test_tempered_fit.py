@@ -9,8 +9,6 @@ from support import posterior_draws, random_rows, votes_of
 
 from moral_entropy.consensus.fit import fit
 from moral_entropy.errors import FitError
-from moral_entropy.items.pushes import vote_pushes
-from moral_entropy.rules.table import audit_rules
 
 POWER = 0.4
 
@@ -52,29 +50,6 @@ def test_a_power_of_one_is_the_model_itself():
     votes = some_votes()
     plain, told = (fit(votes, draws=40, model="paper", temper=temper).fits[0] for temper in ("off", 1.0))
     assert_array_equal(told.summary.mean_ik, plain.summary.mean_ik)
-
-
-def test_rules_are_graded_against_the_tempered_posterior():
-    votes = some_votes()
-    consensus = fit(votes, draws=60, model="paper", temper=POWER)
-    frame = audit_rules(votes, consensus, rules=("any",), reference="consensus").frame
-    row = frame.filter(metric="expected_fpr", question="(all)", domain="(all)").row(0, named=True)
-    fitted = consensus.fits[0]
-    any_i = fitted.ballot.counts_ik[:, 1] > 0
-
-    def rate(p_i):
-        return (any_i * (1 - p_i)).sum() / (1 - p_i).sum()
-
-    drawn = [rate(p_i) for p_i in posterior_draws(fitted)[:, :, 1]]
-    assert_allclose(row["value"], rate(fitted.summary.mean_ik[:, 1]), atol=1e-9)
-    assert_allclose([row["low"], row["high"]], np.quantile(drawn, [0.05, 0.95]), atol=1e-6)
-
-
-def test_pushes_shrink_with_the_power():
-    votes = some_votes()
-    plain, tempered = (fit(votes, draws=40, model="paper", temper=temper).fits[0] for temper in ("off", POWER))
-    ((_, full),), ((_, less),) = (list(vote_pushes(fitted, 0.9)) for fitted in (plain, tempered))
-    assert_allclose(less[0], POWER * full[0], atol=1e-9)
 
 
 def test_learnt_exponents_are_used():

@@ -10,12 +10,9 @@ from support import random_rows, votes_of
 
 from moral_entropy.consensus.entropy import decompose_entropy
 from moral_entropy.consensus.fit import fit
-from moral_entropy.consensus.parts import likelihood_of
 from moral_entropy.items import rank as module
 from moral_entropy.items.next_votes import information_gain
-from moral_entropy.items.rank import ONE_MORE_VOTE, rank_items, score_items
-from moral_entropy.items.ranking import first
-from moral_entropy.items.reasons import item_reasons
+from moral_entropy.items.rank import ONE_MORE_VOTE, first, item_reasons, rank_items, score_items
 
 
 @given(st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, float("nan")]), max_size=12), st.integers(0, 14))
@@ -72,9 +69,14 @@ def test_of_more_labels_the_plurality_conflicts_and_ties_do_not():
 def test_one_more_vote_is_the_best_of_those_who_have_not_voted(n_labels):
     _, one, scores = scored(n_labels=n_labels)
     states = one.mixture.states
-    p_rz = likelihood_of(one.patterns, mixed=True).states_of(one.at)(slice(0, one.patterns.n_rows))
-    gain_ra = information_gain(p_rz, states.votes_azv(one.confusion_akv), states.mix_zk)
-    check_gains(one, scores, gain_ra[one.patterns.row_i])
+    ballot, vote_azv = one.ballot, states.votes_azv(one.confusion_akv)
+    domain_i = one.patterns.domain_r[one.patterns.row_i]
+    p_iz = states.weight_of_states(one.weight_dg)[domain_i]
+    for i in range(ballot.n_items):
+        for code in ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]]:
+            p_iz[i] *= vote_azv[code // n_labels, :, code % n_labels]
+    p_iz /= p_iz.sum(axis=1, keepdims=True)
+    check_gains(one, scores, information_gain(p_iz, vote_azv, states.mix_zk))
 
 
 @pytest.mark.parametrize("n_labels", [2, 3])

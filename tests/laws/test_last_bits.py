@@ -20,7 +20,7 @@ from support import votes_of
 
 from moral_entropy.consensus import draws, fitted, laplace
 from moral_entropy.consensus.fit import fit
-from moral_entropy.items.ranking import first
+from moral_entropy.items.rank import first
 from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions, FitOptions
 from moral_entropy.rules.advice import wrong_in_100

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from moral_entropy.rules.cells import number_rows
 from moral_entropy.rules.grade import share_of
 from moral_entropy.rules.intervals import central_interval
 from moral_entropy.votes.table import Floats, Ints
@@ -50,16 +51,15 @@ def measure_agreement(
     >>> measure_agreement(np.array([[3, 0], [0, 3], [2, 1]]), seed=1)["value"].round(3).to_list()
     [0.6, 0.55, 0.556, 0.778]
     """
-    n_labels = counts_ik.shape[1]
     cell_ck, weight_c = _collapsed(np.asarray(counts_ik), weight_i)
     size, n_cells = round(weight_c.sum()), len(weight_c)
     n_draws = int(np.clip(CELLS_DRAWN // max(n_cells, 1), 100, resamples)) if resamples and n_cells else 0
-    value_fs = _statistics(cell_ck, weight_c[None].astype(np.float64), n_labels)
+    value_fs = agreement_statistics(cell_ck, weight_c[None])
     low_f, high_f = np.full((2, len(STATISTICS)), np.nan)
     if n_draws and size:
         rng = np.random.default_rng(seed)
         draws_sc = rng.multinomial(size, weight_c / weight_c.sum(), size=n_draws).astype(np.float64)
-        low_f, high_f = central_interval(_statistics(cell_ck, draws_sc, n_labels), interval)
+        low_f, high_f = central_interval(agreement_statistics(cell_ck, draws_sc), interval)
     n_paired = round(weight_c[cell_ck.sum(axis=1) >= 2].sum())
     figures = {"statistic": STATISTICS, "value": value_fs[:, 0], "low": low_f, "high": high_f}
     return pl.DataFrame({**figures, "n": [n_paired] * len(STATISTICS)})
@@ -69,28 +69,28 @@ def _collapsed(counts_ik: Ints, weight_i: Floats | None) -> tuple[Floats, Floats
     """Put items of equal counts together; items without a vote are left out."""
     weight_i = np.ones(len(counts_ik)) if weight_i is None else weight_i
     voted_i = counts_ik.sum(axis=1) > 0
-    counts_ik, weight_i = counts_ik[voted_i].astype(np.int64), weight_i[voted_i]
-    key_i, size = np.zeros(len(counts_ik), dtype=np.int64), 1
-    for k in range(counts_ik.shape[1]):
-        base = int(counts_ik[:, k].max(initial=0)) + 1
-        if size * base >= 2**62:
-            # With very many labels and votes the key would overflow: number the distinct keys again.
-            distinct, key_i = np.unique(key_i, return_inverse=True)
-            size = len(distinct)
-        key_i, size = key_i * base + counts_ik[:, k], size * base
-    _, first_c, cell_i = np.unique(key_i, return_index=True, return_inverse=True)
+    counts_ik, weight_i = counts_ik[voted_i], weight_i[voted_i]
+    cell_i, first_c = number_rows(counts_ik.T)
     weight_c = np.bincount(cell_i, weights=weight_i, minlength=len(first_c))
     return counts_ik[first_c].astype(np.float64), weight_c.astype(np.float64)
 
 
-def _statistics(cell_ck: Floats, weight_sc: Floats, n_labels: int) -> Floats:
-    """Compute every statistic in every resample, from the weight of each cell in it: `statistic_fs`."""
+def agreement_statistics(counts_ik: Ints | Floats, weight_si: Floats | None = None) -> Floats:
+    """Compute `STATISTICS` of the items, weighted in as many ways as there are rows of `weight_si`: `statistic_fs`.
+
+    Examples
+    --------
+    >>> agreement_statistics(np.array([[3, 0], [0, 3], [2, 1]])).round(3).tolist()
+    [[0.6], [0.55], [0.556], [0.778]]
+    """
+    n_labels, cell_ck = counts_ik.shape[1], np.asarray(counts_ik, dtype=np.float64)
+    weight_sc = np.ones((1, len(cell_ck))) if weight_si is None else weight_si
     votes_c = cell_ck.sum(axis=1)
     paired_c = votes_c >= 2
     pairs_c = (cell_ck * (cell_ck - 1.0)).sum(axis=1)
     agreeing_c = np.where(paired_c, pairs_c / np.maximum(votes_c * (votes_c - 1.0), 1.0), 0.0)
     observed_s = share_of(weight_sc @ agreeing_c, weight_sc @ paired_c.astype(np.float64))
-    share_sk = share_of(weight_sc @ (cell_ck / votes_c[:, None]), weight_sc.sum(axis=1)[:, None])
+    share_sk = share_of(weight_sc @ (cell_ck / np.maximum(votes_c, 1.0)[:, None]), (weight_sc @ (votes_c > 0))[:, None])
     chance_s = (share_sk**2).sum(axis=1)
     kappa_s = _above_chance(observed_s, chance_s)
     pabak_s = (n_labels * observed_s - 1.0) / (n_labels - 1.0)

@@ -1,19 +1,27 @@
-"""How each annotator votes: sensitivity, specificity, Youden index, and the role they play.
+"""How each annotator votes: sensitivity, specificity, Youden index, votes against others and gold, and their role.
 
-Takes a `QuestionFit`, returns a row per annotator. Roles need draws: they are given where the posterior is sure.
+Takes a `QuestionFit`, returns one row per annotator, and ranks them with reasons. Roles need draws: they are assigned
+where the posterior is sure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from moral_entropy.consensus.result import QuestionFit
+from moral_entropy.consensus.result import Consensus, QuestionFit
 from moral_entropy.consensus.youden import FEW_VOTES, surely_below_chance, youden
-from moral_entropy.rules.intervals import central_interval
+from moral_entropy.items.disagreement import disagreement, votes_against_others, votes_like_gold
+from moral_entropy.items.rank import ranking_frame
+from moral_entropy.names import ALL
+from moral_entropy.rules.grade import share_of
+from moral_entropy.rules.intervals import beta_interval, central_interval
+from moral_entropy.schemas import ANNOTATOR_SUMMARY, with_ids
+from moral_entropy.ties import DECIMALS
 from moral_entropy.votes.table import Floats
 
 NEAR_CHANCE = 0.2
@@ -24,6 +32,8 @@ LEAN = 0.1
 
 ANNOTATORS_AT_ONCE = 1_024
 
+MOST_ANNOTATORS = 5_000
+"""Largest number of annotators in a ranking; all of them are in the summary."""
 
 FIGURES = ("sensitivity", "specificity", "youden", "lean")
 
@@ -114,3 +124,70 @@ def _roles(votes_a: NDArray[np.int64], figures: Mapping[str, Floats]) -> pl.Seri
         "says yes too rarely": (figures["lean_high"] < 0) & (lean_a <= -LEAN),
     }
     return pl.Series(np.select(list(roles.values()), list(roles), default="").tolist(), dtype=pl.String)
+
+
+def summarise_annotators(consensus: Consensus, fit: QuestionFit) -> pl.DataFrame:
+    """Return the annotators of a fit with figures, votes against others and gold, and roles: annotator_summary."""
+    votes, ballot = consensus.votes, fit.ballot
+    differing_a, compared_a = votes_against_others(ballot, anonymous=votes.anonymous)
+    right_a, known_a = votes_like_gold(ballot)
+    low_a, high_a = beta_interval(right_a, known_a - right_a, consensus.interval, prior="exact")
+    columns = {
+        "question": pl.repeat(ballot.question, ballot.n_annotators, eager=True),
+        "part": pl.repeat(ballot.part, ballot.n_annotators, eager=True),
+        "annotator": votes.annotators.gather(ballot.annotator_a),
+        "n_votes": ballot.votes_a,
+        "disagreement": disagreement(ballot),
+        "disagreement_others": share_of(differing_a, compared_a),
+        "gold_votes": known_a.round().astype(np.int64),
+        "gold_accuracy": share_of(right_a, known_a),
+        "gold_accuracy_low": low_a,
+        "gold_accuracy_high": high_a,
+        **describe_annotators(fit, interval=consensus.interval).to_dict(),
+    }
+    schema = with_ids(ANNOTATOR_SUMMARY, annotator=votes.annotators.dtype)
+    return pl.DataFrame({name: columns[name] for name in schema}, schema=schema).fill_nan(None)
+
+
+def rank_annotators(question: str, summary: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Rank annotators by disagreement with the others and by a low Youden index; those with few votes come last."""
+    few = pl.col("role") == "few votes"
+    rankings: Sequence[tuple[str, str, bool]] = (
+        ("disagreement", "disagreement_others", True),
+        ("youden", "youden", False),
+    )
+    for ranking, column, descending in rankings:
+        key = pl.col(column).round(DECIMALS)
+        ranked = (
+            summary.drop_nulls(column)
+            .sort(few, key, descending=[False, descending], maintain_order=True)
+            .head(MOST_ANNOTATORS)
+        )
+        names = ranked["annotator"].cast(pl.String).to_list()
+        reasons = annotator_reasons(ranked, ranking)
+        yield ranking_frame(("annotator", question, ALL), ranking, names, ranked[column].to_list(), reasons)
+
+
+def annotator_reasons(summary: pl.DataFrame, ranking: str) -> list[str]:
+    """Describe why each row of an annotator summary is in a ranking: "disagreement" or "youden"."""
+    return [_annotator_reason(row, ranking) for row in summary.iter_rows(named=True)]
+
+
+def _annotator_reason(row: dict[str, Any], ranking: str) -> str:
+    lead = f"{row['role']}: " if row["role"] else ""
+    votes = f"{row['n_votes']:,} vote{'s' * (row['n_votes'] != 1)}"
+    place = f" in {row['part']}" if row["part"] else ""
+    if ranking == "disagreement":
+        own = f"{row['disagreement']:.1%} with the own vote counted"
+        return f"{lead}{row['disagreement_others']:.1%} of {votes}{place} against the majority of the others ({own})"
+    if row["specificity"] is None:
+        rates = f"right {_with_interval(row, 'sensitivity')} of the time on average"
+    else:
+        rates = f"sensitivity {_with_interval(row, 'sensitivity')}, specificity {_with_interval(row, 'specificity')}"
+    chance = "" if row["below_chance"] is None else f", worse than guessing with probability {row['below_chance']:.2f}"
+    return f"{lead}Youden index {_with_interval(row, 'youden')}{chance}; {rates}; {votes}{place}"
+
+
+def _with_interval(row: dict[str, Any], name: str) -> str:
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    return f"{row[name]:z.2f}" + ("" if low is None else f" [{low:z.2f}, {high:z.2f}]")

@@ -1,18 +1,23 @@
 """How often annotators vote against the majority, with and without their own vote in it, and how often against gold.
 
-Takes a `Ballot`, returns one share per annotator. Uses votes and gold labels only, not the consensus.
+Takes a `Ballot`, or votes as the run folder keeps them. Uses votes and gold labels only, not the consensus.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
+from moral_entropy.errors import VotesError
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints
 
 ITEMS_AT_ONCE = 262_144
+
+MAJORITY = "majority"
+"""Column of the switching table."""
 
 
 def majority_label(counts_ik: Ints, positive: int) -> NDArray[np.int64]:
@@ -137,3 +142,61 @@ def _chunks(ballot: Ballot) -> Iterator[tuple[slice, Ints, Ints, Ints, Floats]]:
         flat = np.bincount(item_v * n_labels + code_v % n_labels, minlength=(stop - start) * n_labels)
         weight_v = np.repeat(ballot.count_i[start:stop], ballot.votes_i[start:stop])
         yield slice(start, stop), item_v, code_v, flat.reshape(-1, n_labels), weight_v
+
+
+def switching_table(
+    votes: pl.DataFrame, items: Sequence[object], *, question: str, positive: str | None = None
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Lay out the votes on some items, one column per annotator: the paper's switching table.
+
+    Parameters
+    ----------
+    votes
+        Columns question, item, annotator, label.
+    items
+        Ids of the items, in the order wanted.
+    question
+        Which question.
+    positive
+        The label that wins a tie of two, as in the paper; otherwise the one that sorts last.
+
+    Returns
+    -------
+    tuple
+        One row per item: item, a column for every annotator with a vote on any of them (null where there is none), and
+        majority. And one row per annotator: annotator, with_majority, against_majority.
+
+    Examples
+    --------
+    >>> votes = pl.DataFrame({"question": "care", "item": ["x", "x", "x"], "annotator": ["A", "B", "C"],
+    ...                       "label": ["1", "1", "0"]})
+    >>> switching_table(votes, ["x"], question="care")[1].rows()
+    [('A', 1, 0), ('B', 1, 0), ('C', 0, 1)]
+    """
+    wanted = pl.DataFrame({"item": pl.Series(map(str, items), dtype=pl.String)}).with_row_index("row")
+    cast = votes.filter(question=question).with_columns(pl.col("item", "annotator").cast(pl.String))
+    cast = cast.join(wanted, on="item").sort("row", "annotator", maintain_order=True)
+    if cast.is_empty():
+        msg = (
+            f"none of the {len(items)} items has a vote on {question!r}. First: {items[0]!r}." if items else "no items."
+        )
+        raise VotesError(msg)
+    most = _majority(cast, positive)
+    # Annotators may have the names of other columns.
+    apart = {name: f"{name} (annotator)" for name in ("item", MAJORITY)}
+    renamed = cast.with_columns(pl.col("annotator").replace(apart))
+    wide = renamed.pivot(on="annotator", index="item", values="label", aggregate_function="last", sort_columns=True)
+    frame = wide.join(most, on="item", how="left", maintain_order="left")
+    with_most = cast.join(most, on="item").with_columns(same=pl.col("label") == pl.col(MAJORITY))
+    roles = with_most.group_by("annotator").agg(
+        pl.col("same").sum().cast(pl.Int64).alias("with_majority"),
+        (~pl.col("same")).sum().cast(pl.Int64).alias("against_majority"),
+    )
+    return frame, roles.sort("annotator")
+
+
+def _majority(cast: pl.DataFrame, positive: str | None) -> pl.DataFrame:
+    counts = cast.group_by("item", "label").agg(n=pl.len())
+    first_of_ties = pl.col("label") == (positive if positive is not None else cast["label"].max())
+    ordered = counts.sort("item", "n", first_of_ties, "label", descending=[False, True, True, False])
+    return ordered.group_by("item", maintain_order=True).agg(pl.col("label").first().alias(MAJORITY))

@@ -49,7 +49,7 @@ def vote_pushes(fit: QuestionFit, interval: float) -> Iterator[tuple[slice, Floa
     """
     for start in range(0, fit.ballot.n_annotators, ANNOTATORS_AT_ONCE):
         chunk = slice(start, min(start + ANNOTATORS_AT_ONCE, fit.ballot.n_annotators))
-        yield chunk, _pushes(fit.ballot, fit.evidence_akv[chunk], fit.evidence_sakv[:, chunk], interval)
+        yield chunk, _pushes(fit.ballot, fit.confusion_akv[chunk], fit.confusion_sakv[:, chunk], interval)
 
 
 def _pushes(ballot: Ballot, at_akv: Floats, draws_sakv: Floats, interval: float) -> Floats:

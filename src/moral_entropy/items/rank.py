@@ -1,29 +1,31 @@
 """Items worth a look: most uncertain, most in conflict with a rule, most to be gained by one more vote.
 
-Takes the fits of one question and their entropies, returns every item's scores (`ItemScores`), and ranks items by
-domain.
+Takes the fits of one question and their entropies, returns every item's scores (`ItemScores`), ranks items by domain,
+and says in words and with figures why each is ranked where it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.special import softmax
 
-from moral_entropy.consensus.entropy import EntropyParts, is_ambiguous
-from moral_entropy.consensus.model import StatesOf
-from moral_entropy.consensus.parts import likelihood_of
-from moral_entropy.consensus.patterns import as_rows
+from moral_entropy.consensus.entropy import CURES, EntropyParts, is_ambiguous
+from moral_entropy.consensus.patterns import Patterns
 from moral_entropy.consensus.published import published_interval
 from moral_entropy.consensus.result import QuestionFit
-from moral_entropy.consensus.tempering import tempered
 from moral_entropy.items.next_votes import NOBODY, choose_votes
-from moral_entropy.items.ranking import first
 from moral_entropy.names import ALL
-from moral_entropy.rules.rules import RULES, Rule
-from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
+from moral_entropy.rules.rules import RULES
+from moral_entropy.schemas import OUTLIERS
+from moral_entropy.ties import TIE, tie_key
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
 
 TOP, TOP_IN_DOMAIN = 100, 50
 """Items that a ranking keeps, of a whole question and of one domain of it."""
@@ -158,7 +160,7 @@ def rank_items(scores: ItemScores, domains: Sequence[str]) -> Iterator[tuple[str
 
 
 def _answers(counts_ik: Ints, published_i: Ints, positive: int | None) -> dict[str, Ints]:
-    """Return the label that each rule assigns to each item, by the name of its ranking."""
+    """Return the label that each rule assigns to each item, by the name of its ranking; `UNKNOWN` where it has none."""
     answers: dict[str, Ints] = {}
     if positive is None:
         top_ik = counts_ik == counts_ik.max(axis=1, keepdims=True)
@@ -166,17 +168,12 @@ def _answers(counts_ik: Ints, published_i: Ints, positive: int | None) -> dict[s
         answers["conflict:plurality"] = np.where(top_ik.sum(axis=1) == 1, counts_ik.argmax(axis=1), UNKNOWN)
     else:
         for name in CONFLICT_RULES:
-            answers[f"conflict:{name}"] = _answer(RULES[name], counts_ik, positive)
+            score_i = RULES[name].scores(counts_ik, positive)
+            answer_i = np.where(score_i == 1.0, positive, 1 - positive)
+            answers[f"conflict:{name}"] = np.where(np.isnan(score_i), UNKNOWN, answer_i).astype(np.int16)
     if (published_i != UNKNOWN).any():
         answers["conflict:published"] = published_i
     return answers
-
-
-def _answer(rule: Rule, counts_ik: Ints, positive: int) -> Ints:
-    score_i = rule.scores(counts_ik, positive)
-    answer_i = np.where(score_i == 1.0, positive, 1 - positive).astype(np.int16)
-    answer_i[np.isnan(score_i)] = UNKNOWN
-    return answer_i
 
 
 def _conflict(answer_i: Ints, label_i: Ints, p_ik: Floats) -> Floats:
@@ -188,7 +185,7 @@ def _conflict(answer_i: Ints, label_i: Ints, p_ik: Floats) -> Floats:
 def _gain(votes: Votes, fit: QuestionFit) -> tuple[Floats, Ints]:
     """Compute every item's gain by one more vote, and whose vote that is; items of one pattern share both.
 
-    Of very many rows only those with most doubt that votes can remove are looked at; the others gain 0.
+    Of very many rows only those with most doubt that votes can remove are considered; the others gain 0.
     """
     ballot, patterns = fit.ballot, fit.patterns
     first_r = np.empty(patterns.n_rows, dtype=np.int64)
@@ -196,24 +193,49 @@ def _gain(votes: Votes, fit: QuestionFit) -> tuple[Floats, Ints]:
     row_n = _most_doubtful(fit, first_r)
     rows, item_n = patterns if len(row_n) == patterns.n_rows else patterns.take(row_n), first_r[row_n]
     # Who has voted is told by the votes as they were cast; whoever counts together with another is not asked.
-    unknown_i = np.full(ballot.n_items, UNKNOWN, dtype=np.int16)
-    cast = as_rows(ballot, unknown_i).take(item_n) if fit.counted_groups else rows
-    asked_a = np.ones(ballot.n_annotators, dtype=bool)
-    asked_a[[a for group in fit.counted_groups for a in group[1:]]] = False
-    p: Floats | StatesOf
-    mix_zk: Floats | None
+    start_n, code_v = _cast(ballot, item_n) if fit.counted_groups else (rows.start_r, rows.code_v)
+    allowed_a = np.ones(ballot.n_annotators, dtype=bool)
+    allowed_a[[a for group in fit.counted_groups for a in group[1:]]] = False
     if fit.mixture is None:
-        p, vote_azv, mix_zk = fit.summary.mean_ik[item_n], fit.rows_akv, None
+        chances: Any = fit.summary.mean_ik[item_n]
+        vote_azv, mix_zk = fit.rows_akv, None
     else:
-        states = fit.mixture.states
-        p = likelihood_of(rows, mixed=True).states_of(tempered(fit.at, fit.exponent.value))
-        vote_azv, mix_zk = states.votes_azv(fit.rows_akv), states.mix_zk
-    options: dict[str, Any] = {"mix_zk": mix_zk, "repeats": votes.anonymous, "allowed_a": asked_a}
-    chosen = choose_votes(p, cast.start_r, cast.code_v, vote_azv, ballot.votes_a, **options)
+        chances = _states_of(fit, rows)
+        vote_azv, mix_zk = fit.states.votes_azv(fit.rows_akv), fit.states.mix_zk
+    options: dict[str, Any] = {"mix_zk": mix_zk, "repeats": votes.anonymous, "allowed_a": allowed_a}
+    chosen = choose_votes(chances, start_n, code_v, vote_azv, ballot.votes_a, **options)
     gain_r, named_r = np.zeros(patterns.n_rows), np.full(patterns.n_rows, NOBODY, dtype=np.int32)
     gain_r[row_n] = chosen.gain_i
     named_r[row_n] = np.append(ballot.annotator_a, NOBODY)[chosen.annotator_i]
     return patterns.spread(gain_r), patterns.spread(named_r)
+
+
+def _cast(ballot: Ballot, item_n: Ints) -> tuple[Ints, Ints]:
+    """Return where the votes of some items begin, and the votes."""
+    votes_n = ballot.votes_i[item_n]
+    start_n = np.concatenate([[0], np.cumsum(votes_n)])
+    at_v = np.repeat(ballot.start_i[item_n] - start_n[:-1], votes_n) + np.arange(start_n[-1])
+    return start_n, ballot.code_v[at_v]
+
+
+def _states_of(fit: QuestionFit, rows: Patterns) -> Callable[[slice], Floats]:
+    """Return a function that computes the probabilities of the states of some rows at the mode."""
+    states, n_labels = fit.states, rows.n_labels
+    log_cz = np.log(states.votes_azv(fit.confusion_akv)).transpose(0, 2, 1).reshape(-1, states.n_states)
+    log_dz = np.log(states.weight_of_states(fit.weight_dg))
+
+    def states_of(some: slice) -> Floats:
+        start_r = rows.start_r[some.start : some.stop + 1]
+        code_v = rows.code_v[start_r[0] : start_r[-1]]
+        votes_rc = csr_array(
+            (np.ones(len(code_v)), code_v, start_r - start_r[0]), shape=(len(start_r) - 1, len(log_cz))
+        )
+        p_rz = softmax(votes_rc @ log_cz + (log_dz[rows.domain_r[some]] if rows.n_domains > 1 else log_dz), axis=1)
+        clamp_r = rows.clamp_r[some]
+        p_rz[clamp_r != UNKNOWN] = np.eye(n_labels, states.n_states)[clamp_r[clamp_r != UNKNOWN]]
+        return np.asarray(p_rz)
+
+    return states_of
 
 
 def _most_doubtful(fit: QuestionFit, first_r: Ints) -> Ints:
@@ -222,3 +244,132 @@ def _most_doubtful(fit: QuestionFit, first_r: Ints) -> Ints:
         return np.arange(fit.patterns.n_rows)
     doubt_r = (fit.summary.expected_entropy_i - fit.summary.ambiguity_i)[first_r]
     return np.sort(np.argpartition(-doubt_r, MOST_ROWS)[:MOST_ROWS])
+
+
+def first(score_i: Floats, n: int) -> NDArray[np.int64]:
+    """Return the positions of the `n` highest scores, highest first; of equal ones the earlier first, NaN never.
+
+    Examples
+    --------
+    >>> first(np.array([0.2, 0.3, np.nan, 0.1 + 0.2]), 2).tolist()
+    [1, 3]
+    """
+    if n <= 0:
+        return np.empty(0, dtype=np.int64)
+    score_n = score_i[~np.isnan(score_i)]
+    least = -np.inf
+    if len(score_n) > n:
+        # Sorting a million scores to find the first hundred would be a waste.
+        score_n.partition(len(score_n) - n)
+        least = score_n[len(score_n) - n] - TIE
+    at_i = np.flatnonzero(score_i >= least)
+    return at_i[np.argsort(-tie_key(score_i[at_i]), kind="stable")[:n]]
+
+
+def ranking_frame(
+    where: tuple[str, str, str], ranking: str, names: Sequence[str], scores: Sequence[float], reasons: Sequence[str]
+) -> pl.DataFrame:
+    """Return one ranking, highest rank first, as rows of the table outliers.
+
+    Parameters
+    ----------
+    where
+        Kind ("item", "annotator" or "word"), question and domain.
+    ranking
+        What it is ranked by.
+    names, scores, reasons
+        One value per ranked item, annotator or word.
+    """
+    same = dict(zip(("kind", "question", "domain"), where, strict=True)) | {"ranking": ranking}
+    ranked = {"name": names, "score": scores, "reason": reasons, "rank": range(1, len(names) + 1)}
+    columns = {name: ranked.get(name, [same.get(name)] * len(names)) for name in OUTLIERS}
+    return pl.DataFrame(columns, schema=OUTLIERS)
+
+
+def item_reasons(votes: Votes, scores: ItemScores, ranking: str, at_n: Ints) -> list[str]:
+    """Describe why each of some items is in a ranking.
+
+    Parameters
+    ----------
+    votes
+        The votes, for names of annotators.
+    scores
+        Scores of the items.
+    ranking
+        One of the names in `scores.score_ri`.
+    at_n
+        Positions of the items in `scores`.
+    """
+    score_n = scores.score_ri[ranking][at_n].tolist()
+    if ranking == ONE_MORE_VOTE:
+        who_n = _names(votes, scores.annotator_i[at_n])
+        said = [f"a vote by {who} is expected to take {gain:.3f}" for who, gain in zip(who_n, score_n, strict=True)]
+        whole_n = scores.entropy_i[at_n].tolist()
+        said = [f"{text} of its {whole:.3f} nats" for text, whole in zip(said, whole_n, strict=True)]
+    elif ranking.startswith("conflict:"):
+        said = _conflicts(scores, ranking, at_n, score_n)
+    elif ranking == "entropy":
+        most = float(np.log(len(scores.labels)))
+        said = [f"entropy {score:.3f} of at most {most:.3f} nats" for score in score_n]
+    else:
+        whole_n = scores.entropy_i[at_n].tolist()
+        pairs = zip(score_n, whole_n, strict=True)
+        said = [f"{score:.3f} of {whole:.3f} nats: {CURES[ranking]}" for score, whole in pairs]
+    return [f"{text}; {fact}" for text, fact in zip(said, item_facts(scores, at_n), strict=True)]
+
+
+def item_facts(scores: ItemScores, at_n: Ints) -> list[str]:
+    """Describe how each item's votes fell, and what p is: "3 of 5 votes yes; p = 0.52 [0.40, 0.64]"."""
+    bounds = zip(*(values[at_n].tolist() for values in (scores.p_i, scores.low_i, scores.high_i)), strict=True)
+    labels_n = scores.label_i[at_n].tolist()
+    return [
+        f"{votes_in_words(counts, scores.labels, scores.positive)}; "
+        + probability(*bound, label=None if scores.positive is not None else scores.labels[label])
+        for counts, bound, label in zip(scores.counts_ik[at_n].tolist(), bounds, labels_n, strict=True)
+    ]
+
+
+def votes_in_words(counts_k: Sequence[int], labels: Sequence[str], positive: int | None) -> str:
+    """Describe how the votes on an item fell.
+
+    Examples
+    --------
+    >>> votes_in_words([2, 3], ("no", "yes"), positive=1)
+    '3 of 5 votes yes'
+    >>> votes_in_words([2, 0, 1], ("anger", "joy", "none"), positive=None)
+    'votes: 2 anger, 1 none'
+    """
+    total = sum(counts_k)
+    if not total:
+        return "no votes"
+    if positive is not None:
+        return f"{counts_k[positive]} of {total} vote{'s' * (total > 1)} {labels[positive]}"
+    cast = [(count, label) for count, label in zip(counts_k, labels, strict=True) if count]
+    return "votes: " + ", ".join(f"{count} {label}" for count, label in sorted(cast, key=lambda pair: -pair[0]))
+
+
+def probability(p: float, low: float, high: float, *, label: str | None = None) -> str:
+    """Describe p: "p = 0.52 [0.40, 0.64]", without an interval where there is none.
+
+    Examples
+    --------
+    >>> probability(0.52, 0.4, 0.64), probability(0.52, float("nan"), float("nan"), label="joy")
+    ('p = 0.52 [0.40, 0.64]', 'p(joy) = 0.52')
+    """
+    name = "p" if label is None else f"p({label})"
+    return f"{name} = {p:.2f}" + (f" [{low:.2f}, {high:.2f}]" if low == low else "")
+
+
+def _conflicts(scores: ItemScores, ranking: str, at_n: Ints, score_n: Sequence[float]) -> list[str]:
+    rule = ranking.removeprefix("conflict:")
+    said_n, label_n = scores.answer_ri[ranking][at_n].tolist(), scores.label_i[at_n].tolist()
+    return [
+        f"{rule} says {scores.labels[said]}, the consensus {scores.labels[label]}: wrong with probability {wrong:.2f}"
+        for said, label, wrong in zip(said_n, label_n, score_n, strict=True)
+    ]
+
+
+def _names(votes: Votes, annotator_n: Ints) -> list[str]:
+    named = votes.annotators.gather(annotator_n[annotator_n != NOBODY]).to_list()
+    names = iter(named)
+    return ["someone new" if a == NOBODY else str(next(names)) for a in annotator_n.tolist()]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from moral_entropy.items.ranking import first
+from moral_entropy.items.rank import first
 from moral_entropy.names import ALL
 from moral_entropy.ties import TIE, tie_key
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
@@ -92,21 +92,17 @@ def count_words(texts: pl.Series, group_i: Ints | None = None) -> pl.DataFrame:
     """
     import polars as pl
 
-    group_i = np.zeros(len(texts), dtype=np.int32) if group_i is None else group_i
-    frame = pl.DataFrame(
-        {"group": group_i, "word": texts.cast(pl.String)}, schema={"group": pl.Int32, "word": pl.String}
-    )
-    pieces = [_counted(frame.slice(start, TEXTS_AT_ONCE)) for start in range(0, max(len(texts), 1), TEXTS_AT_ONCE)]
-    return pl.concat(pieces).group_by("group", "word").agg(pl.col("n").sum()).sort("group", "word")
-
-
-def _counted(texts: pl.DataFrame) -> pl.DataFrame:
-    import polars as pl
-
+    group_i = np.zeros(len(texts), dtype=np.int32) if group_i is None else group_i.astype(np.int32)
+    frame = pl.DataFrame({"group": group_i, "word": texts.cast(pl.String)})
     text = pl.col("word").str.slice(0, LONGEST).str.replace_all(ENTITY, " ")
     words = text.str.to_lowercase().str.extract_all(PATTERN).list.unique()
-    found = texts.with_columns(words).explode("word").drop_nulls()
-    return found.group_by("group", "word").agg(pl.len().cast(pl.Int64).alias("n"))
+    # Some texts at a time: their words would be many times as large as the counts.
+    pieces = [
+        some.with_columns(words).explode("word").drop_nulls().group_by("group", "word").agg(n=pl.len().cast(pl.Int64))
+        for some in frame.iter_slices(TEXTS_AT_ONCE)
+    ]
+    empty = pl.DataFrame(schema={"group": pl.Int32, "word": pl.String, "n": pl.Int64})
+    return pl.concat([empty, *pieces]).group_by("group", "word").agg(pl.col("n").sum()).sort("group", "word")
 
 
 def marking_words(all_words: pl.DataFrame, high_texts: pl.Series, n_items: int) -> list[Word]:

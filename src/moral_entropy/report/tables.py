@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from moral_entropy.items.switching import switching_table
+from moral_entropy.items.disagreement import switching_table
 from moral_entropy.names import ALL, MEAN, MULTICLASS
 from moral_entropy.report.chart_specs import Look, looks_of
 from moral_entropy.report.item_sums import entropy_by_votes
@@ -195,7 +195,7 @@ def _switching_of(run: Run, question: Question, most: int) -> pl.DataFrame:
     votes = run.scan("votes").filter(pl.col("question") == question.name, wanted).collect(engine="streaming")
     if votes.is_empty():
         return pl.DataFrame(schema=SWITCHING)
-    roles = switching_table(votes, names.to_list(), question=question.name, positive=question.positive).roles
+    roles = switching_table(votes, names.to_list(), question=question.name, positive=question.positive)[1]
     total = pl.col("with_majority") + pl.col("against_majority")
     kept = roles.sort(total, "annotator", descending=[True, False]).head(most)
     return kept.select(pl.lit(question.name).alias("question"), "annotator", "with_majority", "against_majority")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -173,37 +172,21 @@ def reliability(consensus: Consensus, *, mass: float = 0.9) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={**schema, "p": float, "gold": float, "low": float, "high": float, "n": pl.Int64})
 
 
-def _points(fit: QuestionFit, known_i: NDArray[np.bool_], target: int, mass: float) -> list[dict[str, object]]:
-    p_i = fit.p_ik[known_i, target]
-    key_i = tie_key(p_i)
-    order_i = np.argsort(key_i, kind="stable")
-    key_i, p_i = key_i[order_i], p_i[order_i]
-    # Sorted already: a level begins wherever p rises.
-    rises_i = np.diff(key_i, prepend=key_i[:1]) > 0
-    del key_i
-    if not known_i.all():
-        order_i = np.flatnonzero(known_i)[order_i]
-    gold_i = fit.ballot.gold_i[order_i] == target
-    count_i = fit.ballot.count_i[order_i]
-    del order_i
-    points: list[dict[str, object]] = []
-    # One way at a time: with very many items every list of them counts.
-    for bins, bins_of in (("width", width_bins), ("mass", partial(_mass_bins, rises_i, count_i))):
-        bin_i = bins_of(p_i)
+def _points(fit: QuestionFit, known_i: NDArray[np.bool_], target: int, mass: float) -> Iterator[dict[str, object]]:
+    p_i, gold_i = fit.p_ik[known_i, target], fit.ballot.gold_i[known_i] == target
+    count_i, level_i = fit.ballot.count_i[known_i], _numbered(p_i)
+    equally_many_i = mass_bins(np.bincount(level_i, weights=count_i).astype(np.float64))[level_i]
+    for bins, bin_i in (("width", width_bins(p_i)), ("mass", equally_many_i)):
         weights = (count_i * value for value in (1, p_i, gold_i))
         n_b, sum_b, yes_b = (np.bincount(bin_i, weights=weight_i, minlength=BINS) for weight_i in weights)
         low_b, high_b = beta_interval(yes_b, n_b - yes_b, mass)
-        points += [
-            {"bins": bins, "bin": b, "p": sum_b[b] / n_b[b], "gold": yes_b[b] / n_b[b], "low": low_b[b],
-             "high": high_b[b], "n": round(n_b[b])}
-            for b in np.flatnonzero(n_b).tolist()
-        ]  # fmt: skip
-    return points
-
-
-def _mass_bins(rises_i: NDArray[np.bool_], count_i: Floats, p_i: Floats) -> Ints:
-    """Return the bin of each item, in ascending order of p, bins having about equally many items."""
-    if not len(p_i):
-        return np.empty(0, dtype=np.int64)
-    level_i = np.cumsum(rises_i)
-    return mass_bins(np.bincount(level_i, weights=count_i).astype(float))[level_i]
+        for b in np.flatnonzero(n_b).tolist():
+            ends = {"low": low_b[b], "high": high_b[b]}
+            yield {
+                "bins": bins,
+                "bin": b,
+                "p": sum_b[b] / n_b[b],
+                "gold": yes_b[b] / n_b[b],
+                **ends,
+                "n": round(n_b[b]),
+            }

@@ -93,7 +93,7 @@ class Membership:
         """Add up a value of every item by cell."""
         weight_i = self.fit.ballot.count_i * value_i
         by_group_g = np.bincount(self.group_i, weights=weight_i, minlength=len(self.cell_gt))
-        return np.bincount(self.cell_gt[:, t], weights=by_group_g, minlength=n_cells)
+        return np.bincount(self.cell_gt[:, t], weights=by_group_g, minlength=n_cells).astype(np.float64)
 
 
 def targets_of(ballot: Ballot) -> tuple[int, ...]:

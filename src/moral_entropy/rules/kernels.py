@@ -28,8 +28,8 @@ _SIGNATURE = (
 
 
 @helper
-def _inverse_sums(x_zs, scale_s):
-    """Write one over the sum of every column."""
+def _normalise(x_zs, scale_s):
+    """Divide every column by its sum, in place; `scale_s` is a buffer."""
     for s in range(len(scale_s)):
         scale_s[s] = 0.0
     for z in range(len(x_zs)):
@@ -37,11 +37,6 @@ def _inverse_sums(x_zs, scale_s):
             scale_s[s] += x_zs[z, s]
     for s in range(len(scale_s)):
         scale_s[s] = 1.0 / scale_s[s]
-
-
-@helper
-def _multiply(x_zs, scale_s):
-    """Multiply every column by a number of its own, in place."""
     for z in range(len(x_zs)):
         for s in range(len(scale_s)):
             x_zs[z, s] *= scale_s[s]
@@ -114,8 +109,7 @@ def label_draws(start_r, code_v, r, vote_cks, weight_zs, ends_ze, share_z, x_zs,
                 for s in range(n_draws):
                     x_s[s] *= share * first_s[s] + (1.0 - share) * second_s[s]
         if (v - start_r[r]) % RESCALED == RESCALED - 1:
-            _inverse_sums(x_zs, scale_s)
-            _multiply(x_zs, scale_s)
+            _normalise(x_zs, scale_s)
     for k in range(len(p_ks)):
         for s in range(n_draws):
             p_ks[k, s] = 0.0
@@ -126,8 +120,7 @@ def label_draws(start_r, code_v, r, vote_cks, weight_zs, ends_ze, share_z, x_zs,
         if share < 1.0:
             for s in range(n_draws):
                 second_s[s] += (1.0 - share) * x_zs[z, s]
-    _inverse_sums(p_ks, scale_s)
-    _multiply(p_ks, scale_s)
+    _normalise(p_ks, scale_s)
 
 
 @njit(_SIGNATURE, cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
