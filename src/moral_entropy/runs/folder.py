@@ -99,7 +99,7 @@ def whole_folder(path: str | Path, check: Callable[[Path], None]) -> Iterator[Pa
     target = Path(path).resolve()
     _sweep(target)
     check(target)
-    with _telling_refusals(target), _no_empty_parents(target), unfinished(_sibling(target, "partial")) as partial:
+    with _tidy(target), unfinished(_sibling(target, "partial")) as partial:
         _make(partial)
         yield partial
         _sync(partial)
@@ -108,28 +108,19 @@ def whole_folder(path: str | Path, check: Callable[[Path], None]) -> Iterator[Pa
 
 
 @contextmanager
-def _telling_refusals(target: Path) -> Iterator[None]:
-    """Turn errors of Polars into the system's refusal behind them."""
-    try:
-        yield
-    except Exception as error:
-        refused = refused_by_system(error)
-        if refused is None or isinstance(error, OSError):
-            raise
-        raise OSError(refused.errno, refused.strerror, str(target)) from error
-
-
-@contextmanager
-def _no_empty_parents(target: Path) -> Iterator[None]:
-    """Remove folders above the target that were made in the block, if it fails."""
+def _tidy(target: Path) -> Iterator[None]:
+    """If the block fails, remove folders above the target that it made, and name the refusal behind Polars' error."""
     lacking = [folder for folder in target.parents if not os.path.lexists(folder)]
     try:
         yield
-    except BaseException:
+    except BaseException as error:
         for folder in lacking:
             with suppress(OSError):
                 folder.rmdir()
-        raise
+        refused = None if isinstance(error, OSError) else refused_by_system(error)
+        if refused is None:
+            raise
+        raise OSError(refused.errno, refused.strerror, str(target)) from error
 
 
 def is_run_folder(path: Path) -> bool:

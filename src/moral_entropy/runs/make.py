@@ -195,19 +195,21 @@ def vote_rows(votes: Votes) -> Iterator[dict[str, Any]]:
             at_v = np.arange(start, min(start + ROWS_PER_GROUP, ballot.n_votes))
             code_v = ballot.code_v[at_v]
             item_v = np.searchsorted(ballot.start_i, at_v, side="right") - 1
-            kept = {} if ballot.row_v is None else votes.kept
+            row_v = None if ballot.row_v is None else ballot.row_v[at_v]
             yield {
                 "question": pl.repeat(ballot.question, len(at_v), eager=True),
                 "item": votes.items.gather(ballot.item_i[item_v]),
                 "annotator": votes.annotators.gather(ballot.annotator_a[code_v // ballot.n_labels]),
                 "label": labels.gather(code_v % ballot.n_labels),
-                **{name: cells.gather(ballot.row_v[at_v]) for name, cells in kept.items()},
+                **({} if row_v is None else {name: cells.gather(row_v) for name, cells in votes.kept.items()}),
             }
 
 
 def text_rows(votes: Votes) -> Iterator[dict[str, Any]]:
     """Yield the columns of `texts`; nothing where there are none."""
-    for start in range(0, 0 if votes.texts is None else votes.n_items, ROWS_PER_GROUP):
+    if votes.texts is None:
+        return
+    for start in range(0, votes.n_items, ROWS_PER_GROUP):
         yield {"item": votes.items.slice(start, ROWS_PER_GROUP), "text": votes.texts.slice(start, ROWS_PER_GROUP)}
 
 

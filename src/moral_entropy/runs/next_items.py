@@ -180,7 +180,7 @@ def _states(
     log_azv = np.log(between.states.votes_azv(confusion_akv))
     log_cz = log_azv.transpose(0, 2, 1).reshape(-1, between.states.n_states)
     times_ic = csr_array((np.ones(len(at_v)), (at_v, cell_v)), shape=(items.height, len(log_cz)))
-    known_i = np.full(items.height, UNKNOWN, dtype=np.int64)
+    known_i: Ints = np.full(items.height, UNKNOWN, dtype=np.int64)
     if run.manifest["use_gold"]:
         known_i = positions(items["gold"], fit["labels"], default=UNKNOWN)
     p_iz = between.probabilities(items["domain"], times_ic @ log_cz, known_i)
