@@ -65,13 +65,9 @@ def text_files():
     """Return delimited files: name, bytes and the options without which the file is a question."""
     two, three = draw_votes(("no", "yes")), draw_votes(THREE)
     head = ("item", "annotator", "label")
-    long = delimited(
-        (*head, "text", "domain"), [(*row, f"text of {row[0]}", "uv"[n % 2]) for n, row in enumerate(three)]
-    )
+    long = delimited((*head, "text", "domain"), [(*row, f"text {row[0]}", "uv"[n % 2]) for n, row in enumerate(three)])
     wide = [(i, *(dict(votes).get(f"ann {a}", "") for a in "abcd")) for i, votes in by_item(two).items()]
-    counts = [
-        (i, *([label for _, label in votes].count(k) for k in ("no", "yes"))) for i, votes in by_item(two).items()
-    ]
+    counts = [(i, *([x for _, x in votes].count(k) for k in ("no", "yes"))) for i, votes in by_item(two).items()]
     people = [(f"ann {a}", *(row[n] for row in wide)) for n, a in enumerate("abcd", 1)]
     return {
         "long.csv": (long, {}),
@@ -166,6 +162,16 @@ def all_files():
     made = text_files() | record_files() | binary_files()
     return {name: (content if isinstance(content, dict) else {"": content}, options)
             for name, (content, options) in made.items()}  # fmt: skip
+
+
+def write_files(folder, name, contents):
+    """Write a file, or the files of a folder, and return its path."""
+    path = folder / name.rstrip("/")
+    for part, content in contents.items():
+        file = path / part if part else path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+    return path
 
 
 def change_bytes(content, rng):

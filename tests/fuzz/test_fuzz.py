@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
-import json
 import random
 import re
 import shutil
@@ -19,7 +18,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from fuzz.files import CELLS, all_files, mutate
+from fuzz.files import CELLS, all_files, mutate, write_files
 
 from moral_entropy import read_votes
 from moral_entropy.cli.commands import SENTENCES, load_command
@@ -31,7 +30,6 @@ NEVER_PRINTED = re.compile(
     r"Traceback \(most recent|[Tt]his should not happen|or the mistake is ours|\b\w*Warning:|\bpanicked\b"
     r"|\b(?:about|to) nan\b|\bnan%|[\x00-\x08\x1b]"
 )
-VOLATILE = ("seconds", "cpu_seconds", "command", "files", "seal")
 SLOW_COMMANDS = {"reproduce", "corpus", "study", "refine", "serve"}
 UNUSED_FLAGS = {
     "--debug",
@@ -45,17 +43,11 @@ UNUSED_FLAGS = {
     "--compare",
 }
 READ_OPTIONS = {
-    "format": ("auto", "long", "wide", "respondents", "label-studio", "prodigy", "inspect"),
-    "layout": ("long", "wide", "respondents"),
-    "anonymous": (True,),
-    "on_repeat": ("first", "last", "count"),
-    "multilabel": (";", ","),
-    "missing": ((), ("none",)),
-    "keep_case": (True,),
-    "encoding": ("utf-8", "cp1252", "utf-16"),
-    "classes": (2, 3, 5),
+    "format": ("auto", "long", "wide", "respondents", "label-studio", "prodigy", "inspect"), "anonymous": (True,),
+    "layout": ("long", "wide", "respondents"), "on_repeat": ("first", "last", "count"), "multilabel": (";", ","),
+    "missing": ((), ("none",)), "keep_case": (True,), "encoding": ("utf-8", "cp1252", "utf-16"), "classes": (2, 3, 5),
     "exclude": (("ann a",),),
-}
+}  # fmt: skip
 STRANGE = ("-1", "0", "1", "2", "nan", "inf", "1e308", "1e-308", "0.5", "99999999999999999999", "x", "", "0x1")
 COLUMNS = ("item", "annotator", "label", "text", "domain", "gold", "question", "nowhere")
 COLUMN_FLAGS = {
@@ -144,16 +136,8 @@ def folder_problem(folder):
 
 
 def digest(folder):
-    """Hash every file of a run folder, without what may differ in a manifest."""
-    result = {}
-    for file in folder.rglob("*"):
-        if file.is_file():
-            content = file.read_bytes()
-            if file.name == "manifest.json":
-                facts = json.loads(content)
-                content = json.dumps({key: facts[key] for key in facts if key not in VOLATILE}).encode()
-            result[str(file.relative_to(folder))] = hashlib.sha256(content).hexdigest()
-    return result
+    """Hash every table of a run folder."""
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.glob("*.parquet")}
 
 
 @pytest.fixture(scope="module")
@@ -199,11 +183,7 @@ def input_case(rng, folder, files):
     if rng.random() < 0.3:
         option = rng.choice(sorted(READ_OPTIONS))
         options[option] = rng.choice(READ_OPTIONS[option])
-    path = folder / name.rstrip("/")
-    for part, content in (contents | {inner: changed}).items():
-        file = path / part if part else path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
+    path = write_files(folder, name, contents | {inner: changed})
     what = f"{name}{inner}: {', '.join(done)}; {options}"
     return what, audit_problem(path, options, rng) if rng.random() < 0.15 else read_problem(path, options)
 
@@ -294,12 +274,7 @@ def folder_case(rng, folder):
 @pytest.mark.parametrize("name", all_files())
 def test_what_mutations_begin_with_is_read(name, tmp_path):
     contents, options = all_files()[name]
-    path = tmp_path / name.rstrip("/")
-    for part, content in contents.items():
-        file = path / part if part else path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
-    assert read_votes(path, **options).n_votes > 20
+    assert read_votes(write_files(tmp_path, name, contents), **options).n_votes > 20
 
 
 SAMPLE = {"input": 40, "flags": 10, "folder": 10}

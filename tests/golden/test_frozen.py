@@ -33,6 +33,11 @@ SAME = 1e-9
 VOLATILE = {"version", "versions", "command", "seconds", "sha256", "seal", "threads", "schema"}
 """Entries of the manifest, at any depth, that tell of the machine or the moment."""
 
+KINDS = {
+    "findings": ("side", "figure"), "audit": ("metric",), "outliers": ("kind", "ranking"), "agreement": ("statistic",),
+}  # fmt: skip
+"""Tables whose rows are of several kinds, and the columns that say which."""
+
 
 def rounded(value):
     """Return a value as JSON has it: numbers with twelve significant digits, what is not finite as text."""
@@ -132,6 +137,22 @@ def table_differences(path, before, after):
             yield f"{path}/{column}", f"row {rows_apart[0]} {key}: {texts[rows_apart[0]]} ({len(rows_apart)} rows)"
 
 
+def parted(tables):
+    """Split tables whose rows are of several kinds by kind, so that one kind can go or change without the others."""
+    parts = {}
+    for name, columns in tables.items():
+        kinds = [key for key in KINDS.get(name, ()) if key in columns]
+        rows = range(len(next(iter(columns.values()), [])))
+        by_kind = {}
+        for row in rows if kinds else ():
+            by_kind.setdefault("/".join([name, *(str(columns[key][row]) for key in kinds)]), []).append(row)
+        parts |= {
+            kind: {key: [cells[row] for row in some] for key, cells in columns.items()}
+            for kind, some in (by_kind or {name: rows}).items()
+        }
+    return parts
+
+
 def tree_differences(path, before, after):
     """Yield what differs in the manifest, by path."""
     if isinstance(before, dict) and isinstance(after, dict):
@@ -150,10 +171,11 @@ def tree_differences(path, before, after):
 def differences(name):
     """Return all (path, what differs) between an audit now and the frozen one."""
     before, after = frozen(name), audited(name)
-    result = [(f"tables/{table}", "the table went") for table in before["tables"] if table not in after["tables"]]
-    result += [(f"tables/{table}", "the table is new") for table in after["tables"] if table not in before["tables"]]
-    for table in set(before["tables"]) & set(after["tables"]):
-        result += table_differences(f"tables/{table}", before["tables"][table], after["tables"][table])
+    old, new = parted(before["tables"]), parted(after["tables"])
+    result = [(f"tables/{table}", "the table, or its rows of this kind, went") for table in old if table not in new]
+    result += [(f"tables/{table}", "the table, or its rows of this kind, are new") for table in new if table not in old]
+    for table in set(old) & set(new):
+        result += table_differences(f"tables/{table}", old[table], new[table])
     result += tree_differences("manifest", before["manifest"], after["manifest"])
     lines = difflib.unified_diff(before["screen"], after["screen"], n=0, lineterm="")
     return sorted(result + [(f"screen/{line}", "") for line in list(lines)[2:] if not line.startswith("@@")])
@@ -167,8 +189,8 @@ def accepted():
 
 def covers(entry, name, path):
     """Say whether an entry accepts a difference: its own path, what is under it, or what its pattern matches."""
-    where = entry["where"]
-    under = path == where or path.startswith(f"{where}/") or fnmatchcase(path, where)
+    places = [entry["where"]] if isinstance(entry["where"], str) else entry["where"]
+    under = any(path == where or path.startswith(f"{where}/") or fnmatchcase(path, where) for where in places)
     return under and fnmatchcase(name, entry.get("input", "*"))
 
 

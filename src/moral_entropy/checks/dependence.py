@@ -188,7 +188,7 @@ def dependent_pairs(pairs: Pairs) -> Ints:
         return shared_p
     adjusted_p = false_discovery_control(pairs.chance_p[shared_p], method="bh")
     sure_p = shared_p[(adjusted_p <= FALSE_SHARE) & (np.abs(pairs.excess_p[shared_p]) >= NOTICEABLE)]
-    return sure_p[np.argsort(-np.abs(pairs.excess_p / pairs.error_p)[sure_p], kind="stable")]
+    return np.asarray(sure_p[np.argsort(-np.abs(pairs.excess_p / pairs.error_p)[sure_p], kind="stable")])
 
 
 def check_dependence(consensus: Consensus) -> list[Finding]:
@@ -240,8 +240,6 @@ def _dependent(consensus: Consensus, fit: QuestionFit, pairs: Pairs) -> Iterator
     if not names:
         yield finding_of(fit, "dependence", "dependent_pairs", 0, n=n)
         return
-    # A fit that believes copies takes everyone else for dependent.
-    believed = fit.copies is not None and fit.copies.any and not consensus.options.counts_once
     yield finding_of(
         fit, "dependence", "dependent_pairs", len(names), n=n, level="doubt",
         text=f"{len(names):,} of {n:,} pairs of annotators do not vote independently given the label: {listed(names)}.",
@@ -249,9 +247,7 @@ def _dependent(consensus: Consensus, fit: QuestionFit, pairs: Pairs) -> Iterator
             "They copy, confer or share a blind spot, or their items are of another kind than the rest; p takes their "
             "agreement for evidence."
         ),
-        cure="Count the near-copies that the audit names as one first (--merge A+B): they make others seem dependent."
-        if believed
-        else "Ask them; fit kinds of items apart (--fit-by).",
+        cure="Ask them; count copies as one (--merge A+B); fit kinds of items apart (--fit-by).",
     )  # fmt: skip
     for p, name in zip(named[:NAMED], names, strict=False):
         excess, agreement, error = (float(value[p]) for value in (pairs.excess_p, pairs.agreement_p, pairs.error_p))

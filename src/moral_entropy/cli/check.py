@@ -47,7 +47,7 @@ def check(
 
     A figure is rule.metric, pooled: any.fdr (share of yes labels that are wrong), majority.fnr (missed yes),
     majority.accuracy. care/any.fdr is one question's, BLM:care/any.fdr one domain's of it, any.fdr@gold is against
-    gold. Others are error and accuracy (of the labels, by spot check or gold), uncertain, alpha, effective_votes,
+    gold. Others are error and accuracy (of the labels, by spot check or gold), uncertain, alpha, votes_per_item,
     annotator:NAME.accuracy, annotators.below_chance. .low and .high at the end are the bounds of its interval.
 
     Example: moral-entropy check run/ --max error.high=0.1 --max majority.fnr=0.3

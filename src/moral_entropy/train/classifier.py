@@ -30,8 +30,7 @@ from moral_entropy.train.targets import (
     probabilities,
 )
 from moral_entropy.votes.columns import guess_column, named_column
-from moral_entropy.votes.source import on_disk, open_files
-from moral_entropy.votes.source import Source
+from moral_entropy.votes.source import Source, on_disk, open_files
 from moral_entropy.votes.table import Floats, shown
 
 FACTS, CARD = "moral_entropy.json", "README.md"

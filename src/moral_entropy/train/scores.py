@@ -40,7 +40,7 @@ def accuracy(p_ik: Floats, label_ik: Floats, weight_si: Any) -> Floats:
     """
     answer_i = labels_of(p_ik, 1 if p_ik.shape[1] == 2 else None)
     right_i = label_ik[np.arange(len(p_ik)), answer_i]
-    return _per(weight_si @ right_i, weight_si.sum(axis=1))
+    return np.asarray(_per(weight_si @ right_i, weight_si.sum(axis=1)))
 
 
 def auc(p_ik: Floats, label_ik: Floats, weight_si: Any) -> Floats:

@@ -5,7 +5,7 @@ worth, and what the rule that most would use changes.
 
 Limits, besides those on rules:
 `error` is the share of wrong labels by spot check or gold and `accuracy` the rest; `uncertain` the share of uncertain
-labels, `effective_votes` what the votes per item are worth, `alpha` Krippendorff's (the lowest question's): with
+labels, `votes_per_item` their mean, `alpha` Krippendorff's (the lowest question's): with
 `care/` before it, one question's. `annotators.below_chance` is the share of annotators whose votes are surely
 worse than guessing.
 
@@ -23,7 +23,7 @@ from typing import Any
 import polars as pl
 
 from moral_entropy.model.consensus import surely_below_chance
-from moral_entropy.model.entropy import ENOUGH_VOTES
+from moral_entropy.model.entropy import ENOUGH_VOTES, MOST_WRONG
 from moral_entropy.names import ALL
 from moral_entropy.rules.intervals import exact_interval
 from moral_entropy.runs.run import Run
@@ -71,7 +71,7 @@ class Headline:
 
 def headlines(run: Run, verdict: Verdict) -> list[Headline]:
     """Return the four figures a reader asks for first."""
-    found = [_checked(verdict), _uncertain(run), _worth(run), _changes(run)]
+    found = [_checked(verdict), _uncertain(run), _votes(run), _changes(run)]
     return [headline for headline in found if headline is not None]
 
 
@@ -87,10 +87,9 @@ def _checked(verdict: Verdict) -> Headline:
 
 
 def uncertain_by_kind(run: Run) -> dict[str, float]:
-    """Return the share of labels that are uncertain (entropy above half its maximum), by the largest part of it."""
-    maximum = pl.col("question").replace_strict(
-        {question.name: len(question.labels) for question in run.questions}, return_dtype=pl.Float64
-    ).log()  # fmt: skip
+    """Return the share of labels that are uncertain (chance of error above ¼), by the largest part of the entropy."""
+    two = [question.name for question in run.questions if len(question.labels) == 2]
+    top = pl.when(pl.col("question").is_in(two)).then(pl.max_horizontal("p", 1.0 - pl.col("p"))).otherwise("p")
     weight = pl.col("count")
     # Ties go to the first: parts are compared to nine decimals.
     names = (*PARTS, BETWEEN) if run.between_groups else PARTS
@@ -98,42 +97,32 @@ def uncertain_by_kind(run: Run) -> dict[str, float]:
     largest = pl.max_horizontal(parts.values())
     is_largest = [pl.when((part == largest) & (largest > 0)).then(pl.lit(name)) for name, part in parts.items()]
     kind = pl.coalesce(*is_largest, pl.lit(""))
-    rows = run.scan("items").select(weight, doubtful=pl.col("entropy") > maximum / 2 + TIE, kind=kind)
+    rows = run.scan("items").select(weight, doubtful=top < 1.0 - MOST_WRONG - TIE, kind=kind)
     sums = rows.group_by("kind").agg(weight.filter(pl.col("doubtful")).sum(), all=weight.sum())
-    found = sums.collect(engine="streaming")
-    total = max(float(found["all"].sum()), 1.0)
-    shares = dict(zip(found["kind"].to_list(), (found["count"] / total).to_list(), strict=True))
+    frame = sums.collect(engine="streaming")
+    total = max(float(frame["all"].sum()), 1.0)
+    shares = dict(zip(frame["kind"].to_list(), (frame["count"] / total).to_list(), strict=True))
     return {kind: shares.get(kind, 0.0) for kind in (*names, "")}
 
 
 def _uncertain(run: Run) -> Headline:
     shares = uncertain_by_kind(run)
-    told = [f"{share:.1%} {KINDS[kind]}" for kind, share in shares.items() if kind and share >= 5e-4]
-    note = "; ".join(told) if told else "entropy above half its maximum"
-    if shares[PARTS[0]] >= 5e-4 and effective_votes(run)[0] < ENOUGH_VOTES:
-        note += f" (below {ENOUGH_VOTES} votes per item, ambiguity and too few votes look alike)"
+    kinds = [f"{share:.1%} {KINDS[kind]}" for kind, share in shares.items() if kind and share >= 5e-4]
+    note = f"the chance that the label is wrong is above {MOST_WRONG:.0%}"
+    if kinds and (votes_per_item(run) >= ENOUGH_VOTES or run.between_groups):
+        note = "; ".join(kinds)
     return Headline("labels uncertain", f"{sum(shares.values()):.1%}", "", "", note)
 
 
-def effective_votes(run: Run) -> tuple[float, float | None]:
-    """Return the votes per item, and how many independent ones they are worth; None where nobody looked."""
+def votes_per_item(run: Run) -> float:
+    """Return the mean number of votes per item."""
     weight = pl.col("count")
-    sums = run.scan("items").select(
-        votes=(pl.col("n_votes") * weight).sum() / weight.sum(),
-        worth=(pl.col("effective_votes") * weight).sum() / weight.filter(pl.col("effective_votes").is_not_null()).sum(),
-    )
-    row = sums.collect(engine="streaming").row(0, named=True)
-    worth = row["worth"]
-    return row["votes"] or 0.0, None if worth is None or worth != worth else worth
+    mean = run.scan("items").select((pl.col("n_votes") * weight).sum() / weight.sum())
+    return float(mean.collect(engine="streaming").item() or 0.0)
 
 
-def _worth(run: Run) -> Headline:
-    votes, worth = effective_votes(run)
-    if worth is None:
-        why = "votes without names cannot tell" if run.manifest["anonymous"] else "nobody looked"
-        return Headline("votes per item", f"{votes:.1f}", "", "", f"{why} whether annotators copy each other")
-    note = f"what the {votes:.1f} votes per item are worth, as annotators who err together tell less"
-    return Headline("effective votes per item", f"{worth:.1f}", "", "", note)
+def _votes(run: Run) -> Headline:
+    return Headline("votes per item", f"{votes_per_item(run):.1f}", "", "", "mean over all items and questions")
 
 
 def _changes(run: Run) -> Headline | None:
@@ -173,7 +162,7 @@ def run_figures(run: Run, *, annotators: bool = True) -> dict[str, Row]:
     fits = run.manifest["questions"]
     items = round(sum(fit["items_counted"] for fit in fits))
     found = {"uncertain": _row(sum(uncertain_by_kind(run).values()), n=items), **_uncertain_by_question(fits)}
-    found |= {"effective_votes": _row(effective_votes(run)[1], n=items), **_alphas(run)}
+    found |= {"votes_per_item": _row(votes_per_item(run), n=items), **_alphas(run)}
     error = run.verdict.error
     # Without checked labels there is no value, and no limit holds.
     found["error"] = _row(None) if error is None else _row(error.value, error.low, error.high, error.checked)
