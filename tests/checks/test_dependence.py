@@ -109,20 +109,19 @@ def test_independent_votes_are_left_alone(model):
     assert (np.concatenate(chances) < 0.01).mean() < 0.015
 
 
-def test_copiers_with_errors_of_their_own_are_a_pair_to_look_into():
-    """Among fourteen annotators the two who always agree cannot persuade the fit."""
-    votes = copied(simulate_votes(n_items=800, n_annotators=14, votes_per_item=5, seed=4).votes, 2, 5)
-    found = [f for f in check_dependence(fitted(votes)) if f.figure == "pair_excess"]
-    assert found[0].subject == "2 · 5" and found[0].level == "bad" and "Count them as one" in found[0].cure
-    assert found[0].low < found[0].value < found[0].high and found[0].value > 0.1
-
-
-def test_some_copying_is_measured():
-    votes = simulate_votes(n_items=2_000, n_annotators=12, votes_per_item=5, seed=9).votes
-    half = [f for f in check_dependence(fitted(copied(votes, 0, 3, share=0.5))) if f.figure == "pair_excess"]
-    whole = [f for f in check_dependence(fitted(copied(votes, 0, 3))) if f.figure == "pair_excess"]
-    assert half[0].subject == whole[0].subject == "0 · 3"
-    assert 0.3 * whole[0].value < half[0].value < 0.7 * whole[0].value
+def test_copiers_with_errors_of_their_own_are_named():
+    """Among fourteen annotators the two who always agree cannot persuade the fit; some copying shows less."""
+    votes = simulate_votes(n_items=2_000, n_annotators=14, votes_per_item=5, seed=4).votes
+    excess = []
+    for share in (0.5, 1.0):
+        made = copied(votes, 2, 5, share=share)
+        [named] = [f for f in check_dependence(fitted(made)) if f.figure == "dependent_pairs"]
+        assert named.level == "doubt" and named.subject == "2 · 5" and "agree on" in named.text
+        pairs = pairs_in(made)
+        first = dependent_pairs(pairs)[0]
+        assert (pairs.one_p[first], pairs.other_p[first]) == (2, 5)
+        excess.append(pairs.excess_p[first])
+    assert excess[1] > 0.1 and 0.3 * excess[1] < excess[0] < 0.7 * excess[1]
 
 
 def test_two_of_three_who_copy_cannot_be_told():
@@ -171,7 +170,7 @@ def test_many_votes_are_sampled(monkeypatch):
     monkeypatch.setattr(module, "MOST_PAIRS", 100_000)
     found = check_dependence(fitted(votes))
     assert next(f for f in found if f.figure == "excess_agreement").n < 3_000
-    assert next(f for f in found if f.figure == "pair_excess").subject == "2 · 5"
+    assert next(f for f in found if f.figure == "dependent_pairs").subject == "2 · 5"
 
 
 def test_one_vote_an_item_cannot_be_compared():

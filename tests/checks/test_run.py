@@ -92,7 +92,7 @@ def test_every_doubt_says_what_was_found_what_it_means_and_what_to_do(model):
                 assert finding.level in ("info", "good") or all(said), finding
                 doubted |= {finding.figure} if finding.alarms else set()
     assert doubted >= {
-        "below_chance", "dependent_pairs", "groups", "hardly_known", "near_copies", "one_annotator", "pair_excess",
+        "below_chance", "dependent_pairs", "groups", "hardly_known", "near_copies", "one_annotator",
         "unsupported_labels", "votes_per_item",
     }, sorted(doubted)  # fmt: skip
 

@@ -42,12 +42,6 @@ NOTICEABLE = 0.02
 SURELY = 3.0
 """Standard errors from which the pooled excess counts."""
 
-COPIES, ALIKE = 0.05, 0.95
-"""Excess from which a pair must be looked into first, if they also agree on nearly all items."""
-
-NAMED = 20
-"""Pairs with a finding of their own at most, the surest ones."""
-
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
@@ -240,29 +234,20 @@ def _dependent(consensus: Consensus, fit: QuestionFit, pairs: Pairs) -> Iterator
     if not names:
         yield finding_of(fit, "dependence", "dependent_pairs", 0, n=n)
         return
+    agreement, excess = (float(value_p[named[0]]) for value_p in (pairs.agreement_p, pairs.excess_p))
     yield finding_of(
         fit, "dependence", "dependent_pairs", len(names), n=n, level="doubt",
-        text=f"{len(names):,} of {n:,} pairs of annotators do not vote independently given the label: {listed(names)}.",
+        subject=names[0],
+        text=(
+            f"{len(names):,} of {n:,} pairs of annotators do not vote independently given the label ({listed(names)}); "
+            f"the surest agree on {agreement:.1%} of their items, where {agreement - excess:z.1%} was to be expected."
+        ),
         meaning=(
             "They copy, confer or share a blind spot, or their items are of another kind than the rest; p takes their "
             "agreement for evidence."
         ),
         cure="Ask them; count copies as one (--merge A+B); fit kinds of items apart (--fit-by).",
     )  # fmt: skip
-    for p, name in zip(named[:NAMED], names, strict=False):
-        excess, agreement, error = (float(value[p]) for value in (pairs.excess_p, pairs.agreement_p, pairs.error_p))
-        # Of pairs that do not copy the list of pairs has said all that matters.
-        yield finding_of(
-            fit, "dependence", "pair_excess", excess, subject=name, low=excess - 1.645 * error,
-            high=excess + 1.645 * error, n=round(float(pairs.items_p[p])),
-            level=level_of(excess >= COPIES and agreement >= ALIKE, bad=True),
-            text=(
-                f"{name} agree on {agreement:.1%} of {pairs.items_p[p]:,.0f} shared items, where "
-                f"{agreement - excess:z.1%} was to be expected (z = {excess / error:z.1f})."
-            ),
-            meaning="One may copy the other, and the consensus counts them as two.",
-            cure="Count them as one: leave one of the two out and audit again.",
-        )  # fmt: skip
 
 
 def _given_gold(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:

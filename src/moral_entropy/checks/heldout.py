@@ -15,14 +15,17 @@ import numpy as np
 
 from moral_entropy.checks.posterior import Posterior
 from moral_entropy.checks.scores import calibration_error, log_losses, mean_interval, smoothed_share
-from moral_entropy.findings import Finding, without_warnings
+from moral_entropy.findings import Finding, Level, without_warnings
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.model.findings import finding_of
 from moral_entropy.model.fit import refit
 from moral_entropy.progress import Advance, ignore, share_of
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints
 
-METHODS = ("consensus", "vote share", "prevalence")
+SIMPLER = {"vote share": "the share of the other votes on the item", "prevalence": "the annotators' habits alone"}
+"""Predictions that the consensus is held against."""
+
+METHODS = ("consensus", *SIMPLER)
 
 MOST_VOTES = 1_000_000
 """At most this many votes are held out and predicted; all others only fitted to."""
@@ -135,25 +138,18 @@ def _scored(fit: QuestionFit, p_mvk: Floats, label_v: Ints, item_v: Ints) -> lis
         about: dict[str, Any] = {"subject": method, "n": len(label_v)}
         findings.append(finding_of(fit, "heldout", "log_loss", mean, low=low, high=high, **about))
         findings.append(finding_of(fit, "heldout", "ece", calibration_error(p_vk, label_v), **about))
-    for simpler in ("vote share", "prevalence"):
+    for simpler, what in SIMPLER.items():
         mean, low, high = mean_interval(loss[simpler] - loss["consensus"], item_v)
-        figure, words = f"gain_over_{simpler.replace(' ', '_')}", _words(simpler, mean, low, high)
-        findings.append(finding_of(fit, "heldout", figure, mean, low=low, high=high, n=len(label_v), **words))
+        level: Level = "doubt" if high < 0.0 else "good" if low > 0.0 else "info"
+        chance, side = ", which may be chance" * (level == "info"), "better" if mean > 0 else "worse"
+        figure = f"gain_over_{simpler.replace(' ', '_')}"
+        findings.append(finding_of(
+            fit, "heldout", figure, mean, low=low, high=high, n=len(label_v), level=level,
+            text=(
+                f"left-out votes are predicted {abs(mean):.3f} nats per vote {side} by the consensus than by "
+                f"{what}{chance}."
+            ),
+            meaning="Where it is worse, its probabilities are not to be read as chances.",
+            cure="Try other priors, and rank by p rather than read it as a frequency.",
+        ))  # fmt: skip
     return findings
-
-
-def _words(simpler: str, mean: float, low: float, high: float) -> dict[str, Any]:
-    """Put the comparison with a simpler prediction into words: level, text, and what it means and what to do."""
-    names = {"vote share": "the share of the other votes on the item", "prevalence": "the annotators' habits alone"}
-    what = names[simpler]
-    if high < 0.0:
-        return {
-            "level": "doubt",
-            "text": f"left-out votes are predicted {-mean:.3f} nats per vote worse by the consensus than by {what}.",
-            "meaning": "Its probabilities are not to be read as chances.",
-            "cure": "Try other priors, and rank by p rather than read it as a frequency.",
-        }
-    if low > 0.0:
-        better = f"left-out votes are predicted {mean:.3f} nats per vote better by the consensus than by {what}."
-        return {"level": "good", "text": better}
-    return {"text": f"left-out votes do not tell the consensus from {what} ({mean:+z.3f} nats per vote)."}

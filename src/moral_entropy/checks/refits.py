@@ -128,12 +128,11 @@ def check_priors(consensus: Consensus, *, seed: int = 0, advance: Advance = igno
     ['info']
     """
     priors, two = consensus.priors, all(fit.ballot.n_labels == 2 for fit in consensus.fits)
-    choices: dict[str, dict[str, Any]] = {}
-    for right, wrong in ROWS:
-        choices[f"{right:g}/{wrong:g}"] = {"priors": replace(priors, diagonal=right, off_diagonal=wrong)}
-    for alpha, values in ALPHAS.items():
-        if two or not isinstance(values, tuple):
-            choices[alpha] = {"priors": replace(priors, prevalence=values, by_question={})}
+    choices: dict[str, dict[str, Any]] = {
+        **{f"{d:g}/{o:g}": {"priors": replace(priors, diagonal=d, off_diagonal=o)} for d, o in ROWS},
+        **{name: {"priors": replace(priors, prevalence=alpha, by_question={})} for name, alpha in ALPHAS.items()
+           if two or not isinstance(alpha, tuple)},
+    }  # fmt: skip
     others: dict[str, Consensus] = {}
     for n, (name, changes) in enumerate(choices.items()):
         # Thin data and other modes were said of the reported fit already.
