@@ -98,11 +98,11 @@ def score_targets(p_by_target: Mapping[str, Sequence[Floats]], test: Targets, *,
             sizes[MEAN] = max(sizes.values())
             for target, by_question in drawn.items():
                 by_question[MEAN] = _mean(list(by_question.values()))
-                for question, value_s in by_question.items():
-                    difference_s = drawn["soft"][question] - value_s
-                    rows.append((question, reference, metric, target, *_with_interval(value_s),
+                for name, value_s in by_question.items():
+                    difference_s = drawn["soft"][name] - value_s
+                    rows.append((name, reference, metric, target, *_with_interval(value_s),
                                  *(_with_interval(difference_s) if target != "soft" else (None,) * 3),
-                                 sizes[question]))  # fmt: skip
+                                 sizes[name]))  # fmt: skip
     names = ("question", "reference", "metric", "target", "value", "low", "high", "difference", "difference_low",
              "difference_high", "n")  # fmt: skip
     kinds = [pl.String] * 4 + [pl.Float64] * 6 + [pl.Int64]
@@ -146,11 +146,9 @@ def comparison_lines(table: pl.DataFrame) -> Iterator[str]:
     for reference in dict.fromkeys(name for name, _, _ in rows):
         parts = []
         for target in HARD:
-            figures = [_difference(metric, rows[reference, target, metric]) for metric in METRICS]
-            if any(figures):
-                parts.append(f"soft less {target} {', '.join(filter(None, figures))}")
-        if parts:
-            yield f"against {reference}: {'; '.join(parts)}"
+            figures = [_shown(metric, rows[reference, target, metric], difference=True) for metric in METRICS]
+            parts.append(f"soft less {target} {', '.join(figures)}")
+        yield f"against {reference}: {'; '.join(parts)}"
     yield "Against a rule's own labels the model that learnt from that rule is favoured; gold favours none."
 
 
@@ -158,20 +156,12 @@ def _means(table: pl.DataFrame) -> Iterator[dict[str, Any]]:
     return table.filter(question=MEAN).iter_rows(named=True)
 
 
-def _shown(metric: str, row: Mapping[str, Any]) -> str:
-    if row["value"] is None:
+def _shown(metric: str, row: Mapping[str, Any], *, difference: bool = False) -> str:
+    """Write a score, or the difference of soft to it, with its interval; "–" where there is none."""
+    names = ("difference", "difference_low", "difference_high") if difference else ("value", "low", "high")
+    if row[names[0]] is None:
         return "–"
-    scale, digits, unit = (100, 1, "%") if metric == "accuracy" else (1, 3, "")
-    value, low, high = (f"{scale * row[name]:z.{digits}f}" for name in ("value", "low", "high"))
-    return f"{value}{unit} ({low} to {high})"
-
-
-def _difference(metric: str, row: Mapping[str, Any]) -> str:
-    if row["difference"] is None:
-        return ""
-    scale, digits, unit = (100, 1, " points of accuracy") if metric == "accuracy" else (1, 3, " of AUC")
-    value, low, high = (
-        f"{scale * row[name]:+z.{digits}f}".replace("-", "−")
-        for name in ("difference", "difference_low", "difference_high")
-    )
-    return f"{value}{unit} ({low} to {high})"
+    scale, digits = (100, 1) if metric == "accuracy" else (1, 3)
+    value, low, high = (f"{scale * row[name]:{'+' * difference}z.{digits}f}".replace("-", "−") for name in names)
+    unit = {"accuracy": " points of accuracy", "auc": " of AUC"} if difference else {"accuracy": "%", "auc": ""}
+    return f"{value}{unit[metric]} ({low} to {high})"

@@ -40,7 +40,7 @@ def accuracy(p_ik: Floats, label_ik: Floats, weight_si: Any) -> Floats:
     """
     answer_i = labels_of(p_ik, 1 if p_ik.shape[1] == 2 else None)
     right_i = label_ik[np.arange(len(p_ik)), answer_i]
-    return _per(weight_si @ right_i, weight_si.sum(axis=1))
+    return np.asarray(_per(weight_si @ right_i, weight_si.sum(axis=1)))
 
 
 def auc(p_ik: Floats, label_ik: Floats, weight_si: Any) -> Floats:
@@ -167,11 +167,8 @@ def find_worth(p_io: Floats, train: Targets, test: Targets, kind: str) -> dict[s
         }
         plain = {name: None if value is None or math.isnan(value) else value for name, value in row.items()}
         rows.append({"question": question.name, **plain})
-    return {
-        "n_items": len(test.texts),
-        "reference": "gold" if share_of == "gold" else "consensus",
-        "questions": rows,
-    }
+    reference = "gold" if share_of == "gold" else "consensus"
+    return {"n_items": len(test.texts), "reference": reference, "questions": rows}
 
 
 def best_threshold(p_i: Floats, share_i: Floats, count_i: Floats) -> float:

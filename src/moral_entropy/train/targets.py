@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from scipy.special import entr, expit, softmax
+from scipy.special import expit, softmax
 
 from moral_entropy.errors import RuleError, TrainError
 from moral_entropy.grading.rules import rule_named
@@ -119,11 +119,6 @@ def by_label(p_io: Floats, columns: slice) -> Floats:
     """Return one question's table with one column per label: `p_ik`; of two labels the second is the positive one."""
     p_ik = p_io[:, columns]
     return np.column_stack([1.0 - p_ik, p_ik]) if p_ik.shape[1] == 1 else p_ik
-
-
-def entropy_of(p_ik: Floats) -> Floats:
-    """Compute the entropy of each item's answer, in nats."""
-    return np.asarray(entr(p_ik).sum(axis=1))
 
 
 def mean_target(target_ik: Floats, count_i: Floats) -> Floats:
