@@ -51,12 +51,10 @@ def train_classifier(train: Targets, kind: str, options: TrainOptions, *, advanc
 def check_out(out: str | Path) -> None:
     """Refuse a folder that holds anything, before hours are spent on a model that cannot be put there."""
     path = Path(out)
-    if not path.exists():
-        return
-    if not path.is_dir():
+    if path.is_file():
         msg = f"{path} is a file, and a model needs a folder. Choose another with -o."
         raise TrainError(msg)
-    names = sorted(entry.name for entry in path.iterdir())
+    names = sorted(entry.name for entry in path.glob("*"))
     if names:
         msg = (
             f"{path} exists and holds {len(names)} file{'s' * (len(names) > 1)}. First: {names[0]}. A model replaces "

@@ -130,9 +130,9 @@ def _with_interval(value_s: Floats) -> tuple[float | None, float | None, float |
 # --- In words -----------------------------------------------------------------------------------------------------
 
 
-def comparison_cells(table: pl.DataFrame) -> list[tuple[str, str, str, str]]:
+def comparison_cells(table: pl.DataFrame) -> list[tuple[str, ...]]:
     """Return the cells of the table on the screen: reference, target, accuracy and AUC, means over questions."""
-    rows = {(row["reference"], row["target"], row["metric"]): row for row in _means(table)}
+    rows = _means(table)
     pairs = dict.fromkeys((reference, target) for reference, target, _ in rows)
     return [
         (reference, target, *(_shown(metric, rows[reference, target, metric]) for metric in METRICS))
@@ -142,7 +142,7 @@ def comparison_cells(table: pl.DataFrame) -> list[tuple[str, str, str, str]]:
 
 def comparison_lines(table: pl.DataFrame) -> Iterator[str]:
     """Say by reference how much better soft is than each other target, with intervals."""
-    rows = {(row["reference"], row["target"], row["metric"]): row for row in _means(table)}
+    rows = _means(table)
     for reference in dict.fromkeys(name for name, _, _ in rows):
         parts = []
         for target in HARD:
@@ -152,8 +152,9 @@ def comparison_lines(table: pl.DataFrame) -> Iterator[str]:
     yield "Against a rule's own labels the model that learnt from that rule is favoured; gold favours none."
 
 
-def _means(table: pl.DataFrame) -> Iterator[dict[str, Any]]:
-    return table.filter(question=MEAN).iter_rows(named=True)
+def _means(table: pl.DataFrame) -> dict[tuple[str, str, str], dict[str, Any]]:
+    rows = table.filter(question=MEAN).iter_rows(named=True)
+    return {(row["reference"], row["target"], row["metric"]): row for row in rows}
 
 
 def _shown(metric: str, row: Mapping[str, Any], *, difference: bool = False) -> str:

@@ -151,8 +151,8 @@ def read_targets(
         check_kind(run, kind)
     rows = run.items
     items = rows["item"].unique().sort()
-    n_outputs = len(output_names(run.questions))
-    by_kind = {kind: np.full((len(items), n_outputs), np.nan) for kind in kinds}
+    shape = len(items), len(output_names(run.questions))
+    by_kind = {kind: np.full(shape, np.nan) for kind in kinds}
     count_i = np.ones(len(items))
     for question, columns in columns_of(run.questions):
         asked = rows.filter(question=question.name)
