@@ -10,44 +10,31 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import polars as pl
+from scipy.special import entr
 
 from moral_entropy.errors import TrainError
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.runs.folder import writing
 from moral_entropy.runs.run import Question
 from moral_entropy.train.options import TFIDF, TrainOptions
-from moral_entropy.train.targets import (
-    Targets,
-    by_label,
-    columns_of,
-    entropy_of,
-    ordered_labels,
-    output_names,
-    probabilities,
-)
+from moral_entropy.train.targets import Targets, by_label, columns_of, output_names, probabilities
 from moral_entropy.votes.columns import guess_column, named_column
-from moral_entropy.votes.source import Source, on_disk, open_files
-from moral_entropy.votes.table import Floats, shown
+from moral_entropy.votes.source import on_disk, open_files
+from moral_entropy.votes.table import shown
+
+if TYPE_CHECKING:
+    from moral_entropy.train.encoder import Encoder
+    from moral_entropy.train.tfidf import Tfidf
 
 FACTS, CARD = "moral_entropy.json", "README.md"
 
 
-class Classifier(Protocol):
-    """A trained model: texts in, logits out."""
-
-    @property
-    def questions(self) -> tuple[Question, ...]:
-        """What its outputs mean."""
-
-    def logits(self, texts: Sequence[str], *, advance: Advance = ignore) -> Floats:
-        """Return the logit of every output for every text: `logits_io`."""
-
-    def save(self, folder: Path) -> None:
-        """Write the model's files into a folder that is there."""
+Classifier: TypeAlias = "Tfidf | Encoder"
+"""A trained model: `questions` say what its outputs mean, `logits` answers texts, `save` writes its files."""
 
 
 def train_classifier(train: Targets, kind: str, options: TrainOptions, *, advance: Advance = ignore) -> Classifier:
@@ -65,12 +52,10 @@ def train_classifier(train: Targets, kind: str, options: TrainOptions, *, advanc
 def check_out(out: str | Path) -> None:
     """Refuse a folder that holds anything, before hours are spent on a model that cannot be put there."""
     path = Path(out)
-    if not path.exists():
-        return
-    if not path.is_dir():
+    if path.is_file():
         msg = f"{path} is a file, and a model needs a folder. Choose another with -o."
         raise TrainError(msg)
-    names = sorted(entry.name for entry in path.iterdir())
+    names = sorted(entry.name for entry in path.glob("*"))
     if names:
         msg = (
             f"{path} exists and holds {len(names)} file{'s' * (len(names) > 1)}. First: {names[0]}. A model replaces "
@@ -213,8 +198,8 @@ def predict(
         p_io[written] = probabilities(classifier.questions, logits_io)
     parts = []
     for question, columns in columns_of(classifier.questions):
-        labels = list(ordered_labels(question)) if question.positive is None else [question.positive]
-        entropy_i = entropy_of(by_label(p_io, columns))
+        labels = list(question.labels) if question.positive is None else [question.positive]
+        entropy_i = entr(by_label(p_io, columns)).sum(axis=1)
         rows = {
             "item": ids.gather(np.repeat(np.arange(len(ids)), len(labels))),
             "question": pl.repeat(question.name, len(ids) * len(labels), eager=True),
@@ -239,20 +224,18 @@ def read_texts(
         Columns; guessed by name when not given, a file of one column has only the texts.
     """
     with on_disk(path) as stored:
-        return _read_texts(open_files(stored), text, item)
-
-
-def _read_texts(source: Source, text: str | None, item: str | None) -> tuple[pl.Series, list[str | None]]:
-    names = list(source.columns)
-    guessed = names[0] if len(names) == 1 else guess_column("text", names)
-    column = named_column(text, names, source.name, "text") if text else guessed
-    if column is None:
-        msg = f"{source.name} has no column that looks like texts. Found: {shown(names)}. Name it with --text COLUMN."
-        raise TrainError(msg)
-    texts = source.column(column).cast(pl.String).to_list()
-    others = [name for name in names if name != column]
-    id_column = named_column(item, names, source.name, "item") if item else guess_column("item", others)
-    ids = pl.Series("item", range(len(texts)), dtype=pl.Int64) if id_column is None else source.column(id_column)
+        source = open_files(stored)
+        names = list(source.columns)
+        guessed = names[0] if len(names) == 1 else guess_column("text", names)
+        column = named_column(text, names, source.name, "text") if text else guessed
+        if column is None:
+            what = f"{source.name} has no column that looks like texts. Found: {shown(names)}"
+            msg = f"{what}. Name it with --text COLUMN."
+            raise TrainError(msg)
+        texts = source.column(column).cast(pl.String).to_list()
+        others = [name for name in names if name != column]
+        id_column = named_column(item, names, source.name, "item") if item else guess_column("item", others)
+        ids = pl.Series("item", range(len(texts)), dtype=pl.Int64) if id_column is None else source.column(id_column)
     if not any(written and written.strip() for written in texts):
         msg = f"none of the {len(texts):,} rows of {source.name} has a text in column {column!r}."
         raise TrainError(msg)

@@ -130,9 +130,9 @@ def _with_interval(value_s: Floats) -> tuple[float | None, float | None, float |
 # --- In words -----------------------------------------------------------------------------------------------------
 
 
-def comparison_cells(table: pl.DataFrame) -> list[tuple[str, str, str, str]]:
+def comparison_cells(table: pl.DataFrame) -> list[tuple[str, ...]]:
     """Return the cells of the table on the screen: reference, target, accuracy and AUC, means over questions."""
-    rows = {(row["reference"], row["target"], row["metric"]): row for row in _means(table)}
+    rows = _means(table)
     pairs = dict.fromkeys((reference, target) for reference, target, _ in rows)
     return [
         (reference, target, *(_shown(metric, rows[reference, target, metric]) for metric in METRICS))
@@ -142,36 +142,27 @@ def comparison_cells(table: pl.DataFrame) -> list[tuple[str, str, str, str]]:
 
 def comparison_lines(table: pl.DataFrame) -> Iterator[str]:
     """Say by reference how much better soft is than each other target, with intervals."""
-    rows = {(row["reference"], row["target"], row["metric"]): row for row in _means(table)}
+    rows = _means(table)
     for reference in dict.fromkeys(name for name, _, _ in rows):
         parts = []
         for target in HARD:
-            figures = [_difference(metric, rows[reference, target, metric]) for metric in METRICS]
-            if any(figures):
-                parts.append(f"soft less {target} {', '.join(filter(None, figures))}")
-        if parts:
-            yield f"against {reference}: {'; '.join(parts)}"
+            figures = [_shown(metric, rows[reference, target, metric], difference=True) for metric in METRICS]
+            parts.append(f"soft less {target} {', '.join(figures)}")
+        yield f"against {reference}: {'; '.join(parts)}"
     yield "Against a rule's own labels the model that learnt from that rule is favoured; gold favours none."
 
 
-def _means(table: pl.DataFrame) -> Iterator[dict[str, Any]]:
-    return table.filter(question=MEAN).iter_rows(named=True)
+def _means(table: pl.DataFrame) -> dict[tuple[str, str, str], dict[str, Any]]:
+    rows = table.filter(question=MEAN).iter_rows(named=True)
+    return {(row["reference"], row["target"], row["metric"]): row for row in rows}
 
 
-def _shown(metric: str, row: Mapping[str, Any]) -> str:
-    if row["value"] is None:
+def _shown(metric: str, row: Mapping[str, Any], *, difference: bool = False) -> str:
+    """Write a score, or the difference of soft to it, with its interval; "–" where there is none."""
+    names = ("difference", "difference_low", "difference_high") if difference else ("value", "low", "high")
+    if row[names[0]] is None:
         return "–"
-    scale, digits, unit = (100, 1, "%") if metric == "accuracy" else (1, 3, "")
-    value, low, high = (f"{scale * row[name]:z.{digits}f}" for name in ("value", "low", "high"))
-    return f"{value}{unit} ({low} to {high})"
-
-
-def _difference(metric: str, row: Mapping[str, Any]) -> str:
-    if row["difference"] is None:
-        return ""
-    scale, digits, unit = (100, 1, " points of accuracy") if metric == "accuracy" else (1, 3, " of AUC")
-    value, low, high = (
-        f"{scale * row[name]:+z.{digits}f}".replace("-", "−")
-        for name in ("difference", "difference_low", "difference_high")
-    )
-    return f"{value}{unit} ({low} to {high})"
+    scale, digits = (100, 1) if metric == "accuracy" else (1, 3)
+    value, low, high = (f"{scale * row[name]:{'+' * difference}z.{digits}f}".replace("-", "−") for name in names)
+    unit = {"accuracy": " points of accuracy", "auc": " of AUC"} if difference else {"accuracy": "%", "auc": ""}
+    return f"{value}{unit[metric]} ({low} to {high})"

@@ -348,19 +348,15 @@ def _from_hub(name: str) -> str:
             # Asked once, and briefly: a download would try for most of a minute before it gave up.
             HfApi().model_info(name, timeout=HUB_SECONDS)
             return str(snapshot_download(name, allow_patterns=["*.json", "*.txt", "*.model", "*.safetensors"]))
-        except OfflineModeIsEnabled as error:
-            raise _no_such_model(name, "HF_HUB_OFFLINE is set") from error
-        except HfHubHTTPError as error:
-            raise _no_such_model(name, "the hub has no such model, or none that it gives to everybody") from error
         except Exception as error:
-            raise _no_such_model(name, "the hub cannot be reached") from error
-
-
-def _no_such_model(name: str, why: str) -> TrainError:
-    return TrainError(
-        f"there is no folder {name!r}, nor such a model in the hub's cache, and it cannot be downloaded: {why}. "
-        "Give a folder with --model, or use --model minilm, which needs no network."
-    )
+            refused = "the hub has no such model, or none that it gives to everybody"
+            why = refused if isinstance(error, HfHubHTTPError) else "the hub cannot be reached"
+            why = "HF_HUB_OFFLINE is set" if isinstance(error, OfflineModeIsEnabled) else why
+            msg = (
+                f"there is no folder {name!r}, nor such a model in the hub's cache, and it cannot be downloaded: {why}."
+                " Give a folder with --model, or use --model minilm, which needs no network."
+            )
+            raise TrainError(msg) from error
 
 
 @contextmanager

@@ -31,7 +31,7 @@ WHAT = {
 }
 
 
-def model_card(run: Run, classifier: Classifier, facts: Mapping[str, Any], comparison: pl.DataFrame | None) -> str:
+def model_card(run: Run, classifier: Classifier, facts: Mapping[str, Any]) -> str:
     """Return the card of a model, as Markdown.
 
     Parameters
@@ -41,16 +41,12 @@ def model_card(run: Run, classifier: Classifier, facts: Mapping[str, Any], compa
     classifier
         The model.
     facts
-        As saved beside the model.
-    comparison
-        How targets compare, if that was asked.
+        As saved beside the model, and the table `comparison` if that was asked for.
     """
-    return "\n".join(_lines(run, classifier, facts, comparison)) + "\n"
+    return "\n".join(_lines(run, classifier, facts)) + "\n"
 
 
-def _lines(
-    run: Run, classifier: Classifier, facts: Mapping[str, Any], comparison: pl.DataFrame | None
-) -> Iterator[str]:
+def _lines(run: Run, classifier: Classifier, facts: Mapping[str, Any]) -> Iterator[str]:
     library = "sklearn" if facts["model"] == TFIDF else "transformers"
     front = {"library_name": library, "pipeline_tag": "text-classification", "tags": ["soft-labels", "moral-entropy"]}
     yield from ("---", *(f"{name}: {json.dumps(value)}" for name, value in front.items()), "---", "")
@@ -73,7 +69,7 @@ def _lines(
     )
     if facts["worth"]:
         yield from ("## What it is worth", "", *_worth(facts["worth"]), "")
-    if comparison is not None:
+    if (comparison := facts.get("comparison")) is not None:
         header = ("against", "trained on", "accuracy", "AUC")
         yield from ("## Which targets are better", "", markdown_table(header, comparison_cells(comparison)), "")
         yield from (f"- {line}" for line in comparison_lines(comparison))

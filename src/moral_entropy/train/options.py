@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from moral_entropy.errors import UsageError
 from moral_entropy.options import StageOptions, option
 
 TFIDF = "tfidf"
@@ -36,16 +35,9 @@ class TrainOptions(StageOptions):
     )
     epochs: int = option(3, "Passes over the texts.", panel=TRAIN, least=1)
     batch_size: int = option(32, "Texts per step.", panel=TRAIN, least=1)
-    learning_rate: float = option(5e-5, "Learning rate at its highest.", panel=TRAIN)
+    learning_rate: float = option(5e-5, "Learning rate at its highest.", panel=TRAIN, least=1e-9)
     max_length: int = option(128, "Tokens per text, at most.", panel=TRAIN, least=3)
     seed: int = option(
         0, "Seed of the tested texts, the start, the order and dropout; same seed, same model on a CPU.",
         panel=TRAIN, least=0,
     )  # fmt: skip
-
-    def __post_init__(self) -> None:
-        """Refuse values that make no sense."""
-        super().__post_init__()
-        if not 0 < self.learning_rate < 10:
-            msg = f"{self.called('learning_rate')} is {self.learning_rate:g}; it must be between 0 and 10."
-            raise UsageError(msg)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from moral_entropy import __version__
+from moral_entropy.errors import TrainError
 from moral_entropy.files import without_formulas
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.runs.run import Run, read_run
@@ -74,9 +75,11 @@ def run_training(
     }
     more, comparison = {}, {}
     if options.compare:
+        if not test.texts:
+            msg = f"none of the {len(train.texts):,} texts is left to test on. Audit more items with a text."
+            raise TrainError(msg)
         rest = 1.0 - share
         table = compare_targets(train, test, options, classifier, advance=lambda done: advance(share + rest * done))
         more[TABLE], comparison = without_formulas(table).write_csv(), {"comparison": table}
-    more[CARD] = model_card(run, classifier, facts, comparison.get("comparison"))
-    save_classifier(classifier, out, facts, more)
+    save_classifier(classifier, out, facts, {**more, CARD: model_card(run, classifier, facts | comparison)})
     return facts | comparison

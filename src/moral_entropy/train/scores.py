@@ -167,11 +167,8 @@ def find_worth(p_io: Floats, train: Targets, test: Targets, kind: str) -> dict[s
         }
         plain = {name: None if value is None or math.isnan(value) else value for name, value in row.items()}
         rows.append({"question": question.name, **plain})
-    return {
-        "n_items": len(test.texts),
-        "reference": "gold" if share_of == "gold" else "consensus",
-        "questions": rows,
-    }
+    reference = "gold" if share_of == "gold" else "consensus"
+    return {"n_items": len(test.texts), "reference": reference, "questions": rows}
 
 
 def best_threshold(p_i: Floats, share_i: Floats, count_i: Floats) -> float:

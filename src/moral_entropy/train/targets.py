@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from scipy.special import entr, expit, softmax
+from scipy.special import expit, softmax
 
 from moral_entropy.errors import RuleError, TrainError
 from moral_entropy.rules.rules import rule_named
@@ -121,11 +121,6 @@ def by_label(p_io: Floats, columns: slice) -> Floats:
     return np.column_stack([1.0 - p_ik, p_ik]) if p_ik.shape[1] == 1 else p_ik
 
 
-def entropy_of(p_ik: Floats) -> Floats:
-    """Compute the entropy of each item's answer, in nats."""
-    return np.asarray(entr(p_ik).sum(axis=1))
-
-
 def mean_target(target_ik: Floats, count_i: Floats) -> Floats:
     """Compute the mean target of one question; half a pseudo-target for every label keeps it between 0 and 1."""
     known_i = np.isfinite(target_ik).all(axis=1)
@@ -156,8 +151,8 @@ def read_targets(
         check_kind(run, kind)
     rows = run.items
     items = rows["item"].unique().sort()
-    n_outputs = len(output_names(run.questions))
-    by_kind = {kind: np.full((len(items), n_outputs), np.nan) for kind in kinds}
+    shape = len(items), len(output_names(run.questions))
+    by_kind = {kind: np.full(shape, np.nan) for kind in kinds}
     count_i = np.ones(len(items))
     for question, columns in columns_of(run.questions):
         asked = rows.filter(question=question.name)

@@ -91,8 +91,8 @@ def train_tfidf(train: Targets, kind: str, *, advance: Advance = ignore) -> Tfid
     for _, columns in columns_of(train.questions):
         target_ik = by_label(train.by_kind[kind], columns)
         known_i = np.isfinite(target_ik).all(axis=1)
-        fitted = _fit(x_if[known_i], target_ik[known_i] * train.count_i[known_i, None])
-        weight_fo[:, columns], intercept_o[columns] = fitted
+        weight_ik = target_ik[known_i] * train.count_i[known_i, None]
+        weight_fo[:, columns], intercept_o[columns] = _fit(x_if[known_i], weight_ik)
         advance(columns.stop / len(intercept_o))
     return Tfidf(train.questions, tuple(vectorizer.get_feature_names_out()), vectorizer.idf_, weight_fo, intercept_o)
 
@@ -127,11 +127,9 @@ def load_tfidf(folder: Path, questions: tuple[Question, ...]) -> Tfidf:
     n_outputs = len(output_names(questions))
     try:
         words = json.loads((folder / VOCABULARY).read_text(encoding="utf-8"))
-        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            msg = f"{VOCABULARY} is no list of words"
-            raise ValueError(msg)
-        if len(set(words)) < len(words):
-            msg = f"{VOCABULARY} has some words twice"
+        strings = isinstance(words, list) and all(isinstance(word, str) for word in words)
+        if not strings or len(set(words)) < len(words):
+            msg = f"{VOCABULARY} is no list of different words"
             raise ValueError(msg)
         shapes = {"idf_f": (len(words),), "weight_fo": (len(words), n_outputs), "intercept_o": (n_outputs,)}
         with (folder / ARRAYS).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
