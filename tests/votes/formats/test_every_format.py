@@ -209,8 +209,12 @@ CELLS = [(f"i{item}", f"ann {who}") for item in range(5) for who in "abcd"]
 ROWS = [(item, who, LABELS[n * n % 3]) for n, (item, who) in enumerate(CELLS)]
 
 
+CORPORA = ("mftc", "mfrc", "emfd")
+"""Whose votes are on five questions of their own: see tests/corpora/test_published.py."""
+
+
 def test_every_format_has_a_writer_here():
-    assert list(WRITERS) == list(FORMATS)
+    assert list(WRITERS) == [name for name in FORMATS if name not in CORPORA]
 
 
 @pytest.mark.parametrize("name", WRITERS)
