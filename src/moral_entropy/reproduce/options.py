@@ -71,7 +71,7 @@ class ReproduceOptions(StageOptions):
     )
     soft_labels: str | None = option(
         None,
-        "Folder that `train --compare` wrote about a run of MFTC, for the paper's table of soft labels.",
+        "Folder in which train compared targets on a run of MFTC, for the paper's table of soft labels.",
         metavar="FOLDER",
         panel=FIT,
     )
