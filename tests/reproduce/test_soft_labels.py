@@ -50,7 +50,5 @@ def test_of_simulated_votes_they_are_not_comparable(compared):
 
 
 def test_a_folder_without_a_comparison_says_how_to_make_one(tmp_path):
-    with pytest.raises(
-        RunFolderError, match="no comparison of targets .* Run: moral-entropy train RUN"
-    ):
+    with pytest.raises(RunFolderError, match=r"no comparison of targets .* Run: moral-entropy train RUN"):
         soft_label_figures(tmp_path)
