@@ -182,7 +182,7 @@ def dependent_pairs(pairs: Pairs) -> Ints:
         return shared_p
     adjusted_p = false_discovery_control(pairs.chance_p[shared_p], method="bh")
     sure_p = shared_p[(adjusted_p <= FALSE_SHARE) & (np.abs(pairs.excess_p[shared_p]) >= NOTICEABLE)]
-    return sure_p[np.argsort(-np.abs(pairs.excess_p / pairs.error_p)[sure_p], kind="stable")]
+    return np.asarray(sure_p[np.argsort(-np.abs(pairs.excess_p / pairs.error_p)[sure_p], kind="stable")])
 
 
 def check_dependence(consensus: Consensus) -> list[Finding]:

@@ -140,7 +140,7 @@ class Posterior:
     def state_probabilities(self, weight_dg: Floats, confusion_akv: Floats) -> Floats:
         """Return the probabilities of every row's states at some parameters: `posterior_rz`."""
         confusion_akv = confusion_akv[: len(self.beta_akv)]
-        return np.exp(log_softmax(self.state_logs(weight_dg, self.states.votes_azv(confusion_akv)), axis=1))
+        return np.asarray(np.exp(log_softmax(self.state_logs(weight_dg, self.states.votes_azv(confusion_akv)), axis=1)))
 
     def expect(self, weight_dg: Floats, confusion_akv: Floats) -> tuple[float, Floats, Floats]:
         """Return the log likelihood, and the expected counts of groups and of votes by true label."""
@@ -152,7 +152,7 @@ class Posterior:
         shape = (len(confusion_akv), self.patterns.n_labels, self.states.n_states)
         count_azv = (self.votes_rc.T @ expected_rz).reshape(shape).swapaxes(1, 2) / np.maximum(vote_azv, LEAST)
         votes_akv = confusion_akv * np.einsum("zk,azv->akv", self.states.mix_zk, count_azv, optimize=True)
-        return float(weight_r @ total_r), self.states.add_groups(items_zd.T), votes_akv
+        return float(weight_r @ total_r), self.states.add_groups(items_zd.T.astype(np.float64)), votes_akv
 
     def density(self, x_p: Floats) -> tuple[float, Floats]:
         """Return the log posterior density in log ratios, up to a constant, and its gradient."""

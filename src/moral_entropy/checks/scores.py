@@ -74,7 +74,7 @@ def auc(p_i: Floats, yes_i: Floats | Bools, weight_i: Floats | None = None) -> f
     weight_i = np.ones(len(p_i)) if weight_i is None else weight_i
     _, level_i = np.unique(p_i, return_inverse=True)
     yes_l = np.bincount(level_i, weights=weight_i * yes_i)
-    no_l = np.bincount(level_i, weights=weight_i * (1.0 - np.asarray(yes_i)))
+    no_l = np.bincount(level_i, weights=weight_i * np.equal(yes_i, 0))
     pairs = yes_l.sum() * no_l.sum()
     return float(yes_l @ (np.cumsum(no_l) - 0.5 * no_l) / pairs) if pairs else float("nan")
 
