@@ -309,7 +309,7 @@ def take_missing(
                 curvature_pp[max(at_t[t], at_t[u]), min(at_t[t], at_t[u])] -= cell
 
 
-@kernel(VOTES, F2, F2, F3, "int64", "int64", "int64", F3)
+@inner
 def take_own_missing(
     start_r, code_v, weight_r, clamp_r, domain_r, tilt_rz, vote_cz, weight_dz, score_czt, n_labels, first, last, own_app
 ):

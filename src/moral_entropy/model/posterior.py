@@ -262,7 +262,9 @@ class Posterior:
             own_app[:, part, part] = rows[:, k]
         score_czt = self.vote_scores(at)
         own_app -= self.unknown_label(at, counts, score_czt)
-        kernels.take_own_missing(*self._at(at), score_czt, self.patterns.n_labels, 0, self.patterns.n_rows, own_app)
+        # Compiled when it is first called: few votes have so many annotators.
+        take: Any = kernels.take_own_missing
+        take(*self._at(at), score_czt, self.patterns.n_labels, 0, self.patterns.n_rows, own_app)
         return weights, own_app
 
     def complete_blocks(self, at: Parameters, counts: Counts) -> tuple[Floats, Floats]:
