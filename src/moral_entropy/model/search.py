@@ -11,10 +11,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from moral_entropy.model.patterns import Patterns
-from moral_entropy.model.posterior import Counts, Parameters, Posterior, score, shares_of
+from moral_entropy.model.posterior import FLOOR, Counts, Parameters, Posterior, score, shares_of
 from moral_entropy.model.threads import one_blas_thread
 from moral_entropy.ties import highest
 from moral_entropy.votes.table import UNKNOWN, Floats
@@ -116,14 +117,27 @@ class _Point:
         self.counts = posterior.expect(at)
         self.objective = posterior.objective(at, self.counts)
         self.gradient_p = posterior.gradient(at, self.counts)
-        self.next = Parameters(*map(shares_of, posterior.completed(self.counts)))
-        totals = zip(posterior.completed(self.counts), at, strict=True)
-        known = [
-            (total.sum(axis=-1, keepdims=True) * share * (1.0 - share))[..., 1:].ravel() for total, share in totals
-        ]
+        completed = posterior.completed(self.counts)
+        self.next = Parameters(*map(shares_of, completed))
+        shares = [(share[..., 1:] * (1.0 - share[..., 1:])) for share in at]
+        totals = (total.sum(axis=-1, keepdims=True) for total in completed)
+        known = [(total * share).ravel() for total, share in zip(totals, shares, strict=True)]
         self.known_p = np.concatenate(known).clip(min=1e-12)
         self.step_p = pack(self.next) - self.x_p
-        self.steepness = float((np.abs(self.gradient_p) / np.sqrt(self.known_p)).max(initial=0.0))
+        slope_p = np.abs(self.gradient_p) / np.sqrt(self.known_p)
+        self.steepness = float(np.where(self._on_edge(), 0.0, slope_p).max(initial=0.0))
+
+    def _on_edge(self) -> NDArray[np.bool_]:
+        """Tell which shares are as near to 0 or 1 as they may come, and stay there, as modes under flat priors may."""
+        parts = [
+            np.maximum(_to_edge(here), _to_edge(there)) <= here.shape[-1] * FLOOR
+            for here, there in zip(self.at, self.next, strict=True)
+        ]
+        return np.concatenate([part.ravel() for part in parts])
+
+
+def _to_edge(shares: Floats) -> Floats:
+    return np.asarray(np.minimum(shares, 1.0 - shares)[..., 1:])
 
 
 @one_blas_thread()
