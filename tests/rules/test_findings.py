@@ -114,7 +114,9 @@ def test_the_any_rule_by_votes_against_sums_over_who_voted(n_labels, model):
 
 def test_where_the_model_holds_prediction_meets_observation():
     votes = simulate_votes(n_items=4_000, n_annotators=12, votes_per_item=3.5, seed=3).votes
-    frame = audit_rules(votes, fit(votes, draws=50), rules=["any"]).any_by_votes.filter(pl.col("n") > 300)
+    frame = audit_rules(votes, fit(votes, draws=50, model="paper"), rules=["any"]).any_by_votes.filter(
+        pl.col("n") > 300
+    )
     assert frame.height > 2
     assert_allclose(frame["predicted"].to_numpy(), frame["expected_fpr"].to_numpy(), atol=0.03)
 
