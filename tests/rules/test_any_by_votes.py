@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from support import plain_states, random_rows, votes_of
 
-from moral_entropy.model.fit import fit
 from moral_entropy.errors import MoralEntropyWarning
+from moral_entropy.model.fit import fit
 from moral_entropy.rules import any_by_votes as module
 from moral_entropy.rules.table import audit_rules
 

@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 from numpy.testing import assert_allclose
 
-from moral_entropy.model.fit import fit
 from moral_entropy.corpora.simulate import simulate_votes
+from moral_entropy.model.fit import fit
 from moral_entropy.rules import calibration
 from moral_entropy.rules.table import audit_rules
 from moral_entropy.votes.read import read_votes

@@ -13,8 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import entr
 from support import posterior_draws
 
-from moral_entropy.model.fit import fit
 from moral_entropy.corpora.simulate import simulate_votes
+from moral_entropy.model.fit import fit
 from moral_entropy.rules import cells as module
 from moral_entropy.rules.cells import TILE, number_rows, posterior_sums, sort_into_cells, targets_of
 from moral_entropy.rules.rules import PLURALITY, RULES
