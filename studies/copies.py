@@ -32,11 +32,11 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from page import write_parts
-
 from moral_entropy.consensus.counted_once import count_once, rows_from_votes, votes_by_state
 from moral_entropy.consensus.dependence import EffectiveVotes, correlation, effective_votes, residual_pairs
 from moral_entropy.consensus.near_copies import NearCopies, find_near_copies
+from page import write_parts
+
 from moral_entropy.model.patterns import Patterns, collapse
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Ballot, Floats, Ints, ballot_from_codes
