@@ -25,6 +25,9 @@ SAMPLE = 200_000
 
 ROWS_AT_ONCE = 1 << 18
 
+FACTS = np.uint64(1 << 40)
+"""Added to what is known of an item before it is scrambled: else one vote and one domain could change places."""
+
 
 def _nothing() -> NDArray[np.int32]:
     return np.zeros(0, dtype=np.int32)
@@ -222,7 +225,7 @@ def _hashes(rows: Patterns, salt: int, most: int | None = None) -> NDArray[np.ui
         facts_r = rows.clamp_r[lo:hi].astype(np.int64) + 1
         if rows.n_domains > 1:
             facts_r = facts_r * rows.n_domains + rows.domain_r[lo:hi]
-        hash_r[lo:hi] = (sums_v[at_r[1:]] - sums_v[at_r[:-1]]) ^ _mix(facts_r.astype(np.uint64), salt + 2)
+        hash_r[lo:hi] = (sums_v[at_r[1:]] - sums_v[at_r[:-1]]) ^ _mix(facts_r.astype(np.uint64) + FACTS, salt)
     return hash_r
 
 
