@@ -13,9 +13,8 @@ import pytest
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from moral_entropy.model.draws import drawn_posterior
-from moral_entropy.consensus.model import LogPosterior, Parameters
 from moral_entropy.model.patterns import collapse
+from moral_entropy.model.posterior import Parameters
 from moral_entropy.model.priors import Priors
 from moral_entropy.votes.table import Votes, ballot_from_codes
 
@@ -46,7 +45,7 @@ def real_data(name: str) -> Path:
 def posterior_draws(fit, items=slice(None)):
     """Label probabilities of some items of a fit in every draw: `posterior_sik`."""
     row_r, at_i = np.unique(fit.patterns.row_i[items], return_inverse=True)
-    return drawn_posterior(fit, fit.patterns, row_r)[:, at_i]
+    return fit.draws_of(row_r)[:, at_i]
 
 
 def first_votes_by_hand(ballot):

@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 import moral_entropy
 
 

@@ -7,7 +7,6 @@ import sys
 
 import pytest
 
-from moral_entropy import compiled
 from moral_entropy.cli.screen import Bars
 
 
@@ -16,36 +15,10 @@ class Terminal(io.StringIO):
         return True
 
 
-def third(x):
-    return x / 3
-
-
-def use_new_kernel():
-    assert compiled.compiled()(third)(6) == 2
-
-
-@pytest.fixture
-def show(tmp_path, monkeypatch):
-    """Use bars and a new kernel at a terminal, and give all that was shown."""
-    monkeypatch.setattr(compiled, "kernel_folder", lambda: tmp_path)
-
-    def use(**flags):
-        with monkeypatch.context() as patch:
-            patch.setattr(sys, "stderr", Terminal())
-            with Bars(**flags) as progress:
-                progress("fitting", 0.5)
-                use_new_kernel()
-            return sys.stderr.getvalue()
-
-    return use
-
-
-def test_compiling_is_announced_once(show):
-    shown = show(hidden=False)
-    assert shown.count(compiled.COMPILING_ONCE) == 1 and "fitting" in shown
-    shown = show(hidden=False)
-    assert compiled.COMPILING_ONCE not in shown and "fitting" in shown
-
-
-def test_quiet_is_quiet(show):
-    assert show(hidden=True) == ""
+@pytest.mark.parametrize(("stream", "hidden", "shown"), [(Terminal, False, True), (Terminal, True, False), (io.StringIO, False, False)])  # fmt: skip
+def test_bars_are_for_whoever_watches_and_did_not_ask_for_quiet(monkeypatch, stream, hidden, shown):
+    monkeypatch.setattr(sys, "stderr", stream())
+    with Bars(hidden=hidden) as progress:
+        progress("fitting", 0.5)
+    assert ("fitting" in sys.stderr.getvalue()) == shown
+    assert shown or sys.stderr.getvalue() == ""
