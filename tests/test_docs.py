@@ -112,7 +112,7 @@ def test_every_command_and_flag_is_documented():
         "verify",
     }
     for command, flags in found.items():
-        assert len(flags) > 3
+        assert len(flags) >= 3
         rows = re.findall(r"^\| (`--[^|]*) \|", section_of(page, command), flags=re.MULTILINE)
         assert sorted(re.findall(r"`(--[\w-]+)`", " ".join(rows))) == sorted(flags)
 
@@ -265,7 +265,7 @@ def test_every_check_is_explained_and_named():
 
 def test_what_make_quick_runs_exists():
     listed = re.search(r"^QUICK := ((?:.*\\\n)+.*)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)[1]
-    folders = re.findall(r"^(tests/\w+)", listed.replace(" ", "\n"), flags=re.MULTILINE)
+    folders = re.findall(r"^(tests/\w+)$", listed.replace(" ", "\n"), flags=re.MULTILINE)
     assert len(folders) > 5 and [path for path in folders if not (ROOT / path).is_dir()] == []
 
 
@@ -284,7 +284,7 @@ def test_every_function_of_the_architecture_exists():
         for part in name.split("."):
             value = getattr(value, part)
     missing = [f"{file}.{name}" for file, name in names_in(page) if "/" in file and not (package / f"{file}.py").is_file()]
-    assert [name for name in missing if not name.startswith(("docs/", "tests/", "tools/", "src/"))] == []
+    assert [name for name in missing if not name.startswith(("docs/", "tests/", "tools/", "studies/"))] == []
 
 
 def test_the_walk_of_the_architecture_is_short_and_every_folder_is_in_its_table():
