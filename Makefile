@@ -18,7 +18,7 @@ TWINS := mftc mfrc emfd
 TWIN_SOURCES := $(wildcard src/moral_entropy/corpora/*.py src/moral_entropy/corpora/data/*.toml)
 
 # The inner loop: reading, fitting, rules, run folders, the screen; no PyTorch, no processes, no browser.
-QUICK := tests/contract tests/votes tests/consensus tests/grading tests/outliers tests/runs tests/laws tests/fuzz \
+QUICK := tests/contract tests/votes tests/consensus tests/rules tests/items tests/runs tests/laws tests/fuzz \
   $(addprefix tests/golden/,test_frozen.py test_readme.py) \
   $(addprefix tests/cli/,test_audit.py test_check.py test_errors.py test_explain.py test_next.py \
   test_reading.py test_screen.py) \
