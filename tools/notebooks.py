@@ -23,9 +23,8 @@ FOLDER = ROOT / "docs" / "notebooks"
 TWIN = """
 # A moral corpus: what a rule did to its labels
 
-A simulated twin of the Moral Foundations Twitter Corpus: its domains, annotators, votes per text and flagged shares;
-texts and truth
-are made up, so that the truth is known. A hundredth of its size is enough to see what any-annotator labels do.
+A simulated twin of the Moral Foundations Twitter Corpus: its domains, annotators, votes per text and flagged shares.
+Texts and truth are made up, so that the truth is known. A hundredth of its size is enough to see what any-annotator labels do.
 
 ```
 import polars as pl
@@ -45,41 +44,35 @@ run = me.audit(frame.drop("gold"), draws=200, preset="mft", report=False)
 print(run.verdict.title)
 ```
 
-How often would two common rules have called a text moral although the consensus says no (false positive rate), and
-the other way round
-(false negative rate)?
-
-```
-pooled = run.rules.filter(
-    pl.col("rule").is_in(["any", "majority"]) & pl.col("metric").is_in(["fpr", "fnr"]),
-    question="(all)",
-    domain="(all)",
-    label="(all)",
-    reference="consensus",
-)
-for row in pooled.iter_rows(named=True):
-    print(f"{row['rule']:<9} {row['metric']}  {row['value']:.2f}  ({row['low']:.2f} to {row['high']:.2f})")
-```
-
-Here the truth is known, so we can look whether the consensus is any better than the rules:
+How often would two common rules have called a text moral although it is not (false positive rate, fpr), and the other
+way round (false negative rate, fnr)? Without the truth these are expected rates: a text counts as yes with its p, as no with
+the rest. Here the truth is known, so both can be shown:
 
 ```
 truth = frame.select("question", "item", "gold").unique()
 known = run.items.join(truth.rename({"gold": "truth"}), on=["question", "item"])
 share = known["n_positive"] / known["n_votes"]
-says = {"any": share > 0, "majority": share >= 0.5, "consensus": known["p"] >= 0.5}
 yes = known["truth"].cast(pl.String).is_in(["1", "yes", "true"])
-for name, found in says.items():
-    print(f"{name:<9} wrong on {(found != yes).mean():.1%} of the labels")
+pooled = run.rules.filter(question="(all)", domain="(all)", label="(all)", reference="consensus")
+for name, says in {"any": share > 0, "majority": share >= 0.5}.items():
+    for rate, of in {"fpr": ~yes, "fnr": yes}.items():
+        expected = pooled.filter(rule=name, metric=f"expected_{rate}")["value"].item()
+        print(f"{name:<8} {rate}  expected {expected:.2f}, true {(says != yes).filter(of).mean():.2f}")
+```
+
+And is p worth more than the share of the votes? The Brier score is the mean squared distance from the truth:
+
+```
+print(f"share of the votes  {((share - yes.cast(float)) ** 2).mean():.3f}")
+print(f"published p         {((known['p'] - yes.cast(float)) ** 2).mean():.3f}")
 ```
 """
 
 PANEL = """
 # A panel of language models
 
-Nine simulated judges say of 300 answers whether they are good. Three of them are prompts of one model and nearly copy
-each other. Are nine judges
-worth nine votes?
+Seven simulated judges say of 300 answers whether they are good. Three of them are one model asked three times, and always
+say the same. Are seven judges worth seven votes?
 
 ```
 import random
@@ -92,22 +85,21 @@ draw = random.Random(3)
 rows = []
 for answer in range(300):
     good = draw.random() < 0.5
-    first = good if draw.random() < 0.8 else not good
-    for n in range(9):
-        follows, sure = (first, 0.97) if n < 3 else (good, 0.75)
-        says = follows if draw.random() < sure else not follows
+    first = good if draw.random() < 0.7 else not good
+    for n in range(7):
+        says = first if n < 3 else good if draw.random() < 0.85 else not good
         rows.append({"answer": answer, "judge": f"judge-{n}", "verdict": "good" if says else "bad", "truth": good})
 frame = pl.DataFrame(rows)
 ```
 
 ```
 names = {"item": "answer", "annotator": "judge", "label": "verdict", "positive": "good"}
-run = me.audit(frame.drop("truth"), **names, voters="models", draws=200, report=False)
+run = me.audit(frame.drop("truth"), **names, draws=200, report=False)
 merged = [fit["counted_as_one"] for fit in run.manifest["questions"]]
 print("counted as one:", merged[0])
 ```
 
-A majority of nine listens to the copies three times. What does that cost?
+A majority of seven listens to that model three times. What does that cost?
 
 ```
 truth = frame.group_by("answer").agg(pl.col("truth").first(), share=(pl.col("verdict") == "good").mean())

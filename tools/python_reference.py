@@ -1,7 +1,7 @@
 """Write the reference in docs/reference/python.md: every public name, from its signature and docstring.
 
-Options that a function takes as keywords are in its docstring only once it is imported, so the names are imported and
-not merely parsed.
+Options of a stage are named only: the tables of flags have their meanings. Of classes that nobody constructs there is the
+first paragraph; of `Run` also what it offers.
 
 Usage: python tools/python_reference.py
 """
@@ -62,14 +62,21 @@ def table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 
 def parameters(value: Any, section: str) -> str:
-    """Return the table of parameters: name, default, meaning."""
-    default = defaults_of(value)
-    rows = []
+    """Return the table of a function's own parameters, and the names of the options that it takes as keywords."""
+    default, own = defaults_of(value), inspect.unwrap(value).__code__.co_varnames
+    rows, options = [], []
     for names, meaning in entries_of(section):
         listed = [name.strip() for name in names.split(",")]
+        if listed[0].lstrip("*") not in own:
+            options += [f"`{name}`" for name in listed]
+            continue
         shown = ", ".join(f"`{text}`" for text in dict.fromkeys(default[name] for name in listed if name in default))
         rows.append((", ".join(f"`{name}`" for name in listed), shown, meaning))
-    return table(("name", "default", "meaning"), rows)
+    own_table = table(("name", "default", "meaning"), rows) if rows else ""
+    if not options:
+        return own_table
+    said = f"Options, by keyword as the [flags](commands.md#audit) of the same name: {', '.join(options)}."
+    return f"{own_table}\n\n{said}" if rows else said
 
 
 def members(owner: type) -> str:
@@ -89,11 +96,12 @@ def described(name: str) -> str:
     """Return the section of one public name."""
     value = getattr(me, name)
     told = sections_of(inspect.getdoc(value) or "")
+    if inspect.isclass(value):
+        opening = told[""].split("\n\n")[0]
+        return "\n\n".join(part for part in (f"### {name}", opening, members(value) if name == "Run" else "") if part)
     parts = [f"### {name}", told[""]]
     if "Parameters" in told:
         parts.append(parameters(value, told["Parameters"]))
-    if inspect.isclass(value) and not issubclass(value, Exception):
-        parts.append(members(value))
     parts += [f"{head}: {' '.join(told[head].split())}" for head in ("Returns", "Raises") if head in told]
     if "Examples" in told:
         parts += examples(told["Examples"])

@@ -133,7 +133,7 @@ def question_parts(run: Run) -> Iterator[str | Table]:
     yield plain_table(heads, [_cells(fit, parts, yes=yes)[: len(heads)] for fit in fits], n_words=1)
     named = ", the commonest," if _has_many(fits) else ""
     share = "share of yes" if yes else f"share of that label{named}"
-    yield from wrap(f"{share} by the consensus; uncertain: entropy above half its maximum", WIDTH)
+    yield from wrap(f"{share} by the consensus; uncertain: chance of error above 25%", WIDTH)
     if not parts:
         return
     names = " + ".join(SHORT[part] for part in parts)

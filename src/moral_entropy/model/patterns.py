@@ -189,7 +189,8 @@ def collapse(
         start_r=ballot.start_i,
         code_v=ballot.code_v,
         weight_r=np.where(ballot.votes_i > 0, ballot.count_i, 0.0),
-        clamp_r=np.ascontiguousarray(clamp_i, dtype=np.int16),
+        # A copy: what Polars lends is read-only, which kernels refuse.
+        clamp_r=np.array(clamp_i, dtype=np.int16),
         row_i=np.arange(ballot.n_items, dtype=np.int32 if ballot.n_items < 2**31 else np.int64),
         domain_r=domain_i,
         n_domains=n_domains,
