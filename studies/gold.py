@@ -101,7 +101,7 @@ def study(name: str, votes: Votes, draws: int) -> dict[str, dict[str, Scores]]:
             "plurality": plurality_ik / plurality_ik.sum(axis=1, keepdims=True),
             "paper, mode": first.posterior_ik,
             "paper, mean": first.p_ik,
-            "model alone": second.summary.mean_ik,
+            "model alone": second.model_ik,
             PUBLISHED: second.p_ik,
         }
         key = f"{name}: {second.question}" if len(votes.ballots) > 1 else name
