@@ -161,8 +161,8 @@ def print_headline(ours: Mapping[str, pl.DataFrame], papers: Mapping[str, pl.Dat
         where = f"{CORPORA.get(figure.corpus, 'all'):<5}{figure.rule} {figure.metric}"
         print(_row(where, (figure.printed, *map(_percent, cells))))
     print(
-        "its model: the paper's, on these twins, yes-or-no rates as in the paper; published p: expected rates;\n"
-        "eMFD: against gold, as in the paper."
+        "its model: the paper's, on these twins, yes-or-no rates as in the paper; published p: expected\n"
+        "rates; eMFD: against gold, as in the paper."
     )
 
 
