@@ -68,8 +68,8 @@ def test_a_run_folder_takes_the_place_of_an_empty_one_and_of_an_earlier_run(wind
     for told in ("one", "two"):
         with writing(tmp_path / "run", force=True) as folder:
             (folder / "manifest.json").write_text(facts)
-            (folder / "study.md").write_text(told)
-        assert (tmp_path / "run" / "study.md").read_text() == told
+            (folder / "report.html").write_text(told)
+        assert (tmp_path / "run" / "report.html").read_text() == told
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 

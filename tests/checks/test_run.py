@@ -14,20 +14,19 @@ from support import votes_of
 
 from moral_entropy import fit, simulate_votes
 from moral_entropy.checks.run import CHEAP, CHECKS, NOT_EXAMINED, is_thorough, run_check, run_checks, title_of, verdict
-from moral_entropy.model.priors import Priors
 from moral_entropy.errors import UsageError
 from moral_entropy.findings import Finding
+from moral_entropy.model.priors import Priors
 
 pytestmark = pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")
 
 QUICK = {"folds": 2, "members": 2}
 
 OTHER_FITS = [
-    {"model": "paper", "draws": 120, "pooling": "full", "use_gold": True},
-    {"model": "paper", "draws": 0, "constrain": "better-than-chance"},
-    {"draws": 120, "use_gold": True, "constrain": "better-than-chance"},
-    {"draws": 120, "pooling": "full"},
-    {"draws": 120, "dependence": "off", "merge": ("0+1",)},
+    {"model": "paper", "draws": 120, "use_gold": True},
+    {"model": "paper", "draws": 0},
+    {"draws": 120, "use_gold": True, "domain_prevalence": "off"},
+    {"draws": 120, "merge": ("0+1",)},
 ]
 
 
@@ -83,18 +82,26 @@ def test_every_doubt_says_what_was_found_what_it_means_and_what_to_do(model):
     doubted = set()
     for what, votes in troubled_votes().items():
         prior = Priors(prevalence=(1, 20_000)) if "almost everything" in what else Priors()
-        # Copies are to be seen by the checks, not to be counted as one before.
-        consensus = fit(votes, draws=120, priors=prior, model=model, dependence="report")
+        consensus = fit(votes, draws=120, priors=prior, model=model)
         for name in CHECKS:
             for finding in run_check(consensus, name, **QUICK) if name != "nuts" else ():
                 said = (finding.text, finding.meaning, finding.cure)
                 assert all(not text or text.endswith((".", ").")) for text in said), finding
                 assert finding.level in ("info", "good") or all(said), finding
                 doubted |= {finding.figure} if finding.alarms else set()
-    assert doubted >= {
-        "below_chance", "dependent_pairs", "groups", "hardly_known", "near_copies", "one_annotator",
-        "unsupported_labels", "votes_per_item",
-    }, sorted(doubted)  # fmt: skip
+    # The default model counts copies as one, and its p never leaves the votes so far that nobody gave its label.
+    own = {"near_copies"} if model == "mixed" else {"unsupported_labels"}
+    everywhere = {"below_chance", "dependent_pairs", "groups", "hardly_known", "one_annotator", "votes_per_item"}
+    assert doubted >= own | everywhere, sorted(doubted)
+
+
+def test_clean_votes_raise_no_alarm_in_an_audit():
+    """Twenty corpora that the model holds for."""
+    alarms = []
+    for seed in range(1_000, 1_020):
+        votes = simulate_votes(n_items=400, n_annotators=10, votes_per_item=5, seed=seed).votes
+        alarms += [f.figure for f in run_checks(fit(votes, draws=200)) if f.alarms]
+    assert len(alarms) <= 1, alarms
 
 
 some_findings = st.lists(

@@ -48,10 +48,8 @@ MISUSE = {
 IN_FLAGS = [
     (["--draws", "-1"], "--draws is -1; use 0"),
     (["--interval", "90"], "--interval is 90; it is"),
-    (["--max-passes", "0"], "--max-passes is 0; it is at least 1."),
+    (["--threads", "0"], "--threads is 0; it is at least 1."),
     (["--solver", "adam"], "--solver adam is the paper's solver. Add --model paper, or use --solver em."),
-    (["--temper", "gold"], "--temper makes up"),
-    (["--model", "paper", "--temper", "gold", "--gold-as-evidence"], "--gold-as-evidence takes gold labels"),
     (["--counts", "yes,no"], "Add --anonymous."),
     (["--of", "3"], "--of says"),
     (["--multilabel", ",", "--questions", "care,harm"], "--multilabel and --questions are two ways"),
@@ -79,16 +77,15 @@ def test_options_go_by_their_flags(run, folder, flags, said):
 
 
 def test_in_python_and_in_settings_files_options_go_by_their_names(run, folder):
-    with pytest.raises(FitError, match=r"^max_passes is 0;"):
-        FitOptions(max_passes=0)
+    with pytest.raises(FitError, match=r"^threads is 0;"):
+        FitOptions(threads=0)
     with pytest.raises(FitError, match=r"^solver='adam' is the paper's solver\. Add model='paper', or use solver='em'"):
         FitOptions(solver="adam")
     (folder / "votes.csv").write_text(GOOD)
-    (folder / "s.toml").write_text("[fit]\nmax_passes = 0\n")
-    assert "max_passes is 0;" in run("audit", "votes.csv", "-o", "run", "--settings", "s.toml")[2]
-    assert (
-        "--max-passes is -1;" in run("audit", "votes.csv", "-o", "run", "--settings", "s.toml", "--max-passes", "-1")[2]
-    )
+    (folder / "s.toml").write_text("[fit]\nthreads = 0\n")
+    assert "threads is 0;" in run("audit", "votes.csv", "-o", "run", "--settings", "s.toml")[2]
+    said = run("audit", "votes.csv", "-o", "run", "--settings", "s.toml", "--threads", "-1")[2]
+    assert "--threads is -1;" in said
 
 
 @pytest.mark.parametrize("what", BAD_FILES)

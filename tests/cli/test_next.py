@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from moral_entropy.files import FORMULA, without_formulas
-from moral_entropy.runs.next_items import next_votes
+from moral_entropy.runs.next_items import count_ambiguous, next_votes
 from moral_entropy.runs.tables import read_table
 
 
@@ -40,7 +40,7 @@ def test_nobody_is_asked_twice_and_someone_new_only_where_all_have_voted(audited
     votes = read_table("run", "votes").filter(question="care")
     voters = dict(votes.group_by("item").agg(pl.col("annotator")).rows())
     queue = next_votes("run", 1_000, question="care")
-    assert queue.height == 82
+    assert queue.height == 82 - count_ambiguous("run", question="care") > 0
     for item, annotator, gain, average in queue.select("item", "annotator", "expected_gain", "average_gain").rows():
         if annotator is None:
             assert sorted(voters.get(item, [])) == list("abcde") and gain == average
@@ -91,7 +91,7 @@ def test_ambiguous_items_are_counted_and_not_asked_about(run, audited, folder):
     every_second = pl.int_range(pl.len()) % 2 == 0
     items.with_columns(ambiguity=pl.when(every_second).then("entropy").otherwise(0.0)).write_parquet(table)
     manifest = json.loads((folder / "run" / "manifest.json").read_text())
-    uncertain = items.filter(every_second, pl.col("entropy") > 0.34657359)
+    uncertain = items.filter(every_second, pl.max_horizontal("p", 1 - pl.col("p")) < 0.75)
     for fit in manifest["questions"]:
         fit["ambiguous"] = uncertain.filter(question=fit["question"]).height / fit["items_counted"]
     (folder / "run" / "manifest.json").write_text(json.dumps(manifest | {"model": "mixed"}))

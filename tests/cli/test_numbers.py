@@ -31,7 +31,7 @@ def test_no_table_holds_nan_however_few_the_draws(run, folder, draws):
 
 
 EXTREMES = {
-    "--anonymous --constrain better-than-chance --model paper": 0,
+    "--anonymous --model paper": 0,
     "--prior-prevalence 1e300": 2,
     "--prior-prevalence 1e12": 0,
     "--cost-fp 1e308 --cost-fn 1e308": 2,

@@ -49,22 +49,18 @@ COLUMNS = "--item i --annotator a --label l --question q --domain d --text t --g
 RUNS = {
     "long": f"long.csv {COLUMNS} --positive no --labels map.toml --on-repeat count --layout long --classes no,yes "
     "--prior-prevalence 8,2 --prior-confusion 3,1.5 --prior-annotators known.csv --draws 30 --seed 5 "
-    "--coordinates jacobian --interval 0.5 --gold-as-evidence --pooling full --constrain better-than-chance "
-    "--model paper --temper 0.5 --threads 1 --max-passes 4000 --fit-tolerance 1e-8 --rules any,published --cost-fp 2 "
-    "--cost-fn 3 "
+    "--interval 0.5 --gold-as-evidence --model paper --threads 1 --rules any,published --cost-fp 2 --cost-fn 3 "
     "--tolerance 0.2 --spot-check checked.csv --smoothing 1 --fit-by d --no-report "
     "--keep n --missing NA,skip --keep-case --encoding utf-8",
-    "wide": "wide.csv --format wide --count size --draws 20 --exclude dee --merge ann+bob --dependence report "
-    "--domain-prevalence off",
-    "several labels": "several.csv --multilabel ; --gold-file gold.csv --preset mft --draws 20 --model paper "
-    "--temper heldout",
+    "wide": "wide.csv --format wide --count size --draws 20 --exclude dee --merge ann+bob --domain-prevalence off",
+    "several labels": "several.csv --multilabel ; --gold-file gold.csv --preset mft --draws 20 --model paper",
     "groups": "several.csv --multilabel ; --annotator-group team --annotators people.csv --target shares.csv "
     "--draws 20 --no-report",
     "judges": "sure.csv --roles roles.csv --draws 20 --no-report",
     "counts": "counts.csv --anonymous --counts no,yes --draws 20 --no-report",
     "counted questions": "asked.csv --anonymous --questions care,harm --of n --draws 20 --no-report",
 }
-NEEDS_EXTRAS = {"--sheet", "--solver", "--device"}
+NEEDS_EXTRAS = {"--sheet", "--solver", "--steps"}
 
 
 def tables(path):

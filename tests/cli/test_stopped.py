@@ -125,7 +125,7 @@ MOMENTS = {
                 time.sleep(60)
             except BaseException as error:
                 raise ValueError("wrapped") from error
-        audit.read_parts = read
+        audit.read_votes = read
     """,
     "where it is swallowed": """
         import moral_entropy.pipeline.audit as audit
@@ -137,7 +137,7 @@ MOMENTS = {
         def read(*given):
             Deleted()
             time.sleep(60)
-        audit.read_parts = read
+        audit.read_votes = read
     """,
     "where it is swallowed for ever": """
         import moral_entropy.pipeline.audit as audit
@@ -148,7 +148,7 @@ MOMENTS = {
                     time.sleep(60)
                 except BaseException:
                     pass
-        audit.read_parts = read
+        audit.read_votes = read
     """,
     "and again while it clears away": """
         import shutil
@@ -184,7 +184,7 @@ def audit_stopped(moment, number, votes, folder, *flags):
     lines = [line.removeprefix("        ") for line in moment.splitlines()]
     driver = DRIVER.format(moment="\n".join(lines))
     command = [sys.executable, "-c", driver, str(int(number)), "audit", str(votes), "-o", "run", "--draws", "20"]
-    environment = {**os.environ, "MORAL_ENTROPY_CACHE": str(folder.parent / "cache")}
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder.parent / "cache")}
     # Compiled anew, so that there is a compilation to be stopped; elsewhere what others have compiled will do.
     environment = environment if "numba:compile" in moment else dict(os.environ)
     return subprocess.run([*command, *flags], capture_output=True, text=True, check=False, cwd=folder, env=environment)
@@ -278,7 +278,7 @@ def stopped_after(votes, folder, moments, n):
     """Stop an audit some time after `main` begins; say what was wrong, if anything was."""
     target = folder / f"run-{n}"
     number, code = moments.choice(CODES)
-    seconds = moments.uniform(0.0, 20.0) ** 1.5 / 20.0**0.5
+    seconds = moments.uniform(0.0, 4.0)
     process = begin(votes, target)
     wait_for(process, lambda: hears_terminate(process))
     time.sleep(seconds)
@@ -286,7 +286,7 @@ def stopped_after(votes, folder, moments, n):
     out, err = process.communicate()
     whole = target.is_dir() and (target / "manifest.json").is_file()
     left = [path.name for path in folder.iterdir() if path.name not in {f"run-{m}" for m in range(n + 1)}]
-    # A run that was done before the signal came is whole, and has said so.
-    right = process.returncode == code or (process.returncode == 0 and whole)
+    # A run that was done before the signal came is whole; after the last word the process ends at once.
+    right = process.returncode == code or (process.returncode in (0, -number) and whole)
     fine = right and err == "" and not left and (whole or not target.exists())
     return None if fine else (n, number, seconds, process.returncode, err, left, out[:200])

@@ -7,11 +7,11 @@ import pytest
 from support import votes_of
 
 from moral_entropy.checks.votes import check_identifiability
-from moral_entropy.model.fit import fit
-from moral_entropy.model.consensus import youden
 from moral_entropy.items import annotators as module
 from moral_entropy.items.annotators import describe_annotators
 from moral_entropy.items.disagreement import votes_against_others
+from moral_entropy.model.consensus import youden
+from moral_entropy.model.fit import fit
 
 
 def team(sensitivity_a, specificity_a, *, n_items=400, share=1.0, seed=0, positive=1):

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from moral_entropy.consensus.parts import likelihood_of
 from scipy.stats import entropy
 
-from moral_entropy.model.fit import fit
-from moral_entropy.consensus.parts import likelihood_of
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.items import next_votes as module
 from moral_entropy.items.next_votes import NOBODY, average_votes, choose_votes, information_gain
+from moral_entropy.model.fit import fit
 
 
 def enumerated(p_k, confusion_kv):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from support import plain_mixed_em, random_rows, votes_of
 
-from moral_entropy.model.fit import fit
 from moral_entropy.items import pushes as module
 from moral_entropy.items.pushes import prior_pushes, spoken_for, vote_pushes
+from moral_entropy.model.fit import fit
 
 
 def made(n_labels=2, positive=None):

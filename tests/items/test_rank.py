@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import random_rows, votes_of
 
-from moral_entropy.model.entropy import decompose_entropy
-from moral_entropy.model.fit import fit
 from moral_entropy.items import rank as module
 from moral_entropy.items.next_votes import information_gain
 from moral_entropy.items.rank import ONE_MORE_VOTE, first, item_reasons, rank_items, score_items
+from moral_entropy.model.entropy import decompose_entropy
+from moral_entropy.model.fit import fit
 
 
 @given(st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, float("nan")]), max_size=12), st.integers(0, 14))

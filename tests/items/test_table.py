@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 from support import random_rows, votes_of
 
+from moral_entropy.items.table import find_outliers
 from moral_entropy.model.fit import fit
 from moral_entropy.model.options import FitOptions
-from moral_entropy.items.table import find_outliers
 from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.runs.tables import read_table

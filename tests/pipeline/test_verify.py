@@ -147,7 +147,7 @@ CHANGES = {
     an_annotator: "annotators.parquet: ",
     an_added_table: f"{ADDED}: was not written by a command",
     a_vote: "items.parquet: ",
-    a_vote_removed: "figures cannot be computed again",
+    a_vote_removed: "items.parquet: 1 of 40 values of n_votes differs",
     a_figure: "audit.parquet: ",
     a_label: "items.parquet: 1 of ",
     a_probability: "items.parquet: 1 of ",

@@ -23,7 +23,7 @@ def run(request):
 
 def test_bars_are_the_parts_and_add_up_to_the_mean_entropy(run):
     [bars] = [spec["datasets"]["entropy"] for name, spec in figure_specs(run) if name == "entropy"]
-    mean = sum(-sum(q * math.log(q) for q in (p, 1 - p) if q > 0) for p in run.items["p_model"]) / run.items.height
+    mean = sum(-sum(q * math.log(q) for q in (p, 1 - p) if q > 0) for p in run.items["p"]) / run.items.height
     assert sum(bar["nats"] for bar in bars) == pytest.approx(mean, rel=1e-9)
     assert [bar["part"] for bar in bars] == list(shown_parts(run.model).values())
 
@@ -58,14 +58,13 @@ def test_the_manifest_says_which_formulas_hold(run):
     if run.model == "paper":
         assert formulas["p"] == "p_model" and (items["p"] == items["p_model"]).all()
         return
-    begins = r"b = 1/2, of two labels \(N_label \+ 1/2\) / \(N_votes \+ 1\) of all votes"
-    formula = rf"\(1 - a\) (p_model) \+ a (.*), a = (.* to .*), {begins}"
-    before, share, between = re.fullmatch(formula, formulas["p"]).groups()
+    formula = r"\(1 - a\) (p_model) \+ a (.*), a = (.*) to (.*) and at least (.*) / n_votes, b the label's share of all votes"
+    before, share, low, high, thin = re.fullmatch(formula, formulas["p"]).groups()
     begins_with = (items["n_positive"].sum() + 0.5) / (items["n_votes"].sum() + 1.0)
     share = pl.sql_expr(share.replace("+ b)", f"+ {begins_with!r})"))
     # The weight of the share that explains p, where it can be told.
     weights = items.with_columns(apart=share - pl.col(before)).filter(pl.col("apart").abs() > 0.01)
-    weights = weights.select(a=(pl.col("p") - pl.col(before)) / pl.col("apart"))["a"]
-    low, high = map(float, between.split(" to "))
-    assert len(weights) > 10 and weights.min() >= low - 1e-9 and weights.max() <= high + 1e-9
-    assert weights.min() < weights.max()
+    weights = weights.select(a=(pl.col("p") - pl.col(before)) / pl.col("apart"), least=float(thin) / pl.col("n_votes"))
+    assert weights.height > 10 and (weights["a"] >= weights["least"] - 1e-9).all()
+    assert weights["a"].min() >= float(low) - 1e-9 and weights["a"].min() < weights["a"].max()
+    assert (weights["a"] <= weights.select(pl.max_horizontal("least", pl.lit(float(high)))).to_series() + 1e-9).all()

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from audit_support import rich_votes
 
-from moral_entropy.model.fit import fit
 from moral_entropy.errors import RuleError, UsageError, VotesError
+from moral_entropy.model.fit import fit
 from moral_entropy.rules.table import audit_rules
 from moral_entropy.votes.table import UNKNOWN
 

@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 from numpy.testing import assert_allclose
 
-from moral_entropy.model.fit import fit
 from moral_entropy.corpora.simulate import simulate_votes
+from moral_entropy.model.fit import fit
 from moral_entropy.rules import calibration
 from moral_entropy.rules.table import audit_rules
 from moral_entropy.votes.read import read_votes
@@ -52,6 +52,6 @@ def test_against_gold_it_is_the_published_p_that_is_graded(n_gold):
     frame = audit_rules(votes, consensus, rules=["any"], reference="gold").frame
     whole = frame.filter(metric="log_loss", question="(all)", label="(all)", domain="(all)")
     losses = dict(zip(whole["rule"], whole["value"], strict=True))
-    for rule, p_ik in (("consensus", one.p_ik), ("model", one.summary.mean_ik)):
+    for rule, p_ik in (("consensus", one.p_ik), ("model", one.model_ik)):
         by_hand = -np.log(p_ik[known_i, one.ballot.gold_i[known_i]]).mean()
         assert_allclose(losses[rule], by_hand, rtol=1e-9)

@@ -12,9 +12,9 @@ from numpy.testing import assert_allclose
 from sklearn.calibration import calibration_curve
 from support import posterior_draws
 
-from moral_entropy.model.fit import fit
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import UsageError
+from moral_entropy.model.fit import fit
 from moral_entropy.rules.options import GradeOptions
 from moral_entropy.rules.rules import rule_in_words, rule_named
 from moral_entropy.rules.table import audit_rules
@@ -114,7 +114,9 @@ def test_the_any_rule_by_votes_against_sums_over_who_voted(n_labels, model):
 
 def test_where_the_model_holds_prediction_meets_observation():
     votes = simulate_votes(n_items=4_000, n_annotators=12, votes_per_item=3.5, seed=3).votes
-    frame = audit_rules(votes, fit(votes, draws=50), rules=["any"]).any_by_votes.filter(pl.col("n") > 300)
+    frame = audit_rules(votes, fit(votes, draws=50, model="paper"), rules=["any"]).any_by_votes.filter(
+        pl.col("n") > 300
+    )
     assert frame.height > 2
     assert_allclose(frame["predicted"].to_numpy(), frame["expected_fpr"].to_numpy(), atol=0.03)
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from support import first_votes_by_hand, posterior_draws
 
 from moral_entropy.model.fit import fit
 from moral_entropy.model.options import FitOptions
@@ -98,10 +97,9 @@ def test_votes_are_counted_and_p_is_that_of_its_label(consensus):
         voted = [ballot.labels[code % ballot.n_labels] for code in codes]
         about = ballot.labels[1] if ballot.n_labels == 2 else row["label"]
         assert (row["n_votes"], row["n_positive"]) == (len(voted), Counter(voted)[about])
-        draws_s = posterior_draws(only, slice(i, i + 1))[:, 0, ballot.labels.index(about)]
-        assert row["p_model"] == pytest.approx(draws_s.mean(), abs=1e-9)
-        assert row["p_map"] == only.posterior_ik[i, ballot.labels.index(about)]
-        assert row["p_low"] <= row["p_high"]
+        assert row["p_map"] == row["p_model"] == only.posterior_ik[i, ballot.labels.index(about)]
+        assert row["p"] == only.p_ik[i, ballot.labels.index(about)]
+        assert row["p_low"] <= row["p"] + 1e-9 and row["p_low"] <= row["p_high"]
         assert row["entropy"] == pytest.approx(row["aleatoric"] + row["epistemic"], abs=1e-12)
         if ballot.n_labels == 2:
             assert row["label"] == ("1" if row["p"] >= 0.5 else "0")
@@ -158,7 +156,7 @@ def test_without_draws_there_is_no_split_and_no_interval():
     assert items["p_model"].equals(items["p_map"], check_names=False)
     for column in ("p_low", "p_high", *ALL_PARTS):
         assert items[column].null_count() == items.height
-    expected = [-sum(q * math.log(q) for q in (p, 1 - p) if q > 0) for p in items["p_model"]]
+    expected = [-sum(q * math.log(q) for q in (p, 1 - p) if q > 0) for p in items["p"]]
     np.testing.assert_allclose(items["entropy"].to_numpy(), expected, atol=1e-12)
     assert annotator_frame(consensus)["low"].null_count() == 24
     means = entropy_frame(consensus)
@@ -178,8 +176,8 @@ def test_items_without_a_vote_keep_the_prevalence_and_counts_stay():
     assert (facts["positive"], facts["items_counted"], facts["items"], facts["items_without_votes"]) == ("ja", 7, 4, 1)
     again = item_frame(fit(uneven(), draws=40))
     assert facts["entropy"] == pytest.approx(sum(again["entropy"] * again["count"]) / 7, rel=1e-12)
-    uncertain = again["entropy"] > math.log(2) / 2
-    assert facts["uncertain"] == pytest.approx(sum(uncertain * again["count"]) / 7, rel=1e-12)
+    uncertain = again.select(pl.max_horizontal("p", 1 - pl.col("p")) < 0.75).to_series()
+    assert facts["uncertain"] == pytest.approx((uncertain * again["count"]).sum() / 7, rel=1e-12)
 
 
 def test_disagreement_is_with_the_majority_and_a_tie_is_positive():
@@ -213,32 +211,28 @@ def test_means_by_domain_are_those_of_the_items(consensus):
 
 
 @pytest.mark.parametrize("n_labels", [2, 4])
-def test_published_p_stands_beside_the_models_and_entropies_are_the_models(n_labels):
-    consensus = fit(with_domains(simulated(n_labels)), draws=60, model="mixed")
+@pytest.mark.parametrize("model", ["mixed", "paper"])
+def test_published_p_is_the_pool_of_model_and_votes_and_the_entropy_is_its_own(n_labels, model):
+    consensus = fit(with_domains(simulated(n_labels)), draws=60, model=model)
     [only] = consensus.fits
-    ambiguity_i = 0.6 * only.summary.expected_entropy_i
-    between = replace(only.summary, ambiguity_i=ambiguity_i, interior_i=np.linspace(0, 1, 120))
-    only = replace(only, summary=between)
-    consensus = replace(consensus, fits=(only,))
-    posterior = posterior_frame(consensus) if n_labels > 2 else None
-    starts = only.ballot.start_i
-    n_ambiguous, first = 0, first_votes_by_hand(only.ballot)
+    ballot = only.ballot
+    said_k = np.bincount(ballot.code_v % n_labels, minlength=n_labels)
+    begins_k = (said_k + 0.5) / (said_k.sum() + n_labels / 2)
+    p_model_ik = only.draws_of(only.patterns.row_i).mean(axis=0) if model == "paper" else only.posterior_ik
+    n_ambiguous = 0
     for i, row in enumerate(item_frame(consensus).rows(named=True)):
-        about = "1" if n_labels == 2 else row["label"]
-        votes = Counter(code % n_labels for code in only.ballot.code_v[starts[i] : starts[i + 1]])
-        share = (votes[int(about)] + first[int(about)]) / (votes.total() + n_labels / 2)
-        a = min(0.6, 0.2 + i / 119)
-        assert row["p_model"] == only.summary.mean_ik[i, int(about)]
-        assert row["p"] == pytest.approx((1 - a) * row["p_model"] + a * share, abs=1e-9)
-        if posterior is not None:
-            own = posterior.filter(pl.col("class") == about, item=row["item"])
-            assert own.select("p_model", "p").row(0) == (row["p_model"], row["p"])
-        assert row["p_low"] <= row["p"] <= row["p_high"]
-        total = -sum(p * math.log(p) for p in only.summary.mean_ik[i])
-        assert row["entropy"] == pytest.approx(total, abs=1e-12)
-        assert row["ambiguity"] + row["doubt_votes"] + row["doubt_annotators"] == pytest.approx(total, abs=1e-12)
-        assert (row["aleatoric"], row["epistemic"]) == (row["ambiguity"], row["doubt_votes"] + row["doubt_annotators"])
-        n_ambiguous += total > math.log(n_labels) / 2 and row["ambiguity"] > total / 2
-    sums = sums_of(consensus)[0].sum(axis=0)
-    assert sums[make.AMBIGUOUS] == n_ambiguous
-    assert n_ambiguous > 0 or n_labels == 4
+        about = 1 if n_labels == 2 else ballot.labels.index(row["label"])
+        votes = Counter(code % n_labels for code in ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]])
+        share_k = np.array([(votes[k] + begins_k[k]) / (votes.total() + 1) for k in range(n_labels)])
+        a = max(min(0.6, 0.3 + only.interior_i[i]), 1.5 / votes.total()) if model == "mixed" else 0.0
+        p_k = (1 - a) * p_model_ik[i] + a * share_k
+        assert row["p_model"] == pytest.approx(p_model_ik[i, about], abs=1e-9)
+        assert row["p"] == pytest.approx(p_k[about], abs=1e-9)
+        assert row["label"] == ballot.labels[int(p_k.argmax())] or np.sort(p_k)[-2] > p_k.max() - 1e-9
+        total = -sum(p * math.log(p) for p in p_k if p > 0)
+        assert row["entropy"] == pytest.approx(total, abs=1e-7)
+        assert row["ambiguity"] + row["doubt_votes"] + row["doubt_annotators"] == pytest.approx(total, abs=1e-7)
+        assert row["aleatoric"] == row["ambiguity"] + row["doubt_votes"] and row["epistemic"] == row["doubt_annotators"]
+        assert model == "mixed" or row["ambiguity"] == 0
+        n_ambiguous += p_k.max() < 0.75 - 1e-9 and row["ambiguity"] > total / 2
+    assert sums_of(consensus)[0].sum(axis=0)[make.AMBIGUOUS] == n_ambiguous

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from moral_entropy import __version__
+from moral_entropy.errors import UsageError
 
 SENTENCES = {
     "audit": "Check votes: which labels are safe, who agrees, which rule is best; write a report and tables.",
@@ -34,6 +35,31 @@ SENTENCES = {
 }
 """Every command, with what it does."""
 
+GONE = {
+    "corpus": "audit reads the published files: moral-entropy audit MFTC_V4_text.json -o run/.",
+    "refine": "a later release will let texts count in audit.",
+    "score": "judges scores systems too: moral-entropy judges RUN.",
+    "study": "train compares the targets: moral-entropy train RUN --compare -o model/.",
+}
+"""Commands of 0.2, with what to do instead."""
+
+GONE_FLAGS = {
+    "--bootstrap": "",
+    "--camps": "name the groups: --annotator-group COLUMN.",
+    "--confidence": "",
+    "--constrain": "",
+    "--coordinates": "",
+    "--dependence": "identical annotators count as one; --merge A+B counts others as one.",
+    "--device": "",
+    "--fit-tolerance": "",
+    "--max-passes": "",
+    "--pooling": "annotators with few votes are always drawn to the common row.",
+    "--refine": "",
+    "--temper": "",
+    "--voters": "all annotators vote; leave some out with --exclude A,B.",
+}
+"""Options of 0.2's audit, with what to do instead, if anything."""
+
 PLACES = {"next": "next.next_items", "export": "report.export"}
 """Module and function of commands whose module is not called as they are, or whose name Python has already."""
 
@@ -46,6 +72,9 @@ def make_app(typed: Sequence[str]) -> typer.Typer:
     app = typer.Typer(pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]})
     app.callback(invoke_without_command=True)(start)
     wanted = next((word for word in typed if not word.startswith("-")), None)
+    if wanted in GONE:
+        msg = f"{wanted} went with version 0.3: {GONE[wanted]}"
+        raise UsageError(msg)
     for name, sentence in SENTENCES.items():
         loaded = name == wanted or COMPLETION in os.environ
         app.command(name, help=None if loaded else sentence)(load_function(name) if loaded else start)

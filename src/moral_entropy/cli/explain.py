@@ -148,7 +148,6 @@ def _outcome(told: Explanation, towards: str, against: str) -> list[str]:
         lines = [f"at the best fit: p({towards}) = 1 / (1 + exp({-total:z.2f})) = {told.p_map:.3f}"]
     bounds = "" if told.p_low is None else f" ({told.p_low:.3f} to {told.p_high:.3f})"
     if told.model == "mixed":
-        lines.append(f"averaged over what is unknown of the annotators: p({towards}) = {told.p_model:.3f}")
         lines.append(f"published, pooled with the share of the votes: p({towards}) = {told.p:.3f}{bounds}")
     else:
         lines.append(f"averaged over what is unknown of the annotators: p({towards}) = {told.p:.3f}{bounds}")

@@ -89,7 +89,12 @@ def _message(error: Exception, typed: Sequence[str]) -> str:
     from moral_entropy.errors import MoralEntropyError
 
     if isinstance(error, typer.TyperException):
-        return error.format_message()
+        from moral_entropy.cli.commands import GONE_FLAGS
+
+        flag = getattr(error, "option_name", None)
+        if flag not in GONE_FLAGS:
+            return error.format_message()
+        return f"{flag} went with version 0.3{': ' * bool(GONE_FLAGS[flag])}{GONE_FLAGS[flag] or '.'}"
     if isinstance(error, MoralEntropyError):
         return str(error)
     if isinstance(error, OSError):

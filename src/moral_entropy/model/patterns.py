@@ -25,6 +25,9 @@ SAMPLE = 200_000
 
 ROWS_AT_ONCE = 1 << 18
 
+FACTS = np.uint64(1 << 40)
+"""Added to what is known of an item before it is scrambled: else one vote and one domain could change places."""
+
 
 def _nothing() -> NDArray[np.int32]:
     return np.zeros(0, dtype=np.int32)
@@ -186,7 +189,8 @@ def collapse(
         start_r=ballot.start_i,
         code_v=ballot.code_v,
         weight_r=np.where(ballot.votes_i > 0, ballot.count_i, 0.0),
-        clamp_r=np.ascontiguousarray(clamp_i, dtype=np.int16),
+        # A copy: what Polars lends is read-only, which kernels refuse.
+        clamp_r=np.array(clamp_i, dtype=np.int16),
         row_i=np.arange(ballot.n_items, dtype=np.int32 if ballot.n_items < 2**31 else np.int64),
         domain_r=domain_i,
         n_domains=n_domains,
@@ -221,7 +225,7 @@ def _hashes(rows: Patterns, salt: int, most: int | None = None) -> NDArray[np.ui
         facts_r = rows.clamp_r[lo:hi].astype(np.int64) + 1
         if rows.n_domains > 1:
             facts_r = facts_r * rows.n_domains + rows.domain_r[lo:hi]
-        hash_r[lo:hi] = (sums_v[at_r[1:]] - sums_v[at_r[:-1]]) ^ _mix(facts_r.astype(np.uint64), salt + 2)
+        hash_r[lo:hi] = (sums_v[at_r[1:]] - sums_v[at_r[:-1]]) ^ _mix(facts_r.astype(np.uint64) + FACTS, salt)
     return hash_r
 
 

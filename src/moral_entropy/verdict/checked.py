@@ -125,7 +125,7 @@ def _gain(wrong_j: Floats, weight_j: Floats, risk_j: Floats, worth: float) -> fl
     steeply the true risk follows that of p is learnt from the checked labels themselves.
     """
     share = float(wrong_j @ weight_j)
-    if not 0.0 < share < 1.0:
+    if wrong_j.min() == wrong_j.max():
         return 1.0
     true_j = _true_risk(wrong_j, weight_j * worth, logit(np.clip(risk_j, 1e-6, 1.0 - 1e-6)))
     return float(share * (1.0 - share) / (weight_j @ (true_j * (1.0 - true_j))))
