@@ -173,7 +173,9 @@ def test_the_reference_of_python_is_that_of_the_docstrings():
     assert "| `out` | `None` | The run folder" in audit
     named = re.findall(r"`(\w+)`", re.search(r"^Options, .*$", audit, flags=re.MULTILINE)[0])
     assert {"draws", "model", "rules"} <= set(named)
-    assert [name for name in named if name != "facts" and f"--{name.replace('_', '-')}" not in commands()["audit"]] == []
+    assert [
+        name for name in named if name != "facts" and f"--{name.replace('_', '-')}" not in commands()["audit"]
+    ] == []
     assert doctest.testmod(reference).failed == 0
 
 
@@ -283,7 +285,9 @@ def test_every_function_of_the_architecture_exists():
         value = importlib.import_module(f"moral_entropy.{file.replace('/', '.')}")
         for part in name.split("."):
             value = getattr(value, part)
-    missing = [f"{file}.{name}" for file, name in names_in(page) if "/" in file and not (package / f"{file}.py").is_file()]
+    missing = [
+        f"{file}.{name}" for file, name in names_in(page) if "/" in file and not (package / f"{file}.py").is_file()
+    ]
     assert [name for name in missing if not name.startswith(("docs/", "tests/", "tools/", "studies/"))] == []
 
 

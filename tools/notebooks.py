@@ -24,7 +24,7 @@ TWIN = """
 # A moral corpus: what a rule did to its labels
 
 A simulated twin of the Moral Foundations Twitter Corpus: its domains, annotators, votes per text and flagged shares.
-Texts and truth are made up, so that the truth is known. A hundredth of its size is enough to see what any-annotator labels do.
+Texts and truth are made up, so that the truth is known. A hundredth of its size is enough to see what rules do.
 
 ```
 import polars as pl
@@ -45,8 +45,8 @@ print(run.verdict.title)
 ```
 
 How often would two common rules have called a text moral although it is not (false positive rate, fpr), and the other
-way round (false negative rate, fnr)? Without the truth these are expected rates: a text counts as yes with its p, as no with
-the rest. Here the truth is known, so both can be shown:
+way round (false negative rate, fnr)? Without the truth these are expected rates: a text counts as yes with its p, as
+no with the rest. Here the truth is known, so both can be shown:
 
 ```
 truth = frame.select("question", "item", "gold").unique()
@@ -71,8 +71,8 @@ print(f"published p         {((known['p'] - yes.cast(float)) ** 2).mean():.3f}")
 PANEL = """
 # A panel of language models
 
-Seven simulated judges say of 300 answers whether they are good. Three of them are one model asked three times, and always
-say the same. Are seven judges worth seven votes?
+Seven simulated judges say of 300 answers whether they are good. Three of them are one model asked three times, which
+always says the same. Are seven judges worth seven votes?
 
 ```
 import random
