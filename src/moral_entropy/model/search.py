@@ -7,7 +7,6 @@ Coordinates are log ratios to the first of each simplex: those of the weights, d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -249,11 +248,11 @@ def find_mode(
     max_passes, watch
         Passes after which a search gives up, and what is told of the steepness.
     """
-    sample = replace(posterior, patterns=posterior.patterns.sample(SAMPLE_VOTES))
+    sample = posterior.sample(SAMPLE_VOTES)
     if not all_starts:
         at = share_start(sample)
         rough = None
-        if sample.patterns is not posterior.patterns:
+        if sample is not posterior:
             rough = maximise(sample, at, tolerance=ROUGH, max_passes=max_passes, watch=watch)
         optimum = maximise(posterior, rough.at if rough else at, max_passes=max_passes, watch=watch)
         optimum = optimum._replace(passes=optimum.passes + (rough.passes if rough else 0))
