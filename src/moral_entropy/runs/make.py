@@ -54,6 +54,19 @@ def make_tables(
     more
         Tables about groups of annotators, where they were asked for.
     """
+    small = small_tables(consensus, sums, audit, outliers, findings, more)
+    return item_tables(consensus, entropies) | small
+
+
+def small_tables(
+    consensus: Consensus,
+    sums: Sequence[Floats],
+    audit: AuditTable,
+    outliers: Mapping[str, pl.DataFrame],
+    findings: Iterable[Finding],
+    more: Mapping[str, pl.DataFrame] | None = None,
+) -> dict[str, Table]:
+    """Return the tables that have no row per item or vote: see `make_tables`."""
     frames = {
         "annotators": annotator_frame(consensus, outliers["annotator_summary"]),
         "pushes": push_frame(consensus),
@@ -67,7 +80,7 @@ def make_tables(
         "findings": findings_frame(findings),
         **(more or {}),
     }
-    return item_tables(consensus, entropies) | {name: _table(name, frame) for name, frame in frames.items()}
+    return {name: _table(name, frame) for name, frame in frames.items()}
 
 
 def _table(name: str, frame: pl.DataFrame) -> Table:
