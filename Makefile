@@ -18,7 +18,7 @@ TWINS := mftc mfrc emfd
 TWIN_SOURCES := $(wildcard src/moral_entropy/corpora/*.py src/moral_entropy/corpora/data/*.toml)
 
 # The inner loop: reading, fitting, rules, run folders, the screen; no PyTorch, no processes, no browser.
-QUICK := tests/contract tests/votes tests/consensus tests/rules tests/items tests/runs tests/laws tests/fuzz \
+QUICK := tests/contract tests/votes tests/model tests/rules tests/items tests/runs tests/laws tests/fuzz \
   $(addprefix tests/golden/,test_frozen.py test_readme.py) \
   $(addprefix tests/cli/,test_audit.py test_check.py test_errors.py test_explain.py test_next.py \
   test_reading.py test_screen.py) \
@@ -52,8 +52,7 @@ demo/%.parquet: $(TWIN_SOURCES) | $(BASE)
 quick test slow: export OMP_NUM_THREADS = 1
 quick test slow: export OPENBLAS_NUM_THREADS = 1
 quick: $(FAST) ## pass the tests of what an audit does, in 90 seconds and without PyTorch: the inner loop
-	$(BIN)/python -m pytest -q -m "not slow" -n $(JOBS) $(wildcard $(QUICK)) --ignore=tests/consensus/test_adam.py \
-	  --ignore=tests/consensus/test_limits.py
+	$(BIN)/python -m pytest -q -m "not slow" -n $(JOBS) $(wildcard $(QUICK))
 
 test: $(TEST) ## pass the tests (not the slow ones), doctests included
 	$(BIN)/python -m pytest -m "not slow" -n $(JOBS) --durations=15

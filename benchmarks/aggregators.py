@@ -55,7 +55,7 @@ def ours(column: str, **options: Any) -> Prepare:
             p_ik = np.zeros((votes["n_items"], votes["n_labels"]))
             rows = table.items.cast(pl.Int64).to_numpy()[fitted.ballot.item_i]
             columns = [int(label[1:]) for label in fitted.ballot.labels]
-            p_ik[np.ix_(rows, columns)] = fitted.p_ik if column == "p" else fitted.summary.mean_ik
+            p_ik[np.ix_(rows, columns)] = fitted.p_ik if column == "p" else fitted.model_ik
             return p_ik
 
         return call

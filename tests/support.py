@@ -13,7 +13,9 @@ import pytest
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from moral_entropy.model.patterns import collapse
+from moral_entropy.model.fit import COMMON, OWN, log_posterior
+from moral_entropy.model.options import FitOptions
+from moral_entropy.model.patterns import collapse, domains_of
 from moral_entropy.model.posterior import Parameters
 from moral_entropy.model.priors import Priors
 from moral_entropy.votes.table import Votes, ballot_from_codes
@@ -49,29 +51,36 @@ def posterior_draws(fit, items=slice(None)):
 
 
 def first_votes_by_hand(ballot):
-    """Pseudo-votes of the share in the published p, from all votes: half a vote each, of two labels as votes fall."""
-    if ballot.n_labels != 2:
-        return [0.5] * ballot.n_labels
-    said = [0.5, 0.5]
+    """The vote that the share in the published p starts from: split as all votes fall, half a vote added to each."""
+    said = [0.5] * ballot.n_labels
     for i in range(ballot.n_items):
         for code in ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]]:
-            said[code % 2] += ballot.count_i[i]
-    return [one / sum(said) for one in said]
+            said[code % ballot.n_labels] += ballot.count_i[i]
+    return [n / sum(said) for n in said]
+
+
+def pooled(ballot, p_ik, interior_i, counts_ik=None, known_i=None):
+    """Probabilities as published, item by item: the model's and the vote share's, which leads where votes are few."""
+    counts_ik = ballot.counts_ik if counts_ik is None else counts_ik
+    first_k, pooled_ik = np.array(first_votes_by_hand(ballot)), np.array(p_ik)
+    for i in range(ballot.n_items):
+        n = counts_ik[i].sum()
+        weight = min(1.0, max(min(0.6, 0.3 + interior_i[i]), 1.5 / max(n, 1)))
+        if known_i is None or known_i[i] < 0:
+            share_k = (counts_ik[i] + first_k) / (n + 1)
+            pooled_ik[..., i, :] = (1 - weight) * pooled_ik[..., i, :] + weight * share_k
+    return pooled_ik
 
 
 def published_draws(fit):
     """The same as published: every draw pooled with the vote share, item by item, under the mixed model."""
-    p_sik, first_k = posterior_draws(fit), np.array(first_votes_by_hand(fit.ballot))
-    for i in range(fit.ballot.n_items if fit.options.model == "mixed" else 0):
-        counts_k = fit.ballot.counts_ik[i]
-        if counts_k.sum() and fit.patterns.clamp_r[fit.patterns.row_i[i]] < 0:
-            weight = min(0.6, 0.2 + fit.summary.interior_i[i])
-            share_k = (counts_k + first_k) / (counts_k.sum() + len(counts_k) / 2)
-            p_sik[:, i] = (1 - weight) * p_sik[:, i] + weight * share_k
-    return p_sik
+    if fit.options.model != "mixed":
+        return posterior_draws(fit)
+    known_i = fit.patterns.clamp_r[fit.patterns.row_i]
+    return pooled(fit.ballot, posterior_draws(fit), fit.interior_i, fit.counts_ik, known_i)
 
 
-def votes_of(rows, n_labels=2, *, n_items=None, gold_i=None, count_i=None, question="q", positive=None):
+def votes_of(rows, n_labels=2, *, n_items=None, gold_i=None, count_i=None, question="q", positive=None, domain_i=None):
     """Votes from (item, annotator, label) triples of small integers."""
     rows = np.asarray(rows, dtype=int).reshape(-1, 3)
     n_items = n_items or int(rows[:, 0].max()) + 1
@@ -91,23 +100,25 @@ def votes_of(rows, n_labels=2, *, n_items=None, gold_i=None, count_i=None, quest
         items=pl.Series("item", range(n_items), dtype=pl.Int64),
         annotators=pl.Series("annotator", range(n_annotators), dtype=pl.Int64),
         ballots=(ballot,),
-        domains=(),
-        domain_i=np.full(n_items, -1, dtype=np.int32),
+        domains=() if domain_i is None else tuple(f"d{d}" for d in range(max(domain_i) + 1)),
+        domain_i=np.full(n_items, -1, dtype=np.int32) if domain_i is None else np.asarray(domain_i, dtype=np.int32),
     )
 
 
-def log_posterior_of(votes, priors=None, *, use_gold=False, threads=None):
+def log_posterior_of(votes, priors=None, *, model="paper", use_gold=False, threads=None):
     """The log posterior of the first ballot."""
-    priors, ballot = priors or Priors(), votes.ballots[0]
-    patterns = collapse(ballot, use_gold=use_gold)
-    return LogPosterior(patterns, priors.alpha_k(ballot) - 1, priors.beta_akv(ballot, votes) - 1, threads)
+    ballot, options = votes.ballots[0], FitOptions(model=model, use_gold=use_gold, threads=threads)
+    domains = domains_of(votes, ballot) if options.by_domain else None
+    patterns = collapse(ballot, use_gold=use_gold, domains=domains)
+    return log_posterior(votes, ballot, patterns, priors or Priors(), options)
 
 
-def random_parameters(rng, n_annotators, n_labels):
-    """Parameters somewhere inside the simplex."""
-    prevalence_k = rng.dirichlet(np.full(n_labels, 3.0))
-    confusion_akv = rng.dirichlet(np.full(n_labels, 3.0), size=(n_annotators, n_labels))
-    return Parameters(np.log(prevalence_k), np.log(confusion_akv))
+def random_parameters(rng, posterior):
+    """Parameters somewhere inside the simplex, of the shape that a log posterior has."""
+    n_labels, n_groups = posterior.patterns.n_labels, posterior.states.n_groups
+    weight_dg = rng.dirichlet(np.full(n_groups, 3.0), size=posterior.patterns.n_domains)
+    confusion_akv = rng.dirichlet(np.full(n_labels, 3.0), size=(posterior.patterns.n_annotators, n_labels))
+    return Parameters(weight_dg, confusion_akv)
 
 
 def random_rows(rng, n_items, n_annotators, n_labels, share=0.7):
@@ -134,90 +145,88 @@ def vote_rows(draw, max_items=12, max_annotators=5, max_labels=3):
     return [(i, a, k) for (i, a), k in zip(kept, labels, strict=True)], n_labels
 
 
-def plain_log_joint(votes, at):
-    """Log probability of label and votes, item by item, with loops: `log_joint_ik`."""
-    ballot = votes.ballots[0]
-    n_labels = ballot.n_labels
-    log_ik = np.zeros((ballot.n_items, n_labels))
-    for i in range(ballot.n_items):
-        for k in range(n_labels):
-            total = at.log_weight_g[k]
-            for code in ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]]:
-                total += at.log_confusion_akv[code // n_labels, k, code % n_labels]
-            log_ik[i, k] = total
-    return log_ik
-
-
-def plain_log_posterior(votes, at, priors):
-    """Marginal likelihood by item, plus the log priors without constants."""
-    ballot = votes.ballots[0]
-    log_ik = plain_log_joint(votes, at)
-    voted = ballot.votes_i > 0
-    likelihood = (ballot.count_i * logsumexp(log_ik, axis=1))[voted].sum()
-    prior = ((priors.alpha_k(ballot) - 1) * at.log_weight_g).sum()
-    return likelihood + prior + ((priors.beta_akv(ballot, votes) - 1) * at.log_confusion_akv).sum()
-
-
 def plain_em(votes, start, priors, steps=20_000, tolerance=1e-13):
-    """Textbook EM on one-hot votes with NumPy, nothing shared with the package but the priors."""
+    """Textbook EM of the paper's model with NumPy, nothing shared with the package but the priors."""
     ballot = votes.ballots[0]
     n_labels, n_codes = ballot.n_labels, ballot.n_annotators * ballot.n_labels
     item_v = np.repeat(np.arange(ballot.n_items), ballot.votes_i)
     alpha_k, beta_akv = priors.alpha_k(ballot), priors.beta_akv(ballot, votes)
-    log_pi, log_theta = start.log_weight_g, start.log_confusion_akv
+    pi, theta = start.weight_dg[0], start.confusion_akv
     voted_i = ballot.votes_i > 0
     for _ in range(steps):
-        log_ck = log_theta.transpose(0, 2, 1).reshape(n_codes, n_labels)
-        log_ik = np.tile(log_pi, (ballot.n_items, 1))
+        log_ck = np.log(theta).transpose(0, 2, 1).reshape(n_codes, n_labels)
+        log_ik = np.tile(np.log(pi), (ballot.n_items, 1))
         np.add.at(log_ik, item_v, log_ck[ballot.code_v])
         post_ik = np.exp(log_ik - logsumexp(log_ik, axis=1, keepdims=True))
         weight_ik = post_ik * (ballot.count_i * voted_i)[:, None]
         count_ck = np.zeros((n_codes, n_labels))
         np.add.at(count_ck, ballot.code_v, weight_ik[item_v])
-        pi = weight_ik.sum(axis=0) + alpha_k - 1
-        theta = count_ck.reshape(-1, n_labels, n_labels).transpose(0, 2, 1) + beta_akv - 1
-        new_pi = np.log(pi / pi.sum())
-        new_theta = np.log(theta / theta.sum(axis=-1, keepdims=True))
-        moved = max(np.abs(np.exp(new_pi) - np.exp(log_pi)).max(), np.abs(np.exp(new_theta) - np.exp(log_theta)).max())
-        log_pi, log_theta = new_pi, new_theta
-        if moved < tolerance:
+        new_pi = weight_ik.sum(axis=0) + alpha_k - 1
+        new_theta = count_ck.reshape(-1, n_labels, n_labels).transpose(0, 2, 1) + beta_akv - 1
+        before, pi, theta = (pi, theta), new_pi / new_pi.sum(), new_theta / new_theta.sum(axis=-1, keepdims=True)
+        if max(np.abs(pi - before[0]).max(), np.abs(theta - before[1]).max()) < tolerance:
             break
-    return Parameters(log_pi, log_theta), post_ik
+    return Parameters(pi[None], theta), post_ik
 
 
-def plain_mixed_em(votes, start, steps=20_000, tolerance=1e-10):
-    """EM of the mixed model with NumPy, states listed one by one and default priors; probabilities of states too."""
+def plain_mixed_em(votes, start=None, steps=50_000, tolerance=1e-12, *, use_gold=False, silent=()):
+    """The default model with NumPy: plain EM until nothing moves; returns parameters and states by item.
+
+    Votes of `silent` annotators are left out, as if others stood for them.
+    """
     ballot = votes.ballots[0]
     n_labels, item_v = ballot.n_labels, np.repeat(np.arange(ballot.n_items), ballot.votes_i)
-    a_v, said_v = np.divmod(ballot.code_v, n_labels)
+    keep_v = ~np.isin(ballot.code_v // n_labels, silent)
+    votes_ic = np.zeros((ballot.n_items, ballot.n_annotators * n_labels))
+    np.add.at(votes_ic, (item_v[keep_v], ballot.code_v[keep_v]), 1.0)
+    several = len(votes.domains) > 1
+    domain_i = np.where(votes.domain_i < 0, len(votes.domains), votes.domain_i) * several
+    in_di = np.eye(len(votes.domains) + 1 if several else 1)[domain_i].T * ballot.count_i * (ballot.votes_i > 0)
     mix_zk, group_z = plain_states(n_labels)
-    size_g = np.bincount(group_z)
-    beta_kv = np.full((n_labels, n_labels), min(1.2, 3.0 / (n_labels - 1))) + np.eye(n_labels)
-    np.fill_diagonal(beta_kv, 1.8)
-    weight_g, theta_akv = start.weight_g[0], start.confusion_akv
+    in_zg = np.eye(group_z.max() + 1)[group_z]
+    size_g = in_zg.sum(axis=0)
+    beta_kv = np.where(np.eye(n_labels, dtype=bool), 1.8, min(1.2, 3.0 / (n_labels - 1)))
+
+    def rows_of(counts_akv):
+        common_kv = counts_akv.sum(axis=0) + 2 * beta_kv
+        rows_akv = counts_akv + OWN * beta_kv + COMMON * common_kv / common_kv.sum(axis=1, keepdims=True)
+        return rows_akv / rows_akv.sum(axis=-1, keepdims=True)
+
+    if start is None:
+        label_ck = np.tile(np.eye(n_labels), (ballot.n_annotators, 1))
+        share_ik = (votes_ic @ label_ck + 0.5) / (votes_ic.sum(axis=1, keepdims=True) + n_labels / 2)
+        if use_gold:
+            share_ik[ballot.gold_i >= 0] = np.eye(n_labels)[ballot.gold_i[ballot.gold_i >= 0]]
+        weight_g = size_g.copy()
+        weight_g[:n_labels] = n_labels * (in_di @ share_ik).sum(axis=0) / in_di.sum()
+        counts_ck = votes_ic.T @ (in_di.sum(axis=0)[:, None] * share_ik)
+        counts_akv = counts_ck.reshape(-1, n_labels, n_labels).transpose(0, 2, 1)
+        start = Parameters(np.tile(weight_g / weight_g.sum(), (len(in_di), 1)), rows_of(counts_akv))
+    weight_dg, theta_akv = start
     for _ in range(steps):
         vote_azv = np.einsum("zk,akv->azv", mix_zk, theta_akv)
-        log_iz = np.tile(np.log(weight_g / size_g)[group_z], (ballot.n_items, 1))
-        np.add.at(log_iz, item_v, np.log(vote_azv[a_v, :, said_v]))
+        vote_cz = vote_azv.transpose(0, 2, 1).reshape(-1, len(mix_zk))
+        log_iz = np.log((weight_dg / size_g)[:, group_z])[domain_i] + votes_ic @ np.log(vote_cz)
+        if use_gold:
+            log_iz[(ballot.gold_i[:, None] >= 0) & (ballot.gold_i[:, None] != np.arange(len(mix_zk)))] = -np.inf
         state_iz = np.exp(log_iz - logsumexp(log_iz, axis=1, keepdims=True))
-        weight_iz = state_iz * (ballot.count_i * (ballot.votes_i > 0))[:, None]
-        counts_akv = np.tile(beta_kv, (ballot.n_annotators, 1, 1))
-        for v in range(len(item_v)):
-            share_zk = mix_zk * theta_akv[a_v[v], :, said_v[v]] / vote_azv[a_v[v], :, said_v[v], None]
-            counts_akv[a_v[v], :, said_v[v]] += weight_iz[item_v[v]] @ share_zk
-        items_g = np.bincount(group_z, weights=weight_iz.sum(axis=0)) + size_g
-        before = np.concatenate([weight_g, theta_akv.ravel()])
-        weight_g, theta_akv = items_g / items_g.sum(), counts_akv / counts_akv.sum(axis=-1, keepdims=True)
-        if np.abs(np.concatenate([weight_g, theta_akv.ravel()]) - before).max() < tolerance:
+        seen_cz = votes_ic.T @ (in_di.sum(axis=0)[:, None] * state_iz) / vote_cz
+        came_akv = (seen_cz @ mix_zk).reshape(-1, n_labels, n_labels).transpose(0, 2, 1)
+        items_dg = in_di @ state_iz @ in_zg
+        shared_g = items_dg.sum(axis=0) + size_g
+        total_dg = items_dg + 20 * shared_g / shared_g.sum() if several else shared_g[None]
+        before = np.concatenate([weight_dg.ravel(), theta_akv.ravel()])
+        weight_dg, theta_akv = total_dg / total_dg.sum(axis=1, keepdims=True), rows_of(theta_akv * came_akv)
+        if np.abs(np.concatenate([weight_dg.ravel(), theta_akv.ravel()]) - before).max() < tolerance:
             break
-    return Parameters(np.log(weight_g)[None], np.log(theta_akv)), state_iz
+    return Parameters(weight_dg, theta_akv), state_iz
 
 
 def plain_states(n_labels):
     """The grid of states from its definition: where each lies, and whose weight it shares."""
-    inner = {2: 7}.get(n_labels, 3 if n_labels <= 6 else 1)
+    inner = 7 if n_labels == 2 else 3 if n_labels <= 6 else 1 if n_labels <= 12 else 0
     mix, group = [*np.eye(n_labels)], [*range(n_labels)]
-    for g, (one, other) in enumerate(combinations(range(n_labels), 2)):
+    for g, (one, other) in enumerate(combinations(range(n_labels), 2) if inner else ()):
         for j in range(inner, 0, -1):
             place_k = np.zeros(n_labels)
             place_k[one], place_k[other] = j / (inner + 1), 1 - j / (inner + 1)

@@ -30,14 +30,13 @@ NEVER_PRINTED = re.compile(
     r"Traceback \(most recent|[Tt]his should not happen|or the mistake is ours|\b\w*Warning:|\bpanicked\b"
     r"|\b(?:about|to) nan\b|\bnan%|[\x00-\x08\x1b]"
 )
-SLOW_COMMANDS = {"reproduce", "corpus", "study", "refine", "serve"}
+SLOW_COMMANDS = {"reproduce", "serve"}
 UNUSED_FLAGS = {
     "--debug",
     "--cluster",
     "--help-all",
     "--help",
     "--figures",
-    "--device",
     "--solver",
     "--votes",
     "--compare",

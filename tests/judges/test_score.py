@@ -7,7 +7,7 @@ import json
 import numpy as np
 import polars as pl
 import pytest
-from support import published_draws
+from support import posterior_draws
 
 import moral_entropy as me
 from moral_entropy.cli.main import main
@@ -97,7 +97,9 @@ def test_draws_of_a_score_are_those_of_its_items(blind):
     [question] = blind.questions
     known, group_i = known_items(blind, question), np.arange(300) % 2
     mean_gs = drawn_means(blind.consensus, known, np.array([0.0, 1.0]), group_i, 2)
-    p_si = published_draws(blind.consensus.fits[0])[:, :, 1]
+    [fit] = blind.consensus.fits
+    own_i = 1.0 - fit.share_weight_i
+    p_si = fit.p_ik[:, 1] + own_i * (posterior_draws(fit)[:, :, 1] - fit.model_ik[:, 1])
     assert mean_gs == pytest.approx(np.stack([p_si[:, group_i == g].mean(axis=1) for g in (0, 1)]))
 
 

@@ -58,8 +58,8 @@ def run(votes):
 
 @pytest.fixture(scope="module")
 def hijacked():
-    """Two near-copies of the weakest judge among five."""
-    judges = {"gpt-a": 0.92, "gpt-b": 0.85, "llama": 0.85, "qwen": 0.7, "qwen-copy": copy_of("qwen")}
+    """The weakest judge among five twice."""
+    judges = {"gpt-a": 0.92, "gpt-b": 0.85, "llama": 0.85, "qwen": 0.7, "qwen-copy": copy_of("qwen", 0.005)}
     return me.audit(votes_of(judges, 500, seed=3), draws=40)
 
 

@@ -7,7 +7,6 @@ sums in another order have it. Tables must agree: words and orders exactly, figu
 from __future__ import annotations
 
 import re
-import warnings
 
 import numpy as np
 import polars as pl
@@ -16,10 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_votes import tied_votes
 from polars.testing import assert_frame_equal
-from support import votes_of
 
-from moral_entropy.consensus import draws, fitted, laplace
-from moral_entropy.model.fit import fit
 from moral_entropy.items.rank import first
 from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions, FitOptions
@@ -49,7 +45,7 @@ def tables(folder):
 CASES = {
     "two labels": (tied_votes(), FitOptions(draws=0)),
     "two labels, draws": (tied_votes(), FitOptions(draws=40)),
-    "one matrix for all": (tied_votes(annotators="abcd"), FitOptions(draws=0, pooling="full")),
+    "the paper's model": (tied_votes(annotators="abcd"), FitOptions(draws=0, model="paper")),
     "three labels": (tied_votes("xyz"), FitOptions(draws=0)),
     "three labels, draws": (tied_votes("xyz", times=1), FitOptions(draws=40)),
 }
@@ -60,8 +56,7 @@ CASES = {
 def test_the_last_bits_decide_nothing(case, seed, tmp_path, monkeypatch):
     votes, options = CASES[case]
     audit(votes, tmp_path / "one", AuditOptions(fit=options, report=False))
-    for module in (draws, fitted):
-        monkeypatch.setattr(module, "settle_halves", rounded_otherwise(seed))
+    monkeypatch.setattr("moral_entropy.model.fit.settle_halves", rounded_otherwise(seed))
     audit(votes, tmp_path / "two", AuditOptions(fit=options, report=False))
     one, two = tables(tmp_path / "one"), tables(tmp_path / "two")
     assert one.keys() == two.keys()
@@ -102,44 +97,6 @@ def test_the_highest_column_is_the_same_with_noise(score, seed):
     noisy_ik = score_ik + NOISE * np.random.default_rng(seed).standard_normal((2, 3))
     assert highest(noisy_ik).tolist() == highest(score_ik).tolist()
     assert tie_key(noisy_ik).tolist() == tie_key(score_ik).tolist()
-
-
-def test_a_saddle_is_left_on_the_same_side_whichever_basis_the_library_returns(monkeypatch):
-    # Two pairs who always disagree: two directions bend equally, and LAPACK may return any two that span them.
-    rows = [(i, a, (i + a) % 2) for i in range(8) for a in (0, 1)]
-    rows += [(i, a, (i // 2 + a) % 2) for i in range(8, 16) for a in (2, 3)]
-    votes = votes_of(rows)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        one = fit(votes, draws=30).fits[0]
-        eigh = laplace.eigh
-        monkeypatch.setattr(laplace, "eigh", lambda matrix: turned(*eigh(matrix)))
-        other = fit(votes, draws=30).fits[0]
-    np.testing.assert_allclose(other.posterior_ik, one.posterior_ik, atol=1e-9)
-    np.testing.assert_allclose(other.summary.mean_ik, one.summary.mean_ik, atol=1e-9)
-
-
-def turned(value_q, vector_pq):
-    """Turn the first two eigenvectors if they tie, and change the sign of all."""
-    vector_pq = -vector_pq
-    if len(value_q) > 1 and abs(value_q[1] - value_q[0]) < 1e-9:
-        turn = np.array([[0.6, -0.8], [0.8, 0.6]])
-        vector_pq[:, :2] = vector_pq[:, :2] @ turn
-    return value_q, vector_pq
-
-
-def test_a_flat_direction_is_drawn_along_alike_whatever_sign_its_eigenvector_has(monkeypatch):
-    flat = np.diag([1.0, 1.0, 0.0])
-    monkeypatch.setattr(laplace, "information", lambda *_: flat)
-    monkeypatch.setattr(laplace, "_complete_diagonal", lambda *_: np.ones(3))
-    normal_ps = np.random.default_rng(0).standard_normal((3, 5))
-    one = laplace.dense_gaussian(None, None)
-    assert not one.positive_definite
-    eigh = laplace.eigh
-    monkeypatch.setattr(laplace, "eigh", lambda matrix: turned(*eigh(matrix)))
-    other = laplace.dense_gaussian(None, None)
-    np.testing.assert_allclose(other.step(normal_ps), one.step(normal_ps), atol=1e-12)
-    assert np.isclose(one.step(normal_ps)[2, 0] / normal_ps[2, 0], laplace.LEAST_INFORMATION**-0.5)
 
 
 def test_labels_in_a_hundred_do_not_depend_on_the_last_bits():

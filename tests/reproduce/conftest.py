@@ -6,8 +6,8 @@ import warnings
 
 import pytest
 
-from moral_entropy.model.fit import fit
 from moral_entropy.errors import MoralEntropyWarning
+from moral_entropy.model.fit import fit
 from moral_entropy.reproduce.options import Inputs
 from moral_entropy.reproduce.sources import load_votes
 

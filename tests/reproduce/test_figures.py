@@ -7,8 +7,8 @@ from collections import Counter
 import polars as pl
 import pytest
 
-from moral_entropy.model.entropy import decompose_entropy
 from moral_entropy.corpora.twins import twin
+from moral_entropy.model.entropy import decompose_entropy
 from moral_entropy.reproduce.figures import (
     SCHEMA,
     corpora_figures,

@@ -64,7 +64,7 @@ def test_a_switched_team_hardly_harms(seed):
     switched = with_switched_team(rows, truth_i, rng)
     assert accuracy(switched, truth_i) >= accuracy(rows, truth_i) - 0.02
     one = fit(votes_from(switched), draws=100).fits[0]
-    model_i = one.summary.mean_ik.argmax(axis=1)
+    model_i = one.model_ik.argmax(axis=1)
     assert (model_i == truth_i).mean() >= accuracy(rows, truth_i) - 0.01
 
 

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 from numpy.testing import assert_allclose
 
-from moral_entropy.model.fit import fit
 from moral_entropy.corpora.simulate import simulate_votes
+from moral_entropy.model.fit import fit
 from moral_entropy.rules.table import audit_rules
 from moral_entropy.votes.read import read_votes
 
@@ -50,7 +50,7 @@ def test_a_counted_table_gives_the_fit_of_its_votes(votes, counted):
     whole, brief = read_votes(votes), read_votes(patterns, count="count", domain="domain", layout="wide")
     one, other = fit(whole, draws=100), fit(brief, draws=100)
     assert other.fits[0].ballot.count_i.sum() == whole.n_items
-    assert_allclose(other.fits[0].climb.log_posterior, one.fits[0].climb.log_posterior, rtol=1e-12)
+    assert_allclose(other.fits[0].search.log_posterior, one.fits[0].search.log_posterior, rtol=1e-12)
     assert_allclose(other.fits[0].confusion_akv, one.fits[0].confusion_akv, atol=1e-9)
     assert_allclose(other.fits[0].confusion_sakv, one.fits[0].confusion_sakv, atol=1e-8)
     figures = [audit_rules(read, consensus).frame for read, consensus in ((whole, one), (brief, other))]

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from moral_entropy.errors import FitError
 from moral_entropy.model.patterns import Patterns
@@ -85,6 +84,11 @@ def find_copies(patterns: Patterns, named_a: Ints | None = None) -> Copies:
         alike = np.flatnonzero((shared_p >= LEAST_SHARED) & (shared_p - agreed_p <= MOST_DIFFERENT * shared_p))
         links.append((busy[alike // len(busy) + first], busy[alike % len(busy)]))
     one_p, other_p = (np.concatenate(ends) for ends in zip(*links, strict=True))
+    if (one_p == other_p).all():
+        return Copies(np.arange(n_annotators))
+    # Late: it takes a while to load, and few votes have copies.
+    from scipy.sparse.csgraph import connected_components
+
     graph = csr_array((np.ones(len(one_p)), (one_p, other_p)), shape=(n_annotators, n_annotators))
     return Copies(np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64))
 

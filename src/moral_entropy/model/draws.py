@@ -43,7 +43,7 @@ NUMBERS_AT_ONCE = 1 << 22
 BLOCK_ROWS = 2_048
 """Rows per call of the kernel."""
 
-MOST_SUMMARIES = 4e9
+MOST_SUMMARIES = 1e9
 """Most rows × draws × votes per row: of very many rows fewer draws are looked at, 100 at least."""
 
 

@@ -287,10 +287,14 @@ def take_missing(
                 score_tz[g, m] = 1.0 if group_z[active_z[m]] == g + 1 else 0.0
         for v in range(start_r[r], start_r[r + 1]):
             c = code_v[v]
+            # Several votes of one annotator on the item stand side by side, and have the same coordinates.
+            again = v > start_r[r] and code_v[v - 1] // n_labels == c // n_labels
+            n -= n_own if again else 0
             for t in range(n_own):
                 at_t[n] = n_weights + (c // n_labels) * n_own + t
                 for m in range(n_active):
-                    score_tz[n, m] = score_czt[c, active_z[m], t]
+                    before = score_tz[n, m] if again else 0.0
+                    score_tz[n, m] = before + score_czt[c, active_z[m], t]
                 n += 1
         for t in range(n):
             mean = 0.0
@@ -303,37 +307,40 @@ def take_missing(
                 cell = 0.0
                 for m in range(n_active):
                     cell += score_tz[t, m] * score_tz[u, m]
-                # An annotator with two votes on the item meets the same coordinates twice.
-                if u < t and at_t[u] == at_t[t]:
-                    cell *= 2.0
-                curvature_pp[max(at_t[t], at_t[u]), min(at_t[t], at_t[u])] -= cell
+                curvature_pp[at_t[t], at_t[u]] -= cell
 
 
-@kernel(VOTES, F2, F2, F3, "int64", "int64", "int64", F3)
+@inner
 def take_own_missing(
     start_r, code_v, weight_r, clamp_r, domain_r, tilt_rz, vote_cz, weight_dz, score_czt, n_labels, first, last, own_app
 ):
     """Subtract the same from each annotator's own block only."""
     n_states, n_own = score_czt.shape[1], score_czt.shape[2]
-    mean_t, x_z = np.empty(n_own), np.empty(n_states)
+    mean_t, score_zt, x_z = np.empty(n_own), np.empty((n_states, n_own)), np.empty(n_states)
     for r in range(first, last):
         if clamp_r[r] >= 0 or weight_r[r] == 0.0:
             continue
         d = domain_r[r] if len(domain_r) > 0 else 0
         _row(code_v, start_r[r], start_r[r + 1], clamp_r[r], vote_cz, weight_dz[d], tilt_rz, r, x_z)
         for v in range(start_r[r], start_r[r + 1]):
-            c = code_v[v]
-            own_pp = own_app[c // n_labels]
+            a = code_v[v] // n_labels
+            again = v > start_r[r] and code_v[v - 1] // n_labels == a
+            for z in range(n_states):
+                for t in range(n_own):
+                    score_zt[z, t] = (score_zt[z, t] if again else 0.0) + score_czt[code_v[v], z, t]
+            if v + 1 < start_r[r + 1] and code_v[v + 1] // n_labels == a:
+                continue
+            own_pp = own_app[a]
             for t in range(n_own):
                 mean_t[t] = 0.0
             for z in range(n_states):
                 for t in range(n_own):
-                    mean_t[t] += x_z[z] * score_czt[c, z, t]
+                    mean_t[t] += x_z[z] * score_zt[z, t]
             for z in range(n_states):
                 p = weight_r[r] * x_z[z]
                 if p < NEGLIGIBLE:
                     continue
                 for t in range(n_own):
-                    push = p * (score_czt[c, z, t] - mean_t[t])
+                    part = p * (score_zt[z, t] - mean_t[t])
                     for u in range(n_own):
-                        own_pp[t, u] -= push * (score_czt[c, z, u] - mean_t[u])
+                        own_pp[t, u] -= part * (score_zt[z, u] - mean_t[u])

@@ -196,8 +196,16 @@ class Posterior:
     @cached_property
     def n_cells(self) -> float:
         """Number of updates of curvature cells in a pass over the votes."""
-        cells = ((np.diff(self.patterns.start_r) * self.n_own + self.states.n_groups - 1) ** 2.0).sum()
-        return float(cells) * self.states.n_states / 2.0
+        cells = 0.0
+        for rows in self.patterns.chunks():
+            start_r = self.patterns.start_r[rows.start : rows.stop + 1] - self.patterns.start_r[rows.start]
+            code_v = self.patterns.code_v[self.patterns.start_r[rows.start] : self.patterns.start_r[rows.stop]]
+            # Several votes of one annotator on an item stand side by side, and count as one.
+            new_v = np.diff(code_v // self.patterns.n_labels, prepend=-1) != 0
+            new_v[start_r[:-1][np.diff(start_r) > 0]] = True
+            people_r = np.diff(np.concatenate([[0], np.cumsum(new_v)])[start_r])
+            cells += float(((people_r * self.n_own + self.states.n_groups - 1) ** 2.0).sum())
+        return cells * self.states.n_states / 2.0
 
     def expect(self, at: Parameters) -> Counts:
         """Compute the expected counts at some parameters."""
@@ -262,7 +270,9 @@ class Posterior:
             own_app[:, part, part] = rows[:, k]
         score_czt = self.vote_scores(at)
         own_app -= self.unknown_label(at, counts, score_czt)
-        kernels.take_own_missing(*self._at(at), score_czt, self.patterns.n_labels, 0, self.patterns.n_rows, own_app)
+        # Compiled when it is first called: few votes have so many annotators.
+        take: Any = kernels.take_own_missing
+        take(*self._at(at), score_czt, self.patterns.n_labels, 0, self.patterns.n_rows, own_app)
         return weights, own_app
 
     def complete_blocks(self, at: Parameters, counts: Counts) -> tuple[Floats, Floats]:

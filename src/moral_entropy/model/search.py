@@ -11,10 +11,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from moral_entropy.model.patterns import Patterns
-from moral_entropy.model.posterior import Counts, Parameters, Posterior, score, shares_of
+from moral_entropy.model.posterior import FLOOR, Counts, Parameters, Posterior, score, shares_of
 from moral_entropy.model.threads import one_blas_thread
 from moral_entropy.ties import highest
 from moral_entropy.votes.table import UNKNOWN, Floats
@@ -25,10 +26,14 @@ TOLERANCE, ROUGH = 1e-9, 1e-3
 """Largest derivative left at a mode, in units of the parameter's standard error with all labels known; and in a
 search that only chooses among starts."""
 
+MANY_TOLERANCE, MANY_NEAR = 1e-5, 8.0
+"""The same of very many votes, whose parameters have tiny standard errors; and, there, the steepness below which
+quasi-Newton steps are taken: a sample's mode is some standard errors off."""
+
 MAX_PASSES = 5_000
 
-SAMPLE_VOTES = 400_000
-"""Votes of the sample in which the search begins, where there are more."""
+SAMPLE_VOTES, SAMPLE_PASSES = 400_000, 100
+"""Votes of the sample in which the search begins, where there are more, and passes over them at most."""
 
 MOST_LABELS = 5
 """Starts that favour a single label are tried for at most this many labels."""
@@ -43,10 +48,11 @@ NEAR, MOST_POLISHING, MEMORY, STEEPER, LONGEST = 0.1, 60, 10, 100.0, 5.0
 """Steepness below which quasi-Newton steps are taken, at most so many; steps that each is mixed with, how much steeper
 one may lead, and how far in any log ratio."""
 
-DAMPING = (0.0, 0.01, 0.1, 0.5)
-"""Shares of the information with all labels known that are added where the curvature is not that of a maximum."""
+DAMPING, CALM = (0.0, 0.03, 0.1, 0.5), 0.3
+"""Shares of the information with all labels known that are added to the curvature: the first where it is that of a
+maximum, and the steepness above which none at all would lead too far in flat directions."""
 
-DENSE, DENSE_CELLS, OWN_PARAMETERS = 1_500, 4e8, 90
+DENSE, DENSE_CELLS, OWN_PARAMETERS = 4_000, 1e10, 90
 """Most parameters, and updates of the curvature in a pass over the votes, for which these steps use all of it; most
 parameters of an annotator for which they use its blocks."""
 
@@ -111,14 +117,27 @@ class _Point:
         self.counts = posterior.expect(at)
         self.objective = posterior.objective(at, self.counts)
         self.gradient_p = posterior.gradient(at, self.counts)
-        self.next = Parameters(*map(shares_of, posterior.completed(self.counts)))
-        totals = zip(posterior.completed(self.counts), at, strict=True)
-        known = [
-            (total.sum(axis=-1, keepdims=True) * share * (1.0 - share))[..., 1:].ravel() for total, share in totals
-        ]
+        completed = posterior.completed(self.counts)
+        self.next = Parameters(*map(shares_of, completed))
+        shares = [(share[..., 1:] * (1.0 - share[..., 1:])) for share in at]
+        totals = (total.sum(axis=-1, keepdims=True) for total in completed)
+        known = [(total * share).ravel() for total, share in zip(totals, shares, strict=True)]
         self.known_p = np.concatenate(known).clip(min=1e-12)
         self.step_p = pack(self.next) - self.x_p
-        self.steepness = float((np.abs(self.gradient_p) / np.sqrt(self.known_p)).max(initial=0.0))
+        slope_p = np.abs(self.gradient_p) / np.sqrt(self.known_p)
+        self.steepness = float(np.where(self._on_edge(), 0.0, slope_p).max(initial=0.0))
+
+    def _on_edge(self) -> NDArray[np.bool_]:
+        """Tell which shares are as near to 0 or 1 as they may come, and stay there, as modes under flat priors may."""
+        parts = [
+            np.maximum(_to_edge(here), _to_edge(there)) <= here.shape[-1] * FLOOR
+            for here, there in zip(self.at, self.next, strict=True)
+        ]
+        return np.concatenate([part.ravel() for part in parts])
+
+
+def _to_edge(shares: Floats) -> Floats:
+    return np.asarray(np.minimum(shares, 1.0 - shares)[..., 1:])
 
 
 @one_blas_thread()
@@ -128,16 +147,18 @@ def maximise(
     *,
     tolerance: float = TOLERANCE,
     max_passes: int = MAX_PASSES,
+    near: float = NEAR,
     watch: Watch | None = None,
 ) -> Optimum:
     """Search for the mode from some parameters: SQUAREM, and near the mode quasi-Newton steps."""
-    point, passes, farthest, near = _Point(posterior, at), 1, 4.0, NEAR
+    point, passes, farthest = _Point(posterior, at), 1, 4.0
     while point.steepness > tolerance and passes < max_passes:
         if watch is not None:
             watch(point.steepness)
         if point.steepness < near:
             better, more = _polish(posterior, point, tolerance)
-            passes, near = passes + more, 0.1 * min(better.steepness, near)
+            # Where the steps have helped, curvature is computed anew; else SQUAREM goes on first.
+            passes, near = passes + more, near if better.steepness < 0.3 * point.steepness else 0.1 * point.steepness
             point = better
             continue
         middle = _Point(posterior, point.next)
@@ -189,7 +210,7 @@ def _curvature_at(posterior: Posterior, point: _Point) -> Callable[[Floats], Flo
     """Return a function that solves with the curvature: the whole of it, or its blocks by annotator."""
     if posterior.n_parameters <= DENSE and posterior.n_cells <= DENSE_CELLS:
         curvature_pp = posterior.information(point.at, point.counts)
-        for damping in DAMPING:
+        for damping in DAMPING[point.steepness > CALM :]:
             try:
                 damped_pp = curvature_pp + damping * np.diag(point.known_p)
                 factor = cho_factor(damped_pp, lower=True, check_finite=False, overwrite_a=True)
@@ -254,8 +275,8 @@ def find_mode(
         at = share_start(sample)
         rough = None
         if sample.patterns is not posterior.patterns:
-            rough = maximise(sample, at, tolerance=ROUGH, max_passes=max_passes, watch=watch)
-        optimum = maximise(posterior, rough.at if rough else at, max_passes=max_passes, watch=watch)
+            rough = maximise(sample, at, tolerance=ROUGH, max_passes=SAMPLE_PASSES, watch=watch)
+        optimum = _finish(posterior, rough.at if rough else at, rough is not None, max_passes, watch)
         optimum = optimum._replace(passes=optimum.passes + (rough.passes if rough else 0))
         return optimum, None, {"share": optimum.objective}
     optima = {
@@ -264,10 +285,17 @@ def find_mode(
     }
     # Earlier starts win a tie, the paper's first: `max` keeps the first of equals.
     best = max(optima, key=lambda name: round(optima[name].objective, 2))
-    optimum = maximise(posterior, optima[best].at, max_passes=max_passes, watch=watch)
+    optimum = _finish(posterior, optima[best].at, sample.patterns is not posterior.patterns, max_passes, watch)
     passes = optimum.passes + sum(rough.passes for rough in optima.values())
     second = _second_mode(sample, optima, best)
     return optimum._replace(passes=passes), second, {name: rough.objective for name, rough in optima.items()}
+
+
+def _finish(posterior: Posterior, at: Parameters, sampled: bool, max_passes: int, watch: Watch | None) -> Optimum:
+    """Search on all votes: from where a sample's search ended with quasi-Newton steps at once, and not as far."""
+    if not sampled:
+        return maximise(posterior, at, max_passes=max_passes, watch=watch)
+    return maximise(posterior, at, tolerance=MANY_TOLERANCE, near=MANY_NEAR, max_passes=max_passes, watch=watch)
 
 
 def _second_mode(sample: Posterior, optima: dict[str, Optimum], best: str) -> SecondMode | None:

@@ -38,6 +38,9 @@ NOT_FROM_VOTES = frozenset({"version", "versions", "command", "input", "columns"
 OTHER_FILES = (("groups", "annotators"), ("groups", "target"), ("judges", "roles"))
 """Options that may name a file which the run does not hold; roles may be the name of a column, too."""
 
+FRAME = "a DataFrame"
+"""What the manifest says of a table in memory."""
+
 ROW = ("question", "domain", "item", "annotator", "rule", "reference", "label", "metric", "class", "true", "voted",
        "side", "figure", "kind", "rank", "word")  # fmt: skip
 """Columns that tell a reader which row is meant."""
@@ -86,7 +89,9 @@ def verify(
         return Verification((f"{MANIFEST} names {outside[0]!r}, which is not in the folder",))
     options = opened.manifest.get("options", {})
     named = [options.get(stage, {}).get(name) for stage, name in OTHER_FILES]
-    if read := [name for name in named if isinstance(name, str) and (Path(name).suffix or Path(name).exists())]:
+    if read := [
+        name for name in named if isinstance(name, str) and (Path(name).suffix or Path(name).exists() or name == FRAME)
+    ]:
         msg = (
             f"{opened.where} was made with {read[0]!r}, which it does not hold, so it cannot be computed again. Audit "
             "the votes again with that file, and compare both runs: moral-entropy compare."

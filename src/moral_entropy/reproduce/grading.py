@@ -14,7 +14,7 @@ import numpy as np
 
 from moral_entropy.model.consensus import Consensus
 from moral_entropy.names import ALL, MEAN, NO_DOMAIN
-from moral_entropy.rules.cells import Cells, Membership, gold_sums, join_cells, posterior_sums, sort_into_cells
+from moral_entropy.rules.cells import Cells, Membership, gold_sums, join_cells, published_sums, sort_into_cells
 from moral_entropy.rules.grade import RATES
 from moral_entropy.rules.grading import Grading
 from moral_entropy.rules.rules import Rule, as_rules
@@ -90,11 +90,11 @@ def grade_rules(
     asked = as_rules(rules)
     corpora = _join_corpora(found, asked)
     mass = next(iter(found.values())).interval
-    sums = posterior_sums(corpora.cells.n_cells, corpora.members, threads=threads)
-    gradings = [Grading("consensus", asked, corpora.cells, sums, (), (), (), 0.5, mass, resampled=False)]
+    sums = published_sums(corpora.cells.n_cells, corpora.members)
+    gradings = [Grading("consensus", asked, corpora.cells, sums, (), (), (), 0.5, mass)]
     gold = gold_sums(corpora.cells.n_cells, corpora.members, replicates=REPLICATES, seed=seed)
     if gold[0, :, 0].any():
-        gradings.append(replace(gradings[0], reference="gold", sum_tcs=gold, resampled=True))
+        gradings.append(replace(gradings[0], reference="gold", sum_tcs=gold))
     frames = [frame for one in gradings for frame in _readings(corpora, one)]
     return pl.concat(frames).unique(maintain_order=True)
 

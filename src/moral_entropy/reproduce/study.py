@@ -190,6 +190,6 @@ def basis_lines(votes: Mapping[str, Votes], with_any: set[str], inputs: Inputs, 
         )
     lines.append(
         f"Fitted by foundation and corpus with the paper's priors; {options.draws:,} draws, seed {options.seed}. "
-        f"Intervals hold 90% of the draws, against gold of resampled texts. moral-entropy {__version__}."
+        f"Intervals, against gold alone, are over resampled texts. moral-entropy {__version__}."
     )
     return lines

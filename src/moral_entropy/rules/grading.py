@@ -20,7 +20,7 @@ import numpy as np
 
 from moral_entropy.names import ALL, MEAN, MULTICLASS, NO_DOMAIN
 from moral_entropy.rules.cells import Cells
-from moral_entropy.rules.grade import METRICS, RATES, Figures, grade, grade_label, share_of, smooth
+from moral_entropy.rules.grade import METRICS, Figures, grade, grade_label, share_of, smooth
 from moral_entropy.rules.intervals import quantiles
 from moral_entropy.rules.rules import Rule
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
@@ -59,10 +59,6 @@ class Grading:
         Pseudo-votes for yes and for no in the smoothed scores.
     mass
         Mass of the intervals.
-    resampled
-        Whether columns are resamples of the items, rather than draws of p.
-    pooled
-        Whether draws are of the model's own p, and figures of p as it is published, pooled with the vote share.
     """
 
     reference: str
@@ -74,8 +70,6 @@ class Grading:
     labels: tuple[tuple[str, ...], ...]
     smoothing: float
     mass: float
-    resampled: bool
-    pooled: bool = False
 
     def frame(self) -> pl.DataFrame:
         """Grade every rule on every group: rows of the table audit, NaN where there is no figure."""
@@ -138,20 +132,17 @@ class Grading:
             yield from ((*where, rule.name, self.reference, *row) for row in rows)
 
     def interval(self, names: Sequence[str], value_ms: Floats) -> tuple[Floats, Floats]:
-        """Compute central intervals over draws or resamples, moved to the figures where their middle is elsewhere.
+        """Compute central intervals over resamples, moved to the figures where their middle is elsewhere.
 
-        A resample is noisier than the sample, so it shows misfit where there is none. Draws of the model's own p have
-        the figures of that p, and are noisier than their mean: more of their labels change sides. The spread is right.
+        A resample is noisier than the sample, so it shows misfit where there is none. The spread is right.
         """
         tail = (1.0 - self.mass) / 2.0
         low_m, middle_m, high_m = quantiles(value_ms[:, 1:], tail, 0.5, 1.0 - tail)
-        moved_m = np.array([self.pooled or (self.resampled and name.endswith(ROUGH)) for name in names])
+        moved_m = np.array([name.endswith(ROUGH) for name in names])
         with np.errstate(invalid="ignore"):
             shift_m = value_ms[:, 0] - middle_m
         shift_m = np.where(moved_m & np.isfinite(shift_m), shift_m, 0.0)
-        share_m = np.array([self.pooled and name.removeprefix("expected_") in RATES for name in names])
-        low_m, high_m = np.where(moved_m, np.maximum(low_m + shift_m, 0.0), low_m), high_m + shift_m
-        return low_m, np.where(share_m, np.minimum(high_m, 1.0), high_m)
+        return np.where(moved_m, np.maximum(low_m + shift_m, 0.0), low_m), high_m + shift_m
 
     def _grade_all(self, cell_c: Ints) -> list[Figures]:
         """Grade every rule on some cells; rules that answer alike share their grades."""

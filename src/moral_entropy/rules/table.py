@@ -18,7 +18,7 @@ from moral_entropy.progress import Advance, ignore
 from moral_entropy.rules.advice import Advice, advise, best_rule
 from moral_entropy.rules.any_by_votes import any_rule_by_votes
 from moral_entropy.rules.calibration import CONSENSUS, MODEL, consensus_cells, reliability
-from moral_entropy.rules.cells import cost_of_p, gold_sums, posterior_sums, sort_into_cells
+from moral_entropy.rules.cells import cost_of_p, gold_sums, published_sums, sort_into_cells
 from moral_entropy.rules.grading import Grading
 from moral_entropy.rules.options import GradeOptions
 from moral_entropy.rules.rules import PLURALITY, PUBLISHED, RULES, Rule, as_rules
@@ -38,10 +38,8 @@ Reference = Literal["auto", "consensus", "gold", "both"]
 class AuditTable:
     """The results of the audit of rules.
 
-    Against the consensus a figure grades the rule by the published p, and its interval holds the draws of the fit;
-    where the published p is pooled with the vote share, around the figure. Under the paper's model, where the fit is
-    unsure of many items at once, their means may all lie on one side of ½, which happens in no single draw, and a
-    figure can lie outside its interval: a sign of thin data, as `doubt_annotators` is.
+    Against the consensus a figure grades the rule by the published p, and has no interval: what p itself may be off by
+    is not in the votes. Against gold its interval is over resampled items.
 
     Parameters
     ----------
@@ -139,12 +137,12 @@ def grade_rules(
     rules = as_rules(default_rules(votes) if options.rules is None else options.rules)
     check_options(votes, rules, reference, options)
     cells, members = sort_into_cells(consensus, rules)
-    sum_tcs = posterior_sums(cells.n_cells, members, threads=consensus.options.threads, advance=advance)
+    sum_tcs = published_sums(cells.n_cells, members)
+    advance(0.5)
     labels = {ballot.question: ballot.labels for ballot in votes.ballots}
     names = (tuple(labels), votes.domains, tuple(labels.values()))
-    pooled = any(fit.pooled for fit in consensus.fits)
     settings = (options.smoothing, consensus.interval)
-    graded = Grading("consensus", rules, cells, sum_tcs, *names, *settings, resampled=False, pooled=pooled)
+    graded = Grading("consensus", rules, cells, sum_tcs, *names, *settings)
     frames = [] if reference == "gold" else [graded.frame()]
     nothing_c = np.zeros(cells.n_cells)
     # The best rule is said in labels, not in expected costs: as often as its label is not that of the consensus.
@@ -152,9 +150,9 @@ def grade_rules(
     advised = {"consensus": advise(in_labels, nothing_c, options.costs)}
     if has_gold(votes) and reference != "consensus":
         gold_tcs = gold_sums(cells.n_cells, members, replicates=REPLICATES, seed=seed)
-        against_gold = replace(graded, reference="gold", sum_tcs=gold_tcs, resampled=True, pooled=False)
+        against_gold = replace(graded, reference="gold", sum_tcs=gold_tcs)
         frames += [against_gold.frame(), grade_consensus(consensus, against_gold, seed)]
-        if graded.pooled:
+        if consensus.options.mixed:
             frames.append(grade_consensus(consensus, against_gold, seed, own=True))
         # Gold as evidence is no test of what was learnt from it, but rules on votes have not seen it.
         advised["gold"] = advise(against_gold, nothing_c, options.costs)
