@@ -211,7 +211,22 @@ def _fit(gold: _Gold) -> Floats:
     start = _unchanged(gold.log_p_ik.shape[1])
     bounds = [(0.0, None), *[(None, None)] * (len(start) - 1)]
     exact = {"maxiter": 1_000, "ftol": 1e-15, "gtol": 1e-9}
-    return np.asarray(minimize(_cost, start, args=(gold,), jac=True, method="L-BFGS-B", bounds=bounds, options=exact).x)
+    x = minimize(_cost, start, args=(gold,), jac=True, method="L-BFGS-B", bounds=bounds, options=exact).x
+    # Newton's steps to the last digits: where the search stops depends on the last bits of p.
+    for _ in range(3):
+        free = np.flatnonzero((x > 0.0) | (np.arange(len(x)) > 0))
+        x[free] -= np.linalg.solve(_curvature(x, gold)[np.ix_(free, free)], _cost(x, gold)[1][free])
+    return np.asarray(x)
+
+
+def _curvature(x: Floats, gold: _Gold) -> Floats:
+    """Compute the second derivative of the cost: the covariance of what `x` multiplies, and the priors."""
+    q_ik = np.exp(_mapped(x, gold.log_p_ik))
+    feature_kij = np.concatenate([gold.log_p_ik.T[..., None], np.eye(len(x) - 1)[:, None].repeat(len(q_ik), 1)], axis=2)
+    mean_ij = np.einsum("ik,kij->ij", q_ik, feature_kij)
+    weighted_kij = (gold.count_i[:, None] * q_ik).T[..., None] * (feature_kij - mean_ij)
+    spread = np.array([POWER_SPREAD, *[BIAS_SPREAD] * (len(x) - 1)])
+    return np.asarray(np.tensordot(weighted_kij, feature_kij, axes=([0, 1], [0, 1])) + np.diag(spread**-2.0))
 
 
 def _cost(x: Floats, gold: _Gold) -> tuple[float, Floats]:
