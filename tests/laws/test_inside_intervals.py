@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from moral_entropy.model.options import FitOptions
 from moral_entropy.corpora.simulate import simulate_votes
+from moral_entropy.model.options import FitOptions
 from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions
 

@@ -81,6 +81,8 @@ def describe_annotators(fit: QuestionFit, *, interval: float = 0.9) -> pl.DataFr
         for f, draws_sa in enumerate(draws_fsa):
             low_fa[f, chunk], high_fa[f, chunk] = central_interval(np.ascontiguousarray(draws_sa.T), interval)
         below_a[chunk] = (draws_fsa[2] < 0).mean(axis=0)
+    # Of many labels and few votes most draws have lower rates than the mode.
+    low_fa, high_fa = np.minimum(low_fa, value_fa), np.maximum(high_fa, value_fa)
     columns = {
         f"{name}{bound}": own_fa[f]
         for f, name in enumerate(FIGURES)
