@@ -1,4 +1,4 @@
-"""Every Numba kernel: one pass of EM, label probabilities at the mode, over draws, and what votes leave unknown.
+"""Every Numba kernel: one pass of EM, label probabilities at the mode, over draws and by cell, what votes leave unknown.
 
 One family for both models: the paper's has the labels as its only states. Probabilities are multiplied, which takes no
 logarithms: `vote_cz` is relative to the likeliest state's, so that a product of some votes cannot vanish everywhere.
@@ -15,11 +15,18 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from moral_entropy.ties import TIE
+
 NEGLIGIBLE = 1e-14
 """Probability of a state below which it adds nothing to a covariance."""
 
 RESCALED = 8
 """Votes after which products are scaled to a largest one of 1: no factor is below 1e-30, so that one cannot vanish."""
+
+LN2 = 0.6931471805599453
+EXPONENT = np.int64(52)
+ROOT_HALF_BITS = np.array([0.5**0.5]).view(np.int64)[0]
+"""Where the exponent begins in the bits of a float, and the bits of √½."""
 
 I64, I32, I16, F1, F2, F3 = (
     "int64[::1]",
@@ -248,6 +255,89 @@ def draw_summaries(
         entropy_r[r] = entropy / n_draws
         low_r[r] = _quantile(p_ks[about_r[r]], tail)
         high_r[r] = _quantile(p_ks[about_r[r]], 1.0 - tail)
+
+
+@inner
+def _add_logs(weight_s, x_s, sum_s, whole_s):
+    """Add weights times logs of `x_s`, which is positive and used up; `whole_s` is a buffer.
+
+    A number is a power of two times 0.7 to 1.4, whose log is a series: so the compiler takes four numbers at once.
+    """
+    bits_s = x_s.view(np.int64)
+    for s in range(len(x_s)):
+        whole = (bits_s[s] - ROOT_HALF_BITS) >> EXPONENT
+        bits_s[s] -= whole << EXPONENT
+        whole_s[s] = np.int32(whole)
+    for s in range(len(x_s)):
+        u = (x_s[s] - 1.0) / (x_s[s] + 1.0)
+        w = u * u
+        series = ((((1.0 / 19.0 * w + 1.0 / 17.0) * w + 1.0 / 15.0) * w + 1.0 / 13.0) * w + 1.0 / 11.0) * w + 1.0 / 9.0
+        series = (((series * w + 1.0 / 7.0) * w + 1.0 / 5.0) * w + 1.0 / 3.0) * w + 1.0
+        sum_s[s] += weight_s[s] * (whole_s[s] * LN2 + 2.0 * u * series)
+
+
+@inner
+def _values(p_ks, k, left_s, value_ts, buffer_ts):
+    """Write what is added up of label `k` against the rest, in the order of `rules.cells.SUMS`."""
+    p_s, n_labels = p_ks[k], len(p_ks)
+    margin = 2 * TIE if n_labels == 2 else TIE
+    top_s, x_s, whole_s = buffer_ts[0], buffer_ts[1], buffer_ts[2]
+    for s in range(len(p_s)):
+        top_s[s] = p_s[s]
+    for other in range(n_labels):
+        for s in range(len(p_s)):
+            top_s[s] = max(top_s[s], p_ks[other, s])
+    for s in range(len(p_s)):
+        yes = left_s[s] if p_s[s] >= top_s[s] - margin else 0.0
+        left_s[s] -= yes
+        value_ts[1, s] = yes
+    for s in range(len(p_s)):
+        value_ts[0, s] = 1.0
+        value_ts[2, s] = p_s[s]
+        value_ts[3, s] = p_s[s] * p_s[s]
+        value_ts[4, s] = 0.0
+        value_ts[5, s] = min(p_s[s], 1.0 - p_s[s])
+        x_s[s] = max(p_s[s], 1e-300)
+        top_s[s] = -p_s[s]
+    _add_logs(top_s, x_s, value_ts[4], whole_s)
+    for s in range(len(p_s)):
+        x_s[s] = max(1.0 - p_s[s], 1e-300)
+        top_s[s] = p_s[s] - 1.0
+    _add_logs(top_s, x_s, value_ts[4], whole_s)
+
+
+@kernel(VOTES, I64, "int64[:,::1]", F1, I64, F3, F3, "int64[:,::1]", F1, F3)
+def add_draws(
+    start_r, code_v, weight_r, clamp_r, domain_r, tilt_rz, row_u, cell_ut, weight_u, target_t, vote_cks, weight_dzs,
+    ends_ze, share_z, sum_cts,
+):  # fmt: skip
+    """Add units of identical items to the cells that rules are graded by, in every draw.
+
+    The sums are those of `rules.cells.SUMS`. Of more than two labels every one is a target.
+    """
+    n_labels, n_draws = vote_cks.shape[1], vote_cks.shape[2]
+    x_zs, p_ks, nothing_k = np.empty(weight_dzs.shape[1:]), np.empty((n_labels, n_draws)), np.zeros(n_labels)
+    value_ts, buffer_ts, left_s = np.empty((6, n_draws)), np.empty((3, n_draws)), np.empty(n_draws)
+    for u in range(len(row_u)):
+        r = row_u[u]
+        if clamp_r[r] >= 0:
+            for k in range(n_labels):
+                for s in range(n_draws):
+                    p_ks[k, s] = 1.0 if k == clamp_r[r] else 0.0
+        else:
+            weight_zs, top_s = weight_dzs[domain_r[r] if len(domain_r) > 0 else 0], buffer_ts[0]
+            _row_draws(
+                code_v, start_r[r], start_r[r + 1], vote_cks, weight_zs, ends_ze, share_z, tilt_rz, r, x_zs, top_s
+            )
+            _label_draws(x_zs, ends_ze, share_z, top_s, 0.0, nothing_k, p_ks)
+        for s in range(n_draws):
+            left_s[s] = 1.0
+        for n in range(len(target_t)):
+            _values(p_ks, target_t[n], left_s, value_ts, buffer_ts)
+            sum_ts, weight = sum_cts[cell_ut[u, n]], weight_u[u]
+            for t in range(6):
+                for s in range(n_draws):
+                    sum_ts[t, s] += weight * value_ts[t, s]
 
 
 @kernel(VOTES, F2, F2, F3, I64, "int64", "int64", "int64", F2)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import entr
 
 from moral_entropy.model.consensus import Consensus, QuestionFit
+from moral_entropy.model.posterior import tilt_of_states
 from moral_entropy.model.threads import over_blocks
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.rules.rules import Rule
@@ -257,11 +258,12 @@ def _add_published(member: Membership, sum_cts: Floats) -> None:
 
 
 def _add_draws(member: Membership, sum_cts: Floats, threads: int | None) -> None:
-    from moral_entropy.rules.kernels import add_draws
+    from moral_entropy.model.kernels import add_draws
 
     fit, patterns = member.fit, member.fit.patterns
     item_u, weight_u = _units(member)
-    rows = (patterns.start_r, patterns.code_v, patterns.clamp_r, patterns.domain_r)
+    tilt_rz = tilt_of_states(patterns, fit.states)
+    rows = (patterns.start_r, patterns.code_v, patterns.weight_r, patterns.clamp_r, patterns.domain_r, tilt_rz)
     target_t = np.array(targets_of(fit.ballot))
     n_draws = sum_cts.shape[2] - 1
     # Evenly spaced draws, where there are more than columns.
