@@ -1,9 +1,9 @@
 """An audit of more votes than one machine holds: the partitions of a Parquet dataset, mapped with Dask.
 
 Workers read partitions and return sums, which add up: what occurs in the votes, the counts of every EM pass, the cells
-that rules are graded by. They write the tables of items and votes themselves. The driver searches, draws and grades with
-the functions of the local path; it holds parameters, sums, a sample of the items and those with gold. A partition that
-is lost with its worker is read again.
+that rules are graded by. They write the tables of items and votes. The driver searches, draws and grades with the
+functions of the local path; it holds parameters, sums, a sample of the items and those with gold. A partition that is
+lost with its worker is read again.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ ROWS_AT_ONCE = 2_000_000
 MEMORY = 3_000_000_000
 """Bytes of a local worker: Dask moves partitions to disk at 60% of it."""
 
-CONNECT = "10s"
-"""How long an address may take to answer."""
+CONNECT, LOOPBACK = "10s", "127.0.0.1:0"
+"""How long an address may take to answer; any port of this machine."""
 
 NEAR_EDGE = 100_000
 """Rows after which an item is taken to have ended, where a file is cut."""
@@ -153,10 +153,8 @@ def _survey(part: Part, roles: ColumnRoles, options: ReadOptions) -> dict[str, A
         for votes in questions
     }
     domains = read_domains(source, roles, rows)[0]
-    return {
-        "voted": voted, "labels": counts, "domains": domains, "hashes": rows.items.hash(0).to_numpy(), "log": source.log,
-        "rows": source.rows, "items": len(rows.items),
-    }  # fmt: skip
+    hashes = rows.items.hash(0).to_numpy()
+    return {"voted": voted, "labels": counts, "domains": domains, "hashes": hashes, "log": source.log}
 
 
 def _item_of_hash(part: Part, roles: ColumnRoles, options: ReadOptions, value: int) -> Any:
@@ -316,7 +314,8 @@ def _items_of(consensus: Consensus, fit: QuestionFit, rows: Ints, stands_for: fl
     return {
         "items": consensus.votes.items.gather(item_i), "domain_i": consensus.votes.domain_i[item_i],
         "votes_i": np.diff(taken.start_r), "code_v": taken.code_v, "count_i": ballot.count_i[rows] * stands_for,
-        "gold_i": ballot.gold_i[rows], "published_i": ballot.published_i[rows], **{name: getattr(fit, name)[rows] for name in ITEM_COLUMNS},
+        "gold_i": ballot.gold_i[rows], "published_i": ballot.published_i[rows],
+        **{name: getattr(fit, name)[rows] for name in ITEM_COLUMNS},
     }  # fmt: skip
 
 
@@ -374,8 +373,9 @@ def audit_on_cluster(
             sums, graded, items = added(client, [client.submit(getitem, both, 0) for both in scored])
             held = client.gather([client.submit(getitem, both, 1) for both in scored])
         note_positive(votes.ballots, options.read, log)
-        reading = Reading(Path(source).name, digest_of(paths), shape.roles.column, shape.roles.guessed,
-                          sum(part.rows for part in parts), dict(sorted(dropped.items())), tuple(log.notes))  # fmt: skip
+        n_rows, roles, notes = sum(part.rows for part in parts), shape.roles, tuple(log.notes)
+        told = (roles.column, roles.guessed, n_rows, dict(sorted(dropped.items())), notes)
+        reading = Reading(Path(source).name, digest_of(paths), *told)
         votes = replace(votes, reading=reading)
         sample, known = (_hold(votes, [[of_fit[at] for of_fit in part] for part in held], plan) for at in (0, 1))
         run = _run(sample, known, (sums, graded, items), plan, counts, command, watch)
@@ -394,8 +394,9 @@ def _refuse(options: AuditOptions) -> None:
     """Refuse what needs all votes on one machine."""
     read = [f"--{name.replace('_', '-')}" for name in ONE_MACHINE if getattr(options.read, name) not in (None, (), "")]
     given = {
-        "groups of annotators": options.groups.asked, "--fit-by": options.fit_by, "the roles of judges": options.judges.roles,
-        "--spot-check": options.verdict.spot_check, "--solver adam": options.fit.solver == "adam",
+        "groups of annotators": options.groups.asked, "--fit-by": options.fit_by,
+        "the roles of judges": options.judges.roles, "--spot-check": options.verdict.spot_check,
+        "--solver adam": options.fit.solver == "adam",
         "a layout other than long": options.read.table_layout not in ("auto", "long"),
     }  # fmt: skip
     if what := [*read, *(name for name, value in given.items() if value)]:
@@ -407,7 +408,7 @@ def _paths(source: Path) -> list[Path]:
     """Return the Parquet files of a dataset, or say which is none."""
     paths = sorted(source.glob("*.parquet")) if source.is_dir() else [source]
     if not paths:
-        msg = f"{source} holds no file that ends in .parquet. Write the votes as Parquet, all votes on an item in one file."
+        msg = f"{source} holds no file that ends in .parquet. Write the votes as Parquet, those on an item in one file."
         raise VotesError(msg)
     for path in paths:
         if not head_of(path).startswith(MAGIC_PARQUET):
@@ -426,7 +427,9 @@ def connected(cluster: str) -> Iterator[Any]:
         raise MissingExtraError(what, "cluster") from None
     if cluster == "local":
         one_each: dict[str, Any] = {"n_workers": available_cores(), "threads_per_worker": 1, "memory_limit": MEMORY}
-        quiet = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
+        # HTTP is not used, and cannot be left out: on loopback, on any port, without pages.
+        nowhere = {"dashboard_address": LOOPBACK, "worker_dashboard_address": LOOPBACK}
+        quiet: dict[str, Any] = {"silence_logs": logging.CRITICAL, "scheduler_kwargs": {"dashboard": False}, **nowhere}
         with LocalCluster(host="127.0.0.1", **one_each, **quiet) as workers, Client(workers) as client:
             yield client
         return
@@ -453,7 +456,8 @@ def survey(client: Any, paths: Sequence[Path], options: ReadOptions) -> tuple[Sh
     first = _open(Part(str(paths[0].resolve()), 0, min(sizes[0], ROWS_AT_ONCE)))
     roles, options = recognise(first, replace(options, layout=options.table_layout))
     if roles.layout != "long":
-        msg = f"{first.name} is read as {roles.layout}; a cluster reads one row per vote. Name --item, --annotator, --label."
+        way = "Name --item, --annotator and --label."
+        msg = f"{first.name} is read as {roles.layout}; a cluster reads one row per vote. {way}"
         raise UsageError(msg)
     if roles.get("text") and roles.get("text") != roles.get("item"):
         first.log.note("texts and words need one machine, and were not read.")
@@ -516,8 +520,8 @@ def _check_items(
         name = client.submit(_item_of_hash, parts[one], roles, options, hashes[order[again[0]]], pure=False).result()
         files = " and ".join(dict.fromkeys(Path(parts[n].path).name for n in (one, two)))
         msg = (
-            f"{len(again):,} items have votes in two partitions of the dataset. First: item {name!r} ({files}). Write all "
-            "votes on an item into one file, sorted by item."
+            f"{len(again):,} items have votes in two partitions of the dataset. First: item {name!r} ({files}). Write "
+            "all votes on an item into one file, sorted by item."
         )
         raise VotesError(msg)
 
@@ -538,7 +542,10 @@ def _questions(
         labels = choose_classes(name, present, n_k, options)
         if len(labels) < 2:
             refuse_single(
-                replace(_nobody(name, labels), item_v=np.zeros(sum(n_k))), present, log, alone=len(names) == 1
+                replace(_nobody(name, labels), item_v=np.zeros(sum(n_k), dtype=np.int8)),
+                present,
+                log,
+                alone=len(names) == 1,
             )
             continue
         kept += 1
@@ -622,15 +629,14 @@ def _joined(rows: Sequence[Patterns]) -> Patterns:
     return replace(rows[0], start_r=start_r.astype(np.int64), row_i=row_i, **columns)
 
 
+def _stacked(pieces: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    join: dict[str, Callable[[list[Any]], Any]] = {"items": pl.concat}
+    return {name: join.get(name, np.concatenate)([piece[name] for piece in pieces]) for name in pieces[0]}
+
+
 def _hold(votes: Votes, held: Sequence[Sequence[dict[str, Any]]], plan: Plan) -> Consensus:
     """Return the consensus on the items that the driver holds; those of a sample stand for all."""
-    columns = [
-        {
-            name: (pl.concat if name == "items" else np.concatenate)([part[b][name] for part in held])
-            for name in held[0][b]
-        }
-        for b in range(len(votes.ballots))
-    ]
+    columns = [_stacked([part[b] for part in held]) for b in range(len(votes.ballots))]
     ballots, first = [], 0
     for ballot, column, total in zip(votes.ballots, columns, plan.totals, strict=True):
         item_i = first + np.arange(len(column["count_i"]))
