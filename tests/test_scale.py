@@ -155,7 +155,7 @@ def test_an_item_in_two_files_is_named(dataset, workers, tmp_path):
 
 
 def test_one_large_file_is_cut_where_the_item_changes(dataset, local, workers, tmp_path, monkeypatch):
-    monkeypatch.setattr("moral_entropy.scale.ROWS_AT_ONCE", 1_501)
+    monkeypatch.setattr("moral_entropy.votes.parts.ROWS_AT_ONCE", 1_501)
     pl.read_parquet(dataset).write_parquet(tmp_path / "votes.parquet", row_group_size=1_000)
     run = on_cluster(tmp_path / "votes.parquet", tmp_path / "run", workers)
     assert run.manifest["cluster"]["parts"] == -(-votes_frame().height // 1_501)
