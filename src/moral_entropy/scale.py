@@ -1,9 +1,9 @@
 """An audit of more votes than one machine holds: the partitions of a Parquet dataset, mapped with Dask.
 
 Workers read partitions and return sums, which add up: what occurs in the votes, the counts of every EM pass, the cells
-that rules are graded by. They write the tables of items and votes themselves. The driver searches, draws and grades with
-the functions of the local path; it holds parameters, sums, a sample of the items and those with gold. A partition that
-is lost with its worker is read again.
+that rules are graded by. They write the tables of items and votes. The driver searches, draws and grades with the
+functions of the local path; it holds parameters, sums, a sample of the items and those with gold. A partition that is
+lost with its worker is read again.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import reduce
-from itertools import pairwise
+from functools import partial, reduce
 from operator import getitem
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +25,7 @@ import polars as pl
 
 from moral_entropy.checks.gold import gold_findings
 from moral_entropy.checks.run import run_checks
-from moral_entropy.errors import MissingExtraError, UsageError, VotesError
+from moral_entropy.errors import MissingExtraError, UsageError
 from moral_entropy.findings import Finding, alarm_sentences, without_warnings
 from moral_entropy.items.table import ItemSums, find_outliers, sum_items
 from moral_entropy.model.consensus import Consensus, QuestionFit
@@ -61,35 +60,16 @@ from moral_entropy.runs.manifest import change_manifest, note_files
 from moral_entropy.runs.run import Run
 from moral_entropy.runs.tables import write_table
 from moral_entropy.verdict.sheet import add_sheet
-from moral_entropy.votes.ballots import (
-    MOST_GUESSED_DOMAINS,
-    cast_ballot,
-    labels_of_ballot,
-    note_positive,
-    read_domains,
-    read_item_labels,
-    refuse_single,
-    relabelled,
-)
-from moral_entropy.votes.columns import ColumnRoles, recognise
-from moral_entropy.votes.labels import choose_classes, note_same, same_labels
-from moral_entropy.votes.layouts import QuestionVotes, Rows, read_long
-from moral_entropy.votes.options import ReadOptions
-from moral_entropy.votes.source import MAGIC_PARQUET, Source, digest_of, from_polars, head_of
-from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Reading, ReadingLog, Votes, one_line
-from moral_entropy.votes.values import recode, sort_labels
-
-ROWS_AT_ONCE = 2_000_000
-"""Most rows of a partition; larger files are cut where the item changes."""
+from moral_entropy.votes.ballots import note_positive
+from moral_entropy.votes.parts import Part, Shape, dataset_paths, empty_votes, load_part, survey
+from moral_entropy.votes.source import digest_of
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Reading, ReadingLog, Votes
 
 MEMORY = 3_000_000_000
 """Bytes of a local worker: Dask moves partitions to disk at 60% of it."""
 
-CONNECT = "10s"
-"""How long an address may take to answer."""
-
-NEAR_EDGE = 100_000
-"""Rows after which an item is taken to have ended, where a file is cut."""
+CONNECT, LOOPBACK = "10s", "127.0.0.1:0"
+"""How long an address may take to answer; any port of this machine."""
 
 FAN_IN = 4
 """Sums that are added in one task."""
@@ -108,24 +88,6 @@ ITEM_COLUMNS = ("p_ik", "posterior_ik", "model_ik", "share_weight_i", "low_i", "
                 "ambiguity_i")  # fmt: skip
 
 
-class Part(NamedTuple):
-    """A partition: some rows of a file."""
-
-    path: str
-    first: int
-    rows: int
-
-
-class Shape(NamedTuple):
-    """What all partitions have in common: columns, ids, and by question its labels, their spellings and its voters."""
-
-    roles: ColumnRoles
-    options: ReadOptions
-    annotators: pl.Series
-    domains: tuple[str, ...]
-    questions: tuple[tuple[str, tuple[str, ...], dict[str, str], Ints], ...]
-
-
 class Plan(NamedTuple):
     """How partitions are scored and written: folder, rules, priors, and by question votes and items in all."""
 
@@ -137,58 +99,6 @@ class Plan(NamedTuple):
 
 
 # --- Workers: pure functions of a partition ------------------------------------------------------------------------
-
-
-def _open(part: Part) -> Source:
-    return from_polars(pl.scan_parquet(part.path, glob=False).slice(part.first, part.rows), Path(part.path).name)
-
-
-def _survey(part: Part, roles: ColumnRoles, options: ReadOptions) -> dict[str, Any]:
-    """Return what occurs in a partition: annotators and labels by question, domains, hashes of the items."""
-    source = _open(part)
-    rows, annotators, questions = read_long(source, roles, options)
-    voted = {votes.question: annotators.gather(np.unique(votes.annotator_v)) for votes in questions}
-    counts = {
-        votes.question: dict(zip(votes.labels, np.bincount(votes.label_v, minlength=len(votes.labels)), strict=True))
-        for votes in questions
-    }
-    domains = read_domains(source, roles, rows)[0]
-    return {
-        "voted": voted, "labels": counts, "domains": domains, "hashes": rows.items.hash(0).to_numpy(), "log": source.log,
-        "rows": source.rows, "items": len(rows.items),
-    }  # fmt: skip
-
-
-def _item_of_hash(part: Part, roles: ColumnRoles, options: ReadOptions, value: int) -> Any:
-    items = read_long(_open(part), roles, options)[0].items
-    return items.filter(items.hash(0) == value)[0]
-
-
-def load_part(part: Part, shape: Shape) -> Votes:
-    """Read a partition, coded as all partitions are."""
-    source, roles, options = _open(part), shape.roles, shape.options
-    rows, annotators, questions = read_long(source, roles, options)
-    place, names = shape.annotators.search_sorted(annotators).to_numpy(), [name for name, *_ in shape.questions]
-    lenient = replace(roles, guessed=(*roles.guessed, "gold", "published"))
-    known = [read_item_labels(role, source, lenient, rows, options, names) for role in ("gold", "published")]
-    ballots = []
-    for name, labels, called, voted_a in shape.questions:
-        votes = next((votes for votes in questions if votes.question == name), _nobody(name, labels))
-        here = {label: called[label] for label in votes.labels if label in called}
-        votes = relabelled(replace(votes, annotator_v=recode(votes.annotator_v, place)), labels, here)
-        ballot = cast_ballot(votes, rows, shape.annotators, voted_a, options, source.log)
-        given = {f"{each.role}_i": labels_of_ballot(each, ballot, source.log) for each in known if each is not None}
-        ballots.append(replace(ballot, **given))  # type: ignore[arg-type]
-    domains, domain_i = read_domains(source, roles, rows) if shape.domains else ((), np.full(len(rows.items), UNKNOWN))
-    domain_i = recode(domain_i.astype(np.int32), [shape.domains.index(name) for name in domains])
-    reading = Reading(dropped=source.log.dropped, notes=tuple(source.log.notes))
-    return Votes(rows.items, shape.annotators, tuple(ballots), shape.domains, domain_i.astype(np.int32),
-                 anonymous=options.anonymous, reading=reading)  # fmt: skip
-
-
-def _nobody(question: str, labels: tuple[str, ...]) -> QuestionVotes:
-    nothing = np.empty(0, dtype=np.int32)
-    return QuestionVotes(question, labels, nothing, nothing, nothing, nothing, nothing)
 
 
 def _patterns(votes: Votes, ballot: Ballot, options: FitOptions, *, whole: bool = False) -> Patterns:
@@ -316,7 +226,8 @@ def _items_of(consensus: Consensus, fit: QuestionFit, rows: Ints, stands_for: fl
     return {
         "items": consensus.votes.items.gather(item_i), "domain_i": consensus.votes.domain_i[item_i],
         "votes_i": np.diff(taken.start_r), "code_v": taken.code_v, "count_i": ballot.count_i[rows] * stands_for,
-        "gold_i": ballot.gold_i[rows], "published_i": ballot.published_i[rows], **{name: getattr(fit, name)[rows] for name in ITEM_COLUMNS},
+        "gold_i": ballot.gold_i[rows], "published_i": ballot.published_i[rows],
+        **{name: getattr(fit, name)[rows] for name in ITEM_COLUMNS},
     }  # fmt: skip
 
 
@@ -352,14 +263,14 @@ def audit_on_cluster(
     options, progress, watch = replace(options, fit=replace(options.fit, threads=1)), progress or silent, Stopwatch()
     _refuse(options)
     check_priors(options.priors)
-    paths = _paths(Path(source))
+    paths = dataset_paths(Path(source))
     with writing(out, force=force, inputs=(str(source),)) as folder, connected(cluster) as client, without_warnings():
         with watch.timing("read"):
             progress("reading", 0.0)
-            shape, parts, log = survey(client, paths, options.read)
+            shape, parts, log = survey(partial(_gathered, client), paths, options.read)
             coded = [client.submit(_coded, part, shape, options.fit, pure=False) for part in parts]
             totals, counts, dropped = added(client, [client.submit(getitem, both, 1) for both in coded])
-        votes = _empty(shape)
+        votes = empty_votes(shape)
         plan = Plan(str(folder.resolve()), _rules(shape, options), options, priors_for(votes, options.priors), totals)
         with watch.timing("fit"):
             for b in range(len(totals)):
@@ -374,8 +285,9 @@ def audit_on_cluster(
             sums, graded, items = added(client, [client.submit(getitem, both, 0) for both in scored])
             held = client.gather([client.submit(getitem, both, 1) for both in scored])
         note_positive(votes.ballots, options.read, log)
-        reading = Reading(Path(source).name, digest_of(paths), shape.roles.column, shape.roles.guessed,
-                          sum(part.rows for part in parts), dict(sorted(dropped.items())), tuple(log.notes))  # fmt: skip
+        n_rows, roles, notes = sum(part.rows for part in parts), shape.roles, tuple(log.notes)
+        told = (roles.column, roles.guessed, n_rows, dict(sorted(dropped.items())), notes)
+        reading = Reading(Path(source).name, digest_of(paths), *told)
         votes = replace(votes, reading=reading)
         sample, known = (_hold(votes, [[of_fit[at] for of_fit in part] for part in held], plan) for at in (0, 1))
         run = _run(sample, known, (sums, graded, items), plan, counts, command, watch)
@@ -394,26 +306,14 @@ def _refuse(options: AuditOptions) -> None:
     """Refuse what needs all votes on one machine."""
     read = [f"--{name.replace('_', '-')}" for name in ONE_MACHINE if getattr(options.read, name) not in (None, (), "")]
     given = {
-        "groups of annotators": options.groups.asked, "--fit-by": options.fit_by, "the roles of judges": options.judges.roles,
-        "--spot-check": options.verdict.spot_check, "--solver adam": options.fit.solver == "adam",
+        "groups of annotators": options.groups.asked, "--fit-by": options.fit_by,
+        "the roles of judges": options.judges.roles, "--spot-check": options.verdict.spot_check,
+        "--solver adam": options.fit.solver == "adam",
         "a layout other than long": options.read.table_layout not in ("auto", "long"),
     }  # fmt: skip
     if what := [*read, *(name for name, value in given.items() if value)]:
         msg = f"{what[0]} needs all votes on one machine. Leave it out, or audit without --cluster."
         raise UsageError(msg)
-
-
-def _paths(source: Path) -> list[Path]:
-    """Return the Parquet files of a dataset, or say which is none."""
-    paths = sorted(source.glob("*.parquet")) if source.is_dir() else [source]
-    if not paths:
-        msg = f"{source} holds no file that ends in .parquet. Write the votes as Parquet, all votes on an item in one file."
-        raise VotesError(msg)
-    for path in paths:
-        if not head_of(path).startswith(MAGIC_PARQUET):
-            msg = f"{path.name} is not a Parquet file. A cluster reads nothing else: write the votes as Parquet."
-            raise VotesError(msg)
-    return paths
 
 
 @contextmanager
@@ -426,7 +326,9 @@ def connected(cluster: str) -> Iterator[Any]:
         raise MissingExtraError(what, "cluster") from None
     if cluster == "local":
         one_each: dict[str, Any] = {"n_workers": available_cores(), "threads_per_worker": 1, "memory_limit": MEMORY}
-        quiet = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
+        # HTTP is not used, and cannot be left out: on loopback, on any port, without pages.
+        nowhere = {"dashboard_address": LOOPBACK, "worker_dashboard_address": LOOPBACK}
+        quiet: dict[str, Any] = {"silence_logs": logging.CRITICAL, "scheduler_kwargs": {"dashboard": False}, **nowhere}
         with LocalCluster(host="127.0.0.1", **one_each, **quiet) as workers, Client(workers) as client:
             yield client
         return
@@ -447,118 +349,8 @@ def added(client: Any, sums: Sequence[Any]) -> Any:
     return sums[0].result()
 
 
-def survey(client: Any, paths: Sequence[Path], options: ReadOptions) -> tuple[Shape, list[Part], ReadingLog]:
-    """Find the columns, cut the files into partitions, and collect what occurs in them."""
-    sizes = [_size(path) for path in paths]
-    first = _open(Part(str(paths[0].resolve()), 0, min(sizes[0], ROWS_AT_ONCE)))
-    roles, options = recognise(first, replace(options, layout=options.table_layout))
-    if roles.layout != "long":
-        msg = f"{first.name} is read as {roles.layout}; a cluster reads one row per vote. Name --item, --annotator, --label."
-        raise UsageError(msg)
-    if roles.get("text") and roles.get("text") != roles.get("item"):
-        first.log.note("texts and words need one machine, and were not read.")
-    roles = roles.without("text", "count")
-    for path in paths:
-        _check_columns(path, roles, paths[0])
-    parts = [part for path, size in zip(paths, sizes, strict=True) for part in _cut(path, size, roles.column["item"])]
-    found = client.gather([client.submit(_survey, part, roles, options, pure=False) for part in parts])
-    _check_items(client, parts, found, roles, options)
-    for note in dict.fromkeys(note for part in found for note in part["log"].notes):
-        first.log.note(note)
-    domains = tuple(sorted({name for part in found for name in part["domains"]}))
-    if "domain" in roles.guessed and len(domains) > MOST_GUESSED_DOMAINS:
-        first.log.note(f"the column of domains has {len(domains):,} values and is not taken for the domain.")
-        roles, domains = roles.without("domain"), ()
-    annotators = pl.concat([ids for part in found for ids in part["voted"].values()]).unique().sort()
-    questions = tuple(_questions(found, annotators, options, first.log))
-    return Shape(roles, options, annotators, domains, questions), parts, first.log
-
-
-def _size(path: Path) -> int:
-    try:
-        return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
-    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        msg = f"{path.name} is a damaged or truncated Parquet file: {one_line(error)}. Write or copy it anew."
-        raise VotesError(msg) from error
-
-
-def _check_columns(path: Path, roles: ColumnRoles, first: Path) -> None:
-    schema, wanted = pl.read_parquet_schema(path), pl.read_parquet_schema(first)
-    for name in roles.column.values():
-        if schema.get(name) != wanted[name]:
-            has = f"has {schema[name]}" if name in schema else "has nothing"
-            msg = f"{path.name} {has} in the column {name!r}, {first.name} {wanted[name]}. Write all files alike."
-            raise VotesError(msg)
-
-
-def _cut(path: Path, size: int, item: str) -> Iterator[Part]:
-    """Cut a file into partitions, where the item changes."""
-    edges = [0]
-    for edge in range(ROWS_AT_ONCE, size, ROWS_AT_ONCE):
-        near = pl.scan_parquet(path, glob=False).slice(edge - 1, NEAR_EDGE).select(item).collect().to_series()
-        changes = (near != near[0]).arg_true()
-        edges.append(edge - 1 + (changes[0] if len(changes) else 1))
-    for lo, hi in pairwise([*edges, size]):
-        if hi > lo:
-            yield Part(str(path.resolve()), lo, hi - lo)
-
-
-def _check_items(
-    client: Any, parts: Sequence[Part], found: Sequence[dict[str, Any]], roles: ColumnRoles, options: ReadOptions
-) -> None:
-    """Refuse an item whose votes are in two partitions."""
-    hashes = np.concatenate([part["hashes"] for part in found])
-    part_h = np.repeat(np.arange(len(parts)), [len(part["hashes"]) for part in found])
-    order = np.argsort(hashes, kind="stable")
-    again = np.flatnonzero(np.diff(hashes[order]) == 0)
-    if len(again):
-        one, two = part_h[order[again[0]]], part_h[order[again[0] + 1]]
-        name = client.submit(_item_of_hash, parts[one], roles, options, hashes[order[again[0]]], pure=False).result()
-        files = " and ".join(dict.fromkeys(Path(parts[n].path).name for n in (one, two)))
-        msg = (
-            f"{len(again):,} items have votes in two partitions of the dataset. First: item {name!r} ({files}). Write all "
-            "votes on an item into one file, sorted by item."
-        )
-        raise VotesError(msg)
-
-
-def _questions(
-    found: Sequence[dict[str, Any]], annotators: pl.Series, options: ReadOptions, log: ReadingLog
-) -> Iterator[tuple[str, tuple[str, ...], dict[str, str], Ints]]:
-    """Yield name, labels, what each spelling of a label is called, and voters of every question with two labels."""
-    names = sorted({name for part in found for name in part["labels"]})
-    kept = 0
-    for name in names:
-        counts: Counter[str] = _sum([Counter(part["labels"].get(name, {})) for part in found])
-        spelt = [label for label in sort_labels(counts) if counts[label]]
-        called = {label: label for label in spelt} if options.keep_case else same_labels(spelt)
-        note_same(called, log)
-        present = list(sort_labels(set(called.values())))
-        n_k = [sum(counts[label] for label in spelt if called[label] == merged) for merged in present]
-        labels = choose_classes(name, present, n_k, options)
-        if len(labels) < 2:
-            refuse_single(
-                replace(_nobody(name, labels), item_v=np.zeros(sum(n_k))), present, log, alone=len(names) == 1
-            )
-            continue
-        kept += 1
-        voters = pl.concat([part["voted"][name] for part in found if name in part["voted"]]).unique().sort()
-        yield name, labels, called, annotators.search_sorted(voters).to_numpy().astype(np.int32)
-    if not kept:
-        msg = f"no question has votes for two labels. {' '.join(log.notes)}"
-        raise VotesError(msg)
-
-
-def _empty(shape: Shape) -> Votes:
-    """Return votes with the questions, labels and annotators of all partitions, and without an item."""
-    items = pl.Series([], dtype=pl.Int64)
-    rows, log = Rows(items, np.empty(0, dtype=np.int32)), ReadingLog()
-    ballots = tuple(
-        cast_ballot(_nobody(name, labels), rows, shape.annotators, voted_a, shape.options, log)
-        for name, labels, _, voted_a in shape.questions
-    )
-    nowhere = np.empty(0, dtype=np.int32)
-    return Votes(items, shape.annotators, ballots, shape.domains, nowhere, anonymous=shape.options.anonymous)
+def _gathered(client: Any, function: Callable[..., Any], parts: Sequence[Part], *more: Any) -> list[Any]:
+    return list(client.gather([client.submit(function, part, *more, pure=False) for part in parts]))
 
 
 def _rules(shape: Shape, options: AuditOptions) -> tuple[Rule, ...]:
@@ -622,15 +414,14 @@ def _joined(rows: Sequence[Patterns]) -> Patterns:
     return replace(rows[0], start_r=start_r.astype(np.int64), row_i=row_i, **columns)
 
 
+def _stacked(pieces: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    join: dict[str, Callable[[list[Any]], Any]] = {"items": pl.concat}
+    return {name: join.get(name, np.concatenate)([piece[name] for piece in pieces]) for name in pieces[0]}
+
+
 def _hold(votes: Votes, held: Sequence[Sequence[dict[str, Any]]], plan: Plan) -> Consensus:
     """Return the consensus on the items that the driver holds; those of a sample stand for all."""
-    columns = [
-        {
-            name: (pl.concat if name == "items" else np.concatenate)([part[b][name] for part in held])
-            for name in held[0][b]
-        }
-        for b in range(len(votes.ballots))
-    ]
+    columns = [_stacked([part[b] for part in held]) for b in range(len(votes.ballots))]
     ballots, first = [], 0
     for ballot, column, total in zip(votes.ballots, columns, plan.totals, strict=True):
         item_i = first + np.arange(len(column["count_i"]))

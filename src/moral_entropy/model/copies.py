@@ -88,7 +88,7 @@ def pairs_of(rows: Patterns, busy: Ints) -> Iterator[tuple[int, Floats]]:
         n_pairs, same = (last - first) * len(busy), pair_cc.row % n_labels == pair_cc.col % n_labels
         shared_p = np.bincount(pair_p, weights=pair_cc.data, minlength=n_pairs)
         agreed_p = np.bincount(pair_p[same], weights=pair_cc.data[same], minlength=n_pairs)
-        yield first, np.stack([shared_p, agreed_p]).reshape(2, -1, len(busy))
+        yield first, np.stack([shared_p, agreed_p]).astype(np.float64).reshape(2, -1, len(busy))
 
 
 def linked(busy: Ints, first: int, shared_ap: Floats, agreed_ap: Floats) -> tuple[Ints, Ints]:

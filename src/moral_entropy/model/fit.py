@@ -147,7 +147,9 @@ def fit_ballot(
     mode, merged = fitted["mode"], copies.merged
     if copies.any:
         fitted |= with_merged(fitted, copies, seen_by_merged(cast, patterns, posterior.states, mode, merged))
-    items = read_off(ballot, patterns, posterior.states, mode, fitted["drawn"], options, item_prior, advance)
+    items: dict[str, Any] = read_off(
+        ballot, patterns, posterior.states, mode, fitted["drawn"], options, item_prior, advance
+    )
     return QuestionFit(ballot=ballot, patterns=patterns, options=options, copies=copies, **fitted, **items)
 
 

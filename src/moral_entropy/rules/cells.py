@@ -225,10 +225,11 @@ class RuleSums(NamedTuple):
         key_cx = np.nan_to_num(np.vstack([*where, *answers]).T.astype(np.float64), nan=-1.0)
         _, first, cell_c = np.unique(key_cx, axis=0, return_index=True, return_inverse=True)
         sum_tcs = np.zeros((len(SUMS), len(first), self.sum_tcs.shape[2]))
-        np.add.at(sum_tcs, (slice(None), cell_c.ravel()), np.concatenate([self.sum_tcs, other.sum_tcs], axis=1))
+        for total_cs, both_cs in zip(sum_tcs, np.concatenate([self.sum_tcs, other.sum_tcs], axis=1), strict=True):
+            np.add.at(total_cs, cell_c.ravel(), both_cs)
         cost_c = np.bincount(cell_c.ravel(), weights=np.concatenate([self.cost_c, other.cost_c]))
         kept = Cells(**{name: getattr(cells, name)[..., first] for name in Cells.__dataclass_fields__})
-        return RuleSums(kept, sum_tcs, cost_c)
+        return RuleSums(kept, sum_tcs, cost_c.astype(np.float64))
 
 
 def rule_sums(cells: Cells, members: Sequence[Membership], costs: tuple[float, float]) -> RuleSums:
