@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from moral_entropy.consensus.parts import likelihood_of
 from scipy.stats import entropy
 
 from moral_entropy.corpora.simulate import simulate_votes

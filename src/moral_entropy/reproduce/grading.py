@@ -52,9 +52,7 @@ class Corpora:
     places: tuple[tuple[str, str], ...]
 
 
-def grade_rules(
-    found: Mapping[str, Consensus], *, rules: Sequence[str] = RULES, seed: int = 0
-) -> pl.DataFrame:
+def grade_rules(found: Mapping[str, Consensus], *, rules: Sequence[str] = RULES, seed: int = 0) -> pl.DataFrame:
     """Grade consensus rules against the consensus of several corpora, and against gold where there is any.
 
     Parameters

@@ -346,7 +346,10 @@ def _bounds(fit: QuestionFit, interval: float) -> Floats:
     # Some annotators at a time: sorting holds a copy of their draws.
     for start in range(0, fit.ballot.n_annotators if fit.n_draws else 0, ANNOTATORS_AT_ONCE):
         chunk = slice(start, start + ANNOTATORS_AT_ONCE)
-        bound_xakv[:, chunk] = np.quantile(fit.confusion_sakv[:, chunk], [tail, 1.0 - tail], axis=0)
+        low_akv, high_akv = np.quantile(fit.confusion_sakv[:, chunk], [tail, 1.0 - tail], axis=0)
+        # Of many labels the mode of a rare vote can lie outside: the interval reaches to it.
+        bound_xakv[0, chunk] = np.minimum(low_akv, fit.confusion_akv[chunk])
+        bound_xakv[1, chunk] = np.maximum(high_akv, fit.confusion_akv[chunk])
     return bound_xakv
 
 
