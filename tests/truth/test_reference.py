@@ -9,7 +9,7 @@ from moral_entropy.model.fit import fit
 
 pytestmark = pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")
 
-SIZES = {2: (80, 6), 3: (80, 6), 8: (120, 5), 15: (150, 5)}
+SIZES = {2: (80, 6), 3: (80, 6), 8: (240, 8), 15: (150, 5)}
 
 
 def made(n_labels, *, domains=False, gold=False, copy=False):
