@@ -33,7 +33,7 @@ def some_parameters(seed, n_items=7, n_annotators=4, n_labels=3):
     return p_ik, rng.dirichlet(np.full(n_labels, 0.8), size=(n_annotators, n_labels))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10_000), st.integers(2, 4))
 def test_the_gain_is_that_of_every_vote_enumerated(seed, n_labels):
     p_ik, confusion_akv = some_parameters(seed, n_labels=n_labels)

@@ -62,10 +62,10 @@ def test_one_anonymous_voter_of_very_many_votes():
 
 
 def test_copies_among_many_annotators_are_looked_for_block_by_block():
-    _, votes = crowd(60, 2_000)
+    _, votes = crowd(60, 1_000)
     copies, peak = peak_of(lambda: find_copies(collapse(votes.ballots[0])))
     assert not copies.any
-    assert peak < 400
+    assert peak < 250
 
 
 def test_what_is_too_large_is_refused_and_draws_are_fewer_where_they_would_not_fit(monkeypatch):

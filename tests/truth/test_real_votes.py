@@ -1,5 +1,7 @@
 """Real votes with gold labels: the published figures of the plain model, and a textbook EM."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -26,10 +28,11 @@ FIGURES = {
 MANY_MODES = ("web", "S_Rel")
 
 
-def fitted(name, **options):
+@cache
+def fitted(name):
     folder = real_data(name)
     votes = read_votes(folder / "votes.csv", gold_file=folder / "gold.csv", on_repeat="count")
-    return fit(votes, model="paper", draws=0, **options).fits[0]
+    return fit(votes, model="paper", draws=0).fits[0]
 
 
 @pytest.mark.filterwarnings("ignore::moral_entropy.errors.IdentifiabilityWarning")
