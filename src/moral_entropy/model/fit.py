@@ -10,7 +10,7 @@ from scipy.special import entr
 
 from moral_entropy.errors import FitError
 from moral_entropy.model.consensus import Consensus, QuestionFit, Search
-from moral_entropy.model.copies import Copies, count_once, find_copies, named_groups, rows_of_merged
+from moral_entropy.model.copies import Copies, count_once, find_copies, rows_of_merged
 from moral_entropy.model.draws import Summaries, draw, summarise
 from moral_entropy.model.findings import warn_about
 from moral_entropy.model.options import FitOptions
@@ -22,6 +22,7 @@ from moral_entropy.model.states import States, between_labels
 from moral_entropy.options import lists_options
 from moral_entropy.progress import Progress, share_of_progress
 from moral_entropy.ties import labels_of, settle_halves
+from moral_entropy.votes.annotators import merged_annotators
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Votes
 
@@ -192,7 +193,7 @@ def base_rates(ballot: Ballot) -> Floats:
 
 def _copies(votes: Votes, ballot: Ballot, patterns: Patterns, options: FitOptions) -> Copies:
     if options.merge:
-        return find_copies(patterns, named_groups(options.merge, votes.annotators)[ballot.annotator_a])
+        return find_copies(patterns, merged_annotators(options.merge, votes.annotators)[ballot.annotator_a])
     return find_copies(patterns) if options.mixed else Copies(np.arange(ballot.n_annotators))
 
 
