@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from support import log_posterior_of, random_parameters, random_rows, votes_of
 
 from moral_entropy.model import search
+from moral_entropy.model.fit import OWN
 from moral_entropy.model.patterns import collapse
 from moral_entropy.model.posterior import Parameters, score
 from moral_entropy.model.priors import Priors
@@ -173,7 +174,7 @@ def test_rows_by_hand_are_drawn_to_the_common_row():
     common_kv /= common_kv.sum(axis=1, keepdims=True)
     own_kv = posterior.pseudo_akv[0]
     assert_allclose(posterior.pseudo_counts(counts).confusion_akv[0], own_kv + posterior.common * common_kv)
-    assert_allclose(own_kv / own_kv[0, 0], beta_kv / 1.8)
+    assert_allclose(own_kv, OWN * beta_kv)
 
 
 def test_domains_are_drawn_to_all_items_by_twenty_items():

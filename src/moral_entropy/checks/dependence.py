@@ -7,8 +7,8 @@ votes is the expected product of their errors:
 
 T_azv being the probability that a votes v on an item in state z. Its mean over shared items is the agreement beyond
 what independence given the state predicts. Its variance is the one that votes drawn again would have; the part of it
-that the fit has absorbed is not taken out, which makes the test cautious. Copies are found before the fit
-(`consensus/near_copies`).
+that the fit has absorbed is not taken out, which makes the test cautious. Identical annotators are found before the fit
+(`model/copies`).
 """
 
 from __future__ import annotations

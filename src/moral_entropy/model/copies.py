@@ -6,14 +6,12 @@ proof of copying: the best annotators agree because they are right, and to merge
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 from scipy.sparse import csr_array
 
-from moral_entropy.errors import FitError
 from moral_entropy.model.patterns import Patterns
 from moral_entropy.model.posterior import Parameters, shares_of, state_posterior, votes_by_label
 from moral_entropy.model.states import States
@@ -117,21 +115,6 @@ def _affordable(patterns: Patterns) -> Patterns:
     votes_r = np.diff(patterns.start_r).astype(np.float64)
     step = int(np.ceil((votes_r**2).sum() / MOST_PRODUCTS))
     return patterns if step <= 1 else patterns.take(np.arange(0, patterns.n_rows, step))
-
-
-def named_groups(groups: Sequence[str], names: pl.Series) -> Ints:
-    """Return the group of every annotator where groups are named, as anna+bert."""
-    place = {str(name): a for a, name in enumerate(names.to_list())}
-    group_a = np.arange(len(names))
-    for group in groups:
-        members = [member.strip() for member in group.split("+")]
-        unknown = [member for member in members if member not in place]
-        if unknown or len(members) < 2:
-            problem = f"nobody is called {unknown[0]!r}" if unknown else "it names a single annotator"
-            msg = f"--merge {group}: {problem}. Name annotators as in the votes, with + between them: anna+bert."
-            raise FitError(msg)
-        group_a[[place[member] for member in members]] = place[members[0]]
-    return group_a
 
 
 def count_once(patterns: Patterns, copies: Copies) -> Patterns:

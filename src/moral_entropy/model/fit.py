@@ -10,7 +10,7 @@ from scipy.special import entr
 
 from moral_entropy.errors import FitError
 from moral_entropy.model.consensus import Consensus, QuestionFit, Search
-from moral_entropy.model.copies import Copies, count_once, find_copies, named_groups, rows_of_merged, seen_by_merged
+from moral_entropy.model.copies import Copies, count_once, find_copies, rows_of_merged, seen_by_merged
 from moral_entropy.model.draws import Summaries, draw, summarise
 from moral_entropy.model.findings import warn_about
 from moral_entropy.model.options import FitOptions
@@ -22,6 +22,7 @@ from moral_entropy.model.states import States, between_labels
 from moral_entropy.options import lists_options
 from moral_entropy.progress import Progress, share_of_progress
 from moral_entropy.ties import labels_of, settle_halves
+from moral_entropy.votes.annotators import merged_annotators
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Votes
 
@@ -208,7 +209,7 @@ def _copies(votes: Votes, ballot: Ballot, patterns: Patterns, options: FitOption
 def named_copies(votes: Votes, ballot: Ballot, options: FitOptions) -> Copies | None:
     """Return who counts as one as far as the options say so; None where that is to be found in the votes."""
     if options.merge:
-        group_a = named_groups(options.merge, votes.annotators)[ballot.annotator_a]
+        group_a = merged_annotators(options.merge, votes.annotators)[ballot.annotator_a]
         return Copies(np.unique(group_a, return_inverse=True)[1], named=True)
     return None if options.mixed else Copies(np.arange(ballot.n_annotators))
 

@@ -1,1 +1,1 @@
-"""What can be known of the labels' errors: spot checks, crowds alike, the verdict, the headline figures."""
+"""What can be known of the labels' errors: spot checks, the verdict, the headline figures."""
