@@ -11,7 +11,7 @@ from moral_entropy.runs.manifest import read_manifest
 
 
 def test_twins(run, folder):
-    code, out, err = run("reproduce", "--twins", "--scale", "0.05", "--draws", "20", "-o", "out")
+    code, out, err = run("reproduce", "--twins", "--scale", "0.01", "--draws", "10", "-o", "out")
     assert code == 0 and err.count("warning: eMFD ") == 1 and "votes per item" in err
     first = out.partition("\n\n")[0]
     assert (
@@ -35,11 +35,11 @@ def test_a_file_and_force(run, folder):
 
 
 def test_flags_reach_the_study(run, folder):
-    flags = ["--scale", "0.01", "--seed", "1", "--draws", "20", "--threads", "1"]
+    flags = ["--scale", "0.01", "--seed", "1", "--draws", "10", "--threads", "1"]
     assert run("reproduce", "--twins", *flags, "-o", "out", "-q")[0] == 0
     manifest = read_manifest("out")
     asked = {name: manifest[name] for name in ("seed", "draws", "threads")}
-    assert asked == {"seed": 1, "draws": 20, "threads": 1}
+    assert asked == {"seed": 1, "draws": 10, "threads": 1}
     assert manifest["twins"] == {"scale": 0.01, "seed": 1} and manifest["command"].startswith("moral-entropy reproduce")
     table = twin("mfrc", seed=1, scale=0.01).filter(domain="US Politics", question="care")
     flagged = table.group_by("item").agg(pl.col("label").max())["label"].mean()

@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose
-from train_support import needs_minilm, small_bert, texts_and_truth, votes_csv
+from train_support import small_bert, texts_and_truth, votes_csv
 
 from moral_entropy.cli.main import main
 
@@ -104,17 +104,6 @@ def test_a_folder_is_trained(run, audited, texts, tmp_path):
     assert code == 1 and "A model replaces nothing" in err
     code, _, err = run("predict", bert, "texts.csv", "-o", "other.csv")
     assert code == 1 and "it has no moral_entropy.json" in err
-
-
-def test_minilm_from_votes_to_predictions(run, folder, texts):
-    needs_minilm()
-    votes_csv(folder / "few.csv", n_items=40)
-    assert run("audit", "few.csv", "--label", "care", "-o", "few", "--draws", 0, "-q", "--no-report")[0] == 0
-    code, _, err = run("train", "few", "--epochs", 1, "--max-length", 8, "-o", "model")
-    assert (code, err) == (0, "")
-    code, _, err = run("predict", "model", "texts.csv", "-o", "out.parquet")
-    assert (code, err) == (0, "")
-    assert_allclose(pl.read_parquet("out.parquet")["p"], by_hand("model", max_length=8), atol=1e-5)
 
 
 def by_hand(folder, *, max_length):
