@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import moral_entropy as me
-from moral_entropy.model.options import FitOptions, PriorOptions
 from moral_entropy.errors import FitError, UsageError
 from moral_entropy.groups.options import GroupOptions
 from moral_entropy.judges.options import PanelOptions
+from moral_entropy.model.options import FitOptions, PriorOptions
 from moral_entropy.options import StageOptions, as_plain, from_plain, option, options_in, sections
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.rules.options import GradeOptions

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from moral_entropy.model.options import FitOptions
 from moral_entropy.errors import FitError
+from moral_entropy.model.options import FitOptions
 
 HEAD = "item,annotator,label\n"
 GOOD = HEAD + "1,a,yes\n1,b,yes\n2,a,no\n2,b,no\n3,a,yes\n3,b,no\n"

@@ -15,7 +15,9 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(("stream", "hidden", "shown"), [(Terminal, False, True), (Terminal, True, False), (io.StringIO, False, False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("stream", "hidden", "shown"), [(Terminal, False, True), (Terminal, True, False), (io.StringIO, False, False)]
+)
 def test_bars_are_for_whoever_watches_and_did_not_ask_for_quiet(monkeypatch, stream, hidden, shown):
     monkeypatch.setattr(sys, "stderr", stream())
     with Bars(hidden=hidden) as progress:

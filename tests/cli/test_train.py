@@ -64,7 +64,8 @@ def test_tfidf_from_votes_to_predictions(run, audited, texts):
     assert (code, err, out) == (0, "", "out.parquet: 40 rows about 40 texts\n")
     frame = pl.read_parquet("out.parquet")
     assert frame.columns == ["item", "question", "label", "p", "entropy"]
-    assert ((frame["p"].to_numpy() > 0.5) == texts).mean() > 0.8
+    # Forty texts: a coin gets half of them, give or take 3.
+    assert ((frame["p"].to_numpy() > 0.5) == texts).mean() > 0.75
     card = Path("model/README.md").read_text()
     assert (
         "# A classifier of care" in card and "480 votes by 4 annotators on 120 items" in card and "| majority |" in card

@@ -69,7 +69,7 @@ FLAG_VALUES = {
     "--rules": ("any", "majority,any", "quorum-2", "published", "nonsense"), "--cost-fp": ("1", "1e308", "0"),
     "--gold-file": ("gold.csv", "nowhere.csv"), "--labels": ("map.toml", "soft", "majority", "nowhere.toml"),
     "--spot-check": ("answers.csv", "nowhere.csv"), "--answers": ("answers.csv", "gold.csv", "nowhere.csv"),
-    "--settings": ("set.toml", "run", "votes.csv"), "--sides": ("heldout", "identifiability", "gold", "nonsense"),
+    "--settings": ("set.toml", "run", "votes.csv"), "--checks": ("heldout", "identifiability", "gold", "nonsense"),
     "--to": ("csv", "jsonl", "hf", "lewidi", "label-studio", "argilla", "prodigy", "xml"), "--question": ("care", "x"),
     "--max": ("majority.fnr=0.5", "error=0.2", "alpha=nan", "any.fdr"), "--min": ("alpha=0.1", "x"),
     "--verdict": ("ship", "no"), "--like": ("mftc", "mfrc", "emfd"), "--scale": ("0.001", "0", "nan"),
@@ -83,12 +83,12 @@ ARGUMENTS = {
     "item": ("t000", "nowhere", ""), "texts": ("votes.csv", "gold.csv", "nowhere"),
 }  # fmt: skip
 NEEDED = {"audit": ("--out",), "export": ("--to", "--out"), "simulate": ("--out",), "train": ("--out", "--model"),
-          "predict": ("--out",), "validate": ("--sides",)}  # fmt: skip
+          "predict": ("--out",), "validate": ("--checks",)}  # fmt: skip
 ON_FOLDERS = (
     "report RUN -o page.html", "report RUN --card", "next RUN -n 5", "next RUN -n 5 --to argilla -o queue.json",
     "explain RUN t003", "check RUN --max majority.fnr=0.5", "export RUN --to csv -o o.csv", "judges RUN",
     "export RUN --to lewidi -o out", "export RUN --to label-studio -o out.json", "compare RUN other", "verify RUN",
-    "spot-check RUN --answers answers.csv", "spot-check RUN -n 3 -o sheet.csv", "validate RUN --sides identifiability",
+    "spot-check RUN --answers answers.csv", "spot-check RUN -n 3 -o sheet.csv", "validate RUN --checks identifiability",
     "train RUN --model tfidf -o new", "audit votes.csv --settings RUN -o new --no-report",
 )  # fmt: skip
 

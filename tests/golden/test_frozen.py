@@ -1,8 +1,8 @@
 """Twelve inputs, audited through the command line: every table, the manifest and the screen are as frozen.
 
-Numbers agree to 1e-9 (relative or absolute), all else exactly. What differs on purpose is listed with its reason in
-`frozen/differences.toml`; an entry that no longer differs fails. `REWRITE_GOLDEN=1` freezes anew; then delete
-the entries by hand.
+Numbers agree to 1e-9 (relative or absolute), all else exactly; `frozen/README.md` says since when. What differs on
+purpose is listed with its reason in `frozen/differences.toml`; an entry that no longer differs fails.
+`REWRITE_GOLDEN=1` freezes anew; then delete the entries by hand.
 """
 
 from __future__ import annotations

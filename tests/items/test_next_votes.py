@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from moral_entropy.consensus.parts import likelihood_of
 from scipy.stats import entropy
 
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.items import next_votes as module
 from moral_entropy.items.next_votes import NOBODY, average_votes, choose_votes, information_gain
 from moral_entropy.model.fit import fit
+from moral_entropy.model.posterior import state_posterior
 
 
 def enumerated(p_k, confusion_kv):
@@ -109,11 +109,11 @@ def mixed_fit(n_labels):
 @pytest.mark.parametrize("n_labels", [2, 3])
 def test_between_labels_the_gain_is_that_of_every_vote_added_and_all_states_looked_at_again(n_labels):
     one = mixed_fit(n_labels)
-    states, patterns = one.mixture.states, one.patterns
+    states, patterns = one.states, one.patterns
     mix_zk, vote_azv = states.mix_zk, states.votes_azv(one.confusion_akv)
-    p_rz = likelihood_of(patterns, mixed=True).states_of(one.at)(slice(0, patterns.n_rows))
+    p_rz = state_posterior(patterns, states, one.mode, slice(0, patterns.n_rows))
     gain_ra = information_gain(p_rz, vote_azv, mix_zk)
-    weight_dz = states.weight_of_states(one.mixture.weight_dg)
+    weight_dz = states.weight_of_states(one.weight_dg)
     np.testing.assert_allclose((p_rz @ mix_zk)[patterns.row_i], one.posterior_ik, atol=1e-9)
 
     def entropy_given(row, *further):

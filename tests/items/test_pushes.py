@@ -46,9 +46,9 @@ def test_between_labels_pushes_add_up_to_what_votes_say_of_the_labels_themselves
     for i in range(ballot.n_items):
         codes = ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]]
         total_c = sum((push_avc[code // n_labels, code % n_labels] for code in codes), np.zeros(len(classes)))
-        odds_k = sum(
-            (np.log(one.confusion_akv[code // n_labels, :, code % n_labels]) for code in codes), np.zeros(n_labels)
-        )
+        odds_k = np.zeros(n_labels)
+        for code in codes:
+            odds_k += np.log(one.confusion_akv[code // n_labels, :, code % n_labels])
         np.testing.assert_allclose(total_c, odds_k[list(classes)] - odds_k[base], rtol=1e-9, atol=1e-9)
     share_k = one.posterior_ik.mean(axis=0)
     prior_c = prior_pushes(one, 0.9)[0, 0, 0]

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from moral_entropy.checks.votes import check_votes
-from moral_entropy.model.fit import fit
-from moral_entropy.model.options import PriorOptions
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import PriorError, UsageError
+from moral_entropy.model.fit import fit
+from moral_entropy.model.options import PriorOptions
 from moral_entropy.pipeline.priors import check_priors, priors_for
 
 

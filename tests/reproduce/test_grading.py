@@ -36,7 +36,7 @@ def items(fitted):
                 row["domain"] = votes.domains[votes.domain_i[one.ballot.item_i[at]]]
                 yes, n_votes = int(one.ballot.counts_ik[at, 1]), int(one.ballot.votes_i[at])
                 row |= {rule: answer(yes, n_votes) for rule, answer in ANSWERS.items()}
-                row |= {"true": one.summary.mean_ik[at, 1] >= 0.5, "gold": one.ballot.gold_i[at] == 1}
+                row |= {"true": one.p_ik[at, 1] >= 0.5, "gold": one.ballot.gold_i[at] == 1}
                 rows.append(row | {"draws": p_s[:, at] >= 0.5})
     return rows
 

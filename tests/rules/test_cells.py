@@ -1,4 +1,4 @@
-"""The streaming pass against the draws of every item, held whole."""
+"""Sums over cells against every item, held whole."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import entr
-from support import posterior_draws
 
-from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.model.fit import fit
-from moral_entropy.rules import cells as module
-from moral_entropy.rules.cells import TILE, number_rows, posterior_sums, sort_into_cells, targets_of
+from moral_entropy.rules.cells import number_rows, published_sums, sort_into_cells, targets_of
 from moral_entropy.rules.rules import PLURALITY, RULES
 
 pytestmark = pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")
@@ -30,7 +27,7 @@ SETTINGS = {
 }
 
 
-def audited(use_gold=False, draws=TILE + 6, model="paper", **settings):
+def audited(use_gold=False, draws=6, model="paper", **settings):
     votes = rich_votes(11, **settings)
     consensus = fit(votes, draws=draws, use_gold=use_gold, model=model)
     return votes, consensus, *sort_into_cells(consensus, (*RULES.values(), PLURALITY))
@@ -39,13 +36,13 @@ def audited(use_gold=False, draws=TILE + 6, model="paper", **settings):
 @pytest.mark.parametrize("model", ["paper", "mixed"])
 @pytest.mark.parametrize("use_gold", [False, True], ids=["free", "clamped"])
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
-def test_sums_are_those_of_every_items_draws(settings, use_gold, model):
+def test_sums_are_those_of_every_items_p(settings, use_gold, model):
     _, _, cells, members = audited(use_gold, model=model, **settings)
-    sum_tcs = posterior_sums(cells.n_cells, members)
+    sum_tcs = published_sums(cells.n_cells, members)
     expected_tcs = np.zeros(sum_tcs.shape)
     for member in members:
         fit_ = member.fit
-        p_sik = np.concatenate([fit_.p_ik[None], posterior_draws(fit_)])
+        p_sik = fit_.p_ik[None]
         for t, target in enumerate(targets_of(fit_.ballot)):
             p_si = p_sik[:, :, target]
             yes_si = p_si >= 0.5 if fit_.ballot.n_labels == 2 else p_sik.argmax(axis=2) == target
@@ -55,16 +52,6 @@ def test_sums_are_those_of_every_items_draws(settings, use_gold, model):
                 cell = member.cell_gt[member.group_i[i], t]
                 expected_tcs[:, cell] += fit_.ballot.count_i[i] * values[:, :, i]
     assert_allclose(sum_tcs, expected_tcs, rtol=1e-9, atol=1e-11)
-
-
-def test_many_votes_on_an_item_do_not_vanish():
-    votes = simulate_votes(
-        n_items=30, n_annotators=300, votes_per_item=250, n_labels=3, seed=1, accuracy=(0.4, 0.9)
-    ).votes
-    consensus = fit(votes, draws=3, model="paper")
-    cells, members = sort_into_cells(consensus, tuple(RULES.values()))
-    p_sik = posterior_draws(consensus.fits[0])
-    assert_allclose(posterior_sums(cells.n_cells, members)[2].sum(), 30 + p_sik.sum(), rtol=1e-9)
 
 
 def test_items_of_a_cell_share_everything_rules_see():
@@ -83,25 +70,6 @@ def test_items_of_a_cell_share_everything_rules_see():
                 assert cells.tied_rc[r, c] == rule.ties(ballot.counts_ik[[i]], target)[0]
 
 
-def test_any_number_of_threads_gives_the_same_bits():
-    _, _, cells, members = audited(draws=3 * TILE)
-    assert_array_equal(*(posterior_sums(cells.n_cells, members, threads=n) for n in (1, 3)))
-
-
-def test_no_draws_leave_the_mean_alone():
-    _, _, cells, members = audited(draws=0)
-    assert posterior_sums(cells.n_cells, members).shape == (6, cells.n_cells, 1)
-
-
-def test_too_many_cells_thin_the_draws_evenly(monkeypatch):
-    _, _, cells, members = audited(draws=200, questions=("care",))
-    whole = posterior_sums(cells.n_cells, members)
-    monkeypatch.setattr(module, "MAX_NUMBERS", 6 * cells.n_cells * 50)
-    thin = posterior_sums(cells.n_cells, members)
-    assert thin.shape[2] == 51
-    assert_allclose(thin[..., 1:], whole[..., 1::4], rtol=1e-12)
-
-
 def test_numbering_survives_columns_too_wide_for_one_key():
     rng = np.random.default_rng(0)
     columns = [rng.integers(0, 2**40, 50)[rng.integers(0, 3, 200)] for _ in range(4)]
@@ -117,7 +85,7 @@ def test_parts_of_a_question_fall_into_its_cells():
     cells, members = sort_into_cells(fit(parted, draws=0), tuple(RULES.values()))
     assert len(members) == 4
     assert set(cells.question_c.tolist()) == {0}
-    assert_allclose(posterior_sums(cells.n_cells, members)[0].sum(), replace(votes).n_items)
+    assert_allclose(published_sums(cells.n_cells, members)[0].sum(), replace(votes).n_items)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 40)), max_size=40), st.booleans())

@@ -8,7 +8,7 @@ import pytest
 from support import random_rows, votes_of
 
 import moral_entropy as me
-from moral_entropy.consensus.counted_once import count_once
+from moral_entropy.model.copies import count_once, find_copies
 from moral_entropy.model.patterns import collapse
 from moral_entropy.runs.between_labels import counted_votes
 from moral_entropy.runs.explain import explain_item
@@ -19,29 +19,26 @@ pytestmark = pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntro
 
 def test_votes_of_an_item_are_counted_as_those_of_all_rows_are():
     votes = votes_of(random_rows(np.random.default_rng(4), 80, 7, 3, share=0.7), 3)
-    ballot, groups = votes.ballots[0], [(5, 1, 2), (0, 6)]
-    group_a, rank_a = np.arange(7), np.zeros(7)
-    for group in groups:
-        group_a[list(group)], rank_a[list(group)] = group[0], -np.arange(len(group))
-    counted = count_once(collapse(ballot), group_a, rank_a)
+    ballot, groups = votes.ballots[0], [(1, 2, 5), (0, 6)]
+    cast = collapse(ballot)
+    counted = count_once(cast, find_copies(cast, np.array([0, 1, 1, 3, 4, 1, 0])))
     for i, row in enumerate(counted.row_i):
-        cast = [divmod(int(code), 3) for code in ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]]]
-        rows = [(i, who, label) for who, label in cast]
+        by_voter = [divmod(int(code), 3) for code in ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]]]
+        rows = [(i, who, label) for who, label in by_voter]
         found = counted_votes(pl.DataFrame(rows, schema=["item", "annotator", "label"], orient="row"), groups)
         codes = counted.code_v[counted.start_r[row] : counted.start_r[row + 1]]
         assert sorted(found.select("annotator", "label").rows()) == sorted(divmod(int(code), 3) for code in codes)
-        assert sorted(found["at"].explode()) == list(range(len(cast)))
+        assert sorted(found["at"].explode()) == list(range(len(by_voter)))
 
 
 @pytest.fixture(scope="module")
 def copied():
-    """An audit of five judges, the last of whom copies the fourth nearly always."""
+    """An audit of five judges, the last of whom copies the fourth."""
     rng = np.random.default_rng(8)
     truth_i = rng.integers(2, size=300)
     right = rng.random((300, 4)) < [0.85, 0.85, 0.85, 0.7]
     label_ia = np.where(right, truth_i[:, None], 1 - truth_i[:, None])
-    copy_i = np.where(rng.random(300) < 0.03, 1 - label_ia[:, 3], label_ia[:, 3])
-    label_ia = np.column_stack([label_ia, copy_i])
+    label_ia = np.column_stack([label_ia, label_ia[:, 3]])
     rows = [(f"t{i}", "abcde"[a], label_ia[i, a]) for i in range(300) for a in range(5) if (i + a) % 6]
     return me.audit(pl.DataFrame(rows, schema=["item", "annotator", "label"], orient="row"), model="mixed", draws=50)
 

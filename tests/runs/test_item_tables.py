@@ -10,12 +10,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from moral_entropy.model.fit import fit
-from moral_entropy.model.options import FitOptions
-from moral_entropy.model.priors import Priors
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.items.disagreement import disagreement
 from moral_entropy.items.table import find_outliers
+from moral_entropy.model.fit import fit
+from moral_entropy.model.options import FitOptions
+from moral_entropy.model.priors import Priors
 from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.runs import make

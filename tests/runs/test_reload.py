@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from moral_entropy.model.options import FitOptions
 from moral_entropy.errors import RunFolderError
+from moral_entropy.model.options import FitOptions
 from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.runs.manifest import read_manifest, write_manifest
@@ -36,8 +36,14 @@ def votes_frame(labels=("no", "yes")):
 
 
 CASES = {
-    "two labels": (votes_frame(), AuditOptions(read=ReadOptions(gold="gold", published="published"), fit=FitOptions(draws=50))),
-    "three labels": (votes_frame(("a", "b", "c")), AuditOptions(read=ReadOptions(gold="gold"), fit=FitOptions(draws=50))),
+    "two labels": (
+        votes_frame(),
+        AuditOptions(read=ReadOptions(gold="gold", published="published"), fit=FitOptions(draws=50)),
+    ),
+    "three labels": (
+        votes_frame(("a", "b", "c")),
+        AuditOptions(read=ReadOptions(gold="gold"), fit=FitOptions(draws=50)),
+    ),
     "fitted by part": (votes_frame(), AuditOptions(fit_by="domain", fit=FitOptions(seed=4, draws=50))),
     "anonymous": (
         votes_frame().drop("annotator"),

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 from runs.test_reload import votes_frame
 
-from moral_entropy.model.options import FitOptions
 from moral_entropy.errors import RunFolderError, UsageError
+from moral_entropy.model.options import FitOptions
 from moral_entropy.pipeline.audit import audit
 from moral_entropy.pipeline.options import AuditOptions
 from moral_entropy.report.data import report_data

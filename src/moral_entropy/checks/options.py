@@ -17,4 +17,3 @@ class ValidationOptions(StageOptions):
     tune: int | None = option(None, "Steps in which each chain of NUTS settles.", least=10)
     draws: int | None = option(None, "Draws of each chain of NUTS.", least=10)
     members: int = option(20, "Fits of the ensemble.", least=2)
-    folds: int = option(5, "Folds of the held-out votes.", least=2)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Context, Option
 
@@ -10,10 +12,20 @@ from moral_entropy.cli.flags import Json, Quiet, SettingsFile, command_line
 from moral_entropy.files import refuse_missing
 from moral_entropy.pipeline.options import AuditOptions
 
+if TYPE_CHECKING:
+    from moral_entropy.runs.run import Run
+
 Source = Annotated[
     str, Argument(metavar="VOTES", help="CSV, TSV, Parquet, JSON or JSON Lines; also gzipped. - for a pipe.")
 ]
 Out = Annotated[str, Option("--out", "-o", metavar="RUN", help="The run folder to write.")]
+Cluster = Annotated[
+    str | None,
+    Option(
+        metavar="local|ADDRESS",
+        help="Audit a folder of Parquet files on a Dask cluster: local, or a scheduler such as tcp://10.0.0.1:8786.",
+    ),
+]
 Force = Annotated[bool, Option("--force", help="Replace an earlier run folder.")]
 
 
@@ -23,6 +35,7 @@ def audit(
     out: Out,
     options: AuditOptions,
     settings: SettingsFile = None,
+    cluster: Cluster = None,
     force: Force = False,
     quiet: Quiet = False,
     json: Json = False,
@@ -35,13 +48,25 @@ def audit(
     # Late, so that --help, misused flags and files that are not there are answered at once.
     from moral_entropy.cli.screen import Bars, print_warnings
     from moral_entropy.cli.show_audit import print_run, print_run_as_json
-    from moral_entropy.pipeline.audit import audit as audit_votes
 
     with Bars(hidden=quiet or json) as progress:
-        run = audit_votes(source, out, options, force=force, command=command_line(context), progress=progress)
+        given = {"force": force, "command": command_line(context), "progress": progress}
+        run = (_on_cluster(cluster) if cluster else _here())(source, out, options, **given)
     if json:
         print_run_as_json(run)
     elif quiet:
         print_warnings(run.manifest["warnings"])
     else:
         print_run(run)
+
+
+def _here() -> Callable[..., Run]:
+    from moral_entropy.pipeline.audit import audit
+
+    return audit
+
+
+def _on_cluster(cluster: str) -> Callable[..., Run]:
+    from moral_entropy.scale import audit_on_cluster
+
+    return partial(audit_on_cluster, cluster=cluster)

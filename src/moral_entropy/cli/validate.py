@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Annotated
-
-from typer import Option
+from typing import TYPE_CHECKING
 
 from moral_entropy.checks.options import ValidationOptions
-from moral_entropy.cli.flags import Quiet, Run, names
+from moral_entropy.cli.flags import Quiet, Run
 
 if TYPE_CHECKING:
     from moral_entropy.findings import Finding
 
 WIDTH = 80
 
-Sides = Annotated[str | None, Option(metavar="A,B,…", help="The former name of --checks.", hidden=True)]
 
-
-def validate(run: Run, options: ValidationOptions, sides: Sides = None, quiet: Quiet = False) -> None:
+def validate(run: Run, options: ValidationOptions, quiet: Quiet = False) -> None:
     """Can the consensus of a run be trusted? Priors, held-out votes, copies, gold, sampling and more.
 
     Example: moral-entropy validate run/
@@ -31,8 +26,6 @@ def validate(run: Run, options: ValidationOptions, sides: Sides = None, quiet: Q
     from moral_entropy.cli.screen import Bars, print_parts
     from moral_entropy.pipeline.validate import run_validation
 
-    if sides is not None:
-        options = replace(options, checks=names("--sides", sides))
     with Bars(hidden=quiet) as progress:
         findings, verdict = run_validation(run, options, progress=progress)
     print_parts([verdict] if quiet else _lines(Path(run), findings, verdict))

@@ -13,7 +13,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from moral_entropy.items.disagreement import disagreement, votes_against_others, votes_like_gold
 from moral_entropy.items.rank import ranking_frame
 from moral_entropy.model.consensus import FEW_VOTES, Consensus, QuestionFit, surely_below_chance, youden
 from moral_entropy.names import ALL
@@ -82,6 +81,8 @@ def describe_annotators(fit: QuestionFit, *, interval: float = 0.9) -> pl.DataFr
         for f, draws_sa in enumerate(draws_fsa):
             low_fa[f, chunk], high_fa[f, chunk] = central_interval(np.ascontiguousarray(draws_sa.T), interval)
         below_a[chunk] = (draws_fsa[2] < 0).mean(axis=0)
+    # Of many labels and few votes most draws have lower rates than the mode.
+    low_fa, high_fa = np.minimum(low_fa, value_fa), np.maximum(high_fa, value_fa)
     columns = {
         f"{name}{bound}": own_fa[f]
         for f, name in enumerate(FIGURES)
@@ -125,18 +126,20 @@ def _roles(votes_a: NDArray[np.int64], figures: Mapping[str, Floats]) -> pl.Seri
     return pl.Series(np.select(list(roles.values()), list(roles), default="").tolist(), dtype=pl.String)
 
 
-def summarise_annotators(consensus: Consensus, fit: QuestionFit) -> pl.DataFrame:
-    """Return the annotators of a fit with figures, votes against others and gold, and roles: annotator_summary."""
+def summarise_annotators(consensus: Consensus, fit: QuestionFit, tally_xa: Floats) -> pl.DataFrame:
+    """Return the annotators of a fit with figures, votes against others and gold, and roles: annotator_summary.
+
+    `tally_xa` counts their votes, see `tally_votes`.
+    """
     votes, ballot = consensus.votes, fit.ballot
-    differing_a, compared_a = votes_against_others(ballot, anonymous=votes.anonymous)
-    right_a, known_a = votes_like_gold(ballot)
+    against_a, differing_a, compared_a, right_a, known_a = tally_xa
     low_a, high_a = beta_interval(right_a, known_a - right_a, consensus.interval, prior="exact")
     columns = {
         "question": pl.repeat(ballot.question, ballot.n_annotators, eager=True),
         "part": pl.repeat(ballot.part, ballot.n_annotators, eager=True),
         "annotator": votes.annotators.gather(ballot.annotator_a),
         "n_votes": ballot.votes_a,
-        "disagreement": disagreement(ballot),
+        "disagreement": against_a / np.maximum(ballot.votes_a, 1),
         "disagreement_others": share_of(differing_a, compared_a),
         "gold_votes": known_a.round().astype(np.int64),
         "gold_accuracy": share_of(right_a, known_a),

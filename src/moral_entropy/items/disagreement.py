@@ -50,12 +50,25 @@ def disagreement(ballot: Ballot) -> Floats:
     >>> disagreement(ballot).tolist()
     [0.0, 0.0, 0.5]
     """
+    return votes_against_majority(ballot) / np.maximum(ballot.votes_a, 1)
+
+
+def votes_against_majority(ballot: Ballot) -> Floats:
+    """Count each annotator's votes that differ from the majority label of their item, the own vote counted in it."""
     differing_a = np.zeros(ballot.n_annotators)
     for _, item_v, code_v, counts_ik, weight_v in _chunks(ballot):
         majority_i = majority_label(counts_ik, ballot.positive)
         differs_v = code_v % ballot.n_labels != majority_i[item_v]
         differing_a += _by_annotator(ballot, code_v, weight_v * differs_v)
-    return differing_a / np.maximum(ballot.votes_a, 1)
+    return differing_a
+
+
+def tally_votes(ballot: Ballot, *, anonymous: bool = False) -> Floats:
+    """Count each annotator's votes, `tally_xa`: against the majority; against that of the others, and those compared;
+    like gold, and those on items with gold. Tallies of parts of the votes add up.
+    """  # noqa: D205
+    others = votes_against_others(ballot, anonymous=anonymous)
+    return np.stack([votes_against_majority(ballot), *others, *votes_like_gold(ballot)])
 
 
 def votes_against_others(ballot: Ballot, *, anonymous: bool = False) -> tuple[Floats, Floats]:

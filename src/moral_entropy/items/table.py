@@ -6,26 +6,102 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from moral_entropy.items.agreement import measure_agreement
 from moral_entropy.items.annotators import rank_annotators, summarise_annotators
-from moral_entropy.items.rank import ItemScores, item_reasons, rank_items, ranking_frame, score_items
+from moral_entropy.items.disagreement import tally_votes
+from moral_entropy.items.rank import (
+    TOP,
+    TOP_IN_DOMAIN,
+    ItemScores,
+    item_reasons,
+    rank_items,
+    ranking_frame,
+    score_items,
+)
 from moral_entropy.items.words import word_reasons, words_by_domain
 from moral_entropy.model.consensus import Consensus
 from moral_entropy.model.entropy import EntropyParts, decompose_entropy, stacked
 from moral_entropy.names import ALL
 from moral_entropy.progress import Advance, ignore
+from moral_entropy.rules.cells import number_rows
 from moral_entropy.schemas import OUTLIERS
-from moral_entropy.votes.table import UNKNOWN, Votes
+from moral_entropy.ties import DECIMALS
+from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes
 
 WORDS_RANKING = "high entropy"
 
 
-def find_outliers(
+class ItemSums(NamedTuple):
+    """What items tell, question by question: rankings, items by domain and counts of votes, tallies of annotators.
+
+    Parameters
+    ----------
+    rankings
+        By question, rows of the table outliers about items and words.
+    cells
+        By question, counts of votes by label, domain last, `key_cx`; and how many items have them, `weight_c`.
+    tallies
+        By fit, see `tally_votes`.
+    """
+
+    rankings: list[pl.DataFrame]
+    cells: list[tuple[Ints, Floats]]
+    tallies: list[Floats]
+
+    def __add__(self, other: ItemSums) -> ItemSums:  # type: ignore[override]
+        """Add what other items of the same questions tell."""
+        return ItemSums(
+            [_best(pl.concat(both)) for both in zip(self.rankings, other.rankings, strict=True)],
+            [
+                _counted(np.concatenate([one[0], two[0]]), np.concatenate([one[1], two[1]]))
+                for one, two in zip(self.cells, other.cells, strict=True)
+            ],
+            [one + two for one, two in zip(self.tallies, other.tallies, strict=True)],
+        )
+
+
+def _best(rankings: pl.DataFrame) -> pl.DataFrame:
+    """Rank again what several rankings of the same kind have; of equal scores, the first name first."""
+    key = ["kind", "question", "domain", "ranking"]
+    ordered = rankings.sort(pl.col("score").round(DECIMALS), "name", descending=[True, False], maintain_order=True)
+    ranked = ordered.with_columns(rank=pl.int_range(1, pl.len() + 1).over(key).cast(OUTLIERS["rank"]))
+    most = pl.when(pl.col("domain") == ALL).then(TOP).otherwise(TOP_IN_DOMAIN)
+    return ranked.filter(pl.col("rank") <= most).sort(*key, "rank").select(rankings.columns)
+
+
+def _counted(key_cx: Ints, weight_c: Floats) -> tuple[Ints, Floats]:
+    cell_c, first = number_rows((key_cx - UNKNOWN).T)
+    return key_cx[first], np.bincount(cell_c, weights=weight_c).astype(np.float64)
+
+
+def sum_items(
     consensus: Consensus, entropies: Sequence[EntropyParts] | None = None, *, advance: Advance = ignore
+) -> ItemSums:
+    """Rank the items of every question, and count what annotators and agreement are measured by."""
+    votes, counted = consensus.votes, dict[bytes, pl.DataFrame]()
+    entropies = entropies or [decompose_entropy(fit) for fit in consensus.fits]
+    sums = ItemSums([], [], [tally_votes(fit.ballot, anonymous=votes.anonymous) for fit in consensus.fits])
+    for done, question in enumerate(votes.questions):
+        asked = [b for b, fit in enumerate(consensus.fits) if fit.question == question]
+        scores = score_items(votes, [consensus.fits[b] for b in asked], stacked([entropies[b] for b in asked]))
+        rankings = [*_item_rankings(votes, scores), *_word_rankings(votes, scores, counted)]
+        sums.rankings.append(pl.concat([OUTLIERS.to_frame(), *rankings]))
+        sums.cells.append(_counted(np.column_stack([scores.counts_ik, scores.domain_i]), scores.count_i))
+        advance((done + 1) / len(votes.questions))
+    return sums
+
+
+def find_outliers(
+    consensus: Consensus,
+    entropies: Sequence[EntropyParts] | None = None,
+    *,
+    sums: ItemSums | None = None,
+    advance: Advance = ignore,
 ) -> dict[str, pl.DataFrame]:
     """Find the items, annotators and words that are worth a look.
 
@@ -35,6 +111,8 @@ def find_outliers(
         The fits. Items are resampled with the seed of the fit; intervals have its mass.
     entropies
         By fit, the entropies of its items, where they have been computed.
+    sums
+        What the items tell, where the consensus has only a sample of them.
     advance
         Called with the share done.
 
@@ -52,18 +130,15 @@ def find_outliers(
     >>> tables["outliers"].filter(kind="item", ranking="entropy", rank=1)["reason"].item()
     'entropy 0.69... of at most 0.693 nats; ... of 3 votes 1; p = ...'
     """
-    votes, counted = consensus.votes, dict[bytes, pl.DataFrame]()
-    entropies = entropies or [decompose_entropy(fit) for fit in consensus.fits]
-    outliers, summaries, agreement = [OUTLIERS.to_frame()], list[pl.DataFrame](), list[pl.DataFrame]()
-    for done, question in enumerate(votes.questions):
-        asked = [b for b, fit in enumerate(consensus.fits) if fit.question == question]
-        scores = score_items(votes, [consensus.fits[b] for b in asked], stacked([entropies[b] for b in asked]))
-        summary = pl.concat([summarise_annotators(consensus, consensus.fits[b]) for b in asked])
-        outliers += [*_item_rankings(votes, scores), *_word_rankings(votes, scores, counted)]
-        outliers += rank_annotators(question, summary)
+    sums = sums or sum_items(consensus, entropies, advance=advance)
+    outliers, summaries, agreement = list[pl.DataFrame](), list[pl.DataFrame](), list[pl.DataFrame]()
+    fits = list(zip(consensus.fits, sums.tallies, strict=True))
+    for question, rankings, cells in zip(consensus.votes.questions, sums.rankings, sums.cells, strict=True):
+        asked = [(fit, tally_xa) for fit, tally_xa in fits if fit.question == question]
+        summary = pl.concat([summarise_annotators(consensus, fit, tally_xa) for fit, tally_xa in asked])
+        outliers += [rankings, *rank_annotators(question, summary)]
         summaries.append(summary)
-        agreement += _agreement_frames(consensus, scores)
-        advance((done + 1) / len(votes.questions))
+        agreement += _agreement_frames(consensus, question, *cells)
     return {
         "outliers": pl.concat(outliers),
         "annotator_summary": pl.concat(summaries),
@@ -87,11 +162,11 @@ def _word_rankings(votes: Votes, scores: ItemScores, counted: dict[bytes, pl.Dat
         yield ranking_frame(("word", scores.question, domain), WORDS_RANKING, names, z, word_reasons(words))
 
 
-def _agreement_frames(consensus: Consensus, scores: ItemScores) -> Iterator[pl.DataFrame]:
+def _agreement_frames(consensus: Consensus, question: str, key_cx: Ints, weight_c: Floats) -> Iterator[pl.DataFrame]:
     """Measure how far annotators agree on a question, over all domains and in each."""
-    for code in (UNKNOWN, *np.setdiff1d(scores.domain_i, [UNKNOWN]).tolist()):
-        inside = slice(None) if code == UNKNOWN else scores.domain_i == code
+    for code in (UNKNOWN, *np.setdiff1d(key_cx[:, -1], [UNKNOWN]).tolist()):
+        inside = slice(None) if code == UNKNOWN else key_cx[:, -1] == code
         domain = ALL if code == UNKNOWN else consensus.votes.domains[code]
-        counts_ik, count_i = scores.counts_ik[inside], scores.count_i[inside]
-        figures = measure_agreement(counts_ik, count_i, interval=consensus.interval, seed=consensus.seed)
-        yield figures.select(pl.lit(scores.question).alias("question"), pl.lit(domain).alias("domain"), pl.all())
+        counts_ck, count_c = key_cx[inside, :-1], weight_c[inside]
+        figures = measure_agreement(counts_ck, count_c, interval=consensus.interval, seed=consensus.seed)
+        yield figures.select(pl.lit(question).alias("question"), pl.lit(domain).alias("domain"), pl.all())

@@ -6,7 +6,7 @@ proof of copying: the best annotators agree because they are right, and to merge
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,36 +53,55 @@ class Copies:
         """Groups of several annotators; the first of each stands for it."""
         return [np.flatnonzero(self.group_a == g) for g in np.flatnonzero(np.bincount(self.group_a) > 1)]
 
+    @property
+    def merged(self) -> Ints:
+        """Those of them who do not stand for their group."""
+        return np.concatenate([np.empty(0, dtype=np.int64), *(group[1:] for group in self.groups)])
 
-def find_copies(patterns: Patterns, named_a: Ints | None = None) -> Copies:
-    """Find identical annotators from their votes; where groups are named, those alone."""
-    if named_a is not None:
-        return Copies(np.unique(named_a, return_inverse=True)[1], named=True)
-    n_annotators, n_labels = patterns.n_annotators, patterns.n_labels
+
+def find_copies(patterns: Patterns) -> Copies:
+    """Find identical annotators from their votes."""
     rows = _affordable(patterns)
+    busy = np.flatnonzero(votes_of_annotators(rows) >= LEAST_SHARED)
+    links = [linked(busy, first, *pair_xap) for first, pair_xap in pairs_of(rows, busy)] if len(busy) > 1 else []
+    return joined(links, patterns.n_annotators)
+
+
+def votes_of_annotators(rows: Patterns, *_: States) -> Floats:
+    """Count the votes of every annotator; those of identical items are all counted."""
+    return np.asarray(rows.votes_c.reshape(rows.n_annotators, -1).sum(axis=1))
+
+
+def pairs_of(rows: Patterns, busy: Ints) -> Iterator[tuple[int, Floats]]:
+    """Count the votes on which pairs of annotators meet, and agree: `pair_xap`, some of them with all at a time."""
+    n_labels = rows.n_labels
     row_v = np.repeat(np.arange(rows.n_rows), np.diff(rows.start_r))
-    annotator_v = rows.code_v // n_labels
-    busy = np.flatnonzero(
-        np.bincount(annotator_v, weights=rows.weight_r[row_v], minlength=n_annotators) >= LEAST_SHARED
-    )
-    if len(busy) < 2:
-        return Copies(np.arange(n_annotators))
-    shape = (rows.n_rows, n_annotators * n_labels)
+    shape = (rows.n_rows, rows.n_annotators * n_labels)
     votes_rc = csr_array((np.ones(len(row_v)), (row_v, rows.code_v.astype(np.int64))), shape=shape)
     codes = (busy[:, None] * n_labels + np.arange(n_labels)).ravel()
     votes_rc = votes_rc[:, codes]
     weighted_cr = (votes_rc * rows.weight_r[:, None]).T.tocsr()
-    links: list[tuple[Ints, Ints]] = []
     for first in range(0, len(busy), ANNOTATORS_AT_ONCE):
         last = min(first + ANNOTATORS_AT_ONCE, len(busy))
         pair_cc = (weighted_cr[first * n_labels : last * n_labels] @ votes_rc).tocoo()
-        one_p, other_p = pair_cc.row // n_labels + first, pair_cc.col // n_labels
-        pair_p = (one_p - first) * len(busy) + other_p
-        shared_p = np.bincount(pair_p, weights=pair_cc.data, minlength=(last - first) * len(busy))
-        same = pair_cc.row % n_labels == pair_cc.col % n_labels
-        agreed_p = np.bincount(pair_p[same], weights=pair_cc.data[same], minlength=len(shared_p))
-        alike = np.flatnonzero((shared_p >= LEAST_SHARED) & (shared_p - agreed_p <= MOST_DIFFERENT * shared_p))
-        links.append((busy[alike // len(busy) + first], busy[alike % len(busy)]))
+        pair_p = (pair_cc.row // n_labels) * len(busy) + pair_cc.col // n_labels
+        n_pairs, same = (last - first) * len(busy), pair_cc.row % n_labels == pair_cc.col % n_labels
+        shared_p = np.bincount(pair_p, weights=pair_cc.data, minlength=n_pairs)
+        agreed_p = np.bincount(pair_p[same], weights=pair_cc.data[same], minlength=n_pairs)
+        yield first, np.stack([shared_p, agreed_p]).astype(np.float64).reshape(2, -1, len(busy))
+
+
+def linked(busy: Ints, first: int, shared_ap: Floats, agreed_ap: Floats) -> tuple[Ints, Ints]:
+    """Return the pairs of annotators who are identical: both ends."""
+    alike_ap = (shared_ap >= LEAST_SHARED) & (shared_ap - agreed_ap <= MOST_DIFFERENT * shared_ap)
+    one_p, other_p = np.nonzero(alike_ap)
+    return busy[one_p + first], busy[other_p]
+
+
+def joined(links: Sequence[tuple[Ints, Ints]], n_annotators: int) -> Copies:
+    """Put annotators who are linked in one group."""
+    if not links:
+        return Copies(np.arange(n_annotators))
     one_p, other_p = (np.concatenate(ends) for ends in zip(*links, strict=True))
     if (one_p == other_p).all():
         return Copies(np.arange(n_annotators))
@@ -144,10 +163,8 @@ def count_once(patterns: Patterns, copies: Copies) -> Patterns:
     return patterns.with_votes(votes["row"].to_numpy(), code_v)
 
 
-def rows_of_merged(
-    cast: Patterns, counted: Patterns, states: States, at: Parameters, merged: Ints, pseudo_akv: Floats
-) -> Floats:
-    """Estimate the confusion rows of annotators who were counted with others: `confusion_akv`, given the fit without.
+def seen_by_merged(cast: Patterns, counted: Patterns, states: States, at: Parameters, merged: Ints) -> Floats:
+    """Count the votes of annotators who were counted with others by the state of the item at the mode: `seen_cz`.
 
     Parameters
     ----------
@@ -155,8 +172,8 @@ def rows_of_merged(
         Votes as cast, and as counted: the same rows.
     states, at
         The states, and the mode.
-    merged, pseudo_akv
-        Who they are, and the pseudo-votes of their rows.
+    merged
+        Who they are.
     """
     n_labels = cast.n_labels
     place_a = np.full(cast.n_annotators, -1)
@@ -169,6 +186,19 @@ def rows_of_merged(
         row_v = np.repeat(np.arange(len(start_r) - 1), np.diff(start_r))[mine]
         posterior_rz = state_posterior(counted, states, at, rows) * cast.weight_r[rows, None]
         np.add.at(seen_cz, place_a[annotator_v[mine]] * n_labels + label_v[mine], posterior_rz[row_v])
+    return seen_cz
+
+
+def rows_of_merged(states: States, seen_cz: Floats, pseudo_akv: Floats) -> Floats:
+    """Estimate the confusion rows of annotators who were counted with others: `confusion_akv`, given the fit without.
+
+    Parameters
+    ----------
+    states
+        The states.
+    seen_cz, pseudo_akv
+        Their votes by state (see `seen_by_merged`), and the pseudo-votes of their rows.
+    """
     confusion_akv = shares_of(pseudo_akv + 1e-3)
     for _ in range(50):
         confusion_akv = shares_of(pseudo_akv + votes_by_label(states, confusion_akv, seen_cz))

@@ -10,7 +10,7 @@ from scipy.special import entr
 
 from moral_entropy.errors import FitError
 from moral_entropy.model.consensus import Consensus, QuestionFit, Search
-from moral_entropy.model.copies import Copies, count_once, find_copies, named_groups, rows_of_merged
+from moral_entropy.model.copies import Copies, count_once, find_copies, named_groups, rows_of_merged, seen_by_merged
 from moral_entropy.model.draws import Summaries, draw, summarise
 from moral_entropy.model.findings import warn_about
 from moral_entropy.model.options import FitOptions
@@ -143,19 +143,28 @@ def fit_ballot(
     copies = _copies(votes, ballot, cast, options)
     patterns = count_once(cast, copies) if copies.any else cast
     posterior = log_posterior(votes, ballot, patterns, priors, options)
+    fitted = fit_parameters(posterior, ballot, n_draws, options, advance)
+    mode, merged = fitted["mode"], copies.merged
+    if copies.any:
+        fitted |= with_merged(fitted, copies, seen_by_merged(cast, patterns, posterior.states, mode, merged))
+    items: dict[str, Any] = read_off(
+        ballot, patterns, posterior.states, mode, fitted["drawn"], options, item_prior, advance
+    )
+    return QuestionFit(ballot=ballot, patterns=patterns, options=options, copies=copies, **fitted, **items)
+
+
+def fit_parameters(
+    posterior: Posterior, ballot: Ballot, n_draws: int, options: FitOptions, advance: Progress
+) -> dict[str, Any]:
+    """Find the mode of a log posterior, and draw around it: what a `QuestionFit` holds besides its items."""
     optimum, second, modes = _find(posterior, options, advance)
     curvature, drawn, log_density_s = draw(posterior, optimum, ballot, n_draws, options.seed)
-    pseudo = posterior.pseudo_counts(optimum.counts)
-    mode = optimum.at
-    if copies.any:
-        mode, drawn = _with_merged(cast, posterior, mode, drawn, pseudo, copies)
     search = Search(options.solver, optimum.objective, optimum.steepness, optimum.passes, optimum.converged, modes)
-    items = _read_off(ballot, posterior, optimum.at, drawn, options, item_prior, advance)
-    return QuestionFit(
-        ballot=ballot, patterns=patterns, states=posterior.states, mode=mode, drawn=drawn, pseudo=pseudo,
-        log_density_s=log_density_s, search=search,
-        curvature=curvature, second_mode=second, options=options, copies=copies, **items,
-    )  # fmt: skip
+    return {
+        "states": posterior.states, "mode": optimum.at, "drawn": drawn, "log_density_s": log_density_s,
+        "pseudo": posterior.pseudo_counts(optimum.counts), "search": search, "curvature": curvature,
+        "second_mode": second,
+    }  # fmt: skip
 
 
 def log_posterior(votes: Votes, ballot: Ballot, patterns: Patterns, priors: Priors, options: FitOptions) -> Posterior:
@@ -187,14 +196,21 @@ def _tilt(ballot: Ballot, item_prior: tuple[Floats, float] | None) -> Floats | N
 
 def base_rates(ballot: Ballot) -> Floats:
     """Return the share of every label among all votes, half a vote added to each."""
-    votes_k = ballot.count_i @ ballot.counts_ik + 0.5
+    votes_k = ballot.votes_k + 0.5
     return np.asarray(votes_k / votes_k.sum())
 
 
 def _copies(votes: Votes, ballot: Ballot, patterns: Patterns, options: FitOptions) -> Copies:
+    named = named_copies(votes, ballot, options)
+    return find_copies(patterns) if named is None else named
+
+
+def named_copies(votes: Votes, ballot: Ballot, options: FitOptions) -> Copies | None:
+    """Return who counts as one as far as the options say so; None where that is to be found in the votes."""
     if options.merge:
-        return find_copies(patterns, named_groups(options.merge, votes.annotators)[ballot.annotator_a])
-    return find_copies(patterns) if options.mixed else Copies(np.arange(ballot.n_annotators))
+        group_a = named_groups(options.merge, votes.annotators)[ballot.annotator_a]
+        return Copies(np.unique(group_a, return_inverse=True)[1], named=True)
+    return None if options.mixed else Copies(np.arange(ballot.n_annotators))
 
 
 def _find(
@@ -214,24 +230,23 @@ def _find(
     return find_mode(posterior, all_starts=not options.mixed, watch=watch)
 
 
-def _with_merged(
-    cast: Patterns, posterior: Posterior, mode: Parameters, drawn: Parameters, pseudo: Parameters, copies: Copies
-) -> tuple[Parameters, Parameters]:
+def with_merged(fitted: dict[str, Any], copies: Copies, seen_cz: Floats) -> dict[str, Parameters]:
     """Give annotators who were counted with others confusion rows of their own; the draws vary as those who stand."""
-    merged = np.concatenate([group[1:] for group in copies.groups])
+    mode, drawn, pseudo, merged = fitted["mode"], fitted["drawn"], fitted["pseudo"], copies.merged
     first = np.concatenate([np.full(len(group) - 1, group[0]) for group in copies.groups])
-    rows_akv = rows_of_merged(cast, posterior.patterns, posterior.states, mode, merged, pseudo.confusion_akv[merged])
+    rows_akv = rows_of_merged(fitted["states"], seen_cz, pseudo.confusion_akv[merged])
     mode_akv, drawn_sakv = mode.confusion_akv.copy(), drawn.confusion_akv
     mode_akv[merged] = rows_akv
     if len(drawn_sakv):
         moved_sakv = drawn_sakv[:, first] * (rows_akv / mode.confusion_akv[first])
         drawn_sakv[:, merged] = moved_sakv / moved_sakv.sum(axis=-1, keepdims=True)
-    return Parameters(mode.weight_dg, mode_akv), Parameters(drawn.weight_dg, drawn_sakv)
+    return {"mode": Parameters(mode.weight_dg, mode_akv), "drawn": Parameters(drawn.weight_dg, drawn_sakv)}
 
 
-def _read_off(
+def read_off(
     ballot: Ballot,
-    posterior: Posterior,
+    patterns: Patterns,
+    states: States,
     at: Parameters,
     drawn: Parameters,
     options: FitOptions,
@@ -239,7 +254,6 @@ def _read_off(
     advance: Progress,
 ) -> dict[str, Floats]:
     """Compute every item's probabilities, published and the model's own, with interval and parts of the entropy."""
-    patterns, states = posterior.patterns, posterior.states
     mode_rk, interior_r, ambiguity_r = score(patterns, states, at, options.threads)
     settle_halves(mode_rk)
     pool_r, share_rk = np.zeros(patterns.n_rows), np.zeros((patterns.n_rows, ballot.n_labels))
@@ -253,7 +267,7 @@ def _read_off(
     unknown_r = np.full(patterns.n_rows, np.nan)
     low_r, high_r, epistemic_r, model_rk = unknown_r, unknown_r, unknown_r, mode_rk
     if len(drawn.weight_dg):
-        over = _over_draws(ballot, posterior, drawn, options, pool_r, share_rk, p_rk, advance)
+        over = _over_draws(ballot, patterns, states, drawn, options, pool_r, share_rk, p_rk, advance)
         epistemic_r = np.maximum(entr(over.mean_rk).sum(axis=1) - over.entropy_r, 0.0)
         if not options.mixed:
             p_rk = model_rk = settle_halves(over.mean_rk)
@@ -268,7 +282,8 @@ def _read_off(
 
 def _over_draws(
     ballot: Ballot,
-    posterior: Posterior,
+    patterns: Patterns,
+    states: States,
     drawn: Parameters,
     options: FitOptions,
     pool_r: Floats,
@@ -277,7 +292,7 @@ def _over_draws(
     advance: Progress,
 ) -> Summaries:
     """Summarise p over the draws; its interval is about the positive label of two, else about the published one."""
-    patterns, states, two = posterior.patterns, posterior.states, ballot.n_labels == 2
+    two = ballot.n_labels == 2
 
     def summaries(rows: Patterns, some: Any, about_r: Any) -> Summaries:
         return summarise(

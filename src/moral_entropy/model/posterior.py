@@ -7,7 +7,8 @@ throughout.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -113,6 +114,60 @@ def pass_over(patterns: Patterns, states: States, at: Parameters, threads: int |
     return Counts(states.add_groups(items_dz.clip(min=0.0)), votes_akv, votes_cz, log_likelihood)
 
 
+def count_cells(patterns: Patterns, states: States) -> float:
+    """Count the updates of curvature cells in a pass over some votes."""
+    n_own, cells = patterns.n_labels * (patterns.n_labels - 1), 0.0
+    for rows in patterns.chunks():
+        start_r = patterns.start_r[rows.start : rows.stop + 1] - patterns.start_r[rows.start]
+        code_v = patterns.code_v[patterns.start_r[rows.start] : patterns.start_r[rows.stop]]
+        # Several votes of one annotator on an item stand side by side, and count as one.
+        new_v = np.diff(code_v // patterns.n_labels, prepend=-1) != 0
+        new_v[start_r[:-1][np.diff(start_r) > 0]] = True
+        people_r = np.diff(np.concatenate([[0], np.cumsum(new_v)])[start_r])
+        cells += float(((people_r * n_own + states.n_groups - 1) ** 2.0).sum())
+    return cells * states.n_states / 2.0
+
+
+def missing_information(patterns: Patterns, states: States, at: Parameters) -> Floats:
+    """Compute what not knowing states takes from the information, as negative numbers: on the lower triangle."""
+    n_own = patterns.n_labels * (patterns.n_labels - 1)
+    n_parameters = patterns.n_domains * (states.n_groups - 1) + patterns.n_annotators * n_own
+    missing_pp = np.zeros((n_parameters, n_parameters))
+    kernels.take_missing(*_at(patterns, states, at), vote_scores(states, at), states.group_z, patterns.n_labels,
+                         0, patterns.n_rows, missing_pp)  # fmt: skip
+    return missing_pp
+
+
+def own_missing_information(patterns: Patterns, states: States, at: Parameters) -> Floats:
+    """Compute the same for the block of each annotator alone."""
+    score_czt = vote_scores(states, at)
+    missing_app = np.zeros((patterns.n_annotators, score_czt.shape[-1], score_czt.shape[-1]))
+    votes = _at(patterns, states, at)
+    # Compiled when it is first called: few votes have so many annotators.
+    take: Any = kernels.take_own_missing
+    take(*votes, score_czt, patterns.n_labels, 0, patterns.n_rows, missing_app)
+    return missing_app
+
+
+def _at(patterns: Patterns, states: States, at: Parameters) -> tuple[NDArray[Any], ...]:
+    weight_dz = np.ascontiguousarray(states.weight_of_states(at.weight_dg))
+    return (*_arguments(patterns, states), vote_probabilities(states, at.confusion_akv)[0], weight_dz)
+
+
+def vote_scores(states: States, at: Parameters) -> Floats:
+    """Compute the expected score of a vote given the state, by coordinate of its annotator: `score_czt`."""
+    confusion_akv, n_labels = at.confusion_akv, states.n_labels
+    joint_azvk = states.mix_zk[:, None, :] * confusion_akv.transpose(0, 2, 1)[:, None]
+    share_avzk = (joint_azvk / states.votes_azv(confusion_akv)[..., None]).transpose(0, 2, 1, 3)
+    excess_akvo = np.eye(n_labels)[:, 1:] - confusion_akv[:, :, None, 1:]
+    score_avzko = share_avzk[..., None] * excess_akvo.transpose(0, 2, 1, 3)[:, :, None]
+    return np.ascontiguousarray(score_avzko).reshape(len(confusion_akv) * n_labels, states.n_states, -1)
+
+
+Spread = Callable[..., Any]
+"""Applies a function of patterns, states and more to all parts of the votes, wherever they are; adds up the results."""
+
+
 def votes_by_label(states: States, confusion_akv: Floats, votes_cz: Floats) -> Floats:
     """Share the expected votes of each state out among the labels that it mixes."""
     votes_azv = votes_cz.reshape(len(confusion_akv), -1, states.n_states).transpose(0, 2, 1)
@@ -168,6 +223,8 @@ class Posterior:
         Votes' weight with which every row is drawn to the common row, and the pseudo-votes of that row.
     threads
         At most this many threads; all cores by default.
+    spread
+        Where the votes are spread over machines: adds up a function over all of them. `patterns` is then a sample.
     """
 
     patterns: Patterns
@@ -177,6 +234,20 @@ class Posterior:
     common: float = 0.0
     common_kv: Floats | float = 0.0
     threads: int | None = None
+    spread: Spread | None = None
+
+    def add_up(self, function: Callable[..., Any], *more: Any) -> Any:
+        """Apply a function of patterns and states to all votes: here, or where they are."""
+        if self.spread is None:
+            return function(self.patterns, self.states, *more)
+        return self.spread(function, self.states, *more)
+
+    def sample(self, most_votes: int) -> Posterior:
+        """Return the log posterior of a sample of the votes; itself where they are few, and here."""
+        patterns = self.patterns.sample(most_votes)
+        return (
+            self if patterns is self.patterns and self.spread is None else replace(self, patterns=patterns, spread=None)
+        )
 
     @property
     def n_parameters(self) -> int:
@@ -196,20 +267,12 @@ class Posterior:
     @cached_property
     def n_cells(self) -> float:
         """Number of updates of curvature cells in a pass over the votes."""
-        cells = 0.0
-        for rows in self.patterns.chunks():
-            start_r = self.patterns.start_r[rows.start : rows.stop + 1] - self.patterns.start_r[rows.start]
-            code_v = self.patterns.code_v[self.patterns.start_r[rows.start] : self.patterns.start_r[rows.stop]]
-            # Several votes of one annotator on an item stand side by side, and count as one.
-            new_v = np.diff(code_v // self.patterns.n_labels, prepend=-1) != 0
-            new_v[start_r[:-1][np.diff(start_r) > 0]] = True
-            people_r = np.diff(np.concatenate([[0], np.cumsum(new_v)])[start_r])
-            cells += float(((people_r * self.n_own + self.states.n_groups - 1) ** 2.0).sum())
-        return cells * self.states.n_states / 2.0
+        return float(self.add_up(count_cells))
 
     def expect(self, at: Parameters) -> Counts:
         """Compute the expected counts at some parameters."""
-        return pass_over(self.patterns, self.states, at, self.threads)
+        counts: Counts = self.add_up(pass_over, at, self.threads)
+        return counts
 
     def pseudo_counts(self, counts: Counts) -> Parameters:
         """Return the pseudo-counts of weights and rows: those given, and towards what domains and annotators share."""
@@ -250,14 +313,12 @@ class Posterior:
         """
         weights, rows = self.complete_blocks(at, counts)
         curvature_pp = block_diag(*weights, *rows.reshape(-1, *rows.shape[-2:]))
-        score_czt = self.vote_scores(at)
-        own_att = self.unknown_label(at, counts, score_czt)
+        own_att = self.unknown_label(at, counts)
         n_own, start = self.n_own, self.n_weights
         for a, own_tt in enumerate(own_att):
             own = slice(start + a * n_own, start + (a + 1) * n_own)
             curvature_pp[own, own] -= own_tt
-        kernels.take_missing(*self._at(at), score_czt, self.states.group_z, self.patterns.n_labels,
-                             0, self.patterns.n_rows, curvature_pp)  # fmt: skip
+        curvature_pp += self.add_up(missing_information, at)
         return np.asarray(curvature_pp)
 
     def own_information(self, at: Parameters, counts: Counts) -> tuple[Floats, Floats]:
@@ -268,11 +329,8 @@ class Posterior:
         for k in range(self.patterns.n_labels):
             part = slice(k * n_other, (k + 1) * n_other)
             own_app[:, part, part] = rows[:, k]
-        score_czt = self.vote_scores(at)
-        own_app -= self.unknown_label(at, counts, score_czt)
-        # Compiled when it is first called: few votes have so many annotators.
-        take: Any = kernels.take_own_missing
-        take(*self._at(at), score_czt, self.patterns.n_labels, 0, self.patterns.n_rows, own_app)
+        own_app -= self.unknown_label(at, counts)
+        own_app += self.add_up(own_missing_information, at)
         return weights, own_app
 
     def complete_blocks(self, at: Parameters, counts: Counts) -> tuple[Floats, Floats]:
@@ -282,24 +340,7 @@ class Posterior:
             totals.confusion_akv.sum(axis=-1), at.confusion_akv
         )
 
-    def _at(self, at: Parameters) -> tuple[NDArray[Any], ...]:
-        weight_dz = np.ascontiguousarray(self.states.weight_of_states(at.weight_dg))
-        return (
-            *_arguments(self.patterns, self.states),
-            vote_probabilities(self.states, at.confusion_akv)[0],
-            weight_dz,
-        )
-
-    def vote_scores(self, at: Parameters) -> Floats:
-        """Compute the expected score of a vote given the state, by coordinate of its annotator: `score_czt`."""
-        confusion_akv, n_labels = at.confusion_akv, self.patterns.n_labels
-        joint_azvk = self.states.mix_zk[:, None, :] * confusion_akv.transpose(0, 2, 1)[:, None]
-        share_avzk = (joint_azvk / self.states.votes_azv(confusion_akv)[..., None]).transpose(0, 2, 1, 3)
-        excess_akvo = np.eye(n_labels)[:, 1:] - confusion_akv[:, :, None, 1:]
-        score_avzko = share_avzk[..., None] * excess_akvo.transpose(0, 2, 1, 3)[:, :, None]
-        return np.ascontiguousarray(score_avzko).reshape(len(confusion_akv) * n_labels, self.states.n_states, -1)
-
-    def unknown_label(self, at: Parameters, counts: Counts, score_czt: Floats) -> Floats:
+    def unknown_label(self, at: Parameters, counts: Counts) -> Floats:
         """Compute, per annotator, the covariance of the score given states: for which label a vote was is unknown."""
         n_annotators, n_labels, n_own = len(at.confusion_akv), self.patterns.n_labels, self.n_own
         own_att = np.zeros((n_annotators, n_own, n_own))
@@ -310,7 +351,7 @@ class Posterior:
         for k in range(n_labels):
             rows = slice(k * (n_labels - 1), (k + 1) * (n_labels - 1))
             own_att[:, rows, rows] = blocks_akop[:, k]
-        score_axt = score_czt.reshape(n_annotators, -1, n_own)
+        score_axt = vote_scores(self.states, at).reshape(n_annotators, -1, n_own)
         weighted_axt = counts.votes_cz.reshape(n_annotators, -1, 1) * score_axt
         return np.asarray(own_att - np.swapaxes(score_axt, 1, 2) @ weighted_axt)
 

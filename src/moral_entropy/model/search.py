@@ -7,7 +7,6 @@ Coordinates are log ratios to the first of each simplex: those of the weights, d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -270,11 +269,11 @@ def find_mode(
     max_passes, watch
         Passes after which a search gives up, and what is told of the steepness.
     """
-    sample = replace(posterior, patterns=posterior.patterns.sample(SAMPLE_VOTES))
+    sample = posterior.sample(SAMPLE_VOTES)
     if not all_starts:
         at = share_start(sample)
         rough = None
-        if sample.patterns is not posterior.patterns:
+        if sample is not posterior:
             rough = maximise(sample, at, tolerance=ROUGH, max_passes=SAMPLE_PASSES, watch=watch)
         optimum = _finish(posterior, rough.at if rough else at, rough is not None, max_passes, watch)
         optimum = optimum._replace(passes=optimum.passes + (rough.passes if rough else 0))
@@ -285,7 +284,7 @@ def find_mode(
     }
     # Earlier starts win a tie, the paper's first: `max` keeps the first of equals.
     best = max(optima, key=lambda name: round(optima[name].objective, 2))
-    optimum = _finish(posterior, optima[best].at, sample.patterns is not posterior.patterns, max_passes, watch)
+    optimum = _finish(posterior, optima[best].at, sample is not posterior, max_passes, watch)
     passes = optimum.passes + sum(rough.passes for rough in optima.values())
     second = _second_mode(sample, optima, best)
     return optimum._replace(passes=passes), second, {name: rough.objective for name, rough in optima.items()}

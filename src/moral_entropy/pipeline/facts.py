@@ -38,6 +38,7 @@ def manifest_facts(
     command: str,
     warnings: Sequence[str],
     seconds: Mapping[str, float],
+    counts: Ints | None = None,
 ) -> dict[str, Any]:
     """Return the manifest of a run.
 
@@ -55,8 +56,10 @@ def manifest_facts(
         Warnings of the library, in order.
     seconds
         Time by stage.
+    counts
+        As `count_votes` counts, where the consensus has only a sample of the items.
     """
-    counts = count_votes(consensus.votes)
+    counts = count_votes(consensus.votes) if counts is None else counts
     fits, votes = zip(consensus.fits, sums, counts[1:], strict=True), consensus.votes
     return {
         "schema": SCHEMA,

@@ -89,9 +89,8 @@ def verify(
         return Verification((f"{MANIFEST} names {outside[0]!r}, which is not in the folder",))
     options = opened.manifest.get("options", {})
     named = [options.get(stage, {}).get(name) for stage, name in OTHER_FILES]
-    if read := [
-        name for name in named if isinstance(name, str) and (Path(name).suffix or Path(name).exists() or name == FRAME)
-    ]:
+    texts = [name for name in named if isinstance(name, str)]
+    if read := [name for name in texts if name == FRAME or Path(name).suffix or Path(name).exists()]:
         msg = (
             f"{opened.where} was made with {read[0]!r}, which it does not hold, so it cannot be computed again. Audit "
             "the votes again with that file, and compare both runs: moral-entropy compare."

@@ -236,7 +236,8 @@ def croissant_facts(
     digest = {} if path is None else {"sha256": digest_of(path)}
     described = {"@type": "cr:FileObject", "@id": file, "name": file, "contentUrl": file,
                  "encodingFormat": "application/x-parquet", **digest}  # fmt: skip
-    schema = run.scan("items").collect_schema() if path is None else pl.read_parquet_schema(path)
+    own = run.path is not None and path == run.path / "items.parquet"
+    schema = run.scan("items").collect_schema() if own or path is None else pl.read_parquet_schema(path)
     known = FIELDS | dict.fromkeys(of_groups, OF_GROUP)
     fields = [_field(name, known[name], file, schema) for name in known if name in schema]
     return {

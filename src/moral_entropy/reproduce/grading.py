@@ -52,9 +52,7 @@ class Corpora:
     places: tuple[tuple[str, str], ...]
 
 
-def grade_rules(
-    found: Mapping[str, Consensus], *, rules: Sequence[str] = RULES, seed: int = 0, threads: int | None = None
-) -> pl.DataFrame:
+def grade_rules(found: Mapping[str, Consensus], *, rules: Sequence[str] = RULES, seed: int = 0) -> pl.DataFrame:
     """Grade consensus rules against the consensus of several corpora, and against gold where there is any.
 
     Parameters
@@ -65,8 +63,6 @@ def grade_rules(
         Names of the rules.
     seed
         Seed of the resampling for intervals against gold.
-    threads
-        At most this many threads; the result does not depend on it.
 
     Returns
     -------

@@ -66,11 +66,8 @@ class ReproduceOptions(StageOptions):
 
     draws: int = option(1_000, "Posterior draws.", panel=FIT, least=2)
     seed: int = option(0, "Seed of the draws and of the twins.", panel=FIT, least=0)
-    threads: int | None = option(
-        None, "Use at most this many threads; the result does not depend on it.", panel=FIT, least=1
-    )
 
     @property
     def fit(self) -> FitOptions:
         """The options of the fits, which are of the paper's model."""
-        return FitOptions(model="paper", draws=self.draws, seed=self.seed, threads=self.threads)
+        return FitOptions(model="paper", draws=self.draws, seed=self.seed)

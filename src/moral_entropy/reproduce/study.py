@@ -160,9 +160,9 @@ def _warnings(*fits: Fits) -> list[str]:
 def _figures(votes: Mapping[str, Votes], fits: Fits, fits_together: Fits, options: ReproduceOptions) -> pl.DataFrame:
     import polars as pl
 
-    graded = [grade_rules(fits, seed=options.seed, threads=options.threads)]
+    graded = [grade_rules(fits, seed=options.seed)]
     if fits_together:
-        whole = grade_rules(fits_together, seed=options.seed, threads=options.threads)
+        whole = grade_rules(fits_together, seed=options.seed)
         graded.append(whole.filter(~pl.col("foundation").is_in([ALL, MEAN])))
     others = [
         *corpora_figures(votes),

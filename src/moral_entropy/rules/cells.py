@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -208,6 +208,33 @@ def number_rows(columns: Iterable[Ints]) -> tuple[Ints, Ints]:
     first_k[key_i[::-1]] = np.arange(len(key_i))[::-1]
     seen_k = first_k >= 0
     return (np.cumsum(seen_k) - 1)[key_i], first_k[seen_k]
+
+
+class RuleSums(NamedTuple):
+    """What rules are graded by: cells, sums over their items, and the cost of deciding every item by its p."""
+
+    cells: Cells
+    sum_tcs: Floats
+    cost_c: Floats
+
+    def __add__(self, other: RuleSums) -> RuleSums:  # type: ignore[override]
+        """Add the sums over other items of the same questions."""
+        cells = join_cells([self.cells, other.cells])
+        answers = (cells.score_rc, cells.decision_rc, cells.tied_rc)
+        where = (cells.question_c, cells.label_c, cells.domain_c, cells.rest_c, cells.chosen_c)
+        key_cx = np.nan_to_num(np.vstack([*where, *answers]).T.astype(np.float64), nan=-1.0)
+        _, first, cell_c = np.unique(key_cx, axis=0, return_index=True, return_inverse=True)
+        sum_tcs = np.zeros((len(SUMS), len(first), self.sum_tcs.shape[2]))
+        for total_cs, both_cs in zip(sum_tcs, np.concatenate([self.sum_tcs, other.sum_tcs], axis=1), strict=True):
+            np.add.at(total_cs, cell_c.ravel(), both_cs)
+        cost_c = np.bincount(cell_c.ravel(), weights=np.concatenate([self.cost_c, other.cost_c]))
+        kept = Cells(**{name: getattr(cells, name)[..., first] for name in Cells.__dataclass_fields__})
+        return RuleSums(kept, sum_tcs, cost_c.astype(np.float64))
+
+
+def rule_sums(cells: Cells, members: Sequence[Membership], costs: tuple[float, float]) -> RuleSums:
+    """Add up by cell what rules are graded by; sums of parts of the items add up."""
+    return RuleSums(cells, published_sums(cells.n_cells, members), cost_of_p(members, cells.n_cells, costs))
 
 
 def published_sums(n_cells: int, members: Sequence[Membership]) -> Floats:

@@ -18,7 +18,7 @@ from moral_entropy.progress import Advance, ignore
 from moral_entropy.rules.advice import Advice, advise, best_rule
 from moral_entropy.rules.any_by_votes import any_rule_by_votes
 from moral_entropy.rules.calibration import CONSENSUS, MODEL, consensus_cells, reliability
-from moral_entropy.rules.cells import cost_of_p, gold_sums, published_sums, sort_into_cells
+from moral_entropy.rules.cells import RuleSums, gold_sums, rule_sums, sort_into_cells
 from moral_entropy.rules.grading import Grading
 from moral_entropy.rules.options import GradeOptions
 from moral_entropy.rules.rules import PLURALITY, PUBLISHED, RULES, Rule, as_rules
@@ -129,41 +129,45 @@ def grade_rules(
     reference: Reference = "auto",
     seed: int = 0,
     advance: Advance = ignore,
+    sums: RuleSums | None = None,
+    known: Consensus | None = None,
 ) -> AuditTable:
-    """Grade consensus rules on the votes of a consensus: see `audit_rules`."""
+    """Grade consensus rules on the votes of a consensus: see `audit_rules`.
+
+    Where the consensus has only a sample of the items, `sums` are those over all, `known` has those with gold.
+    """
     import polars as pl
 
     votes = consensus.votes
     rules = as_rules(default_rules(votes) if options.rules is None else options.rules)
     check_options(votes, rules, reference, options)
-    cells, members = sort_into_cells(consensus, rules)
-    sum_tcs = published_sums(cells.n_cells, members)
+    cells, members = sort_into_cells(known or consensus, rules)
+    sums = sums or rule_sums(cells, members, options.costs)
     advance(0.5)
     labels = {ballot.question: ballot.labels for ballot in votes.ballots}
     names = (tuple(labels), votes.domains, tuple(labels.values()))
     settings = (options.smoothing, consensus.interval)
-    graded = Grading("consensus", rules, cells, sum_tcs, *names, *settings)
+    graded = Grading("consensus", rules, sums.cells, sums.sum_tcs, *names, *settings)
     frames = [] if reference == "gold" else [graded.frame()]
-    nothing_c = np.zeros(cells.n_cells)
     # The best rule is said in labels, not in expected costs: as often as its label is not that of the consensus.
-    in_labels = replace(graded, sum_tcs=sum_tcs[[0, 1, 1]])
-    advised = {"consensus": advise(in_labels, nothing_c, options.costs)}
-    if has_gold(votes) and reference != "consensus":
+    in_labels = replace(graded, sum_tcs=sums.sum_tcs[[0, 1, 1]])
+    advised = {"consensus": advise(in_labels, np.zeros(sums.cells.n_cells), options.costs)}
+    if has_gold((known or consensus).votes) and reference != "consensus":
         gold_tcs = gold_sums(cells.n_cells, members, replicates=REPLICATES, seed=seed)
-        against_gold = replace(graded, reference="gold", sum_tcs=gold_tcs)
-        frames += [against_gold.frame(), grade_consensus(consensus, against_gold, seed)]
+        against_gold = replace(graded, reference="gold", cells=cells, sum_tcs=gold_tcs)
+        frames += [against_gold.frame(), grade_consensus(known or consensus, against_gold, seed)]
         if consensus.options.mixed:
-            frames.append(grade_consensus(consensus, against_gold, seed, own=True))
+            frames.append(grade_consensus(known or consensus, against_gold, seed, own=True))
         # Gold as evidence is no test of what was learnt from it, but rules on votes have not seen it.
-        advised["gold"] = advise(against_gold, nothing_c, options.costs)
+        advised["gold"] = advise(against_gold, np.zeros(cells.n_cells), options.costs)
     frame = pl.concat(frames).fill_nan(None)
     best = best_rule(frame, advised, options.costs, yes_word(votes))
     return AuditTable(
         frame=frame,
         rules=_rule_frame(graded),
         any_by_votes=any_rule_by_votes(consensus, graded),
-        reliability=reliability(consensus, mass=consensus.interval),
-        advice=Advice(advise(graded, cost_of_p(members, cells.n_cells, options.costs), options.costs), best),
+        reliability=reliability(known or consensus, mass=consensus.interval),
+        advice=Advice(advise(graded, sums.cost_c, options.costs), best),
         interval=consensus.interval,
     )
 

@@ -212,7 +212,8 @@ def _of_a_run(path: Path) -> bool:
     names = (*OTHER_FILES, *EARLIER_FILES, *(f"{table}.parquet" for table in SCHEMAS))
     left = re.fullmatch(r"\.(.+?)(\.partial-\d+-[0-9a-f]{6}|\.\d+\.part|-[0-9a-f]{6}(\.parquet))", path.name)
     name = path.name if left is None else f"{left[1]}{left[3] or ''}"
-    return (name in names or PurePath(name).match(SHEETS)) and not path.is_dir()
+    parts = path.is_dir() and all(PurePath(part.name).match("part-*.parquet") for part in path.iterdir())
+    return (name in names or PurePath(name).match(SHEETS)) and (parts or not path.is_dir())
 
 
 def _paths(inputs: Iterable[Any]) -> Iterator[Path]:

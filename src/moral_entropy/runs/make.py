@@ -54,6 +54,19 @@ def make_tables(
     more
         Tables about groups of annotators, where they were asked for.
     """
+    small = small_tables(consensus, sums, audit, outliers, findings, more)
+    return item_tables(consensus, entropies) | small
+
+
+def small_tables(
+    consensus: Consensus,
+    sums: Sequence[Floats],
+    audit: AuditTable,
+    outliers: Mapping[str, pl.DataFrame],
+    findings: Iterable[Finding],
+    more: Mapping[str, pl.DataFrame] | None = None,
+) -> dict[str, Table]:
+    """Return the tables that have no row per item or vote: see `make_tables`."""
     frames = {
         "annotators": annotator_frame(consensus, outliers["annotator_summary"]),
         "pushes": push_frame(consensus),
@@ -67,7 +80,7 @@ def make_tables(
         "findings": findings_frame(findings),
         **(more or {}),
     }
-    return item_tables(consensus, entropies) | {name: _table(name, frame) for name, frame in frames.items()}
+    return {name: _table(name, frame) for name, frame in frames.items()}
 
 
 def _table(name: str, frame: pl.DataFrame) -> Table:
@@ -333,7 +346,10 @@ def _bounds(fit: QuestionFit, interval: float) -> Floats:
     # Some annotators at a time: sorting holds a copy of their draws.
     for start in range(0, fit.ballot.n_annotators if fit.n_draws else 0, ANNOTATORS_AT_ONCE):
         chunk = slice(start, start + ANNOTATORS_AT_ONCE)
-        bound_xakv[:, chunk] = np.quantile(fit.confusion_sakv[:, chunk], [tail, 1.0 - tail], axis=0)
+        low_akv, high_akv = np.quantile(fit.confusion_sakv[:, chunk], [tail, 1.0 - tail], axis=0)
+        # Of many labels the mode of a rare vote can lie outside: the interval reaches to it.
+        bound_xakv[0, chunk] = np.minimum(low_akv, fit.confusion_akv[chunk])
+        bound_xakv[1, chunk] = np.maximum(high_akv, fit.confusion_akv[chunk])
     return bound_xakv
 
 

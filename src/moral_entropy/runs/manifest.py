@@ -86,12 +86,15 @@ def changed_files(path: str | Path) -> list[str]:
     """Name the files of a run folder that are gone, or no longer as a command wrote them."""
     folder, (facts, whole) = Path(path), _read_sealed(path)
     files = facts[FILES].items() if isinstance(facts.get(FILES), dict) else ()
-    gone = [name for name, digest in files if not (folder / name).is_file() or digest_of(folder / name) != digest]
+    gone = [name for name, digest in files if not (folder / name).exists() or digest_of(folder / name) != digest]
     return gone + [MANIFEST] * (not whole)
 
 
 def digest_of(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes."""
+    """Return the SHA-256 of a file's bytes; of a folder of part files, that of their names and digests."""
+    if path.is_dir():
+        parts = "".join(f"{part.name} {digest_of(part)}\n" for part in sorted(path.iterdir()))
+        return hashlib.sha256(parts.encode()).hexdigest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

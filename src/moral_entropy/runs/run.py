@@ -127,7 +127,7 @@ class Run:
 
     def has(self, name: str) -> bool:
         """Return whether the run has a table."""
-        return name in self.made if self.path is None else (self.path / f"{name}.parquet").is_file()
+        return name in self.made if self.path is None else (self.path / f"{name}.parquet").exists()
 
     def table(self, name: str, *, where: pl.Expr | None = None) -> pl.DataFrame:
         """Return a table, or some of its rows; an optional table that the run lacks has no rows.

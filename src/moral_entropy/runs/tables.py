@@ -86,12 +86,13 @@ def scan_table(path: str | Path, name: str) -> pl.LazyFrame:
     """
     folder = checked_folder(path)
     file = folder / f"{name}.parquet"
-    if not file.is_file():
+    if not file.exists():
         found = ", ".join(sorted(entry.stem for entry in folder.glob("*.parquet"))) or "none"
         msg = f"{folder} has no table {name!r}. Found: {found}."
         raise RunFolderError(msg)
     try:
-        scanned = pl.scan_parquet(file, glob=False)
+        # An audit on a cluster writes tables of items as folders of part files.
+        scanned = pl.scan_parquet(sorted(file.glob("*.parquet")) if file.is_dir() else file, glob=False)
         _check_columns(file, scanned.collect_schema(), SCHEMAS[name])
         return scanned
     except (pl.exceptions.PolarsError, OSError) as error:
@@ -99,6 +100,8 @@ def scan_table(path: str | Path, name: str) -> pl.LazyFrame:
 
 
 def _read_whole(file: Path) -> pl.DataFrame:
+    if file.is_dir():
+        return pl.read_parquet(sorted(file.glob("*.parquet")), glob=False)
     state = file.stat()
     if state.st_size > SMALL:
         return pl.read_parquet(file)

@@ -98,12 +98,12 @@ def build_ballots(
         if not voted_a.all():
             votes = replace(votes, annotator_v=recode(votes.annotator_v, place))
         if (ballot := _build(votes, rows, annotators, options, source.log, alone=len(questions) == 1)) is not None:
-            labels = {f"{known.role}_i": _labels_of_ballot(known, ballot, source.log) for known in item_labels}
+            labels = {f"{known.role}_i": labels_of_ballot(known, ballot, source.log) for known in item_labels}
             ballots.append(replace(ballot, **labels))  # type: ignore[arg-type]
     if not ballots:
         msg = f"no question of {source.name} has votes for two labels. {' '.join(source.log.notes)}"
         raise VotesError(msg)
-    _note_positive(ballots, options, source.log)
+    note_positive(ballots, options, source.log)
     return annotators, tuple(ballots)
 
 
@@ -116,11 +116,19 @@ def _build(
     present = [label for label, n in zip(votes.labels, n_k, strict=True) if n]
     labels = choose_classes(votes.question, present, [int(n) for n in n_k if n], options)
     if len(labels) < 2:
-        _refuse_single(votes, present, log, alone=alone)
+        refuse_single(votes, present, log, alone=alone)
         return None
-    votes = _relabelled(votes, labels, {label: label for label in labels})
-    item_i, item_v = _own_positions(votes.item_v, votes.item_i, len(rows.items))
+    votes = relabelled(votes, labels, {label: label for label in labels})
     voted_a = np.flatnonzero(count_codes(votes.annotator_v, len(annotators)))
+    return cast_ballot(votes, rows, annotators, voted_a, options, log)
+
+
+def cast_ballot(
+    votes: QuestionVotes, rows: Rows, annotators: pl.Series, voted_a: Ints, options: ReadOptions, log: ReadingLog
+) -> Ballot:
+    """Sort votes whose labels are settled into a ballot of some annotators, and settle repeats."""
+    labels = votes.labels
+    item_i, item_v = _own_positions(votes.item_v, votes.item_i, len(rows.items))
     annotator_a, annotator_v = _own_positions(votes.annotator_v, voted_a, len(annotators))
     votes = replace(votes, item_v=item_v, annotator_v=annotator_v)
     positive, _ = choose_positive(labels, options.positive)
@@ -149,7 +157,7 @@ def _build(
     return ballot
 
 
-def _relabelled(votes: QuestionVotes, labels: tuple[str, ...], called: dict[str, str]) -> QuestionVotes:
+def relabelled(votes: QuestionVotes, labels: tuple[str, ...], called: dict[str, str]) -> QuestionVotes:
     """Return votes with other labels, given what each label that occurs is called among them."""
     if labels == votes.labels and all(label == name for label, name in called.items()):
         return votes
@@ -164,7 +172,7 @@ def _with_same_labels(votes: QuestionVotes, log: ReadingLog) -> QuestionVotes:
     note_same(called, log)
     if all(label == name for label, name in called.items()):
         return votes
-    return _relabelled(votes, tuple(sort_labels(called.values())), called)
+    return relabelled(votes, tuple(sort_labels(called.values())), called)
 
 
 def _own_positions(code_v: Ints, chosen: Ints | None, n_codes: int) -> tuple[Ints, Ints]:
@@ -214,7 +222,8 @@ def _one_vote_each(votes: QuestionVotes, *, last: bool, by_label: bool = False) 
     return votes.take(np.sort(order[np.append(differs, True) if last else np.insert(differs, 0, True)]))
 
 
-def _refuse_single(votes: QuestionVotes, present: Sequence[str], log: ReadingLog, *, alone: bool) -> None:
+def refuse_single(votes: QuestionVotes, present: Sequence[str], log: ReadingLog, *, alone: bool) -> None:
+    """Note that a question without two labels is left out; an error where there is no other."""
     question = votes.question
     if not alone:
         # One question on which all agree is no reason to refuse the others.
@@ -231,7 +240,8 @@ def _refuse_single(votes: QuestionVotes, present: Sequence[str], log: ReadingLog
     raise VotesError(msg)
 
 
-def _note_positive(ballots: Sequence[Ballot], options: ReadOptions, log: ReadingLog) -> None:
+def note_positive(ballots: Sequence[Ballot], options: ReadOptions, log: ReadingLog) -> None:
+    """Note which label was taken as the positive one, where the user has named none."""
     labels = sorted({label for ballot in ballots for label in ballot.labels})
     if options.positive is not None and match_label(options.positive, labels) is None:
         msg = f"positive is {options.positive!r}, which is no label. Labels: {shown(labels)}."
@@ -360,7 +370,7 @@ def _positions(items: pl.Series, ids: pl.Series) -> Ints:
     return met.get_column("at").fill_null(UNKNOWN).to_numpy()
 
 
-def _labels_of_ballot(known: ItemLabels, ballot: Ballot, log: ReadingLog) -> NDArray[np.int16]:
+def labels_of_ballot(known: ItemLabels, ballot: Ballot, log: ReadingLog) -> NDArray[np.int16]:
     """Return the gold or published label of each item of a ballot; `UNKNOWN` where it has none."""
     rows, names, code_r = known.rows, known.labels.values.to_list(), known.labels.code_r
     if known.sets:

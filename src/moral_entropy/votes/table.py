@@ -136,6 +136,17 @@ class Ballot:
             np.add.at(votes_a, self.code_v[start_i[0] : start_i[-1]] // self.n_labels, weight_v)
         return votes_a.astype(np.int64)
 
+    @cached_property
+    def votes_k(self) -> Floats:
+        """Votes per label, pre-counted rows as often as they count."""
+        return np.asarray(self.count_i @ self.counts_ik)
+
+    def with_totals(self, votes_a: Ints, votes_k: Floats) -> Ballot:
+        """Return the ballot as a part of a larger one, of which it knows the votes per annotator and label."""
+        part = replace(self)
+        vars(part).update(votes_a=votes_a, votes_k=votes_k)
+        return part
+
     def take(self, rows: Ints, *, part: str = "") -> Ballot:
         """Keep only some items, and only the annotators who voted on them.
 

@@ -4,10 +4,9 @@ import pytest
 from support import log_posterior_of
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from moral_entropy.consensus.em import maximise
-from moral_entropy.model.priors import Priors
-from moral_entropy.consensus.starts import paper_start
 from moral_entropy.corpora.simulate import simulate_votes
+from moral_entropy.model.priors import Priors
+from moral_entropy.model.search import maximise, starts
 
 
 def blas_threads():
@@ -20,7 +19,7 @@ def test_a_search_lets_blas_have_one_thread_and_gives_the_others_back():
     with threadpool_limits(limits=2, user_api="blas"):
         if blas_threads() != {2}:
             pytest.skip("this BLAS cannot be told how many threads to use")
-        maximise(density, paper_start(5, 2), watch=lambda _: seen.append(blas_threads()))
+        maximise(density, dict(starts(density))["paper"], watch=lambda _: seen.append(blas_threads()))
         assert blas_threads() == {2}
     assert seen and all(threads == {1} for threads in seen)
 
@@ -33,5 +32,5 @@ def test_also_where_it_is_stopped():
 
     before = blas_threads()
     with pytest.raises(KeyboardInterrupt):
-        maximise(density, paper_start(5, 2), watch=stop)
+        maximise(density, dict(starts(density))["paper"], watch=stop)
     assert blas_threads() == before

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from numpy.testing import assert_array_equal
 from support import vote_rows, votes_of
 
-from moral_entropy.model.patterns import collapse
 from moral_entropy.corpora.simulate import simulate_votes
+from moral_entropy.model.patterns import collapse
 
 
 def as_sets(start, code_v):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from support import random_rows, votes_of
 
-from moral_entropy.model.fit import fit
-from moral_entropy.model.consensus import below_chance, surely_below_chance, youden
 from moral_entropy.items.annotators import describe_annotators
+from moral_entropy.model.consensus import below_chance, surely_below_chance, youden
+from moral_entropy.model.fit import fit
 
 
 @pytest.mark.parametrize("n_labels", [2, 3])
