@@ -6,10 +6,11 @@ proof of copying: the best annotators agree because they are right, and to merge
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 from scipy.sparse import csr_array
 
 from moral_entropy.model.patterns import Patterns

@@ -189,7 +189,7 @@ def _check_items(
 ) -> None:
     """Refuse an item whose votes are in two partitions."""
     hashes = np.concatenate([part["hashes"] for part in found])
-    part_h = np.repeat(np.arange(len(parts)), [len(part["hashes"]) for part in found])
+    part_h = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part["hashes"]) for part in found])
     order = np.argsort(hashes, kind="stable")
     again = np.flatnonzero(np.diff(hashes[order]) == 0)
     if len(again):
