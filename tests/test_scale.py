@@ -162,6 +162,21 @@ def test_one_large_file_is_cut_where_the_item_changes(dataset, local, workers, t
     same_items(local, run)
 
 
+def test_a_question_may_be_absent_from_a_file(workers, tmp_path):
+    rng, rows = np.random.default_rng(1), []
+    for question, n_items in (("care", 300), ("harm", 120)):
+        for item, true in enumerate(rng.random(n_items) < 0.4):
+            for a in rng.choice(8, 4, replace=False):
+                rows.append((f"i{item:04}", f"a{a}", question, "yes" if (rng.random() < 0.8) == true else "no"))
+    frame = pl.DataFrame(rows, schema=["item", "annotator", "question", "label"], orient="row").sort("item")
+    (tmp_path / "votes").mkdir()
+    for name, inside in (("a", pl.col("item") < "i0150"), ("b", pl.col("item") >= "i0150")):
+        frame.filter(inside).write_parquet(tmp_path / "votes" / f"{name}.parquet")
+    run = on_cluster(tmp_path / "votes", tmp_path / "run", workers)
+    assert run.manifest["items"] == 300
+    same_items(me.audit(frame, draws=100), run)
+
+
 def test_a_damaged_file_is_named(dataset, workers, tmp_path):
     whole = (dataset / "part-0.parquet").read_bytes()
     (tmp_path / "a.parquet").write_bytes(whole)
