@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 

@@ -1,4 +1,4 @@
-"""Every Numba kernel: one pass of EM, label probabilities at the mode, over draws and by cell, and what is left unknown.
+"""Every Numba kernel: one pass of EM, label probabilities at the mode, over draws and by cell, and what is not known.
 
 One family for both models: the paper's has the labels as its only states. Probabilities are multiplied, which takes no
 logarithms: `vote_cz` is relative to the likeliest state's, so that a product of some votes cannot vanish everywhere.
