@@ -74,11 +74,8 @@ check: $(DEV) ## lint, format, types, import layers, spelling, and the budget of
 bench: $(TEST) $(OTHER)/.installed-peers ## speed and memory beside version 0.2 and other tools, in one table; half an hour
 	$(BIN)/python benchmarks/run.py $(BENCH_FLAGS)
 
-studies: $(TEST) $(OTHER)/.installed-peers ## p against gold, coverage of intervals, the league; writes their pages, in an hour
+studies: $(TEST) $(OTHER)/.installed-peers ## p against gold, the league; writes their pages, in an hour
 	$(BIN)/python studies/gold.py
-	$(BIN)/python studies/interval_coverage.py --jobs $(JOBS)
-	$(BIN)/python studies/interval_coverage.py --jobs $(JOBS) --model paper
-	$(BIN)/python studies/interval_coverage.py --real
 	$(BIN)/python studies/league.py --jobs $(JOBS)
 
 golden: $(TEST) ## rewrite golden files, charts, tables of flags, the Python reference and notebooks; read the diff. PICTURES=1: the report's

@@ -202,7 +202,7 @@ def test_a_run_can_be_replaced_with_force_only(run, folder):
 def test_force_replaces_a_run_with_everything_that_commands_add_to_it(run, folder):
     run("audit", "votes.csv", "-o", "run", "--draws", 20)
     assert run("report", "run", "--card")[0] == 0
-    assert run("validate", "run", "--sides", "identifiability")[0] == 0
+    assert run("validate", "run", "--checks", "identifiability")[0] == 0
     assert run("audit", "votes.csv", "-o", "run", "--draws", 20, "--force")[0] == 0
     assert not (folder / "run" / "croissant.json").exists()
 

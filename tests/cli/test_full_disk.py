@@ -15,7 +15,7 @@ resource = pytest.importorskip("resource", reason="limits on files are POSIX's")
 COMMANDS = {
     "audit votes.csv -o new --draws 0 --no-report": "the system refused",
     "audit votes.csv -o run --draws 0 --no-report --force": "the system refused",
-    "validate run --sides identifiability --quiet": "cannot write",
+    "validate run --checks identifiability --quiet": "cannot write",
     "report run --force": "cannot write",
     "export run --to csv -o out.csv": "cannot write",
     "export run --to hf -o out": "the system refused",

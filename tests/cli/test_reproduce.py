@@ -35,11 +35,11 @@ def test_a_file_and_force(run, folder):
 
 
 def test_flags_reach_the_study(run, folder):
-    flags = ["--scale", "0.01", "--seed", "1", "--draws", "10", "--threads", "1"]
+    flags = ["--scale", "0.01", "--seed", "1", "--draws", "10"]
     assert run("reproduce", "--twins", *flags, "-o", "out", "-q")[0] == 0
     manifest = read_manifest("out")
-    asked = {name: manifest[name] for name in ("seed", "draws", "threads")}
-    assert asked == {"seed": 1, "draws": 10, "threads": 1}
+    asked = {name: manifest[name] for name in ("seed", "draws")}
+    assert asked == {"seed": 1, "draws": 10}
     assert manifest["twins"] == {"scale": 0.01, "seed": 1} and manifest["command"].startswith("moral-entropy reproduce")
     table = twin("mfrc", seed=1, scale=0.01).filter(domain="US Politics", question="care")
     flagged = table.group_by("item").agg(pl.col("label").max())["label"].mean()

@@ -122,5 +122,5 @@ def test_limits_on_what_was_found(run, audited):
                        "--min", "alpha=-1")  # fmt: skip
     assert code == 0 and out.count("holds") == 4
     assert run("check", "run", "--verdict", "ship-soft")[0] == 0
-    code, out, _ = run("check", "run", "--max", "majority.fnr.high=1", "--verdict", "ship", "--json")
+    code, out, _ = run("check", "run", "--max", "majority.fnr=1", "--verdict", "ship", "--json")
     assert code == 0 and [record["held"] for record in json.loads(out)["limits"]] == [True, True]

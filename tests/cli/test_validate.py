@@ -25,7 +25,7 @@ def test_every_audit_makes_the_cheap_checks(audited, folder):
 
 def test_validate_adds_checks_and_keeps_the_others(audited, run, folder):
     before = read_table("run", "findings")
-    code, out, err = run("validate", "run", "--checks", "ensemble,heldout", "--members", 3, "--folds", 2)
+    code, out, err = run("validate", "run", "--checks", "ensemble,heldout", "--members", 3)
     assert (code, err) == (0, "")
     assert out.startswith(("No doubt was found.", "The consensus"))
     assert "findings.parquet" in out
@@ -40,12 +40,6 @@ def test_the_same_seed_gives_the_same_findings(audited, run):
     once = read_table("run", "findings")
     run("validate", "run", "--checks", "ensemble", "--members", 2, "--seed", 5)
     assert read_table("run", "findings").equals(once)
-
-
-def test_the_verdict_alone_by_the_former_name_of_the_flag(audited, run):
-    code, out, _ = run("validate", "run", "--sides", "votes", "--quiet")
-    assert code == 0
-    assert len(out.strip().splitlines()) == 1
 
 
 @pytest.mark.parametrize(

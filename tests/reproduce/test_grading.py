@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import polars as pl
 import pytest
 from support import posterior_draws
 
 from moral_entropy.reproduce.grading import RULES, grade_rules
-from moral_entropy.rules.intervals import central_interval
 from moral_entropy.rules.table import audit_rules
 
 ANSWERS = {
@@ -101,15 +99,6 @@ def test_against_gold(figures, items):
     assert found["low"] <= found["value"] <= found["high"]
 
 
-def test_intervals_hold_the_mean_over_cells_of_each_draw(figures, items):
-    own = [row for row in items if row["corpus"] == "mfrc"]
-    cells = list(split(own, "domain", "foundation"))
-    rates = [mean_rate(cells, "any", "fpr", lambda row, s=s: row["draws"][s]) for s in range(len(items[0]["draws"]))]
-    low, high = central_interval(np.array([rates]), 0.9)
-    found = get(figures, corpus="mfrc", rule="any", metric="fpr", domain="(mean)", foundation="(mean)")
-    assert (found["low"], found["high"]) == (pytest.approx(low[0]), pytest.approx(high[0]))
-
-
 @pytest.mark.parametrize("corpus", ["mftc", "emfd"])
 def test_one_corpus_is_graded_as_the_audit_does(figures, fitted, corpus):
     consensus = fitted[corpus]
@@ -121,9 +110,9 @@ def test_one_corpus_is_graded_as_the_audit_does(figures, fitted, corpus):
         audit, on=["domain", "foundation", "rule", "metric"]
     )
     assert own.height == 6 * 3 * 7 * (1 + len(consensus.votes.domains))
-    for ours, theirs in (("value", "audit"), ("low", "audit_low"), ("high", "audit_high")):
-        assert own[ours].is_null().equals(own[theirs].is_null())
-        assert (own[ours] - own[theirs]).abs().max() < 1e-12
+    assert own["value"].is_null().equals(own["audit"].is_null())
+    assert (own["value"] - own["audit"]).abs().max() < 1e-12
+    assert own["low"].null_count() == own["audit_low"].null_count() == own.height
 
 
 def test_every_place_is_there_once(figures):

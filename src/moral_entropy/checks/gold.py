@@ -121,7 +121,10 @@ def _off(ece: float) -> Finding:
     return Finding(
         "gold", "p_off", ece, level=level_of(ece > POORLY_CALIBRATED, bad=ece > BADLY_CALIBRATED),
         text=f"the probability p is off by {ece:.2f} on average against the gold labels (expected calibration error).",
-        meaning="Where p is off, annotators make the same mistakes, and p takes their agreement for evidence.",
+        meaning=(
+            "Where p is too sure, annotators share mistakes that votes cannot show; where it is too careful, votes say "
+            "more than p does."
+        ),
         cure=(
             "Do not read p as a frequency: rank by it, or take p_calibrated of items.parquet, which has learnt from "
             "the gold of other items how sure to be."

@@ -247,7 +247,8 @@ def _tail_of(fit: QuestionFit) -> Finding:
         reason = "too few draws" if fit.n_draws < FEWEST_DRAWS else "too many votes for a cheap check"
         return finding_of(fit, "laplace", "pareto_k", float("nan"), text=f"Pareto-k left out: {reason}.")
     drawn = (fit.weight_sdg[:most], fit.confusion_sakv[:most])
-    k = pareto_k(posterior.log_densities(*drawn) - log_density_s[:most])
+    # A rough figure: its further digits depend on the last bits of p.
+    k = round(pareto_k(posterior.log_densities(*drawn) - log_density_s[:most]), 6)
     finding = finding_of(
         fit, "laplace", "pareto_k", k, n=min(most, fit.n_draws), level="good" if k <= USABLE else "info",
         text=f"Pareto-k of the posterior draws is {k:z.2f}, over {n:,} parameters.",

@@ -98,7 +98,7 @@ def _dense(posterior: Posterior, at: Parameters, counts: Counts) -> tuple[Curvat
         smallest = _smallest(lower_pp)
     except LinAlgError:
         smallest = 0.0
-    if smallest > 1e-9:
+    if smallest > 0.0:
         return (
             Curvature("dense", True, smallest),
             lambda normal_sp: (
@@ -108,7 +108,7 @@ def _dense(posterior: Posterior, at: Parameters, counts: Counts) -> tuple[Curvat
     value_q, vector_pq = eigh(scaled_pp)
     # The symmetric root: the sign and the choice of tied eigenvectors depend on the processor, this root does not.
     root_pp = (vector_pq / np.sqrt(value_q.clip(min=LEAST_INFORMATION))) @ vector_pq.T
-    return Curvature("dense", False, float(value_q[0])), lambda normal_sp: normal_sp @ root_pp * scale_p
+    return Curvature("dense", False, round(float(value_q[0]), 4)), lambda normal_sp: normal_sp @ root_pp * scale_p
 
 
 def _known_diagonal(posterior: Posterior, at: Parameters, counts: Counts) -> Floats:
@@ -129,7 +129,8 @@ def _smallest(lower_pp: Floats) -> float:
         vector_p = next_p * smallest
         if abs(smallest - before) < 1e-3 * smallest:
             break
-    return smallest
+    # Iterated roughly: its further digits depend on the last bits of sums.
+    return round(smallest, 4)
 
 
 def _by_annotator(posterior: Posterior, at: Parameters, counts: Counts) -> tuple[Curvature, Root]:

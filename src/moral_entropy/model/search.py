@@ -21,9 +21,9 @@ from moral_entropy.votes.table import UNKNOWN, Floats
 
 Watch = Callable[[float], None]
 
-TOLERANCE, ROUGH = 1e-9, 1e-3
+TOLERANCE, ROUGH, FINER = 1e-9, 1e-3, 1e-6
 """Largest derivative left at a mode, in units of the parameter's standard error with all labels known; and in a
-search that only chooses among starts."""
+search that only chooses among starts; how much less the last steps aim at."""
 
 MANY_TOLERANCE, MANY_NEAR = 1e-5, 8.0
 """The same of very many votes, whose parameters have tiny standard errors; and, there, the steepness below which
@@ -194,10 +194,13 @@ def _polish(posterior: Posterior, point: _Point, tolerance: float) -> tuple[_Poi
     solve = _curvature_at(posterior, point)
     best, first, passes = point, point.steepness, 0
     history: list[tuple[Floats, Floats]] = []
-    while best.steepness > tolerance and passes < MOST_POLISHING:
+    # Further than asked, as long as steps help: in flat directions the mode is some thousand times as far off.
+    finest, unhelpful = FINER * tolerance, 0
+    while best.steepness > finest and passes < MOST_POLISHING and (unhelpful < 6 or best.steepness > tolerance):
         history = [*history[-MEMORY:], (point.x_p, solve(point.gradient_p))]
         point = _Point(posterior, unpack(point.x_p + _bounded(_mixed_step(history, np.sqrt(point.known_p))), point.at))
         passes += 1
+        unhelpful = 0 if point.steepness < 0.5 * best.steepness else unhelpful + 1
         if point.steepness < best.steepness:
             best = point
         elif not point.steepness < STEEPER * first:

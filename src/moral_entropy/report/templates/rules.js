@@ -6,7 +6,8 @@ const targets = D.targets.map((target) => target.name);
 const several = D.questions.some((question) => question.positive == null);
 const onlySeveral = D.questions.every((question) => question.positive == null);
 const hard = D.rules.filter((rule) => !["share", "smoothed-share"].includes(rule.rule)).map((rule) => rule.rule);
-const named = (row) => ({ ...row, metric: RATES[row.metric].title });
+// Without an interval the line of a mark has no length.
+const named = (row) => ({ ...row, low: row.low ?? row.value, high: row.high ?? row.value, metric: RATES[row.metric].title });
 const rateName = (metric) => RATES[metric].name;
 const withInterval = (r) => `${percent(r.value)}${r.low == null ? "" : ` (${range(r.low, r.high, percent)})`}`;
 
@@ -28,7 +29,7 @@ function drawRules() {
   else say("rules", pooled.map((r) => `${r.rule}: ${rateName(r.metric)} ${withInterval(r)}.`).join(" "));
   const what = several ? "label" : "question";
   $("said-rules").textContent = `${capital(both)} of every rule, against ${against}${D.domains.length ? ", all domains together" : ""}. `
-    + (D.drawn.rules ? `One mark per ${what}; its line is the interval.` : "");
+    + (D.drawn.rules ? `One mark per ${what}${pooled.some((r) => r.low != null) ? "; its line is the interval" : ""}.` : "");
   if (D.drawn.by_domain) {
     const rule = $("rule").value;
     draw("by_domain", { by_domain: sorted.filter((r) => r.domain !== ALL && r.rule === rule && pair.includes(r.metric)).map(named) });
