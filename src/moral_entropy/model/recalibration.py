@@ -214,7 +214,8 @@ def _fit(gold: _Gold) -> Floats:
             value, slope, curvature = _cost(x, gold)
             step = np.zeros_like(x)
             step[free] = np.linalg.solve(curvature[free, free], slope[free])
-            while _cost(x - step, gold)[0] > value and np.abs(step).max() > STILL:
+            # Near the end the cost's own rounding would decide whether it is lower.
+            while _cost(x - step, gold)[0] > value + 1e-10 * abs(value) and np.abs(step).max() > STILL:
                 step /= 2.0
             x = x - step
             if np.abs(step).max() < STILL:
