@@ -30,7 +30,7 @@ from moral_entropy.cli.main import main
 
 FROZEN = Path(__file__).parent / "frozen"
 SAME = 1e-9
-VOLATILE = {"version", "versions", "command", "seconds", "sha256", "seal", "threads", "schema"}
+VOLATILE = {"version", "versions", "command", "seconds", "sha256", "seal", "threads", "schema", "passes", "steepness"}
 """Entries of the manifest, at any depth, that tell of the machine or the moment."""
 
 KINDS = {
