@@ -71,18 +71,6 @@ def test_a_broken_run_is_told_from_a_limit_that_fails(run, audited, folder):
     assert (code, out) == (4, "") and err.startswith("error: ") and "Traceback" not in err
 
 
-def test_what_cannot_be_decided_has_its_own_exit_code(run, audited):
-    low, high = audited.filter(
-        rule="any", metric="fdr", question="(all)", domain="(all)", label="(all)", reference="gold"
-    ).select("low", "high").row(0)  # fmt: skip
-    middle = f"any.fdr@gold={(low + high) / 2}"
-    assert low < high
-    code, out, _ = run("check", "run", "--max", middle, "--strict")
-    assert code == 3 and out.startswith("UNDECIDED: any.fdr@gold is ")
-    assert run("check", "run", "--max", middle, "--max", "any.fdr@gold=0", "--strict")[0] == 1
-    assert run("check", "run", "--max", f"any.fdr@gold={high}", "--strict")[0] == 0
-
-
 def test_one_annotator_and_all_of_them(run, audited):
     limits = (
         "--min",
