@@ -20,9 +20,7 @@ def test_the_page_holds_the_runs_figures(plain_run):
     data = page_of(plain_run).data()
     rates = read_table(plain_run, "audit").filter(rule="any", metric="fpr", reference="consensus", question="care")
     rows = pl.DataFrame(rows_of(data["audit"]), infer_schema_length=None)
-    rows = rows.filter(
-        rule="any", metric="fpr", reference="consensus", target="care"
-    )
+    rows = rows.filter(rule="any", metric="fpr", reference="consensus", target="care")
     shown = dict(rows.select("domain", "value").iter_rows())
     for domain, value in rates.filter(pl.col("domain") != "(none)").select("domain", "value").iter_rows():
         assert shown[domain] == pytest.approx(value, rel=1e-5)
