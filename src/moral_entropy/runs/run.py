@@ -25,7 +25,7 @@ from moral_entropy.schemas import BETWEEN, SCHEMAS
 if TYPE_CHECKING:
     from moral_entropy.verdict.verdict import Verdict
 
-SCHEMA = 3
+SCHEMA = 4
 """Version of the run folder: it rises whenever a column changes its meaning or is removed."""
 
 OPTIONAL = ("posterior", "texts", "spot_checks", "groups", "group_readings", "group_items", "target_items")
