@@ -1,15 +1,15 @@
 """Can these labels be shipped? What is known, in plain words.
 
 Votes cannot say how many labels are wrong: annotators who share a mistake agree on it. So without checked labels
-there is no answer, only what the model expects if annotators err independently. With checked labels there is a share
-of wrong ones, and an answer against a tolerance: the better, the more is tolerated and the fewer are wrong.
+there is no answer. With checked labels there is a share of wrong ones, and an answer against a tolerance: the better,
+the more is tolerated and the fewer are wrong.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import polars as pl
 
@@ -50,9 +50,6 @@ class Verdict:
         "spot check", "gold", or empty.
     tolerance
         The share of wrong labels that is tolerated.
-    expected
-        Share of the labels that the model expects to be wrong if annotators err independently; None under a model
-        that takes every item to have one true label.
     """
 
     answer: Answer
@@ -62,7 +59,6 @@ class Verdict:
     error: ErrorRate | None
     checked_by: str
     tolerance: float
-    expected: float | None
 
 
 def verdict_of(run: Run) -> Verdict:
@@ -80,37 +76,24 @@ def give_verdict(run: Run, findings: Sequence[Finding]) -> Verdict:
     findings
         Its warnings.
     """
-    expected, checks = expected_error(run), checks_of(run)
-    shared: dict[str, Any] = {"tolerance": tolerance_of(run), "expected": expected}
+    checks = checks_of(run)
     if checks is not None:
-        return _from_checks(run, checks, **shared)
+        return _from_checks(run, checks, tolerance_of(run))
     n_high = sum(finding.severity == "high" for finding in findings)
     first = f"{many(n_high, 'warning')} to settle first" if n_high else "check some labels"
     title = f"Votes alone cannot tell: {first}."
     n_items = round(sum(fit["items_counted"] for fit in run.manifest["questions"]))
-    text = f"{_votes_say(expected, n_items)} Fill in spot-check.csv of the run folder (in Python: run.spot_check)."
-    return Verdict("unknown", title, text, "stop" if n_high else "unknown", None, "", **shared)
-
-
-def _votes_say(expected: float | None, n_items: int) -> str:
-    """Say what the model expects, and that only checked labels tell more."""
     check = f"check {ROWS:,} labels." if n_items > ROWS else "check the labels."
-    if expected is None:
-        return f"Votes cannot show mistakes that annotators share: {check}"
-    return (
-        f"If annotators err independently, about {_percent(expected)} of labels are wrong. Shared mistakes come on "
-        f"top, and votes cannot show them: {check}"
+    text = (
+        f"Votes cannot show mistakes that annotators share: {check} Fill in spot-check.csv of the run folder (in "
+        "Python: run.spot_check)."
     )
+    return Verdict("unknown", title, text, "stop" if n_high else "unknown", None, "", tolerance_of(run))
 
 
 def tolerance_of(run: Run) -> float:
     """Return the share of wrong labels that is tolerated."""
     return float(run.manifest["options"].get("verdict", {}).get("tolerance", TOLERANCE))
-
-
-def expected_error(run: Run) -> float | None:
-    """Compute the share of wrong labels that the mixed model expects; None under another model."""
-    return _mean_wrong(run, "p_model") if run.model == "mixed" else None
 
 
 def _mean_wrong(run: Run, column: str) -> float:
@@ -120,13 +103,13 @@ def _mean_wrong(run: Run, column: str) -> float:
     return float(sums.collect(engine="streaming").item() or 0.0)
 
 
-def _from_checks(run: Run, checks: Checks, **shared: Any) -> Verdict:
-    tolerance, claimed = shared["tolerance"], _mean_wrong(run, "p")
+def _from_checks(run: Run, checks: Checks, tolerance: float) -> Verdict:
+    claimed = _mean_wrong(run, "p")
     # What holds of some domains is not said of all.
     answer: Answer = "not yet" if checks.domains else answer_for(checks.worst, tolerance, claimed)
     text = " ".join(_checks_say(checks, tolerance, claimed, answer, run.interval))
     title = _title(answer, checks, tolerance)
-    return Verdict(answer, title, text, STATUS[answer], checks.error, checks.by, **shared)
+    return Verdict(answer, title, text, STATUS[answer], checks.error, checks.by, tolerance)
 
 
 def _title(answer: Answer, checks: Checks, tolerance: float) -> str:
