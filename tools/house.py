@@ -1,4 +1,4 @@
-"""Count the package and its documentation: code lines, files, dataclasses, flags, words.
+"""Count the package and its documentation: code lines, files, dataclasses, flags, words, vague names of variables.
 
 Usage: python tools/house.py [TREE] [--against OTHER] [--budget] [--write] [--walk]
 
@@ -23,7 +23,13 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parents[1]
 BUDGET = HERE / "tools" / "budget.toml"
-KINDS = ("code", "files", "dataclasses", "flags", "words")
+KINDS = ("code", "files", "dataclasses", "flags", "words", "vague")
+VAGUE = frozenset(
+    "one ones other others some several both what which who whose them this that such own whole rest more most few many "
+    "another same found told given asked known named said wanted taken made kept seen left done shown meant drawn merged "
+    "counted looked used chosen needed held sent written called learnt believed heard judged settled spoken".split()
+)
+"""Pronouns and participles: as the name of a variable or an argument they make the reader look at the right-hand side."""
 SKIPPED = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 FLAGS = """
@@ -86,6 +92,12 @@ def is_dataclass(node: ast.AST) -> bool:
     return isinstance(node, ast.ClassDef) and any("dataclass" in ast.unparse(part) for part in node.decorator_list)
 
 
+def bindings(tree: ast.AST) -> list[str]:
+    """Return the name of every variable and argument that is bound in a module."""
+    names = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    return names + [node.arg for node in ast.walk(tree) if isinstance(node, ast.arg) and node.arg not in {"self", "cls"}]
+
+
 def run_in(tree: Path, script: str, folder: Path) -> str:
     """Run a script with the package of a tree and return what it prints."""
     env = os.environ | {"PYTHONPATH": str(tree / "src")}
@@ -105,6 +117,7 @@ def measure(tree: Path) -> dict[str, Counter[str]]:
         counts["files"][folder] += 1
         counts["code"][folder] += code_lines(text, parsed)
         counts["dataclasses"][folder] += sum(map(is_dataclass, ast.walk(parsed)))
+        counts["vague"][folder] += sum(name in VAGUE for name in bindings(parsed))
     counts["flags"].update(json.loads(run_in(tree, FLAGS, tree)))
     for path in (tree / "README.md", *sorted((tree / "docs").rglob("*.md"))):
         folder = "/".join(path.relative_to(tree).parts[:-1][:2]) or "README.md"
@@ -119,7 +132,7 @@ def print_counts(now: dict[str, Counter[str]], before: dict[str, Counter[str]] |
         values = [kinds[kind].total() if folder is None else kinds[kind][folder] for kinds in (before, now) if kinds]
         return " → ".join(f"{value:,}" for value in values)
 
-    tables = {("code", "files", "dataclasses"): "folder", ("flags",): "command", ("words",): "documentation"}
+    tables = {("code", "files", "dataclasses", "vague"): "folder", ("flags",): "command", ("words",): "documentation"}
     for kinds, title in tables.items():
         print(f"{title:<16}" + "".join(f"{kind:>20}" for kind in kinds))
         for folder in sorted(
