@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import entr
 
 from moral_entropy.model.consensus import Consensus, QuestionFit
-from moral_entropy.model.options import Model
+from moral_entropy.options import Model
 from moral_entropy.schemas import BETWEEN
 from moral_entropy.ties import TIE
 from moral_entropy.votes.table import Floats
