@@ -17,7 +17,7 @@ from moral_entropy.model.priors import PAPER_DIAGONAL, Priors
 from moral_entropy.votes.table import Floats, Votes
 
 ONE_FOUNDATION, ANY_FOUNDATION = (80.0, 20.0), (500.0, 500.0)
-"""Prevalence priors (negative, positive) of the paper's companion work."""
+"""Prevalence priors (negative, positive) of the author's earlier notebook (moral-foundations-llm-eval)."""
 
 ANY_NAMES = {"any", "any foundation"}
 KNOWN_COLUMNS = ("annotator", "true", "voted", "pseudo_votes")
