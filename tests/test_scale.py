@@ -134,7 +134,7 @@ def test_a_worker_killed_in_mid_run_changes_nothing(dataset, local, workers, tmp
     killed = []
 
     def kill(stage, share):
-        if stage == "climbing" and share > 0.3 and not killed:
+        if stage == "searching" and share > 0.3 and not killed:
             killed.append(next(iter(workers.workers.values())).pid)
             os.kill(killed[0], signal.SIGKILL)
 

@@ -133,7 +133,7 @@ def _pseudo_votes(name: str, cells: Floats, n_labels: int) -> Floats:
 # --- Options → priors, once the questions and their labels are known ---
 
 ONE_FOUNDATION, ANY_FOUNDATION = (80.0, 20.0), (500.0, 500.0)
-"""Prevalence priors (negative, positive) of the paper's companion work."""
+"""Prevalence priors (negative, positive) of the author's earlier notebook (moral-foundations-llm-eval)."""
 
 ANY_NAMES = {"any", "any foundation"}
 KNOWN_COLUMNS = ("annotator", "true", "voted", "pseudo_votes")
