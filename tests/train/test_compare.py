@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose
 from train_support import CARE, TONE, targets_of_texts, votes_csv
 
 import moral_entropy as me
+from moral_entropy.options import TrainOptions
 from moral_entropy.train.compare import COMPARED, mean_auc, mean_gap, mean_loss, score_targets
-from moral_entropy.train.options import TrainOptions
 from moral_entropy.train.run import find_worth, run_training
 
 metrics = pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installed")

@@ -17,11 +17,11 @@ from moral_entropy import __version__
 from moral_entropy.errors import TrainError
 from moral_entropy.files import without_formulas
 from moral_entropy.markup import markdown_table, markdown_text
+from moral_entropy.options import TFIDF, TrainOptions
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.runs.run import Run, read_run
 from moral_entropy.train import compare, targets
 from moral_entropy.train.classifier import CARD, Classifier, check_out, save_classifier, train_classifier
-from moral_entropy.train.options import TFIDF, TrainOptions
 from moral_entropy.train.targets import Targets, by_label, columns_of, mean_target, output_names, probabilities
 from moral_entropy.votes.table import Floats
 
