@@ -149,7 +149,7 @@ def make_run(
         between = None
         if options.groups.asked:
             with watch.timing("groups"):
-                more, group_facts, between = compare_groups(votes, options, progress)
+                more, group_facts, between = compare_groups(consensus, options, progress)
                 told = {"groups": group_facts}
         with watch.timing("entropy"):
             entropies = item_entropies(consensus, between)
@@ -174,13 +174,13 @@ def make_run(
     return Run(manifest, tables, consensus=consensus)
 
 
-def compare_groups(votes: Votes, options: AuditOptions, progress: Progress) -> Any:
+def compare_groups(consensus: Consensus, options: AuditOptions, progress: Progress) -> Any:
     """Compare the groups of annotators that are asked for."""
     # Late: most audits have no groups, and SciPy's statistics take long to load.
     from moral_entropy.groups.table import study_groups
 
     progress("groups", 0.0)
-    return study_groups(votes, options.groups, interval=options.fit.interval, seed=options.fit.seed)
+    return study_groups(consensus, options.groups)
 
 
 def check(consensus: Consensus, audit: AuditTable, options: AuditOptions, progress: Progress) -> list[Finding]:

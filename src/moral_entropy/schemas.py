@@ -169,7 +169,7 @@ GROUPS = pl.Schema(
         **dict.fromkeys(("question", "part", "column", "label", "group"), pl.String()),
         **dict.fromkeys(("n_annotators", "n_votes", "n_items"), pl.Int64()),
         **dict.fromkeys(("rate", "difference", "low", "high", "p_value", "p_adjusted"), pl.Float64()),
-        **dict.fromkeys(("within", "across", "ratio", "ratio_p"), pl.Float64()),
+        **dict.fromkeys(("within", "across", "ratio"), pl.Float64()),
     }
 )
 GROUP_READINGS = pl.Schema(
