@@ -42,8 +42,8 @@ class PriorOptions(StageOptions):
     )
     preset: Literal["mft"] | None = option(
         None,
-        "Prevalence priors for moral foundations, from the notebook of the paper's author that came before it (the paper "
-        'prints none): mft is 80,20, and 500,500 for a question called "any" or "any foundation".',
+        "Prevalence priors for moral foundations, from an earlier notebook of the paper's author (the paper prints "
+        'none): mft is 80,20, and 500,500 for a question called "any" or "any foundation".',
         panel=PRIORS,
     )
 
