@@ -244,7 +244,7 @@ class PriorOptions(StageOptions):
     )
     preset: Literal["mft"] | None = option(
         None,
-        "Prevalence priors for moral foundations, from the notebook of the paper's author that came before it (the paper "
+        "Prevalence priors for moral foundations, from an earlier notebook of the paper's author (the paper "
         'prints none): mft is 80,20, and 500,500 for a question called "any" or "any foundation".',
         panel=PRIORS,
     )
@@ -388,6 +388,7 @@ class VerdictOptions(StageOptions):
         everyday=True,
     )
     tolerance: float = option(TOLERANCE, "Share of wrong labels that is tolerated.", panel=VERDICT)
+    ignore: tuple[str, ...] = option((), "Mute findings by their code, such as ME012.", metavar="CODE", panel=VERDICT)
 
     def __post_init__(self) -> None:
         """Check that the tolerance is a share."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from moral_entropy.checks.gold import gold_findings
 from moral_entropy.checks.run import CHECKS, check_names, run_check, run_checks, verdict
-from moral_entropy.findings import Finding, alarm_sentences, without_warnings
+from moral_entropy.findings import Finding, check_codes, mute, warning_sentences, without_warnings
 from moral_entropy.groups.members import columns_to_keep
 from moral_entropy.items.table import find_outliers
 from moral_entropy.judges.findings import judge_findings
@@ -96,6 +96,7 @@ def audit(
     read = partial(read_for_audit, source, options)
     sheets = options.verdict.spot_check
     check_sheets(sheets)
+    check_codes(options.verdict.ignore)
     if out is None:
         run = make_run(read, options, command, watch, progress)
         return with_answers(run, sheets) if sheets else run
@@ -165,10 +166,10 @@ def make_run(
             outliers = find_outliers(consensus, entropies, advance=lambda share: progress("outliers", share))
         with watch.timing("checks"):
             findings = check(consensus, graded, options, progress)
-            findings += check_judges(votes, roles)
+            findings = mute([*findings, *check_judges(votes, roles)], options.verdict.ignore)
         tables = make_tables(consensus, entropies, sums, graded, outliers, findings, more)
     manifest = manifest_facts(
-        consensus, sums, options, command=command, warnings=alarm_sentences(findings), seconds=watch.seconds
+        consensus, sums, options, command=command, warnings=warning_sentences(findings), seconds=watch.seconds
     ) | {"advice": graded.advice.text, "best_rule": graded.advice.best}
     manifest |= told | judge_facts(roles, manifest["notes"])
     return Run(manifest, tables, consensus=consensus)

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from moral_entropy.files import whole_file
-from moral_entropy.findings import RANK, Finding, headline, merge_alike, name_where_needed
+from moral_entropy.findings import RANK, Finding, headline, merge_alike, mute, name_where_needed
 from moral_entropy.runs.manifest import note_files
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.schemas import SCHEMAS
@@ -24,13 +24,15 @@ def findings_frame(findings: Iterable[Finding]) -> pl.DataFrame:
     >>> findings_frame([Finding("laplace", "pareto_k", 0.4), Finding("nuts", "ess", float("nan"))])["value"].to_list()
     [0.4, None]
     """
-    frame = pl.DataFrame([asdict(finding) for finding in findings], schema=SCHEMAS["findings"])
+    rows = [asdict(finding) | {"code": finding.code} for finding in findings]
+    frame = pl.DataFrame(rows, schema=SCHEMAS["findings"])
     return frame.with_columns(pl.col(pl.Float64).fill_nan(None))
 
 
 def read_findings(run: Run | str | Path) -> list[Finding]:
     """Read the findings of a run, or of a run folder."""
-    return [Finding(**_without_nulls(row)) for row in as_run(run).findings.iter_rows(named=True)]
+    frame = as_run(run).findings.drop("code", strict=False)
+    return [Finding(**_without_nulls(row)) for row in frame.iter_rows(named=True)]
 
 
 def cautions(run: Run) -> list[Finding]:
@@ -41,13 +43,13 @@ def cautions(run: Run) -> list[Finding]:
 
 def caution_record(one: Finding) -> dict[str, str]:
     """Return a warning as plain values."""
-    return {name: getattr(one, name) for name in ("severity", "text", "meaning", "cure")}
+    return {name: getattr(one, name) for name in ("code", "severity", "text", "meaning", "remedy")}
 
 
 def add_findings(run: Run, findings: Iterable[Finding]) -> None:
     """Write findings into a run folder, keeping earlier figures that were not found again this time."""
-    found = findings_frame(findings)
-    kept = run.findings.join(found, on=["side", "figure"], how="anti", maintain_order="left")
+    found = findings_frame(mute(findings, run.manifest["options"].get("verdict", {}).get("ignore", ())))
+    kept = run.findings.join(found, on=["check", "metric"], how="anti", maintain_order="left")
     with whole_file(run.folder / "findings.parquet") as written:
         pl.concat([kept, found]).write_parquet(written, compression="zstd")
     note_files(run.folder, ["findings.parquet"])
