@@ -244,8 +244,8 @@ class PriorOptions(StageOptions):
     )
     preset: Literal["mft"] | None = option(
         None,
-        "Prevalence priors for moral foundations, from an earlier notebook of the paper's author (the paper "
-        'prints none): mft is 80,20, and 500,500 for a question called "any" or "any foundation".',
+        "Prevalence priors for moral foundations, from the notebook of the paper's author that came before it (the "
+        'paper prints none): mft is 80,20, and 500,500 for a question called "any" or "any foundation".',
         panel=PRIORS,
     )
 
@@ -584,7 +584,7 @@ LEARN, TRAIN = "What to learn", "How to train"
 
 @dataclass(frozen=True)
 class TrainOptions(StageOptions):
-    """One training: targets, texts, model and hyperparameters, which `tfidf` does not use."""
+    """One training: targets, model and hyperparameters, which `tfidf` does not use."""
 
     labels: str = option(
         "soft",
@@ -598,10 +598,6 @@ class TrainOptions(StageOptions):
         "them on the same unseen texts.",
         panel=LEARN,
     )
-    votes: str | None = option(
-        None, "File with the texts, by item; those of the run when not given.", metavar="FILE", panel=LEARN
-    )
-    text: str | None = option(None, "Column of the texts; guessed when not given.", metavar="COLUMN", panel=LEARN)
     model: str = option(
         "minilm", "Model to train: minilm, tfidf, a folder or a name on the hub.", metavar="NAME|PATH", panel=TRAIN
     )

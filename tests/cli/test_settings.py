@@ -10,7 +10,7 @@ import pytest
 
 from moral_entropy.cli.flags import flags_of
 from moral_entropy.options import AuditOptions
-from moral_entropy.runs.manifest import read_manifest
+from moral_entropy.runs.folder import read_manifest
 
 
 def write_files(folder):
