@@ -597,7 +597,7 @@ LEARN, TRAIN = "What to learn", "How to train"
 
 @dataclass(frozen=True)
 class TrainOptions(StageOptions):
-    """One training: targets, texts, model and hyperparameters, which `tfidf` does not use."""
+    """One training: targets, model and hyperparameters, which `tfidf` does not use."""
 
     labels: str = option(
         "soft",
@@ -611,10 +611,6 @@ class TrainOptions(StageOptions):
         "them on the same unseen texts.",
         panel=LEARN,
     )
-    votes: str | None = option(
-        None, "File with the texts, by item; those of the run when not given.", metavar="FILE", panel=LEARN
-    )
-    text: str | None = option(None, "Column of the texts; guessed when not given.", metavar="COLUMN", panel=LEARN)
     model: str = option(
         "minilm", "Model to train: minilm, tfidf, a folder or a name on the hub.", metavar="NAME|PATH", panel=TRAIN
     )

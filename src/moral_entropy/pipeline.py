@@ -27,13 +27,10 @@ from moral_entropy.options import AuditOptions, ValidationOptions
 from moral_entropy.progress import Progress, Stopwatch, silent
 from moral_entropy.report.html import write_report
 from moral_entropy.rules.table import AuditTable, grade_rules
-from moral_entropy.runs.facts import manifest_facts
-from moral_entropy.runs.findings import add_findings, read_findings
-from moral_entropy.runs.folder import writing
-from moral_entropy.runs.make import entropy_sums, item_entropies, make_tables
-from moral_entropy.runs.manifest import change_manifest
+from moral_entropy.runs.folder import change_manifest, writing
+from moral_entropy.runs.make import entropy_sums, item_entropies, make_tables, manifest_facts
 from moral_entropy.runs.reload import reload_consensus
-from moral_entropy.runs.run import Run, read_run
+from moral_entropy.runs.run import Run, add_findings, read_findings, read_run
 from moral_entropy.verdict.sheet import add_sheet, check_sheets, keep_sheets, with_answers
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Votes
@@ -101,12 +98,12 @@ def audit(
         return with_answers(run, sheets) if sheets else run
     inputs = (source, options.read.gold_file, options.read.labels, options.priors.annotators,
               options.groups.annotators, options.groups.target, options.judges.roles)  # fmt: skip
-    with writing(out, force=force, inputs=inputs, kept=sheets) as folder:
+    with writing(out, force=force, inputs=inputs, sheets=sheets) as folder:
         run = make_run(read, options, command, watch, progress)
         with watch.timing("write"):
             run.write_to(folder, lambda share: progress("writing", share))
             # What rows about items were made from is not held while the report is written.
-            run = _write_sheets(replace(run, made={}, path=folder), out, sheets)
+            run = _write_sheets(replace(run, tables={}, path=folder), out, sheets)
         if options.report:
             with watch.timing("report"):
                 progress("report", 0.0)

@@ -51,12 +51,9 @@ from moral_entropy.report.html import write_report
 from moral_entropy.rules.cells import RuleSums, rule_sums, sort_into_cells
 from moral_entropy.rules.rules import PLURALITY, PUBLISHED, RULES, Rule, as_rules
 from moral_entropy.rules.table import grade_rules
-from moral_entropy.runs.facts import count_votes, manifest_facts
-from moral_entropy.runs.folder import writing
-from moral_entropy.runs.make import entropy_sums, item_entropies, item_tables, small_tables
-from moral_entropy.runs.manifest import change_manifest, note_files
+from moral_entropy.runs.folder import change_manifest, note_files, write_table, writing
+from moral_entropy.runs.make import count_votes, entropy_sums, item_entropies, item_tables, manifest_facts, small_tables
 from moral_entropy.runs.run import Run
-from moral_entropy.runs.tables import write_table
 from moral_entropy.verdict.sheet import add_sheet
 from moral_entropy.votes.ballots import note_positive
 from moral_entropy.votes.parts import Part, Shape, dataset_paths, empty_votes, load_part, survey
@@ -477,6 +474,6 @@ def _written(run: Run, folder: Path) -> Run:
         left.unlink()
     run.write_to(folder)
     note_files(folder, sorted(path.name for path in folder.glob("*.parquet") if path.is_dir()))
-    run = replace(run, made={}, path=folder)
+    run = replace(run, tables={}, path=folder)
     add_sheet(run)
     return run

@@ -23,8 +23,7 @@ from moral_entropy.option_fields import from_plain
 from moral_entropy.options import AuditOptions
 from moral_entropy.pipeline import make_run
 from moral_entropy.progress import Progress, Stopwatch, silent
-from moral_entropy.runs.folder import MANIFEST
-from moral_entropy.runs.manifest import FILES, changed_files, digest_of, plain_facts, read_manifest
+from moral_entropy.runs.folder import FILES, MANIFEST, changed_files, digest_of, plain_facts, read_manifest
 from moral_entropy.runs.reload import priors_of, read_run_votes
 from moral_entropy.runs.run import Run, as_run
 
@@ -117,7 +116,7 @@ def _audit_again(run: Run, progress: Progress) -> Run:
 
 def _differences(run: Run, computed: Run) -> Iterator[str]:
     """Yield the first cell that differs of every table, and the first fact of the manifest."""
-    for name in computed.made:
+    for name in computed.tables:
         tables = [side.table(name) if side.has(name) else pl.DataFrame() for side in (run, computed)]
         if name == "findings":
             # Those of `validate` came later.

@@ -11,9 +11,8 @@ import polars as pl
 import pytest
 
 from moral_entropy.cli.show_audit import print_run
-from moral_entropy.runs.manifest import read_manifest, write_manifest
+from moral_entropy.runs.folder import read_manifest, read_table, write_manifest
 from moral_entropy.runs.run import read_run
-from moral_entropy.runs.tables import read_table
 from moral_entropy.schemas import SCHEMAS
 
 PARTS = ("advice", "any_by_votes", "reliability", "rules")

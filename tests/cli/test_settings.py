@@ -11,7 +11,7 @@ import pytest
 from moral_entropy.cli.flags import flags_of
 from moral_entropy.option_fields import keywords
 from moral_entropy.options import AuditOptions
-from moral_entropy.runs.manifest import read_manifest
+from moral_entropy.runs.folder import read_manifest
 
 
 def write_files(folder):

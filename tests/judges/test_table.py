@@ -18,7 +18,7 @@ from moral_entropy.judges.panel import added_by_each, best_panels, read_panel
 from moral_entropy.judges.roles import Role, guess_role
 from moral_entropy.judges.table import describe_judges
 from moral_entropy.options import JudgeOptions
-from moral_entropy.runs.findings import cautions
+from moral_entropy.runs.run import cautions
 from moral_entropy.votes.table import UNKNOWN
 
 

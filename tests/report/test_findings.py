@@ -12,8 +12,7 @@ from moral_entropy.markup import markdown_text
 from moral_entropy.report.card import dataset_card
 from moral_entropy.report.html import render
 from moral_entropy.report.sections import MOST_FINDINGS, findings_section
-from moral_entropy.runs.findings import cautions, read_findings
-from moral_entropy.runs.run import read_run
+from moral_entropy.runs.run import cautions, read_findings, read_run
 from moral_entropy.schemas import SCHEMAS
 from moral_entropy.verdict.verdict import give_verdict
 

@@ -16,8 +16,7 @@ from moral_entropy.report.figures import figure_specs
 from moral_entropy.report.html import TEMPLATES, render
 from moral_entropy.report.tables import checked_rows, drawn_charts
 from moral_entropy.report.words import RATES, label_notes, order_notes, votes_in_words
-from moral_entropy.runs.findings import cautions
-from moral_entropy.runs.run import read_run
+from moral_entropy.runs.run import cautions, read_run
 from moral_entropy.verdict.headlines import headlines
 
 

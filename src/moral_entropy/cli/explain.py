@@ -20,7 +20,7 @@ from moral_entropy.cli.flags import Json, Run
 from moral_entropy.cli.screen import print_json, printable
 
 if TYPE_CHECKING:
-    from moral_entropy.runs.explain import Explanation, Step
+    from moral_entropy.explanation import Explanation, Step
 
 Item = Annotated[str, Argument(metavar="ITEM", help="The id of an item.")]
 Question = Annotated[str | None, Option("--question", metavar="NAME", help="Only this question.")]
@@ -47,7 +47,7 @@ def explain(run: Run, item: Item, question: Question = None, json: Json = False)
 
     Example: moral-entropy explain run/ t012 --question care
     """
-    from moral_entropy.runs.explain import explain_item
+    from moral_entropy.explanation import explain_item
 
     explanations = explain_item(run, item, question=question)
     if json:

@@ -127,7 +127,7 @@ def _what_may_be_wrong(typed: Sequence[str]) -> str:
     folder = next((word for word in typed if os.path.isfile(os.path.join(word, "manifest.json"))), None)  # noqa: PTH113, PTH118
     if folder is None:
         return "This should not happen; run it again with --debug and report it."
-    from moral_entropy.runs.manifest import changed_files
+    from moral_entropy.runs.folder import changed_files
 
     with suppress(OSError, ValueError):
         if changed := changed_files(folder):

@@ -20,9 +20,8 @@ from moral_entropy.model.entropy import CURES, parts_note
 from moral_entropy.names import ALL
 from moral_entropy.report.data import shown_title
 from moral_entropy.report.words import RATES, label_notes, order_notes, votes_in_words
-from moral_entropy.runs.findings import cautions, model_notes
-from moral_entropy.runs.manifest import digest_of, note_files
-from moral_entropy.runs.run import Run, as_run
+from moral_entropy.runs.folder import digest_of, note_files
+from moral_entropy.runs.run import Run, as_run, cautions, model_notes
 from moral_entropy.verdict.headlines import headlines, with_interval
 from moral_entropy.verdict.rates import ends_in_percent, pooled_rate
 

@@ -38,8 +38,7 @@ from moral_entropy.report.tables import (
     word_rows,
 )
 from moral_entropy.report.words import RATES, label_notes, order_notes, votes_in_words, votes_per_item
-from moral_entropy.runs.findings import caution_record, cautions, model_notes
-from moral_entropy.runs.run import Run
+from moral_entropy.runs.run import Run, caution_record, cautions, model_notes
 from moral_entropy.verdict.headlines import headlines
 from moral_entropy.verdict.rates import main_rule
 

@@ -20,8 +20,7 @@ from moral_entropy.judges.table import Judges, describe_judges
 from moral_entropy.judges.values import is_share
 from moral_entropy.markup import NOTHING
 from moral_entropy.names import ALL
-from moral_entropy.runs.findings import read_findings
-from moral_entropy.runs.run import Run
+from moral_entropy.runs.run import Run, read_findings
 from moral_entropy.ties import tie_key
 from moral_entropy.verdict.checked import checks_of
 

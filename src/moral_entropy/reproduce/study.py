@@ -32,9 +32,8 @@ from moral_entropy.reproduce.grading import grade_rules
 from moral_entropy.reproduce.pages import comparison_page
 from moral_entropy.reproduce.published import CORPORA, compare_figures, read_published
 from moral_entropy.reproduce.sources import corpora_in, load_votes
-from moral_entropy.runs.facts import count_votes, reading_facts
-from moral_entropy.runs.folder import writing
-from moral_entropy.runs.manifest import write_manifest
+from moral_entropy.runs.folder import write_manifest, writing
+from moral_entropy.runs.make import count_votes, reading_facts
 from moral_entropy.votes.table import Votes
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ import polars as pl
 
 from moral_entropy.findings import Finding, Severity, many
 from moral_entropy.markup import html_table
-from moral_entropy.runs.findings import caution_record, cautions
-from moral_entropy.runs.run import Run
+from moral_entropy.runs.run import Run, caution_record, cautions
 from moral_entropy.verdict.headlines import Headline, headlines, run_figures, with_interval
 from moral_entropy.verdict.rates import interval_in_percent, pooled_rules
 from moral_entropy.verdict.sheet import sheet_name
