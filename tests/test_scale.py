@@ -13,7 +13,7 @@ import pytest
 import moral_entropy as me
 from moral_entropy.cli.main import main
 from moral_entropy.errors import VotesError
-from moral_entropy.pipeline.options import AuditOptions
+from moral_entropy.options import AuditOptions
 
 distributed = pytest.importorskip("distributed")
 

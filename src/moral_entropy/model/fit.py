@@ -13,13 +13,13 @@ from moral_entropy.model.consensus import Consensus, QuestionFit, Search
 from moral_entropy.model.copies import Copies, count_once, find_copies, rows_of_merged, seen_by_merged
 from moral_entropy.model.draws import Summaries, draw, summarise
 from moral_entropy.model.findings import warn_about
-from moral_entropy.model.options import FitOptions
 from moral_entropy.model.patterns import Patterns, collapse, domains_of
 from moral_entropy.model.posterior import Parameters, Posterior, score
 from moral_entropy.model.priors import Priors
 from moral_entropy.model.search import Optimum, SecondMode, find_mode, maximise
 from moral_entropy.model.states import States, between_labels
-from moral_entropy.options import lists_options
+from moral_entropy.option_fields import lists_options
+from moral_entropy.options import FitOptions
 from moral_entropy.progress import Progress, share_of_progress
 from moral_entropy.ties import labels_of, settle_halves
 from moral_entropy.votes.annotators import merged_annotators
@@ -231,7 +231,9 @@ def _find(
 
 def _adam(posterior: Posterior, options: FitOptions, advance: Progress) -> Optimum:
     """Take the paper's steps, in single precision as there, and measure the steepness where they end."""
-    from moral_entropy.torch import RATE, DawidSkene, torch
+    import torch
+
+    from moral_entropy.torch import RATE, DawidSkene
 
     patterns = posterior.patterns
     if (patterns.clamp_r != UNKNOWN).any():
