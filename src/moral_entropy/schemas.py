@@ -158,10 +158,10 @@ OUTLIERS = pl.Schema(
 )
 FINDINGS = pl.Schema(
     {
-        **dict.fromkeys(("side", "question", "part", "domain", "subject", "figure"), pl.String()),
+        **dict.fromkeys(("code", "check", "question", "part", "domain", "subject", "metric"), pl.String()),
         **dict.fromkeys(("value", "low", "high"), pl.Float64()),
         "n": pl.Int64(),
-        **dict.fromkeys(("level", "text", "meaning", "cure"), pl.String()),
+        **dict.fromkeys(("level", "text", "meaning", "remedy"), pl.String()),
     }
 )
 GROUPS = pl.Schema(
