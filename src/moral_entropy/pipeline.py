@@ -31,6 +31,7 @@ from moral_entropy.runs.folder import change_manifest, writing
 from moral_entropy.runs.make import entropy_sums, item_entropies, make_tables, manifest_facts
 from moral_entropy.runs.reload import reload_consensus
 from moral_entropy.runs.run import Run, add_findings, read_findings, read_run
+from moral_entropy.verdict.rates import label_facts
 from moral_entropy.verdict.sheet import add_sheet, check_sheets, keep_sheets, with_answers
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Votes
@@ -162,12 +163,14 @@ def make_run(
         with watch.timing("outliers"):
             outliers = find_outliers(consensus, entropies, advance=lambda share: progress("outliers", share))
         with watch.timing("checks"):
+            labels = label_facts(consensus)
             findings = check(consensus, graded, options, progress)
             findings = mute([*findings, *check_judges(votes, roles)], options.verdict.ignore)
         tables = make_tables(consensus, entropies, sums, graded, outliers, findings, more)
     manifest = manifest_facts(
         consensus, sums, options, command=command, warnings=warning_sentences(findings), seconds=watch.seconds
     ) | {"advice": graded.advice.text, "best_rule": graded.advice.best}
+    manifest["questions"] = [facts | label for facts, label in zip(manifest["questions"], labels, strict=True)]
     manifest |= told | judge_facts(roles, manifest["notes"])
     return Run(manifest, tables, consensus=consensus)
 
