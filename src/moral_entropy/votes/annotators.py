@@ -10,10 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from moral_entropy.errors import VotesError
 from moral_entropy.options import did_you_mean
 from moral_entropy.votes.layouts import QuestionVotes
-from moral_entropy.votes.table import Ints, ReadingLog, shown
+from moral_entropy.votes.table import Ints, ReadingLog, refuse, shown
 
 EXCLUDED = "an excluded annotator"
 PLUS = "+"
@@ -42,12 +41,11 @@ def find_annotators(names: Sequence[str], annotators: pl.Series, option: str) ->
     unknown = [name for name in dict.fromkeys(wanted) if name not in place]
     if unknown:
         n = len(unknown)
-        msg = (
+        refuse(
             f"{option}: {n} of {len(set(wanted))} names {'is no annotator' if n == 1 else 'are no annotators'}: "
             f"{shown([repr(name) for name in unknown])}.{did_you_mean(unknown[0], place)} "
             f"Annotators: {shown(list(place))}."
         )
-        raise VotesError(msg)
     return np.array([place[name] for name in wanted], dtype=np.int64)
 
 
@@ -107,11 +105,10 @@ def merged_annotators(groups: Sequence[str], annotators: pl.Series) -> Ints:
     for group in groups:
         names = split_names(group, known)
         if len(set(names)) < 2:
-            msg = (
+            refuse(
                 f"merge has {group!r}, which names one annotator. Write those who count as one with a plus: A+B "
                 "(CLI: --merge A+B)."
             )
-            raise VotesError(msg)
         members = find_annotators(names, annotators, "merge")
         group_a[np.isin(group_a, group_a[members])] = group_a[members].min()
     return np.unique(group_a, return_inverse=True)[1].astype(np.int64)

@@ -31,7 +31,7 @@ from moral_entropy.votes.labels import (
 from moral_entropy.votes.layouts import QuestionVotes, Rows, places_of
 from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.source import Source, on_disk, open_source
-from moral_entropy.votes.table import BLOCK, UNKNOWN, Ballot, Ints, ReadingLog, ballot_from_codes, shown
+from moral_entropy.votes.table import BLOCK, UNKNOWN, Ballot, Ints, ReadingLog, ballot_from_codes, refuse, shown
 from moral_entropy.votes.values import MISSING, Coded, as_text, code_ids, code_labels, count_codes, recode, sort_labels
 
 MOST_GUESSED_DOMAINS = 200
@@ -101,8 +101,7 @@ def build_ballots(
             labels = {f"{known.role}_i": labels_of_ballot(known, ballot, source.log) for known in item_labels}
             ballots.append(replace(ballot, **labels))  # type: ignore[arg-type]
     if not ballots:
-        msg = f"no question of {source.name} has votes for two labels. {' '.join(source.log.notes)}"
-        raise VotesError(msg)
+        refuse(f"no question of {source.name} has votes for two labels. {' '.join(source.log.notes)}")
     note_positive(ballots, options, source.log)
     return annotators, tuple(ballots)
 
@@ -233,19 +232,17 @@ def refuse_single(votes: QuestionVotes, present: Sequence[str], log: ReadingLog,
     what = f"there is no vote on {question!r}"
     if present:
         what = f"every one of the {len(votes.item_v):,} votes on {question!r} is {present[0]!r}"
-    msg = (
+    refuse(
         f"{what}: nothing to tell apart. Check that the right column is read (CLI: --label), name all labels with "
         f'classes (CLI: --classes), or leave the question out with "{question}" = "" in a label map (CLI: --labels).'
     )
-    raise VotesError(msg)
 
 
 def note_positive(ballots: Sequence[Ballot], options: ReadOptions, log: ReadingLog) -> None:
     """Note which label was taken as the positive one, where the user has named none."""
     labels = sorted({label for ballot in ballots for label in ballot.labels})
     if options.positive is not None and match_label(options.positive, labels) is None:
-        msg = f"positive is {options.positive!r}, which is no label. Labels: {shown(labels)}."
-        raise VotesError(msg)
+        refuse(f"positive is {options.positive!r}, which is no label. Labels: {shown(labels)}.")
     # Of more than two labels none is positive.
     two = [ballot for ballot in ballots if ballot.n_labels == 2]
     guessed = [ballot for ballot in two if choose_positive(ballot.labels, options.positive)[1]]
@@ -283,24 +280,23 @@ def read_item_labels(
         return None
     else:
         if options.questions:
-            msg = f"a {role} column cannot answer several question columns. Use gold_file with item, question and gold."
-            raise VotesError(msg)
+            refuse(
+                f"a {role} column cannot answer several question columns. Use gold_file with item, question and gold."
+            )
         labels = _read_labels(source.column(name), options)
         if not (labels.code_r >= 0).any():
             if role in roles.guessed:
                 source.log.note(f"the {role} column {name!r} is empty.")
                 return None
-            msg = f"the {role} column {name!r} is empty: no item has a {role} label."
-            raise VotesError(msg)
+            refuse(f"the {role} column {name!r} is empty: no item has a {role} label.")
         item_labels = ItemLabels(role, f"column {name!r}", rows, labels, bool(options.multilabel))
     named = labels_in_sets(item_labels.labels) if item_labels.sets else []
     strange = [label for label in named if match_label(label, questions) is None]
     if strange:
-        msg = (
+        refuse(
             f"{len(strange)} {role} labels of {item_labels.where} occur in no vote. First: {strange[0]!r}. "
             f"Votes name: {shown(questions)}. Merge or leave it out with labels (CLI: --labels)."
         )
-        raise VotesError(msg)
     return item_labels
 
 
@@ -321,20 +317,18 @@ def _read_gold_file(
     item_r = recode(ids.code_r, _positions(rows.items, ids.values))
     strange = len(ids.values) - len(np.unique(item_r[item_r >= 0]))
     if strange == len(ids.values):
-        msg = (
+        refuse(
             f"none of the {strange:,} items of {gold.name} has a vote. First: {ids.values[0] if strange else None!r}; "
             f"the votes begin with item {rows.items[0]!r}. Check that both name items alike."
         )
-        raise VotesError(msg)
     if strange:
         log.note(f"{strange:,} items of {gold.name} have no vote and are ignored.")
     sets = bool(options.multilabel) and not question
     if question is None and len(questions) > 1 and not sets:
-        msg = (
+        refuse(
             f"{gold.name} does not say which of the {len(questions)} questions a gold label answers "
             f"({shown(questions)}). Add a column called question."
         )
-        raise VotesError(msg)
     yes_no = bool(options.multilabel or options.questions) and not sets
     labels = code_labels(gold.column(label)) if yes_no else _read_labels(gold.column(label), options)
     gold_rows = Rows(rows.items, item_r)
@@ -383,12 +377,11 @@ def labels_of_ballot(known: ItemLabels, ballot: Ballot, log: ReadingLog) -> NDAr
     several = np.flatnonzero((high_i >= 0) & (low_i != high_i))
     if len(several):
         first = int(several[0])
-        msg = (
+        refuse(
             f"{len(several):,} items have more than one {known.role} label on {ballot.question!r} in {known.where}. "
             f"First: item {rows.items[first]!r} is {names[low_i[first]]!r} and {names[high_i[first]]!r}. "
             "Give each item one."
         )
-        raise VotesError(msg)
     code_i = high_i[ballot.item_i]
     n_k = count_codes(code_i, len(names))
     places = [_place(name, known, ballot, int(n), log) if n else UNKNOWN for name, n in zip(names, n_k, strict=True)]
@@ -398,12 +391,11 @@ def labels_of_ballot(known: ItemLabels, ballot: Ballot, log: ReadingLog) -> NDAr
 def _place(name: str, known: ItemLabels, ballot: Ballot, n_items: int, log: ReadingLog) -> int:
     at = match_label(name, ballot.labels)
     if at is None:
-        msg = (
+        refuse(
             f"{n_items:,} items have the {known.role} label {name!r} on {ballot.question!r} ({known.where}), which "
             f"no vote has. Votes say: {shown(ballot.labels)}. Rename it with labels={{{name!r}: …}} "
             f'(CLI: --labels map.toml), or do without: {known.role}="".'
         )
-        raise VotesError(msg)
     if ballot.labels[at] != name:
         log.note(f"{known.role} label {name!r} is taken for {ballot.labels[at]!r}.")
     return at
@@ -423,8 +415,10 @@ def read_domains(source: Source, roles: ColumnRoles, rows: Rows) -> tuple[tuple[
         return nothing
     if what := _not_about_items(source, roles, rows, domains, name):
         if "domain" not in roles.guessed:
-            msg = f"{what} It cannot be the items' domain: leave out domain (--domain), or name another column."
-            raise UsageError(msg)
+            refuse(
+                f"{what} It cannot be the items' domain: leave out domain (--domain), or name another column.",
+                UsageError,
+            )
         source.log.note(f"{what} It is not taken for the domain.")
         return nothing
     return tuple(domains.values.to_list()), _first_of_item(domains, rows, f"domain ({name!r})", source.log)
@@ -447,8 +441,9 @@ def read_extra(source: Source, roles: ColumnRoles, options: ReadOptions, rows: R
     for name in dict.fromkeys(options.facts):
         values = code_labels(source.column(name))
         if what := _not_about_items(source, roles, rows, values, name):
-            msg = f"{what} Items cannot be told apart by it: name a column that describes items (--fit-by)."
-            raise UsageError(msg)
+            refuse(
+                f"{what} Items cannot be told apart by it: name a column that describes items (--fit-by).", UsageError
+            )
         chosen = pl.Series(_first_of_item(values, rows, repr(name), source.log)).cast(pl.Int64)
         extra[name] = values.values.gather(chosen.set(chosen < 0, None)).alias(name)
     return extra

@@ -13,10 +13,9 @@ from typing import Any
 
 import polars as pl
 
-from moral_entropy.errors import VotesError
 from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.source import is_stream
-from moral_entropy.votes.table import UNKNOWN, Ints, ReadingLog, shown
+from moral_entropy.votes.table import UNKNOWN, Ints, ReadingLog, refuse, shown
 from moral_entropy.votes.values import (
     NO,
     NONE,
@@ -81,11 +80,10 @@ def load_label_map(labels: str | Path | Mapping[str, Any] | None) -> LabelMap:
         elif value is False or (isinstance(value, (str, int, float)) and value is not True):
             target[canonical_label(name) or ""] = None if value is False else canonical_label(value)
         else:
-            msg = (
+            refuse(
                 f'{where} says {name} = {value!r}. Write {name} = "other label" to merge it, '
                 f'or {name} = "" to leave it out.'
             )
-            raise VotesError(msg)
     return target
 
 
@@ -256,15 +254,13 @@ def choose_classes(question: str, found: Sequence[str], n_k: Sequence[int], opti
     outside = [(label, n) for label, n in zip(found, n_k, strict=True) if label not in listed]
     if outside:
         votes = sum(n for _, n in outside)
-        msg = (
+        refuse(
             f"classes lists {len(listed)} labels ({shown(listed)}), but {votes:,} votes on {question!r} say something "
             f"else. First: {outside[0][0]!r}. Add it to classes (CLI: --classes), or leave it out with labels "
             "(CLI: --labels)."
         )
-        raise VotesError(msg)
     if len(listed) < 2:
-        msg = f"classes lists {len(listed)} label. There must be two at least, or there is nothing to tell apart."
-        raise VotesError(msg)
+        refuse(f"classes lists {len(listed)} label. There must be two at least, or there is nothing to tell apart.")
     return tuple(listed)
 
 
@@ -310,43 +306,39 @@ def match_label(name: object, labels: Sequence[str]) -> int | None:
 def check_few(n_labels: int, column: str, n_rows: int) -> None:
     """Refuse a column with more than a thousand distinct values, which can hardly be labels."""
     if n_labels > MOST_LABELS:
-        msg = (
+        refuse(
             f"the label column {column!r} has {n_labels:,} different values in {n_rows:,} rows: it does not look "
             'like labels. Name another with label="COLUMN" (CLI: --label COLUMN), or split cells such as '
             'care,harm with multilabel="," (CLI: --multilabel ",").'
         )
-        raise VotesError(msg)
 
 
 def _numbered(n_classes: int, found: Sequence[str], question: str) -> list[str]:
     """Return the labels when only their number is known."""
     if n_classes < len(found):
-        msg = (
+        refuse(
             f"classes is {n_classes}, but the votes on {question!r} have {len(found)} labels: {shown(found)}. "
             f"Use classes={len(found)} (CLI: --classes {len(found)}), or merge some with labels (CLI: --labels)."
         )
-        raise VotesError(msg)
     for start in (0, 1):
         numbers = [str(k) for k in range(start, start + n_classes)]
         if n_classes == len(found) or set(found) <= set(numbers):
             return list(found) if n_classes == len(found) else numbers
-    msg = (
+    refuse(
         f"classes is {n_classes}, but the votes on {question!r} name only {len(found)}: {shown(found)}. "
         "List all of them by name (CLI: --classes a,b,c)."
     )
-    raise VotesError(msg)
 
 
 def _read_toml(path: Path) -> Mapping[str, Any]:
     if is_stream(path):
-        msg = f"the label map {str(path)!r} is a pipe or a device, and is read more than once. Save it to a file first."
-        raise VotesError(msg)
+        refuse(
+            f"the label map {str(path)!r} is a pipe or a device, and is read more than once. Save it to a file first."
+        )
     try:
         with path.open("rb") as file:
             return tomllib.load(file)
     except OSError as error:
-        msg = f"the label map {str(path)!r} cannot be read: {error.strerror}."
-        raise VotesError(msg) from error
+        refuse(f"the label map {str(path)!r} cannot be read: {error.strerror}.")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        msg = f'the label map {path.name} is no TOML: {error}. Its lines read like  harm = "care".'
-        raise VotesError(msg) from error
+        refuse(f'the label map {path.name} is no TOML: {error}. Its lines read like  harm = "care".')

@@ -16,7 +16,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from moral_entropy.errors import VotesError
 from moral_entropy.votes.columns import ColumnRoles, naming
 from moral_entropy.votes.labels import (
     NO_YES,
@@ -30,7 +29,7 @@ from moral_entropy.votes.labels import (
 )
 from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.source import Source, from_polars
-from moral_entropy.votes.table import UNKNOWN, Floats, Ints, ReadingLog, shown
+from moral_entropy.votes.table import UNKNOWN, Floats, Ints, ReadingLog, refuse, shown
 from moral_entropy.votes.values import (
     MISSING,
     Coded,
@@ -204,8 +203,7 @@ def _label_column(
     if options.multilabel:
         labels = code_label_sets(column, options, source.log)
     elif column.dtype.is_nested():
-        msg = f'column {name!r} holds several labels per cell. Read them with multilabel="," (CLI: --multilabel ",").'
-        raise VotesError(msg)
+        refuse(f'column {name!r} holds several labels per cell. Read them with multilabel="," (CLI: --multilabel ",").')
     else:
         labels = _code_votes(column, options, source.log)
     row_v = _complete_rows(rows, source.log, label=labels.code_r, annotator=annotator_r)
@@ -240,11 +238,10 @@ def _question_columns(source: Source, rows: Rows, annotator_r: Ints, options: Re
         labels = _code_votes(source.column(name), options, source.log)
         odd = [label for label in labels.values.to_list() if label.casefold() not in YES_NO_WORDS]
         if options.anonymous and odd:
-            msg = (
+            refuse(
                 f"column {name!r} holds {odd[0]!r}, which is neither yes nor no. If it counts how many chose {name!r}, "
                 "say of how many: of=3, or of a column (CLI: --of)."
             )
-            raise VotesError(msg)
         label_v = _take(labels.code_r, voted_r)
         source.log.drop("no label", int((label_v < 0).sum()))
         mapped = map_labels(Coded(labels.values, label_v), options, source.log)
@@ -324,12 +321,11 @@ def _check_respondents(source: Source, roles: ColumnRoles, people: pl.Series) ->
     if again.is_empty():
         return
     first, second = again.row(0, named=True), again.row(1, named=True)
-    msg = (
+    refuse(
         f"{again.get_column('who').n_unique():,} people have several rows with different answers. First: "
         f"{first['who']!r} (rows {first['row']:,} and {second['row']:,}). "
         'Choose on_repeat="first", "last" or, to keep each as a vote of its own, "count" (CLI: --on-repeat last).'
     )
-    raise VotesError(msg)
 
 
 def _wide_rows(source: Source, roles: ColumnRoles, labels: Sequence[str], label_ar: Sequence[Ints]) -> Rows:
@@ -357,8 +353,7 @@ def _add_counts(source: Source, roles: ColumnRoles, rows: Rows) -> tuple[Rows, I
     """Add up the counts of rows that are the same item or pattern; also return the rows whose votes are read."""
     name = roles.column["count"]
     if roles.get("item") and roles.get("question"):
-        msg = f"an item has one count, so {name!r} cannot count several questions. Read them one by one."
-        raise VotesError(msg)
+        refuse(f"an item has one count, so {name!r} cannot count several questions. Read them one by one.")
     count_r = read_numbers(source, name, required=True)
     source.log.drop("no item", int((rows.item_r < 0).sum()))
     source.log.drop("a count of 0", int((count_r == 0).sum()))
@@ -397,11 +392,10 @@ def read_numbers(source: Source, name: str, *, required: bool = False) -> NDArra
     bad = ~(whole.fill_null(False) | (pl.Series([False]) if required else empty.fill_null(True)))
     if bad.any():
         first = int(bad.arg_max() or 0)
-        msg = (
+        refuse(
             f"{int(bad.sum()):,} cells of column {name!r} in {source.name} are not whole numbers of 0 or more. "
             f"First: {column[first]!r} (row {first + 1:,}). Correct them, or name another column."
         )
-        raise VotesError(msg)
     return number.fill_null(UNKNOWN).cast(pl.Int64).to_numpy()
 
 
@@ -452,11 +446,10 @@ def _how_many_voted(source: Source, options: ReadOptions) -> NDArray[np.int64]:
         return read_numbers(source, options.of, required=True)
     if str(options.of).isdigit() and int(str(options.of)) > 0:
         return np.full(source.rows, int(str(options.of)))
-    msg = (
+    refuse(
         f"of is {options.of!r}, which is neither a number of annotators nor a column. Found: {shown(source.columns)}. "
         f"{naming('of', 'COLUMN')}"
     )
-    raise VotesError(msg)
 
 
 def _one_row_per_item(rows: Rows, row_r: Ints, options: ReadOptions, log: ReadingLog) -> Ints:
@@ -470,12 +463,11 @@ def _one_row_per_item(rows: Rows, row_r: Ints, options: ReadOptions, log: Readin
         return row_r
     if options.on_repeat == "error":
         first, second = row_r[order[again[0]]], row_r[order[again[0] + 1]]
-        msg = (
+        refuse(
             f"{len(again):,} of {len(row_r):,} rows count an item again. First: item "
             f"{rows.items[int(rows.item_r[first])]!r} (rows {first + 1:,} and {second + 1:,}). "
             'Choose on_repeat="first", "last" or, to add them up, "count" (CLI: --on-repeat).'
         )
-        raise VotesError(msg)
     log.drop("repeated row", len(again))
     gone = again + 1 if options.on_repeat == "first" else again
     return np.sort(row_r[np.delete(order, gone)])

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.errors import UsageError
 from moral_entropy.votes.ballots import (
     MOST_GUESSED_DOMAINS,
     cast_ballot,
@@ -32,7 +32,7 @@ from moral_entropy.votes.labels import choose_classes, note_same, same_labels
 from moral_entropy.votes.layouts import QuestionVotes, Rows, read_long
 from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.source import MAGIC_PARQUET, Source, from_polars, head_of
-from moral_entropy.votes.table import UNKNOWN, Ints, Reading, ReadingLog, Votes, one_line
+from moral_entropy.votes.table import UNKNOWN, Ints, Reading, ReadingLog, Votes, one_line, refuse
 from moral_entropy.votes.values import recode, sort_labels
 
 ROWS_AT_ONCE = 2_000_000
@@ -118,12 +118,12 @@ def dataset_paths(source: Path) -> list[Path]:
     """Return the Parquet files of a dataset, or say which is none."""
     paths = sorted(source.glob("*.parquet")) if source.is_dir() else [source]
     if not paths:
-        msg = f"{source} holds no file that ends in .parquet. Write the votes as Parquet, those on an item in one file."
-        raise VotesError(msg)
+        refuse(
+            f"{source} holds no file that ends in .parquet. Write the votes as Parquet, those on an item in one file."
+        )
     for path in paths:
         if not head_of(path).startswith(MAGIC_PARQUET):
-            msg = f"{path.name} is not a Parquet file. A cluster reads nothing else: write the votes as Parquet."
-            raise VotesError(msg)
+            refuse(f"{path.name} is not a Parquet file. A cluster reads nothing else: write the votes as Parquet.")
     return paths
 
 
@@ -134,8 +134,7 @@ def survey(run: Runner, paths: Sequence[Path], options: ReadOptions) -> tuple[Sh
     roles, options = recognise(first, replace(options, layout=options.table_layout))
     if roles.layout != "long":
         way = "Name --item, --annotator and --label."
-        msg = f"{first.name} is read as {roles.layout}; a cluster reads one row per vote. {way}"
-        raise UsageError(msg)
+        refuse(f"{first.name} is read as {roles.layout}; a cluster reads one row per vote. {way}", UsageError)
     if roles.get("text") and roles.get("text") != roles.get("item"):
         first.log.note("texts and words need one machine, and were not read.")
     roles = roles.without("text", "count")
@@ -159,8 +158,7 @@ def _size(path: Path) -> int:
     try:
         return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        msg = f"{path.name} is a damaged or truncated Parquet file: {one_line(error)}. Write or copy it anew."
-        raise VotesError(msg) from error
+        refuse(f"{path.name} is a damaged or truncated Parquet file: {one_line(error)}. Write or copy it anew.")
 
 
 def _check_columns(path: Path, roles: ColumnRoles, first: Path) -> None:
@@ -168,8 +166,7 @@ def _check_columns(path: Path, roles: ColumnRoles, first: Path) -> None:
     for name in roles.column.values():
         if schema.get(name) != wanted[name]:
             has = f"has {schema[name]}" if name in schema else "has nothing"
-            msg = f"{path.name} {has} in the column {name!r}, {first.name} {wanted[name]}. Write all files alike."
-            raise VotesError(msg)
+            refuse(f"{path.name} {has} in the column {name!r}, {first.name} {wanted[name]}. Write all files alike.")
 
 
 def _cut(path: Path, size: int, item: str) -> Iterator[Part]:
@@ -196,11 +193,10 @@ def _check_items(
         one, two = part_h[order[again[0]]], part_h[order[again[0] + 1]]
         [name] = run(_item_of_hash, [parts[one]], roles, options, hashes[order[again[0]]])
         files = " and ".join(dict.fromkeys(Path(parts[n].path).name for n in (one, two)))
-        msg = (
+        refuse(
             f"{len(again):,} items have votes in two partitions of the dataset. First: item {name!r} ({files}). Write "
             "all votes on an item into one file, sorted by item."
         )
-        raise VotesError(msg)
 
 
 def _questions(
@@ -225,8 +221,7 @@ def _questions(
         voters = pl.concat([part["voted"][name] for part in found if name in part["voted"]]).unique().sort()
         yield name, labels, called, annotators.search_sorted(voters).to_numpy().astype(np.int32)
     if not kept:
-        msg = f"no question has votes for two labels. {' '.join(log.notes)}"
-        raise VotesError(msg)
+        refuse(f"no question has votes for two labels. {' '.join(log.notes)}")
 
 
 def empty_votes(shape: Shape) -> Votes:

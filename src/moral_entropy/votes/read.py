@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from moral_entropy.errors import VotesError
 from moral_entropy.options import lists_options
 from moral_entropy.progress import Advance, bar
 from moral_entropy.votes.annotators import exclude_annotators
@@ -19,7 +18,7 @@ from moral_entropy.votes.formats.exports import open_export
 from moral_entropy.votes.layouts import read_counts, read_long, read_respondents, read_wide
 from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.source import Source, on_disk, open_source
-from moral_entropy.votes.table import Reading, Votes, shown
+from moral_entropy.votes.table import Reading, Votes, refuse, shown
 
 
 @lists_options(ReadOptions)
@@ -85,8 +84,7 @@ def _read_table(table: Source, options: ReadOptions, advance: Advance) -> Votes:
     questions = exclude_annotators(questions, annotators, options.exclude, source.log)
     if not any(len(votes.item_v) for votes in questions):
         reasons = ", ".join(f"{n:,} with {reason}" for reason, n in source.log.dropped.items()) or "none"
-        msg = f"{source.name} has no votes left. Rows dropped: {reasons}. Check that the right columns are read."
-        raise VotesError(msg)
+        refuse(f"{source.name} has no votes left. Rows dropped: {reasons}. Check that the right columns are read.")
     advance(0.5)
     names = [votes.question for votes in questions]
     item_labels = [read_item_labels(role, source, roles, rows, options, names) for role in ("gold", "published")]

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from moral_entropy.errors import VotesError
-from moral_entropy.votes.table import BLOCK, UNKNOWN, Ints
+from moral_entropy.votes.table import BLOCK, UNKNOWN, Ints, refuse
 
 MISSING = frozenset({"", "NA", "<NA>", "NaN", "nan", "null", "NULL", "N/A", "n/a", "#N/A"})
 """Texts that stand for an empty cell in any column. "none" is not one of them: in some corpora it is a label."""
@@ -318,11 +317,10 @@ def _refuse_rounded(found: pl.Series) -> None:
     exact = EXACT if found.dtype == pl.Float64 else EXACT_SHORT
     large = found.filter(found.is_finite() & (found.abs() >= exact))
     if len(large):
-        msg = (
+        refuse(
             f"{len(large):,} ids of column {found.name!r} are floats of {exact:,} or more, where different ids are "
             f"rounded to the same number. First: {large[0]:.17g}. Write ids as whole numbers or as text."
         )
-        raise VotesError(msg)
 
 
 def distinct_cells(column: pl.Series) -> tuple[pl.Series, Ints]:

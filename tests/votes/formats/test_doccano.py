@@ -7,7 +7,6 @@ import zipfile
 import pytest
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.formats import doccano
 from moral_entropy.votes.read import read_votes
 
 

@@ -7,33 +7,24 @@ labels, each label becomes a yes/no question, here or by the options with which 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
-from moral_entropy.errors import MoralEntropyError, UsageError, VotesError
+from moral_entropy.errors import MoralEntropyError, UsageError
 from moral_entropy.plugins import FORMATS as PLUGGED
 from moral_entropy.plugins import failed, load_plugin
 from moral_entropy.votes.formats import (
-    argilla,
-    doccano,
-    emfd,
+    annotation_tools,
     hf_datasets,
     inspect_ai,
     judge_records,
-    label_studio,
     langfuse,
-    lewidi,
-    mfrc,
-    mftc,
-    mturk,
+    moral_corpora,
     openai_evals,
-    potato,
-    prodigy,
     promptfoo,
 )
 from moral_entropy.votes.formats.exported_votes import NOBODY_NAMED, ROLES
@@ -41,25 +32,33 @@ from moral_entropy.votes.formats.records import peek
 from moral_entropy.votes.labels import NO_YES, LabelMap, load_label_map, rename_label
 from moral_entropy.votes.options import TABLES, ReadOptions
 from moral_entropy.votes.source import Source, digest_of, from_polars, head_of, open_source
-from moral_entropy.votes.table import ReadingLog
+from moral_entropy.votes.table import ReadingLog, refuse
 
-FORMATS: dict[str, ModuleType] = {
-    "inspect": inspect_ai,
-    "promptfoo": promptfoo,
-    "langfuse": langfuse,
-    "openai-evals": openai_evals,
-    "label-studio": label_studio,
-    "argilla": argilla,
-    "prodigy": prodigy,
-    "doccano": doccano,
-    "potato": potato,
-    "mturk": mturk,
-    "lewidi": lewidi,
-    "mftc": mftc,
-    "mfrc": mfrc,
-    "emfd": emfd,
-    "judges": judge_records,
-    "hf-datasets": hf_datasets,
+
+class Format(NamedTuple):
+    """How an export is recognised, read into a long table and, where it may be a folder, which of its files count."""
+
+    detect: Callable[[Path], bool]
+    to_table: Callable[[Path, ReadingLog], Any]
+    data_files: Callable[[Path], list[Path]] = lambda path: [path]
+
+
+def _pair(module: Any, tool: str, *further: Any) -> Format:
+    name = tool.replace("-", "_")
+    return Format(getattr(module, f"detect_{name}"), getattr(module, f"read_{name}"), *further)
+
+
+FORMATS: dict[str, Format] = {
+    "inspect": Format(inspect_ai.detect, inspect_ai.to_table, inspect_ai.data_files),
+    "promptfoo": Format(promptfoo.detect, promptfoo.to_table),
+    "langfuse": Format(langfuse.detect, langfuse.to_table),
+    "openai-evals": Format(openai_evals.detect, openai_evals.to_table, openai_evals.data_files),
+    **{tool: _pair(annotation_tools, tool) for tool in ("label-studio", "argilla", "prodigy", "doccano")},
+    "potato": _pair(annotation_tools, "potato", annotation_tools.potato_files),
+    **{tool: _pair(annotation_tools, tool) for tool in ("mturk", "lewidi")},
+    **{corpus: _pair(moral_corpora, corpus) for corpus in ("mftc", "mfrc", "emfd")},
+    "judges": Format(judge_records.detect, judge_records.to_table),
+    "hf-datasets": Format(hf_datasets.detect, hf_datasets.to_table, hf_datasets.data_files),
 }
 
 
@@ -101,11 +100,10 @@ def open_export(source: Any, options: ReadOptions) -> tuple[Source, ReadOptions]
         if NOBODY_NAMED in log.notes and nobody:
             options = replace(options, anonymous=True)
         if nobody and not options.anonymous and not options.annotator:
-            msg = (
+            refuse(
                 f"none of the {frame.height:,} votes of {path.name} says who voted. Export with annotators, or read "
                 "them as votes of one crowd: anonymous=True (CLI: --anonymous)."
             )
-            raise VotesError(msg)
         frame, options = split_choices(frame, options, log)
     files = FORMATS[name].data_files(path) if path.is_dir() else [path]
     textual = ours or peek(path).kind == "text"
@@ -129,8 +127,10 @@ def _is_one_path(source: Any, options: ReadOptions) -> bool:
     if isinstance(source, (str, Path)) and (options.format != "auto" or Path(source).exists()):
         return True
     if options.format != "auto":
-        msg = f'format="{options.format}" reads one file or folder, not {type(source).__name__}. Leave format out.'
-        raise UsageError(msg)
+        refuse(
+            f'format="{options.format}" reads one file or folder, not {type(source).__name__}. Leave format out.',
+            UsageError,
+        )
     return False
 
 
