@@ -40,20 +40,18 @@ from moral_entropy.model.copies import (
     votes_of_annotators,
 )
 from moral_entropy.model.fit import affordable_draws, fit_parameters, log_posterior, named_copies, read_off, with_merged
-from moral_entropy.model.options import FitOptions
 from moral_entropy.model.patterns import Patterns, collapse, domains_of
 from moral_entropy.model.posterior import Parameters
-from moral_entropy.model.priors import Priors
+from moral_entropy.model.priors import Priors, check_priors, priors_for
 from moral_entropy.model.search import SAMPLE_VOTES
 from moral_entropy.model.threads import available_cores
-from moral_entropy.pipeline.facts import count_votes, manifest_facts
-from moral_entropy.pipeline.options import AuditOptions
-from moral_entropy.pipeline.priors import check_priors, priors_for
+from moral_entropy.options import AuditOptions, FitOptions
 from moral_entropy.progress import Progress, Stopwatch, silent
 from moral_entropy.report.html import write_report
 from moral_entropy.rules.cells import RuleSums, rule_sums, sort_into_cells
 from moral_entropy.rules.rules import PLURALITY, PUBLISHED, RULES, Rule, as_rules
 from moral_entropy.rules.table import grade_rules
+from moral_entropy.runs.facts import count_votes, manifest_facts
 from moral_entropy.runs.folder import writing
 from moral_entropy.runs.make import entropy_sums, item_entropies, item_tables, small_tables
 from moral_entropy.runs.manifest import change_manifest, note_files

@@ -9,7 +9,7 @@ import random
 import pytest
 
 from moral_entropy.cli.flags import flags_of
-from moral_entropy.pipeline.options import AuditOptions
+from moral_entropy.options import AuditOptions
 from moral_entropy.runs.manifest import read_manifest
 
 

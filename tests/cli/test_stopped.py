@@ -118,7 +118,7 @@ MOMENTS = {
         make.item_rows = frames
     """,
     "where a library turns it into its own error": """
-        import moral_entropy.pipeline.audit as audit
+        import moral_entropy.pipeline as audit
         def read(*given):
             try:
                 stop()
@@ -128,7 +128,7 @@ MOMENTS = {
         audit.read_votes = read
     """,
     "where it is swallowed": """
-        import moral_entropy.pipeline.audit as audit
+        import moral_entropy.pipeline as audit
         class Deleted:
             def __del__(self):
                 stop()
@@ -140,7 +140,7 @@ MOMENTS = {
         audit.read_votes = read
     """,
     "where it is swallowed for ever": """
-        import moral_entropy.pipeline.audit as audit
+        import moral_entropy.pipeline as audit
         def read(*given):
             while True:
                 try:

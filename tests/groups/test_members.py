@@ -8,8 +8,8 @@ import pytest
 
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.groups.members import read_groupings
-from moral_entropy.groups.options import GroupOptions
-from moral_entropy.options import naming_flags
+from moral_entropy.option_fields import naming_flags
+from moral_entropy.options import GroupOptions
 from moral_entropy.votes.read import read_votes
 
 

@@ -19,14 +19,14 @@ import moral_entropy as me
 from moral_entropy.cli.explain import marks_for_output, waterfall_lines
 from moral_entropy.errors import RunFolderError, VotesError
 from moral_entropy.groups import truths
-from moral_entropy.groups.options import GroupOptions
 from moral_entropy.groups.table import between_groups, share_between, study_groups
 from moral_entropy.model.entropy import EntropyParts
-from moral_entropy.pipeline.verify import verify
+from moral_entropy.options import GroupOptions
 from moral_entropy.report.data import report_data
 from moral_entropy.runs.explain import explain_item
 from moral_entropy.schemas import BETWEEN, PARTS, SCHEMAS
 from moral_entropy.verdict.headlines import uncertain_by_kind
+from moral_entropy.verification import verify
 from moral_entropy.votes.read import read_votes
 
 TABLES = ("groups", "group_readings", "group_items", "target_items")

@@ -14,10 +14,10 @@ import moral_entropy as me
 from moral_entropy.cli.main import main
 from moral_entropy.errors import VotesError
 from moral_entropy.judges.estimates import corrected_mean
-from moral_entropy.judges.options import JudgeOptions
 from moral_entropy.judges.panel import added_by_each, best_panels, read_panel
 from moral_entropy.judges.roles import Role, guess_role
 from moral_entropy.judges.table import describe_judges
+from moral_entropy.options import JudgeOptions
 from moral_entropy.runs.findings import cautions
 from moral_entropy.votes.table import UNKNOWN
 

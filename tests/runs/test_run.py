@@ -10,9 +10,8 @@ import pytest
 from runs.test_reload import votes_frame
 
 from moral_entropy.errors import RunFolderError, UsageError
-from moral_entropy.model.options import FitOptions
-from moral_entropy.pipeline.audit import audit
-from moral_entropy.pipeline.options import AuditOptions
+from moral_entropy.options import AuditOptions, FitOptions
+from moral_entropy.pipeline import audit
 from moral_entropy.report.data import report_data
 from moral_entropy.runs.explain import explain_item
 from moral_entropy.runs.findings import cautions

@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose
 from train_support import CARE, TONE, targets_of_texts, votes_csv
 
 import moral_entropy as me
+from moral_entropy.options import TrainOptions
 from moral_entropy.train.compare import COMPARED, score_targets
-from moral_entropy.train.options import TrainOptions
 from moral_entropy.train.run import run_training
 from moral_entropy.train.scores import auc, calibration_error, draw_times, find_worth, log_loss
 

@@ -16,9 +16,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from train_support import CARE, TONE, needs_minilm, small_bert, targets_of_texts
 
 from moral_entropy.errors import TrainError
+from moral_entropy.options import TrainOptions
 from moral_entropy.train.classifier import load_classifier, save_classifier, train_classifier
 from moral_entropy.train.encoder import SHA256, _soft_loss, check_hash, minilm_folder
-from moral_entropy.train.options import TrainOptions
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 transformers = pytest.importorskip("transformers", reason="Transformers is not installed")

@@ -32,7 +32,7 @@ HIGHER = 0.05
 """Nats by which another mode must be higher to be called the better one."""
 
 ALPHAS: dict[str, float | tuple[float, ...]] = {"80,20": (80.0, 20.0), "500,500": 500.0}
-"""Prevalence priors of the grid: the two of the paper."""
+"""Prevalence priors of the grid: the two of the preset mft."""
 
 ROWS = ((1.0, 1.0), (3.0, 2.0), (6.0, 2.0), (4.0, 1.0), (20.0, 5.0))
 """Confusion priors of the grid: of the right answer, and of every wrong one."""

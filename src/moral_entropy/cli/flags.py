@@ -18,7 +18,16 @@ from typing import Annotated, Any, cast, get_type_hints
 import typer
 
 from moral_entropy.errors import MoralEntropyError, UsageError
-from moral_entropy.options import Option, StageOptions, convert, from_plain, keywords, metavar_of, naming_flags, wanted
+from moral_entropy.option_fields import (
+    Option,
+    StageOptions,
+    convert,
+    from_plain,
+    keywords,
+    metavar_of,
+    naming_flags,
+    wanted,
+)
 
 Run = Annotated[str, typer.Argument(metavar="RUN", help="A run folder, as audit wrote it.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -69,7 +78,7 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
     Examples
     --------
     >>> from dataclasses import dataclass
-    >>> from moral_entropy.options import option
+    >>> from moral_entropy.option_fields import option
     >>> @dataclass(frozen=True)
     ... class Sizes(StageOptions):
     ...     items: int = option(9, "How many items.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moral_entropy.cli.flags import Json, Run
-from moral_entropy.judges.options import JudgeOptions
+from moral_entropy.options import JudgeOptions
 
 
 def judges(run: Run, options: JudgeOptions, json: Json = False) -> None:

@@ -10,8 +10,8 @@ from typer import Option
 
 from moral_entropy.cli.flags import Quiet, Run
 from moral_entropy.errors import harmless
+from moral_entropy.options import TrainOptions
 from moral_entropy.progress import bar
-from moral_entropy.train.options import TrainOptions
 
 Out = Annotated[str, Option("--out", "-o", metavar="FOLDER", help="The model's folder.")]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from moral_entropy.checks.options import ValidationOptions
 from moral_entropy.cli.flags import Quiet, Run
+from moral_entropy.options import ValidationOptions
 
 if TYPE_CHECKING:
     from moral_entropy.findings import Finding
@@ -24,7 +24,7 @@ def validate(run: Run, options: ValidationOptions, quiet: Quiet = False) -> None
     """
     # Late, so that --help answers at once.
     from moral_entropy.cli.screen import Bars, print_parts
-    from moral_entropy.pipeline.validate import run_validation
+    from moral_entropy.pipeline import run_validation
 
     with Bars(hidden=quiet) as progress:
         findings, verdict = run_validation(run, options, progress=progress)

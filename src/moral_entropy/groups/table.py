@@ -17,9 +17,9 @@ from scipy.special import entr
 from moral_entropy.errors import VotesError
 from moral_entropy.groups.differences import group_agreement, holm, paired_difference
 from moral_entropy.groups.members import FEWEST, Grouping, read_groupings
-from moral_entropy.groups.options import GroupOptions
 from moral_entropy.groups.truths import NOTABLE, PER_GROUP, SHARED, YesVotes, labels_of_all, read_truths, thinned
 from moral_entropy.groups.weights import composition, effective_size, rake, read_target, weighted_shares
+from moral_entropy.options import GroupOptions
 from moral_entropy.schemas import SCHEMAS, with_ids
 from moral_entropy.ties import tie_key
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moral_entropy.errors import VotesError
-from moral_entropy.reproduce.options import Inputs
+from moral_entropy.options import Inputs
 from moral_entropy.reproduce.published import CORPORA, foundations
 from moral_entropy.votes.table import Votes
 

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from moral_entropy.findings import without_warnings
 from moral_entropy.model.consensus import Consensus
 from moral_entropy.model.fit import fit
-from moral_entropy.model.options import FitOptions
 from moral_entropy.model.priors import Priors
-from moral_entropy.options import from_plain
+from moral_entropy.option_fields import from_plain
+from moral_entropy.options import FitOptions
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.schemas import VOTES
 from moral_entropy.votes.table import UNKNOWN, Ballot, Reading, Votes, ballot_from_codes

@@ -17,10 +17,10 @@ import polars as pl
 from scipy.special import entr
 
 from moral_entropy.errors import TrainError
+from moral_entropy.options import TFIDF, TrainOptions
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.runs.folder import writing
 from moral_entropy.runs.run import Question
-from moral_entropy.train.options import TFIDF, TrainOptions
 from moral_entropy.train.targets import Targets, by_label, columns_of, output_names, probabilities
 from moral_entropy.votes.columns import guess_column, named_column
 from moral_entropy.votes.source import on_disk, open_files

@@ -15,9 +15,9 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.names import MEAN
+from moral_entropy.options import TFIDF, TrainOptions
 from moral_entropy.progress import Advance, ignore, share_of
 from moral_entropy.train.classifier import Classifier, train_classifier
-from moral_entropy.train.options import TFIDF, TrainOptions
 from moral_entropy.train.scores import accuracy, auc, draw_times
 from moral_entropy.train.targets import Targets, by_label, columns_of, normal_text, probabilities
 from moral_entropy.votes.table import Floats

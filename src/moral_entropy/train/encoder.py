@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from moral_entropy.errors import MissingExtraError, TrainError
+from moral_entropy.options import TrainOptions
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.runs.run import Question
-from moral_entropy.train.options import TrainOptions
 from moral_entropy.train.targets import Targets, by_label, columns_of, mean_target, output_names
 from moral_entropy.votes.table import Floats, one_line
 

@@ -15,10 +15,10 @@ import polars as pl
 from moral_entropy import __version__
 from moral_entropy.markup import markdown_table, markdown_text
 from moral_entropy.names import ALL
+from moral_entropy.options import TFIDF
 from moral_entropy.runs.run import Run
 from moral_entropy.train.classifier import Classifier
 from moral_entropy.train.compare import comparison_cells, comparison_lines
-from moral_entropy.train.options import TFIDF
 from moral_entropy.train.targets import output_names
 
 RATES = ("fpr", "fnr", "fdr")

@@ -11,12 +11,12 @@ from typing import Any
 from moral_entropy import __version__
 from moral_entropy.errors import TrainError
 from moral_entropy.files import without_formulas
+from moral_entropy.options import TFIDF, TrainOptions
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.runs.run import Run, read_run
 from moral_entropy.train.classifier import CARD, check_out, save_classifier, train_classifier
 from moral_entropy.train.compare import COMPARED, TABLE, compare_targets
 from moral_entropy.train.model_card import model_card
-from moral_entropy.train.options import TFIDF, TrainOptions
 from moral_entropy.train.scores import find_worth
 from moral_entropy.train.targets import check_classes, has_labels, probabilities, read_targets, split_targets
 

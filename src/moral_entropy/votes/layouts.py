@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from moral_entropy.options import ReadOptions
 from moral_entropy.votes.columns import ColumnRoles, naming
 from moral_entropy.votes.labels import (
     NO_YES,
@@ -27,7 +28,6 @@ from moral_entropy.votes.labels import (
     note_blank,
     rename_label,
 )
-from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.source import Source, from_polars
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints, ReadingLog, refuse, shown
 from moral_entropy.votes.values import (

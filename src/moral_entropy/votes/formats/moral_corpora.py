@@ -2,10 +2,10 @@
 
 MFTC, the Moral Foundations Twitter Corpus: `[{Corpus, Tweets: [{tweet_id, tweet_text?, annotations: [{annotator,
 annotation}]}]}]`; the subcorpus is the domain. MFRC, the Reddit corpus: one row per annotation, `text, subreddit,
-bucket, annotator, annotation, confidence`; the bucket is the domain. eMFD: one row per highlight, a passage that a coder
-marked for the foundation assigned to them, `content, assigned_domain, coder_id, document_id`; a highlight is a yes on
-it and a no on the other four, which is a strong assumption. Cells such as `Care,HARM ` name foundations; distinct texts
-of a domain are items; an annotator has one vote per item and foundation.
+bucket, annotator, annotation, confidence`; the bucket is the domain. eMFD: one row per highlight, a passage that a
+coder marked for the foundation assigned to them, `content, assigned_domain, coder_id, document_id`; a highlight is a
+yes on it and a no on the other four, which is a strong assumption. Cells such as `Care,HARM ` name foundations;
+distinct texts of a domain are items; an annotator has one vote per item and foundation.
 """
 
 from __future__ import annotations

@@ -19,9 +19,9 @@ import polars as pl
 
 from moral_entropy.errors import RunFolderError
 from moral_entropy.names import ALL
-from moral_entropy.options import from_plain
-from moral_entropy.pipeline.audit import make_run
-from moral_entropy.pipeline.options import AuditOptions
+from moral_entropy.option_fields import from_plain
+from moral_entropy.options import AuditOptions
+from moral_entropy.pipeline import make_run
 from moral_entropy.progress import Progress, Stopwatch, silent
 from moral_entropy.runs.folder import MANIFEST
 from moral_entropy.runs.manifest import FILES, changed_files, digest_of, plain_facts, read_manifest

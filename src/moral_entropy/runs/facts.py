@@ -17,11 +17,10 @@ import polars as pl
 from moral_entropy import __version__
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.model.fit import LEAST_SHARE, MOST_SHARE, THIN
-from moral_entropy.model.options import FitOptions, Model
 from moral_entropy.model.priors import Priors
 from moral_entropy.model.threads import available_cores
-from moral_entropy.options import as_plain
-from moral_entropy.pipeline.options import AuditOptions
+from moral_entropy.option_fields import as_plain
+from moral_entropy.options import AuditOptions, FitOptions, Model
 from moral_entropy.runs.make import AMBIGUOUS, ITEMS_COUNTED, TOTAL, UNCERTAIN, mean_parts
 from moral_entropy.runs.run import SCHEMA
 from moral_entropy.schemas import BETWEEN

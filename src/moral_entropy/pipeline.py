@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from moral_entropy.checks.gold import gold_findings
-from moral_entropy.checks.run import run_checks
+from moral_entropy.checks.run import CHECKS, check_names, run_check, run_checks, verdict
 from moral_entropy.findings import Finding, alarm_sentences, without_warnings
 from moral_entropy.groups.members import columns_to_keep
 from moral_entropy.items.table import find_outliers
@@ -21,18 +21,19 @@ from moral_entropy.judges.roles import Role, roles_at_audit
 from moral_entropy.model.consensus import Consensus
 from moral_entropy.model.findings import recalibration_findings
 from moral_entropy.model.fit import fit
-from moral_entropy.model.priors import Priors
-from moral_entropy.options import lists_options
-from moral_entropy.pipeline.facts import manifest_facts
-from moral_entropy.pipeline.options import AuditOptions
-from moral_entropy.pipeline.priors import check_priors, priors_for
+from moral_entropy.model.priors import Priors, check_priors, priors_for
+from moral_entropy.option_fields import lists_options
+from moral_entropy.options import AuditOptions, ValidationOptions
 from moral_entropy.progress import Progress, Stopwatch, silent
 from moral_entropy.report.html import write_report
 from moral_entropy.rules.table import AuditTable, grade_rules
+from moral_entropy.runs.facts import manifest_facts
+from moral_entropy.runs.findings import add_findings, read_findings
 from moral_entropy.runs.folder import writing
 from moral_entropy.runs.make import entropy_sums, item_entropies, make_tables
 from moral_entropy.runs.manifest import change_manifest
-from moral_entropy.runs.run import Run
+from moral_entropy.runs.reload import reload_consensus
+from moral_entropy.runs.run import Run, read_run
 from moral_entropy.verdict.sheet import add_sheet, check_sheets, keep_sheets, with_answers
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Votes
@@ -211,3 +212,41 @@ def read_for_audit(source: Any, options: AuditOptions) -> Votes:
         wanted = replace(wanted, keep=tuple(dict.fromkeys((*wanted.keep, *kept))))
     votes = source if isinstance(source, Votes) else read_votes(source, wanted)
     return votes if options.fit_by is None else votes.split_by(options.fit_by)
+
+
+def run_validation(
+    run: str | Path, options: ValidationOptions | None = None, *, progress: Progress | None = None
+) -> tuple[list[Finding], str]:
+    """Check the consensus of a run, and write findings.parquet and the report into its folder.
+
+    Parameters
+    ----------
+    run
+        A run folder, as `audit` wrote it.
+    options
+        What to check; everything when not given.
+    progress
+        Called with the name of the check and the share of it done.
+
+    Returns
+    -------
+    tuple
+        What was found this time, in the order of the checks; and the verdict in words, on all findings of the run.
+        Findings of checks that were not asked for are kept from earlier.
+    """
+    options, progress = options or ValidationOptions(), progress or silent
+    names = check_names(options.checks) if options.checks is not None else tuple(CHECKS)
+    opened = read_run(run)
+    progress("fitting", 0.0)
+    consensus = reload_consensus(opened)
+    findings: list[Finding] = []
+    for name in names:
+        required, advance = options.checks is not None, partial(progress, name)
+        findings += run_check(consensus, name, required=required, advance=advance, **vars(options))
+    if "gold" in names:
+        findings += gold_findings(opened.rules)
+    add_findings(opened, findings)
+    change_manifest(opened.folder, validated=sorted({*opened.manifest.get("validated", ()), *names}))
+    if (opened.folder / "report.html").is_file():
+        write_report(opened.folder)
+    return findings, verdict(read_findings(opened))

@@ -11,8 +11,8 @@ from moral_entropy.checks.votes import check_votes
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import PriorError, UsageError
 from moral_entropy.model.fit import fit
-from moral_entropy.model.options import PriorOptions
-from moral_entropy.pipeline.priors import check_priors, priors_for
+from moral_entropy.model.priors import check_priors, priors_for
+from moral_entropy.options import PriorOptions
 
 
 @pytest.fixture
