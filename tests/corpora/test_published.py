@@ -27,8 +27,8 @@ from hypothesis import strategies as st
 
 import moral_entropy as me
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.formats.moral_corpora import MEANINGS, NO_TEXT, read_cell
 from moral_entropy.votes.formats.exports import FORMATS, detect_format
+from moral_entropy.votes.formats.moral_corpora import MEANINGS, read_cell
 from moral_entropy.votes.source import ReadingLog
 
 CARE, LOYALTY, NOTHING = frozenset({"care"}), frozenset({"loyalty"}), frozenset()
@@ -268,7 +268,7 @@ def test_a_wrong_file_gives_one_clear_error(write, what):
     seed=st.integers(0, 10**6),
 )
 def test_spelling_does_not_change_the_meaning(name, means, seed):
-    meanings = {"mftc": mftc, "mfrc": mfrc}[name].MEANINGS
+    meanings = MEANINGS[name]
     assert read_cell(spelt(random.Random(seed), name, means), meanings) == (means, not means, ())
 
 

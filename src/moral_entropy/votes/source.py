@@ -67,6 +67,8 @@ class Source:
         Of the file's bytes; empty for a dataframe.
     log
         What was left out, and notes.
+    stacked
+        Rows of the file, where columns of a sheet were put below each other; else 0.
     """
 
     name: str
@@ -76,6 +78,7 @@ class Source:
     textual: bool = False
     sha256: str = ""
     log: ReadingLog = field(default_factory=ReadingLog, repr=False)
+    stacked: int = 0
 
     def column(self, name: str) -> pl.Series:
         """Fetch one column; an error names the file."""
