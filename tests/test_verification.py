@@ -13,7 +13,7 @@ import pytest
 import moral_entropy as me
 from moral_entropy.cli.main import main
 from moral_entropy.errors import RunFolderError
-from moral_entropy.runs.manifest import digest_of, read_manifest, write_manifest
+from moral_entropy.runs.folder import digest_of, read_manifest, write_manifest
 from moral_entropy.verification import fact_differences, table_difference
 
 

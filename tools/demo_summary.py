@@ -25,8 +25,7 @@ from moral_entropy.options import ReproduceOptions
 from moral_entropy.reproduce.published import CORPORA, Published, read_published, spell
 from moral_entropy.reproduce.study import PRIORS
 from moral_entropy.rules.table import audit_rules
-from moral_entropy.runs.manifest import read_manifest
-from moral_entropy.runs.tables import read_table
+from moral_entropy.runs.folder import read_manifest, read_table
 from moral_entropy.votes.read import read_votes
 
 COLUMNS = ("run", "question", "items", "share of yes", "entropy", "any: fpr", "any: fdr", "majority: fnr", "converged")

@@ -11,9 +11,9 @@ import pytest
 
 from moral_entropy.cli.explain import ASCII, BLOCKS, marks_for_output, waterfall_lines
 from moral_entropy.cli.screen import printable
+from moral_entropy.explanation import Explanation, Step, explain_item
 from moral_entropy.model.entropy import TOO_FEW_TO_TELL
-from moral_entropy.runs.explain import Explanation, Step, explain_item
-from moral_entropy.runs.tables import read_table
+from moral_entropy.runs.folder import read_table
 
 
 @pytest.fixture

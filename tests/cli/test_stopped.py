@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from moral_entropy.corpora.simulate import write_simulated
-from moral_entropy.runs.manifest import read_manifest
-from moral_entropy.runs.tables import read_table
+from moral_entropy.runs.folder import read_manifest, read_table
 
 CODES = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
 

@@ -13,7 +13,7 @@ from moral_entropy.items.table import find_outliers
 from moral_entropy.model.fit import fit
 from moral_entropy.options import AuditOptions, FitOptions, ReadOptions
 from moral_entropy.pipeline import audit
-from moral_entropy.runs.tables import read_table
+from moral_entropy.runs.folder import read_table
 from moral_entropy.schemas import SCHEMAS
 
 NEW = ("votes", "texts", "pushes", "annotator_summary", "agreement", "outliers")

@@ -9,7 +9,7 @@ import pytest
 from moral_entropy.errors import RunFolderError
 from moral_entropy.options import AuditOptions, FitOptions, ReadOptions
 from moral_entropy.pipeline import audit
-from moral_entropy.runs.manifest import read_manifest, write_manifest
+from moral_entropy.runs.folder import read_manifest, write_manifest
 from moral_entropy.runs.reload import read_run_votes, reload_consensus
 from moral_entropy.runs.run import read_run
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from moral_entropy.cli.screen import plain_table, print_json, print_parts
 from moral_entropy.markup import NOTHING
 from moral_entropy.model.entropy import parts_note
-from moral_entropy.runs.findings import model_notes
-from moral_entropy.runs.run import Run
+from moral_entropy.runs.run import Run, model_notes
 from moral_entropy.schemas import BETWEEN
 from moral_entropy.verdict.rates import METRICS, interval_in_percent, pooled_rules
 from moral_entropy.verdict.summary import WIDTH, summarise

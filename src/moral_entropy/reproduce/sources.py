@@ -65,7 +65,7 @@ def load_votes(name: str, inputs: Inputs, seed: int = 0) -> Votes:
 
 def _with_themes(path: Path, domains: pl.DataFrame, gold: str | Path | None) -> Votes:
     """Read the published file of eMFD with domains that follow from themes."""
-    from moral_entropy.runs.manifest import digest_of
+    from moral_entropy.runs.folder import digest_of
     from moral_entropy.votes.formats.moral_corpora import read_emfd
     from moral_entropy.votes.read import read_votes
     from moral_entropy.votes.table import ReadingLog
