@@ -196,9 +196,9 @@ def note_typing_errors(n_of: Mapping[str, int], log: ReadingLog) -> None:
     Examples
     --------
     >>> log = ReadingLog()
-    >>> note_typing_errors({"authority": 90, "autority": 2, "care": 40}, log)
-    >>> print(log.notes[0][:69])
-    rare labels may be typing errors: 'autority' (2 votes) of 'authority'
+    >>> note_typing_errors({"authority": 90, "authorrity": 2, "care": 40}, log)
+    >>> print(log.notes[0][:71])
+    rare labels may be typing errors: 'authorrity' (2 votes) of 'authority'
     """
     errors = {}
     for label, n in n_of.items():
