@@ -45,7 +45,7 @@ def harmless(text: str) -> str:
     >>> harmless("red \x1b[31m alert, two\nlines")
     'red \\x1b[31m alert, two\nlines'
     """
-    return DANGEROUS.sub(lambda found: repr(found[0])[1:-1], text)
+    return DANGEROUS.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 def shortened(text: str) -> str:
@@ -110,8 +110,8 @@ class TrainError(MoralEntropyError):
 class MissingExtraError(MoralEntropyError):
     """An optional dependency is not installed."""
 
-    def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what}. Run: pip install 'moral-entropy[{extra}]'")
+    def __init__(self, purpose: str, extra: str) -> None:
+        super().__init__(f"{purpose}. Run: pip install 'moral-entropy[{extra}]'")
 
 
 class UsageError(MoralEntropyError):
