@@ -342,8 +342,8 @@ def share_weight(interior_i: Floats, votes_i: Floats, unknown_i: Floats) -> Floa
 
     Examples
     --------
-    >>> share_weight(np.array([0.0, 0.2, 1.0, 0.0, 0.0, 0.0]), np.array([9, 9, 9, 2, 1, 9]), np.array([0.1] * 5 + [0.8]))
-    array([0.3 , 0.5 , 0.6 , 0.75, 1.  , 0.8 ])
+    >>> share_weight(np.array([0.0, 0.2, 1.0, 0.0, 0.0]), np.array([9, 9, 9, 2, 1]), np.full(5, 0.1))
+    array([0.3 , 0.5 , 0.6 , 0.75, 1.  ])
     """
     weight_i = np.maximum(np.minimum(MOST_SHARE, LEAST_SHARE + interior_i), unknown_i)
     return np.minimum(1.0, np.maximum(weight_i, THIN / np.maximum(votes_i, 1.0)))
