@@ -22,7 +22,7 @@ from moral_entropy.option_fields import lists_options
 from moral_entropy.options import FitOptions
 from moral_entropy.progress import Progress, share_of_progress
 from moral_entropy.ties import labels_of, settle_halves
-from moral_entropy.votes.annotators import merged_annotators
+from moral_entropy.votes.layouts import merged_annotators
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
 
