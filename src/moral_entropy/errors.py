@@ -119,8 +119,8 @@ class TrainError(MoralEntropyError):
 class MissingExtraError(MoralEntropyError):
     """An optional dependency is not installed."""
 
-    def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what}. Run: pip install 'moral-entropy[{extra}]'")
+    def __init__(self, purpose: str, extra: str) -> None:
+        super().__init__(f"{purpose}. Run: pip install 'moral-entropy[{extra}]'")
 
 
 class UsageError(MoralEntropyError):
