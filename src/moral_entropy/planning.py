@@ -28,16 +28,16 @@ from scipy.special import ndtri, softmax
 
 from moral_entropy.errors import RunFolderError, UsageError
 from moral_entropy.explanation import check_question, suggestion
-from moral_entropy.items.next_votes import NOBODY, choose_votes
+from moral_entropy.items.next_votes import choose_votes
 from moral_entropy.items.rank import first
 from moral_entropy.items.states import FittedStates, counted_votes, positions
 from moral_entropy.model.consensus import Parameters, QuestionFit
 from moral_entropy.model.entropy import is_uncertain
-from moral_entropy.model.fit import share_weight
+from moral_entropy.model.fit import LEAST_SHARE, UNKNOWN_VOTER, share_weight
 from moral_entropy.names import ALL
 from moral_entropy.runs.reload import reload_consensus
 from moral_entropy.runs.run import Run, as_run
-from moral_entropy.ties import DECIMALS, tie_key
+from moral_entropy.ties import DECIMALS, TIE, tie_key
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 
 AHEAD = 3
@@ -122,13 +122,23 @@ class QuestionVotes:
         cell_v = self.at_v * len(self.labels) + self.cell_v % len(self.labels)
         return np.bincount(cell_v, minlength=self.p_ik.size).reshape(self.p_ik.shape).astype(float)
 
+    @cached_property
+    def unknown_i(self) -> Floats:
+        """How little is known of those who voted on each item: see `model.fit.unknown_voters`."""
+        unknown_a = UNKNOWN_VOTER / (UNKNOWN_VOTER + self.votes_a)
+        if unknown_a.max(initial=0.0) <= LEAST_SHARE:
+            return np.zeros(len(self.p_ik))
+        weight_v = unknown_a[self.cell_v // len(self.labels)]
+        sum_i = np.bincount(self.at_v, weights=weight_v, minlength=len(self.p_ik))
+        return np.asarray(sum_i / np.maximum(self.count_ik.sum(axis=1), 1.0))
+
     @property
     def share_a(self) -> Floats:
         """How often each annotator is asked: as often as before, of those who can be."""
         weight_a = np.where(self.allowed_a, np.maximum(self.votes_a, 1e-9), 0.0)
         return np.asarray(weight_a / weight_a.sum())
 
-    def published(self, p_iz: Floats, count_ik: Floats) -> Floats:
+    def published(self, p_iz: Floats, count_ik: Floats, unknown_i: Floats) -> Floats:
         """Compute the probabilities that the run would publish, from those of the states and the counted votes."""
         model_ik = p_iz @ self.mix_zk
         if len(self.mix_zk) == len(self.labels):
@@ -136,7 +146,7 @@ class QuestionVotes:
         base_k = self.count_ik.sum(axis=0) + 0.5
         n_i = count_ik.sum(axis=1)
         interior_i = p_iz[:, len(self.labels) :].sum(axis=1)
-        weight_i = share_weight(interior_i, n_i)[:, None]
+        weight_i = share_weight(interior_i, n_i, unknown_i)[:, None]
         return np.asarray(
             (1.0 - weight_i) * model_ik + weight_i * (count_ik + base_k / base_k.sum()) / (n_i[:, None] + 1.0)
         )
@@ -297,7 +307,7 @@ def labels_put_right(fit: QuestionVotes, at_i: Ints, ahead: int = AHEAD) -> Floa
             chance_z = orders * np.prod(average_zv[:, list(votes)], axis=1)
             right_i += (((p_iz * chance_z) @ fit.mix_zk) * ratio_ik).max(axis=1)
         best_i = np.maximum(best_i, (right_i - now_i) / m)
-    return best_i
+    return np.where(best_i > TIE, best_i, 0.0)
 
 
 def next_votes(
@@ -363,8 +373,6 @@ def _candidates(run: Run, fit: QuestionVotes, n: int, *, by_name: bool) -> pl.Da
         allowed_a=fit.allowed_a,
     )
     annotator_i = best.annotator_i[at_i]
-    if by_name:
-        right_i = np.where(annotator_i == NOBODY, 0.0, right_i)
     label_i = pl.Series(fit.labels, dtype=pl.String).gather(fit.p_ik[at_i].argmax(axis=1))
     rows = fit.items[at_i].select("question", "item", "domain", pl.col("n_votes").cast(pl.Int64)).with_columns(
         annotator=fit.annotators.clone().extend_constant(None, 1).gather(annotator_i % (len(fit.annotators) + 1)),
@@ -372,6 +380,8 @@ def _candidates(run: Run, fit: QuestionVotes, n: int, *, by_name: bool) -> pl.Da
         label=label_i,
         p=pl.Series(top_i[at_i]),
     )  # fmt: skip
+    if by_name:
+        rows = rows.drop_nulls("annotator")
     words = pl.format("{}: {} {}% after {}", "question", "label", (100 * pl.col("p")).round().cast(pl.Int64), "n_votes")
     plural = pl.when(pl.col("n_votes") == 1).then(pl.lit(" vote")).otherwise(pl.lit(" votes"))
     return rows.with_columns(reason=words + plural)
@@ -451,6 +461,7 @@ class _World:
         log_ik = np.log(weight_dk[row_i % len(weight_dk)]) + fit.times_ic[at_i] @ log_ck
         self.truth_i = _draw(softmax(log_ik, axis=1), rng)
         self.open_i, self.weight_i = fit.open_i[at_i], fit.items["count"].to_numpy()[at_i]
+        self.unknown_i = fit.unknown_i[at_i]
         self.p_iz, self.count_ik, self.p_ik = fit.p_iz[at_i].copy(), fit.count_ik[at_i].copy(), fit.p_ik[at_i].copy()
 
     @property
@@ -470,7 +481,7 @@ class _World:
         p_jz = self.p_iz[at_j] * self.fit.vote_azv[annotator_j, :, vote_j]
         self.p_iz[at_j] = p_jz / p_jz.sum(axis=1, keepdims=True)
         self.count_ik[at_j, vote_j] += 1.0
-        self.p_ik[at_j] = self.fit.published(self.p_iz[at_j], self.count_ik[at_j])
+        self.p_ik[at_j] = self.fit.published(self.p_iz[at_j], self.count_ik[at_j], self.unknown_i[at_j])
 
 
 def _draw(p_ik: Floats, rng: Rng) -> Ints:

@@ -150,7 +150,12 @@ def _body(run: Run, files: Files, about: About, notes: Sequence[str], hidden: Se
         yield ""
         yield "An example row:"
         yield ""
-        yield from ("```json", json.dumps(_example(path), default=str), "```", "")
+        yield from (
+            "```json",
+            json.dumps(_example(path), default=str).replace("<", "\\u003c").replace("![", "!\\u005b"),
+            "```",
+            "",
+        )
 
 
 def _loading(files: Files) -> Iterator[str]:

@@ -514,13 +514,18 @@ def write_tasks(run: Run, queue: pl.DataFrame, out: Path, *, to: str, prediction
     rows = pairs.join(rows, on=["item", "question"], maintain_order="left")
     if not predictions:
         rows = rows.with_columns(label=pl.lit(None, pl.String), soft_label=pl.lit(None, pl.List(pl.Float64)))
-    columns = {role: name for role, name in run.manifest["columns"].items() if role in ("item", "domain", "text")}
+    roles = ("item", "domain", "text", "annotator")
+    columns = {role: name for role, name in run.manifest["columns"].items() if role in roles}
     facts = item_columns(run).columns[1:]
     if to in TOOLS:
         _write_records(rows.with_columns(facts=pl.struct("domain", *facts)), out, to)
         return f"audit what {to} exports together with the earlier votes: the items have the same ids"
-    names = list(dict.fromkeys(pairs["question"]))
-    lead = ["item", *(name for name in ("domain", "text") if rows[name].null_count() < rows.height), *facts]
+    names = [question.name for question in run.questions if question.name in set(pairs["question"])]
+    lead = [
+        "item",
+        *(name for name in ("domain", "text") if name in rows.columns and rows[name].null_count() < rows.height),
+        *facts,
+    ]
     sheet = rows.unique("item", keep="first", maintain_order=True).select(*lead)
     if predictions:
         for name in names:
@@ -529,7 +534,8 @@ def write_tasks(run: Run, queue: pl.DataFrame, out: Path, *, to: str, prediction
     blank = [pl.lit(None, pl.String).alias(name) for name in ("annotator", *names)]
     write_frame(sheet.with_columns(blank).rename(columns, strict=False).lazy(), out)
     answers = f"--label {names[0]}" if len(names) == 1 else f"--questions {','.join(names)}"
-    return f"filled in, it is read with: moral-entropy audit {out} --annotator annotator {answers}"
+    annotator = columns.get("annotator", "annotator")
+    return f"filled in, it is read with: moral-entropy audit {out} --annotator {annotator} {answers}"
 
 
 def label_studio_tasks(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
@@ -597,7 +603,8 @@ def doccano_examples(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
 def prodigy_tasks(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
     """Return one task per vote, as `db-out` has them; of a row without votes one task that waits for an answer."""
     for row in rows:
-        suggested = {} if row["label"] is None else {"suggested": row["label"], "score": _chance(row)}
+        suggested = {} if row["label"] is None else {"suggested": row["label"]}
+        score = {} if row["label"] is None else {"score": _chance(row)}
         task = {
             TEXT: _text(row),
             ITEM_KEY: row["item"],
@@ -607,8 +614,8 @@ def prodigy_tasks(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
             "_view_id": "choice",
             "options": [{"id": label, "text": label} for label in row["labels"]],
             "config": {"choice_style": "single"},
-            **_facts(row),
-            "meta": suggested,
+            **score,
+            "meta": _facts(row) | suggested | score,
         }
         votes = _votes(row)
         if not votes and "annotations" not in row:
