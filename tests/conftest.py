@@ -38,8 +38,7 @@ def hostile_run(tmp_path_factory):
 @pytest.fixture
 def with_findings(plain_run, tmp_path):
     """A copy of a run folder with these findings alone."""
-    from moral_entropy.runs.findings import findings_frame
-    from moral_entropy.runs.run import read_run
+    from moral_entropy.runs.run import findings_frame, read_run
 
     def with_findings(findings):
         path = tmp_path / "run"

@@ -9,10 +9,8 @@ from pathlib import Path
 
 import polars as pl
 
-from moral_entropy.model.options import FitOptions
-from moral_entropy.pipeline.audit import audit
-from moral_entropy.pipeline.options import AuditOptions
-from moral_entropy.votes.options import ReadOptions
+from moral_entropy.options import AuditOptions, FitOptions, ReadOptions
+from moral_entropy.pipeline import audit
 
 HOSTILE = [
     "<script>window.hacked = 1</script>",

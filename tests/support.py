@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from moral_entropy.model.fit import COMMON, OWN, log_posterior
-from moral_entropy.model.options import FitOptions
 from moral_entropy.model.patterns import collapse, domains_of
 from moral_entropy.model.posterior import Parameters
 from moral_entropy.model.priors import Priors
+from moral_entropy.options import FitOptions
 from moral_entropy.votes.table import Votes, ballot_from_codes
 
 ROOT = Path(__file__).parents[1]

@@ -14,14 +14,17 @@ import pytest
 
 import moral_entropy as me
 from moral_entropy.errors import FitError, UsageError
-from moral_entropy.groups.options import GroupOptions
-from moral_entropy.judges.options import PanelOptions
-from moral_entropy.model.options import FitOptions, PriorOptions
-from moral_entropy.options import StageOptions, as_plain, from_plain, option, options_in, sections
-from moral_entropy.pipeline.options import AuditOptions
-from moral_entropy.rules.options import GradeOptions
-from moral_entropy.verdict.options import VerdictOptions
-from moral_entropy.votes.options import ReadOptions
+from moral_entropy.option_fields import StageOptions, as_plain, from_plain, option, options_in, sections
+from moral_entropy.options import (
+    AuditOptions,
+    FitOptions,
+    GradeOptions,
+    GroupOptions,
+    PanelOptions,
+    PriorOptions,
+    ReadOptions,
+    VerdictOptions,
+)
 
 STAGES = (ReadOptions, PriorOptions, FitOptions, GradeOptions, AuditOptions)
 TAKEN_BY = {ReadOptions: me.read_votes, FitOptions: me.fit, GradeOptions: me.audit_rules}

@@ -13,7 +13,7 @@ import pytest
 import moral_entropy as me
 from moral_entropy.cli.main import main
 from moral_entropy.errors import VotesError
-from moral_entropy.pipeline.options import AuditOptions
+from moral_entropy.options import AuditOptions
 
 distributed = pytest.importorskip("distributed")
 
@@ -134,7 +134,7 @@ def test_a_worker_killed_in_mid_run_changes_nothing(dataset, local, workers, tmp
     killed = []
 
     def kill(stage, share):
-        if stage == "climbing" and share > 0.3 and not killed:
+        if stage == "searching" and share > 0.3 and not killed:
             killed.append(next(iter(workers.workers.values())).pid)
             os.kill(killed[0], signal.SIGKILL)
 

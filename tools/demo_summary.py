@@ -19,14 +19,13 @@ import polars as pl
 
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.model.fit import fit
+from moral_entropy.model.priors import priors_for
 from moral_entropy.names import ALL, MEAN
-from moral_entropy.pipeline.priors import priors_for
-from moral_entropy.reproduce.options import ReproduceOptions
+from moral_entropy.options import ReproduceOptions
 from moral_entropy.reproduce.published import CORPORA, Published, read_published, spell
 from moral_entropy.reproduce.study import PRIORS
 from moral_entropy.rules.table import audit_rules
-from moral_entropy.runs.manifest import read_manifest
-from moral_entropy.runs.tables import read_table
+from moral_entropy.runs.folder import read_manifest, read_table
 from moral_entropy.votes.read import read_votes
 
 COLUMNS = ("run", "question", "items", "share of yes", "entropy", "any: fpr", "any: fdr", "majority: fnr", "converged")

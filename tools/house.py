@@ -13,6 +13,7 @@ import ast
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -25,11 +26,17 @@ HERE = Path(__file__).resolve().parents[1]
 BUDGET = HERE / "tools" / "budget.toml"
 KINDS = ("code", "files", "dataclasses", "flags", "words", "vague")
 VAGUE = frozenset(
-    "one ones other others some several both what which who whose them this that such own whole rest more most few many "
-    "another same found told given asked known named said wanted taken made kept seen left done shown meant drawn merged "
-    "counted looked used chosen needed held sent written called learnt believed heard judged settled spoken".split()
+    re.findall(
+        r"\w+",
+        """
+        one ones other others some several both what which who whose them this that such own whole
+        rest more most few many another same found told given asked known named said wanted taken
+        made kept seen left done shown meant drawn merged counted looked used chosen needed held
+        sent written called learnt believed heard judged settled spoken
+        """,
+    )
 )
-"""Pronouns and participles: as the name of a variable or an argument they make the reader look at the right-hand side."""
+"""Pronouns and participles: as the name of a variable they make the reader look at the right-hand side."""
 SKIPPED = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 FLAGS = """
@@ -95,7 +102,9 @@ def is_dataclass(node: ast.AST) -> bool:
 def bindings(tree: ast.AST) -> list[str]:
     """Return the name of every variable and argument that is bound in a module."""
     names = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
-    return names + [node.arg for node in ast.walk(tree) if isinstance(node, ast.arg) and node.arg not in {"self", "cls"}]
+    return names + [
+        node.arg for node in ast.walk(tree) if isinstance(node, ast.arg) and node.arg not in {"self", "cls"}
+    ]
 
 
 def run_in(tree: Path, script: str, folder: Path) -> str:

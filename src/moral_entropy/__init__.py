@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from moral_entropy.model.entropy import EntropyParts, decompose_entropy
     from moral_entropy.model.fit import fit, refit
     from moral_entropy.model.priors import Priors
-    from moral_entropy.pipeline.audit import audit
-    from moral_entropy.pipeline.verify import verify
+    from moral_entropy.pipeline import audit
     from moral_entropy.rules.rules import Rule
     from moral_entropy.rules.table import AuditTable, audit_rules
     from moral_entropy.runs.run import Run, read_run
+    from moral_entropy.verification import verify
     from moral_entropy.votes.read import read_votes
     from moral_entropy.votes.table import Ballot, Votes
 
@@ -68,7 +68,7 @@ _HOME = {
     "Rule": "moral_entropy.rules.rules",
     "Run": "moral_entropy.runs.run",
     "Votes": "moral_entropy.votes.table",
-    "audit": "moral_entropy.pipeline.audit",
+    "audit": "moral_entropy.pipeline",
     "audit_rules": "moral_entropy.rules.table",
     "decompose_entropy": "moral_entropy.model.entropy",
     "fit": "moral_entropy.model.fit",
@@ -77,7 +77,7 @@ _HOME = {
     "refit": "moral_entropy.model.fit",
     "score": "moral_entropy.judges.score",
     "simulate_votes": "moral_entropy.corpora.simulate",
-    "verify": "moral_entropy.pipeline.verify",
+    "verify": "moral_entropy.verification",
 }
 
 

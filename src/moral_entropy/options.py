@@ -1,450 +1,691 @@
-"""Options of a stage: dataclasses whose fields are declared once, with their help texts.
+"""The options of every stage, declared once: the flags, the keywords of Python, the manifest and settings files follow.
 
-A field is declared with `option`. From the fields come the keywords of the public functions (`lists_options`), the
-flags of the command line (`cli.flags`), `manifest.json` (`as_plain`), settings files (`from_plain`) and the tables of
-the documentation. Knows no data, and loads nothing that takes time.
+`option_fields` says how. Knows no data, and loads nothing that takes time.
 """
 
 from __future__ import annotations
 
-import inspect
-import operator
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field, fields, replace
-from difflib import get_close_matches
-from numbers import Real
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from textwrap import fill
-from types import NoneType, UnionType
-from typing import Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args
 
-from moral_entropy.errors import MoralEntropyError, UsageError
+from moral_entropy.errors import FitError, UsageError
+from moral_entropy.option_fields import StageOptions, option
 
-TAB = "    "
-_WRITTEN: ContextVar[frozenset[str] | None] = ContextVar("_WRITTEN", default=None)
-"""Options that stand in a settings file, while those of a command line are read; None where Python is spoken."""
+# --- Reading -------------------------------------------------------------------------------------------------------
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Layout = Literal["auto", "long", "wide", "respondents"]
+TABLES: tuple[Layout, ...] = ("long", "wide", "respondents")
+Format = Literal[
+    "auto", "long", "wide", "respondents", "label-studio", "argilla", "prodigy", "doccano", "potato", "mturk", "lewidi",
+    "mftc", "mfrc", "emfd", "hf-datasets", "inspect", "promptfoo", "langfuse", "openai-evals", "judges",
+]  # fmt: skip
+VOTE_COLUMNS = ("question", "item", "annotator", "label")
+"""Columns of votes.parquet."""
 
-
-@dataclass(frozen=True)
-class Option:
-    """One option of a stage, as it was declared.
-
-    Parameters
-    ----------
-    name
-        Name of the field and of the keyword.
-    kind
-        Its type.
-    default
-        Its default.
-    help
-        What it does, in a sentence or two.
-    flag
-        Its name on the command line; empty where it has none.
-    metavar
-        What the value is called in `--help`; empty where it follows from the type.
-    panel
-        Heading of the group of flags it belongs to.
-    everyday
-        Whether `--help` shows it; `--help-all` shows every option.
-    least
-        Smallest value allowed.
-    """
-
-    name: str
-    kind: Any
-    default: Any
-    help: str
-    flag: str
-    metavar: str
-    panel: str
-    everyday: bool
-    least: float | None
-
-    @property
-    def shown_default(self) -> str:
-        """The default as help texts show it; empty where there is none."""
-        if self.kind is bool:
-            return "yes" if self.default else ""
-        if isinstance(self.default, tuple):
-            return ",".join(map(str, self.default))
-        return "" if self.default is None else str(self.default)
+OnRepeat = Literal["error", "first", "last", "count"]
 
 
-def option(
-    default: Any,
-    help: str,
-    *,
-    flag: str | None = None,
-    metavar: str = "",
-    panel: str = "",
-    everyday: bool = False,
-    least: float | None = None,
-) -> Any:
-    """Declare an option as a field of a `StageOptions` class; `Option` explains the arguments."""
-    about = {"help": help, "flag": flag, "metavar": metavar, "panel": panel, "everyday": everyday, "least": least}
-    return field(default=default, metadata={"option": about})
+COLUMNS, LAYOUT = "Columns (guessed when not named)", "Layout of the votes"
 
 
 @dataclass(frozen=True)
-class StageOptions:
-    """Base of the options of every stage: converts what was given to the types of the fields, and checks it."""
+class ReadOptions(StageOptions):
+    """How to read votes: the options of `read_votes`, which explains them."""
 
-    error: ClassVar[type[MoralEntropyError]] = UsageError
-    """What is raised when a value is impossible."""
+    item: str | None = option(None, "Column of the items: what was voted on.", panel=COLUMNS, everyday=True)
+    annotator: str | None = option(None, "Column of the annotators: who voted.", panel=COLUMNS, everyday=True)
+    label: str | None = option(None, "Column of the labels: the votes.", panel=COLUMNS, everyday=True)
+    question: str | None = option(None, "Column that says which question a vote answers.", panel=COLUMNS, everyday=True)
+    domain: str | None = option(
+        None, "Column of the items' domains: where they come from.", panel=COLUMNS, everyday=True
+    )
+    text: str | None = option(None, "Column of the items' texts.", panel=COLUMNS, everyday=True)
+    gold: str | None = option(None, "Column of the true labels, where they are known.", panel=COLUMNS, everyday=True)
+    published: str | None = option(None, "Column of labels that somebody has already published.", panel=COLUMNS)
+    count: str | None = option(
+        None,
+        "Column of how many items a row of the wide layout stands for, or how many anonymous votes a row of the long "
+        "one does.",
+        panel=COLUMNS,
+        rare=True,
+    )
+    format: Format | str = option(
+        "auto",
+        f"Tool that wrote the file, or the layout of a plain table: {', '.join(get_args(Format))}.",
+        metavar="TOOL",
+        panel=LAYOUT,
+        everyday=True,
+    )
+    layout: Layout = option(
+        "auto",
+        "long: one row per vote; wide: one row per item and one column per annotator; respondents: one row per person "
+        "and one column per item; auto tells from the columns.",
+        panel=LAYOUT,
+        rare=True,
+    )
+    positive: str | None = option(
+        None,
+        "The positive label of two; by default 1, true, yes, positive, y or t, else the one that is no negation "
+        "(non-…, not …, none, other), else the one that sorts last.",
+        metavar="LABEL",
+        panel=LAYOUT,
+    )
+    multilabel: str | None = option(
+        None,
+        "Separator of cells that name several labels, such as care,harm; every label becomes a yes/no question.",
+        metavar="SEPARATOR",
+        panel=LAYOUT,
+    )
+    questions: tuple[str, ...] = option((), "Columns of 0 and 1, each a question of its own.", panel=LAYOUT)
+    labels: str | Path | Mapping[str, str | bool] | None = option(
+        None,
+        'TOML file that merges and drops labels, with lines such as harm = "care" and nm = ""; in Python also a '
+        "mapping.",
+        metavar="FILE",
+        panel=LAYOUT,
+    )
+    missing: tuple[str, ...] | None = option(
+        None,
+        "Labels that mean no answer, instead of NA, N/A, null, -, ? and no answer (and none, where all other labels "
+        "are yes and no or numbers); empty for none.",
+        panel=LAYOUT,
+        rare=True,
+    )
+    keep_case: bool = option(
+        False,
+        "Keep labels apart that differ only in case, or that all say yes or no, such as y and 1.",
+        panel=LAYOUT,
+        rare=True,
+    )
+    on_repeat: OnRepeat = option(
+        "error",
+        "When an annotator voted twice on an item: error stops, first and last keep that vote, count keeps each as a "
+        "vote of its own.",
+        metavar="NAME",
+        panel=LAYOUT,
+    )
+    exclude: tuple[str, ...] = option((), "Annotators whose votes are not read at all.", panel=LAYOUT)
+    anonymous: bool = option(False, "Votes without annotators: all share one confusion matrix.", panel=LAYOUT)
+    counts: tuple[str, ...] = option((), "Columns, one per label, that hold how many chose it.", panel=LAYOUT)
+    of: int | str | None = option(
+        None,
+        "How many voted, a number or a column, when the columns of questions hold how many said yes.",
+        metavar="N|COLUMN",
+        panel=LAYOUT,
+        rare=True,
+    )
+    gold_file: str | Path | Any = option(
+        None,
+        "File of true labels (in Python also a dataframe): columns item, gold and, if there are several, question.",
+        metavar="FILE",
+        panel=LAYOUT,
+    )
+    classes: int | tuple[Any, ...] | None = option(
+        None, "All labels, or how many there are, when some may not occur.", metavar="N|A,B,…", panel=LAYOUT, rare=True
+    )
+    sheet: str | None = option(None, "Sheet of an Excel workbook; needed where several sheets have data.", panel=LAYOUT)
+    encoding: str | None = option(
+        None,
+        "Encoding of a text file, such as cp1250; told from its bytes where it is not named.",
+        panel=LAYOUT,
+        rare=True,
+    )
+    keep: tuple[str, ...] = option(
+        (),
+        "Further columns to write into votes.parquet: what annotators are, when a vote was given, how sure it is.",
+        panel=COLUMNS,
+    )
+    facts: tuple[str, ...] = option((), "Further columns about items to carry along.", flag="")
 
     def __post_init__(self) -> None:
-        """Convert every value to the type of its field."""
-        for one in options_in(type(self)):
-            value = self.converted(one, getattr(self, one.name))
-            object.__setattr__(self, one.name, value)
-
-    def converted(self, one: Option, value: Any) -> Any:
-        """Convert a value to the type of its option, or say what is wrong with it."""
-        if value is None and one.default is not None:
-            return one.default
-        try:
-            value = convert(value, one.kind)
-        except ValueError:
-            msg = f"{self.called(one.name)} is {value!r}; {wanted(one.kind)}."
-            raise self.error(msg) from None
-        if one.least is not None and value is not None and not value >= one.least:
-            msg = f"{self.called(one.name)} is {value:g}; it is at least {one.least:g}."
-            raise self.error(msg)
-        return value
-
-    def called(self, name: str, value: Any = None) -> str:
-        """Return what an error calls an option, with a value of it: as a keyword, or as a flag (`naming_flags`).
-
-        Examples
-        --------
-        >>> @dataclass(frozen=True)
-        ... class Fit(StageOptions):
-        ...     max_passes: int = option(9, "How many passes.")
-        >>> Fit().called("max_passes", 5)
-        'max_passes=5'
-        >>> with naming_flags():
-        ...     Fit().called("max_passes", 5)
-        '--max-passes 5'
-        """
-        [about] = [one.metadata["option"] for one in fields(self) if one.name == name]
-        flag, written = _flag(name, about["flag"]), _WRITTEN.get()
-        if written is None or name in written or not flag:
-            return name if value is None else f"{name}={value!r}"
-        return flag if value in (None, True) else f"{flag} {value}"
-
-    def changed(self, changes: Mapping[str, Any], function: str = "") -> Self:
-        """Return the same options with some of them changed, those of nested stages too.
-
-        A name that is none of them is a TypeError. Options of nested stages go by the name of their flag.
-        """
-        places = {keyword: (section, one.name) for section, keyword, one in keywords(type(self))}
-        own: dict[str, Any] = {}
-        nested: dict[str, dict[str, Any]] = {}
-        for name, value in changes.items():
-            if name not in places:
-                msg = f"{function or type(self).__name__}() has no option {name!r}.{did_you_mean(name, places)}"
-                raise TypeError(msg)
-            section, field_name = places[name]
-            (nested.setdefault(section, {}) if section else own)[field_name] = value
-        return replace(
-            self, **own, **{section: getattr(self, section).changed(some) for section, some in nested.items()}
-        )
-
-
-@contextmanager
-def naming_flags(written: Iterable[str] = ()) -> Iterator[None]:
-    """Call options by their flags in errors that are raised meanwhile, but for those that a settings file has."""
-    before = _WRITTEN.set(frozenset(written))
-    try:
-        yield
-    finally:
-        _WRITTEN.reset(before)
-
-
-def options_in(stage: type[StageOptions]) -> tuple[Option, ...]:
-    """Return the options that a class declares, in order; those of nested classes are in `sections`."""
-    kinds = get_type_hints(stage)
-    return tuple(
-        Option(one.name, kinds[one.name], one.default, **{**about, "flag": _flag(one.name, about["flag"])})
-        for one in fields(stage)
-        if (about := one.metadata.get("option"))
-    )
-
-
-def sections(stage: type[StageOptions]) -> dict[str, type[StageOptions]]:
-    """Return the fields of a class that hold the options of another stage, by name."""
-    kinds = get_type_hints(stage)
-    named = {one.name: kinds[one.name] for one in fields(stage)}
-    return {name: kind for name, kind in named.items() if isinstance(kind, type) and issubclass(kind, StageOptions)}
-
-
-def keywords(stage: type[StageOptions]) -> list[tuple[str, str, Option]]:
-    """List the options of a class and of the stages nested in it: section (empty for its own), keyword, option."""
-    own = [("", one.name, one) for one in options_in(stage)]
-    nested = [
-        (section, one.flag.removeprefix("--").replace("-", "_") or one.name, one)
-        for section, kind in sections(stage).items()
-        for one in options_in(kind)
-    ]
-    return nested + own
-
-
-def _flag(name: str, given: str | None) -> str:
-    return f"--{name.replace('_', '-')}" if given is None else given
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a sentence that names the nearest of the known names, empty where none is near.
-
-    Examples
-    --------
-    >>> did_you_mean("drwas", ["draws", "seed"])
-    " Did you mean 'draws'?"
-    """
-    near = get_close_matches(name, known, n=1)
-    return f" Did you mean {near[0]!r}?" if near else ""
-
-
-# --- Types: what was given → the type of the field ---------------------------------------------------------------
-
-
-def convert(value: Any, kind: Any, *, typed: bool = False) -> Any:
-    """Convert a value to a type of an option; a ValueError where it cannot be.
-
-    Parameters
-    ----------
-    value
-        What was given.
-    kind
-        The type: a number, text, a Literal, a tuple of these, or a union.
-    typed
-        Whether a text is what somebody typed, so that "80,20" is two numbers.
-
-    Examples
-    --------
-    >>> convert("80,20", tuple[float, ...], typed=True), convert(["care"], tuple[str, ...]), convert("3", int | str)
-    ((80.0, 20.0), ('care',), '3')
-    """
-    if get_origin(kind) in (Union, UnionType):
-        return _convert_to_one_of(value, get_args(kind), typed=typed)
-    if get_origin(kind) is Literal:
-        return _checked(value, value in get_args(kind))
-    if get_origin(kind) is tuple:
-        return _convert_to_tuple(value, get_args(kind), typed=typed)
-    if get_origin(kind) in (Mapping, dict):
-        return _checked(value, isinstance(value, Mapping))
-    return _convert_to_scalar(value, kind, typed=typed)
-
-
-def _convert_to_one_of(value: Any, kinds: Sequence[Any], *, typed: bool) -> Any:
-    for kind in kinds:
-        try:
-            return convert(value, kind, typed=typed)
-        except ValueError:
-            continue
-    raise ValueError(value)
-
-
-def _convert_to_tuple(value: Any, kinds: tuple[Any, ...], *, typed: bool) -> tuple[Any, ...]:
-    if isinstance(value, str):
-        # Nothing typed is a list without names.
-        value = ([part.strip() for part in value.split(",")] if value.strip() else []) if typed else [value]
-        _checked(value, all(value))
-    _checked(value, isinstance(value, Iterable) and not isinstance(value, Mapping))
-    values = tuple(value)
-    if kinds[-1] is Ellipsis:
-        kinds = kinds[:1] * len(values)
-    _checked(values, len(values) == len(kinds))
-    return tuple(convert(one, kind, typed=typed) for one, kind in zip(values, kinds, strict=True))
-
-
-def _convert_to_scalar(value: Any, kind: Any, *, typed: bool) -> Any:
-    if kind is NoneType:
-        return _checked(value, value is None)
-    if kind in (Any, object):
-        return value
-    if kind is bool:
-        return _checked(value, isinstance(value, bool))
-    if kind is int:
-        return int(value) if typed and isinstance(value, str) else _as_index(value)
-    if kind is float:
-        return float(_checked(value, isinstance(value, Real) or (typed and isinstance(value, str))))
-    # Names of columns and labels may be numbers in a dataframe.
-    return str(_checked(value, isinstance(value, str | Path | Real)))
-
-
-def _as_index(value: Any) -> int:
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise ValueError(value) from None
-
-
-def _checked(value: Any, is_right: bool) -> Any:
-    if not is_right:
-        raise ValueError(value)
-    return value
-
-
-def wanted(kind: Any) -> str:
-    """Say how a value of a type is written.
-
-    Examples
-    --------
-    >>> wanted(Literal["off", "gold"] | float)
-    'choose one of off, gold, or write a number'
-    """
-    if get_origin(kind) in (Union, UnionType):
-        return ", or ".join(dict.fromkeys(wanted(one) for one in get_args(kind) if one is not NoneType))
-    if get_origin(kind) is Literal:
-        return f"choose one of {', '.join(get_args(kind))}"
-    if get_origin(kind) is tuple:
-        of, *others = get_args(kind)
-        if of is not float:
-            return "write names separated by single commas, as care,fairness"
-        return "write numbers separated by commas, as 80,20" if others == [...] else "write two numbers, as 1.8,1.2"
-    return {int: "write a whole number", float: "write a number", bool: "write true or false"}.get(kind, "write a name")
-
-
-def metavar_of(one: Option) -> str:
-    """Return what the value of an option is called in help texts: its choices, "N", "X", "A,B,…".
-
-    Examples
-    --------
-    >>> metavar_of(Option("seed", int, 0, "Seed.", "--seed", "", "", False, None))
-    'N'
-    """
-    return one.metavar or "|".join(dict.fromkeys(_metavars(one.kind)))
-
-
-def _metavars(kind: Any) -> list[str]:
-    if get_origin(kind) in (Union, UnionType):
-        return [name for one in get_args(kind) if one is not NoneType for name in _metavars(one)]
-    if get_origin(kind) is Literal:
-        return [str(choice) for choice in get_args(kind)]
-    if get_origin(kind) is tuple:
-        return ["A,B,…" if get_args(kind)[0] is not float else "X,Y,…" if get_args(kind)[1] is ... else "X,Y"]
-    return [{int: "N", float: "X", bool: ""}.get(kind, "NAME")]
-
-
-# --- Keywords: options as arguments of a public function ----------------------------------------------------------
-
-
-def lists_options(stage: type[StageOptions]) -> Callable[[Function], Function]:
-    """Show the options of a stage in the signature and the docstring of a function that takes them as `**changes`.
-
-    The function itself stays as it is. The paragraph on `**changes` in its docstring becomes one per option.
-
-    Examples
-    --------
-    >>> @dataclass(frozen=True)
-    ... class Sizes(StageOptions):
-    ...     items: int = option(9, "How many items.")
-    >>> @lists_options(Sizes)
-    ... def make(options: Sizes | None = None, **changes: Any) -> int:
-    ...     return (options or Sizes()).changed(changes, "make").items
-    >>> list(inspect.signature(make).parameters), make(items=3)
-    (['options', 'items'], 3)
-    """
-
-    def show(function: Function) -> Function:
-        own = inspect.signature(function)
-        plain = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
-        taken = {one.name for one in plain}
-        named = {keyword: one for _, keyword, one in keywords(stage) if keyword not in taken}
-        listed = [_parameter(keyword, one) for keyword, one in named.items()]
-        function.__signature__ = own.replace(parameters=[*plain, *listed])  # type: ignore[attr-defined]
-        if function.__doc__:
-            function.__doc__ = _with_parameters(function.__doc__, named)
-        return function
-
-    return show
-
-
-def _parameter(keyword: str, one: Option) -> inspect.Parameter:
-    return inspect.Parameter(keyword, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.kind)
-
-
-def _with_parameters(text: str, named: Mapping[str, Option]) -> str:
-    """Replace the paragraph on `**changes` of a docstring by the help texts."""
-    told = "".join(
-        f"{keyword}\n{fill(one.help, 110, initial_indent=TAB, subsequent_indent=TAB)}\n"
-        for keyword, one in named.items()
-    )
-    return re.sub(r"^\*\*changes\n(    .*\n)+", lambda _: told, inspect.cleandoc(text) + "\n", flags=re.MULTILINE)
-
-
-# --- Plain values: options as JSON and TOML have them -------------------------------------------------------------
-
-
-def as_plain(options: StageOptions) -> dict[str, Any]:
-    """Return options as values that JSON has; those of other stages as objects within it.
-
-    Examples
-    --------
-    >>> @dataclass(frozen=True)
-    ... class Names(StageOptions):
-    ...     names: tuple[str, ...] = option((), "Some names.")
-    >>> as_plain(Names(names=("care", "harm")))
-    {'names': ['care', 'harm']}
-    """
-    stage = type(options)
-    nested = {name: as_plain(getattr(options, name)) for name in sections(stage)}
-    return nested | {one.name: _plain(getattr(options, one.name)) for one in options_in(stage)}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(name): _plain(one) for name, one in value.items()}
-    if isinstance(value, tuple):
-        return [_plain(one) for one in value]
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    # Rules of one's own have a name; of a dataframe its kind is enough.
-    return str(getattr(value, "name", None) or getattr(value, "__name__", None) or f"a {type(value).__name__}")
-
-
-Stage = TypeVar("Stage", bound=StageOptions)
-
-
-def from_plain(stage: type[Stage], values: Mapping[str, Any], where: str) -> Stage:
-    """Make options of plain values, as `as_plain` returns them and TOML files hold them.
-
-    Parameters
-    ----------
-    stage
-        The class of the options.
-    values
-        By name of the option, or of its flag; those of another stage in a mapping of their own.
-    where
-        What to call the source of the values in an error.
-    """
-    known, nested = {one.name: one for one in options_in(stage)}, sections(stage)
-    by_flag = {one.flag.removeprefix("--").replace("-", "_"): one.name for one in known.values() if one.flag}
-    made: dict[str, Any] = {}
-    for given, value in values.items():
-        name = given.replace("-", "_")
-        name = name if name in known else by_flag.get(name, name)
-        if name in nested and isinstance(value, Mapping):
-            made[name] = from_plain(nested[name], value, f"{where} [{name}]")
-        elif name in known:
-            made[name] = _from_plain(value, known[name], where)
-        else:
-            near = did_you_mean(given, [*known, *nested])
-            msg = f"{where} has {given!r}, which is no option there.{near} Options: {', '.join([*nested, *known])}."
+        """Refuse options that contradict each other."""
+        super().__post_init__()
+        self._check_format()
+        if wrong := [problem for is_wrong, problem in self._contradictions() if is_wrong]:
+            raise UsageError(wrong[0])
+
+    def _check_format(self) -> None:
+        """Refuse the name of a tool that neither this package nor a plugin reads."""
+        if self.format in get_args(Format):
+            return
+        # Late: looking through the installed packages takes time.
+        from moral_entropy.plugins import FORMATS, plugin_names
+
+        offered = plugin_names(FORMATS)
+        if self.format not in offered:
+            known = ", ".join([*get_args(Format), *offered])
+            msg = f"{self.called('format')} is {self.format!r}; choose one of {known}."
             raise UsageError(msg)
-    return stage(**made)
+
+    def asked(self, role: str) -> str | None:
+        """Return the column named for a role; empty where the user wants none."""
+        name = getattr(self, role)
+        return None if name is None else str(name)
+
+    @property
+    def table_layout(self) -> Layout:
+        """How a table is laid out, as `layout` or `format` says."""
+        named = [layout for layout in TABLES if layout == self.format]
+        return named[0] if named else self.layout
+
+    def _contradictions(self) -> list[tuple[bool, str]]:
+        """List what options could contradict each other: whether they do, and what to do about it."""
+        kinds = [name for name in ("multilabel", "questions", "counts") if getattr(self, name)]
+        reserved = [name for name in self.keep if name in VOTE_COLUMNS]
+        kind, called = "".join(map(self.called, kinds[:1])), self.called
+        both = " and ".join(map(self.called, kinds))
+        return [
+            (len(kinds) > 1, f"{both} are two ways to say where the labels are. Choose one."),
+            (
+                bool(self.counts) and not self.anonymous,
+                f"counts have no annotators. Add {called('anonymous', True)}.",
+            ),
+            (
+                bool(self.exclude) and self.anonymous,
+                "anonymous votes have no annotators to exclude. "
+                f"Leave out {called('exclude')} or {called('anonymous')}.",
+            ),
+            (
+                self.of is not None and not (self.anonymous and self.questions),
+                f"{called('of')} says how many voted on each of several counted questions. "
+                f"It needs {called('anonymous', True)} and {called('questions')}.",
+            ),
+            (
+                self.format != "auto" and self.layout not in ("auto", self.format),
+                f"{called('format', self.format)} and {called('layout', self.layout)} exclude each other. "
+                "Give one of them.",
+            ),
+            (
+                self.layout in ("wide", "respondents") and bool(kinds),
+                f"{kind} and the layout {self.layout} exclude each other. "
+                "In it every column is an annotator, or an item.",
+            ),
+            (
+                bool(reserved),
+                f"{called('keep')} names {''.join(reserved[:1])!r}, which votes.parquet has already. "
+                "Rename the column.",
+            ),
+            (
+                self.layout == "respondents" and self.anonymous,
+                "respondents are annotators. Leave out layout (--layout) or anonymous (--anonymous).",
+            ),
+            (
+                self.classes is not None and bool(self.multilabel or self.questions),
+                f"{called('classes')} is for questions with one label per vote. "
+                f"{called('multilabel')} and {called('questions')} make yes/no questions.",
+            ),
+        ]
 
 
-def _from_plain(value: Any, one: Option, where: str) -> Any:
-    try:
-        return convert(value, one.kind, typed=True)
-    except ValueError:
-        msg = f"{where}: {one.name} is {value!r}; {wanted(one.kind)}."
-        raise UsageError(msg) from None
+# --- Priors and fit ------------------------------------------------------------------------------------------------
+
+Model = Literal["mixed", "paper"]
+PRIORS, FIT = "Priors", "Fit"
+
+
+@dataclass(frozen=True)
+class PriorOptions(StageOptions):
+    """What is believed before the first vote; `Priors` once the questions and their labels are known."""
+
+    prevalence: tuple[float, ...] | None = option(
+        None,
+        "Dirichlet prior of the prevalence: one value for all labels, or one per label (of two: negative, positive), "
+        "as 80,20; flat when not given.",
+        flag="--prior-prevalence",
+        metavar="X[,Y,…]",
+        panel=PRIORS,
+    )
+    confusion: tuple[float, float] | None = option(
+        None,
+        "Dirichlet prior of every confusion row: of the right label and of each wrong one; 1.8,1.2 when not given, and "
+        "in the mixed model at most 3 for all wrong labels together.",
+        flag="--prior-confusion",
+        metavar="RIGHT,WRONG",
+        panel=PRIORS,
+        rare=True,
+    )
+    annotators: str | Path | None = option(
+        None,
+        "CSV file of what is known of annotators from elsewhere: annotator, true, voted, pseudo_votes.",
+        flag="--prior-annotators",
+        metavar="FILE",
+        panel=PRIORS,
+    )
+    preset: Literal["mft"] | None = option(
+        None,
+        "Prevalence priors for moral foundations, from an earlier notebook of the paper's author (the paper "
+        'prints none): mft is 80,20, and 500,500 for a question called "any" or "any foundation".',
+        panel=PRIORS,
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse two priors of the prevalence."""
+        super().__post_init__()
+        if self.preset and self.prevalence:
+            msg = f"--preset {self.preset} sets the prevalence prior, and so does --prior-prevalence. Give one of them."
+            raise UsageError(msg)
+
+
+@dataclass(frozen=True)
+class FitOptions(StageOptions):
+    """How to fit: the options of `fit`, which explains them."""
+
+    error = FitError
+
+    model: Model = option(
+        "mixed",
+        "mixed: items may lie between labels, and the published p is pooled with the vote share; paper: one true label "
+        "per item, as the paper has it.",
+        panel=FIT,
+        everyday=True,
+    )
+    domain_prevalence: Literal["on", "off"] = option(
+        "on",
+        "Whether the prevalence may differ between domains; the paper's model has one for all.",
+        metavar="on|off",
+        panel=FIT,
+        rare=True,
+    )
+    draws: int = option(1_000, "Posterior draws; 0 finds the mode alone.", panel=FIT, everyday=True)
+    seed: int = option(
+        0,
+        "Seed of everything random: on one machine same votes, same seed, same bytes.",
+        panel=FIT,
+        least=0,
+    )
+    solver: Literal["em", "adam"] = option(
+        "em", "How to find the mode: em, or adam as the paper does, which needs PyTorch.", panel=FIT
+    )
+    steps: int = option(200, "Steps of adam.", panel=FIT, least=1)
+    interval: float = option(0.9, "Probability mass inside every interval.", panel=FIT, rare=True)
+    use_gold: bool = option(
+        False, "Take known labels as evidence: their items have that label for certain.",
+        flag="--gold-as-evidence", panel=FIT,
+    )  # fmt: skip
+    merge: tuple[str, ...] = option(
+        (),
+        "Annotators to count as one, as anna+bert; several groups with a comma between them. Identical annotators "
+        "always count as one, but in the paper's model.",
+        metavar="A+B[,C+D]",
+        panel=FIT,
+    )
+    threads: int | None = option(
+        None, "Use at most this many threads; the result does not depend on it.", panel=FIT, least=1, rare=True
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be done."""
+        super().__post_init__()
+        if self.draws < 0 or self.draws == 1:
+            msg = f"{self.called('draws')} is {self.draws}; use 0 for the mode alone, or at least 2."
+            raise FitError(msg)
+        if not 0.0 < self.interval < 1.0:
+            name = self.called("interval")
+            msg = f"{name} is {self.interval:g}; it is the mass of a central interval, between 0 and 1."
+            raise FitError(msg)
+        if self.mixed and self.solver == "adam":
+            msg = (
+                f"{self.called('solver', 'adam')} is the paper's solver. Add {self.called('model', 'paper')}, "
+                f"or use {self.called('solver', 'em')}."
+            )
+            raise FitError(msg)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether items may lie between labels."""
+        return self.model == "mixed"
+
+    @property
+    def by_domain(self) -> bool:
+        """Whether items of different domains are told apart."""
+        return self.mixed and self.domain_prevalence == "on"
+
+
+# --- Rules ---------------------------------------------------------------------------------------------------------
+
+RULES_PANEL = "Audit of consensus rules"
+
+HIGHEST_COST = 1e100
+"""Sums over any number of items stay finite."""
+
+
+@dataclass(frozen=True)
+class GradeOptions(StageOptions):
+    """How to grade consensus rules: the options of `audit_rules`, which explains them."""
+
+    rules: tuple[Any, ...] | None = option(
+        None,
+        "Rules to grade, as any,majority,two-vote; in Python also rules and functions of vote counts. By default all "
+        "that make sense, with published labels where the data has them.",
+        panel=RULES_PANEL,
+        everyday=True,
+    )
+    cost_fp: float = option(1.0, "Cost of a wrong yes, for the advice.", panel=RULES_PANEL, rare=True)
+    cost_fn: float = option(1.0, "Cost of a wrong no, for the advice.", panel=RULES_PANEL, rare=True)
+    smoothing: float = option(
+        0.5, "Pseudo-votes for each side in the smoothed cross-entropy.", panel=RULES_PANEL, rare=True
+    )
+
+    def __post_init__(self) -> None:
+        """Raise a `UsageError` for negative or infinite costs, and if both are 0."""
+        super().__post_init__()
+        for name, cost in (("a false positive", self.cost_fp), ("a false negative", self.cost_fn)):
+            if not 0 <= cost <= HIGHEST_COST or self.cost_fp + self.cost_fn == 0:
+                msg = f"{name} costs {cost:g}. Costs are 0 or more, at most {HIGHEST_COST:g}, and not both 0."
+                raise UsageError(msg)
+
+    @property
+    def costs(self) -> tuple[float, float]:
+        """Costs of a wrong yes and of a wrong no."""
+        return self.cost_fp, self.cost_fn
+
+
+# --- Verdict -------------------------------------------------------------------------------------------------------
+
+VERDICT = "Verdict"
+
+TOLERANCE = 0.10
+"""Share of wrong labels that is tolerated unless the user says otherwise."""
+
+
+@dataclass(frozen=True)
+class VerdictOptions(StageOptions):
+    """What is checked, and what is tolerated."""
+
+    spot_check: tuple[Any, ...] = option(
+        (),
+        "Filled-in sheets of checked labels (spot-check.csv of an earlier run); in Python also dataframes.",
+        metavar="FILE",
+        panel=VERDICT,
+        everyday=True,
+    )
+    tolerance: float = option(TOLERANCE, "Share of wrong labels that is tolerated.", panel=VERDICT, rare=True)
+    ignore: tuple[str, ...] = option((), "Mute findings by their code, such as ME012.", metavar="CODE", panel=VERDICT)
+
+    def __post_init__(self) -> None:
+        """Check that the tolerance is a share."""
+        super().__post_init__()
+        if not 0.0 < self.tolerance < 1.0:
+            msg = f"tolerance is {self.tolerance:g}; it is a share between 0 and 1, such as 0.1."
+            raise UsageError(msg)
+
+
+# --- Groups of annotators ------------------------------------------------------------------------------------------
+
+GROUPS = "Groups of annotators"
+
+
+@dataclass(frozen=True)
+class GroupOptions(StageOptions):
+    """Which groups of annotators to compare, and for whom the consensus shall be."""
+
+    annotator_group: tuple[str, ...] = option(
+        (),
+        "Columns that say which group an annotator belongs to; gender+age for groups by both.",
+        metavar="COLUMN[,COLUMN]",
+        panel=GROUPS,
+    )
+    annotators: Any = option(
+        None,
+        "File of annotators, one row each: annotator, and the columns of groups; without it they are columns of the "
+        "votes. In Python also a dataframe.",
+        metavar="FILE",
+        panel=GROUPS,
+    )
+    target: Any = option(
+        None,
+        "File of the population that the consensus shall be for: column, group, share. In Python also a dataframe.",
+        metavar="FILE",
+        panel=GROUPS,
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse options that need another one."""
+        super().__post_init__()
+        for name, what in (("annotators", "describes annotators"), ("target", "has shares of groups")):
+            if getattr(self, name) is not None and not self.annotator_group:
+                msg = f"{self.called(name)} {what}. Say which columns to look at: {self.called('annotator_group')}."
+                raise UsageError(msg)
+
+        taken = [name for name in self.annotator_group if name in VOTE_COLUMNS and self.annotators is None]
+        if taken:
+            msg = f"{self.called('annotator_group')} names {taken[0]!r}, which is part of the votes. Rename the column."
+            raise UsageError(msg)
+
+    def named(self, name: str) -> str:
+        """Return what an error about the data calls an option: its name and its flag."""
+        called, flag = self.called(name), f"--{name.replace('_', '-')}"
+        return called if called == flag else f"{called} (CLI: {flag})"
+
+    @property
+    def asked(self) -> bool:
+        """Whether groups are asked for."""
+        return bool(self.annotator_group)
+
+
+# --- Judges --------------------------------------------------------------------------------------------------------
+
+FILE_ENDINGS = frozenset({".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet", ".xlsx", ".gz"})
+"""How names of files end: a name that ends so is no column."""
+
+
+@dataclass(frozen=True)
+class PanelOptions(StageOptions):
+    """What an audit is told of judges."""
+
+    roles: Any = option(
+        None,
+        "Who the judges are: a CSV file with the columns judge and role (person or llm) and, if known, model, prompt "
+        "and order; or a column of the votes with the role. By default guessed from their names.",
+        metavar="FILE|COLUMN",
+        panel="Judges",
+    )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the votes that the reader has to keep: that of the role, if it is no file's name."""
+        named = isinstance(self.roles, str) and not Path(self.roles).is_file()
+        return (self.roles,) if named and Path(self.roles).suffix.casefold() not in FILE_ENDINGS else ()
+
+
+@dataclass(frozen=True)
+class JudgeOptions(PanelOptions):
+    """What is scored, for whom and against which limit, and what is said of judges."""
+
+    by: str | None = option(
+        None,
+        "One score per value of a column: domain, or a column that the audit was told to keep. A column system is "
+        "taken by default.",
+        metavar="COLUMN",
+    )
+    question: str | None = option(None, "Only this question.")
+    at_least: float | None = option(None, "The score must be at least this: trusted, untrusted or undecided.")
+    values: tuple[str, ...] = option(
+        (),
+        "What each label counts, as A=1,B=0,tie=0.5. By default the positive label counts 1, numbers count themselves, "
+        "and of A, B and tie a win of A counts 1 and a tie a half.",
+        metavar="LABEL=X,…",
+    )
+    costs: Any = option(
+        None, "What one vote of each judge costs: a CSV file with the columns judge and cost.", metavar="FILE"
+    )
+    epsilon: float = option(
+        0.2,
+        "By how much a person may agree better with the others before a language model may not take the place: 0.2 for "
+        "experts, 0.15 for trained people, 0.1 for crowds.",
+        least=0.0,
+    )
+
+    def value_of(self) -> dict[str, float]:
+        """Return what each label counts, as told; empty where nothing was told."""
+        return values_by_label(self.values, self.called("values"))
+
+
+def values_by_label(values: Sequence[str], called: str = "values") -> dict[str, float]:
+    """Read what each label counts.
+
+    Examples
+    --------
+    >>> values_by_label(["A=1", "tie=0.5"])
+    {'A': 1.0, 'tie': 0.5}
+    """
+    value_by_label: dict[str, float] = {}
+    for text in values:
+        label, _, number = text.rpartition("=")
+        try:
+            value_by_label[label.strip()] = float(number)
+        except ValueError:
+            label = ""
+        if not label.strip():
+            msg = f"{called} has {text!r}; write what each label counts as A=1,B=0,tie=0.5."
+            raise UsageError(msg)
+    return value_by_label
+
+
+# --- A whole run ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AuditOptions(StageOptions):
+    """All options of a run.
+
+    Parameters
+    ----------
+    read, priors, fit, grade, verdict, groups, judges
+        How to read votes, what to believe before them, how to fit, how to grade rules, what was checked, which groups
+        of annotators to compare, what is known of judges.
+    fit_by
+        Column of the votes; each of its values is fitted on its own.
+    report
+        Whether to write `report.html`.
+    """
+
+    read: ReadOptions = field(default_factory=ReadOptions)
+    priors: PriorOptions = field(default_factory=PriorOptions)
+    fit: FitOptions = field(default_factory=FitOptions)
+    grade: GradeOptions = field(default_factory=GradeOptions)
+    verdict: VerdictOptions = field(default_factory=VerdictOptions)
+    groups: GroupOptions = field(default_factory=GroupOptions)
+    judges: PanelOptions = field(default_factory=PanelOptions)
+    fit_by: str | None = option(
+        None, "Fit the items of each value of this column on their own.", metavar="COLUMN", panel=FIT
+    )
+    report: bool = option(True, "Write report.html.")
+
+
+# --- validate ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ValidationOptions(StageOptions):
+    """What to check of a consensus, and for how long."""
+
+    checks: tuple[str, ...] | None = option(None, "Only these checks, as laplace,priors,gold; all when not given.")
+    seed: int = option(0, "Seed of everything random: same seed, same figures.", least=0)
+    chains: int = option(4, "Chains of NUTS.", least=1)
+    tune: int | None = option(None, "Steps in which each chain of NUTS settles.", least=10)
+    draws: int | None = option(None, "Draws of each chain of NUTS.", least=10)
+    members: int = option(20, "Fits of the ensemble.", least=2)
+
+
+# --- train ---------------------------------------------------------------------------------------------------------
+
+TFIDF = "tfidf"
+LEARN, TRAIN = "What to learn", "How to train"
+
+
+@dataclass(frozen=True)
+class TrainOptions(StageOptions):
+    """One training: targets, model and hyperparameters, which `tfidf` does not use."""
+
+    labels: str = option(
+        "soft",
+        "Kind of target: soft (p), hard (the consensus label), gold, published, or a rule of the audit such as "
+        "majority, any, strict-majority, two-vote or share.",
+        panel=LEARN,
+    )
+    compare: bool = option(
+        False,
+        "Train on soft, majority, any and strict-majority labels too, with the same split and seeds, and score all of "
+        "them on the same unseen texts.",
+        panel=LEARN,
+    )
+    model: str = option(
+        "minilm", "Model to train: minilm, tfidf, a folder or a name on the hub.", metavar="NAME|PATH", panel=TRAIN
+    )
+    epochs: int = option(3, "Passes over the texts.", panel=TRAIN, least=1)
+    batch_size: int = option(32, "Texts per step.", panel=TRAIN, least=1)
+    learning_rate: float = option(5e-5, "Learning rate at its highest.", panel=TRAIN, least=1e-9)
+    max_length: int = option(128, "Tokens per text, at most.", panel=TRAIN, least=3)
+    seed: int = option(
+        0, "Seed of the tested texts, the start, the order and dropout; same seed, same model on a CPU.",
+        panel=TRAIN, least=0,
+    )  # fmt: skip
+
+
+# --- reproduce -----------------------------------------------------------------------------------------------------
+
+CORPORA, TWINS = "The corpora", "Simulated twins"
+
+
+@dataclass(frozen=True)
+class Inputs(StageOptions):
+    """The data of the study: files of the corpora, or simulated twins of all three."""
+
+    mftc: str | Path | None = option(
+        None,
+        "File of MFTC, as published, or a table of votes with a column for the foundation.",
+        metavar="FILE",
+        panel=CORPORA,
+    )
+    mfrc: str | Path | None = option(None, "File of MFRC, likewise.", metavar="FILE", panel=CORPORA)
+    emfd: str | Path | None = option(None, "File of eMFD, likewise.", metavar="FILE", panel=CORPORA)
+    gold: str | Path | None = option(
+        None, "File of eMFD's known labels: item, question, gold.", metavar="FILE", panel=CORPORA
+    )
+    themes: str | Path | None = option(
+        None,
+        "File of eMFD's GDELT themes (document_id, themes), from which its domains follow; with the published file.",
+        metavar="FILE",
+        panel=CORPORA,
+    )
+    twins: bool = option(False, "Simulate all three corpora instead of reading files.", panel=TWINS)
+    scale: float = option(1.0, "Size of the twins; 1 is that of the corpora.", panel=TWINS)
+
+    def __post_init__(self) -> None:
+        """Raise a `UsageError` for options that contradict each other."""
+        super().__post_init__()
+        rules = [
+            (
+                not self.twins and not self.files,
+                "name at least one corpus (--mftc FILE, …), or simulate them: --twins.",
+            ),
+            (self.twins and bool(self.files), "twins are simulated, so no file is read. Give --twins, or files."),
+            (self.gold is not None and self.emfd is None, "gold labels (--gold) are eMFD's. Add --emfd FILE."),
+            (self.themes is not None and self.emfd is None, "themes (--themes) are eMFD's. Add --emfd FILE."),
+            (not self.twins and self.scale != 1, "scale (--scale) is the size of the twins. Add --twins."),
+        ]
+        for wrong, msg in rules:
+            if wrong:
+                raise UsageError(msg)
+
+    @property
+    def files(self) -> dict[str, str | Path]:
+        """The files that are given, by short name of the corpus."""
+        named = {"mftc": self.mftc, "mfrc": self.mfrc, "emfd": self.emfd}
+        return {name: file for name, file in named.items() if file is not None}
+
+
+@dataclass(frozen=True)
+class ReproduceOptions(StageOptions):
+    """How to fit the corpora; everything else is as in the paper."""
+
+    draws: int = option(1_000, "Posterior draws.", panel=FIT, least=2)
+    seed: int = option(0, "Seed of the draws and of the twins.", panel=FIT, least=0)
+
+    @property
+    def fit(self) -> FitOptions:
+        """The options of the fits, which are of the paper's model."""
+        return FitOptions(model="paper", draws=self.draws, seed=self.seed)

@@ -26,7 +26,7 @@ import polars as pl
 from moral_entropy.checks.gold import gold_findings
 from moral_entropy.checks.run import run_checks
 from moral_entropy.errors import MissingExtraError, UsageError
-from moral_entropy.findings import Finding, alarm_sentences, without_warnings
+from moral_entropy.findings import Finding, warning_sentences, without_warnings
 from moral_entropy.items.table import ItemSums, find_outliers, sum_items
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.model.copies import (
@@ -40,25 +40,20 @@ from moral_entropy.model.copies import (
     votes_of_annotators,
 )
 from moral_entropy.model.fit import affordable_draws, fit_parameters, log_posterior, named_copies, read_off, with_merged
-from moral_entropy.model.options import FitOptions
 from moral_entropy.model.patterns import Patterns, collapse, domains_of
 from moral_entropy.model.posterior import Parameters
-from moral_entropy.model.priors import Priors
+from moral_entropy.model.priors import Priors, check_priors, priors_for
 from moral_entropy.model.search import SAMPLE_VOTES
 from moral_entropy.model.threads import available_cores
-from moral_entropy.pipeline.facts import count_votes, manifest_facts
-from moral_entropy.pipeline.options import AuditOptions
-from moral_entropy.pipeline.priors import check_priors, priors_for
+from moral_entropy.options import AuditOptions, FitOptions
 from moral_entropy.progress import Progress, Stopwatch, silent
 from moral_entropy.report.html import write_report
 from moral_entropy.rules.cells import RuleSums, rule_sums, sort_into_cells
 from moral_entropy.rules.rules import PLURALITY, PUBLISHED, RULES, Rule, as_rules
 from moral_entropy.rules.table import grade_rules
-from moral_entropy.runs.folder import writing
-from moral_entropy.runs.make import entropy_sums, item_entropies, item_tables, small_tables
-from moral_entropy.runs.manifest import change_manifest, note_files
+from moral_entropy.runs.folder import change_manifest, note_files, write_table, writing
+from moral_entropy.runs.make import count_votes, entropy_sums, item_entropies, item_tables, manifest_facts, small_tables
 from moral_entropy.runs.run import Run
-from moral_entropy.runs.tables import write_table
 from moral_entropy.verdict.sheet import add_sheet
 from moral_entropy.votes.ballots import note_positive
 from moral_entropy.votes.parts import Part, Shape, dataset_paths, empty_votes, load_part, survey
@@ -462,10 +457,10 @@ def _run(
         findings = [*run_checks(sample, seed=options.fit.seed), *gold_findings(audit.frame)]
         if sum(ballot.n_votes for ballot in sample.votes.ballots) < counts[0, 2]:
             what = "Items with hardly a vote were counted in a sample, groups without a link not looked for."
-            findings = [finding for finding in findings if finding.figure not in NEEDS_ALL]
+            findings = [finding for finding in findings if finding.metric not in NEEDS_ALL]
             findings.append(Finding("votes", "sampled", float("nan"), text=f"{what} Both need one machine."))
     tables = small_tables(sample, sums, audit, outliers, findings)
-    alarms = alarm_sentences(findings)
+    alarms = warning_sentences(findings)
     manifest = manifest_facts(
         sample, sums, options, command=command, warnings=alarms, seconds=watch.seconds, counts=counts
     )
@@ -479,6 +474,6 @@ def _written(run: Run, folder: Path) -> Run:
         left.unlink()
     run.write_to(folder)
     note_files(folder, sorted(path.name for path in folder.glob("*.parquet") if path.is_dir()))
-    run = replace(run, made={}, path=folder)
+    run = replace(run, tables={}, path=folder)
     add_sheet(run)
     return run

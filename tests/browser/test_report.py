@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from report_support import HOSTILE, page_of, rows_of
 
-from moral_entropy.runs.tables import read_table
+from moral_entropy.runs.folder import read_table
 
 CHARTS = ("rules", "heat", "explorer", "entropy", "by_votes", "annotators")
 ALWAYS = ("explorer", "entropy")

@@ -7,7 +7,7 @@ import json
 import polars as pl
 import pytest
 
-from moral_entropy.runs.tables import read_table
+from moral_entropy.runs.folder import read_table
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from moral_entropy.errors import FitError
-from moral_entropy.model.options import FitOptions
+from moral_entropy.options import FitOptions
 
 HEAD = "item,annotator,label\n"
 GOOD = HEAD + "1,a,yes\n1,b,yes\n2,a,no\n2,b,no\n3,a,yes\n3,b,no\n"
@@ -47,11 +47,11 @@ MISUSE = {
 
 IN_FLAGS = [
     (["--draws", "-1"], "--draws is -1; use 0"),
-    (["--interval", "90"], "--interval is 90; it is"),
-    (["--threads", "0"], "--threads is 0; it is at least 1."),
+    (["--interval", "90"], "--set interval is 90; it is"),
+    (["--threads", "0"], "--set threads is 0; it is at least 1."),
     (["--solver", "adam"], "--solver adam is the paper's solver. Add --model paper, or use --solver em."),
     (["--counts", "yes,no"], "Add --anonymous."),
-    (["--of", "3"], "--of says"),
+    (["--of", "3"], "--set of says"),
     (["--multilabel", ",", "--questions", "care,harm"], "--multilabel and --questions are two ways"),
 ]
 
@@ -85,7 +85,7 @@ def test_in_python_and_in_settings_files_options_go_by_their_names(run, folder):
     (folder / "s.toml").write_text("[fit]\nthreads = 0\n")
     assert "threads is 0;" in run("audit", "votes.csv", "-o", "run", "--settings", "s.toml")[2]
     said = run("audit", "votes.csv", "-o", "run", "--settings", "s.toml", "--threads", "-1")[2]
-    assert "--threads is -1;" in said
+    assert "--set threads is -1;" in said
 
 
 @pytest.mark.parametrize("what", BAD_FILES)
@@ -157,7 +157,7 @@ def test_errors_of_the_system_and_our_own_are_told_in_a_sentence(run, folder, mo
     def fail(*_arguments):
         raise error
 
-    monkeypatch.setattr("moral_entropy.pipeline.audit.make_tables", fail)
+    monkeypatch.setattr("moral_entropy.pipeline.make_tables", fail)
     code, out, err = run("audit", "votes.csv", "-o", "run", "--draws", 0)
     assert code == 1 and words in err
     assert_one_paragraph(out, err)
@@ -173,7 +173,7 @@ def test_ctrl_c_is_exit_130(run, folder, monkeypatch):
     def interrupted(*_arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("moral_entropy.pipeline.audit.make_tables", interrupted)
+    monkeypatch.setattr("moral_entropy.pipeline.make_tables", interrupted)
     assert run("audit", "votes.csv", "-o", "run", "--draws", 0)[0] == 130
     assert left_in(folder) == []
 

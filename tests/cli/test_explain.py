@@ -11,9 +11,9 @@ import pytest
 
 from moral_entropy.cli.explain import ASCII, BLOCKS, marks_for_output, waterfall_lines
 from moral_entropy.cli.screen import printable
+from moral_entropy.explanation import Explanation, Step, explain_item
 from moral_entropy.model.entropy import TOO_FEW_TO_TELL
-from moral_entropy.runs.explain import Explanation, Step, explain_item
-from moral_entropy.runs.tables import read_table
+from moral_entropy.runs.folder import read_table
 
 
 @pytest.fixture
@@ -122,9 +122,8 @@ def test_of_more_labels_the_consensus_against_the_runner_up(run, folder):
 
 
 def test_intervals_of_ratios_of_more_labels_are_near_those_of_the_draws(folder):
-    from moral_entropy.model.options import FitOptions
-    from moral_entropy.pipeline.audit import audit
-    from moral_entropy.pipeline.options import AuditOptions
+    from moral_entropy.options import AuditOptions, FitOptions
+    from moral_entropy.pipeline import audit
 
     three_labels(folder / "colours.csv", n_items=200)
     one = audit("colours.csv", "run", AuditOptions(fit=FitOptions(draws=2_000, model="paper")))

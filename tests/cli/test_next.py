@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from moral_entropy.files import FORMULA, without_formulas
-from moral_entropy.runs.next_items import count_ambiguous, next_votes
-from moral_entropy.runs.tables import read_table
+from moral_entropy.planning import count_ambiguous, next_votes
+from moral_entropy.runs.folder import read_table
 
 
 @pytest.fixture

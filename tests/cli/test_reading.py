@@ -5,8 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from moral_entropy.runs.manifest import read_manifest
-from moral_entropy.runs.tables import read_table
+from moral_entropy.runs.folder import read_manifest, read_table
 
 FAST = ("-o", "run", "--draws", 20, "--no-report")
 

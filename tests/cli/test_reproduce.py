@@ -7,7 +7,7 @@ import pytest
 from corpora.layouts import mfrc_csv, plan
 
 from moral_entropy.corpora.twins import twin
-from moral_entropy.runs.manifest import read_manifest
+from moral_entropy.runs.folder import read_manifest
 
 
 def test_twins(run, folder):

@@ -101,7 +101,7 @@ def test_a_sheet_replaces_no_file_and_says_how_many_items_it_has(run, audited):
 
 
 def test_a_sheet_that_cannot_be_read_is_refused_before_the_fit(run, folder, monkeypatch):
-    monkeypatch.setattr("moral_entropy.pipeline.audit.make_run", None)
+    monkeypatch.setattr("moral_entropy.pipeline.make_run", None)
     for name, said in (("nowhere.csv", "there is no file"), ("votes.csv", "has no column 'item'")):
         code, _, err = run("audit", "votes.csv", "-o", "run", "--spot-check", name)
         assert code == 1 and said in err and not Path("run").exists()

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from moral_entropy.corpora.simulate import write_simulated
-from moral_entropy.runs.manifest import read_manifest
-from moral_entropy.runs.tables import read_table
+from moral_entropy.runs.folder import read_manifest, read_table
 
 CODES = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
 
@@ -118,7 +117,7 @@ MOMENTS = {
         make.item_rows = frames
     """,
     "where a library turns it into its own error": """
-        import moral_entropy.pipeline.audit as audit
+        import moral_entropy.pipeline as audit
         def read(*given):
             try:
                 stop()
@@ -128,7 +127,7 @@ MOMENTS = {
         audit.read_votes = read
     """,
     "where it is swallowed": """
-        import moral_entropy.pipeline.audit as audit
+        import moral_entropy.pipeline as audit
         class Deleted:
             def __del__(self):
                 stop()
@@ -140,7 +139,7 @@ MOMENTS = {
         audit.read_votes = read
     """,
     "where it is swallowed for ever": """
-        import moral_entropy.pipeline.audit as audit
+        import moral_entropy.pipeline as audit
         def read(*given):
             while True:
                 try:

@@ -8,8 +8,8 @@ import pytest
 
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.groups.members import read_groupings
-from moral_entropy.groups.options import GroupOptions
-from moral_entropy.options import naming_flags
+from moral_entropy.option_fields import naming_flags
+from moral_entropy.options import GroupOptions
 from moral_entropy.votes.read import read_votes
 
 
@@ -39,8 +39,8 @@ def test_missing_values_are_a_group_that_is_not_compared():
     [grouping] = read_groupings(votes, GroupOptions(annotator_group=("gender",)))
     assert grouping.group_a.tolist() == [0, -1, -1, 1, -1, 0]
     assert grouping.notes() == [
-        "by gender, 3 annotators of 6 without a value are in the group (unknown), which is not compared.",
-        "by gender, 1 group of one annotator (m) is shown and not compared.",
+        "by gender, 3 annotators of 6 without a value: the group (unknown) is not compared.",
+        "by gender, groups of one annotator are shown and not compared: m.",
     ]
 
 

@@ -11,12 +11,10 @@ from support import random_rows, votes_of
 
 from moral_entropy.items.table import find_outliers
 from moral_entropy.model.fit import fit
-from moral_entropy.model.options import FitOptions
-from moral_entropy.pipeline.audit import audit
-from moral_entropy.pipeline.options import AuditOptions
-from moral_entropy.runs.tables import read_table
+from moral_entropy.options import AuditOptions, FitOptions, ReadOptions
+from moral_entropy.pipeline import audit
+from moral_entropy.runs.folder import read_table
 from moral_entropy.schemas import SCHEMAS
-from moral_entropy.votes.options import ReadOptions
 
 NEW = ("votes", "texts", "pushes", "annotator_summary", "agreement", "outliers")
 

@@ -14,11 +14,11 @@ import moral_entropy as me
 from moral_entropy.cli.main import main
 from moral_entropy.errors import VotesError
 from moral_entropy.judges.estimates import corrected_mean
-from moral_entropy.judges.options import JudgeOptions
 from moral_entropy.judges.panel import added_by_each, best_panels, read_panel
 from moral_entropy.judges.roles import Role, guess_role
 from moral_entropy.judges.table import describe_judges
-from moral_entropy.runs.findings import cautions
+from moral_entropy.options import JudgeOptions
+from moral_entropy.runs.run import cautions
 from moral_entropy.votes.table import UNKNOWN
 
 
@@ -217,9 +217,9 @@ def test_a_judge_that_votes_twice_is_counted(votes):
 
 def found_in(run):
     """Findings about judges by figure; the notes of the judges say the same."""
-    found = {one["figure"]: one for one in run.findings.filter(side="judges").iter_rows(named=True)}
+    found = {one["metric"]: one for one in run.findings.filter(check="judges").iter_rows(named=True)}
     notes = " ".join(describe_judges(run).notes)
-    assert all(one["text"] in notes and one["cure"] in notes for one in found.values())
+    assert all(one["text"] in notes and one["remedy"] in notes for one in found.values())
     assert all(one["text"].removesuffix(".") in {c.text[:1].lower() + c.text[1:] for c in cautions(run)}
                for one in found.values())  # fmt: skip
     return found

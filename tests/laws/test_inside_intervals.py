@@ -6,9 +6,8 @@ import polars as pl
 import pytest
 
 from moral_entropy.corpora.simulate import simulate_votes
-from moral_entropy.model.options import FitOptions
-from moral_entropy.pipeline.audit import audit
-from moral_entropy.pipeline.options import AuditOptions
+from moral_entropy.options import AuditOptions, FitOptions
+from moral_entropy.pipeline import audit
 
 DESIGNS = {
     "many annotators of few votes": {"n_items": 500, "n_annotators": 150, "votes_per_item": 4, "n_labels": 2},

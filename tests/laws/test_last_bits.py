@@ -17,11 +17,11 @@ from made_votes import tied_votes
 from polars.testing import assert_frame_equal
 
 from moral_entropy.items.rank import first
-from moral_entropy.pipeline.audit import audit
-from moral_entropy.pipeline.options import AuditOptions, FitOptions
+from moral_entropy.options import AuditOptions, FitOptions
+from moral_entropy.pipeline import audit
 from moral_entropy.rules.advice import wrong_in_100
 from moral_entropy.rules.gate import check_limits
-from moral_entropy.runs.manifest import read_manifest
+from moral_entropy.runs.folder import read_manifest
 from moral_entropy.ties import highest, settle_halves, tie_key
 
 NOISE = 1e-14

@@ -10,8 +10,8 @@ from numpy.testing import assert_array_equal
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.model.consensus import Consensus
 from moral_entropy.model.fit import fit, refit
-from moral_entropy.model.options import FitOptions
 from moral_entropy.model.priors import Priors
+from moral_entropy.options import FitOptions
 from moral_entropy.votes.table import Votes
 
 NOT_DEFAULT = {

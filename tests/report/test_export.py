@@ -14,8 +14,8 @@ import moral_entropy as me
 from moral_entropy.errors import UsageError
 from moral_entropy.report.card import croissant_facts, dataset_card, write_card
 from moral_entropy.report.export import export_run
+from moral_entropy.runs.folder import read_table
 from moral_entropy.runs.run import read_run
-from moral_entropy.runs.tables import read_table
 
 
 def test_jsonl_has_every_item_with_its_votes_and_soft_label(many_run, tmp_path):

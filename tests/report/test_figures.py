@@ -11,8 +11,8 @@ from report_support import make_run, vote_frame
 
 from moral_entropy.errors import UsageError
 from moral_entropy.report.figures import figure_specs, write_figures
+from moral_entropy.runs.folder import read_table
 from moral_entropy.runs.run import read_run
-from moral_entropy.runs.tables import read_table
 
 FIRST_BYTES = {"png": b"\x89PNG", "svg": b"<svg", "pdf": b"%PDF"}
 

@@ -12,8 +12,8 @@ from report_support import HOSTILE, make_run, page_of, rows_of, vote_frame
 
 from moral_entropy.cli.main import main
 from moral_entropy.report.html import vega_bundle, write_report
+from moral_entropy.runs.folder import read_table
 from moral_entropy.runs.run import read_run
-from moral_entropy.runs.tables import read_table
 
 
 def test_the_page_holds_the_runs_figures(plain_run):

@@ -10,8 +10,8 @@ import pytest
 
 from moral_entropy.report import item_sums as module
 from moral_entropy.report.item_sums import vote_cells
+from moral_entropy.runs.folder import read_table
 from moral_entropy.runs.run import read_run
-from moral_entropy.runs.tables import read_table
 
 
 def rates(cells, says):

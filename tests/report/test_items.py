@@ -10,8 +10,8 @@ import pytest
 import moral_entropy as me
 from moral_entropy.report import items as module
 from moral_entropy.report.items import shown_items, text_cut
+from moral_entropy.runs.folder import read_table
 from moral_entropy.runs.run import read_run
-from moral_entropy.runs.tables import read_table
 
 
 def test_all_items_are_shown_when_they_fit(plain_run):

@@ -6,8 +6,8 @@ import pytest
 from report_support import page_of, rows_of
 
 from moral_entropy.report.tables import switching_rows
+from moral_entropy.runs.folder import read_table
 from moral_entropy.runs.run import read_run
-from moral_entropy.runs.tables import read_table
 
 
 @pytest.mark.parametrize("name", ["plain_run", "many_run"])

@@ -8,7 +8,7 @@ import pytest
 
 from moral_entropy.errors import MoralEntropyWarning
 from moral_entropy.model.fit import fit
-from moral_entropy.reproduce.options import Inputs
+from moral_entropy.options import Inputs
 from moral_entropy.reproduce.sources import load_votes
 
 SMALL = Inputs(twins=True, scale=0.02)

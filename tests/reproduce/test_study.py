@@ -9,7 +9,7 @@ import pytest
 from corpora.layouts import csv_text, emfd_csv, expected_votes, item_of, mfrc_csv, mftc_json, plan
 
 from moral_entropy.errors import RunFolderError, UsageError, VotesError
-from moral_entropy.reproduce.options import Inputs, ReproduceOptions
+from moral_entropy.options import Inputs, ReproduceOptions
 from moral_entropy.reproduce.sources import load_votes, read_themes
 from moral_entropy.reproduce.study import run_study
 

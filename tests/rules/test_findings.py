@@ -15,7 +15,7 @@ from sklearn.calibration import calibration_curve
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import UsageError
 from moral_entropy.model.fit import fit
-from moral_entropy.rules.options import GradeOptions
+from moral_entropy.options import GradeOptions
 from moral_entropy.rules.rules import rule_in_words, rule_named
 from moral_entropy.rules.table import audit_rules
 from moral_entropy.votes.table import UNKNOWN

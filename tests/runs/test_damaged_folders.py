@@ -10,7 +10,7 @@ import pytest
 
 from moral_entropy.cli.main import main
 from moral_entropy.errors import RunFolderError
-from moral_entropy.runs.manifest import changed_files
+from moral_entropy.runs.folder import changed_files
 from moral_entropy.runs.run import read_run
 
 
@@ -78,7 +78,7 @@ def test_what_nobody_foresaw_names_the_folder(copy, capsys, monkeypatch):
     def fail(*_given, **_options):
         raise KeyError("surprise")
 
-    monkeypatch.setattr("moral_entropy.runs.next_items.next_votes", fail)
+    monkeypatch.setattr("moral_entropy.planning.next_votes", fail)
     assert main(["next", str(copy)]) == 1
     assert "is not as an audit writes it, or the mistake is ours" in capsys.readouterr().err
     # A file that somebody changed is named: its digest is not the one in the manifest.

@@ -13,8 +13,7 @@ import textwrap
 import pytest
 
 from moral_entropy.errors import RunFolderError
-from moral_entropy.runs.folder import MANIFEST_KEYS, writing
-from moral_entropy.runs.manifest import write_manifest
+from moral_entropy.runs.folder import MANIFEST_KEYS, write_manifest, writing
 
 
 def manifest(seed=0):

@@ -14,10 +14,9 @@ from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.items.disagreement import disagreement
 from moral_entropy.items.table import find_outliers
 from moral_entropy.model.fit import fit
-from moral_entropy.model.options import FitOptions
 from moral_entropy.model.priors import Priors
-from moral_entropy.pipeline.audit import audit
-from moral_entropy.pipeline.options import AuditOptions
+from moral_entropy.options import AuditOptions, FitOptions
+from moral_entropy.pipeline import audit
 from moral_entropy.runs import make
 from moral_entropy.schemas import ALL_PARTS, ANNOTATORS, ENTROPY, ITEMS, POSTERIOR, with_ids
 from moral_entropy.votes.table import Votes, ballot_from_codes

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from moral_entropy.errors import RunFolderError
-from moral_entropy.runs.manifest import read_manifest, write_manifest
+from moral_entropy.runs.folder import read_manifest, write_manifest
 
 
 def test_facts_come_back(tmp_path):

@@ -7,13 +7,11 @@ import polars as pl
 import pytest
 
 from moral_entropy.errors import RunFolderError
-from moral_entropy.model.options import FitOptions
-from moral_entropy.pipeline.audit import audit
-from moral_entropy.pipeline.options import AuditOptions
-from moral_entropy.runs.manifest import read_manifest, write_manifest
+from moral_entropy.options import AuditOptions, FitOptions, ReadOptions
+from moral_entropy.pipeline import audit
+from moral_entropy.runs.folder import read_manifest, write_manifest
 from moral_entropy.runs.reload import read_run_votes, reload_consensus
 from moral_entropy.runs.run import read_run
-from moral_entropy.votes.options import ReadOptions
 
 ARRAYS = ("item_i", "annotator_a", "start_i", "code_v", "count_i", "gold_i", "published_i")
 

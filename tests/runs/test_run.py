@@ -10,15 +10,13 @@ import pytest
 from runs.test_reload import votes_frame
 
 from moral_entropy.errors import RunFolderError, UsageError
-from moral_entropy.model.options import FitOptions
-from moral_entropy.pipeline.audit import audit
-from moral_entropy.pipeline.options import AuditOptions
+from moral_entropy.explanation import explain_item
+from moral_entropy.options import AuditOptions, FitOptions
+from moral_entropy.pipeline import audit
+from moral_entropy.planning import next_votes
 from moral_entropy.report.data import report_data
-from moral_entropy.runs.explain import explain_item
-from moral_entropy.runs.findings import cautions
-from moral_entropy.runs.manifest import plain_facts
-from moral_entropy.runs.next_items import next_votes
-from moral_entropy.runs.run import OPTIONAL, as_run, read_run
+from moral_entropy.runs.folder import plain_facts
+from moral_entropy.runs.run import OPTIONAL, as_run, cautions, read_run
 from moral_entropy.schemas import SCHEMAS
 from moral_entropy.verdict.headlines import headlines
 from moral_entropy.verdict.summary import summarise
@@ -48,7 +46,7 @@ def test_tables_are_the_same_in_memory_and_on_disk(here, there):
 
 def test_saving_writes_what_an_audit_writes(here, there, tmp_path):
     saved = here.save(tmp_path / "run")
-    assert saved.path == tmp_path / "run" and not saved.made
+    assert saved.path == tmp_path / "run" and not saved.tables
     for path in sorted([*there.path.glob("*.parquet"), *there.path.glob("spot-check*.csv")]):
         assert (saved.path / path.name).read_bytes() == path.read_bytes(), path.name
     assert read_run(saved.path).manifest["questions"] == read_run(there.path).manifest["questions"]

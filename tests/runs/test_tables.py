@@ -9,8 +9,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from moral_entropy.errors import RunFolderError
-from moral_entropy.runs import tables
-from moral_entropy.runs.tables import read_table, write_table
+from moral_entropy.runs import folder as tables
+from moral_entropy.runs.folder import read_table, write_table
 from moral_entropy.schemas import ENTROPY, POSTERIOR, SCHEMAS, with_ids
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import resource
 import shutil
 import signal
@@ -16,9 +15,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from train_support import CARE, TONE, needs_minilm, small_bert, targets_of_texts
 
 from moral_entropy.errors import TrainError
+from moral_entropy.options import TrainOptions
+from moral_entropy.train import encoder
 from moral_entropy.train.classifier import load_classifier, save_classifier, train_classifier
-from moral_entropy.train.encoder import SHA256, _soft_loss, check_hash, minilm_folder
-from moral_entropy.train.options import TrainOptions
+from moral_entropy.train.encoder import _soft_loss, minilm_folder
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 transformers = pytest.importorskip("transformers", reason="Transformers is not installed")
@@ -72,15 +72,11 @@ def test_it_learns_words_that_carry_the_answer(bert):
     assert shares == sorted(shares) and len(shares) == 12 * 13 and shares[-1] == 1.0
 
 
-def test_the_same_seed_gives_the_same_model_and_leaves_random_numbers_alone(bert, trained, capfd):
-    random.seed(7)
-    before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state()  # noqa: NPY002
+def test_the_same_seed_gives_the_same_model(bert, trained, capfd):
     targets = targets_of_texts(48)
-    again, other = tune(bert, targets), tune(bert, targets, seed=1)
+    again, another = tune(bert, targets), tune(bert, targets, seed=1)
     assert_array_equal(again.logits(targets.texts), trained.logits(targets.texts))
-    assert not np.array_equal(other.logits(targets.texts), trained.logits(targets.texts))
-    assert random.getstate() == before[0] and np.random.get_state()[1].tolist() == before[1]  # noqa: NPY002
-    assert torch.equal(torch.get_rng_state(), before[2])
+    assert not np.array_equal(another.logits(targets.texts), trained.logits(targets.texts))
     assert capfd.readouterr() == ("", ""), "Trainer prints nothing"
 
 
@@ -181,9 +177,9 @@ def test_a_disk_that_is_full_leaves_no_broken_model(trained, bert, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_minilm_is_the_one_that_was_published(tmp_path):
+def test_minilm_is_the_one_that_was_published(monkeypatch):
     needs_minilm()
-    check_hash(minilm_folder() / "model.safetensors", SHA256)
-    (tmp_path / "model.safetensors").write_bytes(b"other weights")
-    with pytest.raises(TrainError, match="should have 53aa5117"):
-        check_hash(tmp_path / "model.safetensors", SHA256)
+    assert (minilm_folder() / "config.json").is_file()
+    monkeypatch.setattr(encoder, "SHA256", "0" * 64)
+    with pytest.raises(TrainError, match=r"has SHA-256 53aa5117… and should have 00000000…"):
+        minilm_folder()

@@ -75,7 +75,7 @@ def test_kinds_of_three_labels_by_hand(kind, expected):
     targets = read_targets(audited(MOODS), ["soft", kind])
     assert_allclose(targets.by_kind[kind], expected)
     assert_allclose(targets.by_kind["soft"].sum(axis=1), 1.0)
-    assert len(targets.known(kind).texts) == (2 if kind == "two-vote" else 3)
+    assert len(targets.with_target(kind).texts) == (2 if kind == "two-vote" else 3)
 
 
 def test_what_a_run_does_not_have_is_said():
@@ -97,7 +97,7 @@ def test_blank_and_repeated_texts_are_noted():
     assert targets.items.to_list() == ["a", "b", "d"]
     assert targets.notes == (
         "1 of 4 items have no text and are left out.",
-        "1 of 3 items repeat the text of another; splits keep them on one side.",
+        "1 of 3 items repeat the text of another; splits never part them.",
     )
 
 
@@ -132,5 +132,5 @@ def test_a_split_depends_on_texts_and_seed_alone(many):
     _, backwards = split_targets(many.take(np.arange(300)[::-1]), 0.2, seed=0)
     assert sorted(test.items) == sorted(backwards.items)
     assert sorted(split_targets(many, 0.2, seed=1)[1].items) != sorted(test.items)
-    with pytest.raises(TrainError, match="and 10 are the fewest"):
+    with pytest.raises(TrainError, match="10 are the fewest"):
         split_targets(many.take(np.arange(8)), 0.1, seed=0)

@@ -117,7 +117,7 @@ def test_blank_texts_get_no_answer_and_company_does_not_matter(model):
 
 ARRAYS = {
     "idf_f": (np.ones(2), r"idf_f has the shape \(2,\)"),
-    "intercept_o": (np.full(4, np.nan), "4 numbers of intercept_o are not finite"),
+    "intercept_o": (np.full(4, np.nan), "intercept_o has the shape .* of finite numbers"),
     "weight_fo": (np.array(["x"]), "weight_fo has the shape"),
 }
 
@@ -152,8 +152,7 @@ def test_outputs_that_are_none_are_refused(saved, head):
 
 @pytest.mark.parametrize(
     ("facts", "said"),
-    [(None, "it has no moral_entropy.json"), ("{", "is damaged"), ("{}", "is incomplete"),
-     (json.dumps(FACTS | {"head": [], "voters": {"n": 3}}), "it has an output per annotator")],
+    [(None, "it has no moral_entropy.json"), ("{", "is damaged"), ("{}", "is incomplete")],
 )  # fmt: skip
 def test_what_is_no_trained_model_is_refused(tmp_path, facts, said):
     if facts is not None:

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from moral_entropy.model.fit import fit
-from moral_entropy.pipeline.audit import audit
+from moral_entropy.pipeline import audit
 from moral_entropy.votes.read import read_votes
 
 pytestmark = pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")

@@ -13,8 +13,7 @@ from scipy import stats
 
 import moral_entropy as me
 from moral_entropy.findings import Finding
-from moral_entropy.runs.findings import cautions
-from moral_entropy.runs.run import read_run
+from moral_entropy.runs.run import cautions, read_run
 from moral_entropy.verdict.checked import error_rate
 from moral_entropy.verdict.headlines import ORDER, headlines, uncertain_by_kind
 from moral_entropy.verdict.verdict import answer_for, give_verdict

@@ -10,7 +10,7 @@ from typer import Argument, Context, Option
 
 from moral_entropy.cli.flags import Json, Quiet, SettingsFile, command_line
 from moral_entropy.files import refuse_missing
-from moral_entropy.pipeline.options import AuditOptions
+from moral_entropy.options import AuditOptions
 
 if TYPE_CHECKING:
     from moral_entropy.runs.run import Run
@@ -61,7 +61,7 @@ def audit(
 
 
 def _here() -> Callable[..., Run]:
-    from moral_entropy.pipeline.audit import audit
+    from moral_entropy.pipeline import audit
 
     return audit
 

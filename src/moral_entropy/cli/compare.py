@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.table import Table
 
-    from moral_entropy.compare import Comparison
+    from moral_entropy.comparison import Comparison
 
 RunA = Annotated[str, Argument(metavar="RUN_A", help="The run folder to start from.")]
 RunB = Annotated[
@@ -52,7 +52,7 @@ def compare(run_a: RunA, run_b: RunB = None, by: By = None, json: Json = False, 
         msg = "compare needs RUN_B, a second run, or --by COLUMN for the groups of annotators of one."
         raise UsageError(msg)
     from moral_entropy.cli.screen import print_json, print_parts
-    from moral_entropy.compare import compare_runs
+    from moral_entropy.comparison import compare_runs
 
     comparison = compare_runs(run_a, run_b)
     if json:

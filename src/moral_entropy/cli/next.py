@@ -76,7 +76,7 @@ def next_items(
 
         show_people(run, number, agreement, question=question, out=out, json=json)
         return
-    from moral_entropy.runs.next_items import next_votes
+    from moral_entropy.planning import next_votes
     from moral_entropy.runs.run import read_run
 
     opened = read_run(run)
@@ -85,7 +85,7 @@ def next_items(
         _write(opened, queue, out, to)
     if json:
         from moral_entropy.cli.screen import print_json
-        from moral_entropy.runs.next_items import count_ambiguous, worse_than_the_team
+        from moral_entropy.planning import count_ambiguous, worse_than_the_team
 
         found = {"not_asked": worse_than_the_team(opened) if not asked else {}}
         print_json(
@@ -101,7 +101,7 @@ def next_items(
 def not_asked_lines(run: OpenRun, asked: tuple[str, ...]) -> list[str]:
     """Name the annotators who are not asked, as checked labels have shown them to be worse than the others."""
     from moral_entropy.findings import listed
-    from moral_entropy.runs.next_items import worse_than_the_team
+    from moral_entropy.planning import worse_than_the_team
 
     bad = {} if asked else worse_than_the_team(run)
     if not bad:
@@ -130,7 +130,7 @@ def _write(run: OpenRun, queue: pl.DataFrame, out: Path, to: To) -> None:
 def left_out_lines(run: OpenRun, question: str | None) -> list[str]:
     """Say how many items are left out as ambiguous; nothing under the paper's model, which knows of none."""
     from moral_entropy.model.entropy import TOO_FEW_TO_TELL
-    from moral_entropy.runs.next_items import count_ambiguous
+    from moral_entropy.planning import count_ambiguous
 
     if run.model == "paper":
         return []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Context, Option
 
 from moral_entropy.cli.flags import Quiet, command_line
-from moral_entropy.reproduce.options import Inputs, ReproduceOptions
+from moral_entropy.options import Inputs, ReproduceOptions
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from moral_entropy.cli.screen import plain_table, print_json, print_parts
 from moral_entropy.markup import NOTHING
 from moral_entropy.model.entropy import parts_note
-from moral_entropy.runs.findings import model_notes
-from moral_entropy.runs.run import Run
+from moral_entropy.runs.run import Run, model_notes
 from moral_entropy.schemas import BETWEEN
 from moral_entropy.verdict.rates import METRICS, interval_in_percent, pooled_rules
 from moral_entropy.verdict.summary import WIDTH, summarise
@@ -25,12 +24,12 @@ if TYPE_CHECKING:
 OUTSIDE = "*"
 
 SHORT = {
-    "ambiguity": "ambiguity (stays, whoever votes)",
-    "doubt_votes": "votes (goes with more votes on the item)",
-    "doubt_annotators": "annotators (goes with more votes anywhere)",
-    BETWEEN: "between groups (stays: groups have a label each)",
+    "ambiguity": "stays, whoever votes",
+    "doubt_votes": "goes with more votes on the item",
+    "doubt_annotators": "goes with more votes anywhere",
+    BETWEEN: "stays: groups have a label each",
 }
-"""The parts of the entropy, each with what removes it."""
+"""What removes each part of the entropy."""
 
 RATES = (
     "fpr: wrong yes, of the true no; fnr: missed yes, of the true yes",
@@ -133,10 +132,11 @@ def question_parts(run: Run) -> Iterator[str | Table]:
     yield plain_table(heads, [_cells(fit, parts, yes=yes)[: len(heads)] for fit in fits], n_words=1)
     named = ", the commonest," if _has_many(fits) else ""
     share = "share of yes" if yes else f"share of that label{named}"
-    yield from wrap(f"{share} by the consensus; uncertain: chance of error above 25%", WIDTH)
+    paper = "Bayesian " if run.model == "paper" else ""
+    yield from wrap(f"{share} by the {paper}consensus; uncertain: chance of error above 25%", WIDTH)
     if not parts:
         return
-    names = " + ".join(SHORT[part] for part in parts)
+    names = " + ".join(f"{name} ({SHORT[part]})" for part, name in parts.items())
     yield from wrap(f"entropy (nats; a coin toss is 0.693) = {names}", WIDTH)
     yield from wrap(parts_note(run.model), WIDTH)
 

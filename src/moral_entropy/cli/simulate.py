@@ -11,7 +11,7 @@ from typer import Option
 
 from moral_entropy.cli.flags import Force, refuse_existing
 from moral_entropy.errors import UsageError
-from moral_entropy.options import StageOptions, option
+from moral_entropy.option_fields import StageOptions, option
 
 Out = Annotated[Path, Option("--out", "-o", metavar="FILE", help="The Parquet file to write.")]
 

@@ -10,8 +10,8 @@ from typer import Option
 
 from moral_entropy.cli.flags import Quiet, Run
 from moral_entropy.errors import harmless
+from moral_entropy.options import TrainOptions
 from moral_entropy.progress import bar
-from moral_entropy.train.options import TrainOptions
 
 Out = Annotated[str, Option("--out", "-o", metavar="FOLDER", help="The model's folder.")]
 
@@ -32,7 +32,7 @@ def train(run: Run, out: Out, options: TrainOptions, quiet: Quiet = False) -> No
 def _print_training(facts: dict[str, Any], out: str) -> None:
     from moral_entropy.cli.screen import plain_table, print_parts
     from moral_entropy.train.compare import TABLE, comparison_cells, comparison_lines
-    from moral_entropy.train.scores import worth_lines
+    from moral_entropy.train.run import worth_lines
 
     typer.echo(
         f"{facts['items']:,} texts to learn from, {facts['test_items']:,} to test on; targets: {facts['labels']}"

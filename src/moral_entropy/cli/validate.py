@@ -8,8 +8,8 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from moral_entropy.checks.options import ValidationOptions
 from moral_entropy.cli.flags import Quiet, Run
+from moral_entropy.options import ValidationOptions
 
 if TYPE_CHECKING:
     from moral_entropy.findings import Finding
@@ -24,7 +24,7 @@ def validate(run: Run, options: ValidationOptions, quiet: Quiet = False) -> None
     """
     # Late, so that --help answers at once.
     from moral_entropy.cli.screen import Bars, print_parts
-    from moral_entropy.pipeline.validate import run_validation
+    from moral_entropy.pipeline import run_validation
 
     with Bars(hidden=quiet) as progress:
         findings, verdict = run_validation(run, options, progress=progress)
@@ -37,9 +37,9 @@ def _lines(run: Path, findings: Sequence[Finding], verdict: str) -> Iterator[str
 
     yield fill(verdict, WIDTH, break_on_hyphens=False)
     for worst, others in merge_alike(findings):
-        if worst.alarms:
+        if worst.is_warning:
             said = f"{worst.level}: {sentences_of(worst, others)}"
             yield fill(said, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
-    counts = Counter(finding.side for finding in findings)
+    counts = Counter(finding.check for finding in findings)
     checks = ", ".join(f"{name} {count}" for name, count in counts.items())
     yield f"\n{len(findings)} findings ({checks}) in {run / 'findings.parquet'}"

@@ -19,7 +19,7 @@ WIDTH = 80
 
 
 def verify(run: Run, votes: Votes = None, json: Json = False, quiet: Quiet = False) -> None:
-    """Compute a run again from its votes and settings, compare every file; exit with 1 if it does not stand.
+    """Compute a run again from its votes and settings, compare every file; exit with 1 if any differs.
 
     Example: moral-entropy verify run/ --votes votes.csv
     """
@@ -27,7 +27,7 @@ def verify(run: Run, votes: Votes = None, json: Json = False, quiet: Quiet = Fal
     from textwrap import fill
 
     from moral_entropy.cli.screen import Bars, print_json, print_parts
-    from moral_entropy.pipeline.verify import verify as verify_run
+    from moral_entropy.verification import verify as verify_run
 
     with Bars(hidden=quiet or json) as progress:
         outcome = verify_run(run, votes_file=votes, progress=progress)

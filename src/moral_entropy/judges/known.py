@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.errors import UsageError
+from moral_entropy.items.states import positions
 from moral_entropy.names import ALL, NO_DOMAIN
-from moral_entropy.options import did_you_mean
-from moral_entropy.runs.between_labels import positions
+from moral_entropy.option_fields import did_you_mean
 from moral_entropy.runs.run import Question, Run
 from moral_entropy.verdict.sheet import KEYS, spot_checks
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints

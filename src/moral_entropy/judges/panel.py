@@ -19,9 +19,9 @@ import numpy as np
 import polars as pl
 from scipy.special import softmax, xlogy
 
+from moral_entropy.items.states import FittedStates, positions
 from moral_entropy.judges.known import known_items
 from moral_entropy.model.states import States
-from moral_entropy.runs.between_labels import FittedStates, positions
 from moral_entropy.runs.run import Question, Run
 from moral_entropy.ties import highest, tie_key
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints

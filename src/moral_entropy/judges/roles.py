@@ -15,7 +15,7 @@ import polars as pl
 
 from moral_entropy.errors import VotesError
 from moral_entropy.findings import listed
-from moral_entropy.options import did_you_mean
+from moral_entropy.option_fields import did_you_mean
 from moral_entropy.runs.run import Run
 from moral_entropy.votes.source import open_source
 from moral_entropy.votes.table import Votes

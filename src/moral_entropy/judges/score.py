@@ -31,10 +31,10 @@ from moral_entropy.judges.estimates import (
 )
 from moral_entropy.judges.findings import as_note, one_label
 from moral_entropy.judges.known import KnownItems, groups_of, known_items, questions_asked
-from moral_entropy.judges.options import values_by_label
 from moral_entropy.judges.values import Quantity, quantities
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.model.posterior import Parameters
+from moral_entropy.options import values_by_label
 from moral_entropy.runs.reload import reload_consensus
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.ties import DECIMALS

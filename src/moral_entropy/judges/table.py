@@ -22,12 +22,12 @@ from moral_entropy.findings import listed, many
 from moral_entropy.judges.estimates import Estimate, corrected_mean, gold_alone
 from moral_entropy.judges.findings import FAILS, as_note, constant, failing, most_vote_on_all, one_judge, one_label
 from moral_entropy.judges.known import questions_asked
-from moral_entropy.judges.options import JudgeOptions
 from moral_entropy.judges.panel import ADDED, ENOUGH, MOST_JUDGES, PANELS, Panel, added_by_each, best_panels, read_panel
 from moral_entropy.judges.replace import REPLACE, may_replace
 from moral_entropy.judges.roles import LLM, Role, roles_of
 from moral_entropy.judges.values import Quantity, quantities
-from moral_entropy.options import did_you_mean
+from moral_entropy.option_fields import did_you_mean
+from moral_entropy.options import JudgeOptions
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.ties import DECIMALS
 from moral_entropy.votes.source import open_source

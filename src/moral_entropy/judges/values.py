@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from moral_entropy.errors import UsageError
-from moral_entropy.options import did_you_mean
+from moral_entropy.option_fields import did_you_mean
 from moral_entropy.runs.run import Question
 from moral_entropy.votes.table import Floats
 

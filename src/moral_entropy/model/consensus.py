@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from moral_entropy.findings import Finding
 from moral_entropy.model.copies import Copies
 from moral_entropy.model.draws import Curvature, posterior_draws
-from moral_entropy.model.options import FitOptions
 from moral_entropy.model.patterns import Patterns
 from moral_entropy.model.posterior import Parameters
 from moral_entropy.model.priors import Priors
 from moral_entropy.model.recalibration import Recalibration, recalibrate
 from moral_entropy.model.search import SecondMode
 from moral_entropy.model.states import States
+from moral_entropy.options import FitOptions
 from moral_entropy.ties import labels_of
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import entr
 
 from moral_entropy.model.consensus import Consensus, QuestionFit
-from moral_entropy.model.options import Model
+from moral_entropy.options import Model
 from moral_entropy.schemas import BETWEEN
 from moral_entropy.ties import TIE
 from moral_entropy.votes.table import Floats
@@ -28,10 +28,14 @@ TOO_FEW_TO_TELL = (
 )
 
 ONE_TRUE_LABEL = (
-    "The paper's model gives every item one true label: what no vote can remove is not told apart from missing votes."
+    "This is the paper's Moral Entropy: the entropy of the Bayesian consensus p, the mean over the draws. Its model "
+    "gives every item one true label: what no vote can remove is not told apart from missing votes."
 )
 
-CURES = {
+PAPER_NAMES = {"doubt_votes": "aleatoric", "doubt_annotators": "epistemic"}
+"""The two parts under the paper's model, by its words."""
+
+REMEDIES = {
     "ambiguity": "no vote removes it; ship the probability, not a label",
     "doubt_votes": "more votes on the item remove it",
     "doubt_annotators": "more votes anywhere remove it",
@@ -203,10 +207,11 @@ def shown_parts(model: str, *, between: bool = False) -> dict[str, str]:
     Examples
     --------
     >>> shown_parts("paper")
-    {'doubt_votes': 'votes', 'doubt_annotators': 'annotators'}
+    {'doubt_votes': 'aleatoric', 'doubt_annotators': 'epistemic'}
     """
-    parts = [part for part in CURES if (between or part != BETWEEN) and (model == "mixed" or part != "ambiguity")]
-    return {part: part.removeprefix("doubt_").replace("_", " ") for part in parts}
+    names = PAPER_NAMES if model == "paper" else {}
+    parts = [part for part in REMEDIES if (between or part != BETWEEN) and (model == "mixed" or part != "ambiguity")]
+    return {part: names.get(part, part.removeprefix("doubt_").replace("_", " ")) for part in parts}
 
 
 def parts_note(model: str) -> str:

@@ -13,13 +13,13 @@ from moral_entropy.model.consensus import Consensus, QuestionFit, Search
 from moral_entropy.model.copies import Copies, count_once, find_copies, rows_of_merged, seen_by_merged
 from moral_entropy.model.draws import Summaries, draw, summarise
 from moral_entropy.model.findings import warn_about
-from moral_entropy.model.options import FitOptions
 from moral_entropy.model.patterns import Patterns, collapse, domains_of
 from moral_entropy.model.posterior import Parameters, Posterior, score
 from moral_entropy.model.priors import Priors
-from moral_entropy.model.search import Optimum, SecondMode, find_mode
+from moral_entropy.model.search import Optimum, SecondMode, find_mode, maximise
 from moral_entropy.model.states import States, between_labels
-from moral_entropy.options import lists_options
+from moral_entropy.option_fields import lists_options
+from moral_entropy.options import FitOptions
 from moral_entropy.progress import Progress, share_of_progress
 from moral_entropy.ties import labels_of, settle_halves
 from moral_entropy.votes.annotators import merged_annotators
@@ -219,16 +219,37 @@ def _find(
 ) -> tuple[Optimum, SecondMode | None, dict[str, float]]:
     """Find the mode with the solver asked for."""
     if options.solver == "adam":
-        from moral_entropy.model.adam import maximise_with_adam
-
-        optimum = maximise_with_adam(posterior, options.steps, watch=lambda share: advance("climbing", share))
+        optimum = _adam(posterior, options, advance)
         return optimum, None, {"adam": optimum.objective}
 
     def watch(steepness: float) -> None:
         # From a derivative of about a thousand standard errors down to the tolerance is the whole way, in logs.
-        advance("climbing", float(np.clip((3.0 - np.log10(max(steepness, 1e-300))) / 12.0, 0.0, 1.0)))
+        advance("searching", float(np.clip((3.0 - np.log10(max(steepness, 1e-300))) / 12.0, 0.0, 1.0)))
 
     return find_mode(posterior, all_starts=not options.mixed, watch=watch)
+
+
+def _adam(posterior: Posterior, options: FitOptions, advance: Progress) -> Optimum:
+    """Take the paper's steps, in single precision as there, and measure the steepness where they end."""
+    import torch
+
+    from moral_entropy.torch import RATE, DawidSkene
+
+    patterns = posterior.patterns
+    if (patterns.clamp_r != UNKNOWN).any():
+        msg = "the solver adam knows no labels as evidence. Leave out --gold-as-evidence, or use --solver em."
+        raise FitError(msg)
+    alpha, conf_alpha = posterior.pseudo_g + 1.0, posterior.pseudo_akv + 1.0
+    generator = torch.Generator().manual_seed(options.seed)
+    model = DawidSkene(patterns.n_annotators, patterns.n_labels, alpha, conf_alpha, generator)
+    flat_ids, offsets = (torch.as_tensor(part.astype(np.int64)) for part in (patterns.code_v, patterns.start_r[:-1]))
+    weights = torch.as_tensor(patterns.weight_r, dtype=torch.float32)
+    model.fit(
+        flat_ids, offsets, options.steps, weights=weights, advance=lambda share: advance("searching", share)
+    ).double()
+    prevalence_k, confusion_akv = (model.posterior(logits).detach().numpy() for logits in model.parameters())
+    optimum = maximise(posterior, Parameters(prevalence_k[None], confusion_akv), max_passes=1)
+    return optimum._replace(passes=options.steps, converged=optimum.steepness < RATE)
 
 
 def with_merged(fitted: dict[str, Any], copies: Copies, seen_cz: Floats) -> dict[str, Parameters]:

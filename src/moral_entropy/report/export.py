@@ -102,7 +102,7 @@ def export_queue(run: Run, queue: pl.DataFrame, out: str | Path, *, to: Tool) ->
     run
         The run.
     queue
-        What `runs.next_items.next_votes` returns.
+        What `planning.next_votes` returns.
     out
         The file.
     to

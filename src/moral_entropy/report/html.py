@@ -21,7 +21,7 @@ from moral_entropy.files import check_free, write_text
 from moral_entropy.report.chart_specs import chart_specs
 from moral_entropy.report.data import ITEMS, report_data, script_json
 from moral_entropy.report.tables import palettes
-from moral_entropy.runs.manifest import note_files
+from moral_entropy.runs.folder import note_files
 from moral_entropy.runs.run import Run, as_run
 
 REPORT = "report.html"

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from moral_entropy.items.states import FittedStates, confusion_by_annotator, counted_votes
 from moral_entropy.names import ALL
-from moral_entropy.runs.between_labels import FittedStates, confusion_by_annotator, counted_votes
 from moral_entropy.runs.run import Run
 from moral_entropy.schemas import BETWEEN, PARTS
 from moral_entropy.ties import DECIMALS

@@ -20,8 +20,7 @@ from moral_entropy.judges.table import Judges, describe_judges
 from moral_entropy.judges.values import is_share
 from moral_entropy.markup import NOTHING
 from moral_entropy.names import ALL
-from moral_entropy.runs.findings import read_findings
-from moral_entropy.runs.run import Run
+from moral_entropy.runs.run import Run, read_findings
 from moral_entropy.ties import tie_key
 from moral_entropy.verdict.checked import checks_of
 
@@ -43,8 +42,8 @@ def findings_section(run: Run) -> dict[str, Any]:
     found = read_findings(run)
     status = STATUS.get(worst_level(found), "ready") if found else "none"
     more = "" if is_thorough(found) else "For the full examination run: moral-entropy validate, with this run's folder."
-    order = [*CHECKS, *sorted({finding.side for finding in found} - set(CHECKS))]
-    sides = [_side(side, [finding for finding in found if finding.side == side]) for side in order]
+    order = [*CHECKS, *sorted({finding.check for finding in found} - set(CHECKS))]
+    sides = [_side(side, [finding for finding in found if finding.check == side]) for side in order]
     return {
         "verdict": verdict(found),
         "status": status,
@@ -68,7 +67,7 @@ def _row(finding: Finding) -> dict[str, str]:
     return {
         "level": finding.level,
         "about": finding.about,
-        "figure": finding.figure.replace("_", " "),
+        "figure": finding.metric.replace("_", " "),
         "value": _shown(finding),
         "text": finding.text,
     }

@@ -74,7 +74,7 @@ def grade_rules(found: Mapping[str, Consensus], *, rules: Sequence[str] = RULES,
     Examples
     --------
     >>> from moral_entropy.model.fit import fit
-    >>> from moral_entropy.reproduce.options import Inputs
+    >>> from moral_entropy.options import Inputs
     >>> from moral_entropy.reproduce.sources import load_votes
     >>> votes = load_votes("mfrc", Inputs(twins=True, scale=0.02))
     >>> figures = grade_rules({"mfrc": fit(votes, draws=50)})

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moral_entropy.errors import VotesError
-from moral_entropy.reproduce.options import Inputs
+from moral_entropy.options import Inputs
 from moral_entropy.reproduce.published import CORPORA, foundations
 from moral_entropy.votes.table import Votes
 
@@ -65,7 +65,7 @@ def load_votes(name: str, inputs: Inputs, seed: int = 0) -> Votes:
 
 def _with_themes(path: Path, domains: pl.DataFrame, gold: str | Path | None) -> Votes:
     """Read the published file of eMFD with domains that follow from themes."""
-    from moral_entropy.runs.manifest import digest_of
+    from moral_entropy.runs.folder import digest_of
     from moral_entropy.votes.formats.emfd import to_table
     from moral_entropy.votes.read import read_votes
     from moral_entropy.votes.table import ReadingLog

@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moral_entropy import __version__
-from moral_entropy.findings import alarm_sentences, without_warnings
+from moral_entropy.findings import warning_sentences, without_warnings
 from moral_entropy.model.consensus import Consensus
 from moral_entropy.model.fit import fit
-from moral_entropy.model.options import PriorOptions
+from moral_entropy.model.priors import priors_for
 from moral_entropy.names import ALL, MEAN
-from moral_entropy.options import as_plain
-from moral_entropy.pipeline.facts import count_votes, reading_facts
-from moral_entropy.pipeline.priors import priors_for
+from moral_entropy.option_fields import as_plain
+from moral_entropy.options import Inputs, PriorOptions, ReproduceOptions
 from moral_entropy.progress import Progress, Stopwatch, silent
 from moral_entropy.reproduce.figures import (
     SCHEMA,
@@ -30,12 +29,11 @@ from moral_entropy.reproduce.figures import (
     entropy_figures,
 )
 from moral_entropy.reproduce.grading import grade_rules
-from moral_entropy.reproduce.options import Inputs, ReproduceOptions
 from moral_entropy.reproduce.pages import comparison_page
 from moral_entropy.reproduce.published import CORPORA, compare_figures, read_published
 from moral_entropy.reproduce.sources import corpora_in, load_votes
-from moral_entropy.runs.folder import writing
-from moral_entropy.runs.manifest import write_manifest
+from moral_entropy.runs.folder import write_manifest, writing
+from moral_entropy.runs.make import count_votes, reading_facts
 from moral_entropy.votes.table import Votes
 
 if TYPE_CHECKING:
@@ -153,7 +151,7 @@ def _warnings(*fits: Fits) -> list[str]:
     warnings = []
     for name, corpus in CORPORA.items():
         findings = [finding for of_corpora in fits if name in of_corpora for finding in of_corpora[name].findings]
-        warnings += [f"{corpus} {sentence}" for sentence in alarm_sentences(findings)]
+        warnings += [f"{corpus} {sentence}" for sentence in warning_sentences(findings)]
     return warnings
 
 

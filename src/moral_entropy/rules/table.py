@@ -13,14 +13,14 @@ import numpy as np
 
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.model.consensus import Consensus
-from moral_entropy.options import lists_options
+from moral_entropy.option_fields import lists_options
+from moral_entropy.options import GradeOptions
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.rules.advice import Advice, advise, best_rule
 from moral_entropy.rules.any_by_votes import any_rule_by_votes
 from moral_entropy.rules.calibration import CONSENSUS, MODEL, consensus_cells, reliability
 from moral_entropy.rules.cells import RuleSums, gold_sums, rule_sums, sort_into_cells
 from moral_entropy.rules.grading import Grading
-from moral_entropy.rules.options import GradeOptions
 from moral_entropy.rules.rules import PLURALITY, PUBLISHED, RULES, Rule, as_rules
 from moral_entropy.votes.labels import POSITIVE_NAMES
 from moral_entropy.votes.table import UNKNOWN, Ballot, Votes

@@ -1,27 +1,36 @@
-"""A run folder appears whole or not at all, and replaces nothing but an earlier run.
+"""A run folder: it appears whole or not at all, and replaces nothing but an earlier run; its tables and its manifest.
 
-Everything is written to a hidden folder next to the target, which is renamed into place when the last file is
-there. Whatever stops the run before that, nothing that looks like a run is left.
+Everything is written to a hidden folder next to the target, which is renamed into place when the last file is there.
+Whatever stops the run before that, nothing that looks like a run is left. Tables are written from chunks, so that none
+has to fit in memory, and the same rows always make the same bytes. The manifest, one JSON file, carries two kinds of
+digests, by which `verify` sees that something was changed: `files` has one for every file that a command wrote, `seal`
+is that of the manifest itself.
 """
 
 from __future__ import annotations
 
 import csv
 import glob
+import hashlib
 import json
+import math
 import os
 import re
 import secrets
 import shutil
 import socket
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import Any
 
+import polars as pl
+
 from moral_entropy.errors import RunFolderError
-from moral_entropy.files import flush, move, refused_by_system
+from moral_entropy.files import flush, move, refused_by_system, write_text
+from moral_entropy.schemas import SCHEMAS
 from moral_entropy.stopping import unfinished, uninterrupted
 
 MANIFEST = "manifest.json"
@@ -50,7 +59,7 @@ SYNCHRONIZE, ACCESS_DENIED, STILL_RUNNING = 0x0010_0000, 5, 0x102
 
 @contextmanager
 def writing(
-    path: str | Path, *, force: bool = False, inputs: Iterable[Any] = (), kept: Iterable[Any] = ()
+    path: str | Path, *, force: bool = False, inputs: Iterable[Any] = (), sheets: Iterable[Any] = ()
 ) -> Iterator[Path]:
     """Open a hidden folder to write to, which becomes `path` when the block ends well.
 
@@ -63,7 +72,7 @@ def writing(
         another program's, and not one that holds a file which no run has.
     inputs
         What is read in the block: paths, globs, lists of them. A folder that holds one of them is not replaced.
-    kept
+    sheets
         Filled-in sheets which the block copies into the new folder; a folder that holds another one is not replaced.
 
     Yields
@@ -80,8 +89,8 @@ def writing(
     ...     sorted(path.name for path in Path(home).iterdir())
     ['run']
     """
-    read, safe = list(_paths(inputs)), list(_paths(kept))
-    with whole_folder(path, lambda target: _check_free(target, force=force, inputs=read, kept=safe)) as folder:
+    read, safe = list(_paths(inputs)), list(_paths(sheets))
+    with whole_folder(path, lambda target: _check_free(target, force=force, inputs=read, sheets=safe)) as folder:
         yield folder
 
 
@@ -128,7 +137,7 @@ def is_run_folder(path: Path) -> bool:
     return (path / MANIFEST).is_file()
 
 
-def _check_free(target: Path, *, force: bool, inputs: Iterable[Path], kept: Sequence[Path] = ()) -> None:
+def _check_free(target: Path, *, force: bool, inputs: Iterable[Path], sheets: Sequence[Path]) -> None:
     if not target.exists():
         return
     if not target.is_dir():
@@ -137,33 +146,33 @@ def _check_free(target: Path, *, force: bool, inputs: Iterable[Path], kept: Sequ
     if target.is_mount():
         msg = f"{target} is a mount point, which cannot be replaced by a run. Name a folder in it: -o {target / 'run'}."
         raise RunFolderError(msg)
-    found = sorted(entry.name for entry in target.iterdir())
-    if not found:
+    files = sorted(entry.name for entry in target.iterdir())
+    if not files:
         return
     if not force:
         msg = (
-            f"{target} exists and holds {len(found)} file{'s' * (len(found) > 1)}. First: {found[0]}. "
+            f"{target} exists and holds {len(files)} file{'s' * (len(files) > 1)}. First: {files[0]}. "
             "Choose another folder with -o, or replace this run with --force (force=True)."
         )
         raise RunFolderError(msg)
-    _check_replaceable(target, found)
-    _check_sheets(target, kept)
+    _check_replaceable(target, files)
+    _check_sheets(target, sheets)
     inside = [path for path in inputs if target in (path, *path.parents)]
     if inside:
         msg = f"{inside[0]} is read by this run, and --force would delete {target}. Choose another folder with -o."
         raise RunFolderError(msg)
 
 
-def _check_replaceable(target: Path, found: list[str]) -> None:
+def _check_replaceable(target: Path, files: list[str]) -> None:
     """Raise a `RunFolderError` for a folder that is no run or holds other files: --force deletes only our own."""
-    foreign = [name for name in found if not _of_a_run(target / name)]
+    foreign = [name for name in files if not _of_a_run(target / name)]
     if not is_run_folder(target):
-        why = f"is no run folder: it has no {MANIFEST}, but {found[0]}"
+        why = f"is no run folder: it has no {MANIFEST}, but {files[0]}"
     elif not _is_ours(target / MANIFEST):
         why = f"is no run folder: its {MANIFEST} is damaged, or another program's"
     elif foreign:
-        more = f" and {len(foreign) - 1} more" * (len(foreign) > 1)
-        why = f"holds {foreign[0]}{more}, which no run wrote"
+        further = f" and {len(foreign) - 1} more" * (len(foreign) > 1)
+        why = f"holds {foreign[0]}{further}, which no run wrote"
     else:
         return
     msg = (
@@ -173,10 +182,10 @@ def _check_replaceable(target: Path, found: list[str]) -> None:
     raise RunFolderError(msg)
 
 
-def _check_sheets(target: Path, kept: Sequence[Path]) -> None:
+def _check_sheets(target: Path, sheets: Sequence[Path]) -> None:
     """Raise a `RunFolderError` for a folder with a sheet that somebody has begun to fill in."""
     for path in sorted(target.glob(SHEETS)):
-        if path.resolve() not in kept and (answers := _answers_on(path)):
+        if path.resolve() not in sheets and (answers := _answers_on(path)):
             msg = (
                 f"{path} has {answers:,} answer{'s' * (answers > 1)}, which --force would delete. Use them with "
                 f"--spot-check {path}, or move the file elsewhere."
@@ -206,24 +215,21 @@ def _is_ours(manifest: Path) -> bool:
 
 def _of_a_run(path: Path) -> bool:
     """Return whether a file has the name of one that a command writes, or that a killed command leaves behind."""
-    # Late: the tables' module needs this one.
-    from moral_entropy.schemas import SCHEMAS
-
     names = (*OTHER_FILES, *EARLIER_FILES, *(f"{table}.parquet" for table in SCHEMAS))
-    left = re.fullmatch(r"\.(.+?)(\.partial-\d+-[0-9a-f]{6}|\.\d+\.part|-[0-9a-f]{6}(\.parquet))", path.name)
-    name = path.name if left is None else f"{left[1]}{left[3] or ''}"
+    partial = re.fullmatch(r"\.(.+?)(\.partial-\d+-[0-9a-f]{6}|\.\d+\.part|-[0-9a-f]{6}(\.parquet))", path.name)
+    name = path.name if partial is None else f"{partial[1]}{partial[3] or ''}"
     parts = path.is_dir() and all(PurePath(part.name).match("part-*.parquet") for part in path.iterdir())
     return (name in names or PurePath(name).match(SHEETS)) and (parts or not path.is_dir())
 
 
 def _paths(inputs: Iterable[Any]) -> Iterator[Path]:
     """List the paths among some inputs, which may be globs, lists of paths or no paths at all."""
-    for given in inputs:
-        if isinstance(given, str | Path):
-            names = glob.glob(str(given)) or [str(given)]  # noqa: PTH207
+    for source in inputs:
+        if isinstance(source, str | Path):
+            names = glob.glob(str(source)) or [str(source)]  # noqa: PTH207
             yield from (Path(name).resolve() for name in names)
-        elif isinstance(given, list | tuple):
-            yield from _paths(given)
+        elif isinstance(source, list | tuple):
+            yield from _paths(source)
 
 
 def _make(partial: Path) -> None:
@@ -268,14 +274,14 @@ def _sweep(target: Path) -> None:
     """Remove what runs of dead processes left next to the target; put back what they had moved aside."""
     pattern = re.compile(rf"\.{re.escape(target.name)}\.(partial|replaced)-{re.escape(_host())}-(\d+)-[0-9a-f]{{6}}")
     with suppress(OSError):
-        for left in sorted(target.parent.iterdir()):
-            found = pattern.fullmatch(left.name)
-            if not found or _alive(int(found[2])):
+        for folder in sorted(target.parent.iterdir()):
+            match = pattern.fullmatch(folder.name)
+            if not match or _alive(int(match[2])):
                 continue
-            if found[1] == "replaced" and not target.exists():
-                move(left, target)
+            if match[1] == "replaced" and not target.exists():
+                move(folder, target)
             else:
-                shutil.rmtree(left, ignore_errors=True)
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _alive(pid: int) -> bool:
@@ -303,3 +309,249 @@ def _alive_on_windows(pid: int) -> bool:
     running = bool(kernel.WaitForSingleObject(handle, 0) == STILL_RUNNING)
     kernel.CloseHandle(handle)
     return running
+
+
+# --- Tables ----------------------------------------------------------------------------------------------------------
+
+
+ROWS_PER_GROUP = 262_144
+SMALL = 1 << 20
+"""Bytes up to which a table is kept in memory once it has been read, as long as its file is the same."""
+
+IDS = ("item", "annotator")
+"""Columns that are integers where all ids of the input were."""
+
+
+def write_table(path: Path, schema: pl.Schema, chunks: Callable[[], Iterable[pl.DataFrame]]) -> None:
+    """Write chunks of rows to one Parquet file without ever holding more than a few of them.
+
+    Parameters
+    ----------
+    path
+        The file.
+    schema
+        Its columns, in order; every chunk must have exactly these.
+    chunks
+        Called once, when writing begins.
+    """
+    from polars.io.plugins import register_io_source
+
+    def source(
+        with_columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, batch_size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        for chunk in chunks():
+            yield chunk.select(with_columns or schema.names())
+
+    frame = register_io_source(source, schema=schema, validate_schema=True)
+    # A fixed size of row groups keeps the bytes the same whatever the number of threads.
+    frame.sink_parquet(path, compression="zstd", row_group_size=ROWS_PER_GROUP, maintain_order=True)
+
+
+def read_table(path: str | Path, name: str, *, where: pl.Expr | None = None) -> pl.DataFrame:
+    """Read one table of a run folder back, or some rows of it.
+
+    Parameters
+    ----------
+    path
+        The run folder.
+    name
+        One of `SCHEMAS`, such as "items" or "audit".
+    where
+        Which rows to read; all by default.
+
+    Examples
+    --------
+    >>> read_table("nowhere", "items")
+    Traceback (most recent call last):
+    ...
+    moral_entropy.errors.RunFolderError: nowhere is no run folder: there is no such folder. ...
+    """
+    rows, file = scan_table(path, name), Path(path) / f"{name}.parquet"
+    try:
+        return _read_whole(file) if where is None else rows.filter(where).collect()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise _unreadable(file, error) from error
+
+
+def scan_table(path: str | Path, name: str) -> pl.LazyFrame:
+    """Scan one table of a run folder, after a look at its columns and their types.
+
+    Parameters
+    ----------
+    path
+        The run folder.
+    name
+        One of `SCHEMAS`.
+    """
+    folder = checked_folder(path)
+    file = folder / f"{name}.parquet"
+    if not file.exists():
+        names = ", ".join(sorted(entry.stem for entry in folder.glob("*.parquet"))) or "none"
+        msg = f"{folder} has no table {name!r}. Found: {names}."
+        raise RunFolderError(msg)
+    try:
+        # An audit on a cluster writes tables of items as folders of part files.
+        scanned = pl.scan_parquet(sorted(file.glob("*.parquet")) if file.is_dir() else file, glob=False)
+        _check_columns(file, scanned.collect_schema(), SCHEMAS[name])
+        return scanned
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise _unreadable(file, error) from error
+
+
+def _read_whole(file: Path) -> pl.DataFrame:
+    if file.is_dir():
+        return pl.read_parquet(sorted(file.glob("*.parquet")), glob=False)
+    state = file.stat()
+    if state.st_size > SMALL:
+        return pl.read_parquet(file)
+    # A copy of the columns' names and not of their rows: whoever adds a column has it alone.
+    return _read_once(file, (state.st_ino, state.st_size, state.st_mtime_ns)).clone()
+
+
+@lru_cache(maxsize=32)
+def _read_once(file: Path, _state: tuple[int, int, int]) -> pl.DataFrame:
+    return pl.read_parquet(file)
+
+
+def _check_columns(file: Path, schema: pl.Schema, expected: pl.Schema) -> None:
+    """Refuse a table that lacks a column, or has one of another type; ids may be integers."""
+    for column, kind in expected.items():
+        if column not in schema:
+            msg = f"{file} lacks the column {column!r}. Run the audit again."
+            raise RunFolderError(msg)
+        ids = column in IDS and schema[column].is_integer()
+        if not (schema[column] == kind or ids or (kind.is_integer() and schema[column].is_integer())):
+            msg = f"{file} has {schema[column]} in the column {column!r}, not {kind}. Run the audit again."
+            raise RunFolderError(msg)
+
+
+def _unreadable(file: Path, error: Exception) -> RunFolderError:
+    return RunFolderError(f"{file} cannot be read: {str(error).splitlines()[0]}. Run the audit again.")
+
+
+def checked_folder(path: str | Path) -> Path:
+    """Return the path of a run folder; raise a `RunFolderError` that says why it is none."""
+    folder = Path(path)
+    if not folder.is_dir():
+        why = "it is a file" if folder.exists() else "there is no such folder"
+    elif not is_run_folder(folder):
+        why = f"it has no {MANIFEST}"
+    else:
+        return folder
+    msg = f"{folder} is no run folder: {why}. Make one with: moral-entropy audit votes.csv -o {folder}"
+    raise RunFolderError(msg)
+
+
+# --- The manifest ----------------------------------------------------------------------------------------------------
+
+
+FILES, SEAL = "files", "seal"
+
+
+def write_manifest(folder: Path, facts: Mapping[str, Any]) -> None:
+    """Write the facts about a run; figures that are not finite become null, since JSON has no others."""
+    plain = plain_facts({name: value for name, value in facts.items() if name != SEAL})
+    _write(folder, plain | {SEAL: seal_of(plain)})
+
+
+def read_manifest(path: str | Path) -> dict[str, Any]:
+    """Read the manifest of a run folder back, without its seal.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as run:
+    ...     write_manifest(Path(run), {"seed": 0, "gradient_norm": float("nan")})
+    ...     read_manifest(run)
+    {'seed': 0, 'gradient_norm': None}
+    """
+    return _read_sealed(path)[0]
+
+
+def _read_sealed(path: str | Path) -> tuple[dict[str, Any], bool]:
+    """Read the facts of a run folder, and whether their seal is unbroken."""
+    file = checked_folder(path) / MANIFEST
+    try:
+        facts = json.loads(file.read_text(encoding="utf-8"))
+        seal = facts.pop(SEAL, None)
+    except (ValueError, OSError) as error:
+        msg = f"{file} cannot be read: {error}. Run the audit again."
+        raise RunFolderError(msg) from error
+    except (AttributeError, TypeError) as error:
+        msg = f"{file} holds no manifest but a JSON {type(facts).__name__}. Run the audit again."
+        raise RunFolderError(msg) from error
+    return facts, seal == seal_of(facts)
+
+
+def change_manifest(folder: Path, **changes: Any) -> dict[str, Any]:
+    """Change facts in the manifest of a run folder and return all of them.
+
+    A seal that was broken stays broken: no later command shall make good what somebody changed by hand.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as run:
+    ...     write_manifest(Path(run), {"seed": 0})
+    ...     change_manifest(Path(run), seconds={"fit": 1.5})
+    {'seed': 0, 'seconds': {'fit': 1.5}}
+    """
+    facts, unbroken = _read_sealed(folder)
+    plain: dict[str, Any] = plain_facts({**facts, **changes})
+    _write(folder, plain | {SEAL: seal_of(plain) if unbroken else "broken"})
+    return plain
+
+
+def note_files(folder: Path, names: Iterable[str]) -> None:
+    """Note the digests of files that were just written into a run folder."""
+    digests = read_manifest(folder).get(FILES, {})
+    change_manifest(folder, **{FILES: {**digests, **{name: digest_of(folder / name) for name in names}}})
+
+
+def changed_files(path: str | Path) -> list[str]:
+    """Name the files of a run folder that are gone, or no longer as a command wrote them."""
+    folder, (facts, unbroken) = Path(path), _read_sealed(path)
+    files = facts[FILES].items() if isinstance(facts.get(FILES), dict) else ()
+    gone = [name for name, digest in files if not (folder / name).exists() or digest_of(folder / name) != digest]
+    return gone + [MANIFEST] * (not unbroken)
+
+
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes; of a folder of part files, that of their names and digests."""
+    if path.is_dir():
+        parts = "".join(f"{part.name} {digest_of(part)}\n" for part in sorted(path.iterdir()))
+        return hashlib.sha256(parts.encode()).hexdigest()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def seal_of(facts: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of plain facts, in their order.
+
+    Examples
+    --------
+    >>> seal_of({"seed": 0}) == seal_of({"seed": 1})
+    False
+    """
+    return hashlib.sha256(_text(facts).encode()).hexdigest()
+
+
+def _write(folder: Path, plain: Mapping[str, Any]) -> None:
+    write_text(folder / MANIFEST, _text(plain) + "\n")
+
+
+def _text(plain: Mapping[str, Any]) -> str:
+    return json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def plain_facts(value: Any) -> Any:
+    """Return facts as JSON has them: lists, names, numbers that are finite."""
+    if isinstance(value, Mapping):
+        return {str(key): plain_facts(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_facts(inner) for inner in value]
+    if hasattr(value, "tolist"):  # NumPy's arrays and scalars
+        return plain_facts(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

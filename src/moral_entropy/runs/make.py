@@ -1,4 +1,4 @@
-"""A consensus, and what was found about it → the tables of a run.
+"""A consensus, and what was found about it → the tables of a run, and its manifest.
 
 Small tables are frames. Those with a row per item or vote are made a chunk at a time when they are written, so that
 twenty million votes need no second copy in memory.
@@ -6,23 +6,31 @@ twenty million votes need no second copy in memory.
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from moral_entropy import __version__
 from moral_entropy.findings import Finding
 from moral_entropy.items.pushes import prior_pushes, spoken_for, vote_pushes
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.model.entropy import EntropyParts, decompose_entropy, is_ambiguous, is_uncertain
+from moral_entropy.model.fit import LEAST_SHARE, MOST_SHARE, THIN
+from moral_entropy.model.priors import Priors
+from moral_entropy.model.threads import available_cores
 from moral_entropy.names import ALL
+from moral_entropy.option_fields import as_plain
+from moral_entropy.options import AuditOptions, FitOptions, Model
 from moral_entropy.rules.table import AuditTable
-from moral_entropy.runs.findings import findings_frame
-from moral_entropy.runs.run import Table
-from moral_entropy.runs.tables import ROWS_PER_GROUP
+from moral_entropy.runs.folder import ROWS_PER_GROUP
+from moral_entropy.runs.run import SCHEMA, Table, findings_frame
 from moral_entropy.schemas import ALL_PARTS, BETWEEN, SCHEMAS, with_between, with_ids
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
 
@@ -39,7 +47,7 @@ def make_tables(
     audit: AuditTable,
     outliers: Mapping[str, pl.DataFrame],
     findings: Iterable[Finding],
-    more: Mapping[str, pl.DataFrame] | None = None,
+    extra: Mapping[str, pl.DataFrame] | None = None,
 ) -> dict[str, Table]:
     """Return every table of a run by name, in the order they are written; rows about items are made on demand.
 
@@ -51,10 +59,10 @@ def make_tables(
         The entropies of its items, by fit (see `item_entropies`), and added up by domain (see `entropy_sums`).
     audit, outliers, findings
         What the audit of rules, the search for outliers and the checks found.
-    more
+    extra
         Tables about groups of annotators, where they were asked for.
     """
-    small = small_tables(consensus, sums, audit, outliers, findings, more)
+    small = small_tables(consensus, sums, audit, outliers, findings, extra)
     return item_tables(consensus, entropies) | small
 
 
@@ -64,7 +72,7 @@ def small_tables(
     audit: AuditTable,
     outliers: Mapping[str, pl.DataFrame],
     findings: Iterable[Finding],
-    more: Mapping[str, pl.DataFrame] | None = None,
+    extra: Mapping[str, pl.DataFrame] | None = None,
 ) -> dict[str, Table]:
     """Return the tables that have no row per item or vote: see `make_tables`."""
     frames = {
@@ -78,7 +86,7 @@ def small_tables(
         "audit_advice": audit.advice.frame,
         **outliers,
         "findings": findings_frame(findings),
-        **(more or {}),
+        **(extra or {}),
     }
     return {name: _table(name, frame) for name, frame in frames.items()}
 
@@ -128,10 +136,10 @@ def _item_columns(votes: Votes, fit: QuestionFit, chunk: slice, entropy: Entropy
     parts = {name: _or_null(part_i) for name, part_i in named_parts(entropy).items()}
     # p is about the positive label of two, and about the consensus label of more.
     about_i = np.full(len(item_i), ballot.positive) if ballot.n_labels == 2 else label_i
-    learnt = fit.recalibrated
+    recalibrated = fit.recalibrated
     calibrated = pl.repeat(None, len(item_i), dtype=pl.Float64, eager=True)
-    if learnt is not None:
-        calibrated = pl.Series(learnt[0][chunk][row_i, about_i])
+    if recalibrated is not None:
+        calibrated = pl.Series(recalibrated[0][chunk][row_i, about_i])
     return {
         "question": pl.repeat(ballot.question, len(item_i), eager=True),
         "item": votes.items.gather(item_i),
@@ -241,8 +249,8 @@ def item_entropies(consensus: Consensus, between: Sequence[Floats] | None = None
         found.
     """
     shares = between or (None,) * len(consensus.fits)
-    found = map(decompose_entropy, consensus.fits)
-    return tuple(parts.with_between(share_i) for parts, share_i in zip(found, shares, strict=True))
+    entropies = map(decompose_entropy, consensus.fits)
+    return tuple(parts.with_between(share_i) for parts, share_i in zip(entropies, shares, strict=True))
 
 
 def entropy_sums(consensus: Consensus, entropies: Sequence[EntropyParts]) -> tuple[Floats, ...]:
@@ -278,8 +286,8 @@ def entropy_frame(consensus: Consensus, sums: Sequence[Floats]) -> pl.DataFrame:
 
 
 def _means(question: str, domain: str, sum_f: Floats) -> dict[str, object]:
-    named = {"question": question, "domain": domain, "n_items": round(sum_f[ITEMS_COUNTED])}
-    return named | {"total": float(sum_f[TOTAL] / sum_f[ITEMS_COUNTED])} | mean_parts(sum_f)
+    place = {"question": question, "domain": domain, "n_items": round(sum_f[ITEMS_COUNTED])}
+    return place | {"total": float(sum_f[TOTAL] / sum_f[ITEMS_COUNTED])} | mean_parts(sum_f)
 
 
 def mean_parts(sum_f: Floats) -> dict[str, float]:
@@ -298,8 +306,8 @@ def named_parts(entropy: EntropyParts) -> dict[str, Floats]:
     ['ambiguity', 'doubt_votes', 'doubt_annotators', 'aleatoric', 'epistemic']
     """
     three = (entropy.ambiguity_i, entropy.votes_i, entropy.annotators_i)
-    named = dict(zip(ALL_PARTS, (*three, entropy.aleatoric_i, entropy.epistemic_i), strict=True))
-    return named if entropy.between_i is None else named | {BETWEEN: entropy.between_i}
+    by_name = dict(zip(ALL_PARTS, (*three, entropy.aleatoric_i, entropy.epistemic_i), strict=True))
+    return by_name if entropy.between_i is None else by_name | {BETWEEN: entropy.between_i}
 
 
 # --- Annotators ----------------------------------------------------------------------------------------------------
@@ -381,3 +389,164 @@ def _push_frame(fit: QuestionFit, annotators: pl.Series, voted: pl.Series, push_
         "high": high,
     }
     return pl.DataFrame(columns, schema=with_ids(SCHEMAS["pushes"], annotator=annotators.dtype))
+
+
+# --- The manifest ----------------------------------------------------------------------------------------------------
+
+
+LIBRARIES = ("numpy", "scipy", "polars", "numba")
+
+
+def manifest_facts(
+    consensus: Consensus,
+    sums: Sequence[Floats],
+    options: AuditOptions,
+    *,
+    command: str,
+    warnings: Sequence[str],
+    seconds: Mapping[str, float],
+    counts: Ints | None = None,
+) -> dict[str, Any]:
+    """Return the manifest of a run.
+
+    Parameters
+    ----------
+    consensus
+        The votes and their fits.
+    sums
+        Entropies by domain: see `entropy_sums`.
+    options
+        The options of the run.
+    command
+        What the user typed, if anything.
+    warnings
+        Warnings of the library, in order.
+    seconds
+        Time by stage.
+    counts
+        As `count_votes` counts, where the consensus has only a sample of the items.
+    """
+    counts = count_votes(consensus.votes) if counts is None else counts
+    fits, votes = zip(consensus.fits, sums, counts[1:], strict=True), consensus.votes
+    return {
+        "schema": SCHEMA,
+        "version": __version__,
+        "command": command,
+        **reading_facts(consensus.votes, counts),
+        "questions": [_fit_facts(fit, votes, sum_df.sum(axis=0), counts_b.tolist()) for fit, sum_df, counts_b in fits],
+        "converged": consensus.converged,
+        "fit_by": options.fit_by,
+        "priors": _prior_facts(consensus.priors),
+        **_settled(consensus.options),
+        "formulas": formulas(options.fit.model, between=BETWEEN in mean_parts(sums[0].sum(axis=0))),
+        "options": as_plain(options),
+        "warnings": list(warnings),
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
+        "seconds": {stage: round(spent, 3) for stage, spent in seconds.items()},
+    }
+
+
+def reading_facts(votes: Votes, counts: Ints) -> dict[str, Any]:
+    """Return what was read and what was left out."""
+    reading, (items, without_votes, _) = votes.reading, counts[0].tolist()
+    return {
+        "input": {"source": reading.source, "sha256": reading.sha256},
+        "columns": dict(reading.columns),
+        "guessed": list(reading.guessed),
+        "rows": reading.rows,
+        "dropped": dict(reading.dropped),
+        "notes": list(reading.notes),
+        "items": items,
+        "items_without_votes": without_votes,
+        "annotators": len(votes.annotators),
+        "anonymous": votes.anonymous,
+        "votes": int(counts[1:, 2].sum()),
+        "domains": list(votes.domains),
+    }
+
+
+def count_votes(votes: Votes) -> Ints:
+    """Count items, items without votes, and votes: over all questions, then ballot by ballot."""
+    votes_i = np.zeros(votes.n_items, dtype=np.int64)
+    for ballot in votes.ballots:
+        votes_i[ballot.item_i] += ballot.votes_i
+    by_ballot = [(ballot.n_items, int((ballot.votes_i == 0).sum()), ballot.n_votes) for ballot in votes.ballots]
+    return np.array([(votes.n_items, int((votes_i == 0).sum()), votes.n_votes), *by_ballot])
+
+
+def _fit_facts(fit: QuestionFit, votes: Votes, sum_f: Floats, counts: Sequence[int]) -> dict[str, Any]:
+    ballot, weight = fit.ballot, sum_f[ITEMS_COUNTED]
+    means = {"entropy": TOTAL, "uncertain": UNCERTAIN, "ambiguous": AMBIGUOUS}
+    return {
+        "question": ballot.question,
+        "part": ballot.part,
+        "labels": list(ballot.labels),
+        "positive": ballot.labels[ballot.positive] if ballot.n_labels == 2 else None,
+        **dict(zip(("items", "items_without_votes", "votes"), counts, strict=True)),
+        "items_counted": float(weight),
+        "annotators": ballot.n_annotators,
+        "prevalence": dict(zip(ballot.labels, fit.share_k.tolist(), strict=True)),
+        **{name: float(sum_f[column] / weight) for name, column in means.items()},
+        **mean_parts(sum_f),
+        **asdict(fit.search),
+        "curvature": fit.curvature._asdict(),
+        "mixture": _mixture_facts(fit, votes.domains),
+        "counted_as_one": _counted_as_one(fit, votes.annotators),
+    }
+
+
+def _counted_as_one(fit: QuestionFit, annotators: pl.Series) -> list[list[Any]]:
+    """Name the annotators whose votes were counted as one: by group, the one who stands for it first."""
+    return [annotators.gather(fit.ballot.annotator_a[group]).to_list() for group in fit.counted_groups]
+
+
+def _mixture_facts(fit: QuestionFit, domains: Sequence[str]) -> dict[str, Any] | None:
+    """Return the weights of the states between labels, where items may lie there; items of no domain come last."""
+    if not fit.options.mixed:
+        return None
+    names = [*domains, None] if len(fit.weight_dg) > 1 else []
+    return {"points": fit.states.points, "domains": names, "weights": fit.weight_dg.tolist()}
+
+
+def _prior_facts(priors: Priors) -> dict[str, Any]:
+    return {
+        "prevalence": priors.prevalence,
+        "diagonal": priors.diagonal,
+        "off_diagonal": priors.off_diagonal,
+        "annotators": {str(name): np.asarray(cells).tolist() for name, cells in priors.annotators.items()},
+        "by_question": {name: list(alpha) for name, alpha in priors.by_question.items()},
+    }
+
+
+def formulas(model: Model, *, between: bool = False) -> dict[str, str]:
+    """Return how columns of the items follow from others, which depends on the model.
+
+    Parameters
+    ----------
+    model
+        The model of the fits.
+    between
+        Whether items have a part of the entropy between groups.
+
+    Examples
+    --------
+    >>> formulas("paper")["aleatoric"], formulas("mixed")["aleatoric"]
+    ('doubt_votes', 'ambiguity + doubt_votes')
+    """
+    pooled = (
+        f"(1 - a) p_model + a (n_label + b) / (n_votes + 1), a = {LEAST_SHARE} to {MOST_SHARE} and at least "
+        f"{THIN} / n_votes, b the label's share of all votes"
+    )
+    by_column = {
+        "p": pooled if model == "mixed" else "p_model",
+        "entropy": "H(p) = ambiguity + doubt_votes + doubt_annotators",
+        "aleatoric": "ambiguity + doubt_votes" if model == "mixed" else "doubt_votes",
+        "epistemic": "doubt_annotators",
+    }
+    added = {name: f"{by_column[name]} + {BETWEEN}" for name in ("entropy", "aleatoric")}
+    return by_column | added if between else by_column
+
+
+def _settled(options: FitOptions) -> dict[str, Any]:
+    """Return the options of the fit, with what was chosen where it was left open."""
+    return asdict(options) | {"threads": options.threads or available_cores()}

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from moral_entropy.findings import without_warnings
 from moral_entropy.model.consensus import Consensus
 from moral_entropy.model.fit import fit
-from moral_entropy.model.options import FitOptions
 from moral_entropy.model.priors import Priors
-from moral_entropy.options import from_plain
+from moral_entropy.option_fields import from_plain
+from moral_entropy.options import FitOptions
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.schemas import VOTES
 from moral_entropy.votes.table import UNKNOWN, Ballot, Reading, Votes, ballot_from_codes
@@ -44,17 +44,19 @@ def read_run_votes(run: Run | str | Path) -> Votes:
     coded = cast.select(
         "question", "label", item=_code(cast["item"], item_ids), annotator=_code(cast["annotator"], annotator_ids)
     ).with_row_index("row").partition_by("question", as_dict=True)  # fmt: skip
-    kept = {name: cast[name] for name in cast.columns if name not in VOTES}
-    known = items.with_columns(item=_code(items["item"], item_ids)).partition_by(["question", "part"], as_dict=True)
+    extra = {name: cast[name] for name in cast.columns if name not in VOTES}
+    items_by_fit = items.with_columns(item=_code(items["item"], item_ids)).partition_by(
+        ["question", "part"], as_dict=True
+    )
     return Votes(
         items=item_ids,
         annotators=annotator_ids,
-        ballots=tuple(_ballot(fact, known, coded, rows=bool(kept)) for fact in manifest["questions"]),
+        ballots=tuple(_ballot(fact, items_by_fit, coded, rows=bool(extra)) for fact in manifest["questions"]),
         domains=domains,
         domain_i=_label_codes(facts["domain"], domains).astype(np.int32),
         texts=None if texts is None else texts.sort("item")["text"],
         anonymous=bool(manifest["anonymous"]),
-        kept=kept,
+        kept=extra,
         reading=Reading(
             source=manifest["input"]["source"],
             sha256=manifest["input"]["sha256"],
@@ -88,23 +90,23 @@ def reload_consensus(run: Run | str | Path, *, question: str | None = None, **ch
 
 def priors_of(manifest: dict[str, Any]) -> Priors:
     """Return the priors of a run, as its manifest has them."""
-    known = manifest["priors"]
-    prevalence = known["prevalence"]
+    facts = manifest["priors"]
+    prevalence = facts["prevalence"]
     return Priors(
         prevalence=tuple(prevalence) if isinstance(prevalence, list) else prevalence,
-        diagonal=known["diagonal"],
-        off_diagonal=known["off_diagonal"],
-        annotators=known["annotators"],
-        by_question={name: tuple(alpha) for name, alpha in known["by_question"].items()},
+        diagonal=facts["diagonal"],
+        off_diagonal=facts["off_diagonal"],
+        annotators=facts["annotators"],
+        by_question={name: tuple(alpha) for name, alpha in facts["by_question"].items()},
     )
 
 
 def _ballot(
-    fact: dict[str, Any], known: dict[Any, pl.DataFrame], coded: dict[Any, pl.DataFrame], *, rows: bool
+    fact: dict[str, Any], items_by_fit: dict[Any, pl.DataFrame], coded: dict[Any, pl.DataFrame], *, rows: bool
 ) -> Ballot:
     """Rebuild one ballot from the manifest and the tables; with the rows of its votes where columns were kept."""
     question, part, labels = fact["question"], fact["part"], tuple(fact["labels"])
-    of_items = known.get((question, part), pl.DataFrame(schema={"item": pl.Int64()}))
+    of_items = items_by_fit.get((question, part), pl.DataFrame(schema={"item": pl.Int64()}))
     item_i = of_items["item"].to_numpy()
     cast = coded.get((question,))
     if cast is None:
@@ -134,9 +136,9 @@ def _ballot(
     return ballot if not part else ballot.take(np.arange(ballot.n_items), part=part)
 
 
-def _code(ids: pl.Series, known: pl.Series) -> pl.Series:
+def _code(ids: pl.Series, sorted_ids: pl.Series) -> pl.Series:
     """Return each id's position among the sorted known ones."""
-    return pl.Series(known.search_sorted(ids).cast(pl.Int64))
+    return pl.Series(sorted_ids.search_sorted(ids).cast(pl.Int64))
 
 
 def _label_codes(names: pl.Series, labels: tuple[str, ...]) -> NDArray[np.int16]:

@@ -17,13 +17,28 @@ import polars as pl
 from moral_entropy.errors import RunFolderError, UsageError
 from moral_entropy.model.consensus import Consensus
 from moral_entropy.model.entropy import shown_parts
-from moral_entropy.runs.folder import MANIFEST, writing
-from moral_entropy.runs.manifest import FILES, digest_of, read_manifest, write_manifest
-from moral_entropy.runs.tables import checked_folder, read_table, scan_table, write_table
+from moral_entropy.runs.folder import (
+    FILES,
+    MANIFEST,
+    checked_folder,
+    digest_of,
+    read_manifest,
+    read_table,
+    scan_table,
+    write_manifest,
+    write_table,
+    writing,
+)
 from moral_entropy.schemas import BETWEEN, SCHEMAS
 
 if TYPE_CHECKING:
     from moral_entropy.verdict.verdict import Verdict
+
+from dataclasses import asdict
+
+from moral_entropy.files import whole_file
+from moral_entropy.findings import RANK, Finding, headline, merge_alike, mute, name_where_needed
+from moral_entropy.runs.folder import note_files
 
 SCHEMA = 4
 """Version of the run folder: it rises whenever a column changes its meaning or is removed."""
@@ -92,7 +107,7 @@ class Run:
     ----------
     manifest
         What went into the run and how it went: plain values, as in `manifest.json`.
-    made
+    tables
         Tables that are still to be made, by name; empty for a run on disk.
     path
         The run folder; None for a run in memory.
@@ -108,7 +123,7 @@ class Run:
     """
 
     manifest: dict[str, Any]
-    made: Mapping[str, Table] = field(default_factory=dict)
+    tables: Mapping[str, Table] = field(default_factory=dict)
     path: Path | None = None
     consensus: Consensus | None = None
 
@@ -127,7 +142,7 @@ class Run:
 
     def has(self, name: str) -> bool:
         """Return whether the run has a table."""
-        return name in self.made if self.path is None else (self.path / f"{name}.parquet").exists()
+        return name in self.tables if self.path is None else (self.path / f"{name}.parquet").exists()
 
     def table(self, name: str, *, where: pl.Expr | None = None) -> pl.DataFrame:
         """Return a table, or some of its rows; an optional table that the run lacks has no rows.
@@ -144,7 +159,7 @@ class Run:
         if self.path is not None:
             return read_table(self.path, name, where=where)
         if name not in self._frames:
-            table = self.made[name]
+            table = self.tables[name]
             self._frames[name] = pl.concat([pl.DataFrame(schema=table.schema), *table.frames()])
         return self._frames[name] if where is None else self._frames[name].filter(where)
 
@@ -155,7 +170,7 @@ class Run:
         return scan_table(self.path, name)
 
     def _chunks(self, name: str) -> Iterable[pl.DataFrame]:
-        return [self._frames[name]] if name in self._frames else self.made[name].frames()
+        return [self._frames[name]] if name in self._frames else self.tables[name].frames()
 
     @cached_property
     def _frames(self) -> dict[str, pl.DataFrame]:
@@ -194,10 +209,10 @@ class Run:
     @cached_property
     def questions(self) -> tuple[Question, ...]:
         """The questions, each once, in the order of the fits."""
-        found: dict[str, Question] = {}
+        by_name: dict[str, Question] = {}
         for fit in self.manifest["questions"]:
-            found.setdefault(fit["question"], Question(fit["question"], tuple(fit["labels"]), fit["positive"]))
-        return tuple(found.values())
+            by_name.setdefault(fit["question"], Question(fit["question"], tuple(fit["labels"]), fit["positive"]))
+        return tuple(by_name.values())
 
     @property
     def interval(self) -> float:
@@ -271,7 +286,7 @@ class Run:
 
     def moved(self, path: Path, manifest: dict[str, Any]) -> Run:
         """Return the run on disk once its folder is in place; its verdict, where it was given, is not given again."""
-        run = replace(self, manifest=manifest, made={}, path=path)
+        run = replace(self, manifest=manifest, tables={}, path=path)
         vars(run).update({name: value for name, value in vars(self).items() if name in ("verdict", "checked")})
         return run
 
@@ -289,26 +304,26 @@ class Run:
 
         with writing(path, force=force) as folder:
             self.write_to(folder)
-            add_sheet(replace(self, made={}, path=folder))
-        return replace(self, manifest=read_manifest(path), made={}, path=Path(path))
+            add_sheet(replace(self, tables={}, path=folder))
+        return replace(self, manifest=read_manifest(path), tables={}, path=Path(path))
 
     def write_to(self, folder: Path, advance: Callable[[float], None] | None = None) -> None:
         """Write manifest and tables into a folder that exists; the manifest has a digest of every table."""
         digests: dict[str, str] = {}
-        for n, (name, table) in enumerate(self.made.items()):
+        for n, (name, table) in enumerate(self.tables.items()):
             file = folder / f"{name}.parquet"
             write_table(file, table.schema, partial(self._chunks, name))
             digests[file.name] = digest_of(file)
             if advance is not None:
-                advance((n + 1) / len(self.made))
+                advance((n + 1) / len(self.tables))
         write_manifest(folder, {**self.manifest, FILES: digests})
 
     @property
     def in_one_line(self) -> str:
         """What the run is about: votes, items, questions, and where it is."""
         facts = self.manifest
-        asked = ", ".join(question.name for question in self.questions)
-        return f"Run({facts['votes']:,} votes on {facts['items']:,} items; {asked}; {self.path or 'in memory'})"
+        names = ", ".join(question.name for question in self.questions)
+        return f"Run({facts['votes']:,} votes on {facts['items']:,} items; {names}; {self.path or 'in memory'})"
 
     def __repr__(self) -> str:
         """Show what the run is about, then what the last screen of `moral-entropy audit` shows."""
@@ -354,3 +369,72 @@ def read_run(path: str | Path) -> Run:
 def as_run(run: Run | str | Path) -> Run:
     """Return a run, opened if a folder is named."""
     return run if isinstance(run, Run) else read_run(run)
+
+
+# --- Findings --------------------------------------------------------------------------------------------------------
+
+
+def findings_frame(findings: Iterable[Finding]) -> pl.DataFrame:
+    """Lay findings out as rows of findings.parquet; a figure that does not exist (NaN) is null there.
+
+    Examples
+    --------
+    >>> findings_frame([Finding("laplace", "pareto_k", 0.4), Finding("nuts", "ess", float("nan"))])["value"].to_list()
+    [0.4, None]
+    """
+    rows = [asdict(finding) | {"code": finding.code} for finding in findings]
+    frame = pl.DataFrame(rows, schema=SCHEMAS["findings"])
+    return frame.with_columns(pl.col(pl.Float64).fill_nan(None))
+
+
+def read_findings(run: Run | str | Path) -> list[Finding]:
+    """Read the findings of a run, or of a run folder."""
+    frame = as_run(run).findings.drop("code", strict=False)
+    return [Finding(**_without_nulls(row)) for row in frame.iter_rows(named=True)]
+
+
+def cautions(run: Run) -> list[Finding]:
+    """List what should make a reader doubt, worst first: the worst of each kind, its text a title without full stop."""
+    groups = merge_alike(name_where_needed(read_findings(run)))
+    return [replace(worst, text=headline(worst, alike).removesuffix(".")) for worst, alike in groups]
+
+
+def caution_record(finding: Finding) -> dict[str, str]:
+    """Return a warning as plain values."""
+    return {name: getattr(finding, name) for name in ("code", "severity", "text", "meaning", "remedy")}
+
+
+def add_findings(run: Run, findings: Iterable[Finding]) -> None:
+    """Write findings into a run folder, keeping earlier figures that were not found again this time."""
+    frame = findings_frame(mute(findings, run.manifest["options"].get("verdict", {}).get("ignore", ())))
+    earlier = run.findings.join(frame, on=["check", "metric"], how="anti", maintain_order="left")
+    with whole_file(run.folder / "findings.parquet") as partial:
+        pl.concat([earlier, frame]).write_parquet(partial, compression="zstd")
+    note_files(run.folder, ["findings.parquet"])
+
+
+def _without_nulls(row: dict[str, Any]) -> dict[str, Any]:
+    optional = ("low", "high", "n")
+    texts = {name: value or "" for name, value in row.items() if name not in (*optional, "value", "level")}
+    numbers = {name: row[name] for name in optional}
+    value = float("nan") if row["value"] is None else row["value"]
+    level = row["level"] if row["level"] in RANK else "info"
+    return {**texts, **numbers, "value": value, "level": level}
+
+
+def model_notes(manifest: dict[str, Any]) -> list[str]:
+    """Describe how the consensus differs from the paper's model; no notes where it does not.
+
+    Examples
+    --------
+    >>> model_notes({"pooling": "full", "questions": []})
+    ['full pooling: all annotators have the same error rates']
+    >>> model_notes({"questions": []})
+    []
+    """
+    notes = []
+    if manifest.get("pooling", "none") == "full":
+        notes.append("full pooling: all annotators have the same error rates")
+    if manifest.get("constrain", "none") != "none":
+        notes.append("constrained: every annotator's chance to be right is kept at chance or above")
+    return notes

@@ -17,18 +17,18 @@ import polars as pl
 from scipy.special import entr
 
 from moral_entropy.errors import TrainError
+from moral_entropy.options import TFIDF, TrainOptions
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.runs.folder import writing
 from moral_entropy.runs.run import Question
-from moral_entropy.train.options import TFIDF, TrainOptions
 from moral_entropy.train.targets import Targets, by_label, columns_of, output_names, probabilities
+from moral_entropy.train.tfidf import Tfidf, load_tfidf, train_tfidf
 from moral_entropy.votes.columns import guess_column, named_column
 from moral_entropy.votes.source import on_disk, open_files
-from moral_entropy.votes.table import shown
+from moral_entropy.votes.table import one_line, shown
 
 if TYPE_CHECKING:
     from moral_entropy.train.encoder import Encoder
-    from moral_entropy.train.tfidf import Tfidf
 
 FACTS, CARD = "moral_entropy.json", "README.md"
 
@@ -39,14 +39,12 @@ Classifier: TypeAlias = "Tfidf | Encoder"
 
 def train_classifier(train: Targets, kind: str, options: TrainOptions, *, advance: Advance = ignore) -> Classifier:
     """Train a model on targets of one kind; items without such a target are left out."""
-    learnt = train.known(kind)
+    usable = train.with_target(kind)
     if options.model == TFIDF:
-        from moral_entropy.train.tfidf import train_tfidf
-
-        return train_tfidf(learnt, kind, advance=advance)
+        return train_tfidf(usable, kind, advance=advance)
     from moral_entropy.train.encoder import train_encoder
 
-    return train_encoder(learnt, kind, options, advance=advance)
+    return train_encoder(usable, kind, options, advance=advance)
 
 
 def check_out(out: str | Path) -> None:
@@ -64,7 +62,9 @@ def check_out(out: str | Path) -> None:
         raise TrainError(msg)
 
 
-def save_classifier(classifier: Classifier, out: str | Path, facts: Mapping[str, Any], more: Mapping[str, str]) -> Path:
+def save_classifier(
+    classifier: Classifier, out: str | Path, facts: Mapping[str, Any], files: Mapping[str, str]
+) -> Path:
     """Write a trained model and return its folder.
 
     Parameters
@@ -75,7 +75,7 @@ def save_classifier(classifier: Classifier, out: str | Path, facts: Mapping[str,
         The folder; new or empty.
     facts
         What to remember about the training: `model`, `max_length` and whatever else.
-    more
+    files
         Further text files by name, such as the model card.
     """
     check_out(out)
@@ -87,7 +87,7 @@ def save_classifier(classifier: Classifier, out: str | Path, facts: Mapping[str,
     try:
         with writing(out) as folder:
             classifier.save(folder)
-            for name, text in {FACTS: described + "\n", **more}.items():
+            for name, text in {FACTS: described + "\n", **files}.items():
                 (folder / name).write_text(text, encoding="utf-8")
             # Weights are written readable for their owner alone; let the umask decide, as for every other file.
             mode = (folder / FACTS).stat().st_mode
@@ -95,11 +95,10 @@ def save_classifier(classifier: Classifier, out: str | Path, facts: Mapping[str,
                 file.chmod(mode)
     except Exception as error:
         # safetensors has an error of its own for a write that the system refuses.
-        refused = type(error).__name__ == "SafetensorError" and "os error" in str(error).lower()
-        if not isinstance(error, OSError) and not refused:
+        if not isinstance(error, OSError) and type(error).__name__ != "SafetensorError":
             raise
-        why = getattr(error, "strerror", None) or str(error).splitlines()[0]
-        msg = f"cannot write the model to {out}: {why}. Make room, or write elsewhere with -o."
+        reason = getattr(error, "strerror", None) or one_line(error)
+        msg = f"cannot write the model to {out}: {reason}. Make room, or write elsewhere with -o."
         raise TrainError(msg) from error
     return Path(out)
 
@@ -118,8 +117,6 @@ def load_classifier(folder: str | Path) -> Classifier:
     facts = _read_facts(path)
     questions = _questions_of(facts["head"])
     if facts["model"] == TFIDF:
-        from moral_entropy.train.tfidf import load_tfidf
-
         return load_tfidf(path, questions)
     from moral_entropy.train.encoder import load_encoder
 
@@ -130,34 +127,27 @@ def _read_facts(path: Path) -> dict[str, Any]:
     try:
         facts: dict[str, Any] = json.loads((path / FACTS).read_text(encoding="utf-8"))
         if {"head", "model", "max_length"} <= set(facts) and isinstance(facts["max_length"], int):
-            if not facts.get("voters"):
-                return facts
-            why = "it has an output per annotator, which this version does not know"
-        else:
-            why = f"its {FACTS} is incomplete"
+            return facts
+        problem = f"its {FACTS} is incomplete"
     except OSError:
-        why = f"it has no {FACTS}" if path.is_dir() else "there is no such folder"
+        problem = f"it has no {FACTS}" if path.is_dir() else "there is no such folder"
     except (ValueError, TypeError):
-        why = f"its {FACTS} is damaged"
-    msg = f"{path} is no trained model: {why}. Make one with: moral-entropy train run/ -o {path}"
+        problem = f"its {FACTS} is damaged"
+    msg = f"{path} is no trained model: {problem}. Make one with: moral-entropy train run/ -o {path}"
     raise TrainError(msg)
 
 
 def _questions_of(head: Any) -> tuple[Question, ...]:
     try:
         questions = tuple(Question(str(row["question"]), tuple(row["labels"]), row["positive"]) for row in head)
-        # Two labels, one of them the positive one, or more than two and no positive one.
-        sound = [
-            len(question.labels) == 2 if question.positive in question.labels else len(question.labels) > 2
-            for question in questions
-        ]
-        if sound and all(sound):
-            return questions
-        why = "no outputs" if not questions else "a question without its labels"
-    except (KeyError, TypeError) as error:
-        why = f"{type(error).__name__} {error}"
-    msg = f"what is said of the model's outputs is damaged: {why}. Train it again."
-    raise TrainError(msg)
+    except (KeyError, TypeError):
+        questions = ()
+    # Two labels, one of them the positive one, or more than two and no positive one.
+    sound = [len(q.labels) == 2 if q.positive in q.labels else len(q.labels) > 2 for q in questions]
+    if not sound or not all(sound):
+        msg = f"the outputs that {FACTS} lists are none, or lack their labels. Train the model again."
+        raise TrainError(msg)
+    return questions
 
 
 # --- Prediction ---------------------------------------------------------------------------------------------------
@@ -191,23 +181,23 @@ def predict(
     """
     classifier = load_classifier(model) if isinstance(model, (str, Path)) else model
     ids = pl.Series("item", range(len(texts)), dtype=pl.Int64) if items is None else items.alias("item")
-    written = [at for at, text in enumerate(texts) if text and text.strip()]
+    rows = [i for i, text in enumerate(texts) if text and text.strip()]
     p_io = np.full((len(texts), len(output_names(classifier.questions))), np.nan)
-    if written:
-        logits_io = classifier.logits([str(texts[at]) for at in written], advance=advance)
-        p_io[written] = probabilities(classifier.questions, logits_io)
+    if rows:
+        logits_io = classifier.logits([str(texts[i]) for i in rows], advance=advance)
+        p_io[rows] = probabilities(classifier.questions, logits_io)
     parts = []
     for question, columns in columns_of(classifier.questions):
         labels = list(question.labels) if question.positive is None else [question.positive]
         entropy_i = entr(by_label(p_io, columns)).sum(axis=1)
-        rows = {
+        cells = {
             "item": ids.gather(np.repeat(np.arange(len(ids)), len(labels))),
             "question": pl.repeat(question.name, len(ids) * len(labels), eager=True),
             "label": pl.Series(labels * len(ids), dtype=pl.String),
             "p": pl.Series(p_io[:, columns].ravel()).fill_nan(None),
             "entropy": pl.Series(np.repeat(entropy_i, len(labels))).fill_nan(None),
         }
-        parts.append(pl.DataFrame(rows))
+        parts.append(pl.DataFrame(cells))
     return pl.concat(parts)
 
 
@@ -229,14 +219,15 @@ def read_texts(
         guessed = names[0] if len(names) == 1 else guess_column("text", names)
         column = named_column(text, names, source.name, "text") if text else guessed
         if column is None:
-            what = f"{source.name} has no column that looks like texts. Found: {shown(names)}"
-            msg = f"{what}. Name it with --text COLUMN."
+            msg = (
+                f"{source.name} has no column that looks like texts. Found: {shown(names)}. Name it with --text COLUMN."
+            )
             raise TrainError(msg)
         texts = source.column(column).cast(pl.String).to_list()
-        others = [name for name in names if name != column]
-        id_column = named_column(item, names, source.name, "item") if item else guess_column("item", others)
+        names.remove(column)
+        id_column = named_column(item, names, source.name, "item") if item else guess_column("item", names)
         ids = pl.Series("item", range(len(texts)), dtype=pl.Int64) if id_column is None else source.column(id_column)
-    if not any(written and written.strip() for written in texts):
+    if not any(sentence and sentence.strip() for sentence in texts):
         msg = f"none of the {len(texts):,} rows of {source.name} has a text in column {column!r}."
         raise TrainError(msg)
     return ids, texts

@@ -15,7 +15,6 @@ import hashlib
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -25,10 +24,7 @@ from moral_entropy.errors import RuleError, TrainError
 from moral_entropy.rules.rules import rule_named
 from moral_entropy.runs.run import Question, Run
 from moral_entropy.ties import labels_of
-from moral_entropy.votes.columns import guess_column, missing_column, named_column
-from moral_entropy.votes.source import open_source
 from moral_entropy.votes.table import Floats, Ints
-from moral_entropy.votes.values import code_ids
 
 FROM_DATA = {"published": "published labels", "gold": "gold labels"}
 """Kinds of target that come from a column of the data, and what is missing where there is none."""
@@ -72,7 +68,7 @@ class Targets:
             count_i=self.count_i[rows],
         )
 
-    def known(self, kind: str) -> Targets:
+    def with_target(self, kind: str) -> Targets:
         """Keep the items that have a target of a kind for some question."""
         return self.take(np.flatnonzero(~np.isnan(self.by_kind[kind]).all(axis=1)))
 
@@ -131,22 +127,8 @@ def mean_target(target_ik: Floats, count_i: Floats) -> Floats:
 # --- From a run ---------------------------------------------------------------------------------------------------
 
 
-def read_targets(
-    run: Run, kinds: Sequence[str], *, votes: str | Path | None = None, text: str | None = None
-) -> Targets:
-    """Read targets of several kinds for every item of a run that has a text.
-
-    Parameters
-    ----------
-    run
-        The run.
-    kinds
-        Kinds of target.
-    votes
-        File with the items' texts, usually that of the votes; by default the texts that the audit read.
-    text
-        Its column of texts; guessed when not given.
-    """
+def read_targets(run: Run, kinds: Sequence[str]) -> Targets:
+    """Read targets of several kinds for every item of a run that has a text."""
     for kind in kinds:
         check_kind(run, kind)
     rows = run.items
@@ -155,14 +137,13 @@ def read_targets(
     by_kind = {kind: np.full(shape, np.nan) for kind in kinds}
     count_i = np.ones(len(items))
     for question, columns in columns_of(run.questions):
-        asked = rows.filter(question=question.name)
-        at_i = items.search_sorted(asked["item"]).to_numpy()
-        counts_ik, p_ik = _two_labels(asked) if question.positive else _more_labels(run, question, asked)
-        count_i[at_i] = asked["count"].to_numpy()
+        answers = rows.filter(question=question.name)
+        at_i = items.search_sorted(answers["item"]).to_numpy()
+        counts_ik, p_ik = _votes_and_p(run, question, answers)
+        count_i[at_i] = answers["count"].to_numpy()
         for kind, target_io in by_kind.items():
-            target_io[at_i, columns] = _target(question, kind, counts_ik, p_ik, asked)
-    texts = [written or "" for written in _texts(run, items, votes, text)]
-    return _with_text(Targets(run.questions, items, tuple(texts), by_kind, count_i))
+            target_io[at_i, columns] = _target(question, kind, counts_ik, p_ik, answers)
+    return _with_text(Targets(run.questions, items, _texts(run, items), by_kind, count_i))
 
 
 def check_kind(run: Run, kind: str) -> None:
@@ -187,114 +168,67 @@ def has_labels(run: Run, column: str) -> bool:
     return column in run.items.columns and run.items[column].null_count() < run.items.height
 
 
-def _target(question: Question, kind: str, counts_ik: Ints, p_ik: Floats, asked: pl.DataFrame) -> Floats:
+def _target(question: Question, kind: str, counts_ik: Ints, p_ik: Floats, rows: pl.DataFrame) -> Floats:
     """Compute the targets of one kind for one question: one column per output, NaN where there is no target."""
-    labels = ordered_labels(question)
+    n_labels = len(question.labels)
     if kind in FROM_DATA:
-        code_of = {label: k for k, label in enumerate(labels)}
-        rows = np.vstack([np.eye(len(labels)), np.full(len(labels), np.nan)])
-        target_ik = rows[[code_of.get(label, -1) for label in asked[kind].to_list()]]
-    else:
-        target_ik = _by_votes(kind, counts_ik, p_ik)
+        code_of = {label: k for k, label in enumerate(ordered_labels(question))}
+        hot_kk = np.vstack([np.eye(n_labels), np.full(n_labels, np.nan)])
+        target_ik = hot_kk[[code_of.get(label, -1) for label in rows[kind].to_list()]]
+    elif kind in ("soft", "hard"):
+        label_i = labels_of(p_ik, 1 if n_labels == 2 else None)
+        target_ik = np.array(p_ik) if kind == "soft" else np.eye(n_labels)[label_i]
         target_ik[counts_ik.sum(axis=1) == 0] = np.nan
+    else:
+        rule = rule_named("plurality" if kind == "majority" and n_labels > 2 else kind)
+        score_ik = np.column_stack([rule.scores(counts_ik, label=k) for k in range(n_labels)])
+        if n_labels == 2:
+            score_ik[:, 0] = 1.0 - score_ik[:, 1]
+        total_i = score_ik.sum(axis=1, keepdims=True)
+        target_ik = score_ik / np.where(total_i > 0, total_i, np.nan)
     return target_ik if question.positive is None else target_ik[:, 1:]
 
 
-def _by_votes(kind: str, counts_ik: Ints, p_ik: Floats) -> Floats:
-    n_labels = counts_ik.shape[1]
-    if kind == "soft":
-        return np.array(p_ik)
-    if kind == "hard":
-        return np.eye(n_labels)[labels_of(p_ik, 1 if n_labels == 2 else None)]
-    if n_labels == 2:
-        yes_i = rule_named(kind).scores(counts_ik, label=1)
-        return np.column_stack([1.0 - yes_i, yes_i])
-    rule = rule_named("plurality" if kind == "majority" else kind)
-    score_ik = np.column_stack([rule.scores(counts_ik, label=k) for k in range(n_labels)])
-    total_i = score_ik.sum(axis=1, keepdims=True)
-    return np.asarray(score_ik / np.where(total_i > 0, total_i, np.nan))
-
-
-def _two_labels(asked: pl.DataFrame) -> tuple[Ints, Floats]:
-    """Return votes and p of two labels, the positive one second."""
-    yes_i, p_i = asked["n_positive"].to_numpy(), asked["p"].to_numpy()
-    return np.column_stack([asked["n_votes"].to_numpy() - yes_i, yes_i]), np.column_stack([1.0 - p_i, p_i])
-
-
-def _more_labels(run: Run, question: Question, asked: pl.DataFrame) -> tuple[Ints, Floats]:
-    about, labels = pl.col("question") == question.name, list(question.labels)
-    by_item = asked.select("item")
-    posterior = run.table("posterior", where=about).pivot("class", index="item", values="p")
-    counts = run.table("votes", where=about).group_by("item", "label").len().pivot("label", index="item")
-    counts = by_item.join(counts, on="item", how="left", maintain_order="left")
-    counts = counts.with_columns(pl.lit(0).alias(label) for label in labels if label not in counts.columns)
-    counts_ik = counts.select(pl.col(labels).fill_null(0)).to_numpy().astype(np.int64)
-    return counts_ik, by_item.join(posterior, on="item", how="left", maintain_order="left").select(labels).to_numpy()
+def _votes_and_p(run: Run, question: Question, rows: pl.DataFrame) -> tuple[Ints, Floats]:
+    """Return votes and p by item and label; of two labels the positive one is second."""
+    if question.positive:
+        yes_i, p_i = rows["n_positive"].to_numpy(), rows["p"].to_numpy()
+        return np.column_stack([rows["n_votes"].to_numpy() - yes_i, yes_i]), np.column_stack([1.0 - p_i, p_i])
+    about = pl.col("question") == question.name
+    cells = rows.select("item").join(pl.DataFrame({"label": question.labels}), how="cross")
+    posterior = run.table("posterior", where=about).rename({"class": "label"})
+    counts = run.table("votes", where=about).group_by("item", "label").len("votes")
+    for table in (posterior, counts):
+        cells = cells.join(table, on=["item", "label"], how="left", maintain_order="left")
+    shape = rows.height, len(question.labels)
+    return cells["votes"].fill_null(0).to_numpy().reshape(shape), cells["p"].to_numpy().reshape(shape)
 
 
 def _with_text(targets: Targets) -> Targets:
-    """Keep the items that have both a text and a target, and say what stands out among them."""
-    blank_i = np.array([not text.strip() for text in targets.texts], dtype=bool)
-    asked_i = np.any([~np.isnan(target_io).all(axis=1) for target_io in targets.by_kind.values()], axis=0)
-    if blank_i.all() or not asked_i.any():
-        kinds = " or ".join(targets.by_kind)
-        what = "has a text that is not blank" if blank_i.all() else f"has a target of kind {kinds}"
-        fix = "Name the column of texts with --text COLUMN." if blank_i.all() else "Choose other targets with --labels."
-        msg = f"none of {len(targets.texts):,} items {what}. {fix}"
-        raise TrainError(msg)
-    kept = targets.take(np.flatnonzero(asked_i & ~blank_i))
-    notes = []
-    if n_blank := int((asked_i & blank_i).sum()):
-        notes.append(f"{n_blank:,} of {int(asked_i.sum()):,} items have no text and are left out.")
-    n_items = len(kept.texts)
-    if n_repeated := n_items - len(set(kept.texts)):
-        notes.append(f"{n_repeated:,} of {n_items:,} items repeat the text of another; splits keep them on one side.")
-    return replace(kept, notes=tuple(notes))
-
-
-def _texts(run: Run, items: pl.Series, votes: str | Path | None, text: str | None) -> list[str | None]:
-    columns = run.manifest["columns"]
-    if votes is not None:
-        return _texts_from_file(votes, items, item=columns.get("item"), text=text)
-    rows, read_from = run.table("texts"), columns.get("text")
-    if rows.is_empty():
-        msg = f"{run.where} has no texts. Name the file that has them, and its column: --votes FILE --text COLUMN."
-        raise TrainError(msg)
-    if text is not None and text != read_from:
-        msg = f"the texts of {run.where} are of column {read_from!r}, not {text!r}. Name a file too: --votes FILE."
-        raise TrainError(msg)
-    return _in_order(items, rows["item"], rows["text"])
-
-
-def _texts_from_file(path: str | Path, items: pl.Series, *, item: str | None, text: str | None) -> list[str | None]:
-    """Look up each item's text in a file, by the item's id; None where the file has none."""
-    source = open_source(path)
-    names = list(source.columns)
-    id_column = item if item in names else guess_column("item", names)
-    if id_column is None:
-        raise missing_column(role="item", names=names, source=source.name)
-    text_column = named_column(text, names, source.name, "text") if text else guess_column("text", names)
-    if text_column is None:
-        raise missing_column(role="text", names=names, source=source.name)
-    ids = code_ids(source.column(id_column), textual=source.textual)
-    named = np.flatnonzero(ids.code_r >= 0)
-    spelt = ids.values.gather(ids.code_r[named])
-    texts = _in_order(items, spelt, source.column(text_column).cast(pl.String).gather(named))
-    if all(written is None for written in texts):
+    """Keep the items that have both a text and a target, and say how many have none or repeat another's."""
+    text_i = np.array([bool(text.strip()) for text in targets.texts])
+    target_i = np.any([~np.isnan(target_io).all(axis=1) for target_io in targets.by_kind.values()], axis=0)
+    if not (text_i & target_i).any():
         msg = (
-            f"none of the {len(items):,} items of the run has a text in {source.name}. First: item {items[0]!r}; its "
-            f"column {id_column!r} begins with {spelt[0] if len(spelt) else None!r}. Check that both name items alike."
+            f"none of {len(text_i):,} items has a text that is not blank and a target of kind "
+            f"{' or '.join(targets.by_kind)}. Name the column of texts in the audit with --text COLUMN."
         )
         raise TrainError(msg)
-    return texts
+    usable = targets.take(np.flatnonzero(text_i & target_i))
+    notes, n_items = [], len(usable.texts)
+    if n_blank := int((target_i & ~text_i).sum()):
+        notes.append(f"{n_blank:,} of {int(target_i.sum()):,} items have no text and are left out.")
+    if n_repeated := n_items - len(set(usable.texts)):
+        notes.append(f"{n_repeated:,} of {n_items:,} items repeat the text of another; splits never part them.")
+    return replace(usable, notes=tuple(notes))
 
 
-def _in_order(items: pl.Series, ids: pl.Series, texts: pl.Series) -> list[str | None]:
-    """Sort texts as `items` are; of several for one item, take the first in the alphabet, as `read_votes` does."""
-    lookup = pl.DataFrame({"item": ids.cast(pl.String), "text": texts}).drop_nulls()
-    lookup = lookup.group_by("item").agg(pl.col("text").min())
-    wanted = pl.DataFrame({"item": items.cast(pl.String)})
-    return wanted.join(lookup, on="item", how="left", maintain_order="left")["text"].to_list()
+def _texts(run: Run, items: pl.Series) -> tuple[str, ...]:
+    rows = run.table("texts")
+    if rows.is_empty():
+        msg = f"{run.where} has no texts. Audit the votes again and name their column: --text COLUMN."
+        raise TrainError(msg)
+    return tuple(items.to_frame("item").join(rows, on="item", how="left", maintain_order="left")["text"].fill_null(""))
 
 
 # --- Splits -------------------------------------------------------------------------------------------------------
@@ -326,35 +260,32 @@ def split_targets(targets: Targets, share: float, *, seed: int) -> tuple[Targets
     seed
         Decides which.
     """
-    tested_i = np.array([_hash(f"{seed}|{normal_text(text)}") < share for text in targets.texts])
-    train, test = targets.take(np.flatnonzero(~tested_i)), targets.take(np.flatnonzero(tested_i))
+    test_i = np.array([text_hash(f"{seed}|{normal_text(text)}") < share * 2.0**64 for text in targets.texts])
+    train, test = targets.take(np.flatnonzero(~test_i)), targets.take(np.flatnonzero(test_i))
     if len(train.texts) < FEWEST:
-        msg = (
-            f"{len(train.texts)} texts are left to train on, and {FEWEST} are the fewest. Audit more items with a text."
-        )
+        msg = f"{len(train.texts)} texts are left to learn from; {FEWEST} are the fewest. Audit more items with a text."
         raise TrainError(msg)
     return train, test
 
 
-def _hash(key: str) -> float:
+def text_hash(text: str) -> int:
+    """Return a number below 2^64 that depends on the text alone."""
     # Lone surrogates occur in scraped texts and have no UTF-8.
-    digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big") / 2.0**64
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
 
 
 def check_classes(targets: Targets, kind: str) -> None:
     """Refuse targets among which a question has only one answer: there is nothing to tell apart."""
     for question, columns in columns_of(targets.questions):
         target_ik = by_label(targets.by_kind[kind], columns)
-        target_ik = target_ik[np.isfinite(target_ik).all(axis=1)]
-        if len(target_ik) and not ((target_ik == target_ik[0]).all() and np.isin(target_ik[0], (0.0, 1.0)).all()):
+        sum_k = target_ik[np.isfinite(target_ik).all(axis=1)].sum(axis=0)
+        if np.count_nonzero(sum_k) > 1:
             continue
-        what = f"no item has a target of kind {kind!r}"
-        if len(target_ik):
-            label = ordered_labels(question)[int(target_ik[0].argmax())]
-            what = f"all {len(target_ik):,} targets of kind {kind!r} are {label!r}"
+        label = ordered_labels(question)[int(sum_k.argmax())]
+        problem = f"all {sum_k.sum():,.0f} targets of kind {kind!r} are {label!r}"
         msg = (
-            f"nothing can be learnt about question {question.name!r}: {what}. "
+            f"nothing can be learnt about question {question.name!r}: "
+            f"{problem if sum_k.any() else f'no item has a target of kind {kind!r}'}. "
             "Choose other targets (--labels soft), or audit the votes without this question."
         )
         raise TrainError(msg)

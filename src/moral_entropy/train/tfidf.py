@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from moral_entropy.errors import MissingExtraError, TrainError
+from moral_entropy.errors import TrainError
 from moral_entropy.progress import Advance, ignore
 from moral_entropy.runs.run import Question
 from moral_entropy.train.targets import Targets, by_label, columns_of, output_names
@@ -61,23 +61,11 @@ class Tfidf:
         """Write vocabulary and weights into a folder."""
         (folder / VOCABULARY).write_text(json.dumps(self.words, ensure_ascii=False) + "\n", encoding="utf-8")
         arrays = {"idf_f": self.idf_f, "weight_fo": self.weight_fo, "intercept_o": self.intercept_o}
-        with (folder / ARRAYS).open("wb") as file:
-            np.savez_compressed(file, allow_pickle=False, **arrays)
+        np.savez_compressed(folder / ARRAYS, allow_pickle=False, **arrays)
 
 
 def train_tfidf(train: Targets, kind: str, *, advance: Advance = ignore) -> Tfidf:
-    """Fit the baseline; the loss has one optimum, so that no seed is needed.
-
-    Parameters
-    ----------
-    train
-        What to learn.
-    kind
-        Kind of target.
-    advance
-        Called with the share done.
-    """
-    import_sklearn()
+    """Fit the baseline to targets of a kind; the loss has one optimum, so that no seed is needed."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     vectorizer = TfidfVectorizer(**WORDS, min_df=min(2, len(train.texts)), max_features=MOST_FEATURES)
@@ -90,61 +78,59 @@ def train_tfidf(train: Targets, kind: str, *, advance: Advance = ignore) -> Tfid
     intercept_o = np.empty(weight_fo.shape[1])
     for _, columns in columns_of(train.questions):
         target_ik = by_label(train.by_kind[kind], columns)
-        known_i = np.isfinite(target_ik).all(axis=1)
-        weight_ik = target_ik[known_i] * train.count_i[known_i, None]
-        weight_fo[:, columns], intercept_o[columns] = _fit(x_if[known_i], weight_ik)
+        rows = np.flatnonzero(np.isfinite(target_ik).all(axis=1))
+        regression = fit_logistic(x_if[rows], target_ik[rows] * train.count_i[rows, None], 1.0 / PENALTY)
+        weight_fo[:, columns], intercept_o[columns] = regression.coef_.T, regression.intercept_
         advance(columns.stop / len(intercept_o))
     return Tfidf(train.questions, tuple(vectorizer.get_feature_names_out()), vectorizer.idf_, weight_fo, intercept_o)
 
 
-def _fit(x_if: Any, weight_ik: Floats) -> tuple[Floats, Floats]:
-    """Fit weights and intercepts from rows that count for every label by a weight."""
+def fit_logistic(x_if: Any, weight_ik: Floats, c: float, tol: float = 1e-6) -> Any:
+    """Fit scikit-learn's logistic regression to rows that count for every label by a weight.
+
+    Parameters
+    ----------
+    x_if
+        Features, dense or sparse.
+    weight_ik
+        How much each row counts for each label.
+    c, tol
+        Inverse of the penalty, and the tolerance: `C` and `tol` of `LogisticRegression`.
+    """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
+    weight_ik = weight_ik.copy()
     weight_ik[0] = np.maximum(weight_ik[0], LEAST)
     row_r, label_r = np.nonzero(weight_ik)
-    regression = LogisticRegression(C=1.0 / PENALTY, tol=1e-6, max_iter=2_000)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        regression.fit(x_if[row_r], label_r, sample_weight=weight_ik[row_r, label_r])
-    return regression.coef_.T, regression.intercept_
-
-
-def import_sklearn() -> Any:
-    """Import scikit-learn, or say which extra brings it."""
-    try:
-        import sklearn
-    except ImportError as error:
-        what = "the tfidf model needs scikit-learn"
-        raise MissingExtraError(what, "train") from error
-    return sklearn
+        return LogisticRegression(C=c, tol=tol, max_iter=2_000).fit(
+            x_if[row_r], label_r, sample_weight=weight_ik[row_r, label_r]
+        )
 
 
 def load_tfidf(folder: Path, questions: tuple[Question, ...]) -> Tfidf:
     """Load what `Tfidf.save` wrote."""
-    import_sklearn()
-    n_outputs = len(output_names(questions))
     try:
         words = json.loads((folder / VOCABULARY).read_text(encoding="utf-8"))
-        strings = isinstance(words, list) and all(isinstance(word, str) for word in words)
-        if not strings or len(set(words)) < len(words):
-            msg = f"{VOCABULARY} is no list of different words"
-            raise ValueError(msg)
-        shapes = {"idf_f": (len(words),), "weight_fo": (len(words), n_outputs), "intercept_o": (n_outputs,)}
-        with (folder / ARRAYS).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            checked = [_checked(name, arrays[name], shape) for name, shape in shapes.items()]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        with np.load(folder / ARRAYS, allow_pickle=False) as arrays:
+            model = Tfidf(questions, tuple(words), *(arrays[name] for name in ("idf_f", "weight_fo", "intercept_o")))
+        _check(model)
+    except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         msg = f"{folder} holds a damaged tfidf model: {str(error).splitlines()[0]}. Train it again."
         raise TrainError(msg) from error
-    return Tfidf(questions, tuple(words), *checked)
+    return model
 
 
-def _checked(name: str, array: Any, shape: tuple[int, ...]) -> Floats:
-    if array.dtype.kind != "f" or array.shape != shape:
-        msg = f"{name} has the shape {array.shape} of {array.dtype}, not {shape} of numbers"
+def _check(model: Tfidf) -> None:
+    if not all(isinstance(word, str) for word in model.words) or len(set(model.words)) < len(model.words):
+        msg = f"{VOCABULARY} is no list of different words"
         raise ValueError(msg)
-    if not np.isfinite(array).all():
-        msg = f"{int((~np.isfinite(array)).sum()):,} numbers of {name} are not finite"
-        raise ValueError(msg)
-    return np.asarray(array)
+    n_words, n_outputs = len(model.words), len(output_names(model.questions))
+    shapes = {"idf_f": (n_words,), "weight_fo": (n_words, n_outputs), "intercept_o": (n_outputs,)}
+    for name, shape in shapes.items():
+        array = getattr(model, name)
+        if array.dtype.kind != "f" or array.shape != shape or not np.isfinite(array).all():
+            msg = f"{name} has the shape {array.shape} of {array.dtype}, not {shape} of finite numbers"
+            raise ValueError(msg)

@@ -18,10 +18,10 @@ import numpy as np
 import polars as pl
 from scipy.special import expit, log_expit, logit
 
+from moral_entropy.items.states import positions
 from moral_entropy.names import NO_DOMAIN
 from moral_entropy.rules.intervals import exact_interval, jeffreys_interval
 from moral_entropy.rules.rules import PLURALITY, PUBLISHED, Rule, rule_named
-from moral_entropy.runs.between_labels import positions
 from moral_entropy.runs.run import Question, Run
 from moral_entropy.ties import DECIMALS
 from moral_entropy.verdict.rates import pooled_rate, wrong_by

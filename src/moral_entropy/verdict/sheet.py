@@ -22,12 +22,12 @@ import polars as pl
 
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.files import whole_file, without_formulas
-from moral_entropy.options import as_plain
-from moral_entropy.runs.manifest import change_manifest, note_files
+from moral_entropy.option_fields import as_plain
+from moral_entropy.options import VerdictOptions
+from moral_entropy.runs.folder import change_manifest, note_files
 from moral_entropy.runs.run import Run, Table
 from moral_entropy.schemas import SCHEMAS, with_ids
 from moral_entropy.ties import DECIMALS
-from moral_entropy.verdict.options import VerdictOptions
 from moral_entropy.verdict.rates import wrong_by
 from moral_entropy.votes.labels import match_label
 from moral_entropy.votes.source import Source, open_source
@@ -210,7 +210,7 @@ def with_answers(run: Run, sources: Iterable[Any]) -> Run:
     if run.path is not None:
         _write_checks(run.path, rows)
         return replace(run)
-    return replace(run, made={**run.made, "spot_checks": Table(rows.schema, lambda: [rows])})
+    return replace(run, tables={**run.tables, "spot_checks": Table(rows.schema, lambda: [rows])})
 
 
 def add_sheet(

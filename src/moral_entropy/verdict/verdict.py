@@ -14,10 +14,9 @@ from typing import Literal
 import polars as pl
 
 from moral_entropy.findings import Finding, many
-from moral_entropy.runs.findings import cautions
-from moral_entropy.runs.run import Run
+from moral_entropy.options import TOLERANCE
+from moral_entropy.runs.run import Run, cautions
 from moral_entropy.verdict.checked import Checks, ErrorRate, checks_needed, checks_of
-from moral_entropy.verdict.options import TOLERANCE
 from moral_entropy.verdict.rates import wrong_by
 from moral_entropy.verdict.sheet import ROWS
 

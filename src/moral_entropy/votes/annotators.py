@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.errors import VotesError
-from moral_entropy.options import did_you_mean
+from moral_entropy.option_fields import did_you_mean
 from moral_entropy.votes.layouts import QuestionVotes
 from moral_entropy.votes.table import Ints, ReadingLog, shown
 

@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.options import ReadOptions
 from moral_entropy.votes.columns import ColumnRoles, guess_column, missing_column, named_column
 from moral_entropy.votes.labels import (
     NO_YES,
@@ -29,7 +30,6 @@ from moral_entropy.votes.labels import (
     same_labels,
 )
 from moral_entropy.votes.layouts import QuestionVotes, Rows, places_of
-from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.source import Source, on_disk, open_source
 from moral_entropy.votes.table import BLOCK, UNKNOWN, Ballot, Ints, ReadingLog, ballot_from_codes, shown
 from moral_entropy.votes.values import MISSING, Coded, as_text, code_ids, code_labels, count_codes, recode, sort_labels

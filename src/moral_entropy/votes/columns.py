@@ -19,7 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from moral_entropy.errors import UsageError, VotesError
-from moral_entropy.votes.options import ReadOptions
+from moral_entropy.options import ReadOptions
 from moral_entropy.votes.source import Source
 from moral_entropy.votes.table import shown
 from moral_entropy.votes.values import NO, NUMBER, YES, as_text, code_labels

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.options import ReadOptions
+from moral_entropy.options import ReadOptions
 from moral_entropy.votes.source import is_stream
 from moral_entropy.votes.table import UNKNOWN, Ints, ReadingLog, shown
 from moral_entropy.votes.values import (

@@ -17,6 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from moral_entropy.errors import VotesError
+from moral_entropy.options import ReadOptions
 from moral_entropy.votes.columns import ColumnRoles, naming
 from moral_entropy.votes.labels import (
     NO_YES,
@@ -28,7 +29,6 @@ from moral_entropy.votes.labels import (
     note_blank,
     rename_label,
 )
-from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.source import Source, from_polars
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints, ReadingLog, shown
 from moral_entropy.votes.values import (

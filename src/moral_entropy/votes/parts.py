@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.options import ReadOptions
 from moral_entropy.votes.ballots import (
     MOST_GUESSED_DOMAINS,
     cast_ballot,
@@ -30,7 +31,6 @@ from moral_entropy.votes.ballots import (
 from moral_entropy.votes.columns import ColumnRoles, recognise
 from moral_entropy.votes.labels import choose_classes, note_same, same_labels
 from moral_entropy.votes.layouts import QuestionVotes, Rows, read_long
-from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.source import MAGIC_PARQUET, Source, from_polars, head_of
 from moral_entropy.votes.table import UNKNOWN, Ints, Reading, ReadingLog, Votes, one_line
 from moral_entropy.votes.values import recode, sort_labels

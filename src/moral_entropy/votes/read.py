@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from moral_entropy.errors import VotesError
-from moral_entropy.options import lists_options
+from moral_entropy.option_fields import lists_options
+from moral_entropy.options import ReadOptions
 from moral_entropy.progress import Advance, bar
 from moral_entropy.votes.annotators import exclude_annotators
 from moral_entropy.votes.ballots import build_ballots, read_domains, read_extra, read_item_labels, read_texts
 from moral_entropy.votes.columns import ColumnRoles, recognise
 from moral_entropy.votes.formats.exports import open_export
 from moral_entropy.votes.layouts import read_counts, read_long, read_respondents, read_wide
-from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.source import Source, on_disk, open_source
 from moral_entropy.votes.table import Reading, Votes, shown
 

@@ -25,8 +25,8 @@ import polars as pl
 
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.files import no_such_file
+from moral_entropy.options import ReadOptions
 from moral_entropy.votes.delimited import UTF8_BOM, is_workbook, marked_encoding, read_delimited, read_workbook, to_utf8
-from moral_entropy.votes.options import ReadOptions
 from moral_entropy.votes.table import ReadingLog, one_line, shown
 from moral_entropy.votes.values import series_of
 

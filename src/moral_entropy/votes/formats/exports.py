@@ -16,6 +16,7 @@ from typing import Any
 import polars as pl
 
 from moral_entropy.errors import MoralEntropyError, UsageError, VotesError
+from moral_entropy.options import TABLES, ReadOptions
 from moral_entropy.plugins import FORMATS as PLUGGED
 from moral_entropy.plugins import failed, load_plugin
 from moral_entropy.votes.formats import (
@@ -39,7 +40,6 @@ from moral_entropy.votes.formats import (
 from moral_entropy.votes.formats.exported_votes import NOBODY_NAMED, ROLES
 from moral_entropy.votes.formats.records import peek
 from moral_entropy.votes.labels import NO_YES, LabelMap, load_label_map, rename_label
-from moral_entropy.votes.options import TABLES, ReadOptions
 from moral_entropy.votes.source import Source, digest_of, from_polars, head_of, open_source
 from moral_entropy.votes.table import ReadingLog
 

@@ -7,7 +7,7 @@ import math
 import polars as pl
 import pytest
 
-from moral_entropy.compare import grade_changes
+from moral_entropy.comparison import grade_changes
 from moral_entropy.schemas import AUDIT
 
 

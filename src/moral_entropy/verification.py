@@ -19,12 +19,11 @@ import polars as pl
 
 from moral_entropy.errors import RunFolderError
 from moral_entropy.names import ALL
-from moral_entropy.options import from_plain
-from moral_entropy.pipeline.audit import make_run
-from moral_entropy.pipeline.options import AuditOptions
+from moral_entropy.option_fields import from_plain
+from moral_entropy.options import AuditOptions
+from moral_entropy.pipeline import make_run
 from moral_entropy.progress import Progress, Stopwatch, silent
-from moral_entropy.runs.folder import MANIFEST
-from moral_entropy.runs.manifest import FILES, changed_files, digest_of, plain_facts, read_manifest
+from moral_entropy.runs.folder import FILES, MANIFEST, changed_files, digest_of, plain_facts, read_manifest
 from moral_entropy.runs.reload import priors_of, read_run_votes
 from moral_entropy.runs.run import Run, as_run
 
@@ -42,7 +41,7 @@ FRAME = "a DataFrame"
 """What the manifest says of a table in memory."""
 
 ROW = ("question", "domain", "item", "annotator", "rule", "reference", "label", "metric", "class", "true", "voted",
-       "side", "figure", "kind", "rank", "word")  # fmt: skip
+       "check", "kind", "rank", "word")  # fmt: skip
 """Columns that tell a reader which row is meant."""
 
 
@@ -117,11 +116,11 @@ def _audit_again(run: Run, progress: Progress) -> Run:
 
 def _differences(run: Run, computed: Run) -> Iterator[str]:
     """Yield the first cell that differs of every table, and the first fact of the manifest."""
-    for name in computed.made:
+    for name in computed.tables:
         tables = [side.table(name) if side.has(name) else pl.DataFrame() for side in (run, computed)]
         if name == "findings":
             # Those of `validate` came later.
-            tables = [frame.filter(~pl.col("side").is_in(run.manifest.get("validated", []))) for frame in tables]
+            tables = [frame.filter(~pl.col("check").is_in(run.manifest.get("validated", []))) for frame in tables]
         if difference := table_difference(*tables):
             yield f"{name}.parquet: {difference}"
     facts = fact_differences(run.manifest, plain_facts(computed.manifest))

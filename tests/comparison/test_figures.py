@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from compare.folders import item, random_items, write_run
+from comparison.folders import item, random_items, write_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from moral_entropy.compare import compare_runs
+from moral_entropy.comparison import compare_runs
 
 LABELS = {"care": ("no", "yes"), "tone": ("calm", "glad", "sad"), "harm": ("no", "yes")}
 DOMAINS = ("BLM", "Sandy", None)

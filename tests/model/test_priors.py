@@ -11,8 +11,8 @@ from moral_entropy.checks.votes import check_votes
 from moral_entropy.corpora.simulate import simulate_votes
 from moral_entropy.errors import PriorError, UsageError
 from moral_entropy.model.fit import fit
-from moral_entropy.model.options import PriorOptions
-from moral_entropy.pipeline.priors import check_priors, priors_for
+from moral_entropy.model.priors import check_priors, priors_for
+from moral_entropy.options import PriorOptions
 
 
 @pytest.fixture
@@ -75,8 +75,8 @@ def test_known_annotators_add_their_votes(votes, tmp_path):
 def test_strangers_among_the_known_annotators_are_counted(votes, tmp_path):
     priors = priors_for(votes, known(tmp_path, "1,0,0,3\nzoe,0,0,3\n"))
     found = check_votes(fit(votes, priors=priors, draws=0))
-    [strangers] = [finding for finding in found if finding.figure == "priors_without_votes"]
-    assert strangers.alarms and "1 of 2 annotators" in strangers.text and "First: 'zoe'" in strangers.text
+    [strangers] = [finding for finding in found if finding.metric == "priors_without_votes"]
+    assert strangers.is_warning and "1 of 2 annotators" in strangers.text and "First: 'zoe'" in strangers.text
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ import pytest
 import moral_entropy as me
 from moral_entropy.cli.main import main
 from moral_entropy.errors import RunFolderError
-from moral_entropy.pipeline.verify import fact_differences, table_difference
-from moral_entropy.runs.manifest import digest_of, read_manifest, write_manifest
+from moral_entropy.runs.folder import digest_of, read_manifest, write_manifest
+from moral_entropy.verification import fact_differences, table_difference
 
 
 def votes_frame(labels=("no", "yes")):
@@ -206,7 +206,7 @@ def test_names_outside_the_folder_are_not_followed(run, name, monkeypatch):
     facts = read_manifest(run)
     write_manifest(run, facts | {"files": {**facts["files"], name: "0" * 64}})
     opened = []
-    monkeypatch.setattr("moral_entropy.pipeline.verify.changed_files", opened.append)
+    monkeypatch.setattr("moral_entropy.verification.changed_files", opened.append)
     assert me.verify(run).differences == (f"manifest.json names {name!r}, which is not in the folder",)
     assert opened == []
 

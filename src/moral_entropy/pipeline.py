@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from moral_entropy.checks.gold import gold_findings
-from moral_entropy.checks.run import run_checks
-from moral_entropy.findings import Finding, alarm_sentences, without_warnings
+from moral_entropy.checks.run import CHECKS, check_names, run_check, run_checks, verdict
+from moral_entropy.findings import Finding, check_codes, mute, warning_sentences, without_warnings
 from moral_entropy.groups.members import columns_to_keep
 from moral_entropy.items.table import find_outliers
 from moral_entropy.judges.findings import judge_findings
@@ -21,18 +21,16 @@ from moral_entropy.judges.roles import Role, roles_at_audit
 from moral_entropy.model.consensus import Consensus
 from moral_entropy.model.findings import recalibration_findings
 from moral_entropy.model.fit import fit
-from moral_entropy.model.priors import Priors
-from moral_entropy.options import lists_options
-from moral_entropy.pipeline.facts import manifest_facts
-from moral_entropy.pipeline.options import AuditOptions
-from moral_entropy.pipeline.priors import check_priors, priors_for
+from moral_entropy.model.priors import Priors, check_priors, priors_for
+from moral_entropy.option_fields import lists_options
+from moral_entropy.options import AuditOptions, ValidationOptions
 from moral_entropy.progress import Progress, Stopwatch, silent
 from moral_entropy.report.html import write_report
 from moral_entropy.rules.table import AuditTable, grade_rules
-from moral_entropy.runs.folder import writing
-from moral_entropy.runs.make import entropy_sums, item_entropies, make_tables
-from moral_entropy.runs.manifest import change_manifest
-from moral_entropy.runs.run import Run
+from moral_entropy.runs.folder import change_manifest, writing
+from moral_entropy.runs.make import entropy_sums, item_entropies, make_tables, manifest_facts
+from moral_entropy.runs.reload import reload_consensus
+from moral_entropy.runs.run import Run, add_findings, read_findings, read_run
 from moral_entropy.verdict.sheet import add_sheet, check_sheets, keep_sheets, with_answers
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Votes
@@ -95,17 +93,18 @@ def audit(
     read = partial(read_for_audit, source, options)
     sheets = options.verdict.spot_check
     check_sheets(sheets)
+    check_codes(options.verdict.ignore)
     if out is None:
         run = make_run(read, options, command, watch, progress)
         return with_answers(run, sheets) if sheets else run
     inputs = (source, options.read.gold_file, options.read.labels, options.priors.annotators,
               options.groups.annotators, options.groups.target, options.judges.roles)  # fmt: skip
-    with writing(out, force=force, inputs=inputs, kept=sheets) as folder:
+    with writing(out, force=force, inputs=inputs, sheets=sheets) as folder:
         run = make_run(read, options, command, watch, progress)
         with watch.timing("write"):
             run.write_to(folder, lambda share: progress("writing", share))
             # What rows about items were made from is not held while the report is written.
-            run = _write_sheets(replace(run, made={}, path=folder), out, sheets)
+            run = _write_sheets(replace(run, tables={}, path=folder), out, sheets)
         if options.report:
             with watch.timing("report"):
                 progress("report", 0.0)
@@ -148,7 +147,7 @@ def make_run(
         between = None
         if options.groups.asked:
             with watch.timing("groups"):
-                more, group_facts, between = compare_groups(votes, options, progress)
+                more, group_facts, between = compare_groups(consensus, options, progress)
                 told = {"groups": group_facts}
         with watch.timing("entropy"):
             entropies = item_entropies(consensus, between)
@@ -164,22 +163,22 @@ def make_run(
             outliers = find_outliers(consensus, entropies, advance=lambda share: progress("outliers", share))
         with watch.timing("checks"):
             findings = check(consensus, graded, options, progress)
-            findings += check_judges(votes, roles)
+            findings = mute([*findings, *check_judges(votes, roles)], options.verdict.ignore)
         tables = make_tables(consensus, entropies, sums, graded, outliers, findings, more)
     manifest = manifest_facts(
-        consensus, sums, options, command=command, warnings=alarm_sentences(findings), seconds=watch.seconds
+        consensus, sums, options, command=command, warnings=warning_sentences(findings), seconds=watch.seconds
     ) | {"advice": graded.advice.text, "best_rule": graded.advice.best}
     manifest |= told | judge_facts(roles, manifest["notes"])
     return Run(manifest, tables, consensus=consensus)
 
 
-def compare_groups(votes: Votes, options: AuditOptions, progress: Progress) -> Any:
+def compare_groups(consensus: Consensus, options: AuditOptions, progress: Progress) -> Any:
     """Compare the groups of annotators that are asked for."""
     # Late: most audits have no groups, and SciPy's statistics take long to load.
     from moral_entropy.groups.table import study_groups
 
     progress("groups", 0.0)
-    return study_groups(votes, options.groups, interval=options.fit.interval, seed=options.fit.seed)
+    return study_groups(consensus, options.groups)
 
 
 def check(consensus: Consensus, audit: AuditTable, options: AuditOptions, progress: Progress) -> list[Finding]:
@@ -211,3 +210,41 @@ def read_for_audit(source: Any, options: AuditOptions) -> Votes:
         wanted = replace(wanted, keep=tuple(dict.fromkeys((*wanted.keep, *kept))))
     votes = source if isinstance(source, Votes) else read_votes(source, wanted)
     return votes if options.fit_by is None else votes.split_by(options.fit_by)
+
+
+def run_validation(
+    run: str | Path, options: ValidationOptions | None = None, *, progress: Progress | None = None
+) -> tuple[list[Finding], str]:
+    """Check the consensus of a run, and write findings.parquet and the report into its folder.
+
+    Parameters
+    ----------
+    run
+        A run folder, as `audit` wrote it.
+    options
+        What to check; everything when not given.
+    progress
+        Called with the name of the check and the share of it done.
+
+    Returns
+    -------
+    tuple
+        What was found this time, in the order of the checks; and the verdict in words, on all findings of the run.
+        Findings of checks that were not asked for are kept from earlier.
+    """
+    options, progress = options or ValidationOptions(), progress or silent
+    names = check_names(options.checks) if options.checks is not None else tuple(CHECKS)
+    opened = read_run(run)
+    progress("fitting", 0.0)
+    consensus = reload_consensus(opened)
+    findings: list[Finding] = []
+    for name in names:
+        required, advance = options.checks is not None, partial(progress, name)
+        findings += run_check(consensus, name, required=required, advance=advance, **vars(options))
+    if "gold" in names:
+        findings += gold_findings(opened.rules)
+    add_findings(opened, findings)
+    change_manifest(opened.folder, validated=sorted({*opened.manifest.get("validated", ()), *names}))
+    if (opened.folder / "report.html").is_file():
+        write_report(opened.folder)
+    return findings, verdict(read_findings(opened))

@@ -59,8 +59,8 @@ class FittedStates:
 
     def domain_i(self, names: pl.Series) -> Ints:
         """Find the row of each item's domain."""
-        known = [name for name in self.domains if name is not None]
-        return positions(names, known, default=max(len(self.domains) - 1, 0))
+        domains = [name for name in self.domains if name is not None]
+        return positions(names, domains, default=max(len(self.domains) - 1, 0))
 
     @cached_property
     def log_weight_dz(self) -> Floats:
@@ -153,11 +153,11 @@ def counted_votes(votes: pl.DataFrame, groups: Sequence[Sequence[Any]]) -> pl.Da
     rows = rows.with_columns(annotator=pl.coalesce("first", "annotator"), alone=alone)
     times = pl.len().over(*keys, "label").alias("times")
     ordered = rows.with_columns(times).sort(pl.col("times"), -pl.col("rank"), descending=True, maintain_order=True)
-    counted = ordered.group_by(keys, maintain_order=True).agg(pl.col("label").first(), pl.col("at").sort())
-    return counted.sort(pl.col("at").list.first()).drop("alone")
+    ballots = ordered.group_by(keys, maintain_order=True).agg(pl.col("label").first(), pl.col("at").sort())
+    return ballots.sort(pl.col("at").list.first()).drop("alone")
 
 
-def positions(names: pl.Series, known: Sequence[str], *, default: int) -> Ints:
+def positions(names: pl.Series, order: Sequence[str], *, default: int) -> Ints:
     """Return the position of each name among those known; `default` where there is none.
 
     Examples
@@ -165,8 +165,8 @@ def positions(names: pl.Series, known: Sequence[str], *, default: int) -> Ints:
     >>> positions(pl.Series(["b", None, "a"]), ["a", "b"], default=-1).tolist()
     [1, -1, 0]
     """
-    found = names.replace_strict(list(known), range(len(known)), default=default, return_dtype=pl.Int64)
-    return np.asarray(found.to_numpy())
+    codes = names.replace_strict(list(order), range(len(order)), default=default, return_dtype=pl.Int64)
+    return np.asarray(codes.to_numpy())
 
 
 def confusion_by_annotator(cells: pl.DataFrame, n_labels: int) -> dict[Any, Floats]:

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from moral_entropy.errors import RunFolderError
+from moral_entropy.explanation import check_question, suggestion
 from moral_entropy.items.next_votes import NOBODY, choose_votes
 from moral_entropy.items.rank import first
+from moral_entropy.items.states import FittedStates, counted_votes, positions
 from moral_entropy.model.entropy import is_ambiguous
-from moral_entropy.runs.between_labels import FittedStates, counted_votes, positions
-from moral_entropy.runs.explain import check_question, suggestion
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.schemas import BETWEEN
 from moral_entropy.ties import DECIMALS, tie_key

@@ -88,7 +88,7 @@ def compare_runs(run_a: Run | str | Path, run_b: Run | str | Path) -> Comparison
 
     Examples
     --------
-    >>> from moral_entropy.pipeline.audit import audit
+    >>> from moral_entropy.pipeline import audit
     >>> votes = pl.DataFrame({"item": [1, 1, 2, 2, 3, 3], "annotator": [*"abab", *"ab"], "label": [1, 1, 0, 0, 1, 0]})
     >>> compare_runs(audit(votes, draws=20), audit(votes, draws=20)).items["moved"].to_list()
     [0.0, 0.0, 0.0]

@@ -8,11 +8,11 @@ import pytest
 from support import random_rows, votes_of
 
 import moral_entropy as me
+from moral_entropy.explanation import explain_item
+from moral_entropy.items.states import counted_votes
 from moral_entropy.model.copies import Copies, count_once
 from moral_entropy.model.patterns import collapse
-from moral_entropy.runs.between_labels import counted_votes
-from moral_entropy.runs.explain import explain_item
-from moral_entropy.runs.next_items import next_votes
+from moral_entropy.planning import next_votes
 
 pytestmark = pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntropyWarning")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from compare.folders import item, random_items, write_run
+from comparison.folders import item, random_items, write_run
 
-from moral_entropy.compare import compare_runs
+from moral_entropy.comparison import compare_runs
 from moral_entropy.errors import RunFolderError
 
 TWO = {"q": ("no", "yes")}

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from moral_entropy.errors import RunFolderError
-from moral_entropy.runs.between_labels import FittedStates, confusion_by_annotator, counted_votes
+from moral_entropy.items.states import FittedStates, confusion_by_annotator, counted_votes
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.schemas import BETWEEN, PARTS
 from moral_entropy.ties import DECIMALS
@@ -128,19 +128,19 @@ def _explain(run: Run, row: dict[str, Any], votes: pl.DataFrame, text: str | Non
     [fit] = [fit for fit in run.manifest["questions"] if (fit["question"], fit["part"]) == (question, part)]
     pair = _pair(run, fit, row)
     here = (pl.col("question") == question) & (pl.col("part") == part)
-    counted = counted_votes(votes, fit["counted_as_one"])
-    cells = run.table("annotators", where=here & pl.col("annotator").is_in(counted["annotator"].implode()))
+    ballots = counted_votes(votes, fit["counted_as_one"])
+    cells = run.table("annotators", where=here & pl.col("annotator").is_in(ballots["annotator"].implode()))
     pushes = run.table("pushes", where=here)
     prior = pushes.filter(pl.col("annotator").is_null())
     fitted = FittedStates.of(fit, dict(prior.select("class", "push").iter_rows()))
-    push_t = _pushes(fitted, cells, counted, row["domain"], pair)
+    push_t = _pushes(fitted, cells, ballots, row["domain"], pair)
     bounds: list[Bounds] = [(None, None)] * len(push_t)
     if fit["mixture"] is None:
-        bounds = _bounds(pushes, cells, counted, pair, binary=len(fit["labels"]) == 2)
+        bounds = _bounds(pushes, cells, ballots, pair, binary=len(fit["labels"]) == 2)
     cast = votes["annotator"].to_list()
-    shown = ["+".join(str(cast[at]) for at in together) for together in counted["at"]]
-    steps = zip([None, *shown], [None, *counted["label"]], push_t, bounds, np.cumsum(push_t), strict=True)
-    named = ("domain", "p_map", "p_model", "p", "p_low", "p_high", "label", "entropy", *PARTS)
+    names = ["+".join(str(cast[at]) for at in together) for together in ballots["at"]]
+    steps = zip([None, *names], [None, *ballots["label"]], push_t, bounds, np.cumsum(push_t), strict=True)
+    columns = ("domain", "p_map", "p_model", "p", "p_low", "p_high", "label", "entropy", *PARTS)
     return Explanation(
         question=question,
         part=part,
@@ -148,12 +148,12 @@ def _explain(run: Run, row: dict[str, Any], votes: pl.DataFrame, text: str | Non
         text=text,
         towards=pair[0],
         against=pair[1],
-        steps=tuple(Step(who, voted, push, *ends, float(total)) for who, voted, push, ends, total in steps),
+        steps=tuple(Step(annotator, voted, push, *ends, float(total)) for annotator, voted, push, ends, total in steps),
         model=run.model,
         clamped=bool(run.manifest["use_gold"]) and row["p_map"] in (0.0, 1.0),
         of_several=len(fit["labels"]) > 2,
         between_groups=row.get(BETWEEN),
-        **{name: row[name] for name in named},
+        **{name: row[name] for name in columns},
     )
 
 
@@ -169,19 +169,21 @@ def _pair(run: Run, fit: dict[str, Any], row: dict[str, Any]) -> tuple[str, str]
 
 
 def _pushes(
-    fitted: FittedStates, cells: pl.DataFrame, counted: pl.DataFrame, domain: str | None, pair: tuple[str, str]
+    fitted: FittedStates, cells: pl.DataFrame, ballots: pl.DataFrame, domain: str | None, pair: tuple[str, str]
 ) -> list[float]:
     """Compute what the prior and each vote in turn add to the log-odds."""
     labels = fitted.labels
     matrices = confusion_by_annotator(cells, len(labels))
-    cast = counted.select("annotator", "label").iter_rows()
-    chance_nk = np.array([matrices[who][:, labels.index(label)] for who, label in cast]).reshape(-1, len(labels))
+    cast = ballots.select("annotator", "label").iter_rows()
+    chance_nk = np.array([matrices[annotator][:, labels.index(label)] for annotator, label in cast]).reshape(
+        -1, len(labels)
+    )
     [odds_t] = fitted.odds_after([domain], fitted.log_votes(chance_nk)[None], [pair])
     return list(np.diff(odds_t, prepend=0.0).tolist())
 
 
 def _bounds(
-    pushes: pl.DataFrame, cells: pl.DataFrame, counted: pl.DataFrame, pair: tuple[str, str], *, binary: bool
+    pushes: pl.DataFrame, cells: pl.DataFrame, ballots: pl.DataFrame, pair: tuple[str, str], *, binary: bool
 ) -> list[Bounds]:
     """Return the intervals over the draws of what the prior and each vote add, where each adds by itself.
 
@@ -191,9 +193,9 @@ def _bounds(
     """
     prior = {row["class"]: row for row in pushes.filter(pl.col("annotator").is_null()).iter_rows(named=True)}
     if binary:
-        of_vote = {(who, voted): (low, high) for who, voted, low, high
+        of_vote = {(annotator, voted): (low, high) for annotator, voted, low, high
                    in pushes.select("annotator", "voted", "low", "high").iter_rows()}  # fmt: skip
-        return [of_vote[None, None], *(of_vote[key] for key in counted.select("annotator", "label").iter_rows())]
+        return [of_vote[None, None], *(of_vote[key] for key in ballots.select("annotator", "label").iter_rows())]
     nothing = {"push": 0.0, "low": 0.0, "high": 0.0}
     ends = [_difference(*(tuple(prior.get(label, nothing)[name] for name in nothing) for label in pair))]
     chance = {
@@ -202,8 +204,8 @@ def _bounds(
         )
         for row in cells.iter_rows(named=True)
     }
-    for who, voted in counted.select("annotator", "label").iter_rows():
-        ends.append(_difference(*(chance[who, label, voted] for label in pair)))
+    for annotator, voted in ballots.select("annotator", "label").iter_rows():
+        ends.append(_difference(*(chance[annotator, label, voted] for label in pair)))
     return ends
 
 
@@ -221,10 +223,10 @@ def _difference(first: tuple[Any, ...], second: tuple[Any, ...]) -> Bounds:
 
 def check_question(run: Run, question: str | None) -> str | None:
     """Return the question if the run has it; otherwise raise a `RunFolderError`."""
-    known = [one.name for one in run.questions]
-    if question is None or question in known:
+    questions = [entry.name for entry in run.questions]
+    if question is None or question in questions:
         return question
-    msg = f"the run has no question {question!r}.{suggestion(question, known)} Questions: {', '.join(known)}."
+    msg = f"the run has no question {question!r}.{suggestion(question, questions)} Questions: {', '.join(questions)}."
     raise RunFolderError(msg)
 
 
@@ -241,13 +243,13 @@ def find_item(run: Run, item: str, question: str | None) -> pl.Expr:
         One question, or None for all.
     """
     ids = run.table("items", where=None if question is None else pl.col("question") == question)["item"].unique()
-    wanted = _typed(item, ids.dtype)
-    if wanted is None or not (ids == wanted).any():
-        asked = "" if question is None else f" on {question!r}"
-        msg = f"there is no item {item!r}{asked} among {len(ids):,} in {run.where}.{_close_ids(item, ids)}"
+    identifier = _typed(item, ids.dtype)
+    if identifier is None or not (ids == identifier).any():
+        scope = "" if question is None else f" on {question!r}"
+        msg = f"there is no item {item!r}{scope} among {len(ids):,} in {run.where}.{_close_ids(item, ids)}"
         raise RunFolderError(msg)
-    found = pl.col("item") == wanted
-    return found if question is None else found & (pl.col("question") == question)
+    condition = pl.col("item") == identifier
+    return condition if question is None else condition & (pl.col("question") == question)
 
 
 def _typed(item: str, dtype: pl.DataType) -> str | int | None:
@@ -263,12 +265,12 @@ def _close_ids(item: str, ids: pl.Series) -> str:
     names = ids.cast(pl.String)
     for n_letters in (4, 2, 1, 0):
         alike = names.filter(names.str.starts_with(item[:n_letters]))
-        if len(alike) and (meant := suggestion(item, alike.sort().head(COMPARED).to_list())):
-            return meant
+        if len(alike) and (hint := suggestion(item, alike.sort().head(COMPARED).to_list())):
+            return hint
     return f" First: {names.sort()[0]!r}." if len(names) else ""
 
 
-def suggestion(wanted: str, known: list[str]) -> str:
+def suggestion(name: str, names: list[str]) -> str:
     """Return a question that suggests similar names; an empty text where there are none.
 
     Examples
@@ -276,5 +278,5 @@ def suggestion(wanted: str, known: list[str]) -> str:
     >>> suggestion("carre", ["care", "fairness"])
     " Did you mean 'care'?"
     """
-    close = get_close_matches(wanted, known, n=3, cutoff=0.7)
+    close = get_close_matches(name, names, n=3, cutoff=0.7)
     return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
