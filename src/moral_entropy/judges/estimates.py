@@ -33,19 +33,19 @@ FEWEST = 5
 """Fewest known answers of a stratum, and of all for judges to be used at all."""
 
 LENT = 512.0
-"""How many pseudo-answers per stratum the consensus, or the error rates of the other systems, lend where known answers
-bear them out: nearly all, as a half-hearted prior is neither rejected by known answers nor harmless. Of 0.5 to 8,192
-this held best in simulated panels (`studies/judges.py`, with other seeds)."""
+"""How many pseudo-answers per stratum a lender adds where known answers bear it out: nearly all, as a half-hearted
+prior is neither rejected by known answers nor harmless. Of 0.5 to 8,192 this held best in simulated panels."""
 
 AGAINST_LENDING = 2.0
-"""Prior odds against each lender: at even odds differences between systems held in 82% where judges are lenient on one
-system, at 2 in 86%."""
+"""Prior odds of lending nothing against each lender: at even odds differences between systems held in 80% where judges
+are lenient on one system, at 2 in 83% (simulated panels, 120 each; without lending 91%, at twice the length)."""
 
 PARTS = 80
 """Parts of the clusters that are left out in turn: enough for a standard error that is 8% off."""
 
-NOBODY, CONSENSUS, SYSTEMS = range(3)
-"""Who lends pseudo-answers."""
+NOBODY, CONSENSUS, PANEL, SYSTEMS = range(4)
+"""Who lends pseudo-answers: nobody; the consensus, shifted so that it expects a system's known answers; the same, by
+the known answers of all systems; the error rates of judges on all systems."""
 
 STEPS = 40
 """Steps of EM for the pooled error rates; the tables are small, and it has settled long before."""
@@ -107,7 +107,7 @@ class Answers(NamedTuple):
 
     def take(self, at_i: Ints | NDArray[np.bool_]) -> Answers:
         """Return a part of the items."""
-        return Answers(*(column[at_i] for column in self))
+        return Answers(*[column[at_i] for column in self])  # type: ignore[arg-type]
 
 
 def known_mean(
@@ -143,15 +143,15 @@ def known_mean(
 
 
 def corrected_means(
-    answers: Answers, value_k: Floats, mass: float = 0.9
+    answers: Answers, value_k: Floats, mass: float = 0.9, *, parts: int = PARTS
 ) -> tuple[list[Estimate], dict[tuple[int, int], Estimate]]:
     """Estimate the mean of every system, and of every two the difference, from judges corrected by known answers.
 
     Items are sorted into strata by what the consensus lets one expect of them. In each stratum of a system the shares
     of the labels have a Dirichlet posterior: its known answers; one pseudo-answer, half as the consensus has it there
-    and half as all known answers of the system have it; and many more where known answers bear out the consensus, or the
-    error rates of judges on the other systems (`_trust`). Strata count as many items as they have. The variance is that
-    of leaving out clusters in turn, and what pseudo-answers may be wrong by.
+    and half as all known answers of the system have it; and many more where known answers bear out the consensus, or
+    the error rates of judges on the other systems (`_trust`). Strata count as many items as they have. The variance is
+    that of leaving out clusters in turn, and what pseudo-answers may be wrong by.
 
     Parameters
     ----------
@@ -161,6 +161,8 @@ def corrected_means(
         What each label counts, from 0 to 1.
     mass
         Mass of the interval.
+    parts
+        How many parts of the clusters are left out in turn.
 
     Returns
     -------
@@ -181,9 +183,9 @@ def corrected_means(
     >>> estimate.high - estimate.low < 0.75 * (alone.high - alone.low)
     True
     """
-    known_psbk, rest_psb, guess_sbk = _tables(answers, value_k)
+    known_psbk, rest_psb, guess_sbk = _tables(answers, value_k, parts)
     n_systems, n_known_s = len(guess_sbk), known_psbk[0].sum(axis=(1, 2))
-    lenders = (NOBODY, CONSENSUS, *[SYSTEMS] * int((n_known_s >= FEWEST).sum() > 1))
+    lenders = (NOBODY, CONSENSUS, *[PANEL, SYSTEMS] * int((n_known_s >= FEWEST).sum() > 1))
     alpha_lpsbk = np.stack([_posterior(known_psbk, rest_psb, guess_sbk, lender) for lender in lenders])
     trust_ls = _trust(known_psbk[0], rest_psb[0], guess_sbk, lenders)
     size_psb = known_psbk.sum(axis=-1) + rest_psb
@@ -228,7 +230,7 @@ def _jackknife(value_ps: Floats) -> Floats:
     return np.asarray((len(out_ps) - 1) / len(out_ps) * ((out_ps - out_ps.mean(axis=0)) ** 2).sum(axis=0))
 
 
-def _tables(answers: Answers, value_k: Floats) -> tuple[Floats, Floats, Floats]:
+def _tables(answers: Answers, value_k: Floats, parts: int) -> tuple[Floats, Floats, Floats]:
     """Count known answers and other items by system and stratum: of all items, then without each part of the clusters.
 
     Returns known answers `known_psbk`, other items `rest_psb`, and what the consensus expects there `guess_sbk`.
@@ -243,20 +245,17 @@ def _tables(answers: Answers, value_k: Floats) -> tuple[Floats, Floats, Floats]:
         known_i, weight_known.sum() / max(float(weight_known @ weight_known), 1e-300), 1.0
     )
     clusters, cluster_i = np.unique(answers.cluster_i, return_inverse=True)
-    n_parts = min(PARTS, len(clusters))
+    n_parts = min(parts, len(clusters))
     part_c = np.random.default_rng(len(clusters)).permutation(len(clusters)) % n_parts
     flat_i = part_c[cluster_i] * n_systems * n_strata + cell_i
     shape = (n_parts, n_systems, n_strata)
     size = n_parts * n_systems * n_strata
     rest_psb = np.bincount(flat_i, weights=weight_i * ~known_i, minlength=size).reshape(shape)
-    known_psbk = np.stack([
-        np.bincount(flat_i[known_i], weights=(weight_i * answers.truth_ik[:, k])[known_i], minlength=size).reshape(shape)
-        for k in range(n_labels)
-    ], axis=-1)  # fmt: skip
-    guess_sbk = np.stack([
-        np.bincount(cell_i, weights=answers.weight_i * answers.p_ik[:, k], minlength=n_systems * n_strata)
-        for k in range(n_labels)
-    ], axis=-1).reshape(n_systems, n_strata, n_labels) + 1e-9  # fmt: skip
+    weight_ik = weight_i[:, None] * answers.truth_ik * known_i[:, None]
+    known_psbk = np.stack([np.bincount(flat_i, column, size).reshape(shape) for column in weight_ik.T], axis=-1)
+    guess_ik = answers.weight_i[:, None] * answers.p_ik
+    guess_sbk = np.stack([np.bincount(cell_i, column, size // n_parts) for column in guess_ik.T], axis=-1) + 1e-9
+    guess_sbk = guess_sbk.reshape(n_systems, n_strata, n_labels)
     whole = known_psbk.sum(axis=0), rest_psb.sum(axis=0)
     return (
         np.concatenate([whole[0][None], whole[0] - known_psbk]),
@@ -274,8 +273,11 @@ def _posterior(known_psbk: Floats, rest_psb: Floats, guess_sbk: Floats, lender: 
     pooled_sk = known_psbk.sum(axis=-2) + 0.5
     pooled_sk = pooled_sk / pooled_sk.sum(axis=-1, keepdims=True)
     alpha_sbk = known_psbk + (guess_sbk + pooled_sk[..., None, :]) / 2.0
-    if lender != SYSTEMS:
-        return np.asarray(alpha_sbk + LENT * guess_sbk if lender == CONSENSUS else alpha_sbk)
+    if lender == NOBODY:
+        return np.asarray(alpha_sbk)
+    if lender in (CONSENSUS, PANEL):
+        axes = (-2,) if lender == CONSENSUS else (-3, -2)
+        return np.asarray(alpha_sbk + LENT * _calibrated(known_psbk, guess_sbk, axes))
     label_sbk = alpha_sbk / alpha_sbk.sum(axis=-1, keepdims=True)
     for _ in range(STEPS):
         count_sbk = known_psbk + rest_psb[..., None] * label_sbk
@@ -288,6 +290,17 @@ def _posterior(known_psbk: Floats, rest_psb: Floats, guess_sbk: Floats, lender: 
     return np.asarray(alpha_sbk + LENT * prior_sbk)
 
 
+def _calibrated(known_psbk: Floats, guess_sbk: Floats, axes: tuple[int, ...]) -> Floats:
+    """Shift what the consensus expects, by one bias per label, so that over `axes` known answers are as it says."""
+    known_k, known_sb = known_psbk.sum(axis=axes, keepdims=True), known_psbk.sum(axis=-1, keepdims=True)
+    shifted_sbk = np.broadcast_to(guess_sbk, known_psbk.shape)
+    for _ in range(STEPS // 2):
+        expected_k = (known_sb * shifted_sbk).sum(axis=axes, keepdims=True)
+        shifted_sbk = shifted_sbk * (known_k + 0.5) / (expected_k + 0.5)
+        shifted_sbk = shifted_sbk / shifted_sbk.sum(axis=-1, keepdims=True)
+    return np.asarray(shifted_sbk)
+
+
 def _trust(known_sbk: Floats, rest_sb: Floats, guess_sbk: Floats, lenders: Sequence[int]) -> Floats:
     """Return how far each lender is trusted for every system, by how well it predicts known answers: `trust_ls`.
 
@@ -295,7 +308,7 @@ def _trust(known_sbk: Floats, rest_sb: Floats, guess_sbk: Floats, lenders: Seque
     expects, or the error rates of the other systems.
     """
     log_ls = np.zeros((len(lenders), len(known_sbk)))
-    log_ls[0] = math.log(AGAINST_LENDING * (len(lenders) - 1))
+    log_ls[0] = math.log(AGAINST_LENDING)
     for s, own_bk in enumerate(known_sbk):
         others_sbk, rest = known_sbk.copy(), rest_sb.copy()
         others_sbk[s] = 0.0
@@ -424,6 +437,22 @@ def votes_mean(answers: Answers, value_k: Floats, mean_s: Floats, mass: float = 
     # Half an item of each kind more: where judges agree on everything there is still something to doubt.
     low, high = _interval(value, variance + 0.25 / (worth + 1.0) ** 2, worth, mass)
     return Estimate(value, low, high, math.sqrt(variance), math.inf, 0)
+
+
+def with_variance(estimate: Estimate, variance: float) -> Estimate:
+    """Return an estimate that varies by so much more, its interval wider in proportion.
+
+    Examples
+    --------
+    >>> wider = with_variance(Estimate(0.5, 0.4, 0.6, 0.03, 0.3, 100), 0.0016)
+    >>> round(wider.se, 3), round(wider.low, 3)
+    (0.05, 0.333)
+    """
+    if not estimate.se or not math.isfinite(estimate.se):
+        return estimate
+    se = math.sqrt(estimate.se**2 + variance)
+    low, high = (estimate.value + (end - estimate.value) * se / estimate.se for end in (estimate.low, estimate.high))
+    return replace(estimate, se=se, low=low, high=high)
 
 
 def difference(first: Estimate, second: Estimate) -> Estimate:

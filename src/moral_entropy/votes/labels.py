@@ -32,7 +32,7 @@ from moral_entropy.votes.values import (
     spell_label,
 )
 
-POSITIVE_NAMES = ("1", "true", "yes", "positive", "y", "t")
+POSITIVE_NAMES = ("1", "true", "yes", "positive", "y", "t", "pass", "correct", "c")
 NEGATIONS = ("non", "not", "no")
 NEGATIVE_NAMES = frozenset(
     {*NEGATIONS, "neg", "negative", "none", "neither", "benign", "normal", "other", "absent", "false", "n", "f", "0",

@@ -21,6 +21,9 @@ from moral_entropy.votes.layouts import read_counts, read_long, read_respondents
 from moral_entropy.votes.source import Source, on_disk, open_source
 from moral_entropy.votes.table import Reading, Votes, shown
 
+PANEL_COLUMNS = ("system", "cluster", "prompt_id", "prompt", "sample", "conversation", "first", "second", "position")
+"""Columns that `moral-entropy judges` understands: kept with the votes wherever a table has them."""
+
 
 @lists_options(ReadOptions)
 def read_votes(source: Any, options: ReadOptions | None = None, **changes: Any) -> Votes:
@@ -77,6 +80,7 @@ def _read_table(table: Source, options: ReadOptions, advance: Advance) -> Votes:
     """Read votes from an opened table."""
     advance(0.1)
     recognised, options = recognise(table, options)
+    options = replace(options, keep=panel_columns(table, recognised, options))
     source, roles = table, recognised
     if roles.layout == "respondents":
         source, roles = read_respondents(source, roles, options)
@@ -101,6 +105,16 @@ def _read_table(table: Source, options: ReadOptions, advance: Advance) -> Votes:
     return Votes(
         rows.items, annotators, ballots, domains, domain_i, texts, options.anonymous, reading, extra=extra, kept=kept
     )
+
+
+def panel_columns(table: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[str, ...]:
+    """Return the columns to keep: those that were named, and those of panels of judges that a long table has.
+
+    Panels: whose answer an item is, which items belong together, and what was compared in which order.
+    """
+    taken = {*roles.column.values(), *options.questions, *options.counts}
+    present = [name for name in PANEL_COLUMNS if roles.layout == "long" and name in table.columns and name not in taken]
+    return tuple(dict.fromkeys((*options.keep, *present)))
 
 
 def _reading(source: Source, roles: ColumnRoles, options: ReadOptions) -> Reading:
