@@ -9,13 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moral_entropy.errors import ThinDataWarning
-from moral_entropy.findings import RANK, Finding, alarm_sentences, headline, merge_alike, without_warnings, worst_level
+from moral_entropy.findings import (
+    RANK,
+    Finding,
+    headline,
+    merge_alike,
+    warning_sentences,
+    without_warnings,
+    worst_level,
+)
 
 some_findings = st.lists(
     st.builds(
         Finding,
-        side=st.sampled_from(["fit", "gold"]),
-        figure=st.sampled_from(["one", "other"]),
+        check=st.sampled_from(["fit", "gold"]),
+        metric=st.sampled_from(["one", "other"]),
         value=st.just(1.0),
         question=st.sampled_from(["", "care", "harm"]),
         subject=st.sampled_from(["", "ann"]),
@@ -29,26 +37,28 @@ some_findings = st.lists(
 @given(found=some_findings)
 def test_every_kind_is_said_once_and_the_worst_first(found):
     merged = merge_alike(found)
-    kinds = [(worst.side, worst.figure) for worst, _ in merged]
-    assert sorted(kinds) == sorted({(f.side, f.figure) for f in found if f.level in ("note", "doubt", "bad")})
+    kinds = [(worst.check, worst.metric) for worst, _ in merged]
+    assert sorted(kinds) == sorted({(f.check, f.metric) for f in found if f.level in ("note", "doubt", "bad")})
     ranks = [RANK[worst.level] for worst, _ in merged]
     assert ranks == sorted(ranks)
     for worst, others in merged:
-        alike = [f for f in found if (f.side, f.figure) == (worst.side, worst.figure)]
+        alike = [f for f in found if (f.check, f.metric) == (worst.check, worst.metric)]
         assert RANK[worst.level] == min(RANK[f.level] for f in alike)
         assert {f.place for f in alike if f.level in ("note", "doubt", "bad")} - {worst.place, ""} <= set(others)
         assert len(set(others)) == len(others)
-    assert len(alarm_sentences(found)) == sum(worst.alarms for worst, _ in merged)
+    assert len(warning_sentences(found)) == sum(worst.is_warning for worst, _ in merged)
 
 
 def test_a_sentence_has_what_was_found_what_it_means_and_what_to_do():
-    doubt = Finding("temper", "exponent", 0.5, "care", level="doubt", text="too sure.", meaning="Bad.", cure="Mend it.")
-    note = Finding(
-        "votes", "rows_left_out", 9, level="note", text="9 rows were left out.", meaning="Few.", cure="Look."
+    doubt = Finding(
+        "temper", "exponent", 0.5, "care", level="doubt", text="too sure.", meaning="Bad.", remedy="Mend it."
     )
-    assert alarm_sentences([note, doubt]) == ["Too sure. Bad. Mend it."]
+    note = Finding(
+        "votes", "rows_left_out", 9, level="note", text="9 rows were left out.", meaning="Few.", remedy="Look."
+    )
+    assert warning_sentences([note, doubt]) == ["Too sure. Bad. Mend it."]
     elsewhere = Finding("temper", "other", 0.5, "harm", text="fine.")
-    assert alarm_sentences([note, doubt, elsewhere]) == ["care: too sure. Bad. Mend it."]
+    assert warning_sentences([note, doubt, elsewhere]) == ["care: too sure. Bad. Mend it."]
     assert headline(note, []) == "9 rows were left out."
 
 
@@ -58,7 +68,7 @@ def test_several_of_one_question_are_told_apart_by_their_subjects():
         for name in ("a · b", "c · d", "e · f")
     ]
     # A name at the beginning is spelt as it is.
-    assert alarm_sentences(pairs) == ["a · b agree. The same in 2 more: c · d, e · f."]
+    assert warning_sentences(pairs) == ["a · b agree. The same in 2 more: c · d, e · f."]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from moral_entropy.model.entropy import EntropyParts, decompose_entropy
     from moral_entropy.model.fit import fit, refit
     from moral_entropy.model.priors import Priors
-    from moral_entropy.pipeline import audit  # type: ignore[no-redef]  # mypy follows a cycle twice
+    from moral_entropy.pipeline import audit
     from moral_entropy.rules.rules import Rule
     from moral_entropy.rules.table import AuditTable, audit_rules
     from moral_entropy.runs.run import Run, read_run

@@ -10,19 +10,68 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
-from moral_entropy.errors import MoralEntropyWarning
+from moral_entropy.errors import MoralEntropyWarning, UsageError
 
-Level = Literal["good", "info", "note", "doubt", "bad"]
+Level = Literal["good", "info", "note", "doubt", "bad", "muted"]
 
 Severity = Literal["high", "medium", "low", ""]
 
-RANK: dict[Level, int] = {"bad": 0, "doubt": 1, "note": 2, "info": 3, "good": 4}
+RANK: dict[Level, int] = {"bad": 0, "doubt": 1, "note": 2, "info": 3, "good": 4, "muted": 5}
 """Levels, worst first."""
 
 SEVERITIES: dict[Level, Severity] = {"bad": "high", "doubt": "medium", "note": "low"}
 """How grave a warning is for readers of a run, by its level."""
+
+# fmt: off
+CODES: dict[str, tuple[str, str]] = {
+    "fit": ("ME001", "How the fit ended"),
+    "fit.converged": ("ME002", "The fit did not converge"),
+    "fit.information_left": ("ME003", "Votes do not settle every error rate"),
+    "fit.second_mode": ("ME004", "A second answer fits almost as well"),
+    "fit.draws": ("ME005", "No draws, so no intervals"),
+    "fit.fewer_draws": ("ME006", "Fewer draws than asked for"),
+    "fit.many_labels": ("ME007", "Too many labels to lie between"),
+    "votes": ("ME010", "Are there enough votes?"),
+    "votes.one_annotator": ("ME011", "All votes are by one annotator"),
+    "votes.votes_per_item": ("ME012", "Few votes per item"),
+    "votes.near_copies": ("ME013", "Annotators give the same votes"),
+    "votes.items_without_votes": ("ME014", "Items without votes"),
+    "votes.single_vote_items": ("ME015", "Items with a single vote"),
+    "votes.hardly_known": ("ME016", "Annotators with few votes"),
+    "votes.dominant_annotator": ("ME017", "One annotator gave most votes"),
+    "votes.priors_without_votes": ("ME018", "Priors for annotators without votes"),
+    "votes.rows_left_out": ("ME019", "Rows were left out"),
+    "identifiability": ("ME020", "Can the votes tell?"),
+    "identifiability.below_chance": ("ME021", "Annotators worse than guessing"),
+    "identifiability.youden": ("ME022", "An annotator close to guessing"),
+    "identifiability.unsupported_labels": ("ME023", "Labels that most votes are against"),
+    "identifiability.groups": ("ME024", "Votes fall into separate groups"),
+    "laplace": ("ME030", "Are the intervals right?"),
+    "gold": ("ME040", "Agreement of p with gold"),
+    "gold.p_off": ("ME041", "p is off against gold"),
+    "gold.missed_more_than_plain_vote": ("ME042", "Counting votes is closer to gold"),
+    "gold.gain_over_vote_share": ("ME043", "Vote shares predict gold better"),
+    "gold.recalibration": ("ME044", "What gold teaches about p"),
+    "heldout": ("ME050", "Does the consensus predict votes?"),
+    "dependence": ("ME060", "Do annotators vote independently?"),
+    "dependence.excess_agreement": ("ME061", "Annotators agree more than the model allows"),
+    "dependence.dependent_pairs": ("ME062", "Pairs of annotators who err together"),
+    "ensemble": ("ME070", "Do other starts agree?"),
+    "priors": ("ME080", "Do other assumptions say the same?"),
+    "nuts": ("ME090", "Does sampling give the same intervals?"),
+    "judges": ("ME100", "The judges of a panel"),
+    "judges.one_judge": ("ME101", "One judge gave all votes"),
+    "judges.one_label_known": ("ME102", "All known answers are one label"),
+    "judges.judge_fails": ("ME103", "A judge without a vote on many items"),
+    "judges.always_the_same": ("ME104", "A judge who always says the same"),
+}
+# fmt: on
+"""Code and title of every kind of finding, by check and metric; a metric that is not listed has those of its check."""
+
+ALIASES = {"side": "check", "figure": "metric", "cure": "remedy", "alarms": "is_warning"}
+"""Names of attributes and columns of findings in 0.2, and what they are called since; they go in 0.4."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +80,12 @@ class Finding:
 
     Parameters
     ----------
-    side
+    check
         Which check found it: a name of `moral_entropy.checks.run.CHECKS`.
-    figure
-        Machine name of the figure, such as "pareto_k".
+    metric
+        Machine name of the metric, such as "pareto_k".
     value
-        The figure.
+        Its value.
     question, part, domain
         Of which question, part and domain; empty for all.
     subject
@@ -46,16 +95,16 @@ class Finding:
     n
         How many items, votes or draws it rests on.
     level
-        "bad" (settle it before you use the labels), "doubt" (say so when you use them), "note" (good to know), "info"
-        or "good".
+        "bad" (settle it before you use the labels), "doubt" (say so when you use them), "note" (good to know), "info",
+        "good", or "muted" (would be one of the first three, but the user does not want to hear of it).
     text
         What was found, with the figure in it; never empty for notes, doubts and worse.
-    meaning, cure
+    meaning, remedy
         Why it matters and what to do, in plain words; never empty for notes, doubts and worse.
     """
 
-    side: str
-    figure: str
+    check: str
+    metric: str
     value: float
     question: str = ""
     part: str = ""
@@ -67,10 +116,33 @@ class Finding:
     level: Level = "info"
     text: str = ""
     meaning: str = ""
-    cure: str = ""
+    remedy: str = ""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what an attribute of 0.2 is called now, with a warning."""
+        if name not in ALIASES:
+            raise AttributeError(name)
+        warnings.warn(f"Finding.{name} is Finding.{ALIASES[name]} since 0.3", DeprecationWarning, stacklevel=2)
+        return getattr(self, ALIASES[name])
 
     @property
-    def alarms(self) -> bool:
+    def code(self) -> str:
+        """Its kind, such as "ME012": see `CODES`.
+
+        Examples
+        --------
+        >>> Finding("votes", "votes_per_item", 1.2).code, Finding("heldout", "gain_over_share", 0.1).code
+        ('ME012', 'ME050')
+        """
+        return _kind(self)[0]
+
+    @property
+    def title(self) -> str:
+        """Its kind in a few words."""
+        return _kind(self)[1]
+
+    @property
+    def is_warning(self) -> bool:
         """Whether it should make a reader doubt."""
         return self.level in ("doubt", "bad")
 
@@ -100,6 +172,74 @@ class Finding:
         'care, BLM, a · b'
         """
         return ", ".join(name for name in (self.place, self.domain, self.subject) if name)
+
+
+def _kind(finding: Finding) -> tuple[str, str]:
+    exact = CODES.get(f"{finding.check}.{finding.metric}")
+    return exact or CODES.get(finding.check, ("ME000", finding.metric.replace("_", " ").capitalize()))
+
+
+def page_of(code: str) -> str:
+    """Return where the documentation explains a code.
+
+    Examples
+    --------
+    >>> page_of("ME012")
+    'docs/reference/findings.md#me012'
+    """
+    return f"docs/reference/findings.md#{code.lower()}"
+
+
+def check_codes(codes: Iterable[str]) -> frozenset[str]:
+    """Return codes that shall be muted, in capitals; refuse those that no finding has.
+
+    Examples
+    --------
+    >>> check_codes(["me012"])
+    frozenset({'ME012'})
+    """
+    known, muted = {code for code, _ in CODES.values()}, frozenset(code.strip().upper() for code in codes)
+    if strange := sorted(muted - known):
+        msg = f"no finding has the code {strange[0]!r}. Codes are ME001 to {max(known)}: docs/reference/findings.md."
+        raise UsageError(msg)
+    return muted
+
+
+def mute(findings: Iterable[Finding], codes: Iterable[str]) -> list[Finding]:
+    """Mute the notes, doubts and worse that have one of these codes."""
+    muted = check_codes(codes)
+    return [
+        replace(finding, level="muted") if finding.code in muted and finding.severity else finding
+        for finding in findings
+    ]
+
+
+def overview(findings: Iterable[Finding]) -> list[dict[str, str]]:
+    """List every kind of finding with what came of it: code, title, page and status.
+
+    The status is the worst level ("bad", "doubt" or "note"), "fine", "muted", "not applicable" (the check was made,
+    and had nothing to say about this) or "not checked".
+
+    Examples
+    --------
+    >>> rows = overview([Finding("votes", "votes_per_item", 1.2, level="doubt"), Finding("fit", "converged", 1)])
+    >>> [(row["code"], row["status"]) for row in rows if row["code"] in ("ME002", "ME012", "ME013", "ME050")]
+    [('ME002', 'fine'), ('ME012', 'doubt'), ('ME013', 'not applicable'), ('ME050', 'not checked')]
+    """
+    levels: dict[str, list[Level]] = {}
+    checks = set()
+    for finding in findings:
+        levels.setdefault(finding.code, []).append(finding.level)
+        checks.add(finding.check)
+    rows = []
+    for kind, (code, title) in CODES.items():
+        worst = min(levels.get(code, ()), key=RANK.__getitem__, default=None)
+        if worst == "info" and "muted" in levels[code]:
+            worst = "muted"
+        absent = "not applicable" if kind.partition(".")[0] in checks else "not checked"
+        status = absent if worst is None else "fine" if worst in ("good", "info") else worst
+        rows.append({"code": code, "title": title, "page": page_of(code), "status": status})
+    return rows
 
 
 def level_of(doubted: bool, *, bad: bool = False) -> Level:
@@ -137,12 +277,12 @@ def merge_alike(findings: Iterable[Finding]) -> list[tuple[Finding, list[str]]]:
     Returns
     -------
     list
-        One pair per kind (side and figure), the worst kinds first: the worst finding, the places of the others.
+        One pair per kind (check and metric), the worst kinds first: the worst finding, the places of the others.
     """
     kinds: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
         if RANK[finding.level] <= RANK["note"]:
-            kinds.setdefault((finding.side, finding.figure), []).append(finding)
+            kinds.setdefault((finding.check, finding.metric), []).append(finding)
     merged = []
     for alike in kinds.values():
         worst = min(alike, key=lambda finding: RANK[finding.level])
@@ -189,21 +329,21 @@ def _begun(finding: Finding) -> str:
 
 def sentences_of(worst: Finding, others: Sequence[str]) -> str:
     """Say what was found, where else the same was found, what it means and what to do."""
-    return " ".join(said for said in (headline(worst, others), worst.meaning, worst.cure) if said)
+    return " ".join(said for said in (headline(worst, others), worst.meaning, worst.remedy) if said)
 
 
-def alarm_sentences(findings: Iterable[Finding]) -> list[str]:
+def warning_sentences(findings: Iterable[Finding]) -> list[str]:
     """Say every kind of doubt in a few sentences, worst first: what was found, what it means, what to do.
 
     Examples
     --------
-    >>> doubts = [Finding("temper", "exponent", 0.5, name, level="doubt", text="too sure.", cure="Temper it.")
+    >>> doubts = [Finding("temper", "exponent", 0.5, name, level="doubt", text="too sure.", remedy="Temper it.")
     ...           for name in ("care", "harm")]
-    >>> alarm_sentences(doubts)
+    >>> warning_sentences(doubts)
     ['care: too sure. The same in 1 more: harm. Temper it.']
     """
     merged = merge_alike(name_where_needed(findings))
-    return [sentences_of(worst, others) for worst, others in merged if worst.alarms]
+    return [sentences_of(worst, others) for worst, others in merged if worst.is_warning]
 
 
 def many(count: float, noun: str) -> str:

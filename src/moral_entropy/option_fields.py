@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_o
 from moral_entropy.errors import MoralEntropyError, UsageError
 
 TAB = "    "
-_WRITTEN: ContextVar[frozenset[str] | None] = ContextVar("_WRITTEN", default=None)
+_IN_SETTINGS: ContextVar[frozenset[str] | None] = ContextVar("_IN_SETTINGS", default=None)
 """Options that stand in a settings file, while those of a command line are read; None where Python is spoken."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -54,6 +54,8 @@ class Option:
         Whether `--help` shows it; `--help-all` shows every option.
     least
         Smallest value allowed.
+    rare
+        Whether it has no flag of its own: `--set NAME=VALUE` sets it on the command line.
     """
 
     name: str
@@ -65,6 +67,12 @@ class Option:
     panel: str
     everyday: bool
     least: float | None
+    rare: bool = False
+
+    @property
+    def keyword(self) -> str:
+        """Its name among the options of a whole run: that of its flag."""
+        return self.flag.removeprefix("--").replace("-", "_") or self.name
 
     @property
     def shown_default(self) -> str:
@@ -85,10 +93,11 @@ def option(
     panel: str = "",
     everyday: bool = False,
     least: float | None = None,
+    rare: bool = False,
 ) -> Any:
     """Declare an option as a field of a `StageOptions` class; `Option` explains the arguments."""
     about = {"help": help, "flag": flag, "metavar": metavar, "panel": panel, "everyday": everyday, "least": least}
-    return field(default=default, metadata={"option": about})
+    return field(default=default, metadata={"option": about | {"rare": rare}})
 
 
 @dataclass(frozen=True)
@@ -100,21 +109,21 @@ class StageOptions:
 
     def __post_init__(self) -> None:
         """Convert every value to the type of its field."""
-        for one in options_in(type(self)):
-            value = self.converted(one, getattr(self, one.name))
-            object.__setattr__(self, one.name, value)
+        for choice in options_in(type(self)):
+            value = self.converted(choice, getattr(self, choice.name))
+            object.__setattr__(self, choice.name, value)
 
-    def converted(self, one: Option, value: Any) -> Any:
+    def converted(self, choice: Option, value: Any) -> Any:
         """Convert a value to the type of its option, or say what is wrong with it."""
-        if value is None and one.default is not None:
-            return one.default
+        if value is None and choice.default is not None:
+            return choice.default
         try:
-            value = convert(value, one.kind)
+            value = convert(value, choice.kind)
         except ValueError:
-            msg = f"{self.called(one.name)} is {value!r}; {wanted(one.kind)}."
+            msg = f"{self.called(choice.name)} is {value!r}; {how_to_write(choice.kind)}."
             raise self.error(msg) from None
-        if one.least is not None and value is not None and not value >= one.least:
-            msg = f"{self.called(one.name)} is {value:g}; it is at least {one.least:g}."
+        if choice.least is not None and value is not None and not value >= choice.least:
+            msg = f"{self.called(choice.name)} is {value:g}; it is at least {choice.least:g}."
             raise self.error(msg)
         return value
 
@@ -132,10 +141,12 @@ class StageOptions:
         ...     Fit().called("max_passes", 5)
         '--max-passes 5'
         """
-        [about] = [one.metadata["option"] for one in fields(self) if one.name == name]
-        flag, written = _flag(name, about["flag"]), _WRITTEN.get()
-        if written is None or name in written or not flag:
+        [about] = [column.metadata["option"] for column in fields(self) if column.name == name]
+        flag, in_settings = _flag(name, about["flag"]), _IN_SETTINGS.get()
+        if in_settings is None or name in in_settings or not flag:
             return name if value is None else f"{name}={value!r}"
+        if about["rare"]:
+            return f"--set {flag.removeprefix('--')}" + ("" if value is None else f"={value}")
         return flag if value in (None, True) else f"{flag} {value}"
 
     def changed(self, changes: Mapping[str, Any], function: str = "") -> Self:
@@ -143,63 +154,61 @@ class StageOptions:
 
         A name that is none of them is a TypeError. Options of nested stages go by the name of their flag.
         """
-        places = {keyword: (section, one.name) for section, keyword, one in keywords(type(self))}
-        own: dict[str, Any] = {}
+        places = {keyword: (section, choice.name) for section, keyword, choice in keywords(type(self))}
+        top: dict[str, Any] = {}
         nested: dict[str, dict[str, Any]] = {}
         for name, value in changes.items():
             if name not in places:
                 msg = f"{function or type(self).__name__}() has no option {name!r}.{did_you_mean(name, places)}"
                 raise TypeError(msg)
             section, field_name = places[name]
-            (nested.setdefault(section, {}) if section else own)[field_name] = value
+            (nested.setdefault(section, {}) if section else top)[field_name] = value
         return replace(
-            self, **own, **{section: getattr(self, section).changed(some) for section, some in nested.items()}
+            self, **top, **{section: getattr(self, section).changed(values) for section, values in nested.items()}
         )
 
 
 @contextmanager
-def naming_flags(written: Iterable[str] = ()) -> Iterator[None]:
+def naming_flags(in_settings: Iterable[str] = ()) -> Iterator[None]:
     """Call options by their flags in errors that are raised meanwhile, but for those that a settings file has."""
-    before = _WRITTEN.set(frozenset(written))
+    before = _IN_SETTINGS.set(frozenset(in_settings))
     try:
         yield
     finally:
-        _WRITTEN.reset(before)
+        _IN_SETTINGS.reset(before)
 
 
 def options_in(stage: type[StageOptions]) -> tuple[Option, ...]:
     """Return the options that a class declares, in order; those of nested classes are in `sections`."""
     kinds = get_type_hints(stage)
     return tuple(
-        Option(one.name, kinds[one.name], one.default, **{**about, "flag": _flag(one.name, about["flag"])})
-        for one in fields(stage)
-        if (about := one.metadata.get("option"))
+        Option(choice.name, kinds[choice.name], choice.default, **{**about, "flag": _flag(choice.name, about["flag"])})
+        for choice in fields(stage)
+        if (about := choice.metadata.get("option"))
     )
 
 
 def sections(stage: type[StageOptions]) -> dict[str, type[StageOptions]]:
     """Return the fields of a class that hold the options of another stage, by name."""
     kinds = get_type_hints(stage)
-    named = {one.name: kinds[one.name] for one in fields(stage)}
-    return {name: kind for name, kind in named.items() if isinstance(kind, type) and issubclass(kind, StageOptions)}
+    types = {choice.name: kinds[choice.name] for choice in fields(stage)}
+    return {name: kind for name, kind in types.items() if isinstance(kind, type) and issubclass(kind, StageOptions)}
 
 
 def keywords(stage: type[StageOptions]) -> list[tuple[str, str, Option]]:
     """List the options of a class and of the stages nested in it: section (empty for its own), keyword, option."""
-    own = [("", one.name, one) for one in options_in(stage)]
+    top = [("", choice.name, choice) for choice in options_in(stage)]
     nested = [
-        (section, one.flag.removeprefix("--").replace("-", "_") or one.name, one)
-        for section, kind in sections(stage).items()
-        for one in options_in(kind)
+        (section, choice.keyword, choice) for section, kind in sections(stage).items() for choice in options_in(kind)
     ]
-    return nested + own
+    return nested + top
 
 
-def _flag(name: str, given: str | None) -> str:
-    return f"--{name.replace('_', '-')}" if given is None else given
+def _flag(name: str, flag: str | None) -> str:
+    return f"--{name.replace('_', '-')}" if flag is None else flag
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, choices: Iterable[str]) -> str:
     """Return a sentence that names the nearest of the known names, empty where none is near.
 
     Examples
@@ -207,7 +216,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("drwas", ["draws", "seed"])
     " Did you mean 'draws'?"
     """
-    near = get_close_matches(name, known, n=1)
+    near = get_close_matches(name, choices, n=1)
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
@@ -261,7 +270,7 @@ def _convert_to_tuple(value: Any, kinds: tuple[Any, ...], *, typed: bool) -> tup
     if kinds[-1] is Ellipsis:
         kinds = kinds[:1] * len(values)
     _checked(values, len(values) == len(kinds))
-    return tuple(convert(one, kind, typed=typed) for one, kind in zip(values, kinds, strict=True))
+    return tuple(convert(choice, kind, typed=typed) for choice, kind in zip(values, kinds, strict=True))
 
 
 def _convert_to_scalar(value: Any, kind: Any, *, typed: bool) -> Any:
@@ -292,27 +301,27 @@ def _checked(value: Any, is_right: bool) -> Any:
     return value
 
 
-def wanted(kind: Any) -> str:
+def how_to_write(kind: Any) -> str:
     """Say how a value of a type is written.
 
     Examples
     --------
-    >>> wanted(Literal["off", "gold"] | float)
+    >>> how_to_write(Literal["off", "gold"] | float)
     'choose one of off, gold, or write a number'
     """
     if get_origin(kind) in (Union, UnionType):
-        return ", or ".join(dict.fromkeys(wanted(one) for one in get_args(kind) if one is not NoneType))
+        return ", or ".join(dict.fromkeys(how_to_write(choice) for choice in get_args(kind) if choice is not NoneType))
     if get_origin(kind) is Literal:
         return f"choose one of {', '.join(get_args(kind))}"
     if get_origin(kind) is tuple:
-        of, *others = get_args(kind)
+        of, *lengths = get_args(kind)
         if of is not float:
             return "write names separated by single commas, as care,fairness"
-        return "write numbers separated by commas, as 80,20" if others == [...] else "write two numbers, as 1.8,1.2"
+        return "write numbers separated by commas, as 80,20" if lengths == [...] else "write two numbers, as 1.8,1.2"
     return {int: "write a whole number", float: "write a number", bool: "write true or false"}.get(kind, "write a name")
 
 
-def metavar_of(one: Option) -> str:
+def metavar_of(choice: Option) -> str:
     """Return what the value of an option is called in help texts: its choices, "N", "X", "A,B,…".
 
     Examples
@@ -320,12 +329,12 @@ def metavar_of(one: Option) -> str:
     >>> metavar_of(Option("seed", int, 0, "Seed.", "--seed", "", "", False, None))
     'N'
     """
-    return one.metavar or "|".join(dict.fromkeys(_metavars(one.kind)))
+    return choice.metavar or "|".join(dict.fromkeys(_metavars(choice.kind)))
 
 
 def _metavars(kind: Any) -> list[str]:
     if get_origin(kind) in (Union, UnionType):
-        return [name for one in get_args(kind) if one is not NoneType for name in _metavars(one)]
+        return [name for choice in get_args(kind) if choice is not NoneType for name in _metavars(choice)]
     if get_origin(kind) is Literal:
         return [str(choice) for choice in get_args(kind)]
     if get_origin(kind) is tuple:
@@ -354,30 +363,30 @@ def lists_options(stage: type[StageOptions]) -> Callable[[Function], Function]:
     """
 
     def show(function: Function) -> Function:
-        own = inspect.signature(function)
-        plain = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
-        taken = {one.name for one in plain}
-        named = {keyword: one for _, keyword, one in keywords(stage) if keyword not in taken}
-        listed = [_parameter(keyword, one) for keyword, one in named.items()]
-        function.__signature__ = own.replace(parameters=[*plain, *listed])  # type: ignore[attr-defined]
+        signature = inspect.signature(function)
+        plain = [choice for choice in signature.parameters.values() if choice.kind is not inspect.Parameter.VAR_KEYWORD]
+        arguments = {choice.name for choice in plain}
+        options = {keyword: choice for _, keyword, choice in keywords(stage) if keyword not in arguments}
+        listed = [_parameter(keyword, choice) for keyword, choice in options.items()]
+        function.__signature__ = signature.replace(parameters=[*plain, *listed])  # type: ignore[attr-defined]
         if function.__doc__:
-            function.__doc__ = _with_parameters(function.__doc__, named)
+            function.__doc__ = _with_parameters(function.__doc__, options)
         return function
 
     return show
 
 
-def _parameter(keyword: str, one: Option) -> inspect.Parameter:
-    return inspect.Parameter(keyword, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.kind)
+def _parameter(keyword: str, choice: Option) -> inspect.Parameter:
+    return inspect.Parameter(keyword, inspect.Parameter.KEYWORD_ONLY, default=choice.default, annotation=choice.kind)
 
 
-def _with_parameters(text: str, named: Mapping[str, Option]) -> str:
+def _with_parameters(text: str, options: Mapping[str, Option]) -> str:
     """Replace the paragraph on `**changes` of a docstring by the help texts."""
-    told = "".join(
-        f"{keyword}\n{fill(one.help, 110, initial_indent=TAB, subsequent_indent=TAB)}\n"
-        for keyword, one in named.items()
+    paragraphs = "".join(
+        f"{keyword}\n{fill(choice.help, 110, initial_indent=TAB, subsequent_indent=TAB)}\n"
+        for keyword, choice in options.items()
     )
-    return re.sub(r"^\*\*changes\n(    .*\n)+", lambda _: told, inspect.cleandoc(text) + "\n", flags=re.MULTILINE)
+    return re.sub(r"^\*\*changes\n(    .*\n)+", lambda _: paragraphs, inspect.cleandoc(text) + "\n", flags=re.MULTILINE)
 
 
 # --- Plain values: options as JSON and TOML have them -------------------------------------------------------------
@@ -396,14 +405,14 @@ def as_plain(options: StageOptions) -> dict[str, Any]:
     """
     stage = type(options)
     nested = {name: as_plain(getattr(options, name)) for name in sections(stage)}
-    return nested | {one.name: _plain(getattr(options, one.name)) for one in options_in(stage)}
+    return nested | {choice.name: _plain(getattr(options, choice.name)) for choice in options_in(stage)}
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(name): _plain(one) for name, one in value.items()}
+        return {str(name): _plain(choice) for name, choice in value.items()}
     if isinstance(value, tuple):
-        return [_plain(one) for one in value]
+        return [_plain(choice) for choice in value]
     if value is None or isinstance(value, bool | int | float | str):
         return value
     # Rules of one's own have a name; of a dataframe its kind is enough.
@@ -425,26 +434,27 @@ def from_plain(stage: type[Stage], values: Mapping[str, Any], where: str) -> Sta
     where
         What to call the source of the values in an error.
     """
-    known, nested = {one.name: one for one in options_in(stage)}, sections(stage)
-    by_flag = {one.flag.removeprefix("--").replace("-", "_"): one.name for one in known.values() if one.flag}
-    made: dict[str, Any] = {}
-    for given, value in values.items():
-        name = given.replace("-", "_")
-        name = name if name in known else by_flag.get(name, name)
+    choices, nested = {choice.name: choice for choice in options_in(stage)}, sections(stage)
+    by_flag = {choice.keyword: choice.name for choice in choices.values() if choice.flag}
+    values_by_name: dict[str, Any] = {}
+    for typed_name, value in values.items():
+        name = typed_name.replace("-", "_")
+        name = name if name in choices else by_flag.get(name, name)
         if name in nested and isinstance(value, Mapping):
-            made[name] = from_plain(nested[name], value, f"{where} [{name}]")
-        elif name in known:
-            made[name] = _from_plain(value, known[name], where)
+            values_by_name[name] = from_plain(nested[name], value, f"{where} [{name}]")
+        elif name in choices:
+            values_by_name[name] = _from_plain(value, choices[name], where)
         else:
-            near = did_you_mean(given, [*known, *nested])
-            msg = f"{where} has {given!r}, which is no option there.{near} Options: {', '.join([*nested, *known])}."
+            near = did_you_mean(typed_name, [*choices, *nested])
+            names = ", ".join([*nested, *choices])
+            msg = f"{where} has {typed_name!r}, which is no option there.{near} Options: {names}."
             raise UsageError(msg)
-    return stage(**made)
+    return stage(**values_by_name)
 
 
-def _from_plain(value: Any, one: Option, where: str) -> Any:
+def _from_plain(value: Any, choice: Option, where: str) -> Any:
     try:
-        return convert(value, one.kind, typed=True)
+        return convert(value, choice.kind, typed=True)
     except ValueError:
-        msg = f"{where}: {one.name} is {value!r}; {wanted(one.kind)}."
+        msg = f"{where}: {choice.name} is {value!r}; {how_to_write(choice.kind)}."
         raise UsageError(msg) from None

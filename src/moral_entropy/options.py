@@ -49,6 +49,7 @@ class ReadOptions(StageOptions):
         "Column of how many items a row of the wide layout stands for, or how many anonymous votes a row of the long "
         "one does.",
         panel=COLUMNS,
+        rare=True,
     )
     format: Format | str = option(
         "auto",
@@ -62,6 +63,7 @@ class ReadOptions(StageOptions):
         "long: one row per vote; wide: one row per item and one column per annotator; respondents: one row per person "
         "and one column per item; auto tells from the columns.",
         panel=LAYOUT,
+        rare=True,
     )
     positive: str | None = option(
         None,
@@ -89,9 +91,13 @@ class ReadOptions(StageOptions):
         "Labels that mean no answer, instead of NA, N/A, null, -, ? and no answer (and none, where all other labels "
         "are yes and no or numbers); empty for none.",
         panel=LAYOUT,
+        rare=True,
     )
     keep_case: bool = option(
-        False, "Keep labels apart that differ only in case, or that all say yes or no, such as y and 1.", panel=LAYOUT
+        False,
+        "Keep labels apart that differ only in case, or that all say yes or no, such as y and 1.",
+        panel=LAYOUT,
+        rare=True,
     )
     on_repeat: OnRepeat = option(
         "error",
@@ -108,6 +114,7 @@ class ReadOptions(StageOptions):
         "How many voted, a number or a column, when the columns of questions hold how many said yes.",
         metavar="N|COLUMN",
         panel=LAYOUT,
+        rare=True,
     )
     gold_file: str | Path | Any = option(
         None,
@@ -116,11 +123,14 @@ class ReadOptions(StageOptions):
         panel=LAYOUT,
     )
     classes: int | tuple[Any, ...] | None = option(
-        None, "All labels, or how many there are, when some may not occur.", metavar="N|A,B,…", panel=LAYOUT
+        None, "All labels, or how many there are, when some may not occur.", metavar="N|A,B,…", panel=LAYOUT, rare=True
     )
     sheet: str | None = option(None, "Sheet of an Excel workbook; needed where several sheets have data.", panel=LAYOUT)
     encoding: str | None = option(
-        None, "Encoding of a text file, such as cp1250; told from its bytes where it is not named.", panel=LAYOUT
+        None,
+        "Encoding of a text file, such as cp1250; told from its bytes where it is not named.",
+        panel=LAYOUT,
+        rare=True,
     )
     keep: tuple[str, ...] = option(
         (),
@@ -234,6 +244,7 @@ class PriorOptions(StageOptions):
         flag="--prior-confusion",
         metavar="RIGHT,WRONG",
         panel=PRIORS,
+        rare=True,
     )
     annotators: str | Path | None = option(
         None,
@@ -244,8 +255,8 @@ class PriorOptions(StageOptions):
     )
     preset: Literal["mft"] | None = option(
         None,
-        "Prevalence priors for moral foundations, from the notebook of the paper's author that came before it (the "
-        'paper prints none): mft is 80,20, and 500,500 for a question called "any" or "any foundation".',
+        "Prevalence priors for moral foundations, from an earlier notebook of the paper's author (the paper "
+        'prints none): mft is 80,20, and 500,500 for a question called "any" or "any foundation".',
         panel=PRIORS,
     )
 
@@ -275,6 +286,7 @@ class FitOptions(StageOptions):
         "Whether the prevalence may differ between domains; the paper's model has one for all.",
         metavar="on|off",
         panel=FIT,
+        rare=True,
     )
     draws: int = option(1_000, "Posterior draws; 0 finds the mode alone.", panel=FIT, everyday=True)
     seed: int = option(
@@ -287,7 +299,7 @@ class FitOptions(StageOptions):
         "em", "How to find the mode: em, or adam as the paper does, which needs PyTorch.", panel=FIT
     )
     steps: int = option(200, "Steps of adam.", panel=FIT, least=1)
-    interval: float = option(0.9, "Probability mass inside every interval.", panel=FIT)
+    interval: float = option(0.9, "Probability mass inside every interval.", panel=FIT, rare=True)
     use_gold: bool = option(
         False, "Take known labels as evidence: their items have that label for certain.",
         flag="--gold-as-evidence", panel=FIT,
@@ -300,7 +312,7 @@ class FitOptions(StageOptions):
         panel=FIT,
     )
     threads: int | None = option(
-        None, "Use at most this many threads; the result does not depend on it.", panel=FIT, least=1
+        None, "Use at most this many threads; the result does not depend on it.", panel=FIT, least=1, rare=True
     )
 
     def __post_init__(self) -> None:
@@ -350,9 +362,11 @@ class GradeOptions(StageOptions):
         panel=RULES_PANEL,
         everyday=True,
     )
-    cost_fp: float = option(1.0, "Cost of a wrong yes, for the advice.", panel=RULES_PANEL)
-    cost_fn: float = option(1.0, "Cost of a wrong no, for the advice.", panel=RULES_PANEL)
-    smoothing: float = option(0.5, "Pseudo-votes for each side in the smoothed cross-entropy.", panel=RULES_PANEL)
+    cost_fp: float = option(1.0, "Cost of a wrong yes, for the advice.", panel=RULES_PANEL, rare=True)
+    cost_fn: float = option(1.0, "Cost of a wrong no, for the advice.", panel=RULES_PANEL, rare=True)
+    smoothing: float = option(
+        0.5, "Pseudo-votes for each side in the smoothed cross-entropy.", panel=RULES_PANEL, rare=True
+    )
 
     def __post_init__(self) -> None:
         """Raise a `UsageError` for negative or infinite costs, and if both are 0."""
@@ -387,7 +401,8 @@ class VerdictOptions(StageOptions):
         panel=VERDICT,
         everyday=True,
     )
-    tolerance: float = option(TOLERANCE, "Share of wrong labels that is tolerated.", panel=VERDICT)
+    tolerance: float = option(TOLERANCE, "Share of wrong labels that is tolerated.", panel=VERDICT, rare=True)
+    ignore: tuple[str, ...] = option((), "Mute findings by their code, such as ME012.", metavar="CODE", panel=VERDICT)
 
     def __post_init__(self) -> None:
         """Check that the tolerance is a share."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from moral_entropy.checks.gold import gold_findings
 from moral_entropy.checks.run import CHECKS, check_names, run_check, run_checks, verdict
-from moral_entropy.findings import Finding, alarm_sentences, without_warnings
+from moral_entropy.findings import Finding, check_codes, mute, warning_sentences, without_warnings
 from moral_entropy.groups.members import columns_to_keep
 from moral_entropy.items.table import find_outliers
 from moral_entropy.judges.findings import judge_findings
@@ -93,6 +93,7 @@ def audit(
     read = partial(read_for_audit, source, options)
     sheets = options.verdict.spot_check
     check_sheets(sheets)
+    check_codes(options.verdict.ignore)
     if out is None:
         run = make_run(read, options, command, watch, progress)
         return with_answers(run, sheets) if sheets else run
@@ -146,7 +147,7 @@ def make_run(
         between = None
         if options.groups.asked:
             with watch.timing("groups"):
-                more, group_facts, between = compare_groups(votes, options, progress)
+                more, group_facts, between = compare_groups(consensus, options, progress)
                 told = {"groups": group_facts}
         with watch.timing("entropy"):
             entropies = item_entropies(consensus, between)
@@ -162,22 +163,22 @@ def make_run(
             outliers = find_outliers(consensus, entropies, advance=lambda share: progress("outliers", share))
         with watch.timing("checks"):
             findings = check(consensus, graded, options, progress)
-            findings += check_judges(votes, roles)
+            findings = mute([*findings, *check_judges(votes, roles)], options.verdict.ignore)
         tables = make_tables(consensus, entropies, sums, graded, outliers, findings, more)
     manifest = manifest_facts(
-        consensus, sums, options, command=command, warnings=alarm_sentences(findings), seconds=watch.seconds
+        consensus, sums, options, command=command, warnings=warning_sentences(findings), seconds=watch.seconds
     ) | {"advice": graded.advice.text, "best_rule": graded.advice.best}
     manifest |= told | judge_facts(roles, manifest["notes"])
     return Run(manifest, tables, consensus=consensus)
 
 
-def compare_groups(votes: Votes, options: AuditOptions, progress: Progress) -> Any:
+def compare_groups(consensus: Consensus, options: AuditOptions, progress: Progress) -> Any:
     """Compare the groups of annotators that are asked for."""
     # Late: most audits have no groups, and SciPy's statistics take long to load.
     from moral_entropy.groups.table import study_groups
 
     progress("groups", 0.0)
-    return study_groups(votes, options.groups, interval=options.fit.interval, seed=options.fit.seed)
+    return study_groups(consensus, options.groups)
 
 
 def check(consensus: Consensus, audit: AuditTable, options: AuditOptions, progress: Progress) -> list[Finding]:

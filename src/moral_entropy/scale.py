@@ -26,7 +26,7 @@ import polars as pl
 from moral_entropy.checks.gold import gold_findings
 from moral_entropy.checks.run import run_checks
 from moral_entropy.errors import MissingExtraError, UsageError
-from moral_entropy.findings import Finding, alarm_sentences, without_warnings
+from moral_entropy.findings import Finding, warning_sentences, without_warnings
 from moral_entropy.items.table import ItemSums, find_outliers, sum_items
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.model.copies import (
@@ -457,10 +457,10 @@ def _run(
         findings = [*run_checks(sample, seed=options.fit.seed), *gold_findings(audit.frame)]
         if sum(ballot.n_votes for ballot in sample.votes.ballots) < counts[0, 2]:
             what = "Items with hardly a vote were counted in a sample, groups without a link not looked for."
-            findings = [finding for finding in findings if finding.figure not in NEEDS_ALL]
+            findings = [finding for finding in findings if finding.metric not in NEEDS_ALL]
             findings.append(Finding("votes", "sampled", float("nan"), text=f"{what} Both need one machine."))
     tables = small_tables(sample, sums, audit, outliers, findings)
-    alarms = alarm_sentences(findings)
+    alarms = warning_sentences(findings)
     manifest = manifest_facts(
         sample, sums, options, command=command, warnings=alarms, seconds=watch.seconds, counts=counts
     )

@@ -158,10 +158,10 @@ OUTLIERS = pl.Schema(
 )
 FINDINGS = pl.Schema(
     {
-        **dict.fromkeys(("side", "question", "part", "domain", "subject", "figure"), pl.String()),
+        **dict.fromkeys(("code", "check", "question", "part", "domain", "subject", "metric"), pl.String()),
         **dict.fromkeys(("value", "low", "high"), pl.Float64()),
         "n": pl.Int64(),
-        **dict.fromkeys(("level", "text", "meaning", "cure"), pl.String()),
+        **dict.fromkeys(("level", "text", "meaning", "remedy"), pl.String()),
     }
 )
 GROUPS = pl.Schema(
@@ -169,7 +169,7 @@ GROUPS = pl.Schema(
         **dict.fromkeys(("question", "part", "column", "label", "group"), pl.String()),
         **dict.fromkeys(("n_annotators", "n_votes", "n_items"), pl.Int64()),
         **dict.fromkeys(("rate", "difference", "low", "high", "p_value", "p_adjusted"), pl.Float64()),
-        **dict.fromkeys(("within", "across", "ratio", "ratio_p"), pl.Float64()),
+        **dict.fromkeys(("within", "across", "ratio"), pl.Float64()),
     }
 )
 GROUP_READINGS = pl.Schema(

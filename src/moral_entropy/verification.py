@@ -41,7 +41,7 @@ FRAME = "a DataFrame"
 """What the manifest says of a table in memory."""
 
 ROW = ("question", "domain", "item", "annotator", "rule", "reference", "label", "metric", "class", "true", "voted",
-       "side", "figure", "kind", "rank", "word")  # fmt: skip
+       "check", "kind", "rank", "word")  # fmt: skip
 """Columns that tell a reader which row is meant."""
 
 
@@ -120,7 +120,7 @@ def _differences(run: Run, computed: Run) -> Iterator[str]:
         tables = [side.table(name) if side.has(name) else pl.DataFrame() for side in (run, computed)]
         if name == "findings":
             # Those of `validate` came later.
-            tables = [frame.filter(~pl.col("side").is_in(run.manifest.get("validated", []))) for frame in tables]
+            tables = [frame.filter(~pl.col("check").is_in(run.manifest.get("validated", []))) for frame in tables]
         if difference := table_difference(*tables):
             yield f"{name}.parquet: {difference}"
     facts = fact_differences(run.manifest, plain_facts(computed.manifest))

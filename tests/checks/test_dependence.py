@@ -115,7 +115,7 @@ def test_independent_votes_are_left_alone(model):
     chances, alarms = [], 0
     for seed in range(12):
         votes = simulate_votes(n_items=500, n_annotators=10, votes_per_item=5, seed=seed).votes
-        alarms += sum(finding.alarms for finding in check_dependence(fitted(votes, model=model)))
+        alarms += sum(finding.is_warning for finding in check_dependence(fitted(votes, model=model)))
         chances.append(pairs_in(votes, model=model).chance_p)
     # One corpus in a hundred is expected to have a false one; what the fit absorbs makes the test cautious.
     assert alarms <= 1
@@ -131,20 +131,20 @@ def test_copiers_with_errors_of_their_own_are_named():
     excess = []
     for share in (0.5, 1.0):
         made = copied(votes, 2, 5, share=share)
-        [named] = [f for f in check_dependence(fitted(made, model="paper")) if f.figure == "dependent_pairs"]
+        [named] = [f for f in check_dependence(fitted(made, model="paper")) if f.metric == "dependent_pairs"]
         assert named.level == "doubt" and named.subject == "2 · 5" and "agree on" in named.text
         pairs = pairs_in(made, model="paper")
         first = dependent_pairs(pairs)[0]
         assert (pairs.one_p[first], pairs.other_p[first]) == (2, 5)
         excess.append(pairs.excess_p[first])
-    assert not [f for f in check_dependence(fitted(made)) if f.figure == "dependent_pairs" and f.alarms]
+    assert not [f for f in check_dependence(fitted(made)) if f.metric == "dependent_pairs" and f.is_warning]
     assert excess[1] > 0.1 and 0.3 * excess[1] < excess[0] < 0.7 * excess[1]
 
 
 def test_two_of_three_who_copy_cannot_be_told():
     """With three annotators two labels' model has as many parameters as the votes have patterns."""
     votes = copied(simulate_votes(n_items=400, n_annotators=3, votes_per_item=3, seed=2).votes, 0, 2)
-    assert not [f for f in check_dependence(fitted(votes)) if f.alarms]
+    assert not [f for f in check_dependence(fitted(votes)) if f.is_warning]
 
 
 def test_hard_items_that_all_get_wrong_raise_the_overall_figure():
@@ -158,8 +158,8 @@ def test_hard_items_that_all_get_wrong_raise_the_overall_figure():
     clean = simulate_votes(n_items=600, n_annotators=8, votes_per_item=5, seed=3).votes
     excess = {}
     for model in ("paper", "mixed"):
-        found = {f.figure: f for f in check_dependence(fitted(votes_of(rows), model=model))}
-        calm = {f.figure: f for f in check_dependence(fitted(clean, model=model))}
+        found = {f.metric: f for f in check_dependence(fitted(votes_of(rows), model=model))}
+        calm = {f.metric: f for f in check_dependence(fitted(clean, model=model))}
         assert calm["excess_agreement"].level == calm["dependent_pairs"].level == "info"
         excess[model] = abs(found["excess_agreement"].value)
         if model == "paper":
@@ -178,7 +178,7 @@ def test_common_blind_spots_show_given_gold():
     [one] = fitted(votes_of(rows, gold_i=truth_i)).fits
     pairs = pairs_given_gold(collapse(one.ballot, whole=True), one.ballot.gold_i)
     assert [(pairs.one_p[p], pairs.other_p[p]) for p in dependent_pairs(pairs)] == [(0, 1)]
-    told = {f.figure: f for f in check_dependence(fitted(votes_of(rows, gold_i=truth_i)))}["errors_together"]
+    told = {f.metric: f for f in check_dependence(fitted(votes_of(rows, gold_i=truth_i)))}["errors_together"]
     assert told.subject == "0 · 1" and "0.99 (0 · 1)" in told.text and told.level == "info"
 
 
@@ -186,14 +186,14 @@ def test_many_votes_are_sampled(monkeypatch):
     votes = copied(simulate_votes(n_items=4_000, n_annotators=14, votes_per_item=5, seed=4).votes, 2, 5)
     monkeypatch.setattr(module, "MOST_PAIRS", 100_000)
     found = check_dependence(fitted(votes, model="paper"))
-    assert next(f for f in found if f.figure == "excess_agreement").n < 3_000
-    assert next(f for f in found if f.figure == "dependent_pairs").subject == "2 · 5"
+    assert next(f for f in found if f.metric == "excess_agreement").n < 3_000
+    assert next(f for f in found if f.metric == "dependent_pairs").subject == "2 · 5"
 
 
 def test_one_vote_an_item_cannot_be_compared():
     votes = votes_of([(i, i % 3, int(i % 2)) for i in range(60)])
     [found] = check_dependence(fitted(votes))
-    assert found.n == 0 and "cannot be told" in found.text and not found.alarms
+    assert found.n == 0 and "cannot be told" in found.text and not found.is_warning
 
 
 def test_anonymous_votes_have_an_overall_figure_only():
@@ -203,4 +203,4 @@ def test_anonymous_votes_have_an_overall_figure_only():
     shared = replace(ballot, annotator_a=np.array([0]), code_v=label_iv.ravel().astype(np.int32))
     anonymous = replace(votes, ballots=(shared,), annotators=pl.Series(["(anyone)"]), anonymous=True)
     [found] = check_dependence(fitted(anonymous))
-    assert found.figure == "excess_agreement" and found.n == 80
+    assert found.metric == "excess_agreement" and found.n == 80

@@ -27,7 +27,7 @@ def test_the_published_p_is_scored(n_labels, model):
     votes = simulate_votes(n_items=150, n_annotators=8, votes_per_item=4, n_labels=n_labels).votes
     consensus = fit(votes, draws=60, model=model)
     [one] = consensus.fits
-    found = {(f.figure, f.subject): f.value for f in check_gold(consensus)}
+    found = {(f.metric, f.subject): f.value for f in check_gold(consensus)}
     chosen_i = one.p_ik[np.arange(150), one.ballot.gold_i]
     assert found["log_loss", "consensus"] == pytest.approx(-np.log(chosen_i).mean())
     assert found["accuracy", "consensus"] == pytest.approx((one.label_i == one.ballot.gold_i).mean(), abs=0.01)
@@ -40,7 +40,7 @@ def test_the_published_p_is_scored(n_labels, model):
 
 def test_votes_heard_again_and_again_are_found_out():
     verdict = check_gold(fit(copied_votes(), draws=100, model="paper"))[-1]
-    assert verdict.figure == "gain_over_vote_share" and verdict.level == "doubt" and verdict.high < 0
+    assert verdict.metric == "gain_over_vote_share" and verdict.level == "doubt" and verdict.high < 0
 
 
 @pytest.mark.parametrize("model", ["mixed", "paper"])

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::moral_entropy.errors.MoralEntro
 
 
 def gains(findings):
-    return {finding.figure: finding for finding in findings if finding.figure.startswith("gain_over")}
+    return {finding.metric: finding for finding in findings if finding.metric.startswith("gain_over")}
 
 
 @pytest.mark.parametrize("model", ["mixed", "paper"])
@@ -60,7 +60,7 @@ def test_votes_with_a_label_behind_them_are_predicted_best_by_the_consensus():
     simulated = simulate_votes(n_items=800, n_annotators=12, votes_per_item=5, seed=2)
     findings = check_heldout(fit(simulated.votes, draws=0))
     assert {finding.level for finding in gains(findings).values()} == {"good"}
-    loss = {finding.subject: finding for finding in findings if finding.figure == "log_loss"}
+    loss = {finding.subject: finding for finding in findings if finding.metric == "log_loss"}
     assert loss["consensus"].low < loss["consensus"].value < loss["consensus"].high
     assert loss["consensus"].value < min(loss["vote share"].value, loss["prevalence"].value)
 

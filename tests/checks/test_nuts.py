@@ -54,7 +54,7 @@ def test_moments_are_those_of_the_sum_over_labellings(n_items, n_annotators, n_l
 def test_laplace_agrees_with_nuts_where_votes_are_plenty(model):
     votes = simulate_votes(n_items=400, n_annotators=5, votes_per_item=5, seed=2).votes
     consensus = fit(votes, model=model)
-    found = {f.figure: f for f in check_nuts(consensus, chains=2, tune=150, draws=250)}
+    found = {f.metric: f for f in check_nuts(consensus, chains=2, tune=150, draws=250)}
     ratio = found["epistemic_ratio"]
     # Under the default few pseudo-votes leave the rows of good annotators skewed: the Gaussian overstates their part.
     assert 0.6 < ratio.value < (1.6 if model == "paper" else 4.0) and "p differs by" in ratio.text
@@ -76,4 +76,4 @@ def test_a_missing_extra_is_an_error_only_where_the_check_was_asked_for(monkeypa
     with pytest.raises(MissingExtraError, match=r"moral-entropy\[mcmc\]"):
         run_check(consensus, "nuts")
     (left_out,) = run_check(consensus, "nuts", required=False)
-    assert (left_out.figure, left_out.level) == ("left_out", "info") and "moral-entropy[mcmc]" in left_out.text
+    assert (left_out.metric, left_out.level) == ("left_out", "info") and "moral-entropy[mcmc]" in left_out.text

@@ -102,8 +102,8 @@ def test_pareto_k_is_arvizs(spread):
 def test_plenty_of_votes_do_not_alarm(model, most):
     votes = simulate_votes(n_items=3_000, n_annotators=6, votes_per_item=5, seed=1).votes
     (finding,) = check_laplace(fit(votes, model=model))
-    assert (finding.side, finding.figure, finding.n) == ("laplace", "pareto_k", 400)
-    assert not finding.alarms and finding.value < most
+    assert (finding.check, finding.metric, finding.n) == ("laplace", "pareto_k", 400)
+    assert not finding.is_warning and finding.value < most
     assert finding.level == ("good" if finding.value <= 0.7 else "info")
 
 

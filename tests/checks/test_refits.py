@@ -19,14 +19,14 @@ MODELS = pytest.mark.parametrize("model", ["mixed", "paper"])
 
 
 def by_figure(findings):
-    return {(finding.figure, finding.subject): finding for finding in findings}
+    return {(finding.metric, finding.subject): finding for finding in findings}
 
 
 @MODELS
 def test_where_the_model_holds_starts_agree(model):
     consensus = fit(simulate_votes(n_items=600, n_annotators=8, votes_per_item=5, seed=3).votes, model=model, draws=0)
     found = by_figure(check_ensemble(consensus, members=8, seed=1))
-    assert not [finding for finding in found.values() if finding.alarms]
+    assert not [finding for finding in found.values() if finding.is_warning]
     assert found["starts_agreeing", ""].value == 1.0 and found["p_sd_mean", ""].value < 1e-4
     again = by_figure(check_ensemble(consensus, members=8, seed=1))
     assert {key: f.value for key, f in again.items()} == {key: f.value for key, f in found.items()}
@@ -64,18 +64,18 @@ def test_a_cell_of_the_grid_is_a_fit_made_by_hand(model):
         assert span.low <= share <= span.high
     changed = [np.mean(other.fits[0].label_i != consensus.fits[0].label_i) for other in hand]
     assert found["range_labels_changed", ""].high >= max(changed)
-    assert span.value == pytest.approx(span.high - span.low) and not span.alarms
+    assert span.value == pytest.approx(span.high - span.low) and not span.is_warning
 
 
 def test_thin_votes_raise_a_doubt_about_the_prior():
     votes = simulate_votes(
         n_items=1_500, n_annotators=150, votes_per_item=1.3, prevalence_k=(0.8, 0.2), accuracy=(0.75, 0.9), seed=1
     ).votes
-    (doubt,) = [finding for finding in check_priors(fit(votes, model="paper", draws=50)) if finding.alarms]
-    assert doubt.figure == "range_prevalence" and "the default assumption (the prior) decides" in doubt.meaning
+    (doubt,) = [finding for finding in check_priors(fit(votes, model="paper", draws=50)) if finding.is_warning]
+    assert doubt.metric == "range_prevalence" and "the default assumption (the prior) decides" in doubt.meaning
 
 
 def test_of_three_labels_every_share_ranges():
     votes = simulate_votes(n_items=200, n_annotators=6, votes_per_item=4, n_labels=3).votes
-    shares = [finding for finding in check_priors(fit(votes, draws=0)) if finding.figure == "range_prevalence"]
+    shares = [finding for finding in check_priors(fit(votes, draws=0)) if finding.metric == "range_prevalence"]
     assert [finding.subject for finding in shares] == ["0", "1", "2"]

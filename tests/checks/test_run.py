@@ -56,9 +56,9 @@ def test_fits_with_other_options_are_checked(options):
         if name != "nuts":
             found = run_check(consensus, name, **QUICK)
             assert bool(found) == (name != "gold" or not options.get("use_gold", False)), name
-            assert {finding.side for finding in found} <= {name}
+            assert {finding.check for finding in found} <= {name}
     cheap = [finding for name in CHEAP for finding in run_check(consensus, name)]
-    assert [(f.side, f.figure) for f in run_checks(consensus)] == [(f.side, f.figure) for f in cheap]
+    assert [(f.check, f.metric) for f in run_checks(consensus)] == [(f.check, f.metric) for f in cheap]
 
 
 def troubled_votes():
@@ -85,10 +85,10 @@ def test_every_doubt_says_what_was_found_what_it_means_and_what_to_do(model):
         consensus = fit(votes, draws=120, priors=prior, model=model)
         for name in CHECKS:
             for finding in run_check(consensus, name, **QUICK) if name != "nuts" else ():
-                said = (finding.text, finding.meaning, finding.cure)
+                said = (finding.text, finding.meaning, finding.remedy)
                 assert all(not text or text.endswith((".", ").")) for text in said), finding
                 assert finding.level in ("info", "good") or all(said), finding
-                doubted |= {finding.figure} if finding.alarms else set()
+                doubted |= {finding.metric} if finding.is_warning else set()
     # The default model counts copies as one, and its p never leaves the votes so far that nobody gave its label.
     own = {"near_copies"} if model == "mixed" else {"unsupported_labels"}
     everywhere = {"below_chance", "dependent_pairs", "groups", "hardly_known", "one_annotator", "votes_per_item"}
@@ -100,15 +100,15 @@ def test_clean_votes_raise_no_alarm_in_an_audit():
     alarms = []
     for seed in range(1_000, 1_020):
         votes = simulate_votes(n_items=400, n_annotators=10, votes_per_item=5, seed=seed).votes
-        alarms += [f.figure for f in run_checks(fit(votes, draws=200)) if f.alarms]
+        alarms += [f.metric for f in run_checks(fit(votes, draws=200)) if f.is_warning]
     assert len(alarms) <= 1, alarms
 
 
 some_findings = st.lists(
     st.builds(
         Finding,
-        side=st.sampled_from([*CHECKS, "another"]),
-        figure=st.just("figure"),
+        check=st.sampled_from([*CHECKS, "another"]),
+        metric=st.just("figure"),
         value=st.floats(allow_nan=True),
         question=st.sampled_from(["", "care"]),
         level=st.sampled_from(["info", "good", "note", "doubt", "bad"]),
@@ -121,7 +121,7 @@ some_findings = st.lists(
 @given(findings=some_findings)
 def test_every_check_in_doubt_is_named_and_no_other(findings):
     said = verdict(findings)
-    alarmed = {title_of(finding.side) for finding in findings if finding.alarms}
+    alarmed = {title_of(finding.check) for finding in findings if finding.is_warning}
     if not findings:
         assert said == NOT_EXAMINED
         return
@@ -129,7 +129,7 @@ def test_every_check_in_doubt_is_named_and_no_other(findings):
         assert all(title in said for title in alarmed)
         assert not [check.title for check in CHECKS.values() if check.title not in alarmed and check.title in said]
     else:
-        assert said.startswith("No doubt was found") and all(title_of(finding.side) in said for finding in findings)
+        assert said.startswith("No doubt was found") and all(title_of(finding.check) in said for finding in findings)
     assert said.startswith("The consensus itself may be wrong") == any(finding.level == "bad" for finding in findings)
     assert said[-1] in ".)?r" and "  " not in said and ".." not in said
     assert re.sub(r"\(.*?\)", "", verdict(findings[::-1])) == re.sub(r"\(.*?\)", "", said)

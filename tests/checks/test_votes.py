@@ -30,7 +30,7 @@ def findings(votes, **options):
 
 def test_thin_data_are_thin_and_their_annotators_hardly_known():
     made = simulate_votes(n_items=200, n_annotators=60, votes_per_item=1.2, seed=1)
-    found = {f.figure: f for f in findings(made.votes)}
+    found = {f.metric: f for f in findings(made.votes)}
     votes_i = made.votes.ballots[0].votes_i
     assert found["votes_per_item"].level == "bad" and found["votes_per_item"].value == pytest.approx(votes_i.mean())
     assert found["single_vote_items"].value == pytest.approx((votes_i == 1).mean())
@@ -48,7 +48,7 @@ def test_who_is_hardly_known_is_counted_from_the_posterior():
         for i, b, _ in rows:
             seen += one.posterior_ik[i] if a == b else 0.0
         thin.append(bool((seen < 3.0).any()))
-    [found] = [f for f in check_votes(consensus) if f.figure == "hardly_known"]
+    [found] = [f for f in check_votes(consensus) if f.metric == "hardly_known"]
     assert thin == [False] * 4 + [True] and found.n == 1 and found.value == pytest.approx(4 / len(rows))
 
 
@@ -56,7 +56,7 @@ def test_who_is_hardly_known_is_counted_from_the_posterior():
 def test_plenty_of_votes_raise_no_alarm(n_labels):
     votes = simulate_votes(n_items=400, n_annotators=8, votes_per_item=5, n_labels=n_labels, seed=5).votes
     found = findings(votes)
-    assert {f.figure for f in found} == {"votes_per_item", "single_vote_items", "hardly_known"}
+    assert {f.metric for f in found} == {"votes_per_item", "single_vote_items", "hardly_known"}
     assert {f.level for f in found} == {"info"}
 
 
@@ -65,19 +65,19 @@ def test_votes_without_names_have_nobody_hardly_known():
     ballot = votes.ballots[0]
     shared = replace(ballot, annotator_a=np.array([0]), code_v=np.sort(ballot.code_v % 2).astype(np.int32))
     anonymous = replace(votes, ballots=(shared,), annotators=pl.Series(["(anyone)"]), anonymous=True)
-    assert {f.figure for f in findings(anonymous)} == {"votes_per_item", "single_vote_items"}
+    assert {f.metric for f in findings(anonymous)} == {"votes_per_item", "single_vote_items"}
 
 
 @pytest.mark.parametrize(("busy", "dominates"), [(40, True), (14, False)])
 def test_an_annotator_who_dominates_is_named(busy, dominates):
     rows = [(i, a, i % 2) for i in range(12) for a in range(1, 5)] + [(i, 0, i % 2) for i in range(busy)]
-    found = [f for f in findings(votes_of(rows, n_items=40)) if f.figure == "dominant_annotator"]
+    found = [f for f in findings(votes_of(rows, n_items=40)) if f.metric == "dominant_annotator"]
     assert [(f.subject, f.value, f.level) for f in found] == [("0", 40 / 88, "doubt")] * dominates
 
 
 def test_items_without_votes_are_noted_and_do_not_make_the_others_thin():
     found = {
-        f.figure: f for f in findings(votes_of(random_rows(np.random.default_rng(1), 30, 4, 2, share=1.0), n_items=90))
+        f.metric: f for f in findings(votes_of(random_rows(np.random.default_rng(1), 30, 4, 2, share=1.0), n_items=90))
     }
     assert (found["items_without_votes"].value, found["items_without_votes"].level) == (60, "note")
     assert (found["votes_per_item"].value, found["votes_per_item"].level) == (4.0, "info")
@@ -87,7 +87,7 @@ def test_items_without_votes_are_noted_and_do_not_make_the_others_thin():
 def test_many_rows_left_out_are_noted(dropped, noted):
     votes = votes_of(random_rows(np.random.default_rng(1), 30, 4, 2))
     reading = replace(votes.reading, rows=100, dropped={"no label": dropped})
-    found = [f for f in findings(replace(votes, reading=reading)) if f.figure == "rows_left_out"]
+    found = [f for f in findings(replace(votes, reading=reading)) if f.metric == "rows_left_out"]
     assert [(f.level, f.text) for f in found] == [("note", "6 of 100 rows were left out (no label 6).")] * noted
 
 
@@ -142,7 +142,7 @@ def unclear(votes, **options):
 
 
 def alarms(found):
-    return {finding.figure: finding for finding in found if finding.alarms}
+    return {finding.metric: finding for finding in found if finding.is_warning}
 
 
 def test_an_adversary_is_named_and_nobody_else():
@@ -150,7 +150,7 @@ def test_an_adversary_is_named_and_nobody_else():
     confusion_akv = np.stack([right_a, 1 - right_a, 1 - right_a, right_a], axis=1).reshape(-1, 2, 2)
     made = simulate_votes(n_items=300, n_annotators=6, votes_per_item=5, confusion_akv=confusion_akv, seed=3)
     found = unclear(made.votes)
-    [named] = [finding for finding in found if finding.figure == "youden"]
+    [named] = [finding for finding in found if finding.metric == "youden"]
     assert named.subject == "5" and named.value == pytest.approx(-0.7, abs=0.1) and named.low < named.value < named.high
     assert alarms(found)["below_chance"].value == 1 and "5; 16." in alarms(found)["below_chance"].text
 
@@ -160,7 +160,7 @@ def test_reversed_annotators_among_others_are_below_chance_together():
     confusion_akv = np.stack([right_a, 1 - right_a, 1 - right_a, right_a], axis=1).reshape(-1, 2, 2)
     made = simulate_votes(n_items=300, n_annotators=6, votes_per_item=6, confusion_akv=confusion_akv, seed=3)
     found = unclear(made.votes)
-    assert {f.subject for f in found if f.figure == "youden"} == {"4", "5"}
+    assert {f.subject for f in found if f.metric == "youden"} == {"4", "5"}
     assert alarms(found)["below_chance"].level == "bad"
 
 
@@ -184,7 +184,7 @@ def test_labels_that_nobody_gave_are_counted_and_explained():
         max(counts) == sum(counts) and (sum(counts) > 1 or counts[0] == 1) and counts[label] == 0
         for counts, label in zip(counts_ik.tolist(), label_i.tolist(), strict=True)
     )
-    [found] = [f for f in check_identifiability(consensus) if f.figure == "unsupported_labels"]
+    [found] = [f for f in check_identifiability(consensus) if f.metric == "unsupported_labels"]
     assert found.value == expected == 40 and found.level == "bad"
     # Their unanimous votes speak for the opposite, whatever the prevalence.
     assert f"on {expected} of them the votes themselves" in found.text
@@ -202,13 +202,13 @@ def test_a_prevalence_that_outweighs_votes_is_told_from_reversed_votes():
 def test_other_ways_to_fit_are_examined_too(options):
     votes, _ = two_teams(links=40, reversed_team=False)
     found = unclear(votes, **options)
-    assert not alarms(found) and "groups" in {f.figure for f in found}
+    assert not alarms(found) and "groups" in {f.metric for f in found}
 
 
 def test_names_are_shown_as_they_are():
     votes, _ = two_teams(links=0, items=(80, 60), size=3, votes=2)
     named = replace(votes, annotators=pl.Series([f"<b>{a}</b>" for a in range(6)]))
-    [groups] = [f for f in unclear(named) if f.figure == "groups"]
+    [groups] = [f for f in unclear(named) if f.metric == "groups"]
     assert "<b>3</b> is in the second" in groups.text
 
 
@@ -218,7 +218,7 @@ def test_clean_votes_raise_no_alarm(options):
     made = simulate_votes(n_items=400, n_annotators=8, votes_per_item=5, n_labels=n_labels, seed=5)
     found = unclear(made.votes, **options)
     assert not alarms(found)
-    assert {f.figure for f in found} == {"below_chance", "unsupported_labels", "groups"}
+    assert {f.metric for f in found} == {"below_chance", "unsupported_labels", "groups"}
 
 
 def test_of_several_labels_one_that_nobody_gave_is_counted_though_votes_are_split():
@@ -228,5 +228,5 @@ def test_of_several_labels_one_that_nobody_gave_is_counted_though_votes_are_spli
     [one] = consensus.fits
     forced = replace(one, p_ik=np.vstack([one.p_ik[:-1], [[0.1, 0.1, 0.8]]]))
     found = check_identifiability(replace(consensus, fits=(forced,)))
-    [found] = [f for f in found if f.figure == "unsupported_labels"]
+    [found] = [f for f in found if f.metric == "unsupported_labels"]
     assert (found.value, found.n) == (1.0, 61) and "first: 60)" in found.text

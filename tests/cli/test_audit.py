@@ -172,7 +172,7 @@ def test_quiet_prints_nothing(run):
 def test_warnings_are_printed_and_kept(run, folder):
     (folder / "alone.csv").write_text("item,annotator,label\n1,a,yes\n2,a,no\n3,a,yes\n")
     code, out, err = run("audit", "alone.csv", "-o", "run", "--draws", 0, "--prior-prevalence", 5)
-    # On the screen they are findings with their cure; where only warnings are wanted, they go to standard error.
+    # On the screen they are findings with their remedy; where only warnings are wanted, they go to standard error.
     assert code == 0 and err == "" and "What to do: " in out
     code, out, err = run("audit", "alone.csv", "-o", "run", "--draws", 0, "--prior-prevalence", 5, "--quiet", "--force")
     assert (code, out) == (0, "")

@@ -47,11 +47,11 @@ MISUSE = {
 
 IN_FLAGS = [
     (["--draws", "-1"], "--draws is -1; use 0"),
-    (["--interval", "90"], "--interval is 90; it is"),
-    (["--threads", "0"], "--threads is 0; it is at least 1."),
+    (["--interval", "90"], "--set interval is 90; it is"),
+    (["--threads", "0"], "--set threads is 0; it is at least 1."),
     (["--solver", "adam"], "--solver adam is the paper's solver. Add --model paper, or use --solver em."),
     (["--counts", "yes,no"], "Add --anonymous."),
-    (["--of", "3"], "--of says"),
+    (["--of", "3"], "--set of says"),
     (["--multilabel", ",", "--questions", "care,harm"], "--multilabel and --questions are two ways"),
 ]
 
@@ -85,7 +85,7 @@ def test_in_python_and_in_settings_files_options_go_by_their_names(run, folder):
     (folder / "s.toml").write_text("[fit]\nthreads = 0\n")
     assert "threads is 0;" in run("audit", "votes.csv", "-o", "run", "--settings", "s.toml")[2]
     said = run("audit", "votes.csv", "-o", "run", "--settings", "s.toml", "--threads", "-1")[2]
-    assert "--threads is -1;" in said
+    assert "--set threads is -1;" in said
 
 
 @pytest.mark.parametrize("what", BAD_FILES)

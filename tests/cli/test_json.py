@@ -44,7 +44,7 @@ def test_the_object_says_what_the_screen_says(told):
         assert headline["name"] in words and headline["value"] in words and headline["note"] in words
     assert facts["findings"]
     for finding in facts["findings"]:
-        assert all(finding[part] in words for part in ("text", "meaning", "cure"))
+        assert all(finding[part] in words for part in ("text", "meaning", "remedy"))
     assert facts["advice"] in words and facts["best_rule"]["against"] == "gold"
 
 

@@ -19,7 +19,7 @@ def audited(audit_once):
 def test_every_audit_makes_the_cheap_checks(audited, folder):
     found = read_table("run", "findings")
     assert found.schema == FINDINGS
-    assert set(found["side"]) == {"fit", "votes", "laplace", "identifiability"}
+    assert set(found["check"]) == {"fit", "votes", "laplace", "identifiability"}
     assert "checks" in json.loads((folder / "run" / "manifest.json").read_text())["seconds"]
 
 
@@ -30,8 +30,8 @@ def test_validate_adds_checks_and_keeps_the_others(audited, run, folder):
     assert out.startswith(("No doubt was found.", "The consensus"))
     assert "findings.parquet" in out
     after = read_table("run", "findings")
-    assert set(after["side"]) == set(before["side"]) | {"ensemble", "heldout"}
-    assert after.filter(pl.col("side").is_in(before["side"].unique().implode())).height == before.height
+    assert set(after["check"]) == set(before["check"]) | {"ensemble", "heldout"}
+    assert after.filter(pl.col("check").is_in(before["check"].unique().implode())).height == before.height
     assert "Does the consensus predict votes?" in (folder / "run" / "report.html").read_text()
 
 

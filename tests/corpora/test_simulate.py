@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moral_entropy.corpora import simulate
-from moral_entropy.corpora.simulate import assign_by_weight, assign_evenly, simulate_votes, write_simulated
+from moral_entropy.corpora.simulate import assign_evenly, simulate_votes, write_simulated
 from moral_entropy.errors import FileError, MoralEntropyError, UsageError
 
 
@@ -144,16 +144,6 @@ def test_voters_are_different_sorted_and_as_many_as_asked(votes_i, few):
     for voters_v, asked in zip(np.split(drawn, count_i.cumsum()[:-1]), votes_i, strict=True):
         assert len(voters_v) == asked
         assert (np.diff(voters_v) > 0).all()
-
-
-def test_busy_annotators_vote_in_proportion_to_their_weight():
-    weight_a = np.array([1.0, 2.0, 4.0, 8.0])
-    ones = assign_by_weight(np.random.default_rng(0), np.ones(30_000, dtype=np.int64), weight_a)
-    assert np.allclose(np.bincount(ones) / 30_000, weight_a / 15, atol=5 * sqrt(0.25 / 30_000))
-    # With two votes an item the lightest is first, or second after anyone else.
-    twos = assign_by_weight(np.random.default_rng(1), np.full(30_000, 2), weight_a)
-    lightest = 1 / 15 * (1 + sum(w / (15 - w) for w in (2, 4, 8)))
-    assert abs(np.bincount(twos)[0] / 30_000 - lightest) < 5 * sqrt(lightest / 30_000)
 
 
 @pytest.mark.usefixtures("small_blocks")

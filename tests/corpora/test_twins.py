@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from itertools import combinations, permutations
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
-from scipy.special import expit, logit
 
-from moral_entropy.corpora.twin_parameters import corpus_facts, twin_parameters
-from moral_entropy.corpora.twins import read_phrases, twin, twin_places, write_twin
+from moral_entropy.corpora.twins import (
+    assign_in_proportion,
+    corpus_facts,
+    draw_annotators,
+    draw_domain,
+    read_phrases,
+    scaled_facts,
+    solve_highlights,
+    twin,
+    write_twin,
+)
 from moral_entropy.errors import FileError, UsageError
 
 NAMES = ("mftc", "mfrc", "emfd")
@@ -52,13 +59,15 @@ def twins():
 
 
 @pytest.fixture(scope="module")
-def places():
+def drawn():
+    """The votes of every domain, by corpus, with the chances they were drawn from."""
+    return {name: [draw_domain(scaled_facts(name, 0, 1), d) for d in range(len(PAPER[name]))] for name in NAMES}
+
+
+@pytest.fixture(scope="module")
+def places(drawn):
     """Where every item lies, by corpus."""
-    found = {}
-    for name in NAMES:
-        parameters = twin_parameters(name)
-        found[name] = np.concatenate([twin_places(parameters, d) for d in range(len(parameters.facts.domains))])
-    return found
+    return {name: np.concatenate([domain.place_if for domain in domains]) for name, domains in drawn.items()}
 
 
 def item_numbers(frame):
@@ -92,15 +101,77 @@ def test_facts_about_an_item_are_the_same_in_all_its_rows(twins, name):
     assert frame.group_by("item", "question").agg(pl.col("gold").n_unique())["gold"].max() == 1
 
 
-def test_team_and_domain_are_apart(twins):
-    teams = {domain: set(members) for domain, members in twins["mftc"].group_by("domain").agg("annotator").iter_rows()}
-    assert {len(team) for team in teams.values()} == {8, 9}
-    assert {len(teams[a] & teams[b]) for a, b in combinations(teams, 2)} == {3, 4}
-    domains_a = Counter(annotator for team in teams.values() for annotator in team)
-    assert sorted(domains_a.values()) == [2] * 20 + [7] * 3
-    # Elsewhere annotators have no team. Those of eMFD who have few votes miss a domain.
-    for name, least in (("mfrc", 3), ("emfd", 2)):
-        assert twins[name].group_by("annotator").agg(pl.col("domain").n_unique())["domain"].min() >= least
+# Annotations by annotator and domain in the published file of MFTC, typed apart from the data file.
+TEAMS = {
+    "ALM": {0: 86, 1: 3105, 2: 3212, 3: 3233, 17: 171},
+    "BLM": {0: 3827, 1: 3879, 2: 3894, 3: 3944, 4: 3922, 17: 5},
+    "Baltimore": {1: 58, 2: 3482, 12: 913, 13: 3822, 14: 3829, 15: 502, 17: 425},
+    "Election": {0: 3937, 1: 43, 2: 3886, 3: 4113, 4: 4068, 17: 8},
+    "Sandy": {1: 131, 9: 3672, 10: 3669, 11: 3638, 17: 12},
+}
+
+
+def test_the_teams_of_mftc_are_the_published_ones(twins):
+    counted = twins["mftc"].filter(question="care").group_by("domain", "annotator").len()
+    teams = {domain: {} for domain in PAPER["mftc"]}
+    for domain, annotator, votes in counted.iter_rows():
+        teams[domain][int(annotator[1:])] = votes
+    for domain, published in TEAMS.items():
+        total = sum(published.values())
+        assert set(teams[domain]) <= set(published)
+        n_items, votes_per_item, _ = PAPER["mftc"][domain]
+        for annotator, count in published.items():
+            share = count / total * votes_per_item
+            assert abs(teams[domain].get(annotator, 0) / n_items - min(share, 1.0)) < 0.03
+    # Nobody knows who annotated the other two; one person fills in everywhere.
+    assert set(teams["Davidson"]) & set(teams["MeToo"]) == {17}
+    assert len(set().union(*teams.values())) == 23
+
+
+def test_dissent_in_blm_is_as_unequal_as_the_paper_says(twins):
+    care = twins["mftc"].filter(domain="BLM", question="care")
+    care = care.with_columns(majority=(pl.col("label").mean() >= 0.5).over("item"))
+    rates = care.group_by("annotator").agg(n=pl.len(), rate=(pl.col("label") != pl.col("majority")).mean())
+    rates = rates.filter(pl.col("n") > 100)["rate"]
+    # In the paper 7.6 and 31.3%.
+    assert len(rates) == 5 and rates.min() < 0.12 and rates.max() > 0.28
+
+
+def test_everybody_of_emfd_names_exactly_the_foundation_they_were_assigned(twins):
+    marks = twins["emfd"].filter(label=1)
+    assert marks.height == twins["emfd"].height / 5
+    assert not marks.select("item", "annotator").is_duplicated().any()
+    assert marks.group_by("annotator").agg(pl.col("question").n_unique())["question"].max() == 1
+
+
+def test_marks_that_flag_what_they_should():
+    share_n, any_rule = np.array([0.0, 0.7, 0.2, 0.1]), [0.4, 0.45, 0.3]
+    share_f, mistake = solve_highlights(any_rule, share_n)
+    rng = np.random.default_rng(0)
+    n = 200_000
+    main_i, second_i = rng.choice(3, n, p=share_f / share_f.sum()), np.zeros(n, dtype=int)
+    for main in range(3):
+        rest_f = np.where(np.arange(3) == main, 0, share_f)
+        second_i[main_i == main] = rng.choice(3, (main_i == main).sum(), p=rest_f / rest_f.sum())
+    level_i = np.where(rng.random(n) < 1 / 3, rng.uniform(0.5, 1, n), 1)
+    flagged_if, open_i = np.zeros((n, 3), dtype=bool), np.ones(n, dtype=bool)
+    for turn in range(3):
+        named_i = np.where(rng.random(n) < level_i, main_i, second_i)
+        named_i = np.where(rng.random(n) < mistake, rng.choice(3, n, p=share_f / share_f.sum()), named_i)
+        open_i &= rng.random(n) < [1, 0.3, 1 / 3][turn]
+        flagged_if[open_i, named_i[open_i]] = True
+    assert 0 < mistake < 1
+    assert np.allclose(flagged_if.mean(axis=0), any_rule, atol=0.005)
+
+
+def test_annotators_are_drawn_in_proportion_and_never_twice():
+    votes_i = np.array([1, 2, 3] * 2_000)
+    annotator_v = assign_in_proportion(np.random.default_rng(1), votes_i, np.array([4.0, 3.0, 2.0, 1.0]))
+    item_v = np.repeat(np.arange(len(votes_i)), votes_i)
+    assert len(set(zip(item_v.tolist(), annotator_v.tolist(), strict=True))) == len(item_v)
+    assert np.allclose(np.bincount(annotator_v) / len(item_v), [0.4, 0.3, 0.2, 0.1], atol=0.01)
+    everybody = assign_in_proportion(np.random.default_rng(1), np.full(9, 3), np.array([5.0, 1.0, 2.0]))
+    assert everybody.tolist() == [0, 1, 2] * 9
 
 
 def test_emfd_workloads_are_uneven(twins):
@@ -111,59 +182,47 @@ def test_emfd_workloads_are_uneven(twins):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_votes_follow_the_annotators_they_were_drawn_from(twins, places, name):
-    parameters = twin_parameters(name)
-    chance = np.empty((twins[name].height // 5, 5))
-    domain_r = twins[name]["domain"].to_numpy()[::5]
-    annotator_r = twins[name]["annotator"].str.slice(1).cast(int).to_numpy()[::5]
-    place_rf = places[name][item_numbers(twins[name])[::5]]
-    for d, domain in enumerate(parameters.facts.domains):
-        at_r = domain_r == domain.name
-        sensitivity = parameters.sensitivity_af[annotator_r[at_r]]
-        specificity = expit(logit(parameters.specificity_af[annotator_r[at_r]]) + parameters.shift_df[d])
-        chance[at_r] = place_rf[at_r] * sensitivity + (1 - place_rf[at_r]) * (1 - specificity)
-    rows = twins[name].with_columns(chance=chance.ravel(), spread=(chance * (1 - chance)).ravel())
-    cells = rows.group_by("annotator", "question", "gold").agg(pl.col("label", "chance", "spread").sum())
-    # Six standard errors and a vote or two, since most of eMFD's cells are far too small to be normal.
-    assert ((cells["label"] - cells["chance"]).abs() < 6 * cells["spread"].sqrt() + 2).all()
-    # Where the votes of an item depend on each other through its place alone, pairs of them are both yes this often.
-    pairs = rows.group_by("item", "question").agg(
-        both=(pl.col("label").sum() ** 2 - pl.col("label").sum()) / 2,
-        expected=(pl.col("chance").sum() ** 2 - (pl.col("chance") ** 2).sum()) / 2,
-    )
-    assert pairs["both"].sum() == pytest.approx(pairs["expected"].sum(), rel=0.04)
+def test_votes_have_their_chances(drawn, name):
+    for domain in drawn[name]:
+        item_v = np.repeat(np.arange(len(domain.votes_i)), domain.votes_i)
+        spread_f = np.sqrt((domain.yes_vf * (1 - domain.yes_vf)).sum(axis=0))
+        assert (np.abs((domain.label_vf - domain.yes_vf).sum(axis=0)) < 6 * spread_f).all()
+        yes_if, chance_if, square_if = (
+            np.stack([np.bincount(item_v, column) for column in values.T])
+            for values in (domain.label_vf, domain.yes_vf, domain.yes_vf**2)
+        )
+        # Where the votes of an item depend on each other through its place alone, pairs are both yes this often.
+        both, expected = ((yes_if**2 - yes_if) / 2).sum(), ((chance_if**2 - square_if) / 2).sum()
+        assert abs(both - expected) < 6 * np.sqrt(expected)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["mftc", "mfrc"])
 def test_annotators_spread_around_the_published_means(name):
     # Counted on clear and on other texts together, and before a domain makes everybody more specific.
-    parameters, facts = twin_parameters(name), corpus_facts(name)
-    share_f = np.array(facts.prevalence) / (1 - np.array(facts.prevalence)) / 3
-    alarm_af = 1 - parameters.specificity_af
-    hit_af = parameters.sensitivity_af * 2 / 3 + (0.75 * parameters.sensitivity_af + 0.25 * alarm_af) / 3
-    pass_af = 1 - ((1 - share_f) * alarm_af + share_f * (0.25 * parameters.sensitivity_af + 0.75 * alarm_af))
-    for drawn_af, mean_f, votes in ((hit_af, facts.sensitivity, 30), (pass_af, facts.specificity, 60)):
+    facts = corpus_facts(name)
+    sensitivity_af, specificity_af = draw_annotators(facts)
+    share_f = np.array(facts["prevalence"]) / (1 - np.array(facts["prevalence"])) / 3
+    alarm_af = 1 - specificity_af
+    hit_af = sensitivity_af * 2 / 3 + (0.75 * sensitivity_af + 0.25 * alarm_af) / 3
+    pass_af = 1 - ((1 - share_f) * alarm_af + share_f * (0.25 * sensitivity_af + 0.75 * alarm_af))
+    pairs = ((hit_af, facts["sensitivity"]), (pass_af, facts["specificity"]))
+    for (drawn_af, mean_f), votes in zip(pairs, facts["alike"], strict=True):
         mean = np.array(mean_f)
-        error = np.sqrt(mean * (1 - mean) / (votes + 1) / facts.annotators)
+        error = np.sqrt(mean * (1 - mean) / (votes + 1) / facts["annotators"])
         assert (np.abs(drawn_af.mean(axis=0) - mean) < 4 * error).all()
-    assert (parameters.sensitivity_af + parameters.specificity_af > 1).mean() > 0.97
+    assert (sensitivity_af + specificity_af).min() > 1.099
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_specificities_move_only_where_false_alarms_alone_flag_too_many(name):
-    parameters = twin_parameters(name)
-    any_df = np.array([domain.any_rule for domain in parameters.facts.domains])
-    moved_df = parameters.shift_df > 0
-    assert (parameters.shift_df >= 0).all() and moved_df.any() and not moved_df.all()
-    assert np.allclose(parameters.prevalence_df[moved_df], any_df[moved_df] / 4, atol=1e-6)
-    assert (parameters.prevalence_df[~moved_df] >= any_df[~moved_df] / 4 - 1e-6).all()
-    for d, domain in enumerate(parameters.facts.domains):
-        votes_a = np.bincount(parameters.assigned[d].annotator_v, minlength=parameters.facts.annotators)
-        alarm_f = np.average(1 - parameters.specificity_af, weights=votes_a, axis=0)
-        # A quarter of what is flagged is true, so more is flagged than by false alarms alone; shares bend in between.
-        alone_f = 1 - (1 - alarm_f) ** domain.votes_per_item
-        assert (alone_f[moved_df[d]] > 0.6 * any_df[d][moved_df[d]]).all()
-        assert (alone_f[~moved_df[d]] < any_df[d][~moved_df[d]]).all()
+@pytest.mark.parametrize("name", ["mftc", "mfrc"])
+def test_specificities_move_only_where_false_alarms_alone_flag_too_many(drawn, name):
+    any_df = np.array([domain["any_rule"] for domain in corpus_facts(name)["domains"]])
+    shift_df, prevalence_df = (
+        np.array([getattr(d, part) for d in drawn[name]]) for part in ("shift_f", "prevalence_f")
+    )
+    moved_df = shift_df > 0
+    assert (shift_df >= 0).all() and moved_df.any() and not moved_df.all()
+    assert np.allclose(prevalence_df[moved_df], any_df[moved_df] / 4, atol=1e-6)
+    assert (prevalence_df[~moved_df] >= any_df[~moved_df] / 4 - 1e-6).all()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -178,7 +237,8 @@ def test_the_any_rule_flags_what_the_paper_says(twins, name):
     }
     assert found.keys() == published.keys()
     assert len(found) == {"mftc": 35, "mfrc": 15, "emfd": 25}[name]
-    assert max(abs(found[cell] - published[cell]) for cell in found) < 2
+    # In eMFD, where marks are shared out among foundations, a little noise is left.
+    assert max(abs(found[cell] - published[cell]) for cell in found) < (0.5 if name == "emfd" else 0.2)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -192,19 +252,22 @@ def test_other_seeds_flag_as_many(seed):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_third_of_the_yes_and_as_many_of_the_no_lie_between_labels(twins, places, name):
-    parameters, start = twin_parameters(name), 0
-    for d, domain in enumerate(parameters.facts.domains):
-        place_if = places[name][start : start + domain.items]
-        start += domain.items
+def test_a_third_of_the_yes_and_as_many_of_the_no_lie_between_labels(drawn, name):
+    for domain in drawn[name]:
+        place_if, n_items = domain.place_if, len(domain.place_if)
         yes_f, between_if = (place_if > 0.5).sum(axis=0), (place_if > 0) & (place_if < 1)
-        assert np.allclose(yes_f / domain.items, parameters.prevalence_df[d], atol=0.5 / domain.items + 1e-6)
-        for side_if in (place_if > 0.5, place_if < 0.5):
-            assert (np.abs((between_if & side_if).sum(axis=0) - yes_f / 3) <= 0.5).all()
+        assert np.allclose(yes_f / n_items, domain.prevalence_f, atol=0.5 / n_items + 1e-6)
+        assert (np.abs((between_if & (place_if > 0.5)).sum(axis=0) - yes_f / 3) <= 0.5).all()
+        no_f = (between_if & (place_if < 0.5)).sum(axis=0)
+        if name == "emfd":
+            # There a text lies between two foundations: only their sum is fixed.
+            assert np.allclose(place_if.sum(axis=1), 1)
+            assert abs(no_f.sum() - yes_f.sum() / 3) <= 2.5
+            continue
+        assert (np.abs(no_f - yes_f / 3) <= 0.5).all()
         for f in range(5):
             spread = np.sort(place_if[between_if[:, f], f])
             assert np.allclose(spread, np.linspace(0, 1, len(spread) + 2)[1:-1], atol=1 / len(spread))
-    assert start == len(places[name])
 
 
 @pytest.mark.parametrize("name", NAMES)

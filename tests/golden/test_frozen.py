@@ -34,7 +34,7 @@ VOLATILE = {"version", "versions", "command", "seconds", "sha256", "seal", "thre
 """Entries of the manifest, at any depth, that tell of the machine or the moment."""
 
 KINDS = {
-    "findings": ("side", "figure"), "audit": ("metric",), "outliers": ("kind", "ranking"), "agreement": ("statistic",),
+    "findings": ("check", "metric"), "audit": ("metric",), "outliers": ("kind", "ranking"), "agreement": ("statistic",),
 }  # fmt: skip
 """Tables whose rows are of several kinds, and the columns that say which."""
 

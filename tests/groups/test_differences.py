@@ -114,7 +114,7 @@ def test_holm_rejects_what_stepping_down_rejects(p_values):
 
 def test_within_is_krippendorffs_alpha_of_the_members():
     votes, group_a, _ = crowd(5, sizes=(4, 5), items=20, votes=12)
-    agreement = group_agreement(votes.item_v, votes.annotator_v, votes.yes_v.astype(int), 2, group_a, shuffles=0)
+    agreement = group_agreement(votes.item_v, votes.annotator_v, votes.yes_v.astype(int), 2, group_a)
     counts_ik = np.zeros((20, 2), dtype=int)
     mine_v = group_a[votes.annotator_v] == 1
     np.add.at(counts_ik, (votes.item_v[mine_v], votes.yes_v[mine_v].astype(int)), 1)
@@ -139,21 +139,21 @@ def test_across_counts_pairs_with_one_vote_on_each_side():
     assert across == pytest.approx((observed - chance) / (1 - chance))
 
 
-def test_a_group_with_a_truth_of_its_own_agrees_with_itself_more_than_chance_would():
+def test_a_group_with_a_truth_of_its_own_agrees_with_itself_more_than_with_others():
     def agreement(parting):
         votes, group_a, _ = crowd(1, sizes=(5, 6), items=60, votes=40, parting=parting)
-        return group_agreement(votes.item_v, votes.annotator_v, votes.yes_v.astype(int), 2, group_a, seed=1)
+        return group_agreement(votes.item_v, votes.annotator_v, votes.yes_v.astype(int), 2, group_a)
 
     apart, same = agreement(0.5), agreement(0.0)
-    assert apart["within"] > apart["across"] and apart["ratio_p"] < 0.02
-    assert same["ratio_p"] > 0.05 and same["ratio"] == pytest.approx(1.0, abs=0.3)
+    assert apart["within"] > apart["across"]
+    assert same["ratio"] == pytest.approx(1.0, abs=0.3)
 
 
 def test_annotators_who_are_left_out_do_not_count():
     votes, group_a, _ = crowd(1, sizes=(3, 3), items=20, votes=20)
     inside_a = np.where(np.arange(6) == 5, -1, group_a)
     kept_v, label_v = votes.annotator_v != 5, votes.yes_v.astype(int)
-    every = group_agreement(votes.item_v, votes.annotator_v, label_v, 2, inside_a, shuffles=0)
+    every = group_agreement(votes.item_v, votes.annotator_v, label_v, 2, inside_a)
     kept = (votes.item_v[kept_v], votes.annotator_v[kept_v], label_v[kept_v])
-    few = group_agreement(*kept, 2, group_a[:5], shuffles=0)
+    few = group_agreement(*kept, 2, group_a[:5])
     assert (every["within"], every["across"]) == pytest.approx((few["within"], few["across"]))

@@ -39,8 +39,8 @@ def test_missing_values_are_a_group_that_is_not_compared():
     [grouping] = read_groupings(votes, GroupOptions(annotator_group=("gender",)))
     assert grouping.group_a.tolist() == [0, -1, -1, 1, -1, 0]
     assert grouping.notes() == [
-        "by gender, 3 annotators of 6 without a value are in the group (unknown), which is not compared.",
-        "by gender, 1 group of one annotator (m) is shown and not compared.",
+        "by gender, 3 annotators of 6 without a value: the group (unknown) is not compared.",
+        "by gender, groups of one annotator are shown and not compared: m.",
     ]
 
 

@@ -20,14 +20,12 @@ from moral_entropy.cli.explain import marks_for_output, waterfall_lines
 from moral_entropy.errors import RunFolderError, VotesError
 from moral_entropy.explanation import explain_item
 from moral_entropy.groups import truths
-from moral_entropy.groups.table import between_groups, share_between, study_groups
+from moral_entropy.groups.table import between_groups, share_between
 from moral_entropy.model.entropy import EntropyParts
-from moral_entropy.options import GroupOptions
 from moral_entropy.report.data import report_data
 from moral_entropy.schemas import BETWEEN, PARTS, SCHEMAS
 from moral_entropy.verdict.headlines import uncertain_by_kind
 from moral_entropy.verification import verify
-from moral_entropy.votes.read import read_votes
 
 TABLES = ("groups", "group_readings", "group_items", "target_items")
 
@@ -110,9 +108,8 @@ def test_ratings_are_compared_by_their_mean_and_a_group_of_one_is_only_shown():
         land=pl.when(pl.col("annotator") == 8).then(pl.lit("z")).when(pl.col("annotator") < 4).then(pl.lit("x"))
         .otherwise(pl.lit("y"))
     )  # fmt: skip
-    votes = read_votes(frame, label="rating", keep=("land",))
-    frames, facts, _ = study_groups(votes, GroupOptions(annotator_group=("land",)))
-    groups = frames["groups"]
+    run = me.audit(frame, label="rating", annotator_group=("land",), draws=20)
+    groups, facts = run.groups, run.manifest["groups"]
     assert groups["label"].unique().sort().to_list() == ["(mean)", "1", "2", "3", "4", "at least 3"]
     mean = {row["group"]: row for row in groups.filter(label="(mean)").iter_rows(named=True)}
     assert mean["y"]["rate"] == pytest.approx(frame.filter(land="y")["rating"].mean())
@@ -120,13 +117,14 @@ def test_ratings_are_compared_by_their_mean_and_a_group_of_one_is_only_shown():
     assert mean["z"]["rate"] is not None and mean["z"]["difference"] is None
     assert groups.filter(pl.col("label") != "(mean)")["p_value"].null_count() == groups.height - 3
     assert any("'y' rate higher than 'x'" in text for text in facts["sentences"])
-    assert "1 group of one annotator (z)" in facts["notes"][0]
+    assert "groups of one annotator are shown and not compared: z." in facts["notes"][0]
 
 
 def test_pre_counted_rows_are_refused():
-    votes = read_votes(pl.DataFrame({"a": [0, 1], "b": [1, 1], "n": [3, 2]}), layout="wide", count="n")
+    frame = pl.DataFrame({"a": [0, 1], "b": [1, 1], "n": [3, 2]})
     with pytest.raises(VotesError, match="a row stands for several items"):
-        study_groups(votes, GroupOptions(annotator_group=("land",)))
+        people = pl.DataFrame({"annotator": ["a", "b"], "land": ["x", "y"]})
+        me.audit(frame, layout="wide", count="n", annotator_group=("land",), annotators=people, draws=20)
 
 
 def test_a_run_whose_annotators_were_described_elsewhere_is_not_verified_by_a_file_outside_of_it(tmp_path):
@@ -233,7 +231,7 @@ def test_no_truth_per_group_no_column():
 
 def test_very_many_votes_still_give_every_item_a_label_per_group(monkeypatch):
     votes, group_a, _ = crowd(1, sizes=(8, 8), items=50, votes=40, parting=0.5)
-    monkeypatch.setattr("moral_entropy.groups.table.thinned", lambda every, seed: truths.thinned(every, seed, 400))
+    monkeypatch.setattr(truths, "MAX_VOTES", 400)
     run = me.audit(frame_of(votes, group_a), draws=20, annotator_group=("gender",))
     assert run.table("group_items").height == 100 and run.table("group_readings")["n_votes"][0] <= 400
     assert run.table("group_items")["n_votes"].sum() == len(votes.item_v)
@@ -245,3 +243,37 @@ def test_of_columns_with_a_truth_per_group_the_larger_gain_is_chosen():
     readings = [reading(half, np.ones(2), own, column, gain) for column, own, gain in columns]
     assert share_between(readings)[0] == "land"
     assert share_between(readings[2:]) is None
+
+
+def test_a_copy_counts_once_in_every_comparison():
+    votes, group_a, _ = crowd(4, sizes=(5, 5), items=80, votes=70, threshold=0.8)
+    frame = frame_of(votes, group_a)
+    copy = frame.filter(annotator="a00").with_columns(annotator=pl.lit("zz copy"))
+    alone, doubled = (
+        me.audit(table, draws=20, annotator_group=("gender",)) for table in (frame, pl.concat([frame, copy]))
+    )
+    assert doubled.groups.equals(alone.groups)
+    assert doubled.table("group_readings").equals(alone.table("group_readings"))
+    assert doubled.table("group_items").equals(alone.table("group_items"))
+    notes = doubled.manifest["groups"]["notes"]
+    assert notes == ["on label, a00, zz copy are copies of each other and count as one member of their group."]
+    # A copy in the other group is that group's one member of the set.
+    across = pl.concat([frame, copy.with_columns(gender=pl.lit("women"))])
+    run = me.audit(across, draws=20, annotator_group=("gender",))
+    assert run.groups["n_annotators"].to_list() == [5, 6]
+
+
+def test_every_sentence_names_its_question_and_the_largest_difference_leads():
+    """Women say yes more often by about 12 points on the first question and 35 on the second."""
+    parts = []
+    for question, threshold in (("small", -0.9), ("large", -3.0)):
+        votes, group_a, _ = crowd(5, sizes=(12, 12), items=200, votes=150, threshold=threshold)
+        parts.append(frame_of(votes, group_a).with_columns(question=pl.lit(question)))
+    run = me.audit(pl.concat(parts), draws=20, annotator_group=("gender",), question="question")
+    sentences = run.manifest["groups"]["sentences"]
+    assert sentences[0].startswith("on large, by gender, 'women' vote 'yes' more often than 'men': +")
+    assert sentences[1].startswith("on small, by gender, 'women' vote 'yes' more often than 'men': +")
+    gaps = [float(text.split(": +")[1].split(" points")[0]) for text in sentences[:2]]
+    rows = run.groups.filter(group="women").sort("difference", descending=True)
+    assert gaps == pytest.approx(100 * rows["difference"].to_numpy(), abs=0.051)
+    assert all("on large" in text or "on small" in text for text in sentences)

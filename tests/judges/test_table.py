@@ -217,9 +217,9 @@ def test_a_judge_that_votes_twice_is_counted(votes):
 
 def found_in(run):
     """Findings about judges by figure; the notes of the judges say the same."""
-    found = {one["figure"]: one for one in run.findings.filter(side="judges").iter_rows(named=True)}
+    found = {one["metric"]: one for one in run.findings.filter(check="judges").iter_rows(named=True)}
     notes = " ".join(describe_judges(run).notes)
-    assert all(one["text"] in notes and one["cure"] in notes for one in found.values())
+    assert all(one["text"] in notes and one["remedy"] in notes for one in found.values())
     assert all(one["text"].removesuffix(".") in {c.text[:1].lower() + c.text[1:] for c in cautions(run)}
                for one in found.values())  # fmt: skip
     return found

@@ -75,8 +75,8 @@ def test_known_annotators_add_their_votes(votes, tmp_path):
 def test_strangers_among_the_known_annotators_are_counted(votes, tmp_path):
     priors = priors_for(votes, known(tmp_path, "1,0,0,3\nzoe,0,0,3\n"))
     found = check_votes(fit(votes, priors=priors, draws=0))
-    [strangers] = [finding for finding in found if finding.figure == "priors_without_votes"]
-    assert strangers.alarms and "1 of 2 annotators" in strangers.text and "First: 'zoe'" in strangers.text
+    [strangers] = [finding for finding in found if finding.metric == "priors_without_votes"]
+    assert strangers.is_warning and "1 of 2 annotators" in strangers.text and "First: 'zoe'" in strangers.text
 
 
 @pytest.mark.parametrize(

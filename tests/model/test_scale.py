@@ -87,4 +87,4 @@ def test_fewer_draws_are_told(monkeypatch):
     monkeypatch.setattr(module, "DRAWN_NUMBERS", 5 * 4 * 150)
     consensus = fit(votes, draws=200)
     assert consensus.fits[0].n_draws == 150
-    assert "fewer_draws" in [finding.figure for finding in consensus.findings]
+    assert "fewer_draws" in [finding.metric for finding in consensus.findings]

@@ -33,7 +33,7 @@ def test_what_the_page_says_of_the_parts_is_what_the_library_says(run):
     assert data["model"] == run.model and data["parts_note"] == parts_note(run.model)
     assert [part["column"] for part in data["parts"]] == list(shown_parts(run.model))
     for part in data["parts"]:
-        assert set(data["items"]) >= {part["column"], "p_model"} and part["cure"] in dataset_card(run)
+        assert set(data["items"]) >= {part["column"], "p_model"} and part["remedy"] in dataset_card(run)
     assert (TOO_FEW_TO_TELL in dataset_card(run)) == (run.model == "mixed")
 
 

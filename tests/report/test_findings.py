@@ -7,7 +7,7 @@ import pytest
 from report_support import HOSTILE, Page, make_run
 
 from moral_entropy.checks.run import NOT_EXAMINED
-from moral_entropy.findings import Finding, alarm_sentences
+from moral_entropy.findings import Finding, warning_sentences
 from moral_entropy.markup import markdown_text
 from moral_entropy.report.card import dataset_card
 from moral_entropy.report.html import render
@@ -17,11 +17,11 @@ from moral_entropy.schemas import SCHEMAS
 from moral_entropy.verdict.verdict import give_verdict
 
 CONVERGED = Finding("fit", "converged", 0, "care", level="bad", text="the fit did not converge: 9 passes.",
-                    meaning="The search stopped too soon.", cure="Raise --max-passes.")  # fmt: skip
+                    meaning="The search stopped too soon.", remedy="Raise --max-passes.")  # fmt: skip
 THIN = Finding("votes", "votes_per_item", 1.8, "care", level="doubt", text="1.80 votes per item.",
-               meaning="Too few votes to decide.", cure="Collect second votes.")  # fmt: skip
+               meaning="Too few votes to decide.", remedy="Collect second votes.")  # fmt: skip
 UNVOTED = Finding("votes", "items_without_votes", 7, "fairness", level="note", text="7 items have no vote.",
-                  meaning="Their p is the share.", cure="Leave them out.")  # fmt: skip
+                  meaning="Their p is the share.", remedy="Leave them out.")  # fmt: skip
 
 
 def status_of(run):
@@ -42,7 +42,7 @@ def test_worse_comes_first_and_those_of_one_kind_are_one(with_findings):
     assert [one.severity for one in found] == ["high", "medium", "low"]
     assert found[0].text == "care: the fit did not converge: 9 passes"
     assert found[1].text == "care: 1.80 votes per item. The same in 1 more: fairness"
-    assert (found[1].meaning, found[1].cure) == (THIN.meaning, THIN.cure)
+    assert (found[1].meaning, found[1].remedy) == (THIN.meaning, THIN.remedy)
 
 
 @pytest.mark.parametrize(
@@ -70,12 +70,12 @@ def test_report_card_manifest_and_screen_say_the_same(tmp_path, capsys):
     ]  # fmt: skip
     run = read_run(make_run(pl.DataFrame(rows), tmp_path / "run"))
     findings = read_findings(run)
-    assert run.manifest["warnings"] == alarm_sentences(findings)
+    assert run.manifest["warnings"] == warning_sentences(findings)
     card, page, said = dataset_card(run), render(run), " ".join(run.manifest["warnings"])
     for one in cautions(run):
         assert markdown_text(one.text) in card
         assert one.text.replace("&", "&amp;")[:60] in page.replace("&#39;", "'")
-        assert one.severity == "low" or (one.text in said and one.meaning in said and one.cure in said)
+        assert one.severity == "low" or (one.text in said and one.meaning in said and one.remedy in said)
     titles = [one.text for one in cautions(run) if one.severity == "high"]
     assert any("against the gold labels" in title for title in titles)
     assert status_of(run) == "stop"
@@ -137,7 +137,7 @@ def test_what_was_written_is_what_is_read(with_findings):
 
 def test_nulls_and_levels_from_elsewhere_do_not_break_the_page(with_findings, tmp_path):
     run = with_findings([])
-    row = {**dict.fromkeys(SCHEMAS["findings"], None), "side": "another", "figure": "thing", "level": "odd"}
+    row = {**dict.fromkeys(SCHEMAS["findings"], None), "check": "another", "metric": "thing", "level": "odd"}
     pl.DataFrame([row], schema=SCHEMAS["findings"]).write_parquet(run.path / "findings.parquet")
     [finding] = read_findings(run)
     assert finding.level == "info" and finding.text == ""

@@ -106,14 +106,14 @@ def test_page_and_card_say_what_the_run_says(kind, request):
     assert markdown_text(run.verdict.title) in card and markdown_text(run.verdict.text) in card
     for one in headlines(run, run.verdict):
         assert f"| {markdown_text(one.name)} | {one.value}" in card
-    shown = [(one["severity"], one["text"], one["cure"]) for one in data["cautions"]]
-    assert shown == [(one.severity, one.text, one.cure) for one in cautions(run)]
+    shown = [(one["severity"], one["text"], one["remedy"]) for one in data["cautions"]]
+    assert shown == [(one.severity, one.text, one.remedy) for one in cautions(run)]
     for one in cautions(run):
-        assert f"**{one.severity}**: {markdown_text(one.text)}" in card and markdown_text(one.cure) in card
+        assert f"**{one.severity}**: {markdown_text(one.text)}" in card and markdown_text(one.remedy) in card
 
 
 def test_nothing_is_called_fine_where_something_was_found(with_findings):
-    bad = Finding("dependence", "pairs", 2.0, "care", level="bad", text="a and b copy.", meaning="M.", cure="C.")
+    bad = Finding("dependence", "pairs", 2.0, "care", level="bad", text="a and b copy.", meaning="M.", remedy="C.")
     page = render(with_findings([bad]))
     assert "No doubt was found" not in page and "None." not in page
     assert "The consensus itself may be wrong" in page

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moral_entropy.corpora.twin_parameters import corpus_facts
+from moral_entropy.corpora.twins import corpus_facts
 from moral_entropy.reproduce.published import (
     CORPORA,
     READINGS,
@@ -89,13 +89,13 @@ def test_texts_add_up():
 def test_the_corpora_are_those_the_twins_follow():
     for corpus in CORPORA:
         facts = corpus_facts(corpus)
-        assert tuple(facts.foundations) == foundations()
-        for domain in facts.domains:
-            at = {"corpus": corpus, "domain": domain.name}
-            assert value(**at, metric="texts") == domain.items
-            assert value(**at, metric="annotations_per_text") == domain.votes_per_item
+        assert tuple(facts["foundations"]) == foundations()
+        for domain in facts["domains"]:
+            at = {"corpus": corpus, "domain": domain["name"]}
+            assert value(**at, metric="texts") == domain["items"]
+            assert value(**at, metric="annotations_per_text") == domain["votes_per_item"]
             flagged = [value(**at, metric="flagged", foundation=name) for name in foundations()]
-            assert flagged == list(domain.any_rule)
+            assert flagged == list(domain["any_rule"])
 
 
 def test_the_paper_says_of_its_table_what_the_table_says():

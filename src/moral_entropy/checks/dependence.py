@@ -193,7 +193,7 @@ def check_dependence(consensus: Consensus) -> list[Finding]:
     >>> import moral_entropy as me
     >>> votes = me.simulate_votes(n_items=400, n_annotators=6, votes_per_item=4, seed=3).votes
     >>> findings = check_dependence(me.fit(votes, draws=0))
-    >>> [(finding.figure, finding.n, finding.level) for finding in findings]
+    >>> [(finding.metric, finding.n, finding.level) for finding in findings]
     [('excess_agreement', 400, 'info'), ('dependent_pairs', 15, 'info'), ('errors_together', 400, 'info')]
     """
     return [finding for fit in consensus.fits for finding in _examined(consensus, fit)]
@@ -220,7 +220,7 @@ def _examined(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
             f"{pairs.correlation:z.2f}."
         ),
         meaning="Agreement counts for more than it proves, and p is too sure.",
-        cure="Check labels by hand or against gold, and ask annotators, or models, of another kind.",
+        remedy="Check labels by hand or against gold, and ask annotators, or models, of another kind.",
     )  # fmt: skip
     if not anonymous:
         yield from _dependent(consensus, fit, pairs)
@@ -246,7 +246,7 @@ def _dependent(consensus: Consensus, fit: QuestionFit, pairs: Pairs) -> Iterator
             "They copy, confer or share a blind spot, or their items are of another kind than the rest; p takes their "
             "agreement for evidence."
         ),
-        cure="Ask them; count copies as one (--merge A+B); fit kinds of items apart (--fit-by).",
+        remedy="Ask them; count copies as one (--merge A+B); fit kinds of items apart (--fit-by).",
     )  # fmt: skip
 
 

@@ -92,7 +92,7 @@ def _scored(fit: QuestionFit, item_i: Ints) -> list[Finding]:
         words |= {
             "level": "doubt",
             "meaning": "The consensus is surer than it is right.",
-            "cure": "Do not read p as a frequency: rank by it, or publish vote shares instead.",
+            "remedy": "Do not read p as a frequency: rank by it, or publish vote shares instead.",
         }
     return [*findings, finding_of(fit, "gold", "gain_over_vote_share", mean, low=low, high=high, n=len(own_i), **words)]
 
@@ -125,7 +125,7 @@ def _off(ece: float) -> Finding:
             "Where p is too sure, annotators share mistakes that votes cannot show; where it is too careful, votes say "
             "more than p does."
         ),
-        cure=(
+        remedy=(
             "Do not read p as a frequency: rank by it, or take p_calibrated of items.parquet, which has learnt from "
             "the gold of other items how sure to be."
         ),
@@ -141,5 +141,5 @@ def _missed(consensus: float, plain: float, *, surely: bool) -> Finding:
             "Where it misses more, annotators err together or under another guideline than the gold labels, and the "
             "model takes their agreement for accuracy."
         ),
-        cure="Trust gold where you have it; audit groups of annotators on their own, or publish vote shares instead.",
+        remedy="Trust gold where you have it; audit groups of annotators on their own, or publish vote shares instead.",
     )  # fmt: skip

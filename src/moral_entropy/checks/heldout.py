@@ -47,7 +47,7 @@ def check_heldout(consensus: Consensus, *, seed: int = 0, folds: int = 5, advanc
     --------
     >>> from moral_entropy import fit, simulate_votes
     >>> votes = simulate_votes(n_items=300, n_annotators=8, votes_per_item=5).votes
-    >>> [finding.level for finding in check_heldout(fit(votes, draws=0)) if finding.figure.startswith("gain")]
+    >>> [finding.level for finding in check_heldout(fit(votes, draws=0)) if finding.metric.startswith("gain")]
     ['good', 'good']
     """
     findings: list[Finding] = []
@@ -150,6 +150,6 @@ def _scored(fit: QuestionFit, p_mvk: Floats, label_v: Ints, item_v: Ints) -> lis
                 f"{what}{chance}."
             ),
             meaning="Where it is worse, its probabilities are not to be read as chances.",
-            cure="Try other priors, and rank by p rather than read it as a frequency.",
+            remedy="Try other priors, and rank by p rather than read it as a frequency.",
         ))  # fmt: skip
     return findings

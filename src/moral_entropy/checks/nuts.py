@@ -126,7 +126,7 @@ def _mixing(fit: QuestionFit, x_csp: Floats, diverged: int) -> Iterator[Finding]
     ):
         level: Level = "good" if mixed else "doubt"
         yield finding_of(
-            fit, "nuts", figure, value, n=n, level=level, text=text, cure="Raise --tune and --draws.",
+            fit, "nuts", figure, value, n=n, level=level, text=text, remedy="Raise --tune and --draws.",
             meaning="Where chains have not settled, what they say of the intervals cannot be relied on.",
         )  # fmt: skip
 
@@ -169,7 +169,7 @@ def _agreement(consensus: Consensus, fit: QuestionFit, posterior: Posterior, x_c
             f"{covered:.0%} of the sampled draws."
         ),
         meaning="Intervals and the split of the entropy come from a Gaussian around the best fit, which must be close.",
-        cure="Report the sampled figures as well.",
+        remedy="Report the sampled figures as well.",
     )  # fmt: skip
     yield finding_of(fit, "nuts", "p_mean_difference", p_mean)
     yield finding_of(fit, "nuts", "coverage", covered)

@@ -258,5 +258,5 @@ def _tail_of(fit: QuestionFit) -> Finding:
     return replace(
         finding, level="doubt", text=f"the intervals are a rough approximation over {n:,} parameters.",
         meaning="The intervals may be too narrow, and the split of the entropy may be off.",
-        cure="moral-entropy validate --checks nuts checks by sampling (pip install 'moral-entropy[mcmc]').",
+        remedy="moral-entropy validate --checks nuts checks by sampling (pip install 'moral-entropy[mcmc]').",
     )  # fmt: skip

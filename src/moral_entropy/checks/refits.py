@@ -50,7 +50,7 @@ def check_ensemble(
     --------
     >>> from moral_entropy import fit, simulate_votes
     >>> consensus = fit(simulate_votes(n_items=400, n_annotators=8, votes_per_item=5).votes)
-    >>> [finding.value for finding in check_ensemble(consensus, members=4) if finding.figure == "starts_agreeing"]
+    >>> [finding.value for finding in check_ensemble(consensus, members=4) if finding.metric == "starts_agreeing"]
     [1.0]
     """
     findings: list[Finding] = []
@@ -113,7 +113,7 @@ def _other_answer(fit: QuestionFit, lower_m: Floats, changed_m: Floats) -> Itera
             f"{len(lower_m)} random starts); there {changed_m[best]:.1%} of the items have another label."
         ),
         meaning="There is a better answer than the one reported." if better else "The votes hardly tell the two apart.",
-        cure="State priors you can defend (--prior-prevalence, --prior-confusion) and audit again.",
+        remedy="State priors you can defend (--prior-prevalence, --prior-confusion) and audit again.",
     )  # fmt: skip
 
 
@@ -124,7 +124,7 @@ def check_priors(consensus: Consensus, *, seed: int = 0, advance: Advance = igno
     --------
     >>> from moral_entropy import fit, simulate_votes
     >>> consensus = fit(simulate_votes(n_items=1_000, n_annotators=6, votes_per_item=5).votes, draws=0)
-    >>> [finding.level for finding in check_priors(consensus) if finding.figure == "range_prevalence"]
+    >>> [finding.level for finding in check_priors(consensus) if finding.metric == "range_prevalence"]
     ['info']
     """
     priors, two = consensus.priors, all(fit.ballot.n_labels == 2 for fit in consensus.fits)
@@ -162,7 +162,7 @@ def _ranges(fit: QuestionFit, others: dict[str, QuestionFit]) -> Iterator[Findin
         wide = np.ptp(logit(np.clip([low, high], 1e-9, 1 - 1e-9))) > WIDE
         yield finding if not wide else replace(
             finding, level="doubt", meaning="Too few votes to decide: the default assumption (the prior) decides.",
-            cure="State a prior you can defend (--prior-prevalence, --prior-confusion), and report the range.",
+            remedy="State a prior you can defend (--prior-prevalence, --prior-confusion), and report the range.",
         )  # fmt: skip
     for figure, values in (
         ("entropy", [np.average(entr(other.posterior_ik).sum(axis=1), weights=weight_i) for other in others.values()]),

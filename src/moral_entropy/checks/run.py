@@ -145,14 +145,14 @@ def verdict(findings: Iterable[Finding]) -> str:
     if not ordered:
         return NOT_EXAMINED
     bad, doubted, asked = (
-        _questions(finding.side for finding in ordered if finding.level in levels)
+        _questions(finding.check for finding in ordered if finding.level in levels)
         for levels in (("bad",), ("doubt",), tuple(RANK))
     )
     doubted = [question for question in doubted if question not in bad]
     if bad or doubted:
-        alarms = [finding for finding in ordered if finding.alarms]
+        alarms = [finding for finding in ordered if finding.is_warning]
         lead, more = alarms[0].place and f"{alarms[0].place}: ", len(alarms) - 1
-        worst = f"({lead}{alarms[0].text or alarms[0].figure}{f' And {more} more.' * (more > 0)})"
+        worst = f"({lead}{alarms[0].text or alarms[0].metric}{f' And {more} more.' * (more > 0)})"
         if not bad:
             return f"The consensus holds, with doubts: {' '.join(doubted)} {worst}"
         rest = f" Doubts remain: {' '.join(doubted)}" * bool(doubted)
@@ -163,7 +163,7 @@ def verdict(findings: Iterable[Finding]) -> str:
 
 def is_thorough(findings: Iterable[Finding]) -> bool:
     """Tell whether more was checked than an audit does by itself: the cheap checks, and gold where it has some."""
-    return any(finding.side not in (*CHEAP, "gold") for finding in findings if finding.side in CHECKS)
+    return any(finding.check not in (*CHEAP, "gold") for finding in findings if finding.check in CHECKS)
 
 
 def title_of(name: str) -> str:

@@ -39,14 +39,14 @@ VOTES_AT_ONCE = 4_000_000
 
 def check_fit(consensus: Consensus) -> list[Finding]:
     """Repeat what the fits have warned of, and say so where there are no draws."""
-    findings = [finding for finding in consensus.findings if finding.side == "fit"]
+    findings = [finding for finding in consensus.findings if finding.check == "fit"]
     if consensus.options.draws:
         return findings
     no_draws = Finding(
         "fit", "draws", 0, level="doubt",
         text="no posterior draws were asked for.",
         meaning="There are no intervals, and the entropy is not split: any figure may be firm or a guess.",
-        cure="Run the audit again without --draws 0.",
+        remedy="Run the audit again without --draws 0.",
     )  # fmt: skip
     return [*findings, no_draws]
 
@@ -58,10 +58,10 @@ def check_votes(consensus: Consensus) -> list[Finding]:
     --------
     >>> import moral_entropy as me
     >>> votes = me.simulate_votes(n_items=300, n_annotators=8, votes_per_item=5, seed=2).votes
-    >>> [finding.figure for finding in check_votes(me.fit(votes, draws=100)) if finding.level != "info"]
+    >>> [finding.metric for finding in check_votes(me.fit(votes, draws=100)) if finding.level != "info"]
     []
     """
-    findings = [finding for finding in consensus.findings if finding.side == "votes"]
+    findings = [finding for finding in consensus.findings if finding.check == "votes"]
     for fit in consensus.fits:
         findings += _of_fit(consensus, fit)
     return [*findings, *_dominant(consensus), *_without_votes(consensus), *_rows_left_out(consensus.votes)]
@@ -75,7 +75,7 @@ def _of_fit(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
             fit, "votes", "items_without_votes", unvoted, n=round(unvoted + voted), level="note",
             text=f"{unvoted:,.0f} items have no vote.",
             meaning="Their p is the share of the label among all items, and no rule on votes says anything about them.",
-            cure="Leave them out of what you publish, or have them annotated.",
+            remedy="Leave them out of what you publish, or have them annotated.",
         )  # fmt: skip
     if voted:
         single = float(count_i[ballot.votes_i == 1].sum()) / voted
@@ -104,7 +104,7 @@ def _hardly_known(consensus: Consensus, fit: QuestionFit) -> Finding:
             f"items of some label ({names})."
         ),
         meaning="Of their errors the default assumption says more than their votes do.",
-        cure="Collect more votes per annotator, or compare runs under other priors before you trust their rates.",
+        remedy="Collect more votes per annotator, or compare runs under other priors before you trust their rates.",
     )  # fmt: skip
 
 
@@ -136,7 +136,7 @@ def _dominant(consensus: Consensus) -> Iterator[Finding]:
             "votes", "dominant_annotator", share, subject=first, n=int(votes_a.max()), level="doubt",
             text=f"one annotator dominates: {first} gave {share:.0%} of all votes.",
             meaning="The consensus leans on one person's reading, and the others are measured against it.",
-            cure="Audit again without this annotator and compare; spread the next votes over others.",
+            remedy="Audit again without this annotator and compare; spread the next votes over others.",
         )  # fmt: skip
 
 
@@ -153,7 +153,7 @@ def _without_votes(consensus: Consensus) -> Iterator[Finding]:
                 f"{strangers[0]!r}."
             ),
             meaning="Their priors are not used: the same people may be spelt differently in the votes.",
-            cure="Compare the names of --prior-annotators with those in the votes.",
+            remedy="Compare the names of --prior-annotators with those in the votes.",
         )  # fmt: skip
 
 
@@ -165,7 +165,7 @@ def _rows_left_out(votes: Votes) -> Iterator[Finding]:
             "votes", "rows_left_out", dropped, n=rows, level="note",
             text=f"{dropped:,} of {rows:,} rows were left out ({reasons}).",
             meaning="If they are not missing at random, the rates of those who left blanks are off.",
-            cure="Check that the columns were read as you meant; the report lists them under Method.",
+            remedy="Check that the columns were read as you meant; the report lists them under Method.",
         )  # fmt: skip
 
 
@@ -176,7 +176,7 @@ def check_identifiability(consensus: Consensus) -> list[Finding]:
     --------
     >>> import moral_entropy as me
     >>> votes = me.simulate_votes(n_items=300, n_annotators=8, votes_per_item=5, seed=2).votes
-    >>> [(finding.figure, finding.value) for finding in check_identifiability(me.fit(votes, draws=100))]
+    >>> [(finding.metric, finding.value) for finding in check_identifiability(me.fit(votes, draws=100))]
     [('below_chance', 0.0), ('unsupported_labels', 0.0), ('groups', 1.0)]
     """
     findings: list[Finding] = []
@@ -206,7 +206,7 @@ def _below_chance(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
             "Their votes count as the opposite of what they say: either they read the scale the other way round, or "
             "the labels switched for them."
         ),
-        cure="Read some of their votes; correct a reversed scale in the data, or leave them out and audit again.",
+        remedy="Read some of their votes; correct a reversed scale in the data, or leave them out and audit again.",
     )  # fmt: skip
     for a, name in zip(sure_a[:NAMED].tolist(), names, strict=False):
         youden_s = youden(fit.confusion_sakv[:, a])
@@ -252,7 +252,7 @@ def _unsupported(consensus: Consensus, fit: QuestionFit) -> Finding:
             f"{n - by_votes:z,.0f} the share of the label outweighs the votes."
         ),
         meaning="That takes annotators worse than guessing or a very common label; often two labels have been swapped.",
-        cure=(
+        remedy=(
             "Look at these items in the report (filter: nobody voted for the consensus) and at annotators who "
             "are worse than guessing; state a share you can defend (--prior-prevalence)."
         ),
@@ -274,7 +274,7 @@ def _groups(consensus: Consensus, fit: QuestionFit) -> Finding:
             f"({listed(sizes, '; ')}; {someone} is in the second)."
         ),
         meaning="Annotators cannot be compared across groups, and each group can switch labels on its own.",
-        cure="Fit them apart (--fit-by), or have some items of one group voted on by the other.",
+        remedy="Fit them apart (--fit-by), or have some items of one group voted on by the other.",
     )  # fmt: skip
 
 

@@ -16,24 +16,36 @@ import typer
 from moral_entropy import __version__
 from moral_entropy.errors import UsageError
 
-SENTENCES = {
-    "audit": "Check votes: which labels are safe, who agrees, which rule is best; write a report and tables.",
-    "check": "Check figures of an audit against limits; exit with 0 if all hold, with 1 if one fails.",
-    "compare": "Compare two runs of the same items: labels, p, entropy and the grades of rules, before and after.",
-    "explain": "Explain an item's label: what each vote adds to its probability.",
-    "export": "Write the items of a run with votes, probabilities and soft labels, for other programs.",
-    "judges": "Score systems by their judges and the answers that are known, then describe the judges, worst first.",
-    "next": "List the items that one more vote would settle most, and whose vote that would be.",
-    "predict": "Predict p and its entropy for every text and question.",
-    "report": "Write the report of a run: one HTML file that works offline; on request figures and a dataset card.",
-    "reproduce": "Run the paper's study and lay every published figure beside ours.",
-    "simulate": "Draw votes from a known truth, which is in the column gold.",
-    "spot-check": "Write a sheet of labels to check by hand, or read the answers and say how many labels are wrong.",
-    "train": "Train a text classifier on the labels of a run.",
-    "validate": "Can the consensus of a run be trusted? Priors, held-out votes, copies, gold, sampling and more.",
-    "verify": "Compute a run again from its votes and settings, compare every file; exit with 1 if it does not stand.",
+GROUPS = {
+    "Start here": {
+        "audit": "Check votes: which labels are safe, who agrees, which rule is best; write a report and tables.",
+        "report": "Write the report of a run: one HTML file that works offline; on request figures and a dataset card.",
+    },
+    "Look closer": {
+        "explain": "Explain an item's label: what each vote adds to its probability.",
+        "next": "List the items that one more vote would settle most, and whose vote that would be.",
+        "judges": "Score systems by their judges and known answers, then describe the judges, worst first.",
+    },
+    "Decide": {
+        "spot-check": "Write a sheet of labels to check by hand, or read the answers and say how many are wrong.",
+        "check": "Check figures of an audit against limits; exit with 0 if all hold, with 1 if one fails.",
+        "compare": "Compare two runs of the same items: labels, p, entropy and the grades of rules, before and after.",
+    },
+    "Hand on": {
+        "export": "Write the items of a run with votes, probabilities and soft labels, for other programs.",
+        "train": "Train a text classifier on the labels of a run.",
+        "predict": "Predict p and its entropy for every text and question.",
+    },
+    "The paper": {
+        "reproduce": "Run the paper's study and lay every published figure beside ours.",
+        "simulate": "Draw votes from a known truth, which is in the column gold.",
+        "validate": "Can the consensus of a run be trusted? Priors, held-out votes, copies, gold, sampling and more.",
+        "verify": "Compute a run again from its votes and settings, compare every file; exit with 1 if any differs.",
+    },
 }
-"""Every command, with what it does."""
+"""Every command with what it does, in the groups that `--help` shows."""
+
+SENTENCES = {name: sentence for group in GROUPS.values() for name, sentence in group.items()}
 
 GONE = {
     "corpus": "audit reads the published files: moral-entropy audit MFTC_V4_text.json -o run/.",
@@ -71,19 +83,22 @@ def make_app(typed: Sequence[str]) -> typer.Typer:
     """Return the program with all its commands listed, and the one that was typed loaded."""
     app = typer.Typer(pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]})
     app.callback(invoke_without_command=True)(start)
-    wanted = next((word for word in typed if not word.startswith("-")), None)
-    if wanted in GONE:
-        msg = f"{wanted} went with version 0.3: {GONE[wanted]}"
+    command = next((word for word in typed if not word.startswith("-")), None)
+    if command in GONE:
+        msg = f"{command} went with version 0.3: {GONE[command]}"
         raise UsageError(msg)
-    for name, sentence in SENTENCES.items():
-        loaded = name == wanted or COMPLETION in os.environ
-        app.command(name, help=None if loaded else sentence)(load_function(name) if loaded else start)
+    for group, sentences in GROUPS.items():
+        for name, sentence in sentences.items():
+            loaded = name == command or COMPLETION in os.environ
+            add = app.command(name, help=None if loaded else sentence, rich_help_panel=group)
+            add(load_function(name) if loaded else start)
     return app
 
 
 def start(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error, with any command.")] = False,
 ) -> None:
     """Check annotations: who agrees, which labels are safe, what to ask next."""
     if version:

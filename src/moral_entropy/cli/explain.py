@@ -156,13 +156,13 @@ def _outcome(told: Explanation, towards: str, against: str) -> list[str]:
 
 
 def _part_lines(told: Explanation) -> list[str]:
-    """Name the parts of the entropy, each with its cure; nothing without draws."""
+    """Name the parts of the entropy, each with its remedy; nothing without draws."""
     if told.doubt_votes is None:
         return []
     # Late, so that --help answers at once.
-    from moral_entropy.model.entropy import CURES, ENOUGH_VOTES, TOO_FEW_TO_TELL, shown_parts
+    from moral_entropy.model.entropy import ENOUGH_VOTES, REMEDIES, TOO_FEW_TO_TELL, shown_parts
 
     shown = shown_parts(told.model, between=told.between_groups is not None).items()
-    lines = [f"  {getattr(told, part):.3f} {name}: {CURES[part]}" for part, name in shown]
+    lines = [f"  {getattr(told, part):.3f} {name}: {REMEDIES[part]}" for part, name in shown]
     too_few = told.model == "mixed" and len(told.steps) - 1 < ENOUGH_VOTES
     return [*lines, *(wrap(TOO_FEW_TO_TELL, NARROWEST + 20) if too_few else [])]

@@ -10,7 +10,7 @@ import inspect
 import json
 import shlex
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, cast, get_type_hints
@@ -22,17 +22,17 @@ from moral_entropy.option_fields import (
     Option,
     StageOptions,
     convert,
+    did_you_mean,
     from_plain,
+    how_to_write,
     keywords,
     metavar_of,
     naming_flags,
-    wanted,
 )
 
 Run = Annotated[str, typer.Argument(metavar="RUN", help="A run folder, as audit wrote it.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings and errors.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that is already there.")]
 SettingsFile = Annotated[
     str | None,
@@ -52,7 +52,7 @@ def refuse_existing(out: Path, *, force: bool) -> None:
         raise UsageError(msg)
 
 
-def names(flag: str, given: str | None) -> tuple[str, ...]:
+def names(flag: str, text: str | None) -> tuple[str, ...]:
     """Read names separated by commas.
 
     Examples
@@ -60,7 +60,7 @@ def names(flag: str, given: str | None) -> tuple[str, ...]:
     >>> names("--annotators", "ann, bob")
     ('ann', 'bob')
     """
-    return () if given is None else tuple(read_flag(flag, given, tuple[str, ...]))
+    return () if text is None else tuple(read_flag(flag, text, tuple[str, ...]))
 
 
 def read_flag(flag: str, text: str, kind: Any) -> Any:
@@ -68,12 +68,12 @@ def read_flag(flag: str, text: str, kind: Any) -> Any:
     try:
         return convert(text, kind, typed=True)
     except ValueError:
-        msg = f"{flag} is {text!r}; {wanted(kind)}."
+        msg = f"{flag} is {text!r}; {how_to_write(kind)}."
         raise UsageError(msg) from None
 
 
 def with_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn a command that takes options into one that takes their flags; add `--debug`, which `main` looks for.
+    """Turn a command that takes options into one that takes their flags.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
     ...     items: int = option(9, "How many items.")
     >>> def show(source: str, sizes: Sizes) -> None:
     ...     print(source, sizes.items)
-    >>> with_flags(show)(source="votes.csv", items="7", debug=False)
+    >>> with_flags(show)(source="votes.csv", items="7")
     votes.csv 7
     """
     hints = get_type_hints(command, include_extras=True)
@@ -107,54 +107,55 @@ def _flat_parameters(
     command: Callable[..., None], hints: Mapping[str, Any], stages: Mapping[str, type[StageOptions]]
 ) -> Iterator[inspect.Parameter]:
     """Yield the parameters of a command as typer shows them, options as flags."""
-    all_of_them = False
-    for name, own in inspect.signature(command).parameters.items():
+    all_of_them, rare = False, list[str]()
+    for name, parameter in inspect.signature(command).parameters.items():
         if name not in stages:
-            yield own.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name])
+            yield parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name])
             continue
         options = flags_of(stages[name])
         everyday = any(option.everyday for _, option in options)
         all_of_them |= everyday
+        rare += [keyword.replace("_", "-") for keyword in rare_options(stages[name])]
         for _, option in options:
-            yield from _flag_parameters(option, hidden=everyday and not option.everyday, undone="settings" in hints)
+            yield _flag_parameter(option, hidden=everyday and not option.everyday)
     if all_of_them:
         about: dict[str, Any] = {"help": "Show every option, and exit.", "callback": _show_all, "is_eager": True}
         yield _parameter("help_all", bool, False, "--help-all", **about)
-    if "debug" not in hints:
-        yield inspect.Parameter("debug", inspect.Parameter.KEYWORD_ONLY, annotation=Debug, default=False)
+    if rare:
+        help = f"Any option, also those without a flag: {', '.join(rare)}. May be repeated. Example: --set {rare[0]}=…"
+        yield _parameter("set_options", list[str] | None, None, "--set", help=help, metavar="NAME=VALUE", hidden=True)
 
 
 def flags_of(stage: type[StageOptions]) -> list[tuple[str, Option]]:
     """List the options of a stage that have a flag, with the section of each; of a whole run its stages' first."""
-    return [(section, option) for section, _, option in keywords(stage) if option.flag]
+    return [(section, option) for section, _, option in keywords(stage) if option.flag and not option.rare]
 
 
-def _flag_parameters(option: Option, *, hidden: bool, undone: bool) -> Iterator[inspect.Parameter]:
-    """Yield one parameter; two where a settings file may turn something on that the flag's opposite turns off."""
+def rare_options(stage: type[StageOptions]) -> dict[str, tuple[str, Option]]:
+    """Return the options of a stage that `--set` alone sets, by keyword, with the section of each."""
+    return {keyword: (section, option) for section, keyword, option in keywords(stage) if option.rare}
+
+
+def _flag_parameter(option: Option, *, hidden: bool) -> inspect.Parameter:
+    """Return the parameter of an option; a switch has its opposite beside it, for what settings turn on."""
     about: dict[str, Any] = {"panel": option.panel, "hidden": hidden}
     default = f" Default: {option.shown_default}." if option.shown_default else ""
-    name = _plain_name(option)
-    if option.kind is not bool:
-        metavar, kind = metavar_of(option), cast("Any", str | None)
-        yield _parameter(name, kind, None, option.flag, help=option.help + default, metavar=metavar, **about)
-        return
-    yield _parameter(name, bool, False, option.flag, help=option.help + default, **about)
-    if undone:
-        flag, help = f"--no-{option.flag.removeprefix('--')}", f"The opposite of {option.flag}."
-        yield _parameter(f"no_{name}", bool, False, flag, help=help, **about)
-
-
-def _plain_name(option: Option) -> str:
-    return option.flag.removeprefix("--").replace("-", "_")
+    if option.kind is bool:
+        flag = f"{option.flag}/--no-{option.flag.removeprefix('--')}"
+        return _parameter(option.keyword, cast("Any", bool | None), None, flag, help=option.help + default, **about)
+    metavar, kind = metavar_of(option), cast("Any", str | None)
+    return _parameter(option.keyword, kind, None, option.flag, help=option.help + default, metavar=metavar, **about)
 
 
 def _parameter(name: str, kind: Any, default: Any, flag: str, *, panel: str = "", **about: Any) -> inspect.Parameter:
-    shown = typer.Option(flag, show_default=False, rich_help_panel=panel or None, **about)
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[kind, shown], default=default)
+    flag_option = typer.Option(flag, show_default=False, rich_help_panel=panel or None, **about)
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[kind, flag_option], default=default
+    )
 
 
-def _show_all(context: typer.Context, asked: bool) -> None:
-    if asked:
+def _show_all(context: typer.Context, is_set: bool) -> None:
+    if is_set:
         for parameter in context.command.params:
             vars(parameter)["hidden"] = False
         typer.echo(context.get_help())
@@ -165,27 +166,66 @@ def _options(stage: type[StageOptions], typed: dict[str, Any], file: str | None)
     """Make options of a settings file and of the flags, which decide where both say something."""
     settings = read_settings(file)
     values = {name: dict(value) if isinstance(value, Mapping) else value for name, value in settings.items()}
-    written = {key for value in (settings, *settings.values()) if isinstance(value, Mapping) for key in value}
-    for section, option in flags_of(stage):
+    in_settings = {key for value in (settings, *settings.values()) if isinstance(value, Mapping) for key in value}
+    on_line = [(section, option, _flag_value(option, typed)) for section, option in flags_of(stage)]
+    on_line += _set_values(stage, typed.pop("set_options", None) or ())
+    for section, option, value in on_line:
         place = values.setdefault(section, {}) if section else values
         # A section that is no table is refused below.
-        if (value := _taken(option, typed)) is not None and isinstance(place, dict):
+        if value is not None and isinstance(place, dict):
             place[option.name] = value
-            written.discard(option.name)
+            in_settings.discard(option.name)
     try:
-        with naming_flags(written):
+        with naming_flags(in_settings):
             return from_plain(stage, values, file or "the command line")
     except MoralEntropyError as error:
         # Options that cannot be are misuse, whichever stage they belong to.
         raise UsageError(str(error)) from error
 
 
-def _taken(option: Option, typed: dict[str, Any]) -> Any:
+def _flag_value(option: Option, typed: dict[str, Any]) -> Any:
     """Take the value of a flag out of what was typed; None where nothing was."""
-    value = typed.pop(_plain_name(option))
-    if option.kind is bool:
-        return value or (False if typed.pop(f"no_{_plain_name(option)}", False) else None)
-    return None if value is None else read_flag(option.flag, value, option.kind)
+    value = typed.pop(option.keyword)
+    return value if value is None or option.kind is bool else read_flag(option.flag, value, option.kind)
+
+
+def _set_values(stage: type[StageOptions], settings: Sequence[str]) -> list[tuple[str, Option, Any]]:
+    """Read what was typed after `--set`: the section, the option and its value."""
+    options, values = {keyword: (section, option) for section, keyword, option in keywords(stage)}, []
+    for text in settings:
+        name, equals, value = text.partition("=")
+        keyword = name.strip().replace("-", "_")
+        if not equals or keyword not in options:
+            what = f"there is no option {name!r}.{did_you_mean(keyword, options)}" if equals else "write NAME=VALUE."
+            msg = f"--set {text}: {what}"
+            raise UsageError(msg)
+        section, option = options[keyword]
+        yes_or_no = {"true": True, "false": False}.get(value) if option.kind is bool else None
+        values.append(
+            (section, option, read_flag(f"--set {name}", value, option.kind) if yes_or_no is None else yes_or_no)
+        )
+    return values
+
+
+def with_old_flags(typed: Sequence[str], stage: type[StageOptions]) -> list[str]:
+    """Write flags that `--set` has replaced as it wants them; until version 0.4.
+
+    Examples
+    --------
+    >>> from moral_entropy.options import FitOptions
+    >>> with_old_flags(["--threads", "1", "--draws", "0"], FitOptions)
+    ['--set', 'threads=1', '--draws', '0']
+    """
+    rare, words, line = {option.flag: option for _, option in rare_options(stage).values()}, list(typed), list[str]()
+    while words:
+        flag, equals, value = words.pop(0).partition("=")
+        if flag not in rare:
+            line.append(flag + equals + value)
+            continue
+        if not equals:
+            value = "true" if rare[flag].kind is bool else words.pop(0) if words else ""
+        line += ["--set", f"{flag.removeprefix('--')}={value}"]
+    return line
 
 
 def read_settings(file: str | None) -> Mapping[str, Any]:

@@ -7,7 +7,7 @@ from moral_entropy.options import JudgeOptions
 
 
 def judges(run: Run, options: JudgeOptions, json: Json = False) -> None:
-    """Score systems by their judges and the answers that are known, then describe the judges, worst first.
+    """Score systems by their judges and known answers, then describe the judges, worst first.
 
     Answers are known from gold or a filled-in spot check. Without any, nothing is called trusted.
 

@@ -16,6 +16,7 @@ from io import TextIOWrapper
 from moral_entropy.stopping import begin_listening, clear_unfinished, end_listening, restore_signals
 
 DONE, BAD_DATA, MISUSE = 0, 1, 2
+DEBUG = "--debug"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,6 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         the command is done.
     """
     typed, code, error = list(sys.argv[1:] if arguments is None else arguments), DONE, None
+    debug = DEBUG in typed
+    typed = [word for word in typed if word != DEBUG]
     try:
         begin_listening()
         for stream in (sys.stdout, sys.stderr):
@@ -37,7 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Late: from here on, whatever takes time can be stopped.
         from moral_entropy.cli.commands import make_app
 
-        code = int(make_app(typed)(typed, prog_name="moral-entropy", standalone_mode=False, obj=typed) or DONE)
+        line = as_now(typed)
+        code = int(make_app(line)(line, prog_name="moral-entropy", standalone_mode=False, obj=typed) or DONE)
     except BaseException as raised:
         error = raised
     stopped = end_listening()
@@ -50,11 +54,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error, BrokenPipeError) or isinstance(getattr(error, "__context__", None), BrokenPipeError):
             silence_stdout()
         elif error is not None:
-            code = _report_error(error, typed)
+            code = _report_error(error, typed, debug=debug)
         _flush_stdout()
         return code
     finally:
         restore_signals(program_ends=arguments is None)
+
+
+def as_now(typed: list[str]) -> list[str]:
+    """Return what was typed with the flags of 0.2's audit as they are now."""
+    if "audit" not in typed[:1]:
+        return typed
+    from moral_entropy.cli.flags import with_old_flags
+    from moral_entropy.options import AuditOptions
+
+    return with_old_flags(typed, AuditOptions)
 
 
 def silence_stdout() -> None:
@@ -72,9 +86,9 @@ def _flush_stdout() -> None:
         pass
 
 
-def _report_error(error: BaseException, typed: Sequence[str]) -> int:
+def _report_error(error: BaseException, typed: Sequence[str], *, debug: bool) -> int:
     """Say what went wrong in one paragraph, and return the exit code of it."""
-    if "--debug" in typed or not isinstance(error, Exception):
+    if debug or not isinstance(error, Exception):
         raise error
     from moral_entropy.errors import PriorError, UsageError, harmless, shortened
 

@@ -32,7 +32,7 @@ def spot_check(
     tolerance: Tolerance = None,
     json: Json = False,
 ) -> None:
-    """Write a sheet of labels to check by hand, or read the answers and say how many labels are wrong.
+    """Write a sheet of labels to check by hand, or read the answers and say how many are wrong.
 
     Example: moral-entropy spot-check run/ -n 100
     """

@@ -37,9 +37,9 @@ def _lines(run: Path, findings: Sequence[Finding], verdict: str) -> Iterator[str
 
     yield fill(verdict, WIDTH, break_on_hyphens=False)
     for worst, others in merge_alike(findings):
-        if worst.alarms:
+        if worst.is_warning:
             said = f"{worst.level}: {sentences_of(worst, others)}"
             yield fill(said, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
-    counts = Counter(finding.side for finding in findings)
+    counts = Counter(finding.check for finding in findings)
     checks = ", ".join(f"{name} {count}" for name, count in counts.items())
     yield f"\n{len(findings)} findings ({checks}) in {run / 'findings.parquet'}"

@@ -19,7 +19,7 @@ WIDTH = 80
 
 
 def verify(run: Run, votes: Votes = None, json: Json = False, quiet: Quiet = False) -> None:
-    """Compute a run again from its votes and settings, compare every file; exit with 1 if it does not stand.
+    """Compute a run again from its votes and settings, compare every file; exit with 1 if any differs.
 
     Example: moral-entropy verify run/ --votes votes.csv
     """

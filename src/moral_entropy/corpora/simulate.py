@@ -1,8 +1,7 @@
 """Votes drawn from a known truth, for tests, benchmarks and the demo.
 
 In: sizes and a seed. Out: `SimulatedVotes` in memory, or a Parquet file written in bounded memory. Both hold the
-same votes for the same seed, since items are drawn in blocks of a fixed size, each with a seed of its own. Annotators
-are assigned to items evenly, or in proportion to how busy they are, as in the twins of the corpora.
+same votes for the same seed, since items are drawn in blocks of a fixed size, each with a seed of its own.
 """
 
 from __future__ import annotations
@@ -384,41 +383,3 @@ def _draw_by_rank(rng: np.random.Generator, votes_i: NDArray[np.int64], n_annota
         rank_ia = rng.random((len(rows_i), n_annotators)).argsort(axis=1).argsort(axis=1)
         parts.append(np.nonzero(rank_ia < rows_i[:, None])[1].astype(np.int32))
     return np.concatenate(parts)
-
-
-def assign_by_weight(rng: np.random.Generator, votes_i: NDArray[np.int64], weight_a: Floats) -> NDArray[np.int32]:
-    """Draw the annotators of each item one after the other, in proportion to how busy they are.
-
-    Parameters
-    ----------
-    rng
-        Where the randomness comes from.
-    votes_i
-        How many annotators each item gets, all of them different.
-    weight_a
-        How busy each annotator is, in any unit; positive.
-
-    Returns
-    -------
-    NDArray[np.int32]
-        Annotators of the first item ascending, then those of the second, and so on.
-
-    Examples
-    --------
-    >>> annotator_v = assign_by_weight(np.random.default_rng(0), np.ones(1000, dtype=int), np.array([9.0, 1.0]))
-    >>> np.bincount(annotator_v).tolist()
-    [904, 96]
-    """
-    n_annotators = len(weight_a)
-    below_a = weight_a.cumsum()[:-1] / weight_a.sum()
-    chosen_it = np.full((len(votes_i), votes_i.max(initial=0)), n_annotators, dtype=np.int32)
-    for t in range(chosen_it.shape[1]):
-        open_i = np.flatnonzero(votes_i > t)
-        while len(open_i):
-            drawn_i = np.searchsorted(below_a, rng.random(len(open_i)), side="right")
-            # Where the annotator has already voted on the item, another one is drawn.
-            fresh_i = (chosen_it[open_i] != drawn_i[:, None]).all(axis=1)
-            chosen_it[open_i[fresh_i], t] = drawn_i[fresh_i]
-            open_i = open_i[~fresh_i]
-    chosen_it.sort(axis=1)
-    return chosen_it[chosen_it < n_annotators]

@@ -1,12 +1,18 @@
-"""Who belongs to which group: columns of the votes, or of a file with one row per annotator → `Grouping`.
+"""Who belongs to which group (`Grouping`), and weights that make a pool of annotators stand for a population.
 
-An annotator has one group per column; several are an error. Those without one are left out of comparisons, and a
-group of one annotator is shown but not compared: nobody could say what is the group's and what is the person's.
+Groups are columns of the votes, or of a file with one row per annotator. An annotator has one group per column; several
+are an error. Those without one are left out of comparisons, and a group of one annotator is shown but not compared:
+nobody could say what is the group's and what is the person's.
+
+Raking (iterative proportional fitting, Deming and Stephan 1940) multiplies the weights of each group of a column
+until its share is the population's, column after column, over and over. Kish's effective sample size, (Σw)² / Σw²,
+says how many annotators of equal weight the weighted ones are worth.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +28,7 @@ from moral_entropy.option_fields import did_you_mean
 from moral_entropy.options import GroupOptions
 from moral_entropy.votes.annotators import PLUS, split_names
 from moral_entropy.votes.source import open_source
-from moral_entropy.votes.table import UNKNOWN, Ints, Votes, shown
+from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes, shown
 
 MOST_GROUPS = 20
 FEWEST = 2
@@ -30,6 +36,10 @@ FEWEST = 2
 
 NO_VALUE = frozenset({"", "na", "n/a", "nan", "null", "-", "?"})
 BETWEEN = " + "
+
+NEEDED = ("column", "group", "share")
+ROUNDS = 1_000
+CLOSE = 1e-10
 
 Cells = Mapping[Any, str]
 """The group of an annotator, by the annotator's id; those without one are absent."""
@@ -58,25 +68,15 @@ class Grouping:
         """Annotators per group."""
         return np.bincount(self.group_a[self.group_a >= 0], minlength=len(self.names))
 
-    @cached_property
-    def n_unknown(self) -> int:
-        """Annotators whose group is not known."""
-        return int((self.group_a < 0).sum())
-
     def notes(self) -> list[str]:
         """Say whose votes are left out of comparisons, and why."""
-        said = []
-        if self.n_unknown:
-            said.append(
-                f"by {self.column}, {many(self.n_unknown, 'annotator')} of {len(self.group_a):,} without a value "
-                f"{'is' if self.n_unknown == 1 else 'are'} in the group {UNKNOWN_GROUP}, which is not compared."
-            )
+        n_unknown, notes = int((self.group_a < 0).sum()), []
+        if n_unknown:
+            people = f"{many(n_unknown, 'annotator')} of {len(self.group_a):,} without a value"
+            notes.append(f"by {self.column}, {people}: the group {UNKNOWN_GROUP} is not compared.")
         if alone := [name for name, size in zip(self.names, self.sizes, strict=True) if size < FEWEST]:
-            said.append(
-                f"by {self.column}, {many(len(alone), 'group')} of one annotator ({listed(alone)}) "
-                f"{'is' if len(alone) == 1 else 'are'} shown and not compared."
-            )
-        return said
+            notes.append(f"by {self.column}, groups of one annotator are shown and not compared: {listed(alone)}.")
+        return notes
 
 
 def columns_to_keep(options: GroupOptions) -> tuple[str, ...]:
@@ -107,103 +107,217 @@ def read_groupings(votes: Votes, options: GroupOptions) -> tuple[Grouping, ...]:
     """
     if not options.annotator_group:
         return ()
-    called = options.named("annotator_group")
+    option = options.named("annotator_group")
     if votes.anonymous:
-        msg = f"{called} needs annotators, and these votes are anonymous."
+        msg = f"{option} needs annotators, and these votes are anonymous."
         raise UsageError(msg)
-    from_file = options.annotators is not None
-    frame, where = _annotator_file(votes, options) if from_file else (_kept(votes, options), "the votes")
+    frame, where = _columns_of_votes(votes, options) if options.annotators is None else _annotator_file(votes, options)
     columns = [name for name in frame.columns if name != "annotator"]
-    wanted = [tuple(split_names(name, set(columns))) for name in options.annotator_group]
-    unknown = [part for parts in wanted for part in parts if part not in columns]
+    requested = [tuple(split_names(name, set(columns))) for name in options.annotator_group]
+    unknown = [part for parts in requested for part in parts if part not in columns]
     if unknown:
         msg = (
-            f"{called}: {where} {'have' if where == 'the votes' else 'has'} no column {unknown[0]!r}."
+            f"{option}: {where} {'have' if options.annotators is None else 'has'} no column {unknown[0]!r}."
             f"{did_you_mean(unknown[0], columns)} Columns: {shown(columns)}."
         )
         raise VotesError(msg)
-    cells = {column: _one_each(frame, column, called, where) for parts in wanted for column in parts}
-    return tuple(_grouping(votes, parts, cells, called) for parts in dict.fromkeys(wanted))
+    cells = {column: _group_by_annotator(frame, column, option, where) for parts in requested for column in parts}
+    return tuple(_grouping(votes, parts, cells, option) for parts in dict.fromkeys(requested))
 
 
-def _kept(votes: Votes, options: GroupOptions) -> pl.DataFrame:
-    """Return who cast each vote with the kept columns, from all ballots."""
+def _columns_of_votes(votes: Votes, options: GroupOptions) -> tuple[pl.DataFrame, str]:
+    """Return who cast each vote with the kept columns, from all ballots, and what errors call that."""
     columns = [name for name in columns_to_keep(options) if name in votes.kept]
-    frames = []
+    frames = [pl.DataFrame({"annotator": votes.annotators.head(0)})]
     for ballot in votes.ballots:
-        who_v = ballot.annotator_a[ballot.code_v // ballot.n_labels]
-        if ballot.row_v is None:
-            continue
-        rows = {name: votes.kept[name].gather(ballot.row_v) for name in columns}
-        frames.append(pl.DataFrame({"annotator": votes.annotators.gather(who_v), **rows}).unique())
-    return pl.concat(frames).unique() if frames else pl.DataFrame({"annotator": votes.annotators})
+        if ballot.row_v is not None:
+            rows = {name: votes.kept[name].gather(ballot.row_v) for name in columns}
+            voters = votes.annotators.gather(ballot.annotator_a[ballot.code_v // ballot.n_labels])
+            frames.append(pl.DataFrame({"annotator": voters, **rows}).unique())
+    return pl.concat(frames, how="diagonal").unique(), "the votes"
 
 
 def _annotator_file(votes: Votes, options: GroupOptions) -> tuple[pl.DataFrame, str]:
-    """Read the file with one row per annotator."""
-    source = open_source(options.annotators)
-    called = options.named("annotators")
-    own = votes.reading.columns.get("annotator", "annotator")
+    """Read the file with one row per annotator; return it with its name."""
+    source, option = open_source(options.annotators), options.named("annotators")
     names = list(source.columns)
-    who = next((name for name in ("annotator", own) if name in names), None)
-    if who is None:
-        msg = (
-            f"{called}: {source.name} has no column 'annotator'. Columns: {shown(names)}. Rename the one with their "
-            "ids."
-        )
+    ids = [name for name in ("annotator", votes.reading.columns.get("annotator")) if name in names]
+    if not ids:
+        columns = f"Columns: {shown(names)}. Rename the one with their ids."
+        msg = f"{option}: {source.name} has no column 'annotator'. {columns}"
         raise VotesError(msg)
-    frame = pl.DataFrame({"annotator": source.column(who).cast(pl.String).str.strip_chars()}).with_columns(
-        *(source.column(name).alias(name) for name in names if name not in (who, "annotator"))
+    frame = pl.DataFrame({"annotator": source.column(ids[0]).cast(pl.String).str.strip_chars()}).with_columns(
+        *(source.column(name).alias(name) for name in names if name not in (ids[0], "annotator"))
     )
-    ids = votes.annotators.cast(pl.String)
-    if not frame["annotator"].is_in(ids.implode()).any():
+    voters = votes.annotators.cast(pl.String)
+    voted = frame.filter(pl.col("annotator").is_in(voters.implode()))
+    if voted.is_empty():
         msg = (
-            f"{called}: none of the {frame.height:,} annotators of {source.name} voted. First: "
+            f"{option}: none of the {frame.height:,} annotators of {source.name} voted. First: "
             f"{frame['annotator'][0] if frame.height else ''!r}. Annotators of the votes: "
-            f"{shown(ids.head(9).to_list())}."
+            f"{shown(voters.head(9).to_list())}."
         )
         raise VotesError(msg)
-    where = Path(source.name).name
-    return frame.filter(pl.col("annotator").is_in(ids.implode())), where
+    return voted, Path(source.name).name
 
 
-def _one_each(frame: pl.DataFrame, column: str, called: str, where: str) -> Cells:
+def _group_by_annotator(frame: pl.DataFrame, column: str, option: str, where: str) -> Cells:
     """Return the group of every annotator that has one; several groups of one annotator are an error."""
     value = pl.col(column).cast(pl.String).str.strip_chars()
     rows = frame.select(annotator="annotator", group=value).drop_nulls().unique()
     rows = rows.filter(~pl.col("group").str.to_lowercase().is_in(list(NO_VALUE))).sort("annotator", "group")
-    several = rows.filter(pl.col("annotator").is_duplicated())
-    if several.height:
-        who = several["annotator"][0]
-        groups = several.filter(pl.col("annotator") == who)["group"].to_list()
-        n = several["annotator"].n_unique()
+    repeated = rows.filter(pl.col("annotator").is_duplicated())
+    if repeated.height:
+        annotator, n = repeated["annotator"][0], repeated["annotator"].n_unique()
+        groups = repeated.filter(pl.col("annotator") == annotator)["group"].to_list()
         msg = (
-            f"{called}: {many(n, 'annotator')} of {frame['annotator'].n_unique():,} in {where} "
-            f"{'has' if n == 1 else 'have'} several values of {column!r}. First: annotator {who!r} has "
+            f"{option}: {many(n, 'annotator')} of {frame['annotator'].n_unique():,} in {where} "
+            f"{'has' if n == 1 else 'have'} several values of {column!r}. First: annotator {annotator!r} has "
             f"{listed([repr(group) for group in groups], ' and ', 2)}. A group describes the annotator, not the vote "
             "or the item; correct the column, or describe annotators in a file of their own (annotators, CLI: "
             "--annotators FILE)."
         )
         raise VotesError(msg)
-    return dict(rows.iter_rows())
+    return {str(annotator): group for annotator, group in rows.iter_rows()}
 
 
-def _grouping(votes: Votes, parts: tuple[str, ...], cells: Mapping[str, Cells], called: str) -> Grouping:
+def _grouping(votes: Votes, parts: tuple[str, ...], cells: Mapping[str, Cells], option: str) -> Grouping:
     column = PLUS.join(parts)
-    keyed = [{str(who): group for who, group in cells[part].items()} for part in parts]
-    values_a = ([group_of.get(str(who)) for group_of in keyed] for who in votes.annotators)
+    values_a = ([cells[part].get(str(annotator)) for part in parts] for annotator in votes.annotators)
     value_a = [None if None in values else BETWEEN.join(map(str, values)) for values in values_a]
     names = tuple(sorted({value for value in value_a if value is not None}))
-    if len(names) > MOST_GROUPS:
-        msg = (
-            f"{called}: {column!r} has {len(names):,} groups; at most {MOST_GROUPS} are compared. First: "
-            f"{listed(list(names), most=3)}. Put values together, such as ages into bands."
-        )
-        raise VotesError(msg)
-    if len(names) < 2:
-        what = f"only {names[0]!r}" if names else "no value"
-        msg = f"{called}: {column!r} has {what} for the annotators of these votes. Groups are compared with each other."
+    if not 2 <= len(names) <= MOST_GROUPS:
+        has = f"only {names[0]!r}" if names else "no value"
+        problem = f"has {has} for the annotators of these votes. Groups are compared with each other."
+        if len(names) > MOST_GROUPS:
+            first = f"First: {listed(list(names), most=3)}. Put values together, such as ages into bands."
+            problem = f"has {len(names):,} groups; at most {MOST_GROUPS} are compared. {first}"
+        msg = f"{option}: {column!r} {problem}"
         raise VotesError(msg)
     code_of = {name: code for code, name in enumerate(names)}
     group_a = np.array([UNKNOWN if value is None else code_of[value] for value in value_a], dtype=np.int64)
     return Grouping(column, names, group_a)
+
+
+def read_target(source: Any, groupings: Sequence[Grouping], option: str) -> dict[str, Floats]:
+    """Read the shares of a population's groups, in the order of the groups, by column; they add up to 1.
+
+    Parameters
+    ----------
+    source
+        A file or dataframe with the columns column, group and share.
+    groupings
+        The groups of the annotators.
+    option
+        What an error calls the option.
+    """
+    table, by_column = open_source(source), {grouping.column: grouping for grouping in groupings}
+    if problem := next(_problems(table, by_column), None):
+        msg = f"{option}: {problem}"
+        raise VotesError(msg)
+    shares: dict[str, Floats] = {}
+    for (column,), rows in _share_rows(table).group_by("column", maintain_order=True):
+        of_group = dict(rows.select("group", "share").iter_rows())
+        share_g = np.array([of_group[name] for name in by_column[str(column)].names])
+        shares[str(column)] = share_g / share_g.sum()
+    return shares
+
+
+def _share_rows(table: Any) -> pl.DataFrame:
+    cells = {name: table.column(name).cast(pl.String).str.strip_chars() for name in NEEDED}
+    share = cells["share"].str.strip_chars_end("%").cast(pl.Float64, strict=False)
+    return pl.DataFrame(cells).with_columns(share=share)
+
+
+def _problems(table: Any, by_column: Mapping[str, Grouping]) -> Iterator[str]:
+    """Say what is wrong with the shares; only the first sentence is sure to make sense."""
+    for name in NEEDED:
+        if name not in table.columns:
+            yield f"{table.name} has no column {name!r}. It has {shown(table.columns)}; needed: {', '.join(NEEDED)}."
+    rows = _share_rows(table)
+    for row in rows.filter(pl.col("share").is_between(0.0, math.inf, closed="left").fill_null(False).not_()).rows():
+        yield f"not every share is a number from 0 on. First: {row[0]} {row[1]!r}."
+    columns = rows["column"].unique(maintain_order=True).to_list()
+    for stray in [f"the column {name!r}" for name in columns if name not in by_column] if columns else ["no rows"]:
+        grouped = f"and annotators are grouped by {listed(list(by_column))}. Name the same columns in both."
+        yield f"{table.name} has {stray}, {grouped}"
+    for column in columns:
+        shares, names = rows.filter(column=column), by_column[column].names
+        groups = shares["group"].sort().to_list()
+        if groups != list(names):
+            remedy = "Give each group one share: 0 leaves it out; join one without annotators with another."
+            yield f"{column} has the groups {listed(list(names))}, and the shares are of {listed(groups)}. {remedy}"
+        if not shares["share"].sum():
+            yield f"the shares of {column} are all 0."
+
+
+def rake(group_ca: Sequence[Ints], share_cg: Sequence[Floats]) -> tuple[Floats, float]:
+    """Weigh annotators so that the groups of every column have their shares.
+
+    Parameters
+    ----------
+    group_ca
+        Group of each annotator, by column; who has none in some column weighs 0.
+    share_cg
+        Share of each group, by column.
+
+    Returns
+    -------
+    tuple
+        A weight per annotator, 1 on average over those with a weight, and how far the worst share is off.
+
+    Examples
+    --------
+    >>> weight_a, off = rake([np.array([0, 0, 0, 1])], [np.array([0.5, 0.5])])
+    >>> weight_a.round(3).tolist(), round(off, 6)
+    ([0.667, 0.667, 0.667, 2.0], 0.0)
+    """
+    known_a = np.all([group_a >= 0 for group_a in group_ca], axis=0)
+    weight_a = known_a.astype(np.float64)
+    off = 0.0
+    for _ in range(ROUNDS):
+        off = 0.0
+        for group_a, share_g in zip(group_ca, share_cg, strict=True):
+            has_g = np.bincount(group_a[known_a], weights=weight_a[known_a], minlength=len(share_g))
+            off = max(off, float(np.abs(has_g / has_g.sum() - share_g).max()))
+            factor_g = np.where(has_g > 0.0, share_g * has_g.sum() / np.where(has_g > 0.0, has_g, 1.0), 0.0)
+            weight_a[known_a] *= factor_g[group_a[known_a]]
+        if off < CLOSE:
+            break
+    return weight_a * known_a.sum() / max(weight_a.sum(), 1e-300), off
+
+
+def weighted_shares(
+    item_v: Ints, annotator_v: Ints, label_v: Ints, weight_a: Floats, n_items: int, n_labels: int
+) -> tuple[Floats, Floats]:
+    """Return the smoothed weighted share of each label, and the effective votes, per item.
+
+    The share is (n·s + ½) / (n + K/2) for K labels, with n the effective votes and s the weighted share: the smoothed
+    vote share of equal weights.
+
+    Parameters
+    ----------
+    item_v, annotator_v, label_v, n_items, n_labels
+        The votes, as codes.
+    weight_a
+        Weight of each annotator.
+    """
+    weight_v = weight_a[annotator_v]
+    sum_ik = np.bincount(item_v * n_labels + label_v, weights=weight_v, minlength=n_items * n_labels)
+    sum_ik = sum_ik.reshape(n_items, n_labels)
+    total_i, square_i = sum_ik.sum(axis=1), np.bincount(item_v, weights=weight_v**2, minlength=n_items)
+    voted_i = square_i > 0.0
+    n_i = np.where(voted_i, total_i**2 / np.where(voted_i, square_i, 1.0), 0.0)
+    share_ik = sum_ik / np.where(voted_i, total_i, 1.0)[:, None]
+    return (n_i[:, None] * share_ik + 0.5) / (n_i + n_labels / 2.0)[:, None], n_i
+
+
+def composition(groupings: Sequence[Grouping], target: Mapping[str, Floats]) -> list[dict[str, Any]]:
+    """Return who the annotators are: column, group, how many, their share, and the target's share."""
+    rows = []
+    for grouping in groupings:
+        share_g = target.get(grouping.column, [None] * len(grouping.names))
+        for name, size, share in zip(grouping.names, grouping.sizes.tolist(), share_g, strict=True):
+            row = {"column": grouping.column, "group": name, "annotators": size, "share": size / len(grouping.group_a)}
+            rows.append(row | {"target": None if share is None else float(share)})
+    return rows

@@ -1,13 +1,13 @@
 """Votes and groups of annotators → what the run holds about them: tables, and sentences for people.
 
 `study_groups` compares the groups of every column, asks whether they see one truth, and weighs the votes for a target
-population.
+population. Annotators who copy each other count once in every comparison: a copy is no second member of a group.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,21 +15,27 @@ import polars as pl
 from scipy.special import entr
 
 from moral_entropy.errors import VotesError
+from moral_entropy.findings import listed, many
+from moral_entropy.groups import members, truths
 from moral_entropy.groups.differences import group_agreement, holm, paired_difference
-from moral_entropy.groups.members import FEWEST, Grouping, read_groupings
-from moral_entropy.groups.truths import NOTABLE, PER_GROUP, SHARED, YesVotes, labels_of_all, read_truths, thinned
-from moral_entropy.groups.weights import composition, effective_size, rake, read_target, weighted_shares
+from moral_entropy.groups.members import FEWEST, Grouping
+from moral_entropy.model.consensus import Consensus
 from moral_entropy.options import GroupOptions
 from moral_entropy.schemas import SCHEMAS, with_ids
 from moral_entropy.ties import tie_key
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
 
 MEAN = "(mean)"
+READINGS = (truths.PER_GROUP, truths.ONE_TRUTH, truths.CANNOT_TELL)
+PLACE = ["question", "part", "column", "label"]
 MOST_LABELS = 12
 """With more labels, only the commonest are compared."""
 
 Rows = dict[str, list[Any]]
 """By table: its rows as dicts, or frames of them."""
+
+Coded = tuple[Ints, Ints, Ints]
+"""Item, annotator (as a row of `Votes.annotators`) and label of every vote."""
 
 
 class Target(NamedTuple):
@@ -41,33 +47,29 @@ class Target(NamedTuple):
         A label, `MEAN`, or "at least 3".
     value_k
         What a vote for each label counts: 1 for yes and 0 for no, or the rating.
-    read
+    is_read
         Whether "one truth or several" is asked of it.
-    tested
+    is_tested
         Whether differences are tested: of ratings only the mean is, since a test per label would bury it.
     """
 
     name: str
     value_k: Floats
-    read: bool
-    tested: bool = True
+    is_read: bool
+    is_tested: bool = True
 
 
 def study_groups(
-    votes: Votes, options: GroupOptions, *, interval: float = 0.9, seed: int = 0
+    consensus: Consensus, options: GroupOptions
 ) -> tuple[dict[str, pl.DataFrame], dict[str, Any], tuple[Floats, ...] | None]:
     """Compare groups of annotators.
 
     Parameters
     ----------
-    votes
-        The votes, with the columns of the groups kept.
+    consensus
+        The fits: their votes, with the columns of the groups kept, and who copies whom.
     options
         Which groups.
-    interval
-        Mass of the intervals.
-    seed
-        Seed of shuffles and of what very large sets are thinned to.
 
     Returns
     -------
@@ -76,54 +78,38 @@ def study_groups(
         the share of each item's entropy that lies between groups, 0 where no truth per group is supported; None where
         it is supported on no question.
     """
-    from moral_entropy.groups.words import study_sentences
-
+    votes, rows = consensus.votes, defaultdict[str, list[Any]](list)
     if any((ballot.count_i != 1.0).any() for ballot in votes.ballots):
         msg = (
-            "groups cannot be compared where a row stands for several items, as in a pre-counted table. Use one row "
-            "per item."
+            "groups cannot be compared where a row stands for several items (a pre-counted table): use a row per item."
         )
         raise VotesError(msg)
-    groupings, rows = read_groupings(votes, options), defaultdict[str, list[Any]](list)
-    shares_between = [_compare_ballot(votes, ballot, groupings, rows, interval, seed) for ballot in votes.ballots]
-    _correct(rows["groups"])
-    shares: dict[str, Floats] = {}
-    facts: dict[str, Any] = {}
-    if options.target is not None:
-        shares = read_target(options.target, groupings, options.named("target"))
-        facts = {"target": _weigh(votes, groupings, shares, rows)}
+    groupings = members.read_groupings(votes, options)
+    notes, between, parts = [note for grouping in groupings for note in grouping.notes()], [], []
+    for fit in consensus.fits:
+        ballot = fit.ballot
+        # Codes of the ballot's annotators → rows of `Votes.annotators`.
+        copies = [ballot.annotator_a[group].astype(np.int64) for group in fit.counted_groups]
+        notes += [copies_note(ballot.question, votes.annotators.gather(group).to_list()) for group in copies]
+        compared = (_compare(consensus, ballot, copies, grouping, rows) for grouping in groupings)
+        share = share_between([reading for readings in compared for reading in readings])
+        parts.append(np.zeros(ballot.n_items) if share is None else share[1])
+        if share is not None:
+            between.append({"question": ballot.question, "part": ballot.part, "column": share[0]})
+    shares = {} if options.target is None else members.read_target(options.target, groupings, options.named("target"))
+    facts: dict[str, Any] = {"target": _weigh(votes, groupings, shares, rows)} if shares else {}
     frames = _frames(votes, rows)
-    facts |= {
-        "composition": composition(groupings, shares),
-        "notes": [note for grouping in groupings for note in grouping.notes()],
-        "between": [
-            {"question": ballot.question, "part": ballot.part, "column": share[0]}
-            for ballot, share in zip(votes.ballots, shares_between, strict=True)
-            if share is not None
-        ],
-    }
-    facts["sentences"] = study_sentences(frames, facts, interval)
-    between = (
-        np.zeros(ballot.n_items) if share is None else share[1]
-        for ballot, share in zip(votes.ballots, shares_between, strict=True)
-    )
-    return frames, facts, tuple(between) if facts["between"] else None
-
-
-def _compare_ballot(
-    votes: Votes, ballot: Ballot, groupings: Sequence[Grouping], rows: Rows, interval: float, seed: int
-) -> tuple[str, Floats] | None:
-    """Compare the groups of every column on one question; return what of its entropy lies between groups."""
-    readings = [reading for grouping in groupings
-                for reading in _compare(votes, ballot, grouping, rows, interval=interval, seed=seed)]  # fmt: skip
-    return share_between(readings)
+    facts |= {"composition": members.composition(groupings, shares), "notes": notes, "between": between}
+    facts["sentences"] = study_sentences(frames, facts, consensus.interval)
+    return frames, facts, tuple(parts) if between else None
 
 
 def _compare(
-    votes: Votes, ballot: Ballot, grouping: Grouping, rows: Rows, *, interval: float, seed: int
-) -> list[dict[str, Any]]:
-    """Compare the groups of one column on one question, and read whether they see one truth."""
-    item_v, annotator_v, label_v = votes_of(ballot)
+    consensus: Consensus, ballot: Ballot, copies: Sequence[Ints], grouping: Grouping, rows: Rows
+) -> Iterator[dict[str, Any]]:
+    """Compare the groups of one column on one question, and yield whether they see one truth, by label."""
+    votes = consensus.votes
+    item_v, annotator_v, label_v = count_copies_once(votes_of(ballot), copies, grouping.group_a)
     cast_a = np.bincount(annotator_v, minlength=len(votes.annotators))
     group_a = np.where(cast_a > 0, grouping.group_a, UNKNOWN)
     sizes_g = np.bincount(group_a[group_a >= 0], minlength=len(grouping.names))
@@ -131,8 +117,7 @@ def _compare(
     among_a = np.where((group_a >= 0) & (sizes_g[group_a] >= FEWEST), group_a, UNKNOWN)
     sides = {g: np.where(among_a < 0, -1, (among_a == g).astype(np.int64)) for g in compared}
     coded = (item_v, annotator_v, label_v, ballot.n_labels)
-    agreement = {g: group_agreement(*coded, side_a, seed=seed) for g, side_a in sides.items()}
-    readings = []
+    agreement = {g: group_agreement(*coded, side_a) for g, side_a in sides.items()}
     for target in targets_of(ballot):
         place = {"question": ballot.question, "part": ballot.part, "column": grouping.column, "label": target.name}
         y_v = target.value_k[label_v]
@@ -140,40 +125,76 @@ def _compare(
             of_v = group_a[annotator_v] == g
             cells = {"rate": float(y_v[of_v].mean()) if of_v.any() else None, "n_items": 0}
             if g in sides:
-                gap = paired_difference(item_v, annotator_v, sides[g][annotator_v], y_v, interval=interval)
+                gap = paired_difference(item_v, annotator_v, sides[g][annotator_v], y_v, interval=consensus.interval)
                 cells |= {key: value if np.isfinite(value) else None for key, value in (gap | agreement[g]).items()}
-            cells |= {} if target.tested else {"p_value": None}
-            counted = {"group": name, "n_annotators": int(sizes_g[g]), "n_votes": int(of_v.sum())}
-            rows["groups"].append(place | counted | cells)
-        if target.read and len(compared) >= 2:
+            cells |= {} if target.is_tested else {"p_value": None}
+            sizes = {"group": name, "n_annotators": int(sizes_g[g]), "n_votes": int(of_v.sum())}
+            rows["groups"].append(place | sizes | cells)
+        if target.is_read and len(compared) >= 2:
             code_a = np.where(among_a < 0, -1, np.searchsorted(compared, among_a))
-            yes = YesVotes(item_v, annotator_v, y_v > 0.5, ballot.n_items, len(votes.annotators))
+            yes = truths.YesVotes(item_v, annotator_v, y_v > 0.5, ballot.n_items, len(votes.annotators))
             names, items = [grouping.names[g] for g in compared], votes.items.gather(ballot.item_i)
-            readings.append(_read(yes, code_a, place, names, items, rows, seed=seed))
-    return readings
+            yield _read(yes, code_a, place, names, items, rows, seed=consensus.seed)
+
+
+def count_copies_once(coded: Coded, copies: Sequence[Ints], group_a: Ints) -> Coded:
+    """Return the votes with those of copies left out: of a set of copies, each group of annotators has one member.
+
+    The first member of the set in a group votes for all of them there, also on items that only another voted on.
+
+    Parameters
+    ----------
+    coded
+        Item, annotator and label of every vote.
+    copies
+        Sets of annotators who copy each other.
+    group_a
+        Which group each annotator belongs to.
+
+    Examples
+    --------
+    Annotators 0 and 1 are copies and of one group; only 1 voted on the second item.
+
+    >>> coded = np.array([0, 0, 0, 1]), np.array([0, 1, 2, 1]), np.array([1, 1, 0, 0])
+    >>> [codes.tolist() for codes in count_copies_once(coded, [np.array([0, 1])], np.array([0, 0, 1]))]
+    [[0, 0, 1], [0, 2, 0], [1, 0, 0]]
+    """
+    first_a = np.arange(len(group_a))
+    for copied_a in copies:
+        for g in np.unique(group_a[copied_a]):
+            alike_a = copied_a[group_a[copied_a] == g]
+            first_a[alike_a] = alike_a.min()
+    item_v, annotator_v, label_v = coded
+    first_v, at_v = first_a[annotator_v], np.arange(len(item_v))
+    cell_v = item_v * len(group_a) + first_v
+    moved_v = first_v != annotator_v
+    new_v = moved_v & ~np.isin(cell_v, cell_v[~moved_v])
+    # Where several copies stand in for the first, one of them does.
+    once_v = ~moved_v | np.isin(at_v, at_v[new_v][np.unique(cell_v[new_v], return_index=True)[1]])
+    return item_v[once_v], first_v[once_v], label_v[once_v]
 
 
 def _read(
-    votes: YesVotes, group_a: Ints, place: dict[str, str], names: Sequence[str], items: pl.Series, rows: Rows, *,
+    votes: truths.YesVotes, group_a: Ints, place: dict[str, str], names: Sequence[str], items: pl.Series, rows: Rows, *,
     seed: int,
 ) -> dict[str, Any]:  # fmt: skip
     """Ask whether groups see one truth, and note what each says of every item."""
-    fitted = thinned(votes, seed)
-    cells, fits = read_truths(fitted, group_a)
-    own = cells["reading"] == PER_GROUP
-    fit = fits[(SHARED.index(cells["shared"]) or NOTABLE) if own else 0]
-    yes_ig, label_ig = (fit.yes_ig, fit.label_ig) if fitted is votes else labels_of_all(fit, votes)
-    said_ig = yes_ig >= 0.5
-    parting = float((said_ig.any(axis=1) & ~said_ig.all(axis=1)).mean()) if own and len(said_ig) else None
+    fitted = truths.thinned(votes, seed)
+    cells, fits = truths.read_truths(fitted, group_a)
+    differs = cells["reading"] == truths.PER_GROUP
+    fit = fits[(truths.SHARED.index(cells["shared"]) or truths.NOTABLE) if differs else 0]
+    yes_ig, label_ig = (fit.yes_ig, fit.label_ig) if fitted is votes else truths.labels_of_all(fit, votes)
+    above_ig = yes_ig >= 0.5
+    parting = float((above_ig.any(axis=1) & ~above_ig.all(axis=1)).mean()) if differs and len(above_ig) else None
     rows["group_readings"].append(place | cells | {"parting": parting, "n_votes": len(fitted.item_v)})
-    reading = {"column": place["column"], "own": own, "gain": cells["gain"], "yes_ig": yes_ig, "label_ig": label_ig,
+    reading = {"column": place["column"], "own": differs, "gain": cells["gain"], "yes_ig": yes_ig, "label_ig": label_ig,
                "weight_g": np.bincount(group_a[group_a >= 0], minlength=len(names)).astype(np.float64)}  # fmt: skip
     rows["group_items"].append(_item_rows(votes, group_a, place, names, items, reading))
     return reading
 
 
 def _item_rows(
-    votes: YesVotes, group_a: Ints, place: Mapping[str, str], names: Sequence[str], items: pl.Series,
+    votes: truths.YesVotes, group_a: Ints, place: Mapping[str, str], names: Sequence[str], items: pl.Series,
     reading: Mapping[str, Any],
 ) -> pl.DataFrame:  # fmt: skip
     """Return one row per item and group: its votes, what its members are expected to say, and how far groups part."""
@@ -208,41 +229,39 @@ def targets_of(ballot: Ballot) -> list[Target]:
     total_k, one_hot = ballot.counts_ik.sum(axis=0), np.eye(ballot.n_labels)
     if ballot.n_labels == 2:
         return [Target(ballot.labels[ballot.positive], one_hot[ballot.positive], True)]
-    shown = sorted(np.argsort(-total_k, kind="stable")[:MOST_LABELS].tolist())
+    frequent = sorted(np.argsort(-total_k, kind="stable")[:MOST_LABELS].tolist())
     try:
         rating_k = np.array([float(label) for label in ballot.labels])
     except ValueError:
-        return [Target(ballot.labels[k], one_hot[k], True) for k in shown]
+        return [Target(ballot.labels[k], one_hot[k], True) for k in frequent]
     order = np.argsort(rating_k, kind="stable")
     below = np.cumsum(total_k[order]) / max(int(total_k.sum()), 1)
     # The cut that divides the votes best.
     at_least = rating_k[order[int(tie_key(np.abs(below[:-1] - 0.5)).argmin()) + 1]]
     return [
-        *(Target(ballot.labels[k], one_hot[k], False, False) for k in shown),
+        *(Target(ballot.labels[k], one_hot[k], False, False) for k in frequent),
         Target(MEAN, rating_k, False),
         Target(f"at least {at_least:g}", (rating_k >= at_least).astype(np.float64), True, False),
     ]
 
 
-def votes_of(ballot: Ballot) -> tuple[Ints, Ints, Ints]:
+def votes_of(ballot: Ballot) -> Coded:
     """Return item, annotator (as a row of `Votes.annotators`) and label of every vote."""
     item_v = np.repeat(np.arange(ballot.n_items), ballot.votes_i)
     annotator_v = ballot.annotator_a[ballot.code_v // ballot.n_labels].astype(np.int64)
     return item_v, annotator_v, ballot.code_v % ballot.n_labels
 
 
-def _correct(groups: list[dict[str, Any]]) -> None:
+def corrected(groups: pl.DataFrame) -> pl.DataFrame:
     """Correct p-values for all comparisons of the run; two groups that are compared with each other are one of them."""
-    by_place: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for row in groups:
-        if row.get("p_value") is not None:
-            place = tuple(row[name] for name in ("question", "part", "column", "label"))
-            by_place.setdefault(place, []).append(row)
-    tests = [test for rows in by_place.values() for test in ([rows] if len(rows) == 2 else [[row] for row in rows])]
-    adjusted = holm(np.array([test[0]["p_value"] for test in tests]))
-    for test, p_adjusted in zip(tests, adjusted.tolist(), strict=True):
-        for row in test:
-            row["p_adjusted"] = p_adjusted
+    tested = pl.col("p_value").is_not_null()
+    is_pair = pl.col("p_value").count().over(PLACE) == 2
+    # The second of a pair repeats the first, and takes its corrected p.
+    repeats = groups.select(tested & is_pair & (tested.cum_sum().over(PLACE) == 2)).to_series()
+    p_value = groups["p_value"].set(repeats, None)
+    adjusted = groups.with_columns(p_adjusted=pl.Series(holm(p_value.fill_null(np.nan).to_numpy())).fill_nan(None))
+    shared = pl.when(tested & is_pair).then(pl.col("p_adjusted").max().over(PLACE)).otherwise("p_adjusted")
+    return adjusted.with_columns(p_adjusted=shared)
 
 
 def between_groups(yes_ig: Floats, weight_g: Floats) -> Floats:
@@ -296,22 +315,23 @@ def share_between(readings: Sequence[Mapping[str, Any]]) -> tuple[str, Floats] |
     if not gains:
         return None
     column = max(gains, key=lambda name: float(tie_key(gains[name])))
-    chosen = [reading for reading in readings if reading["column"] == column]
-    pooled = [reading["label_ig"] @ (reading["weight_g"] / reading["weight_g"].sum()) for reading in chosen]
+    of_column = [reading for reading in readings if reading["column"] == column]
+    pooled = [reading["label_ig"] @ (reading["weight_g"] / reading["weight_g"].sum()) for reading in of_column]
     total_i = np.sum([_entropy(label_i) for label_i in pooled], axis=0)
-    parts = [between_groups(reading["label_ig"], reading["weight_g"]) for reading in chosen if reading["own"]]
+    parts = [between_groups(reading["label_ig"], reading["weight_g"]) for reading in of_column if reading["own"]]
     share_i = np.sum(parts, axis=0) / np.where(total_i > 0.0, total_i, 1.0)
     return column, np.clip(share_i, 0.0, 1.0)
 
 
 def _weigh(votes: Votes, groupings: Sequence[Grouping], shares: dict[str, Floats], rows: Rows) -> dict[str, Any]:
     """Weigh annotators for the target population, and the votes of every item with them."""
-    chosen = [grouping for grouping in groupings if grouping.column in shares]
-    weight_a, off = rake([grouping.group_a for grouping in chosen], [shares[grouping.column] for grouping in chosen])
+    weighted = [grouping for grouping in groupings if grouping.column in shares]
+    share_cg = [shares[grouping.column] for grouping in weighted]
+    weight_a, off = members.rake([grouping.group_a for grouping in weighted], share_cg)
     for ballot in votes.ballots:
         coded, size = votes_of(ballot), (ballot.n_items, ballot.n_labels)
-        p_ik, n_i = weighted_shares(*coded, weight_a, *size)
-        pool_ik, _ = weighted_shares(*coded, np.ones(len(weight_a)), *size)
+        p_ik, n_i = members.weighted_shares(*coded, weight_a, *size)
+        pool_ik, _ = members.weighted_shares(*coded, np.ones(len(weight_a)), *size)
         for k in [ballot.positive] if ballot.n_labels == 2 else range(ballot.n_labels):
             columns = {"item": votes.items.gather(ballot.item_i), "p_target": p_ik[:, k], "p_pool": pool_ik[:, k],
                        "effective_votes": n_i}  # fmt: skip
@@ -319,9 +339,9 @@ def _weigh(votes: Votes, groupings: Sequence[Grouping], shares: dict[str, Floats
             literals = {name: pl.lit(value) for name, value in place.items()}
             rows["target_items"].append(pl.DataFrame(columns).with_columns(**literals))
     return {
-        "columns": [grouping.column for grouping in chosen],
+        "columns": [grouping.column for grouping in weighted],
         "annotators": int((weight_a > 0.0).sum()),
-        "effective_annotators": effective_size(weight_a),
+        "effective_annotators": float(weight_a.sum() ** 2 / (weight_a**2).sum()),
         "largest_weight": float(weight_a.max()),
         "off": off,
     }
@@ -331,9 +351,144 @@ def _frames(votes: Votes, rows: Rows) -> dict[str, pl.DataFrame]:
     frames = {}
     for name, parts in rows.items():
         schema = with_ids(SCHEMAS[name], item=votes.items.dtype, annotator=votes.annotators.dtype)
-        if name in ("groups", "group_readings") and parts:
-            cells = [{column: row.get(column) for column in schema} for row in parts]
-            frames[name] = pl.DataFrame(cells, schema=schema)
-        elif parts:
-            frames[name] = pl.concat(parts).cast(dict(schema)).select(schema.names())
+        if name in ("groups", "group_readings"):
+            parts = [pl.DataFrame([{column: row.get(column) for column in schema} for row in parts], schema=schema)]
+        frame = pl.concat(parts).cast(dict(schema)).select(schema.names())
+        frames[name] = corrected(frame) if name == "groups" else frame
     return frames
+
+
+def study_sentences(frames: Mapping[str, pl.DataFrame], facts: Mapping[str, Any], interval: float) -> list[str]:
+    """Say what was found, a sentence or two per comparison.
+
+    Parameters
+    ----------
+    frames
+        The tables about groups.
+    facts
+        Between whose groups entropy lies, and what is known of the target population.
+    interval
+        Mass of the intervals.
+    """
+    sentences = difference_sentences(frames["groups"], interval) if "groups" in frames else []
+    if "group_readings" in frames:
+        readings = frames["group_readings"].sort(
+            pl.col("reading").replace_strict(READINGS, range(len(READINGS))), -pl.col("gain").round(9),
+            maintain_order=True)  # fmt: skip
+        sentences += [reading_sentence(row) for row in readings.iter_rows(named=True)]
+    sentences += [between_sentence(between) for between in facts["between"]]
+    return [*sentences, target_sentence(facts["target"])] if "target" in facts else sentences
+
+
+def place_of(row: Mapping[str, Any]) -> str:
+    """Name the question, its part and the label that a row is about.
+
+    Examples
+    --------
+    >>> place_of({"question": "tone", "part": "", "label": "anger"}), place_of({"question": "tone", "part": "news"})
+    ("on tone, 'anger'", 'on tone / news')
+    """
+    label = f", {row['label']!r}" if row.get("label", MEAN) != MEAN else ""
+    return f"on {row['question']}{' / ' * bool(row['part'])}{row['part']}{label}"
+
+
+def largest_first(groups: pl.DataFrame) -> pl.DataFrame:
+    """Sort rows of `groups`: those that differ by more than chance first, then by the size of the difference."""
+    unsure, size = pl.col("p_adjusted").fill_null(2.0) >= truths.LEVEL, pl.col("difference").abs().round(9)
+    return groups.sort(unsure, -size, nulls_last=True, maintain_order=True)
+
+
+def difference_sentences(groups: pl.DataFrame, interval: float) -> list[str]:
+    """Say which groups differ, the largest difference first, and per column if none do."""
+    tested = groups.filter(pl.col("p_adjusted").is_not_null())
+    in_place = pl.len().over(PLACE)
+    per_place = tested.group_by(PLACE).len()["len"]
+    n_tests = sum(1 if n == 2 else n for n in per_place)
+    # Of two groups one sentence says it all: from the view of the one that says it more often.
+    differing = tested.filter((in_place != 2) | (pl.col("difference") > 0)).filter(pl.col("p_adjusted") < truths.LEVEL)
+    sentences = [_differs(row, tested, n_tests, interval) for row in largest_first(differing).iter_rows(named=True)]
+    for (column,), rows in tested.group_by("column", maintain_order=True):
+        if column not in differing["column"]:
+            sentences.append(_no_difference(largest_first(rows).row(0, named=True), n_tests, interval))
+    return sentences
+
+
+def _differs(row: Mapping[str, Any], tested: pl.DataFrame, n_tests: int, interval: float) -> str:
+    rows = tested.filter(pl.col("group") != row["group"], **{name: row[name] for name in PLACE})
+    against = repr(rows["group"][0]) if rows.height == 1 else "the others"
+    is_more = row["difference"] > 0
+    verb = f"vote {row['label']!r} {'more' if is_more else 'less'} often"
+    if row["label"] == MEAN:
+        verb = f"rate {'higher' if is_more else 'lower'}"
+    gap, ends = _gap(row)
+    corrected = f" after correction for {n_tests} comparisons" if n_tests > 1 else ""
+    return (
+        f"{place_of({**row, 'label': MEAN})}, by {row['column']}, {row['group']!r} {verb} than {against}: {gap} on the "
+        f"same items ({interval:.0%} interval {ends}; p {_p(row['p_adjusted'])}{corrected})."
+    )
+
+
+def _gap(row: Mapping[str, Any]) -> tuple[str, str]:
+    """Return a difference and its interval as they are shown: of ratings as they are, else in points."""
+    scale, digits, unit = (1, 2, "") if row["label"] == MEAN else (100, 1, " points")
+    gap, low, high = (scale * row[name] for name in ("difference", "low", "high"))
+    return f"{gap:+z.{digits}f}{unit}", f"{low:z.{digits}f} to {high:z.{digits}f}"
+
+
+def _p(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"= {p:.3f}"
+
+
+def _no_difference(row: Mapping[str, Any], n_tests: int, interval: float) -> str:
+    figure = "how high groups rate" if row["label"] == MEAN else "how often groups choose a label"
+    gap, ends = _gap(row)
+    return (
+        f"by {row['column']}, no difference in {figure} is larger than chance would make it "
+        f"({many(n_tests, 'comparison')} in all). The largest: {place_of(row)}, {row['group']!r}, {gap} "
+        f"({interval:.0%} interval {ends})."
+    )
+
+
+def reading_sentence(row: Mapping[str, Any]) -> str:
+    """Say in words which reading the votes support."""
+    if row["reading"] == truths.ONE_TRUTH:
+        sentence = "the votes support one truth for all groups: where these differ, it is in how readily they say it."
+    elif row["reading"] == truths.CANNOT_TELL:
+        sentence = "the votes cannot tell one truth from a truth per group."
+    else:
+        parting = "" if row["parting"] is None else f" Their labels differ on {row['parting']:.0%} of the items."
+        sentence = (
+            "the votes support a truth per group: a left-out annotator is predicted better from the votes of the same "
+            f"group ({row['gain']:.1f} nats, p {_p(row['gain_p'])}).{parting} One label for all would hide that."
+        )
+    return f"{place_of(row)}, by {row['column']}, {sentence}"
+
+
+def between_sentence(between: Mapping[str, str]) -> str:
+    """Say that the entropy of items has a fourth part, and between whom."""
+    return (
+        f"{place_of(between)}, the entropy of an item has a part between the groups of {between['column']!r} "
+        "(between_groups): no vote removes it, and it is no doubt; it says that the groups have a label each."
+    )
+
+
+def copies_note(question: str, names: Sequence[object]) -> str:
+    """Say who counts once.
+
+    Examples
+    --------
+    >>> copies_note("toxic", ["a", "b"])
+    'on toxic, a, b are copies of each other and count as one member of their group.'
+    """
+    copies = listed([*map(str, names)])
+    return f"on {question}, {copies} are copies of each other and count as one member of their group."
+
+
+def target_sentence(target: Mapping[str, Any]) -> str:
+    """Say what weighting for a population costs."""
+    off = f" No weights reach all shares at once: the worst is {100 * target['off']:.1f} points off."
+    return (
+        f"weighted to the target population by {listed(target['columns'])}, the "
+        f"{many(target['annotators'], 'annotator')} are worth {target['effective_annotators']:.1f} of equal weight "
+        f"(Kish); the largest weight is {target['largest_weight']:.1f}.{off * (target['off'] > 1e-4)}"
+    )

@@ -99,8 +99,7 @@ class YesVotes:
     @cached_property
     def by_item(self) -> tuple[Any, Any]:
         """The no votes and the yes votes, each as a sparse matrix of items by annotators."""
-        chosen = (~self.yes_v, self.yes_v)
-        places = ((self.item_v[chosen_v], self.annotator_v[chosen_v]) for chosen_v in chosen)
+        places = ((self.item_v[is_v], self.annotator_v[is_v]) for is_v in (~self.yes_v, self.yes_v))
         shape = (self.n_items, self.n_annotators)
         no, yes = (csr_array((np.ones(len(place[0])), place), shape=shape) for place in places)
         return no, yes
@@ -339,11 +338,11 @@ def mean_above_zero(x_a: Floats) -> tuple[float, float]:
     return mean, float(stats.t.sf(mean / error, n - 1)) if error > 1e-9 else 1.0
 
 
-def thinned(votes: YesVotes, seed: int, most: int = MAX_VOTES) -> YesVotes:
+def thinned(votes: YesVotes, seed: int) -> YesVotes:
     """Return the votes on some of the items where there are very many."""
-    if len(votes.item_v) <= most:
+    if len(votes.item_v) <= MAX_VOTES:
         return votes
-    size = max(int(votes.n_items * most / len(votes.item_v)), 1)
+    size = max(int(votes.n_items * MAX_VOTES / len(votes.item_v)), 1)
     return votes.on_items(np.sort(np.random.default_rng(seed).choice(votes.n_items, size=size, replace=False)))
 
 

@@ -17,7 +17,7 @@ from scipy.special import entr
 
 from moral_entropy.items.next_votes import NOBODY, choose_votes
 from moral_entropy.model.consensus import QuestionFit
-from moral_entropy.model.entropy import CURES, EntropyParts, is_ambiguous
+from moral_entropy.model.entropy import REMEDIES, EntropyParts, is_ambiguous
 from moral_entropy.model.patterns import Patterns
 from moral_entropy.model.posterior import state_posterior
 from moral_entropy.names import ALL
@@ -298,7 +298,7 @@ def item_reasons(votes: Votes, scores: ItemScores, ranking: str, at_n: Ints) -> 
     else:
         whole_n = scores.entropy_i[at_n].tolist()
         pairs = zip(score_n, whole_n, strict=True)
-        said = [f"{score:.3f} of {whole:.3f} nats: {CURES[ranking]}" for score, whole in pairs]
+        said = [f"{score:.3f} of {whole:.3f} nats: {REMEDIES[ranking]}" for score, whole in pairs]
     return [f"{text}; {fact}" for text, fact in zip(said, item_facts(scores, at_n), strict=True)]
 
 

@@ -47,7 +47,7 @@ def judge_findings(votes: Votes, roles: Mapping[str, Role]) -> list[Finding]:
     --------
     >>> import moral_entropy as me
     >>> found = judge_findings(me.simulate_votes(n_items=30, n_annotators=1, votes_per_item=1).votes, {})
-    >>> [(finding.figure, finding.text) for finding in found]
+    >>> [(finding.metric, finding.text) for finding in found]
     [('one_judge', 'one judge gave all votes.')]
     """
     if votes.anonymous:
@@ -80,7 +80,7 @@ def one_judge(judge: str, n_items: int, *, question: str = "", part: str = "") -
         SIDE, "one_judge", 1.0, question, part, subject=judge, n=n_items, level="doubt",
         text="one judge gave all votes.",
         meaning="There is nobody to compare it with: the consensus is its own votes.",
-        cure=(
+        remedy=(
             "Check random items by hand, which says how right it is (moral-entropy spot-check); a second judge says "
             "where to look."
         ),
@@ -96,7 +96,7 @@ def one_label(labels: Sequence[str], gold_i: Ints, *, question: str = "", part: 
             SIDE, "one_label_known", float(len(seen)), question, part, subject=label, n=len(seen), level="doubt",
             text=f"all {len(seen):,} known answers are {label!r}.",
             meaning="How judges err on other labels is not known from them, and neither is how many labels are wrong.",
-            cure="Label random items, not those of one label (moral-entropy spot-check).",
+            remedy="Label random items, not those of one label (moral-entropy spot-check).",
         )  # fmt: skip
 
 
@@ -118,7 +118,7 @@ def failing(
                 level="doubt" if missing_j[j] >= FAILS_OFTEN else "note",
                 text=f"{judges[j]} fails on {missing_j[j]:.0%} of the items.",
                 meaning="If these are the hard ones, its figures flatter it.",
-                cure="Ask again there, or mend its prompt.",
+                remedy="Ask again there, or mend its prompt.",
             )  # fmt: skip
 
 
@@ -138,7 +138,7 @@ def constant(
             SIDE, "always_the_same", share, question, part, subject=judge, n=round(n), level="doubt",
             text=f"{judge} {always} says {labels[favourite]!r} ({share:.1%} of {n:,.0f} votes).",
             meaning="Its votes tell nothing, and pull plain votes towards that label.",
-            cure="Leave it out (--exclude), or mend its prompt.",
+            remedy="Leave it out (--exclude), or mend its prompt.",
         )  # fmt: skip
 
 
@@ -150,4 +150,4 @@ def as_note(finding: Finding) -> str:
     >>> as_note(one_judge("gpt", 30, question="ok"))[:43]
     'ok: one judge gave all votes. There is nobo'
     """
-    return f"{finding.place}: {finding.text} {finding.meaning} {finding.cure}"
+    return f"{finding.place}: {finding.text} {finding.meaning} {finding.remedy}"

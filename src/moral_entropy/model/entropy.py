@@ -35,7 +35,7 @@ ONE_TRUE_LABEL = (
 PAPER_NAMES = {"doubt_votes": "aleatoric", "doubt_annotators": "epistemic"}
 """The two parts under the paper's model, by its words."""
 
-CURES = {
+REMEDIES = {
     "ambiguity": "no vote removes it; ship the probability, not a label",
     "doubt_votes": "more votes on the item remove it",
     "doubt_annotators": "more votes anywhere remove it",
@@ -210,7 +210,7 @@ def shown_parts(model: str, *, between: bool = False) -> dict[str, str]:
     {'doubt_votes': 'aleatoric', 'doubt_annotators': 'epistemic'}
     """
     names = PAPER_NAMES if model == "paper" else {}
-    parts = [part for part in CURES if (between or part != BETWEEN) and (model == "mixed" or part != "ambiguity")]
+    parts = [part for part in REMEDIES if (between or part != BETWEEN) and (model == "mixed" or part != "ambiguity")]
     return {part: names.get(part, part.removeprefix("doubt_").replace("_", " ")) for part in parts}
 
 

@@ -1,6 +1,6 @@
 """Reasons to doubt a fit, found by the fit itself: no convergence, no clear maximum, too few votes.
 
-Takes a `Consensus`, returns findings of the sides "fit" and "votes"; `fit` turns the doubts among them into warnings.
+Takes a `Consensus`, returns findings of the checks "fit" and "votes"; `fit` turns the doubts among them into warnings.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ CATEGORIES: dict[str, type[Warning]] = {
 """The warning that `fit` issues where one of these figures is in doubt."""
 
 
-def finding_of(fit: QuestionFit, side: str, figure: str, value: float, **given: Any) -> Finding:
+def finding_of(fit: QuestionFit, check: str, metric: str, value: float, **given: Any) -> Finding:
     """Return a finding about one fit.
 
     Parameters
     ----------
     fit
         The fit, whose question and part are filled in.
-    side, figure, value, **given
+    check, metric, value, **given
         As in `Finding`.
     """
-    return Finding(side, figure, float(value), fit.ballot.question, fit.ballot.part, **given)
+    return Finding(check, metric, float(value), fit.ballot.question, fit.ballot.part, **given)
 
 
 def annotator_name(consensus: Consensus, fit: QuestionFit, a: int) -> str:
@@ -67,7 +67,7 @@ def fit_findings(consensus: Consensus) -> tuple[Finding, ...]:
     >>> from moral_entropy.model.fit import fit
     >>> from moral_entropy.corpora.simulate import simulate_votes
     >>> consensus = fit(simulate_votes(n_items=200, n_annotators=6, votes_per_item=4).votes, draws=50)
-    >>> [(finding.figure, finding.level) for finding in fit_findings(consensus)]
+    >>> [(finding.metric, finding.level) for finding in fit_findings(consensus)]
     [('converged', 'good'), ('information_left', 'good'), ('votes_per_item', 'info')]
     """
     return tuple(finding for fit in consensus.fits for finding in _findings(consensus, fit))
@@ -76,8 +76,8 @@ def fit_findings(consensus: Consensus) -> tuple[Finding, ...]:
 def warn_about(findings: Iterable[Finding]) -> None:
     """Issue a Python warning for every doubt about a fit; to be called by `fit` itself."""
     for finding in findings:
-        if finding.alarms and finding.figure in CATEGORIES:
-            warnings.warn(sentences_of(finding, ()), CATEGORIES[finding.figure], stacklevel=4)
+        if finding.is_warning and finding.metric in CATEGORIES:
+            warnings.warn(sentences_of(finding, ()), CATEGORIES[finding.metric], stacklevel=4)
 
 
 def _findings(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
@@ -93,7 +93,7 @@ def _findings(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
             fit, "votes", "one_annotator", 1, level="bad",
             text="all votes are by one annotator.",
             meaning="Nothing tells this annotator's errors from the truth: the default assumption decides.",
-            cure="Have a second annotator label some of the same items.",
+            remedy="Have a second annotator label some of the same items.",
         )  # fmt: skip
     yield _votes_per_item(fit)
     if fit.copies.any:
@@ -103,7 +103,7 @@ def _findings(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
             fit, "fit", "many_labels", fit.ballot.n_labels,
             text=f"{fit.ballot.n_labels} labels: items are taken to have one of them each, none to lie between two.",
             meaning="Ambiguity is 0 by assumption; what two labels share shows as a lack of votes.",
-            cure="Merge labels that mean nearly the same, or ask one yes-or-no question per label.",
+            remedy="Merge labels that mean nearly the same, or ask one yes-or-no question per label.",
         )  # fmt: skip
 
 
@@ -113,7 +113,12 @@ def recalibration_findings(consensus: Consensus) -> list[Finding]:
 
 
 def _recalibrated(fit: QuestionFit, learnt: Recalibration) -> Finding:
-    about: dict[str, Any] = {"side": "gold", "figure": "recalibration", "value": learnt.temperature, "n": learnt.n_gold}
+    about: dict[str, Any] = {
+        "check": "gold",
+        "metric": "recalibration",
+        "value": learnt.temperature,
+        "n": learnt.n_gold,
+    }
     if not learnt.used:
         return finding_of(fit, **about, text=f"p is not recalibrated by gold: {learnt.reason}.")
     surer = "less sure" if learnt.temperature > 1.0 else "surer"
@@ -139,7 +144,7 @@ def _near_copies(consensus: Consensus, fit: QuestionFit, group: Ints) -> Finding
         fit, "votes", "near_copies", len(names), subject=shown, level="note" if fit.copies.named else "doubt",
         text=f"{shown} {why}; they are counted as one annotator, {names[0]}.",
         meaning="Copies add no evidence: counted in full, they would outvote everybody else.",
-        cure="If one of them should not vote at all, leave it out (--exclude).",
+        remedy="If one of them should not vote at all, leave it out (--exclude).",
     )  # fmt: skip
 
 
@@ -151,7 +156,7 @@ def _converged(consensus: Consensus, fit: QuestionFit) -> Finding:
         fit, "fit", "converged", 0, level="bad",
         text=f"the fit did not converge: after {passes:,} passes a derivative of {left:.2g} standard errors is left.",
         meaning="The search stopped before the best answer, so labels and figures may still move.",
-        cure=f"Look at annotators with under 3 votes{_few(consensus, fit)}.",
+        remedy=f"Look at annotators with under 3 votes{_few(consensus, fit)}.",
     )  # fmt: skip
 
 
@@ -168,7 +173,7 @@ def _information_left(fit: QuestionFit) -> Finding:
         fit, "fit", "information_left", left, level="doubt",
         text=f"the votes do not settle every annotator's error rates (share of information left: {left:z.4f}).",
         meaning="Intervals that depend on these rates are a guess.",
-        cure="Collect more votes per annotator, or state firmer priors (--prior-confusion).",
+        remedy="Collect more votes per annotator, or state firmer priors (--prior-confusion).",
     )  # fmt: skip
 
 
@@ -191,7 +196,7 @@ def _second_mode(fit: QuestionFit, second: SecondMode) -> Finding:
             f"labels would change (shares there: {shares})."
         ),
         meaning="The votes hardly tell the two answers apart.",
-        cure=(
+        remedy=(
             "State priors you can defend (--prior-prevalence, --prior-confusion); moral-entropy validate --checks "
             "ensemble shows the other answers."
         ),
@@ -211,5 +216,5 @@ def _votes_per_item(fit: QuestionFit) -> Finding:
         found,
         level="bad" if per_item < VERY_THIN else "doubt",
         meaning="Too few votes to decide: the default assumption decides, and p can be sure and wrong.",
-        cure="Collect second votes; until then compare runs under other priors before you trust p.",
+        remedy="Collect second votes; until then compare runs under other priors before you trust p.",
     )

@@ -231,7 +231,9 @@ def _find(
 
 def _adam(posterior: Posterior, options: FitOptions, advance: Progress) -> Optimum:
     """Take the paper's steps, in single precision as there, and measure the steepness where they end."""
-    from moral_entropy.torch import RATE, DawidSkene, torch
+    import torch
+
+    from moral_entropy.torch import RATE, DawidSkene
 
     patterns = posterior.patterns
     if (patterns.clamp_r != UNKNOWN).any():

@@ -16,7 +16,7 @@ import polars as pl
 from moral_entropy import __version__
 from moral_entropy.files import write_text
 from moral_entropy.markup import NOTHING, markdown_table, markdown_text
-from moral_entropy.model.entropy import CURES, parts_note
+from moral_entropy.model.entropy import REMEDIES, parts_note
 from moral_entropy.names import ALL
 from moral_entropy.report.data import shown_title
 from moral_entropy.report.words import RATES, label_notes, order_notes, votes_in_words
@@ -85,7 +85,7 @@ def _body(run: Run) -> Iterator[str]:
     yield "## Known limits"
     yield ""
     for one in found:
-        said = f"{markdown_text(one.text)}. {markdown_text(one.meaning)} *What to do:* {markdown_text(one.cure)}"
+        said = f"{markdown_text(one.text)}. {markdown_text(one.meaning)} *What to do:* {markdown_text(one.remedy)}"
         yield f"- **{one.severity}**: {said}"
     yield f"- {BLIND_SPOTS}"
     yield from (f"- {markdown_text(note)}" for note in order_notes(run))
@@ -94,7 +94,7 @@ def _body(run: Run) -> Iterator[str]:
     yield ""
     yield _table(_entropy(run))
     yield ""
-    yield from (f"- {name}: {CURES[part]}." for part, name in run.parts.items())
+    yield from (f"- {name}: {REMEDIES[part]}." for part, name in run.parts.items())
     yield ""
     yield parts_note(run.model)
     yield ""
@@ -201,7 +201,7 @@ FIELDS = {
     "p_high": ("sc:Float", "upper bound of its interval"),
     "label": ("sc:Text", "the consensus label"),
     "entropy": ("sc:Float", "entropy of the model's label probabilities, in nats: the sum of its parts"),
-    **{part: ("sc:Float", f"part of the entropy, in nats; {cure}") for part, cure in CURES.items()},
+    **{part: ("sc:Float", f"part of the entropy, in nats; {remedy}") for part, remedy in REMEDIES.items()},
     "aleatoric": (
         "sc:Float",
         "what cannot be removed: ambiguity and between_groups; under the paper's model with doubt_votes",

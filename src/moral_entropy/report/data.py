@@ -14,7 +14,7 @@ import polars as pl
 import polars.selectors as cs
 
 from moral_entropy import __version__
-from moral_entropy.model.entropy import CURES, parts_note
+from moral_entropy.model.entropy import REMEDIES, parts_note
 from moral_entropy.names import ALL
 from moral_entropy.report.chart_specs import definitions_of
 from moral_entropy.report.item_sums import MAX_VOTES, entropy_by_votes, vote_cells
@@ -94,7 +94,7 @@ def report_data(run: Run, *, cap: int = ITEMS) -> dict[str, Any]:
         "cells": packed(cells),
         "caps": caps(run, cells),
         "model": run.model,
-        "parts": [{"column": part, "name": name, "cure": CURES[part]} for part, name in run.parts.items()],
+        "parts": [{"column": part, "name": name, "remedy": REMEDIES[part]} for part, name in run.parts.items()],
         "parts_note": parts_note(run.model),
         "entropy": packed(entropy_rows(run, domains)),
         "by_votes": packed(entropy_by_votes(run)),

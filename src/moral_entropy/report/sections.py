@@ -42,8 +42,8 @@ def findings_section(run: Run) -> dict[str, Any]:
     found = read_findings(run)
     status = STATUS.get(worst_level(found), "ready") if found else "none"
     more = "" if is_thorough(found) else "For the full examination run: moral-entropy validate, with this run's folder."
-    order = [*CHECKS, *sorted({finding.side for finding in found} - set(CHECKS))]
-    sides = [_side(side, [finding for finding in found if finding.side == side]) for side in order]
+    order = [*CHECKS, *sorted({finding.check for finding in found} - set(CHECKS))]
+    sides = [_side(side, [finding for finding in found if finding.check == side]) for side in order]
     return {
         "verdict": verdict(found),
         "status": status,
@@ -67,7 +67,7 @@ def _row(finding: Finding) -> dict[str, str]:
     return {
         "level": finding.level,
         "about": finding.about,
-        "figure": finding.figure.replace("_", " "),
+        "figure": finding.metric.replace("_", " "),
         "value": _shown(finding),
         "text": finding.text,
     }

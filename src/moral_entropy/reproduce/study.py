@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moral_entropy import __version__
-from moral_entropy.findings import alarm_sentences, without_warnings
+from moral_entropy.findings import warning_sentences, without_warnings
 from moral_entropy.model.consensus import Consensus
 from moral_entropy.model.fit import fit
 from moral_entropy.model.priors import priors_for
@@ -151,7 +151,7 @@ def _warnings(*fits: Fits) -> list[str]:
     warnings = []
     for name, corpus in CORPORA.items():
         findings = [finding for of_corpora in fits if name in of_corpora for finding in of_corpora[name].findings]
-        warnings += [f"{corpus} {sentence}" for sentence in alarm_sentences(findings)]
+        warnings += [f"{corpus} {sentence}" for sentence in warning_sentences(findings)]
     return warnings
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 from dataclasses import asdict
 
 from moral_entropy.files import whole_file
-from moral_entropy.findings import RANK, Finding, headline, merge_alike, name_where_needed
+from moral_entropy.findings import RANK, Finding, headline, merge_alike, mute, name_where_needed
 from moral_entropy.runs.folder import note_files
 
 SCHEMA = 4
@@ -382,13 +382,15 @@ def findings_frame(findings: Iterable[Finding]) -> pl.DataFrame:
     >>> findings_frame([Finding("laplace", "pareto_k", 0.4), Finding("nuts", "ess", float("nan"))])["value"].to_list()
     [0.4, None]
     """
-    frame = pl.DataFrame([asdict(finding) for finding in findings], schema=SCHEMAS["findings"])
+    rows = [asdict(finding) | {"code": finding.code} for finding in findings]
+    frame = pl.DataFrame(rows, schema=SCHEMAS["findings"])
     return frame.with_columns(pl.col(pl.Float64).fill_nan(None))
 
 
 def read_findings(run: Run | str | Path) -> list[Finding]:
     """Read the findings of a run, or of a run folder."""
-    return [Finding(**_without_nulls(row)) for row in as_run(run).findings.iter_rows(named=True)]
+    frame = as_run(run).findings.drop("code", strict=False)
+    return [Finding(**_without_nulls(row)) for row in frame.iter_rows(named=True)]
 
 
 def cautions(run: Run) -> list[Finding]:
@@ -399,13 +401,13 @@ def cautions(run: Run) -> list[Finding]:
 
 def caution_record(finding: Finding) -> dict[str, str]:
     """Return a warning as plain values."""
-    return {name: getattr(finding, name) for name in ("severity", "text", "meaning", "cure")}
+    return {name: getattr(finding, name) for name in ("code", "severity", "text", "meaning", "remedy")}
 
 
 def add_findings(run: Run, findings: Iterable[Finding]) -> None:
     """Write findings into a run folder, keeping earlier figures that were not found again this time."""
-    frame = findings_frame(findings)
-    earlier = run.findings.join(frame, on=["side", "figure"], how="anti", maintain_order="left")
+    frame = findings_frame(mute(findings, run.manifest["options"].get("verdict", {}).get("ignore", ())))
+    earlier = run.findings.join(frame, on=["check", "metric"], how="anti", maintain_order="left")
     with whole_file(run.folder / "findings.parquet") as partial:
         pl.concat([earlier, frame]).write_parquet(partial, compression="zstd")
     note_files(run.folder, ["findings.parquet"])

@@ -1,4 +1,4 @@
-"""Run → its last screen: the verdict, four figures, the findings with their cure, the best simple rule, the report.
+"""Run → its last screen: the verdict, four figures, the findings with their remedy, the best simple rule, the report.
 
 The terminal, `print(run)`, notebooks and `--json` all show a `Summary`, so that they say the same.
 """
@@ -109,7 +109,7 @@ class Summary:
         for number, one in enumerate(self.findings, start=1):
             yield _wrapped(f"{number}. {WORDS[one.severity]}: {one.text}.", 5, first=2)
             yield _wrapped(one.meaning, 5)
-            yield _wrapped(f"What to do: {one.cure}", 5)
+            yield _wrapped(f"What to do: {one.remedy}", 5)
 
     def _checked_lines(self) -> Iterator[str]:
         """Yield what checked labels found: by hand of everything, by gold of annotators, as the rules come before."""
@@ -144,7 +144,7 @@ class Summary:
     def html(self) -> str:
         """Return the same for a notebook."""
         figures = [(one.name, with_interval(one), one.note) for one in self.figures]
-        doubts = [(WORDS[one.severity], one.text, one.meaning, one.cure) for one in self.findings]
+        doubts = [(WORDS[one.severity], one.text, one.meaning, one.remedy) for one in self.findings]
         heads = ("", "finding", "what it means", "what to do")
         return "\n".join([
             f"<p>{escape(self.run.in_one_line)}</p>",

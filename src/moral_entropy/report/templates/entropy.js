@@ -6,7 +6,7 @@ function startEntropy() {
     + (labels > 2 ? `, and ${Math.log(labels).toFixed(2)} nats a blind choice among ${labels} labels` : "");
   // Without draws all that is known is the total.
   const parts = (r) => (r.doubt_votes == null ? [["not split", r.total]] : D.parts.map((one) => [one.name, r[one.column]]));
-  $("entropy-parts").append(...D.parts.map((one) => make("li", {}, make("b", {}, one.name), `: ${one.cure}`)));
+  $("entropy-parts").append(...D.parts.map((one) => make("li", {}, make("b", {}, one.name), `: ${one.remedy}`)));
   $("entropy-note").textContent = D.parts_note;
   draw("entropy", { entropy: list.flatMap((r) => parts(r).map(([part, nats], at) => (
     { question: r.question, domain: r.domain, n: r.n_items, part, at, nats, share: share(nats, r.total) }))) });
