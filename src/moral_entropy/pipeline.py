@@ -31,6 +31,7 @@ from moral_entropy.runs.folder import change_manifest, writing
 from moral_entropy.runs.make import entropy_sums, item_entropies, make_tables, manifest_facts
 from moral_entropy.runs.reload import reload_consensus
 from moral_entropy.runs.run import Run, add_findings, read_findings, read_run
+from moral_entropy.verdict.rates import label_facts
 from moral_entropy.verdict.sheet import add_sheet, check_sheets, keep_sheets, with_answers
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Votes
@@ -147,13 +148,13 @@ def make_run(
             priors = priors or priors_for(votes, options.priors)
             item_priors = evidence.item_priors if evidence else None
             consensus = fit(votes, options.fit, priors=priors, item_priors=item_priors, progress=progress)
-        more: dict[str, Any] = {}
-        told: dict[str, Any] = {}
+        group_tables: dict[str, Any] = {}
+        group_manifest: dict[str, Any] = {}
         between = None
         if options.groups.asked:
             with watch.timing("groups"):
-                more, group_facts, between = compare_groups(consensus, options, progress)
-                told = {"groups": group_facts}
+                group_tables, group_facts, between = compare_groups(consensus, options, progress)
+                group_manifest = {"groups": group_facts}
         with watch.timing("entropy"):
             entropies = item_entropies(consensus, between)
             sums = entropy_sums(consensus, entropies)
@@ -167,17 +168,21 @@ def make_run(
         with watch.timing("outliers"):
             outliers = find_outliers(consensus, entropies, advance=lambda share: progress("outliers", share))
         with watch.timing("checks"):
+            labels = label_facts(consensus)
             findings = check(consensus, graded, options, progress)
             findings = mute([*findings, *check_judges(votes, roles)], options.verdict.ignore)
-            if evidence:
-                text_frames, text_findings = study_texts(consensus, evidence, options)
-                more, findings = more | text_frames, [*findings, *mute(text_findings, options.verdict.ignore)]
-                told["text_worth"] = evidence.facts
-        tables = make_tables(consensus, entropies, sums, graded, outliers, findings, more)
+        text_tables, text_manifest = {}, {}
+        if evidence:
+            with watch.timing("texts"):
+                text_tables, text_findings = study_texts(consensus, evidence, options)
+                text_manifest = {"text_worth": evidence.facts}
+                findings += mute(text_findings, options.verdict.ignore)
+        tables = make_tables(consensus, entropies, sums, graded, outliers, findings, group_tables | text_tables)
     manifest = manifest_facts(
         consensus, sums, options, command=command, warnings=warning_sentences(findings), seconds=watch.seconds
     ) | {"advice": graded.advice.text, "best_rule": graded.advice.best}
-    manifest |= told | judge_facts(roles, manifest["notes"])
+    manifest["questions"] = [facts | label for facts, label in zip(manifest["questions"], labels, strict=True)]
+    manifest |= group_manifest | text_manifest | judge_facts(roles, manifest["notes"])
     return Run(manifest, tables, consensus=consensus)
 
 
@@ -230,16 +235,16 @@ def judge_facts(roles: Mapping[str, Any] | None, notes: Sequence[str]) -> dict[s
 
 def check_judges(votes: Votes, roles: Mapping[str, Any] | None) -> list[Finding]:
     """Look at every judge."""
-    known = {row["judge"]: Role(**row) for row in roles["judges"]} if roles else {}
-    return judge_findings(votes, known)
+    role_by_judge = {row["judge"]: Role(**row) for row in roles["judges"]} if roles else {}
+    return judge_findings(votes, role_by_judge)
 
 
 def read_for_audit(source: Any, options: AuditOptions) -> Votes:
     """Read votes, with the columns that groups and judges need."""
-    wanted = options.read if options.fit_by is None else replace(options.read, facts=(options.fit_by,))
-    if kept := (*columns_to_keep(options.groups), *options.judges.columns):
-        wanted = replace(wanted, keep=tuple(dict.fromkeys((*wanted.keep, *kept))))
-    votes = source if isinstance(source, Votes) else read_votes(source, wanted)
+    reading = options.read if options.fit_by is None else replace(options.read, facts=(options.fit_by,))
+    if to_keep := (*columns_to_keep(options.groups), *options.judges.columns):
+        reading = replace(reading, keep=tuple(dict.fromkeys((*reading.keep, *to_keep))))
+    votes = source if isinstance(source, Votes) else read_votes(source, reading)
     return votes if options.fit_by is None else votes.split_by(options.fit_by)
 
 

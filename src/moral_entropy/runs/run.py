@@ -285,6 +285,12 @@ class Run:
 
         return summarise(self).html()
 
+    def markdown(self) -> str:
+        """Return the first screen as Markdown."""
+        from moral_entropy.verdict.summary import summarise
+
+        return summarise(self).markdown()
+
     def moved(self, path: Path, manifest: dict[str, Any]) -> Run:
         """Return the run on disk once its folder is in place; its verdict, where it was given, is not given again."""
         run = replace(self, manifest=manifest, tables={}, path=path)
@@ -327,7 +333,7 @@ class Run:
         return f"Run({facts['votes']:,} votes on {facts['items']:,} items; {names}; {self.path or 'in memory'})"
 
     def __repr__(self) -> str:
-        """Show what the run is about, then what the last screen of `moral-entropy audit` shows."""
+        """Show what the run is about, then what the screen of `moral-entropy audit` shows."""
         from moral_entropy.verdict.summary import summarise
 
         try:
