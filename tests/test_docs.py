@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import importlib.util
@@ -145,6 +146,7 @@ def test_flags_in_the_documentation_exist(page):
     known = {name: {*flags, "--help"} for name, flags in commands().items()}
     known[""] = {flag for flags in known.values() for flag in flags} | {
         "--version",
+        "--debug",
         "--strict",
         "--install-completion",
         "--show-completion",
@@ -158,6 +160,12 @@ def tool(name):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def test_the_stub_has_every_public_name_and_keyword():
+    stub = tool("stub")
+    written, made = (ast.parse(text) for text in (stub.STUB.read_text(encoding="utf-8"), stub.stub_text()))
+    assert ast.dump(written) == ast.dump(made), "run python tools/stub.py"
 
 
 def test_the_reference_of_python_is_that_of_the_docstrings():
