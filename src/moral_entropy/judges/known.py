@@ -43,6 +43,9 @@ FOLDS = 5
 WEIGHT_SD, TRUST_SD, BIAS_SD = 1.0, 0.5, 2.0
 """Priors of labels by known answers: the weight of a judge's vote is drawn to 0, that of the consensus' log p to ½."""
 
+MARGIN = 0.01
+"""By how much weighed votes must be right more often than the best judge alone to be used: weights are learnt too."""
+
 DRAWS = 40
 """Draws of the people's own error rates, for what they add to the variance of a score."""
 
@@ -253,7 +256,7 @@ def weigh_votes(vote_ji: Ints, p_ik: Floats, truth_ik: Floats, known_i: NDArray[
     A ridge regression: the log-odds of a label are the sum of a weight per judge and label voted, a bias per label, and
     a multiple of the consensus' log p. So judges who err together share one weight, which counting errors one by one
     would give to each. An item with a known answer is weighed by the answers of four fifths of the others. Where the
-    best judge alone gets more of them right, it is used alone; where known answers are predicted no better than by the
+    best judge alone gets nearly as many of them right, it is used alone; where known answers are predicted no better than by the
     consensus, by a standard error, `p_ik` is returned.
     """
     rows = np.flatnonzero(known_i)
@@ -261,7 +264,7 @@ def weigh_votes(vote_ji: Ints, p_ik: Floats, truth_ik: Floats, known_i: NDArray[
     log_p_ik = np.log(np.maximum(p_ik, 1e-4))
     guess_ik = _cross_fitted(vote_ji, log_p_ik, truth_ik, rows)
     best = int(np.argmax((voted_jg == gold_g).mean(axis=1)))
-    if (voted_jg[best] == gold_g).mean() >= (guess_ik[rows].argmax(axis=1) == gold_g).mean():
+    if (voted_jg[best] == gold_g).mean() >= (guess_ik[rows].argmax(axis=1) == gold_g).mean() - MARGIN:
         guess_ik = _cross_fitted(vote_ji[[best]], np.zeros_like(p_ik), truth_ik, rows)
     gain_g = (truth_ik[rows] * (np.log(guess_ik[rows] + 1e-12) - log_p_ik[rows])).sum(axis=1)
     return guess_ik if gain_g.mean() > gain_g.std() / len(rows) ** 0.5 else p_ik
