@@ -14,7 +14,7 @@ from typing import Any
 from moral_entropy.checks.gold import gold_findings
 from moral_entropy.checks.run import CHECKS, check_names, run_check, run_checks, verdict
 from moral_entropy.findings import Finding, check_codes, mute, warning_sentences, without_warnings
-from moral_entropy.groups.members import columns_to_keep
+from moral_entropy.groups.members import columns_to_keep, read_groupings
 from moral_entropy.items.table import find_outliers
 from moral_entropy.judges.findings import judge_findings
 from moral_entropy.judges.roles import Role, roles_at_audit
@@ -35,6 +35,9 @@ from moral_entropy.verdict.rates import label_facts
 from moral_entropy.verdict.sheet import add_sheet, check_sheets, keep_sheets, with_answers
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Votes
+
+FEWEST_TEXTS = 300
+"""Items that a set needs before the worth of their texts is measured."""
 
 
 @lists_options(AuditOptions)
@@ -140,9 +143,11 @@ def make_run(
             progress("reading", 0.0)
             votes = read()
             roles = roles_at_audit(votes, options.judges.roles)
+        evidence = weigh_texts(votes, options, watch, progress)
         with watch.timing("fit"):
             priors = priors or priors_for(votes, options.priors)
-            consensus = fit(votes, options.fit, priors=priors, progress=progress)
+            item_priors = evidence.item_priors if evidence else None
+            consensus = fit(votes, options.fit, priors=priors, item_priors=item_priors, progress=progress)
         group_tables: dict[str, Any] = {}
         group_manifest: dict[str, Any] = {}
         between = None
@@ -166,13 +171,41 @@ def make_run(
             labels = label_facts(consensus)
             findings = check(consensus, graded, options, progress)
             findings = mute([*findings, *check_judges(votes, roles)], options.verdict.ignore)
-        tables = make_tables(consensus, entropies, sums, graded, outliers, findings, group_tables)
+        text_tables, text_manifest = {}, {}
+        if evidence:
+            with watch.timing("texts"):
+                text_tables, text_findings = study_texts(consensus, evidence, options)
+                text_manifest = {"text_worth": evidence.facts}
+                findings += mute(text_findings, options.verdict.ignore)
+        tables = make_tables(consensus, entropies, sums, graded, outliers, findings, group_tables | text_tables)
     manifest = manifest_facts(
         consensus, sums, options, command=command, warnings=warning_sentences(findings), seconds=watch.seconds
     ) | {"advice": graded.advice.text, "best_rule": graded.advice.best}
     manifest["questions"] = [facts | label for facts, label in zip(manifest["questions"], labels, strict=True)]
-    manifest |= group_manifest | judge_facts(roles, manifest["notes"])
+    manifest |= group_manifest | text_manifest | judge_facts(roles, manifest["notes"])
     return Run(manifest, tables, consensus=consensus)
+
+
+def weigh_texts(votes: Votes, options: AuditOptions, watch: Stopwatch, progress: Progress) -> Any:
+    """Measure what the texts are worth, where there are enough of them and nobody said not to."""
+    if options.use_text == "off" or (
+        options.use_text is None and (votes.texts is None or votes.n_items < FEWEST_TEXTS)
+    ):
+        return None
+    # Late: scikit-learn takes a second to load.
+    from moral_entropy.train import texts
+
+    progress("texts", 0.0)
+    with watch.timing("texts"):
+        return texts.weigh_texts(votes, options.use_text, advance=lambda share: progress("texts", share))
+
+
+def study_texts(consensus: Consensus, evidence: Any, options: AuditOptions) -> Any:
+    """Say where votes and texts disagree, and for whom texts are worth most."""
+    from moral_entropy.train.texts import text_tables
+
+    groupings = read_groupings(consensus.votes, options.groups)
+    return text_tables(consensus, evidence, {by.column: (by.names, by.group_a) for by in groupings})
 
 
 def compare_groups(consensus: Consensus, options: AuditOptions, progress: Progress) -> Any:
