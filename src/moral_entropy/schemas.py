@@ -116,7 +116,7 @@ SPOT_CHECKS = pl.Schema(
         "sheet": pl.Int32(),
         **dict.fromkeys(("purpose", "domain"), pl.String()),
         "weight": pl.Float64(),
-        "answer": pl.String(),
+        **dict.fromkeys(("answer", "label"), pl.String()),
     }
 )
 PUSHES = pl.Schema(
