@@ -558,6 +558,8 @@ class AuditOptions(StageOptions):
         of annotators to compare, what is known of judges.
     fit_by
         Column of the votes; each of its values is fitted on its own.
+    use_text
+        Which model's reading of the items' texts counts as votes, if any.
     report
         Whether to write `report.html`.
     """
@@ -571,6 +573,13 @@ class AuditOptions(StageOptions):
     judges: PanelOptions = field(default_factory=PanelOptions)
     fit_by: str | None = option(
         None, "Fit the items of each value of this column on their own.", metavar="COLUMN", panel=FIT
+    )
+    use_text: str | None = option(
+        None,
+        "Let the items' texts count as votes: tfidf, minilm, or the folder of another encoder; off: do not even "
+        "measure what they are worth, which is done with tfidf when not given.",
+        metavar="tfidf|minilm|PATH|off",
+        panel=FIT,
     )
     report: bool = option(True, "Write report.html.")
 

@@ -43,6 +43,7 @@ def spot_check(
     Example: moral-entropy spot-check run/ --answers run/spot-check.csv -o checked/
     """
     from pathlib import Path
+    from textwrap import wrap
 
     from moral_entropy.cli.screen import print_json, print_lines, window_width
     from moral_entropy.pipeline import settle
@@ -78,4 +79,5 @@ def spot_check(
                                   "next": command})  # fmt: skip
     else:
         needed = [] if repair else [needed_sentence(opened, tolerance)]
-        print_lines(f"{path}: {n_rows:,} items, {what}; fill in the column answer, then:", f"  {command}", *needed)
+        print_lines(f"{path}: {n_rows:,} items, {what}; fill in the column answer, then:", f"  {command}",
+                    *(line for text in needed for line in wrap(text, window_width())))  # fmt: skip
