@@ -256,8 +256,8 @@ def weigh_votes(vote_ji: Ints, p_ik: Floats, truth_ik: Floats, known_i: NDArray[
     A ridge regression: the log-odds of a label are the sum of a weight per judge and label voted, a bias per label, and
     a multiple of the consensus' log p. So judges who err together share one weight, which counting errors one by one
     would give to each. An item with a known answer is weighed by the answers of four fifths of the others. Where the
-    best judge alone gets nearly as many of them right, it is used alone; where known answers are predicted no better than by the
-    consensus, by a standard error, `p_ik` is returned.
+    best judge alone gets nearly as many of them right, it is used alone; where known answers are predicted no better
+    than by the consensus, by a standard error, `p_ik` is returned.
     """
     rows = np.flatnonzero(known_i)
     gold_g, voted_jg = truth_ik[rows].argmax(axis=1), vote_ji[:, rows]
