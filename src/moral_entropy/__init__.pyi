@@ -100,6 +100,7 @@ def audit(
     target: Any = ...,
     roles: Any = ...,
     fit_by: str | None = ...,
+    use_text: str | None = ...,
     report: bool = ...,
 ) -> Run: ...
 def audit_rules(
@@ -210,6 +211,9 @@ def score(
     question: str | None = ...,
     at_least: float | None = ...,
     values: Sequence[str] = ...,
+    roles: Any = ...,
+    cluster_column: str | None = ...,
+    interval: float | None = ...,
 ) -> Any: ...
 def simulate_votes(
     *,

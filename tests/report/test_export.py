@@ -196,11 +196,8 @@ def test_a_wide_sheet_has_one_row_per_item_and_opens_in_excel(plain_run, tmp_pat
     [book] = export_run(plain_run, tmp_path / "labels.xlsx", to="wide")
     sheet, items = pl.read_csv(csv_file), read_table(plain_run, "items")
     assert sheet.height == items["item"].n_unique() == pl.read_excel(book).height
-    assert sheet.columns == [
-        "item",
-        "domain",
-        *(f"{q}{end}" for q in ("care", "fairness") for end in ("", " p", " uncertain")),
-    ]
+    ends = ("", " p", " uncertain")
+    assert sheet.columns == ["item", "domain", "text", *(f"{q}{end}" for q in ("care", "fairness") for end in ends)]
     care = {row["item"]: row for row in items.filter(question="care").to_dicts()}
     for row in sheet.to_dicts():
         p = care[row["item"]]["p"]

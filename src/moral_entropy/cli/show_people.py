@@ -8,7 +8,7 @@ from textwrap import fill
 import polars as pl
 
 from moral_entropy.cli.screen import plain_table, print_json, print_parts, printable
-from moral_entropy.judges.escalate import escalate, sentence_of
+from moral_entropy.judges.people import escalate, sentence_of
 from moral_entropy.report.export import write_tasks
 from moral_entropy.runs.run import Run
 

@@ -43,7 +43,8 @@ from moral_entropy.runs.folder import note_files
 SCHEMA = 4
 """Version of the run folder: it rises whenever a column changes its meaning or is removed."""
 
-OPTIONAL = ("posterior", "texts", "spot_checks", "groups", "group_readings", "group_items", "target_items")
+OPTIONAL = ("posterior", "texts", "spot_checks", "groups", "group_readings", "group_items", "target_items",
+            "text_worth", "text_conflicts")  # fmt: skip
 """Tables that not every run has."""
 
 EXPECTED = ("version", "questions", "input", "columns", "votes", "items", "annotators", "anonymous", "priors",
