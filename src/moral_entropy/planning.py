@@ -31,9 +31,10 @@ from moral_entropy.explanation import check_question, suggestion
 from moral_entropy.items.next_votes import choose_votes
 from moral_entropy.items.rank import first
 from moral_entropy.items.states import FittedStates, counted_votes, positions
-from moral_entropy.model.consensus import Parameters, QuestionFit
+from moral_entropy.model.consensus import QuestionFit
 from moral_entropy.model.entropy import is_uncertain
 from moral_entropy.model.fit import LEAST_SHARE, UNKNOWN_VOTER, share_weight
+from moral_entropy.model.posterior import Parameters
 from moral_entropy.names import ALL
 from moral_entropy.runs.reload import reload_consensus
 from moral_entropy.runs.run import Run, as_run
@@ -374,7 +375,8 @@ def _candidates(run: Run, fit: QuestionVotes, n: int, *, by_name: bool) -> pl.Da
     )
     annotator_i = best.annotator_i[at_i]
     label_i = pl.Series(fit.labels, dtype=pl.String).gather(fit.p_ik[at_i].argmax(axis=1))
-    rows = fit.items[at_i].select("question", "item", "domain", pl.col("n_votes").cast(pl.Int64)).with_columns(
+    columns = ("question", "item", "domain", "p_text", pl.col("n_votes").cast(pl.Int64))
+    rows = fit.items[at_i].select(*columns).with_columns(
         annotator=fit.annotators.clone().extend_constant(None, 1).gather(annotator_i % (len(fit.annotators) + 1)),
         labels_right=pl.Series(right_i),
         label=label_i,
@@ -384,7 +386,8 @@ def _candidates(run: Run, fit: QuestionVotes, n: int, *, by_name: bool) -> pl.Da
         rows = rows.drop_nulls("annotator")
     words = pl.format("{}: {} {}% after {}", "question", "label", (100 * pl.col("p")).round().cast(pl.Int64), "n_votes")
     plural = pl.when(pl.col("n_votes") == 1).then(pl.lit(" vote")).otherwise(pl.lit(" votes"))
-    return rows.with_columns(reason=words + plural)
+    text = pl.format("; the text says {}", pl.col("p_text").round(2)).fill_null("")
+    return rows.with_columns(reason=words + plural + text)
 
 
 # --- How many more --------------------------------------------------------------------------------------------------
@@ -462,6 +465,9 @@ class _World:
         self.truth_i = _draw(softmax(log_ik, axis=1), rng)
         self.open_i, self.weight_i = fit.open_i[at_i], fit.items["count"].to_numpy()[at_i]
         self.unknown_i = fit.unknown_i[at_i]
+        start_ik = fit.published(fit.p_iz[at_i], fit.count_ik[at_i], self.unknown_i)
+        # Where something else than votes counts, such as texts, it stays as it is.
+        self.ratio_ik = fit.p_ik[at_i] / np.maximum(start_ik, 1e-12)
         self.p_iz, self.count_ik, self.p_ik = fit.p_iz[at_i].copy(), fit.count_ik[at_i].copy(), fit.p_ik[at_i].copy()
 
     @property
@@ -481,7 +487,8 @@ class _World:
         p_jz = self.p_iz[at_j] * self.fit.vote_azv[annotator_j, :, vote_j]
         self.p_iz[at_j] = p_jz / p_jz.sum(axis=1, keepdims=True)
         self.count_ik[at_j, vote_j] += 1.0
-        self.p_ik[at_j] = self.fit.published(self.p_iz[at_j], self.count_ik[at_j], self.unknown_i[at_j])
+        p_jk = self.ratio_ik[at_j] * self.fit.published(self.p_iz[at_j], self.count_ik[at_j], self.unknown_i[at_j])
+        self.p_ik[at_j] = p_jk / p_jk.sum(axis=1, keepdims=True)
 
 
 def _draw(p_ik: Floats, rng: Rng) -> Ints:
