@@ -228,7 +228,7 @@ NAMES = [
     "j.smith",
     "zoe",
     "raj",
-    "ines",
+    "inga",
     "noor",
     "tom",
     "eva",
