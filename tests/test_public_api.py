@@ -22,6 +22,7 @@ NAMES = [
     "Run",
     "Votes",
     "__version__",
+    "agreement",
     "audit",
     "audit_rules",
     "decompose_entropy",

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from moral_entropy.corpora.simulate import simulate_votes
     from moral_entropy.errors import MoralEntropyError
+    from moral_entropy.items.agreement import agreement
     from moral_entropy.judges.score import score
     from moral_entropy.model.consensus import Consensus
     from moral_entropy.model.entropy import EntropyParts, decompose_entropy
@@ -46,6 +47,7 @@ __all__ = [
     "Run",
     "Votes",
     "__version__",
+    "agreement",
     "audit",
     "audit_rules",
     "decompose_entropy",
@@ -68,6 +70,7 @@ _HOME = {
     "Rule": "moral_entropy.rules.rules",
     "Run": "moral_entropy.runs.run",
     "Votes": "moral_entropy.votes.table",
+    "agreement": "moral_entropy.items.agreement",
     "audit": "moral_entropy.pipeline",
     "audit_rules": "moral_entropy.rules.table",
     "decompose_entropy": "moral_entropy.model.entropy",
