@@ -231,6 +231,11 @@ class Run:
         return BETWEEN in self.manifest["questions"][0]
 
     @property
+    def texts_count(self) -> bool:
+        """Whether p leans on the items' texts."""
+        return any(row["counted"] for row in self.manifest.get("text_worth", {}).get("questions", ()))
+
+    @property
     def parts(self) -> dict[str, str]:
         """The parts of the entropy that the run tells apart: the name on screens by column of the tables."""
         return shown_parts(self.model, between=self.between_groups)
