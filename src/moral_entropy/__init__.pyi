@@ -25,7 +25,7 @@ def agreement(
     interval: float = ...,
     seed: int = ...,
     **read: Any,
-) -> pl.Any: ...
+) -> Any: ...
 def audit(
     source: Any,
     out: str | Path | None = ...,
