@@ -78,10 +78,10 @@ def agreement(
 
     Examples
     --------
-    >>> rows = [(item, name, label) for item, votes in enumerate(["112", "221", "111", "222"])
-    ...         for name, label in zip("abc", votes)]
-    >>> votes = pl.DataFrame(rows, schema=["item", "annotator", "label"], orient="row")
-    >>> table = agreement(votes, pairs=False)
+    >>> import moral_entropy as me
+    >>> labels = pl.Series(list("112221111222"))
+    >>> votes = pl.DataFrame({"item": list("wwwxxxyyyzzz"), "annotator": list("abc") * 4, "label": labels})
+    >>> table = me.agreement(votes, pairs=False)
     >>> dict(table.select("statistic", pl.col("value").round(3)).iter_rows())["krippendorff_alpha"]
     0.389
     """
