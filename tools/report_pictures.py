@@ -8,9 +8,11 @@ from pathlib import Path
 
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
 
+PICTURES = (("report", 1280, "light"), ("report-dark", 1280, "dark"), ("report-phone", 390, "light"))
+
 
 def main(run: str, folder: str) -> int:
-    """Write the page at two widths and in the dark, the first screen, an opened item, and a PDF; 1 without a browser."""
+    """Write the page at two widths and in the dark, an opened item, and a PDF; return 1 without a browser."""
     from playwright.sync_api import sync_playwright
 
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -460,14 +460,15 @@ def solve_highlights(any_rule: Sequence[float], share_n: Floats) -> tuple[Floats
             return np.asarray(1 - (share_n * missed[..., None] ** powers_n).sum(axis=-1))
 
         clear_f = share_f @ seen(eye)
-        return (1 - BETWEEN) * clear_f + BETWEEN * np.einsum("gh,u,guhf->f", pair_gh, weight_u / 2, seen(place_guhf))
+        mixed_f = np.einsum("gh,u,guhf->f", pair_gh, weight_u / 2, seen(place_guhf))
+        return np.asarray((1 - BETWEEN) * clear_f + BETWEEN * mixed_f)
 
     def shares_at(mistake: float) -> Floats:
         share_f = target_f / target_f.sum()
         for _ in range(200):
             share_f = share_f * (target_f / flagged(share_f, mistake))
             share_f = share_f / share_f.sum()
-        return share_f
+        return np.asarray(share_f)
 
     def excess(mistake: float) -> float:
         return float(flagged(shares_at(mistake), mistake).sum() - target_f.sum())
@@ -502,7 +503,7 @@ def _draw_coders(
     n_coders, n_foundations = facts["annotators"], len(facts["foundations"])
     pool_rng = np.random.default_rng([seed, 0])
     # The least busy still get a tenth or so of the mean workload.
-    busy_a = 0.2 + pool_rng.lognormal(sigma=facts["uneven"], size=n_coders)
+    busy_a = 0.2 + np.asarray(pool_rng.lognormal(sigma=facts["uneven"], size=n_coders))
     care_a, assigned_a = pool_rng.beta(3, 3, size=n_coders), np.arange(n_coders) % n_foundations
     coder_v, coder_it = np.empty(len(item_v), dtype=np.int64), np.full((item_v[-1] + 1, turn_v.max() + 1), -1)
     for turn in range(turn_v.max() + 1):
@@ -510,7 +511,7 @@ def _draw_coders(
             pool_a = np.flatnonzero(assigned_a == foundation)
             for careless in (False, True):
                 open_v = np.flatnonzero((turn_v == turn) & (marked_v == foundation) & (careless_v == careless))
-                below_a = (busy_a * (1 - care_a if careless else care_a))[pool_a].cumsum()
+                below_a = np.cumsum(busy_a[pool_a] * np.where(careless, 1 - care_a, care_a)[pool_a])
                 while len(open_v):
                     drawn = np.searchsorted(below_a[:-1] / below_a[-1], rng.random(len(open_v)), side="right")
                     coder_v[open_v] = pool_a[drawn]

@@ -17,7 +17,7 @@ import polars.selectors as cs
 from moral_entropy import __version__
 from moral_entropy.checks.run import is_thorough, verdict
 from moral_entropy.findings import overview
-from moral_entropy.judges.panel import MOST_JUDGES
+from moral_entropy.judges.known import MOST_JUDGES
 from moral_entropy.judges.roles import LLM, roles_of
 from moral_entropy.judges.score import score
 from moral_entropy.judges.table import describe_judges

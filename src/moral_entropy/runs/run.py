@@ -43,7 +43,8 @@ from moral_entropy.runs.folder import note_files
 SCHEMA = 4
 """Version of the run folder: it rises whenever a column changes its meaning or is removed."""
 
-OPTIONAL = ("posterior", "texts", "spot_checks", "groups", "group_readings", "group_items", "target_items")
+OPTIONAL = ("posterior", "texts", "spot_checks", "groups", "group_readings", "group_items", "target_items",
+            "text_worth", "text_conflicts")  # fmt: skip
 """Tables that not every run has."""
 
 EXPECTED = ("version", "questions", "input", "columns", "votes", "items", "annotators", "anonymous", "priors",
@@ -230,6 +231,11 @@ class Run:
         return BETWEEN in self.manifest["questions"][0]
 
     @property
+    def texts_count(self) -> bool:
+        """Whether p leans on the items' texts."""
+        return any(row["counted"] for row in self.manifest.get("text_worth", {}).get("questions", ()))
+
+    @property
     def parts(self) -> dict[str, str]:
         """The parts of the entropy that the run tells apart: the name on screens by column of the tables."""
         return shown_parts(self.model, between=self.between_groups)
@@ -284,6 +290,12 @@ class Run:
 
         return summarise(self).html()
 
+    def markdown(self) -> str:
+        """Return the first screen as Markdown."""
+        from moral_entropy.verdict.summary import summarise
+
+        return summarise(self).markdown()
+
     def moved(self, path: Path, manifest: dict[str, Any]) -> Run:
         """Return the run on disk once its folder is in place; its verdict, where it was given, is not given again."""
         run = replace(self, manifest=manifest, tables={}, path=path)
@@ -326,7 +338,7 @@ class Run:
         return f"Run({facts['votes']:,} votes on {facts['items']:,} items; {names}; {self.path or 'in memory'})"
 
     def __repr__(self) -> str:
-        """Show what the run is about, then what the last screen of `moral-entropy audit` shows."""
+        """Show what the run is about, then what the screen of `moral-entropy audit` shows."""
         from moral_entropy.verdict.summary import summarise
 
         try:
