@@ -117,6 +117,10 @@ def audit_rules(
     cost_fn: float = ...,
     smoothing: float = ...,
 ) -> AuditTable: ...
+def compare(
+    run_a: Run | str | Path,
+    run_b: Run | str | Path,
+) -> Any: ...
 def decompose_entropy(
     posterior: Consensus | Any | Any,
 ) -> EntropyParts: ...
