@@ -39,9 +39,9 @@ share's: of 5,000 simulated annotators with 3 votes each the model knows little.
 MOST_RATES = 1 << 24
 """Most error rates (annotators × labels × labels) of one fit; a search holds some twenty arrays of this size."""
 
-DRAWN_NUMBERS, ALL_DRAWN_NUMBERS, LEAST_DRAWS = 1 << 27, 1 << 28, 100
-"""Most numbers in the draws of one fit and of all fits together: one and two gigabytes; below so many draws none are
-made, in words."""
+DRAWN_NUMBERS, ALL_DRAWN_NUMBERS, LEAST_DRAWS, MOST_NUMBERS = 1 << 24, 1 << 28, 100, 1 << 27
+"""Most numbers in the draws of one fit and of all fits together, 128 megabytes and two gigabytes; draws at least, as
+long as they have no more numbers than the last: one gigabyte."""
 
 ItemPriors = Mapping[str, tuple[Floats, float]]
 """By question, label probabilities of its items from elsewhere, `t_ik`, and the votes that they are worth."""
@@ -381,7 +381,8 @@ def affordable_draws(ballot: Ballot, n_draws: int, n_fits: int = 1) -> int:
     if n_rates > MOST_RATES:
         msg = f"{size}; {MOST_RATES:,} are as many as can be fitted. Instead merge rare labels."
         raise FitError(msg)
-    most = min(DRAWN_NUMBERS, ALL_DRAWN_NUMBERS // n_fits) // n_rates
+    room = min(MOST_NUMBERS, ALL_DRAWN_NUMBERS // n_fits) // n_rates
+    most = max(min(DRAWN_NUMBERS // n_rates, room), min(LEAST_DRAWS, room))
     if n_draws > most < LEAST_DRAWS:
         gigabytes = 8e-9 * n_rates * n_draws
         msg = (
