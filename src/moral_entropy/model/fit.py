@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,8 +44,11 @@ DRAWN_NUMBERS, ALL_DRAWN_NUMBERS, LEAST_DRAWS, MOST_NUMBERS = 1 << 24, 1 << 28, 
 """Most numbers in the draws of one fit and of all fits together, 128 megabytes and two gigabytes; draws at least, as
 long as they have no more numbers than the last: one gigabyte."""
 
-ItemPriors = Mapping[str, tuple[Floats, float]]
-"""By question, label probabilities of its items from elsewhere, `t_ik`, and the votes that they are worth."""
+ItemPrior = tuple[Floats, Floats | float]
+"""Label probabilities of items from elsewhere, `t_ik`, and the votes that they are worth, for all or item by item."""
+
+ItemPriors = Mapping[str, ItemPrior]
+"""The same by question."""
 
 
 @lists_options(FitOptions)
@@ -123,6 +127,8 @@ def refit(
     >>> refit(fit(votes, draws=200, seed=3), draws=0).options.seed
     3
     """
+    if votes is None and any(fit.item_prior for fit in consensus.fits):
+        changes = {"item_priors": {fit.question: fit.item_prior for fit in consensus.fits if fit.item_prior}} | changes
     priors, votes = priors or consensus.priors, votes or consensus.votes
     return fit(votes, consensus.options, priors=priors, progress=progress, **changes)
 
@@ -132,16 +138,18 @@ def fit_ballot(
     ballot: Ballot,
     priors: Priors,
     options: FitOptions,
-    item_prior: tuple[Floats, float] | None,
+    item_prior: ItemPrior | None,
     advance: Progress,
 ) -> QuestionFit:
     """Fit one ballot."""
     n_draws = affordable_draws(ballot, options.draws, len(votes.ballots))
+    counted = _counted(ballot, item_prior)
     cast = collapse(
         ballot,
         use_gold=options.use_gold,
         domains=domains_of(votes, ballot) if options.by_domain else None,
-        tilt_ik=_tilt(ballot, item_prior),
+        # Factors of the labels' weights: relative to the base rates, for a vote or less.
+        tilt_ik=None if counted is None else (counted[0] / base_rates(ballot)) ** np.minimum(counted[1], 1.0),
     )
     copies = _copies(votes, ballot, cast, options)
     patterns = count_once(cast, copies) if copies.any else cast
@@ -151,9 +159,15 @@ def fit_ballot(
     if copies.any:
         fitted |= with_merged(fitted, copies, seen_by_merged(cast, patterns, posterior.states, mode, merged))
     items: dict[str, Any] = read_off(
-        ballot, patterns, posterior.states, mode, fitted["drawn"], options, item_prior, advance
+        ballot, patterns, posterior.states, mode, fitted["drawn"], options, counted, advance
     )
-    return QuestionFit(ballot=ballot, patterns=patterns, options=options, copies=copies, **fitted, **items)
+    if counted is not None:
+        plain = replace(options, draws=0) if options.mixed else options
+        alone = fit_ballot(votes, ballot, priors, plain, None, advance)
+        items["p_votes_ik"] = alone.p_ik
+    return QuestionFit(
+        ballot=ballot, patterns=patterns, options=options, copies=copies, item_prior=item_prior, **fitted, **items
+    )
 
 
 def fit_parameters(
@@ -183,18 +197,20 @@ def log_posterior(votes: Votes, ballot: Ballot, patterns: Patterns, priors: Prio
     return Posterior(patterns, states, pseudo_g, own_akv, COMMON, 2.0 * row_kv, threads=options.threads)
 
 
-def _tilt(ballot: Ballot, item_prior: tuple[Floats, float] | None) -> Floats | None:
-    """Turn items' own priors into factors of the labels' weights: relative to the base rates, for a vote or less."""
-    if item_prior is None or not item_prior[1]:
+def _counted(ballot: Ballot, item_prior: ItemPrior | None) -> tuple[Floats, Floats] | None:
+    """Return items' own priors with their worth, `t_ik` and `worth_i1`; 0 where NaN; None where none counts."""
+    if item_prior is None or not np.any(item_prior[1]):
         return None
-    prior_ik, worth = item_prior
+    prior_ik = item_prior[0]
     if prior_ik.shape != (ballot.n_items, ballot.n_labels):
         msg = (
             f"the item prior of {ballot.question!r} has the shape {prior_ik.shape}; there are {ballot.n_items:,} items "
             f"and {ballot.n_labels} labels."
         )
         raise FitError(msg)
-    return np.asarray((np.maximum(prior_ik, 1e-6) / base_rates(ballot)) ** min(worth, 1.0))
+    finite_i1 = np.isfinite(prior_ik).all(axis=1, keepdims=True)
+    worth_i1 = np.where(finite_i1, np.asarray(item_prior[1], dtype=np.float64).reshape(-1, 1), 0.0)
+    return np.where(finite_i1, np.maximum(prior_ik, 1e-6), base_rates(ballot)), worth_i1
 
 
 def base_rates(ballot: Ballot) -> Floats:
@@ -274,7 +290,7 @@ def read_off(
     at: Parameters,
     drawn: Parameters,
     options: FitOptions,
-    item_prior: tuple[Floats, float] | None,
+    counted: tuple[Floats, Floats] | None,
     advance: Progress,
 ) -> dict[str, Floats]:
     """Compute every item's probabilities, published and the model's own, with interval and parts of the entropy."""
@@ -285,9 +301,9 @@ def read_off(
         known_r, votes_r = patterns.clamp_r != UNKNOWN, np.diff(patterns.start_r)
         pool_r = np.where(known_r, 0.0, share_weight(interior_r, votes_r, unknown_voters(patterns, ballot.votes_a)))
         share_rk = (patterns.counts_rk + base_rates(ballot)) / (np.diff(patterns.start_r)[:, None] + 1.0)
-        if len(patterns.tilt_rk) and item_prior is not None:
-            n_r, (prior_ik, worth) = np.diff(patterns.start_r)[:, None] + 1.0, item_prior
-            share_rk = (share_rk * n_r + worth * prior_ik) / (n_r + worth)
+        if counted is not None:
+            n_r, (prior_rk, worth_r) = np.diff(patterns.start_r)[:, None] + 1.0, counted
+            share_rk = (share_rk * n_r + worth_r * prior_rk) / (n_r + worth_r)
     p_rk = settle_halves((1.0 - pool_r[:, None]) * mode_rk + pool_r[:, None] * share_rk)
     unknown_r = np.full(patterns.n_rows, np.nan)
     low_r, high_r, epistemic_r, model_rk = unknown_r, unknown_r, unknown_r, mode_rk
