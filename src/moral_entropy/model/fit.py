@@ -10,14 +10,30 @@ import numpy as np
 from scipy.special import entr
 
 from moral_entropy.errors import FitError
-from moral_entropy.model.consensus import Consensus, QuestionFit, Search
+from moral_entropy.model.consensus import (
+    ANNOTATORS_AT_ONCE,
+    Consensus,
+    QuestionFit,
+    Search,
+    surely_below_chance,
+    youden,
+)
 from moral_entropy.model.copies import Copies, count_once, find_copies, rows_of_merged, seen_by_merged
 from moral_entropy.model.draws import Summaries, draw, summarise
 from moral_entropy.model.findings import warn_about
 from moral_entropy.model.patterns import Patterns, collapse, domains_of
 from moral_entropy.model.posterior import Parameters, Posterior, score
 from moral_entropy.model.priors import Priors
-from moral_entropy.model.search import Optimum, SecondMode, find_mode, maximise
+from moral_entropy.model.search import (
+    ROUGH,
+    SAMPLE_PASSES,
+    SAMPLE_VOTES,
+    Optimum,
+    SecondMode,
+    answers_start,
+    find_mode,
+    maximise,
+)
 from moral_entropy.model.states import States, between_labels
 from moral_entropy.option_fields import lists_options
 from moral_entropy.options import FitOptions
@@ -180,8 +196,28 @@ def fit_parameters(
     return {
         "states": posterior.states, "mode": optimum.at, "drawn": drawn, "log_density_s": log_density_s,
         "pseudo": posterior.pseudo_counts(optimum.counts), "search": search, "curvature": curvature,
-        "second_mode": second,
+        "second_mode": second, "below_a": below_guessing(posterior, drawn, ballot.votes_a),
     }  # fmt: skip
+
+
+def below_guessing(posterior: Posterior, drawn: Parameters, votes_a: Ints) -> Floats:
+    """Return every annotator's probability of a Youden index below 0, under two modes in the default model.
+
+    Where it is nearly 1, a second search begins with these annotators' answers. If it ends where they do better than
+    guessing, and those who then do worse gave no more votes, the votes cannot tell who is wrong: it is a half.
+    """
+    below_a = np.full(len(votes_a), np.nan)
+    for start in range(0, len(votes_a) if len(drawn.weight_dg) else 0, ANNOTATORS_AT_ONCE):
+        chunk = slice(start, start + ANNOTATORS_AT_ONCE)
+        below_a[chunk] = (youden(drawn.confusion_akv[:, chunk]) < 0).mean(axis=0)
+    sure_a = np.flatnonzero(surely_below_chance(below_a, votes_a))
+    if len(sure_a) and posterior.common:
+        sample = posterior.sample(SAMPLE_VOTES)
+        second = maximise(sample, answers_start(sample, sure_a), tolerance=ROUGH, max_passes=SAMPLE_PASSES)
+        above_a = youden(second.at.confusion_akv) >= 0.0
+        if votes_a[~above_a].sum() <= votes_a[sure_a].sum():
+            below_a[sure_a[above_a[sure_a]]] = 0.5
+    return below_a
 
 
 def log_posterior(votes: Votes, ballot: Ballot, patterns: Patterns, priors: Priors, options: FitOptions) -> Posterior:
@@ -270,7 +306,7 @@ def _adam(posterior: Posterior, options: FitOptions, advance: Progress) -> Optim
     return optimum._replace(passes=options.steps, converged=optimum.steepness < RATE)
 
 
-def with_merged(fitted: dict[str, Any], copies: Copies, seen_cz: Floats) -> dict[str, Parameters]:
+def with_merged(fitted: dict[str, Any], copies: Copies, seen_cz: Floats) -> dict[str, Any]:
     """Give annotators who were counted with others confusion rows of their own; the draws vary as those who stand."""
     mode, drawn, pseudo, merged = fitted["mode"], fitted["drawn"], fitted["pseudo"], copies.merged
     first = np.concatenate([np.full(len(group) - 1, group[0]) for group in copies.groups])
@@ -280,7 +316,10 @@ def with_merged(fitted: dict[str, Any], copies: Copies, seen_cz: Floats) -> dict
     if len(drawn_sakv):
         moved_sakv = drawn_sakv[:, first] * (rows_akv / mode.confusion_akv[first])
         drawn_sakv[:, merged] = moved_sakv / moved_sakv.sum(axis=-1, keepdims=True)
-    return {"mode": Parameters(mode.weight_dg, mode_akv), "drawn": Parameters(drawn.weight_dg, drawn_sakv)}
+    below_a = fitted["below_a"].copy()
+    below_a[merged] = below_a[first]
+    with_rows = {"mode": Parameters(mode.weight_dg, mode_akv), "drawn": Parameters(drawn.weight_dg, drawn_sakv)}
+    return with_rows | {"below_a": below_a}
 
 
 def read_off(
