@@ -117,6 +117,10 @@ def audit_rules(
     cost_fn: float = ...,
     smoothing: float = ...,
 ) -> AuditTable: ...
+def compare(
+    run_a: Run | str | Path,
+    run_b: Run | str | Path,
+) -> Any: ...
 def decompose_entropy(
     posterior: Consensus | Any | Any,
 ) -> EntropyParts: ...
@@ -211,6 +215,9 @@ def score(
     question: str | None = ...,
     at_least: float | None = ...,
     values: Sequence[str] = ...,
+    roles: Any = ...,
+    cluster_column: str | None = ...,
+    interval: float | None = ...,
 ) -> Any: ...
 def simulate_votes(
     *,

@@ -152,12 +152,12 @@ def _queue(run: Run, fit: dict[str, Any], n: int, annotators: Sequence[str], bad
     gain_i = np.where(chosen.annotator_i == NOBODY, np.nan, chosen.gain_i) if annotators else chosen.gain_i
     at_n = first(np.where(_ambiguous(items, len(labels)), np.nan, gain_i), n)
     who = named.extend_constant(None, 1).gather(chosen.annotator_i[at_n] % (len(named) + 1))
-    columns = ("question", "item", "domain", "entropy", "doubt_votes", "p", "n_votes")
+    columns = ("question", "item", "domain", "entropy", "doubt_votes", "p", "p_text", "n_votes")
     rows = items[at_n].select(*columns).with_columns(
         pl.col("n_votes").cast(pl.Int64), annotator=who, expected_gain=chosen.gain_i[at_n],
         average_gain=chosen.average_i[at_n], rank=pl.lit(0, dtype=pl.Int64),
     )  # fmt: skip
-    return rows.with_columns(reason=pl.Series(_reasons(rows), dtype=pl.String))
+    return rows.with_columns(reason=pl.Series(_reasons(rows), dtype=pl.String)).drop("p_text")
 
 
 def _coded(votes: pl.DataFrame, items: pl.Series, names: pl.Series, labels: Sequence[str]) -> tuple[Ints, Ints]:
@@ -192,11 +192,11 @@ def _among(names: pl.Series, some: Sequence[Any]) -> NDArray[np.bool_]:
 
 
 def _reasons(rows: pl.DataFrame) -> list[str]:
-    columns = rows.select("annotator", "expected_gain", "entropy", "p", "n_votes").rows()
+    columns = rows.select("annotator", "expected_gain", "entropy", "p", "n_votes", "p_text").rows()
     return [
         f"a vote by {who or 'someone new'} is expected to take {gain:.3f} of its {entropy:.3f} nats; p = {p:.2f} "
-        f"after {n_votes} vote{'s' * (n_votes != 1)}"
-        for who, gain, entropy, p, n_votes in columns
+        f"after {n_votes} vote{'s' * (n_votes != 1)}" + ("" if p_text is None else f"; its text says {p_text:.2f}")
+        for who, gain, entropy, p, n_votes, p_text in columns
     ]
 
 

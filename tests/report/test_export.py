@@ -21,7 +21,8 @@ from moral_entropy.runs.run import read_run
 def test_jsonl_has_every_item_with_its_votes_and_soft_label(many_run, tmp_path):
     [file] = export_run(many_run, tmp_path / "out.jsonl", to="jsonl")
     rows = [json.loads(line) for line in file.read_text().splitlines()]
-    posterior = {(item, label): p for _, item, label, *_, p in read_table(many_run, "posterior").iter_rows()}
+    table = read_table(many_run, "posterior").select("item", "class", "p")
+    posterior = {(item, label): p for item, label, p in table.iter_rows()}
     votes = read_table(many_run, "votes")
     assert len(rows) == read_table(many_run, "items").height
     for row in rows:
@@ -94,7 +95,8 @@ def test_lewidi_of_several_questions_is_a_folder(plain_run, tmp_path):
 
 
 def test_tools_get_p_as_predictions(many_run, tmp_path):
-    posterior = {(item, label): p for _, item, label, *_, p in read_table(many_run, "posterior").iter_rows()}
+    table = read_table(many_run, "posterior").select("item", "class", "p")
+    posterior = {(item, label): p for item, label, p in table.iter_rows()}
     labels = dict(read_table(many_run, "items").select("item", "label").iter_rows())
     best = {item: posterior[item, label] for item, label in labels.items()}
     [file] = export_run(many_run, tmp_path / "tasks.json", to="label-studio")

@@ -294,7 +294,7 @@ def _labels_lost(fit: QuestionFit) -> Iterator[Finding]:
         elif voted and min(given, expected) < FEW_ITEMS and given < VOTED * total and total >= MANY_ITEMS:
             yield finding_of(
                 fit, "identifiability", "rare_label", given, subject=label, n=round(total), level="note",
-                text=f"{label!r} is the consensus on {given:,.0f} of {total:,.0f} items (votes for it: on {voted:,.0f}).",
+                text=f"{label!r} has votes on {voted:,.0f} of {total:,.0f} items and is the consensus on {given:,.0f}.",
                 meaning="So few items hardly teach how annotators vote on them: how many there are is a guess.",
                 remedy=f"Check the items with votes for {label!r} by hand: moral-entropy spot-check.",
             )  # fmt: skip

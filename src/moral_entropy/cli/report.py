@@ -14,7 +14,9 @@ Page = Annotated[
     str | None, Option("--out", "-o", metavar="FILE", help="The HTML file; report.html in the run folder if not given.")
 ]
 Items = Annotated[int, Option(min=1, metavar="N", help="Rows of the item explorer, at most.")]
-Figures = Annotated[str | None, Option(metavar="FOLDER", help="Write the charts as files for papers there.")]
+Figures = Annotated[
+    str | None, Option(metavar="FOLDER", help="Write figures, tables and a methods paragraph for a paper there.")
+]
 Formats = Annotated[str, Option("--format", metavar="A,B,…", help="Formats of the figures: png,svg,pdf.")]
 Card = Annotated[bool, Option("--card", help="Write a dataset card and Croissant into the run folder.")]
 
@@ -36,7 +38,7 @@ def report(
     card: Card = False,
     force: Force = False,
 ) -> None:
-    """Write the report of a run: one HTML file that works offline; on request figures and a dataset card.
+    """Write the report of a run: one HTML file that works offline; on request what a paper needs, and a dataset card.
 
     Example: moral-entropy report run/ --figures figures/ --format pdf
     """
@@ -49,12 +51,13 @@ def report(
     from moral_entropy.report.card import write_card
     from moral_entropy.report.figures import write_figures
     from moral_entropy.report.html import write_report
+    from moral_entropy.report.paper import write_paper
     from moral_entropy.runs.run import read_run
 
     opened = read_run(run)
     written = [write_report(opened, out, items=items, force=force)]
     if figures is not None:
-        written += write_figures(opened, figures, formats=kinds)
+        written += [*write_figures(opened, figures, formats=kinds), *write_paper(opened, figures)]
     if card:
         written += write_card(opened)
     for file in written:

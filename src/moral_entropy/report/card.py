@@ -18,8 +18,7 @@ from moral_entropy.files import write_text
 from moral_entropy.markup import NOTHING, markdown_table, markdown_text
 from moral_entropy.model.entropy import REMEDIES, parts_note
 from moral_entropy.names import ALL
-from moral_entropy.report.data import shown_title
-from moral_entropy.report.words import RATES, label_notes, order_notes, votes_in_words
+from moral_entropy.report.words import RATES, label_notes, order_notes, shown_title, votes_in_words
 from moral_entropy.runs.folder import digest_of, note_files
 from moral_entropy.runs.run import Run, as_run, cautions, model_notes
 from moral_entropy.verdict.headlines import headlines, with_interval

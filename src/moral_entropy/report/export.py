@@ -158,7 +158,8 @@ def export_rows(run: Run, *, only: str | None = None) -> pl.LazyFrame:
 
 def _with_soft_labels(run: Run, question: Question) -> pl.LazyFrame:
     of_question = pl.col("question") == question.name
-    items = run.scan("items").filter(of_question).select(*FACTS, *([BETWEEN] if run.between_groups else []))
+    optional = ([BETWEEN] if run.between_groups else []) + (["p_votes"] if run.texts_count else [])
+    items = run.scan("items").filter(of_question).select(*FACTS, *optional)
     labels = pl.lit(pl.Series([list(question.labels)])).alias("labels")
     if question.positive is not None:
         p = [pl.col("p") if label == question.positive else 1 - pl.col("p") for label in question.labels]

@@ -22,6 +22,7 @@ from moral_entropy.markup import html_table, markdown_table, markdown_text
 from moral_entropy.names import ALL
 from moral_entropy.rules.intervals import exact_interval, jeffreys_interval
 from moral_entropy.runs.run import Run, caution_record, cautions
+from moral_entropy.schemas import BETWEEN
 from moral_entropy.verdict.headlines import run_figures
 from moral_entropy.verdict.rates import pooled_rules
 from moral_entropy.verdict.sheet import ROWS, sheet_name
@@ -281,11 +282,15 @@ def percent(share: float | None) -> str:
 def _sentences(run: Run) -> list[str]:
     if run.verdict.error is not None:
         return [f"{run.verdict.title} {run.verdict.text}"]
+    guessed = []
+    if "gold" in run.manifest["guessed"]:
+        column = short_name(run.manifest["columns"]["gold"])
+        guessed = [f"Column {column} looks like known answers; with --gold {column} they count as checked labels."]
     n_items = round(sum(fit["items_counted"] for fit in run.manifest["questions"]))
     sheet = f" ({run.path / sheet_name(1)})" if run.path is not None else ""
     thin = all(fit.get("wrong_low") is None for fit in run.manifest["questions"])
     lead = "Votes alone cannot show how many labels are wrong" if thin else SHARED
-    return [f"{lead}: check {many(min(ROWS, n_items), 'label')}{sheet}."]
+    return [f"{lead}: check {many(min(ROWS, n_items), 'label')}{sheet}.", *guessed]
 
 
 # --- Whom and what to look at ---------------------------------------------------------------------------------------
@@ -341,7 +346,7 @@ def _commands(run: Run) -> dict[str, str]:
     if run.path is None:
         return {"next": "run.spot_check()" if run.verdict.error is None else "run.save('run/')"}
     path = run.path
-    check = f"moral-entropy spot-check {path} --answers {path / sheet_name(1)}"
+    check = f"moral-entropy spot-check {path} --answers {path / sheet_name(1)} -o {path}-checked"
     commands = {"next": check if run.verdict.error is None else f"moral-entropy next {path}"}
     return commands | ({"report": str(path / REPORT)} if (path / REPORT).is_file() else {"tables": str(path)})
 
@@ -401,3 +406,23 @@ def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, n_words: 
         cells = [cell.ljust(size) if n < n_words else cell.rjust(size)
                  for n, (cell, size) in enumerate(zip(row, wide, strict=True))]  # fmt: skip
         yield "  ".join(cells).rstrip()
+
+
+READ = ("rows", "votes", "items", "annotators", "items_without_votes", "columns", "guessed", "notes", "dropped")
+QUESTION = ("question", "part", "labels", "positive", "items", "votes", "annotators", "entropy", "ambiguity",
+            "doubt_votes", "doubt_annotators", BETWEEN, "uncertain", "ambiguous", "converged")  # fmt: skip
+
+
+def run_record(run: Run) -> dict[str, Any]:
+    """Return what the first screen says as plain values."""
+    manifest = run.manifest
+    read = {name: manifest[name] for name in READ}
+    questions = [_question_record(fit) for fit in manifest["questions"]]
+    facts = {"version": manifest["version"], "source": manifest["input"]["source"], "read": read}
+    return facts | {"questions": questions} | summarise(run).record()
+
+
+def _question_record(fit: dict[str, Any]) -> dict[str, Any]:
+    """Return one fit; the share of every label is by the consensus, and with two labels that of yes has its name."""
+    yes = {"share_of_yes": fit["prevalence"][fit["positive"]]} if fit["positive"] else {}
+    return {name: fit[name] for name in QUESTION if name in fit} | yes | {"shares": fit["prevalence"]}
