@@ -223,7 +223,7 @@ def test_texts_that_are_none_are_named_and_harmless(kind):
         assert not any(row["counted"] for row in facts["questions"])
         assert_allclose(run.items["p"], plain.items["p"])
     if kind in ("few", "blank"):
-        assert "300 texts are the fewest" in facts["sentence"] and "text_worth" not in plain.manifest
+        assert "300 are the fewest" in facts["sentence"] and "text_worth" not in plain.manifest
 
 
 def test_more_than_two_labels():
