@@ -2,6 +2,7 @@
 
 Layout: an unnamed index, `content, assigned_domain, coder_id, document_id, focus_duration`. What the authors call the
 assigned domain is the foundation: a highlight is a yes on it, and a no on the other four, which is a strong assumption.
+The paper's author renamed three columns (`morality-eMFD` on the hub).
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ if TYPE_CHECKING:
     import polars as pl
 
 COLUMNS = {"text": "content", "cell": "assigned_domain", "annotator": "coder_id", "document": "document_id"}
+PREPARED = {"text": "text", "cell": "label", "annotator": "annotator", "document": "document_id"}
 MEANINGS = {**{name: name for name in FOUNDATIONS}, "purity": "sanctity"}
 UNTAGGED = "Untagged"
 
 
 def detect(path: Path) -> bool:
-    """Return whether a file is eMFD as published."""
-    return has_columns(path, COLUMNS.values())
+    """Return whether a file is eMFD as published, or as the paper's author prepared it."""
+    return has_columns(path, COLUMNS.values()) or has_columns(path, (*PREPARED.values(), "focus_duration"))
 
 
 def to_table(path: Path, log: ReadingLog, domains: pl.DataFrame | None = None) -> pl.DataFrame:
@@ -40,7 +42,9 @@ def to_table(path: Path, log: ReadingLog, domains: pl.DataFrame | None = None) -
     import polars as pl
 
     nothing = pl.lit(None, dtype=pl.String)
-    frame = read_columns(path, COLUMNS, log).with_columns(source=nothing)
+    frame = read_columns(path, PREPARED if has_columns(path, PREPARED.values()) else COLUMNS, log).with_columns(
+        source=nothing
+    )
     if domains is None:
         frame = frame.with_columns(domain=nothing)
     else:

@@ -1,7 +1,8 @@
 """MFTC: the Moral Foundations Twitter Corpus, a JSON list of subcorpora with their tweets.
 
 Layout: `[{Corpus, Tweets: [{tweet_id, tweet_text?, annotations: [{annotator, annotation}]}]}]`, with texts
-(`MFTC_V4_text.json`) or without (`MFTC_V4.json`). The subcorpus is the domain.
+(`MFTC_V4_text.json`) or without (`MFTC_V4.json`); or as the paper's author prepared it, a table with one row per
+annotation (`morality-MFTC` on the hub). The subcorpus is the domain.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.formats.foundations import COLUMNS, to_votes
+from moral_entropy.votes.formats.foundations import COLUMNS, has_columns, read_columns, to_votes
 from moral_entropy.votes.formats.records import peek, read_json
 from moral_entropy.votes.table import ReadingLog
 
@@ -29,18 +30,22 @@ LABELS = {
     "none": ("non-moral", "nm", "nh"),
 }
 MEANINGS = {label: foundation for foundation, labels in LABELS.items() for label in labels}
+PREPARED = {"text": "text", "source": "tweet_id", "domain": "corpus", "annotator": "annotator", "cell": "annotation"}
 DOMAINS = ("ALM", "BLM", "Baltimore", "Davidson", "Election", "MeToo", "Sandy")
 
 
 def detect(path: Path) -> bool:
-    """Return whether a file is MFTC as published."""
-    return peek(path).has("Corpus") and peek(path).has("Tweets", "annotations")
+    """Return whether a file is MFTC as published, or as the paper's author prepared it."""
+    published = peek(path).has("Corpus") and peek(path).has("Tweets", "annotations")
+    return published or has_columns(path, PREPARED.values())
 
 
 def to_table(path: Path, log: ReadingLog) -> pl.DataFrame:
-    """Read the votes of `MFTC_V4_text.json`, or of `MFTC_V4.json`."""
+    """Read the votes of `MFTC_V4_text.json`, of `MFTC_V4.json`, or of `morality-MFTC`."""
     import polars as pl
 
+    if has_columns(path, PREPARED.values()):
+        return to_votes(read_columns(path, PREPARED, log), "mftc", MEANINGS, DOMAINS, log)
     rows = list(_annotations(read_json(path), path.name))
     frame = pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String), orient="row")
     return to_votes(frame, "mftc", MEANINGS, DOMAINS, log)
