@@ -37,7 +37,8 @@ DEV := $(VENV)/.installed-dev
 help: ## say what each target does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
-demo: $(BASE) $(TWINS:%=demo/%.parquet) ## simulate twins of the three moral corpora, audit them, sum up
+demo: $(BASE) $(TWINS:%=demo/%.parquet) ## audit a sample, then replicas of the three moral corpora whose truth is known
+	$(BIN)/moral-entropy audit examples/votes.csv -o demo/votes --force
 	@for twin in $(TWINS); do \
 	  echo "moral-entropy audit demo/$$twin.parquet -o demo/$$twin --preset mft"; \
 	  $(BIN)/moral-entropy audit demo/$$twin.parquet -o demo/$$twin --preset mft --quiet --force || exit 1; \
@@ -78,11 +79,12 @@ studies: $(TEST) $(OTHER)/.installed-peers ## p against gold, the league; writes
 	$(BIN)/python studies/gold.py
 	$(BIN)/python studies/league.py --jobs $(JOBS)
 
-golden: $(TEST) ## rewrite golden files, charts, tables of flags, the Python reference and notebooks; read the diff. PICTURES=1: the report's
+golden: $(TEST) $(DEV) ## rewrite golden files, charts, tables of flags, the Python reference and notebooks; read the diff. PICTURES=1: the report's
 	REWRITE_GOLDEN=1 $(BIN)/python -m pytest tests/golden -q --ignore=tests/golden/test_frozen.py
 	$(BIN)/python tools/make_charts.py
 	$(BIN)/python tools/flag_tables.py
 	$(BIN)/python tools/python_reference.py
+	$(BIN)/python tools/stub.py
 	$(BIN)/python tools/notebooks.py
 	$(if $(PICTURES),$(MAKE) demo && $(BIN)/python tools/report_pictures.py demo/mftc docs/figures)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import importlib.util
 import random
 import re
 import shlex
+import shutil
 import tomllib
 from pathlib import Path
 
@@ -49,6 +51,8 @@ def votes_csv():
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     (tmp_path / "votes.csv").write_text(votes_csv())
+    (tmp_path / "examples").mkdir()
+    shutil.copy(ROOT / "examples" / "votes.csv", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -145,6 +149,7 @@ def test_flags_in_the_documentation_exist(page):
     known = {name: {*flags, "--help"} for name, flags in commands().items()}
     known[""] = {flag for flags in known.values() for flag in flags} | {
         "--version",
+        "--debug",
         "--strict",
         "--install-completion",
         "--show-completion",
@@ -158,6 +163,12 @@ def tool(name):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def test_the_stub_has_every_public_name_and_keyword():
+    stub = tool("stub")
+    written, made = (ast.parse(text) for text in (stub.STUB.read_text(encoding="utf-8"), stub.stub_text()))
+    assert ast.dump(written) == ast.dump(made), "run python tools/stub.py"
 
 
 def test_the_reference_of_python_is_that_of_the_docstrings():

@@ -27,9 +27,8 @@ from hypothesis import strategies as st
 
 import moral_entropy as me
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.formats import emfd, mfrc, mftc
 from moral_entropy.votes.formats.exports import FORMATS, detect_format
-from moral_entropy.votes.formats.foundations import read_cell
+from moral_entropy.votes.formats.moral_corpora import MEANINGS, read_cell
 from moral_entropy.votes.source import ReadingLog
 
 CARE, LOYALTY, NOTHING = frozenset({"care"}), frozenset({"loyalty"}), frozenset()
@@ -269,26 +268,26 @@ def test_a_wrong_file_gives_one_clear_error(write, what):
     seed=st.integers(0, 10**6),
 )
 def test_spelling_does_not_change_the_meaning(name, means, seed):
-    meanings = {"mftc": mftc, "mfrc": mfrc}[name].MEANINGS
+    meanings = MEANINGS[name]
     assert read_cell(spelt(random.Random(seed), name, means), meanings) == (means, not means, ())
 
 
 @given(labels=st.lists(st.text(st.characters(exclude_characters=",", exclude_categories=["Cs"])), max_size=5))
 def test_no_text_is_lost(labels):
-    _, _, unknown = read_cell(",".join(labels), mftc.MEANINGS)
+    _, _, unknown = read_cell(",".join(labels), MEANINGS["mftc"])
     meant = [" ".join(label.split()) for label in labels]
-    assert list(unknown) == [label for label in meant if label and label.casefold() not in mftc.MEANINGS]
+    assert list(unknown) == [label for label in meant if label and label.casefold() not in MEANINGS["mftc"]]
 
 
 def test_the_labels_mean_what_the_authors_say():
-    for name, module in (("mftc", mftc), ("mfrc", mfrc)):
+    for name in ("mftc", "mfrc"):
         words = WORDS[name].items()
-        assert {word.lower(): f or "none" for f, listed in words for word in listed} == module.MEANINGS
+        assert {word.lower(): f or "none" for f, listed in words for word in listed} == MEANINGS[name]
 
 
 def test_another_table_is_none_of_them(write):
     path = write("text,bucket,annotator,annotation\nx,y,z,care\n", "mine.csv")
-    assert not any(module.detect(path) for module in (mftc, mfrc, emfd))
+    assert not any(FORMATS[name].detect(path) for name in ("mftc", "mfrc", "emfd"))
 
 
 def test_the_tables_of_the_author_give_the_same_votes(write, tmp_path):

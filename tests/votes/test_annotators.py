@@ -7,7 +7,7 @@ import pytest
 
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.options import ReadOptions
-from moral_entropy.votes.annotators import merged_annotators
+from moral_entropy.votes.layouts import merged_annotators
 from moral_entropy.votes.read import read_votes
 
 ROWS = [(item, who, (item + n) % 2) for item in range(6) for n, who in enumerate(("ann", "bob", "cy, jr", 7))]

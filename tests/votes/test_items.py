@@ -87,7 +87,7 @@ def test_gold_sets_are_split_like_the_votes():
     )  # fmt: skip
     votes = read_votes(table, multilabel=",")
     assert votes.ballot("care").gold_i.tolist() == [1, 0, -1]
-    assert votes.ballot("nm").gold_i.tolist() == [0, 1, -1]
+    assert votes.ballot("harm").gold_i.tolist() == [1, 0, -1]
     with pytest.raises(VotesError, match=r"1 gold labels of column 'gold' occur in no vote. First: 'other'"):
         read_votes(table.with_columns(gold=pl.lit("other")), multilabel=",")
 

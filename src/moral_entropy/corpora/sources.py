@@ -66,12 +66,12 @@ def load_votes(name: str, inputs: Inputs, seed: int = 0) -> Votes:
 def _with_themes(path: Path, domains: pl.DataFrame, gold: str | Path | None) -> Votes:
     """Read the published file of eMFD with domains that follow from themes."""
     from moral_entropy.runs.folder import digest_of
-    from moral_entropy.votes.formats.emfd import to_table
+    from moral_entropy.votes.formats.moral_corpora import read_emfd
     from moral_entropy.votes.read import read_votes
     from moral_entropy.votes.table import ReadingLog
 
     log = ReadingLog()
-    votes = read_votes(to_table(path, log, domains), gold_file=gold)
+    votes = read_votes(read_emfd(path, log, domains), gold_file=gold)
     notes = (*log.notes, *votes.reading.notes)
     reading = replace(votes.reading, source=path.name, sha256=digest_of(path), dropped=log.dropped, notes=notes)
     return replace(votes, reading=reading)
@@ -101,7 +101,7 @@ def read_themes(path: str | Path) -> pl.DataFrame:
     """
     import polars as pl
 
-    from moral_entropy.votes.formats.foundations import read_columns
+    from moral_entropy.votes.formats.moral_corpora import read_columns
     from moral_entropy.votes.source import open_source
     from moral_entropy.votes.table import ReadingLog
 
@@ -116,7 +116,7 @@ def read_themes(path: str | Path) -> pl.DataFrame:
 
 def _domain_of(codes: Iterable[str]) -> str:
     """Return the first domain of the map that one of the codes belongs to; a code of the map may end in `*`."""
-    from moral_entropy.votes.formats.emfd import UNTAGGED
+    from moral_entropy.votes.formats.moral_corpora import UNTAGGED
 
     text = (files("moral_entropy.corpora") / "data" / "gdelt_themes.toml").read_text(encoding="utf-8")
     spelt = {code.strip().upper() for code in codes}

@@ -26,7 +26,7 @@ from moral_entropy.findings import listed, many
 from moral_entropy.names import UNKNOWN_GROUP
 from moral_entropy.option_fields import did_you_mean
 from moral_entropy.options import GroupOptions
-from moral_entropy.votes.annotators import PLUS, split_names
+from moral_entropy.votes.layouts import PLUS, split_names
 from moral_entropy.votes.source import open_source
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints, Votes, shown
 

@@ -6,7 +6,7 @@ columns about items.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,24 +14,25 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.errors import UsageError
 from moral_entropy.options import ReadOptions
 from moral_entropy.votes.columns import ColumnRoles, guess_column, missing_column, named_column
 from moral_entropy.votes.labels import (
+    LIST_SEPARATOR,
     NO_YES,
+    Cells,
     choose_classes,
     choose_positive,
-    code_label_sets,
-    labels_in_sets,
-    map_labels,
+    code_cells,
     match_label,
-    merge_same,
+    means_nothing,
     note_same,
+    note_typing_errors,
     same_labels,
 )
-from moral_entropy.votes.layouts import QuestionVotes, Rows, places_of
+from moral_entropy.votes.layouts import QuestionVotes, Rows
 from moral_entropy.votes.source import Source, on_disk, open_source
-from moral_entropy.votes.table import BLOCK, UNKNOWN, Ballot, Ints, ReadingLog, ballot_from_codes, shown
+from moral_entropy.votes.table import BLOCK, UNKNOWN, Ballot, Ints, ReadingLog, ballot_from_codes, refuse, shown
 from moral_entropy.votes.values import MISSING, Coded, as_text, code_ids, code_labels, count_codes, recode, sort_labels
 
 MOST_GUESSED_DOMAINS = 200
@@ -48,17 +49,14 @@ class ItemLabels(NamedTuple):
         Column or file, for errors.
     rows
         What each row is about; items are those of the votes.
-    labels
-        One label per row or, if `sets`, a list of labels per row.
-    sets
-        Whether cells name several labels.
+    cells
+        One label per row or, if it has a separator, several.
     """
 
     role: str
     where: str
     rows: Rows
-    labels: Coded
-    sets: bool
+    cells: Cells
 
 
 # --- Ballots ------------------------------------------------------------------------------------------------------
@@ -91,42 +89,54 @@ def build_ballots(
         The annotators who voted at all, and the ballots by name of question.
     """
     voted_a = np.any([count_codes(votes.annotator_v, len(annotators)) > 0 for votes in questions], axis=0)
-    kept = np.flatnonzero(voted_a)
-    place, annotators = places_of(kept, len(voted_a)), annotators.gather(kept)
+    silent = annotators.filter(pl.Series(~voted_a)).cast(pl.String).to_list()
+    if silent := [name for name in silent if name not in options.exclude]:
+        source.log.note(f"annotators without a single vote: {shown(silent)}.")
+    place, annotators = places_of(np.flatnonzero(voted_a), len(voted_a)), annotators.filter(pl.Series(voted_a))
     ballots = []
     for votes in sorted(questions, key=lambda votes: votes.question):
         if not voted_a.all():
             votes = replace(votes, annotator_v=recode(votes.annotator_v, place))
         if (ballot := _build(votes, rows, annotators, options, source.log, alone=len(questions) == 1)) is not None:
-            labels = {f"{known.role}_i": labels_of_ballot(known, ballot, source.log) for known in item_labels}
+            labels = {f"{part.role}_i": labels_of_ballot(part, ballot, source.log) for part in item_labels}
             ballots.append(replace(ballot, **labels))  # type: ignore[arg-type]
     if not ballots:
-        msg = f"no question of {source.name} has votes for two labels. {' '.join(source.log.notes)}"
-        raise VotesError(msg)
+        refuse(f"no question of {source.name} has votes for two labels. {' '.join(source.log.notes)}")
     note_positive(ballots, options, source.log)
     return annotators, tuple(ballots)
+
+
+def places_of(codes: Ints, n_codes: int) -> Ints:
+    """Return the position of each code among these; `UNKNOWN` for all others."""
+    place = np.full(n_codes, UNKNOWN)
+    place[codes] = np.arange(len(codes))
+    return place
 
 
 def _build(
     votes: QuestionVotes, rows: Rows, annotators: pl.Series, options: ReadOptions, log: ReadingLog, *, alone: bool
 ) -> Ballot | None:
-    if not options.keep_case:
-        votes = _with_same_labels(votes, log)
     n_k = count_codes(votes.label_v, len(votes.labels))
-    present = [label for label, n in zip(votes.labels, n_k, strict=True) if n]
-    labels = choose_classes(votes.question, present, [int(n) for n in n_k if n], options)
+    spelt = [label for label, n in zip(votes.labels, n_k, strict=True) if n]
+    name_of = {label: label for label in spelt} if options.keep_case else same_labels(spelt)
+    note_same(name_of, log)
+    n_of = dict.fromkeys(sort_labels(name_of.values()), 0)
+    for label, n in zip(votes.labels, n_k, strict=True):
+        if n:
+            n_of[name_of[label]] += int(n)
+    note_typing_errors(n_of, log)
+    labels = choose_classes(votes.question, list(n_of), list(n_of.values()), options)
     if len(labels) < 2:
-        refuse_single(votes, present, log, alone=alone)
+        refuse_single(votes, list(n_of), log, alone=alone)
         return None
-    votes = relabelled(votes, labels, {label: label for label in labels})
     voted_a = np.flatnonzero(count_codes(votes.annotator_v, len(annotators)))
-    return cast_ballot(votes, rows, annotators, voted_a, options, log)
+    return cast_ballot(relabelled(votes, labels, name_of), rows, annotators, voted_a, options, log)
 
 
 def cast_ballot(
     votes: QuestionVotes, rows: Rows, annotators: pl.Series, voted_a: Ints, options: ReadOptions, log: ReadingLog
 ) -> Ballot:
-    """Sort votes whose labels are settled into a ballot of some annotators, and settle repeats."""
+    """Sort votes whose labels are settled into a ballot of the annotators who voted, and settle repeats."""
     labels = votes.labels
     item_i, item_v = _own_positions(votes.item_v, votes.item_i, len(rows.items))
     annotator_a, annotator_v = _own_positions(votes.annotator_v, voted_a, len(annotators))
@@ -153,33 +163,23 @@ def cast_ballot(
     log.drop("identical repeat", ballot.n_votes - len(distinct.item_v))
     ballot = sort(distinct)
     if (again_v := _find_repeats(ballot)).any():
-        raise VotesError(_repeats(ballot, again_v, distinct, rows.items, annotators))
+        refuse(_repeats(ballot, again_v, distinct, rows, annotators))
     return ballot
 
 
-def relabelled(votes: QuestionVotes, labels: tuple[str, ...], called: dict[str, str]) -> QuestionVotes:
-    """Return votes with other labels, given what each label that occurs is called among them."""
-    if labels == votes.labels and all(label == name for label, name in called.items()):
+def relabelled(votes: QuestionVotes, labels: tuple[str, ...], name_of: dict[str, str]) -> QuestionVotes:
+    """Return votes with other labels, by the name that each label that occurs has among them."""
+    if labels == votes.labels and all(label == name for label, name in name_of.items()):
         return votes
-    place = [labels.index(called[label]) if label in called else UNKNOWN for label in votes.labels]
+    place = [labels.index(name_of[label]) if label in name_of else UNKNOWN for label in votes.labels]
     return replace(votes, labels=labels, label_v=recode(votes.label_v, place))
 
 
-def _with_same_labels(votes: QuestionVotes, log: ReadingLog) -> QuestionVotes:
-    """Join the labels that occur and differ only in case, or all say yes or no."""
-    n_k = count_codes(votes.label_v, len(votes.labels))
-    called = same_labels([label for label, n in zip(votes.labels, n_k, strict=True) if n])
-    note_same(called, log)
-    if all(label == name for label, name in called.items()):
-        return votes
-    return relabelled(votes, tuple(sort_labels(called.values())), called)
-
-
-def _own_positions(code_v: Ints, chosen: Ints | None, n_codes: int) -> tuple[Ints, Ints]:
+def _own_positions(code_v: Ints, codes: Ints | None, n_codes: int) -> tuple[Ints, Ints]:
     """Return the items or annotators that a question has, and their codes counted from 0 among those alone."""
-    if chosen is None or len(chosen) == n_codes:
+    if codes is None or len(codes) == n_codes:
         return np.arange(n_codes, dtype=np.int32), code_v
-    return chosen.astype(np.int32), recode(code_v, places_of(chosen, n_codes))
+    return codes.astype(np.int32), recode(code_v, places_of(codes, n_codes))
 
 
 def _find_repeats(ballot: Ballot) -> NDArray[np.bool_]:
@@ -193,21 +193,21 @@ def _find_repeats(ballot: Ballot) -> NDArray[np.bool_]:
 
 
 def _repeats(
-    ballot: Ballot, again_v: NDArray[np.bool_], votes: QuestionVotes, items: pl.Series, annotators: pl.Series
+    ballot: Ballot, again_v: NDArray[np.bool_], votes: QuestionVotes, rows: Rows, annotators: pl.Series
 ) -> str:
     """Return the error message: how many votes repeat a pair, and the first pair with both its votes."""
     first = int(again_v.argmax())
     item = int(np.searchsorted(ballot.start_i, first, side="right")) - 1
     annotator = int(ballot.code_v[first]) // ballot.n_labels
     at_v = np.flatnonzero((votes.item_v == item) & (votes.annotator_v == annotator))[:2]
-    both = [
-        f"{ballot.labels[int(label)]!r} (row {int(row) + 1:,})"
+    pair = [
+        f"{ballot.labels[int(label)]!r} (row {rows.line(int(row)):,})"
         for label, row in zip(votes.label_v[at_v], votes.rows(at_v), strict=True)
     ]
     return (
         f"{int(again_v.sum()):,} of {ballot.n_votes:,} votes on {ballot.question!r} contradict another vote of the "
-        f"same annotator on the same item. First: item {items[int(ballot.item_i[item])]!r}, annotator "
-        f"{annotators[int(ballot.annotator_a[annotator])]!r} voted {' and '.join(both)}. "
+        f"same annotator on the same item. First: item {rows.items[int(ballot.item_i[item])]!r}, annotator "
+        f"{annotators[int(ballot.annotator_a[annotator])]!r} voted {' and '.join(pair)}. "
         'Choose on_repeat="first", "last" or, to keep each as a vote of its own, "count" (CLI: --on-repeat last).'
     )
 
@@ -227,25 +227,23 @@ def refuse_single(votes: QuestionVotes, present: Sequence[str], log: ReadingLog,
     question = votes.question
     if not alone:
         # One question on which all agree is no reason to refuse the others.
-        what = f"all votes on {question!r} are {present[0]!r}" if present else f"nobody voted on {question!r}"
-        log.note(f"{what}: the question is left out.")
+        reason = f"all votes on {question!r} are {present[0]!r}" if present else f"nobody voted on {question!r}"
+        log.note(f"{reason}: the question is left out.")
         return
-    what = f"there is no vote on {question!r}"
+    reason = f"there is no vote on {question!r}"
     if present:
-        what = f"every one of the {len(votes.item_v):,} votes on {question!r} is {present[0]!r}"
-    msg = (
-        f"{what}: nothing to tell apart. Check that the right column is read (CLI: --label), name all labels with "
+        reason = f"every one of the {len(votes.item_v):,} votes on {question!r} is {present[0]!r}"
+    refuse(
+        f"{reason}: nothing to tell apart. Check that the right column is read (CLI: --label), name all labels with "
         f'classes (CLI: --classes), or leave the question out with "{question}" = "" in a label map (CLI: --labels).'
     )
-    raise VotesError(msg)
 
 
 def note_positive(ballots: Sequence[Ballot], options: ReadOptions, log: ReadingLog) -> None:
     """Note which label was taken as the positive one, where the user has named none."""
     labels = sorted({label for ballot in ballots for label in ballot.labels})
     if options.positive is not None and match_label(options.positive, labels) is None:
-        msg = f"positive is {options.positive!r}, which is no label. Labels: {shown(labels)}."
-        raise VotesError(msg)
+        refuse(f"positive is {options.positive!r}, which is no label. Labels: {shown(labels)}.")
     # Of more than two labels none is positive.
     two = [ballot for ballot in ballots if ballot.n_labels == 2]
     guessed = [ballot for ballot in two if choose_positive(ballot.labels, options.positive)[1]]
@@ -283,32 +281,36 @@ def read_item_labels(
         return None
     else:
         if options.questions:
-            msg = f"a {role} column cannot answer several question columns. Use gold_file with item, question and gold."
-            raise VotesError(msg)
-        labels = _read_labels(source.column(name), options)
-        if not (labels.code_r >= 0).any():
+            way = "Use gold_file with item, question and gold"
+            refuse(f"a {role} column cannot answer several question columns. {way}.")
+        cells = _read_labels(source.column(name), rows, options)
+        if not (cells.code_r >= 0).any():
             if role in roles.guessed:
                 source.log.note(f"the {role} column {name!r} is empty.")
                 return None
-            msg = f"the {role} column {name!r} is empty: no item has a {role} label."
-            raise VotesError(msg)
-        item_labels = ItemLabels(role, f"column {name!r}", rows, labels, bool(options.multilabel))
-    named = labels_in_sets(item_labels.labels) if item_labels.sets else []
-    strange = [label for label in named if match_label(label, questions) is None]
-    if strange:
-        msg = (
-            f"{len(strange)} {role} labels of {item_labels.where} occur in no vote. First: {strange[0]!r}. "
-            f"Votes name: {shown(questions)}. Merge or leave it out with labels (CLI: --labels)."
-        )
-        raise VotesError(msg)
+            refuse(f"the {role} column {name!r} is empty: no item has a {role} label.")
+        item_labels = ItemLabels(role, f"column {name!r}", rows, cells)
+    if item_labels.cells.separator:
+        names = [_label_of(question) for question in questions]
+        labels = sort_labels(label for cell in item_labels.cells.labels_c for label in cell or ())
+        unknown = [label for label in labels if match_label(label, names) is None]
+        if strange := [label for label in unknown if not means_nothing(label, options)]:
+            refuse(
+                f"{len(strange)} {role} labels of {item_labels.where} occur in no vote. First: {strange[0]!r}. "
+                f"Votes name: {shown(questions)}. Merge or leave it out with labels (CLI: --labels)."
+            )
     return item_labels
 
 
-def _read_labels(column: pl.Series, options: ReadOptions) -> Coded:
-    if options.multilabel:
-        return code_label_sets(column, options, ReadingLog())
-    labels = code_labels(column, options.missing)
-    return map_labels(labels if options.keep_case else merge_same(labels), options, ReadingLog())
+def _read_labels(column: pl.Series, rows: Rows, options: ReadOptions) -> Cells:
+    """Code gold or published labels; lists of labels as the votes have them."""
+    separator = "," if rows.separator == LIST_SEPARATOR else rows.separator
+    return code_cells(column, replace(options, multilabel=separator, questions=(), classes=None), ReadingLog())
+
+
+def _label_of(question: str) -> str:
+    """Return the label that a yes/no question is about: of `tone: sad` what follows the question."""
+    return question.rpartition(": ")[2]
 
 
 def _read_gold_file(
@@ -321,27 +323,25 @@ def _read_gold_file(
     item_r = recode(ids.code_r, _positions(rows.items, ids.values))
     strange = len(ids.values) - len(np.unique(item_r[item_r >= 0]))
     if strange == len(ids.values):
-        msg = (
+        refuse(
             f"none of the {strange:,} items of {gold.name} has a vote. First: {ids.values[0] if strange else None!r}; "
             f"the votes begin with item {rows.items[0]!r}. Check that both name items alike."
         )
-        raise VotesError(msg)
     if strange:
         log.note(f"{strange:,} items of {gold.name} have no vote and are ignored.")
-    sets = bool(options.multilabel) and not question
-    if question is None and len(questions) > 1 and not sets:
-        msg = (
+    if question is None and len(questions) > 1 and not rows.separator:
+        refuse(
             f"{gold.name} does not say which of the {len(questions)} questions a gold label answers "
             f"({shown(questions)}). Add a column called question."
         )
-        raise VotesError(msg)
-    yes_no = bool(options.multilabel or options.questions) and not sets
-    labels = code_labels(gold.column(label)) if yes_no else _read_labels(gold.column(label), options)
     gold_rows = Rows(rows.items, item_r)
-    if question is not None:
-        asked = code_labels(gold.column(question))
-        gold_rows = Rows(rows.items, item_r, tuple(asked.values.to_list()), asked.code_r)
-    return ItemLabels("gold", gold.name, gold_rows, labels, sets)
+    if question is None:
+        return ItemLabels("gold", gold.name, gold_rows, _read_labels(gold.column(label), rows, options))
+    # With a column of questions, answers to questions about labels are yes or no.
+    plain = replace(options, labels=None) if rows.separator or options.questions else options
+    names = code_labels(gold.column(question))
+    gold_rows = Rows(rows.items, item_r, tuple(names.values.to_list()), names.code_r)
+    return ItemLabels("gold", gold.name, gold_rows, _read_labels(gold.column(label), gold_rows, plain))
 
 
 def _gold_columns(gold: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[str, str, str | None]:
@@ -350,12 +350,13 @@ def _gold_columns(gold: Source, roles: ColumnRoles, options: ReadOptions) -> tup
     item = roles.get("item") if roles.get("item") in names else guess_column("item", names)
     if item is None:
         raise missing_column(role="item", names=names, source=gold.name)
-    rest = [name for name in names if name != item]
-    question = roles.get("question") if roles.get("question") in rest else guess_column("question", rest)
-    rest = [name for name in rest if name != question]
+    further = [name for name in names if name != item]
+    question = roles.get("question") if roles.get("question") in further else guess_column("question", further)
+    further = [name for name in further if name != question]
     if options.gold:
         return item, named_column(options.gold, names, gold.name, "gold"), question
-    label = guess_column("gold", rest) or guess_column("label", rest) or (rest[0] if len(rest) == 1 else None)
+    guess = guess_column("gold", further) or guess_column("label", further)
+    label = guess or (further[0] if len(further) == 1 else None)
     if label is None:
         raise missing_column(role="gold", names=names, source=gold.name)
     return item, label, question
@@ -366,46 +367,49 @@ def _positions(items: pl.Series, ids: pl.Series) -> Ints:
     if items.dtype != ids.dtype:
         items, ids = items.cast(pl.String), ids.cast(pl.String)
     table = pl.DataFrame({"id": items, "at": np.arange(len(items))})
-    met = pl.DataFrame({"id": ids}).join(table, on="id", how="left", maintain_order="left")
-    return met.get_column("at").fill_null(UNKNOWN).to_numpy()
+    places = pl.DataFrame({"id": ids}).join(table, on="id", how="left", maintain_order="left")
+    return places.get_column("at").fill_null(UNKNOWN).to_numpy()
 
 
-def labels_of_ballot(known: ItemLabels, ballot: Ballot, log: ReadingLog) -> NDArray[np.int16]:
+def labels_of_ballot(part: ItemLabels, ballot: Ballot, log: ReadingLog) -> NDArray[np.int16]:
     """Return the gold or published label of each item of a ballot; `UNKNOWN` where it has none."""
-    rows, names, code_r = known.rows, known.labels.values.to_list(), known.labels.code_r
-    if known.sets:
-        # Of lists of labels, whether they name the question.
-        named = np.array([match_label(ballot.question, cell) is not None for cell in names], dtype=np.int16)
-        names, code_r = list(NO_YES), recode(code_r, named)
+    rows, code_r = part.rows, part.cells.code_r
+    names = [cell[0] if cell else "" for cell in part.cells.labels_c]
+    code_r = recode(code_r, [c if cell else UNKNOWN for c, cell in enumerate(part.cells.labels_c)])
+    if part.cells.separator:
+        # Of lists of labels, whether they name the label that the question is about.
+        label = _label_of(ballot.question)
+        answer_c = [int(match_label(label, cell or ()) is not None) for cell in part.cells.labels_c]
+        names, code_r = list(NO_YES), recode(part.cells.code_r, answer_c)
     if rows.question_r is not None:
         code_r = np.where(rows.question_r == match_label(ballot.question, rows.questions), code_r, UNKNOWN)
-    low_i, high_i = _low_and_high(rows.item_r, code_r, len(rows.items))
-    several = np.flatnonzero((high_i >= 0) & (low_i != high_i))
-    if len(several):
-        first = int(several[0])
-        msg = (
-            f"{len(several):,} items have more than one {known.role} label on {ballot.question!r} in {known.where}. "
-            f"First: item {rows.items[first]!r} is {names[low_i[first]]!r} and {names[high_i[first]]!r}. "
-            "Give each item one."
+    position_i = places_of(ballot.item_i, len(rows.items))
+    item_r = recode(np.where(code_r >= 0, rows.item_r, UNKNOWN), position_i)
+    n_k = count_codes(np.where(item_r >= 0, code_r, UNKNOWN), len(names))
+    n_items = [len(np.unique(item_r[code_r == k])) if n and n < BLOCK else int(n) for k, n in enumerate(n_k)]
+    places = [_place(name, part, ballot, n, log) if n else UNKNOWN for name, n in zip(names, n_items, strict=True)]
+    low_i, high_i = _low_and_high(item_r, recode(code_r, places), ballot.n_items)
+    differ = np.flatnonzero((high_i >= 0) & (low_i != high_i))
+    if len(differ):
+        first = int(differ[0])
+        refuse(
+            f"{len(differ):,} items have more than one {part.role} label on {ballot.question!r} in {part.where}. "
+            f"First: item {rows.items[int(ballot.item_i[first])]!r} is {ballot.labels[low_i[first]]!r} and "
+            f"{ballot.labels[high_i[first]]!r}. Give each item one."
         )
-        raise VotesError(msg)
-    code_i = high_i[ballot.item_i]
-    n_k = count_codes(code_i, len(names))
-    places = [_place(name, known, ballot, int(n), log) if n else UNKNOWN for name, n in zip(names, n_k, strict=True)]
-    return recode(code_i, places).astype(np.int16)
+    return high_i.astype(np.int16)
 
 
-def _place(name: str, known: ItemLabels, ballot: Ballot, n_items: int, log: ReadingLog) -> int:
+def _place(name: str, part: ItemLabels, ballot: Ballot, n_items: int, log: ReadingLog) -> int:
     at = match_label(name, ballot.labels)
     if at is None:
-        msg = (
-            f"{n_items:,} items have the {known.role} label {name!r} on {ballot.question!r} ({known.where}), which "
+        refuse(
+            f"{n_items:,} items have the {part.role} label {name!r} on {ballot.question!r} ({part.where}), which "
             f"no vote has. Votes say: {shown(ballot.labels)}. Rename it with labels={{{name!r}: …}} "
-            f'(CLI: --labels map.toml), or do without: {known.role}="".'
+            f'(CLI: --labels map.toml), or do without: {part.role}="".'
         )
-        raise VotesError(msg)
     if ballot.labels[at] != name:
-        log.note(f"{known.role} label {name!r} is taken for {ballot.labels[at]!r}.")
+        log.note(f"{part.role} label {name!r} is taken for {ballot.labels[at]!r}.")
     return at
 
 
@@ -421,11 +425,11 @@ def read_domains(source: Source, roles: ColumnRoles, rows: Rows) -> tuple[tuple[
     if "domain" in roles.guessed and len(domains.values) > MOST_GUESSED_DOMAINS:
         source.log.note(f"column {name!r} has {len(domains.values):,} values and is not taken for the domain.")
         return nothing
-    if what := _not_about_items(source, roles, rows, domains, name):
+    if reason := _not_about_items(source, roles, rows, domains, name):
         if "domain" not in roles.guessed:
-            msg = f"{what} It cannot be the items' domain: leave out domain (--domain), or name another column."
-            raise UsageError(msg)
-        source.log.note(f"{what} It is not taken for the domain.")
+            way = "leave out domain (--domain), or name another column"
+            refuse(f"{reason} It cannot be the items' domain: {way}.", UsageError)
+        source.log.note(f"{reason} It is not taken for the domain.")
         return nothing
     return tuple(domains.values.to_list()), _first_of_item(domains, rows, f"domain ({name!r})", source.log)
 
@@ -446,11 +450,11 @@ def read_extra(source: Source, roles: ColumnRoles, options: ReadOptions, rows: R
     extra = {}
     for name in dict.fromkeys(options.facts):
         values = code_labels(source.column(name))
-        if what := _not_about_items(source, roles, rows, values, name):
-            msg = f"{what} Items cannot be told apart by it: name a column that describes items (--fit-by)."
-            raise UsageError(msg)
-        chosen = pl.Series(_first_of_item(values, rows, repr(name), source.log)).cast(pl.Int64)
-        extra[name] = values.values.gather(chosen.set(chosen < 0, None)).alias(name)
+        if reason := _not_about_items(source, roles, rows, values, name):
+            way = "name a column that describes items (--fit-by)"
+            refuse(f"{reason} Items cannot be told apart by it: {way}.", UsageError)
+        value_i = pl.Series(_first_of_item(values, rows, repr(name), source.log)).cast(pl.Int64)
+        extra[name] = values.values.gather(value_i.set(value_i < 0, None)).alias(name)
     return extra
 
 
@@ -458,27 +462,27 @@ def _not_about_items(source: Source, roles: ColumnRoles, rows: Rows, coded: Code
     """Say what a column describes of which most items with several rows have several values; else nothing."""
     low_i, high_i = _low_and_high(rows.item_r, coded.code_r, len(rows.items))
     has_r = (rows.item_r >= 0) & (coded.code_r >= 0)
-    several_i = count_codes(np.where(has_r, rows.item_r, UNKNOWN), len(rows.items)) > 1
-    varies_i = np.flatnonzero(several_i & (low_i != high_i))
-    if 2 * len(varies_i) <= int(several_i.sum()):
+    repeated_i = count_codes(np.where(has_r, rows.item_r, UNKNOWN), len(rows.items)) > 1
+    varies_i = np.flatnonzero(repeated_i & (low_i != high_i))
+    if 2 * len(varies_i) <= int(repeated_i.sum()):
         return ""
     first = int(varies_i[0])
-    what, values = "votes", coded.values.to_list()
-    if who := roles.get("annotator"):
-        annotators = code_ids(source.column(who), textual=source.textual)
+    subject, values = "votes", coded.values.to_list()
+    if column := roles.get("annotator"):
+        annotators = code_ids(source.column(column), textual=source.textual)
         low_a, high_a = _low_and_high(annotators.code_r, coded.code_r, len(annotators.values))
-        what = "annotators" if (low_a[high_a >= 0] == high_a[high_a >= 0]).all() else what
+        subject = "annotators" if (low_a[high_a >= 0] == high_a[high_a >= 0]).all() else subject
     return (
-        f"column {name!r} describes {what}, not items: {len(varies_i):,} items have several values of it, the first "
+        f"column {name!r} describes {subject}, not items: {len(varies_i):,} items have several values of it, the first "
         f"({rows.items[first]!r}) {values[low_i[first]]!r} and {values[high_i[first]]!r}."
     )
 
 
-def _first_of_item(coded: Coded, rows: Rows, what: str, log: ReadingLog) -> NDArray[np.int32]:
+def _first_of_item(coded: Coded, rows: Rows, subject: str, log: ReadingLog) -> NDArray[np.int32]:
     """Return the first value of each item in sorted order, and note how many items have several."""
     low_i, high_i = _low_and_high(rows.item_r, coded.code_r, len(rows.items))
-    if several := int(((high_i >= 0) & (low_i != high_i)).sum()):
-        log.note(f"{several:,} items have more than one {what}; the first in sorted order is taken.")
+    if n_items := int(((high_i >= 0) & (low_i != high_i)).sum()):
+        log.note(f"{n_items:,} items have more than one {subject}; the first in sorted order is taken.")
     return np.where(high_i >= 0, low_i, UNKNOWN).astype(np.int32)
 
 
@@ -486,15 +490,10 @@ def _low_and_high(item_r: Ints, code_r: Ints, n_items: int) -> tuple[NDArray[np.
     """Return the lowest and the highest code of each item; the highest is `UNKNOWN` where it has none."""
     low_i = np.full(n_items, np.iinfo(np.int32).max, dtype=np.int32)
     high_i = np.full(n_items, UNKNOWN, dtype=np.int32)
-    for item, code in _labelled(item_r, code_r):
-        np.minimum.at(low_i, item, code.astype(np.int32))
-        np.maximum.at(high_i, item, code.astype(np.int32))
-    return low_i, high_i
-
-
-def _labelled(item_r: Ints, code_r: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """Iterate over items and their labels in blocks that fit the cache, without rows that lack either."""
+    # Blocks that fit the cache, without rows that lack either.
     for at in range(0, len(code_r), BLOCK):
         item, code = item_r[at : at + BLOCK], code_r[at : at + BLOCK]
-        both = (item >= 0) & (code >= 0)
-        yield (item, code) if both.all() else (item[both], code[both])
+        complete = (item >= 0) & (code >= 0)
+        np.minimum.at(low_i, item[complete], code[complete].astype(np.int32))
+        np.maximum.at(high_i, item[complete], code[complete].astype(np.int32))
+    return low_i, high_i

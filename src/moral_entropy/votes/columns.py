@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.options import ReadOptions
 from moral_entropy.votes.source import Source
-from moral_entropy.votes.table import shown
+from moral_entropy.votes.table import refuse, shown
 from moral_entropy.votes.values import NO, NUMBER, YES, as_text, code_labels
 
 COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
@@ -42,7 +42,7 @@ COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
         "category", "verdict", "judgment", "judgement", "choice", "code", "grade",
     ),
     "question": ("question", "foundation", "dimension", "aspect", "criterion", "questionid"),
-    "domain": ("domain", "subcorpus", "corpus", "bucket", "subreddit", "source", "outlet"),
+    "domain": ("domain", "subcorpus", "corpus", "bucket", "subreddit", "source", "outlet", "system"),
     "text": (
         "text", "tweettext", "content", "comment", "sentence", "tweet", "body", "posttext", "prompt", "statement",
         "utterance", "passage",
@@ -346,11 +346,11 @@ def _label_from_cells(source: Source, roles: ColumnRoles, options: ReadOptions) 
         source.log.note(f"no label column: each of {len(voting)} columns of yes and no is read as a question.")
         return roles, replace(options, questions=tuple(voting))
     if voting:
-        msg = (
+        refuse(
             f"which column of {source.name} holds the votes? {shown(voting)} could. One of them: label="
-            f'"{voting[0]}" (--label {voting[0]}). Each is a question of its own: --questions {_as_flag(voting)}.'
+            f'"{voting[0]}" (--label {voting[0]}). Each is a question of its own: --questions {_as_flag(voting)}.',
+            UsageError,
         )
-        raise UsageError(msg)
     return roles, options
 
 
@@ -430,8 +430,7 @@ def _numbers(source: Source, names: Sequence[str]) -> NDArray[np.int64] | None:
 
 def _wide(source: Source, roles: ColumnRoles, options: ReadOptions, voting: Sequence[str]) -> ColumnRoles:
     if not voting:
-        msg = f"{source.name} has no column left for annotators: {shown(source.columns)} have other roles."
-        raise VotesError(msg)
+        refuse(f"{source.name} has no column left for annotators: {shown(source.columns)} have other roles.")
     if options.layout == "auto":
         source.log.note(f"no annotator and no label column: each of {len(voting)} columns is read as an annotator.")
     _note_others(source, roles, options, voting, "annotators")
@@ -445,8 +444,7 @@ def _respondents(source: Source, roles: ColumnRoles, options: ReadOptions, votin
         who = None
     items = tuple(name for name in voting if name != who and not _is_about(name))
     if not items:
-        msg = f"{source.name} has no column left for items: {shown(source.columns)}."
-        raise VotesError(msg)
+        refuse(f"{source.name} has no column left for items: {shown(source.columns)}.")
     if options.layout == "auto":
         what = f"each of {len(items)} columns is read as an item (--layout wide: as annotators)"
         source.log.note(f"one row per person: {what}.")
@@ -541,11 +539,11 @@ def _check_long(source: Source, roles: ColumnRoles, options: ReadOptions) -> Non
         if needed[role] and roles.get(role) is None:
             raise missing_column(role, source.columns, source.name, also=_OTHER_WAYS if role == "annotator" else "")
     if options.count and not options.anonymous:
-        msg = (
+        refuse(
             "a long table has one vote per row. count= is for the wide layout, or goes with anonymous=True "
-            "(--anonymous)."
+            "(--anonymous).",
+            UsageError,
         )
-        raise UsageError(msg)
 
 
 _OTHER_WAYS = ' Votes without annotators: anonymous=True (CLI: --anonymous). One column per annotator: layout="wide".'

@@ -21,7 +21,7 @@ from typing import Any
 import polars as pl
 
 from moral_entropy.errors import MissingExtraError, UsageError, VotesError
-from moral_entropy.votes.table import ReadingLog, one_line, shown
+from moral_entropy.votes.table import ReadingLog, one_line, refuse, shown
 from moral_entropy.votes.values import NUMBER
 
 UTF8_BOM = codecs.BOM_UTF8
@@ -74,11 +74,10 @@ def to_utf8(data: bytes, name: str, log: ReadingLog, asked: str | None = None) -
     except UnicodeDecodeError:
         text = ""
     if not text:
-        msg = (
+        refuse(
             f"{name} is neither UTF-8 nor Windows-1252: byte {at:,} (line {line:,}) is 0x{data[at]:02x}. Save it as "
             'UTF-8, or name its encoding with encoding="cp1250" or the like (CLI: --encoding cp1250).'
         )
-        raise VotesError(msg)
     where = f"byte 0x{data[at]:02x} in line {line:,}"
     log.note(f"the file is not UTF-8 ({where}) and is read as Windows-1252 (--encoding names another).")
     return text.encode()
@@ -91,8 +90,7 @@ def checked_utf8(data: bytes, name: str) -> bytes:
     data = data.removeprefix(UTF8_BOM)
     if (at := first_not_utf8(data)) is not None:
         line = data.count(b"\n", 0, at) + 1
-        msg = f"{name} is not UTF-8: byte {at:,} (line {line:,}) is 0x{data[at]:02x}. Export it anew."
-        raise VotesError(msg)
+        refuse(f"{name} is not UTF-8: byte {at:,} (line {line:,}) is 0x{data[at]:02x}. Export it anew.")
     return data
 
 
@@ -141,12 +139,13 @@ def _unmarked_utf16(data: bytes) -> str:
 def _decoded_as(data: bytes, encoding: str, name: str) -> bytes:
     try:
         return data.decode(encoding).removeprefix("\ufeff").encode()
-    except LookupError as error:
-        msg = f"encoding is {encoding!r}, which Python does not know. Common ones: utf-8, utf-16, cp1252, latin-1."
-        raise UsageError(msg) from error
-    except (UnicodeError, AssertionError) as error:
-        msg = f"{name} is not {encoding.upper()} throughout. Save it as UTF-8, or name another encoding (--encoding)."
-        raise VotesError(msg) from error
+    except LookupError:
+        refuse(
+            f"encoding is {encoding!r}, which Python does not know. Common ones: utf-8, utf-16, cp1252, latin-1.",
+            UsageError,
+        )
+    except (UnicodeError, AssertionError):
+        refuse(f"{name} is not {encoding.upper()} throughout. Save it as UTF-8, or name another encoding (--encoding).")
 
 
 DELIMITERS = ",;\t|"
@@ -174,9 +173,8 @@ def read_delimited(data: bytes, path: Path, log: ReadingLog) -> pl.DataFrame:
     _check_header(names, path.name)
     try:
         frame = pl.read_csv(data[start:] if start else data, separator=delimiter, infer_schema=False)
-    except pl.exceptions.NoDataError as error:
-        msg = f"{path.name} has no header and no rows."
-        raise VotesError(msg) from error
+    except pl.exceptions.NoDataError:
+        refuse(f"{path.name} has no header and no rows.")
     except pl.exceptions.PolarsError as error:
         unreadable = f"{path.name} cannot be read: {one_line(error)}. Is a double quote left open?"
         raise VotesError(_ragged(data, names, delimiter, start, path.name) or unreadable) from error
@@ -216,8 +214,7 @@ def find_header(data: bytes, path: Path) -> tuple[list[str], str, int, list[str]
             rows, ends = _rows(lines[first:], delimiter, SAMPLE_ROWS)
             at = _header_row(rows)
     except csv.Error as error:
-        msg = f"the first line of {path.name} is no header: {error}. Save it as CSV (UTF-8), one row per line."
-        raise VotesError(msg) from error
+        refuse(f"the first line of {path.name} is no header: {error}. Save it as CSV (UTF-8), one row per line.")
     skipped = first + (ends[at - 1] if at else 0)
     start = sum(len(line.encode()) for line in lines[:skipped])
     said = (line.strip().rstrip(delimiter) for line in lines[:skipped])
@@ -244,11 +241,10 @@ def _header_row(rows: Sequence[Sequence[str]]) -> int:
 def _check_header(names: Sequence[str], source: str) -> None:
     """Refuse a first line of numbers alone, which is a vote and no header."""
     if all(not cell.strip() or NUMBER.fullmatch(cell.strip()) for cell in names):
-        msg = (
+        refuse(
             f"{source} seems to have no header: its first line is {shown(names)}. "
             "Add a first line with the names of the columns, such as item,annotator,label."
         )
-        raise VotesError(msg)
 
 
 def _tidied(frame: pl.DataFrame, above: Sequence[str], log: ReadingLog) -> pl.DataFrame:
@@ -453,14 +449,12 @@ def read_workbook(
         book = fastexcel.read_excel(data)
         tables = {name: _cells(book, name) for name in _wanted(book.sheet_names, sheet, path.name)}
     except fastexcel.FastExcelError as error:
-        msg = f"{path.name} is a damaged Excel workbook: {one_line(error)}. Save it anew."
-        raise VotesError(msg) from error
+        refuse(f"{path.name} is a damaged Excel workbook: {one_line(error)}. Save it anew.")
     filled = {name: cells for name, cells in tables.items() if cells.height > 1 and cells.width > 1}
     if len(filled) > 1:
         raise UsageError(_which_sheet(filled, path.name, choosable=choosable))
     if not filled:
-        msg = f"{path.name} has no sheet with a header and rows. Sheets: {', '.join(book.sheet_names)}."
-        raise VotesError(msg)
+        refuse(f"{path.name} has no sheet with a header and rows. Sheets: {', '.join(book.sheet_names)}.")
     name, cells = next(iter(filled.items()))
     if len(book.sheet_names) > 1:
         log.note(f"sheet: {name!r} ({'the only one with data' if sheet is None else 'named'}).")
@@ -476,8 +470,7 @@ def _check_size(data: bytes, name: str) -> None:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         size = sum(member.file_size for member in archive.infolist())
     if size > MOST_BYTES:
-        msg = f"{name} unpacks to {size:,} bytes, more than a workbook has. Save the sheet with the votes as CSV."
-        raise VotesError(msg)
+        refuse(f"{name} unpacks to {size:,} bytes, more than a workbook has. Save the sheet with the votes as CSV.")
 
 
 def _wanted(names: list[str], sheet: str | None, source: str) -> list[str]:
@@ -487,8 +480,7 @@ def _wanted(names: list[str], sheet: str | None, source: str) -> list[str]:
         return [sheet]
     close = [name for name in names if name.casefold() == sheet.casefold()]
     if not close:
-        msg = f"{source} has no sheet {sheet!r}. Sheets: {', '.join(names)}. Name one with --sheet."
-        raise UsageError(msg)
+        refuse(f"{source} has no sheet {sheet!r}. Sheets: {', '.join(names)}. Name one with --sheet.", UsageError)
     return close[:1]
 
 

@@ -5,25 +5,25 @@ Works on the distinct cells of a column, never on single votes.
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
-from moral_entropy.errors import VotesError
 from moral_entropy.options import ReadOptions
-from moral_entropy.votes.source import is_stream
-from moral_entropy.votes.table import UNKNOWN, Ints, ReadingLog, shown
+from moral_entropy.votes.table import UNKNOWN, Ints, ReadingLog, refuse, shown
 from moral_entropy.votes.values import (
     NO,
     NONE,
+    NUMBER,
     YES,
-    Coded,
     canonical_label,
-    coded_as,
+    code_labels,
     count_codes,
     distinct_cells,
     no_answers,
@@ -32,8 +32,9 @@ from moral_entropy.votes.values import (
     spell_label,
 )
 
-POSITIVE_NAMES = ("1", "true", "yes", "positive", "y", "t")
+POSITIVE_NAMES = ("1", "true", "yes", "positive", "y", "t", "+1", "+", "pass", "correct", "c")
 NEGATIONS = ("non", "not", "no")
+PREFIXES = ("non-", "non", "un", "im", "in")
 NEGATIVE_NAMES = frozenset(
     {*NEGATIONS, "neg", "negative", "none", "neither", "benign", "normal", "other", "absent", "false", "n", "f", "0",
      "nein", "nicht", "kein", "keine", "nee", "niet", "geen", "nej", "nie", "não", "nao", "нет"}
@@ -43,9 +44,40 @@ NEGATIVE_NAMES = frozenset(
 NO_YES = ("0", "1")
 MOST_LABELS = 1_000
 LIST_SEPARATOR = "\x1f"
+SEPARATORS = "|;,\n/+&"
+MOST_IN_LISTS, LONGEST_IN_LIST = 60, 60
+"""More labels, or longer ones, are texts and no lists of labels."""
+
+JSON_LIST = re.compile(r"\s*\[.*\]\s*", flags=re.DOTALL)
+NOTHING = frozenset({"none", "nonmoral", "notmoral", "nm", "nothing", "noneoftheabove", "nolabel", "nofoundation"})
+"""Labels that mean no to every other, where cells name several; in lower case, letters only."""
+
+CLOSE = 0.84
+"""Similarity of two spellings (`difflib`) from which a rare one may be a typing error of a frequent one."""
 
 LabelMap = Mapping[str, str | None]
 """What each label is renamed to; None for one that is left out."""
+
+
+class Cells(NamedTuple):
+    """An answer column as codes of its distinct cells. Axes: **c** distinct cell, **r** row.
+
+    Parameters
+    ----------
+    labels_c
+        The labels of each cell, after the label map; None for a cell that is no vote.
+    single_c
+        Whether the cell names one label, before the label map.
+    code_r
+        Each row's cell; `UNKNOWN` where it is empty.
+    separator
+        What stands between the labels of a cell, if cells may name several; else empty.
+    """
+
+    labels_c: list[tuple[str, ...] | None]
+    single_c: list[bool]
+    code_r: Ints
+    separator: str = ""
 
 
 def rename_label(label: str, label_map: LabelMap) -> str | None:
@@ -77,39 +109,38 @@ def load_label_map(labels: str | Path | Mapping[str, Any] | None) -> LabelMap:
     target: dict[str, str | None] = {}
     for name, value in entries.items():
         if name == "drop" and isinstance(value, (list, tuple)):
-            target.update({canonical_label(gone) or "": None for gone in value})
+            target.update({canonical_label(label) or "": None for label in value})
         elif value is False or (isinstance(value, (str, int, float)) and value is not True):
             target[canonical_label(name) or ""] = None if value is False else canonical_label(value)
         else:
-            msg = (
+            refuse(
                 f'{where} says {name} = {value!r}. Write {name} = "other label" to merge it, '
                 f'or {name} = "" to leave it out.'
             )
-            raise VotesError(msg)
     return target
 
 
-def map_labels(coded: Coded, options: ReadOptions, log: ReadingLog) -> Coded:
-    """Merge and leave out labels of a coded column as the label map says, and log how many votes that changed."""
+def _map_cells(
+    cells: list[tuple[str, ...] | None], n_c: Ints, options: ReadOptions, log: ReadingLog, *, lists: bool
+) -> list[tuple[str, ...] | None]:
+    """Merge and leave out labels as the label map says, and log how many votes that changed."""
     if not (label_map := load_label_map(options.labels)):
-        return coded
-    old = coded.values.to_list()
-    new = [rename_label(label, label_map) for label in old]
-    n_k = count_codes(coded.code_r, len(old))
-    gone = sum(int(n) for n, label in zip(n_k, new, strict=True) if label is None)
-    moved = sum(int(n) for n, was, label in zip(n_k, old, new, strict=True) if label not in (None, was))
-    log.drop("label left out by the label map", gone)
-    _note_map(label_map, old, moved, log)
-    return coded_as(new, coded.code_r)
-
-
-def _note_map(label_map: LabelMap, labels: Iterable[str], moved: int, log: ReadingLog) -> None:
+        return cells
+    renamed, moved, mentions = [], 0, 0
+    for cell, n in zip(cells, n_c, strict=True):
+        names = [rename_label(label, label_map) for label in cell or ()]
+        moved += int(n) * sum(name not in (label, None) for label, name in zip(cell or (), names, strict=True))
+        mentions += int(n) * names.count(None)
+        renamed.append(None if cell is None else tuple(sort_labels(name for name in names if name is not None)))
     if moved:
         log.note(f"the label map renamed {moved:,} votes.")
-    seen = {label.casefold() for label in labels}
-    idle = [name for name in label_map if name.casefold() not in seen]
-    if idle:
+    labels = {label.casefold() for cell in cells for label in cell or ()}
+    if idle := [name for name in label_map if name.casefold() not in labels]:
         log.note(f"{len(idle)} entries of the label map match no label: {shown(idle, 5)}.")
+    if mentions and lists:
+        left_out = f"the label map left out {mentions:,} mentions of a label"
+        log.note(f"{left_out}; their votes still count as no to the others.")
+    return renamed
 
 
 def same_labels(labels: Sequence[str], *, words: bool = True) -> dict[str, str]:
@@ -132,143 +163,222 @@ def same_labels(labels: Sequence[str], *, words: bool = True) -> dict[str, str]:
     alike: dict[str, list[str]] = {}
     for label in labels:
         alike.setdefault(" ".join(label.casefold().split()), []).append(label)
-    kinds = {plain in YES for plain in alike}
-    if words and len(labels) > len(kinds) and all(plain in YES + NO for plain in alike):
-        return {label: YES[0] if plain in YES else NO[0] for plain, several in alike.items() for label in several}
-    # The spelling with the fewest capitals.
-    spellings = {plain: sorted((sum(map(str.isupper, label)), label) for label in alike[plain]) for plain in alike}
-    called = {plain: several[0][1] for plain, several in spellings.items()}
-    return {label: called[plain] for plain, several in alike.items() for label in several}
+    if words and len(labels) > len({plain in YES for plain in alike}) and all(plain in YES + NO for plain in alike):
+        name_of = {plain: YES[0] if plain in YES else NO[0] for plain in alike}
+    else:
+        # The spelling with the fewest capitals.
+        name_of = {plain: min(alike[plain], key=lambda label: (sum(map(str.isupper, label)), label)) for plain in alike}
+    return {label: name_of[plain] for plain, spellings in alike.items() for label in spellings}
 
 
-def note_same(called: Mapping[str, str], log: ReadingLog) -> None:
-    """Note which labels are one."""
+def note_same(name_of: Mapping[str, str], log: ReadingLog, subject: str = "labels") -> None:
+    """Note which labels, or ids, are one."""
     spellings: dict[str, list[str]] = {}
-    for label, name in called.items():
+    for label, name in name_of.items():
         if label != name:
             spellings.setdefault(name, []).append(repr(label))
     if spellings:
-        told = [f"{name!r} (also {shown(several, 5)})" for name, several in spellings.items()]
-        log.note(f"labels that are spelt differently count as one: {shown(told, 5)} (--keep-case keeps them apart).")
-
-
-def merge_same(coded: Coded) -> Coded:
-    """Return a coded column with labels that are the same as one."""
-    return coded_as([*same_labels(coded.values.to_list()).values()], coded.code_r)
+        names = shown([f"{name!r} (also {shown(labels, 5)})" for name, labels in spellings.items()], 5)
+        log.note(f"{subject} that are spelt differently count as one: {names} (--keep-case keeps them apart).")
 
 
 def note_blank(blank: Iterable[str], labels: Iterable[str], log: ReadingLog) -> None:
     """Note which words were taken for no answer, and that "none" was not."""
     if names := sorted(blank):
-        log.note(f"taken for no answer: {', '.join(map(repr, names))} (--missing names others).")
-    if kept := [label for label in labels if label.casefold() == NONE]:
-        log.note(f"{kept[0]!r} is read as a label (--missing {kept[0]} takes it for no answer).")
+        log.note(f"taken for no answer: {shown(list(map(repr, names)))} (--missing names others).")
+    if none := [label for label in labels if label.casefold() == NONE]:
+        log.note(f"{none[0]!r} is read as a label (--missing {none[0]} takes it for no answer).")
 
 
-def code_label_sets(column: pl.Series, options: ReadOptions, log: ReadingLog) -> Coded:
-    """Code a column whose cells name several labels; the distinct values are sorted lists of labels.
+def note_typing_errors(n_of: Mapping[str, int], log: ReadingLog) -> None:
+    """Note rare labels whose spelling is close to that of a frequent one, with the lines of a label map for them.
+
+    Examples
+    --------
+    >>> log = ReadingLog()
+    >>> note_typing_errors({"authority": 90, "authorrity": 2, "care": 40}, log)
+    >>> print(log.notes[0][:71])
+    rare labels may be typing errors: 'authorrity' (2 votes) of 'authority'
+    """
+    errors = {}
+    for label, n in n_of.items():
+        frequent = [name for name, count in n_of.items() if count >= 10 * n and count > 5]
+        for near in get_close_matches(label, frequent, n=1, cutoff=CLOSE) if len(label) > 3 else ():
+            negated = any(
+                label in (start + near, near.removeprefix(start)) for start in PREFIXES if start in label + near
+            )
+            if not negated and re.sub(r"\d", "", label) != re.sub(r"\d", "", near):
+                errors[label] = near
+    if errors:
+        names = shown([f"{label!r} ({n_of[label]:,} votes) of {near!r}" for label, near in errors.items()])
+        keys = {label: label if re.fullmatch(r"[A-Za-z0-9_-]+", label) else json.dumps(label) for label in errors}
+        lines = "  and  ".join(f"{keys[label]} = {json.dumps(near)}" for label, near in errors.items())
+        log.note(
+            f"rare labels may be typing errors: {names}. To join them, write  {lines}  into a file labels.toml and add "
+            "--labels labels.toml."
+        )
+
+
+# --- Cells of an answer column ------------------------------------------------------------------------------------
+
+
+def code_cells(column: pl.Series, options: ReadOptions, log: ReadingLog) -> Cells:
+    """Code the distinct cells of an answer column, each one label or several.
 
     Parameters
     ----------
     column
-        Texts such as `care,harm`, or lists of labels. An empty text is no vote; an empty list names nothing.
+        Labels, texts such as `care, harm` or `["care"]`, or lists of labels. An empty text is no vote; an empty list
+        names nothing, which is a vote.
     options
-        What the user asked for: the separator, the label map (a cell from which all labels are left out is an empty
-        list, and still a vote), which words mean no answer, and whether case matters.
+        What the user asked for: the separator (guessed where it is None), the label map (a cell from which all of
+        several labels are left out is still a vote), which words mean no answer, and whether case matters.
     log
         Where notes go.
 
     Examples
     --------
-    >>> cells = code_label_sets(pl.Series(["care, harm", "", "care"]), ReadOptions(multilabel=","), ReadingLog())
-    >>> cells.values.to_list(), cells.code_r.tolist()
-    ([['care'], ['care', 'harm']], [1, -1, 0])
+    >>> cells = code_cells(pl.Series(["care, harm", "", "care", "harm"]), ReadOptions(), ReadingLog())
+    >>> cells.labels_c, cells.code_r.tolist(), cells.separator
+    ([('care',), ('care', 'harm'), ('harm',)], [1, -1, 0, 2], ',')
     """
-    lists, separator = isinstance(column.dtype, pl.List), options.multilabel
+    lists = column.dtype.is_nested()
+    if lists:
+        column = column.cast(pl.List(pl.String)).list.join(LIST_SEPARATOR).alias(column.name)
+    distinct, code_r = distinct_cells(column)
+    separator = options.multilabel or ""
     if lists:
         separator = LIST_SEPARATOR
-        column = column.cast(pl.List(pl.String)).list.join(separator)
-    texts, code_r = distinct_cells(column.cast(pl.String))
-    cells = _tidied_cells([_split_cell(cell, separator or ",") for cell in texts.to_list()], options, log)
-    check_few(len({label for cell in cells for label in cell}), column.name, len(column))
-    label_map = load_label_map(options.labels)
-    _note_mapped_sets(cells, count_codes(code_r, len(texts)), label_map, log)
-    new = [{rename_label(name, label_map) for name in cell} - {None} for cell in cells]
-    mapped = [tuple(sorted(map(str, names))) if cell or lists else None for cell, names in zip(cells, new, strict=True)]
-    order = {cell: k for k, cell in enumerate(sorted({cell for cell in mapped if cell is not None}))}
-    places = [UNKNOWN if cell is None else order[cell] for cell in mapped]
-    return Coded(pl.Series([list(cell) for cell in order], dtype=pl.List(pl.String)), recode(code_r, places))
+    elif options.multilabel is None and distinct.dtype == pl.String:
+        separator = guess_separator(distinct.to_list(), log, column.name)
+    if separator:
+        cells = _tidied_cells([split_cell(cell, separator) for cell in distinct.to_list()], options, log)
+        labels_c = [cell if cell or lists else None for cell in cells]
+    else:
+        coded = code_labels(column, options.missing)
+        note_blank(coded.blank, coded.values.to_list() if options.missing is None else [], log)
+        labels_c, code_r = [(label,) for label in coded.values.to_list()], coded.code_r
+    check_few(len({label for cell in labels_c for label in cell or ()}), column.name, len(column))
+    single_c = [cell is not None and len(cell) == 1 for cell in labels_c]
+    labels_c = _map_cells(labels_c, count_codes(code_r, len(labels_c)), options, log, lists=bool(separator))
+    order = sorted(range(len(labels_c)), key=lambda c: labels_c[c] or ()) if separator else range(len(labels_c))
+    place = {c: at for at, c in enumerate(order)}
+    places = [UNKNOWN if cell is None else place[c] for c, cell in enumerate(labels_c)]
+    code_r = recode(code_r, places)
+    return Cells([labels_c[c] for c in order], [single_c[c] for c in order], code_r, separator)
 
 
-def labels_in_sets(cells: Coded) -> list[str]:
-    """Return all labels that some cell of `code_label_sets` names, sorted."""
-    return sort_labels(cells.values.explode().drop_nulls().to_list())
+def guess_separator(cells: Sequence[str], log: ReadingLog, name: str = "label") -> str:
+    """Guess what stands between the labels of cells that name several; empty where each names one.
+
+    The parts of a list recur: nearly all of them are also cells of their own.
+
+    Examples
+    --------
+    >>> [guess_separator(cells, ReadingLog()) for cells in (["care|harm", "care", "harm"], ["yes, a bit", "no"])]
+    ['|', '']
+    """
+    texts = [cell for cell in cells if cell.strip()]
+    candidates = (LIST_SEPARATOR, *SEPARATORS) if any(JSON_LIST.fullmatch(text) for text in texts) else SEPARATORS
+    for separator in candidates:
+        lists = [(text, labels) for text in texts if len(labels := split_cell(text, separator)) > 1]
+        if separator == LIST_SEPARATOR:
+            lists = lists or [(text, ()) for text in texts if JSON_LIST.fullmatch(text)]
+            recur = 2 * sum(bool(JSON_LIST.fullmatch(text)) for text in texts) > len(texts)
+        else:
+            recur = bool(lists) and _recur(texts, [labels for _, labels in lists], separator)
+        if recur:
+            between = "in brackets" if separator == LIST_SEPARATOR else f"separated by {separator!r}"
+            log.note(
+                f"cells of {name!r} such as {shown([lists[0][0]])!r} name several labels, {between} (guessed): each "
+                'label is a yes/no question (--multilabel "" reads combinations as labels).'
+            )
+            return separator
+    return ""
 
 
-def _split_cell(cell: str, separator: str) -> tuple[str, ...]:
-    names = [spell_label(name) for name in cell.split(separator)]
-    return tuple(dict.fromkeys(name for name in names if name is not None))
+def _recur(texts: Sequence[str], lists: Sequence[tuple[str, ...]], separator: str) -> bool:
+    """Return whether the parts of lists are labels: most are cells of their own, the others in several lists."""
+    labels = {label.casefold() for cell in lists for label in cell}
+    alone = {text.strip().casefold() for text in texts} & labels
+    places = {label: sum(label in map(str.casefold, cell) for cell in lists) for label in labels - alone}
+    if len(labels) > MOST_IN_LISTS or max(map(len, labels)) > LONGEST_IN_LIST:
+        return False
+    if separator not in "|;" and all(NUMBER.fullmatch(label) for label in labels):
+        # 3,5 is a number and 1/2/2026 a date, but 1, 3 and 1,3,4 are lists.
+        return separator == "," and (any(len(cell) > 2 for cell in lists) or any(", " in text for text in texts))
+    if not alone:
+        return len(labels) < len(lists) and min(places.values()) > 1
+    return len(alone) == len(labels) or (len(alone) >= 3 and len(alone) >= 0.6 * len(labels))
+
+
+def split_cell(cell: str, separator: str) -> tuple[str, ...]:
+    """Split a cell into its distinct labels; commas in round brackets and the marks of a JSON list do not count.
+
+    Examples
+    --------
+    >>> split_cell("care (kind, warm), harm", ","), split_cell('["care", "harm"]', ",")
+    (('care (kind, warm)', 'harm'), ('care', 'harm'))
+    """
+    if JSON_LIST.fullmatch(cell):
+        parts = [part.strip().strip("\"'") for part in cell.strip()[1:-1].split(",")]
+    elif len(separator) == 1 and separator in SEPARATORS and "(" in cell:
+        parts = re.split(re.escape(separator) + r"(?![^()]*\))", cell)
+    else:
+        parts = cell.split(separator)
+    return tuple(dict.fromkeys(name for part in parts if (name := spell_label(part)) is not None))
 
 
 def _tidied_cells(cells: list[tuple[str, ...]], options: ReadOptions, log: ReadingLog) -> list[tuple[str, ...]]:
     """Take out words that mean no answer, and call labels that differ only in case alike."""
     labels = sorted({label for cell in cells for label in cell})
     blank = no_answers(labels, options.missing)
-    kept = [label for label in labels if label not in blank]
-    called = {label: label for label in kept} if options.keep_case else same_labels(kept, words=False)
-    note_blank(blank, [] if options.missing is not None else kept, log)
-    note_same(called, log)
-    return [tuple(dict.fromkeys(called[label] for label in cell if label not in blank)) for cell in cells]
+    present = [label for label in labels if label not in blank]
+    name_of = {label: label for label in present} if options.keep_case else same_labels(present, words=False)
+    note_blank(blank, [], log)
+    note_same(name_of, log)
+    return [tuple(dict.fromkeys(name_of[label] for label in cell if label not in blank)) for cell in cells]
 
 
-def _note_mapped_sets(cells: list[tuple[str, ...]], n_c: Ints, label_map: LabelMap, log: ReadingLog) -> None:
-    if not label_map:
-        return
-    moved = gone = 0
-    for cell, n in zip(cells, n_c, strict=True):
-        new = [rename_label(name, label_map) for name in cell]
-        gone += int(n) * new.count(None)
-        moved += int(n) * sum(label not in (name, None) for name, label in zip(cell, new, strict=True))
-    _note_map(label_map, {name for cell in cells for name in cell}, moved, log)
-    if gone:
-        log.note(f"the label map left out {gone:,} mentions of a label; their votes still count as no to the others.")
+def means_nothing(label: str, options: ReadOptions) -> bool:
+    """Return whether a label beside lists of labels means no to all of them; the label map can say otherwise."""
+    plain = re.sub(r"[^a-z]", "", label.casefold())
+    return plain in NOTHING and label.casefold() not in {name.casefold() for name in load_label_map(options.labels)}
 
 
-def choose_classes(question: str, found: Sequence[str], n_k: Sequence[int], options: ReadOptions) -> tuple[str, ...]:
+def choose_classes(question: str, present: Sequence[str], n_k: Sequence[int], options: ReadOptions) -> tuple[str, ...]:
     """Return the labels of a question: those that occur, or those the user listed.
 
     Parameters
     ----------
     question
         Name of the question, for errors.
-    found, n_k
+    present, n_k
         The labels that occur, sorted, and how often.
     options
         Its `classes` is a list of labels, or their number.
     """
     if options.classes is None:
-        return tuple(found)
+        return tuple(present)
     if isinstance(options.classes, int):
-        listed = _numbered(options.classes, found, question)
+        listed = _numbered(options.classes, present, question)
     else:
-        given = [options.classes] if isinstance(options.classes, str) else options.classes
-        listed = sort_labels(name for value in given if (name := canonical_label(value)) is not None)
-    outside = [(label, n) for label, n in zip(found, n_k, strict=True) if label not in listed]
+        names = [options.classes] if isinstance(options.classes, str) else options.classes
+        listed = sort_labels(name for value in names if (name := canonical_label(value)) is not None)
+    outside = [(label, n) for label, n in zip(present, n_k, strict=True) if label not in listed]
     if outside:
         votes = sum(n for _, n in outside)
-        msg = (
+        refuse(
             f"classes lists {len(listed)} labels ({shown(listed)}), but {votes:,} votes on {question!r} say something "
             f"else. First: {outside[0][0]!r}. Add it to classes (CLI: --classes), or leave it out with labels "
             "(CLI: --labels)."
         )
-        raise VotesError(msg)
     if len(listed) < 2:
-        msg = f"classes lists {len(listed)} label. There must be two at least, or there is nothing to tell apart."
-        raise VotesError(msg)
+        refuse(f"classes lists {len(listed)} label. There must be two at least, or there is nothing to tell apart.")
     return tuple(listed)
 
 
-def choose_positive(labels: Sequence[str], asked: str | None) -> tuple[int, bool]:
+def choose_positive(labels: Sequence[str], positive: str | None) -> tuple[int, bool]:
     """Return the index of the positive label, and whether it was guessed: by its meaning, else the last.
 
     Examples
@@ -278,31 +388,31 @@ def choose_positive(labels: Sequence[str], asked: str | None) -> tuple[int, bool
     >>> choose_positive(("Hateful", "Non-hateful"), None), choose_positive(("cancer", "other"), None)
     ((0, True), (0, True))
     """
-    if asked is not None and (at := match_label(asked, labels)) is not None:
+    if positive is not None and (at := match_label(positive, labels)) is not None:
         return at, False
     folded = [label.casefold() for label in labels]
-    if (named := next((folded.index(name) for name in POSITIVE_NAMES if name in folded), None)) is not None:
-        return named, True
+    if (at := next((folded.index(name) for name in POSITIVE_NAMES if name in folded), None)) is not None:
+        return at, True
     affirmed = [k for k, label in enumerate(folded) if not _is_negative(label, folded)]
     return affirmed[0] if len(labels) == 2 and len(affirmed) == 1 else len(labels) - 1, True
 
 
 def _is_negative(label: str, labels: Sequence[str]) -> bool:
     first = re.split(r"[\W_]+", label.strip())[0]
-    return first in NEGATIVE_NAMES or any(label == word + other for word in NEGATIONS for other in labels)
+    return first in NEGATIVE_NAMES or any(label == word + name for word in NEGATIONS for name in labels)
 
 
 def match_label(name: object, labels: Sequence[str]) -> int | None:
     """Return the index of a label: spelt exactly so, else ignoring case, else by yes and no, if only one fits."""
-    wanted = canonical_label(name)
-    if wanted is None:
+    label_name = canonical_label(name)
+    if label_name is None:
         return None
-    if wanted in labels:
-        return list(labels).index(wanted)
+    if label_name in labels:
+        return list(labels).index(label_name)
     plain = [label.casefold() for label in labels]
-    close = [k for k, label in enumerate(plain) if label == wanted.casefold()]
+    close = [k for k, label in enumerate(plain) if label == label_name.casefold()]
     if not close and all(label in YES + NO for label in plain):
-        kind = next((kind for kind in (YES, NO) if wanted.casefold() in kind), ())
+        kind = next((kind for kind in (YES, NO) if label_name.casefold() in kind), ())
         close = [k for k, label in enumerate(plain) if label in kind]
     return close[0] if len(close) == 1 else None
 
@@ -310,43 +420,37 @@ def match_label(name: object, labels: Sequence[str]) -> int | None:
 def check_few(n_labels: int, column: str, n_rows: int) -> None:
     """Refuse a column with more than a thousand distinct values, which can hardly be labels."""
     if n_labels > MOST_LABELS:
-        msg = (
+        refuse(
             f"the label column {column!r} has {n_labels:,} different values in {n_rows:,} rows: it does not look "
             'like labels. Name another with label="COLUMN" (CLI: --label COLUMN), or split cells such as '
             'care,harm with multilabel="," (CLI: --multilabel ",").'
         )
-        raise VotesError(msg)
 
 
-def _numbered(n_classes: int, found: Sequence[str], question: str) -> list[str]:
+def _numbered(n_classes: int, present: Sequence[str], question: str) -> list[str]:
     """Return the labels when only their number is known."""
-    if n_classes < len(found):
-        msg = (
-            f"classes is {n_classes}, but the votes on {question!r} have {len(found)} labels: {shown(found)}. "
-            f"Use classes={len(found)} (CLI: --classes {len(found)}), or merge some with labels (CLI: --labels)."
+    if n_classes < len(present):
+        refuse(
+            f"classes is {n_classes}, but the votes on {question!r} have {len(present)} labels: {shown(present)}. "
+            f"Use classes={len(present)} (CLI: --classes {len(present)}), or merge some with labels (CLI: --labels)."
         )
-        raise VotesError(msg)
     for start in (0, 1):
         numbers = [str(k) for k in range(start, start + n_classes)]
-        if n_classes == len(found) or set(found) <= set(numbers):
-            return list(found) if n_classes == len(found) else numbers
-    msg = (
-        f"classes is {n_classes}, but the votes on {question!r} name only {len(found)}: {shown(found)}. "
+        if n_classes == len(present) or set(present) <= set(numbers):
+            return list(present) if n_classes == len(present) else numbers
+    refuse(
+        f"classes is {n_classes}, but the votes on {question!r} name only {len(present)}: {shown(present)}. "
         "List all of them by name (CLI: --classes a,b,c)."
     )
-    raise VotesError(msg)
 
 
 def _read_toml(path: Path) -> Mapping[str, Any]:
-    if is_stream(path):
-        msg = f"the label map {str(path)!r} is a pipe or a device, and is read more than once. Save it to a file first."
-        raise VotesError(msg)
     try:
-        with path.open("rb") as file:
-            return tomllib.load(file)
+        if path.exists() and not path.is_file():
+            problem = "is a pipe or a device, and is read more than once. Save it to a file first"
+            refuse(f"the label map {str(path)!r} {problem}.")
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        msg = f"the label map {str(path)!r} cannot be read: {error.strerror}."
-        raise VotesError(msg) from error
+        refuse(f"the label map {str(path)!r} cannot be read: {error.strerror}.")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        msg = f'the label map {path.name} is no TOML: {error}. Its lines read like  harm = "care".'
-        raise VotesError(msg) from error
+        refuse(f'the label map {path.name} is no TOML: {error}. Its lines read like  harm = "care".')

@@ -3,12 +3,13 @@
 "long" has one row per vote: the label is one, or several in one cell, or a column for each of several questions.
 "wide" has one row per item and a column per annotator; with a column of counts a row stands for many items.
 "respondents" has one row per person. "counts" says how many chose a label, or how many of n said yes, without
-annotators. `Rows` say which item and question each row is about, `QuestionVotes` who voted what.
+annotators. `to_long` turns all of them into the first, which `read_long` reads. `Rows` say which item and question each
+row is about, `QuestionVotes` who voted what.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -16,30 +17,35 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from moral_entropy.errors import VotesError
+from moral_entropy.option_fields import did_you_mean
 from moral_entropy.options import ReadOptions
 from moral_entropy.votes.columns import ColumnRoles, naming
 from moral_entropy.votes.labels import (
+    LIST_SEPARATOR,
     NO_YES,
-    check_few,
-    code_label_sets,
-    labels_in_sets,
+    Cells,
+    code_cells,
     load_label_map,
-    map_labels,
-    note_blank,
+    means_nothing,
+    note_same,
+    note_typing_errors,
     rename_label,
 )
 from moral_entropy.votes.source import Source, from_polars
-from moral_entropy.votes.table import UNKNOWN, Floats, Ints, ReadingLog, shown
+from moral_entropy.votes.table import UNKNOWN, Floats, Ints, ReadingLog, refuse, shown
 from moral_entropy.votes.values import (
     MISSING,
+    NO,
+    YES,
     Coded,
+    as_text,
     code_ids,
     code_labels,
     count_codes,
-    no_answers,
+    fold_ids,
     recode,
     sort_labels,
+    spell_label,
 )
 
 ANONYMOUS = "(anonymous)"
@@ -48,8 +54,9 @@ ANONYMOUS = "(anonymous)"
 QUESTION = "label"
 """Name of the question, where the table has none."""
 
-YES_NO_WORDS = frozenset({"0", "1", "true", "false", "yes", "no", "y", "n", "t", "f"})
 NO_VOTE = "."
+EXCLUDED = "an excluded annotator"
+PLUS = "+"
 
 
 class Rows(NamedTuple):
@@ -65,6 +72,10 @@ class Rows(NamedTuple):
         Names of the questions and each row's, if there is a column for them.
     count_i
         How many items each item stands for, in pre-counted data.
+    separator
+        What stands between the labels of a cell, where some cells name several.
+    stacked
+        Rows of the file, where columns of it were put below each other; else 0.
     """
 
     items: pl.Series
@@ -72,11 +83,17 @@ class Rows(NamedTuple):
     questions: tuple[str, ...] = ()
     question_r: Ints | None = None
     count_i: Floats | None = None
+    separator: str = ""
+    stacked: int = 0
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
         return len(self.item_r)
+
+    def line(self, row: int) -> int:
+        """Return the number of a row in the file, from 1 on."""
+        return (row % self.stacked if self.stacked else row) + 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,27 +121,100 @@ class QuestionVotes:
     item_i: Ints | None = None
 
     def rows(self, at_v: Ints) -> Ints:
-        """Return the rows of the source that some votes came from."""
+        """Return the rows of the source that votes at these positions came from."""
         return at_v if self.row_v is None else self.row_v[at_v]
 
-    def take(self, kept_v: Ints) -> QuestionVotes:
-        """Keep only some votes."""
-        codes = {name: getattr(self, name)[kept_v] for name in ("item_v", "annotator_v", "label_v")}
-        return replace(self, row_v=self.rows(kept_v), **codes)
+    def take(self, at_v: Ints) -> QuestionVotes:
+        """Keep only the votes at these positions."""
+        codes = {name: getattr(self, name)[at_v] for name in ("item_v", "annotator_v", "label_v")}
+        return replace(self, row_v=self.rows(at_v), **codes)
 
 
-Layout = tuple[Rows, pl.Series, tuple[QuestionVotes, ...]]
-"""What each row is about, the annotators, and the votes on each question."""
+# --- One row per vote ---------------------------------------------------------------------------------------------
 
 
-def read_rows(source: Source, roles: ColumnRoles, ids: Coded | None = None) -> Rows:
-    """Read the item of each row, unless it is given, and the question if there is a column for it."""
-    if ids is None:
-        ids = code_ids(source.column(roles.column["item"]), textual=source.textual)
-    if (name := roles.get("question")) is None:
-        return Rows(ids.values, ids.code_r)
-    questions = code_labels(source.column(name))
-    return Rows(ids.values, ids.code_r, tuple(questions.values.to_list()), questions.code_r)
+def read_long(
+    source: Source, roles: ColumnRoles, options: ReadOptions, *, join: bool = True
+) -> tuple[Rows, pl.Series, tuple[QuestionVotes, ...]]:
+    """Read what each row is about, the annotators, and the votes on each question; notes go into the source's log.
+
+    Ids that differ in case or blanks only are joined, if `join` is true.
+    """
+    join = join and not options.keep_case
+    items = code_ids(source.column(roles.column["item"]), textual=source.textual)
+    rows = Rows(items.values, items.code_r, stacked=source.stacked)
+    if (name := roles.get("question")) is not None:
+        questions = code_labels(source.column(name))
+        rows = rows._replace(questions=tuple(questions.values.to_list()), question_r=questions.code_r)
+    annotators = Coded(pl.Series([ANONYMOUS]), np.broadcast_to(np.int16(0), (rows.n_rows,)))
+    if (name := roles.get("annotator")) is not None:
+        annotators = code_ids(source.column(name), textual=source.textual)
+        if join:
+            annotators = _one_spelling("annotators", annotators, rows.item_r, rows, source.log)
+    if join:
+        partner_r = np.arange(rows.n_rows) if options.anonymous else annotators.code_r
+        items = _one_spelling("items", items, partner_r, rows, source.log)
+    rows = rows._replace(items=items.values, item_r=items.code_r)
+    if (name := roles.get("item_count")) is not None:
+        count_i = np.zeros(len(rows.items))
+        count_i[rows.item_r] = source.column(name).to_numpy()
+        rows = rows._replace(count_i=count_i)
+    columns = sorted(set(() if source.stacked else options.questions)) or [roles.column["label"]]
+    votes: list[QuestionVotes] = []
+    for column in columns:
+        cells = code_cells(source.column(column), options, source.log)
+        if options.questions and options.anonymous and not source.stacked:
+            _check_yes_no(cells, column)
+        # Empty cells of a sheet with a column per annotator are votes that nobody was asked for.
+        labels = {} if source.stacked else {"label": cells.code_r}
+        row_v = _complete_rows(rows, ReadingLog() if votes else source.log, **labels, annotator=annotators.code_r)
+        if source.stacked or votes:
+            row_v = np.arange(rows.n_rows) if row_v is None else row_v
+            voted_v = cells.code_r[row_v] >= 0
+            source.log.drop("no label", 0 if source.stacked else int((~voted_v).sum()))
+            row_v = row_v[voted_v]
+        if count := roles.get("count"):
+            count_r = read_numbers(source, count, required=True)
+            row_v = np.arange(rows.n_rows) if row_v is None else row_v
+            row_v = np.repeat(row_v, count_r[row_v])
+        several = len(columns) > 1
+        for part in _answers(rows, column, cells, row_v, annotators.code_r, options, source.log, prefixed=several):
+            votes.append(part)
+            if cells.separator and part.labels == NO_YES:
+                rows = rows._replace(separator=cells.separator)
+    return rows, annotators.values, tuple(votes)
+
+
+def _one_spelling(kind: str, ids: Coded, partner_r: Ints, rows: Rows, log: ReadingLog) -> Coded:
+    """Join ids that differ in case, blanks or invisible marks only, unless somebody voted under both."""
+    if ids.values.dtype != pl.String:
+        return ids
+    folded = fold_ids(ids.values)
+    if folded.n_unique() == len(folded):
+        return ids
+    code = folded.rank("dense").cast(pl.Int64) - 1
+    twin_c = folded.is_duplicated().to_numpy()
+    row_r = np.flatnonzero(np.append(twin_c, False)[ids.code_r])
+    question_r = np.zeros(rows.n_rows, dtype=np.int8) if rows.question_r is None else rows.question_r
+    pairs = pl.DataFrame({
+        "old": ids.code_r[row_r], "new": code.to_numpy()[ids.code_r[row_r]], "partner": partner_r[row_r],
+        "question": question_r[row_r],
+    })  # fmt: skip
+    place = pl.struct("partner", "question").n_unique()
+    voted = pairs.unique().group_by("new").agg((pl.len() > place).alias("twice")).filter("twice")
+    apart = set(voted.get_column("new").to_list())
+    n_c = count_codes(ids.code_r, len(ids.values))
+    name_of: dict[str, str] = {}
+    groups = pl.DataFrame({"name": ids.values, "new": code, "n": n_c}).filter(pl.Series(twin_c))
+    for (new,), group in groups.sort("n", "name", descending=[True, False]).group_by("new", maintain_order=True):
+        if new not in apart:
+            name_of |= dict.fromkeys(group.get_column("name").to_list(), group.item(0, "name"))
+    if not name_of:
+        return ids
+    note_same(name_of, log, kind)
+    names = ids.values.replace(name_of)
+    values = names.unique().sort()
+    return Coded(values, recode(ids.code_r, values.search_sorted(names).to_numpy()))
 
 
 def _complete_rows(rows: Rows, log: ReadingLog, **codes: Ints) -> Ints | None:
@@ -139,250 +229,188 @@ def _complete_rows(rows: Rows, log: ReadingLog, **codes: Ints) -> Ints | None:
     return None if complete_r is None else np.flatnonzero(complete_r).astype(_row_type(rows.n_rows))
 
 
-def _take(values: Ints, row_v: Ints | None) -> Ints:
-    """Take some rows; all of them, without a copy, for `None`."""
-    return values if row_v is None else values[row_v]
+def _check_yes_no(cells: Cells, column: str) -> None:
+    labels = [label for cell in cells.labels_c for label in cell or ()]
+    if odd := [label for label in labels if label.casefold() not in YES + NO]:
+        refuse(
+            f"column {column!r} holds {odd[0]!r}, which is neither yes nor no. If it counts how many chose {column!r}, "
+            "say of how many: of=3, or of a column (CLI: --of)."
+        )
 
 
-def _split_by_question(
-    rows: Rows, name: str, labels: Coded, row_v: Ints | None, annotator_v: Ints, options: ReadOptions, log: ReadingLog
-) -> tuple[QuestionVotes, ...]:
-    """Split votes for one label each by the question of their row; without a column for it, all are on `name`."""
-    labels = map_labels(labels, options, log)
-    label_v = labels.code_r
-    if not labels.complete:
-        kept_v = np.flatnonzero(label_v >= 0)
-        row_v = kept_v if row_v is None else row_v[kept_v]
-        annotator_v, label_v = annotator_v[kept_v], label_v[kept_v]
-    names, item_v = tuple(labels.values.to_list()), _take(rows.item_r, row_v)
+def _answers(
+    rows: Rows, column: str, cells: Cells, row_v: Ints | None, annotator_r: Ints, options: ReadOptions,
+    log: ReadingLog, *, prefixed: bool,
+) -> Iterator[QuestionVotes]:  # fmt: skip
+    """Yield the votes in an answer column, by the question of their row and, of lists, by label."""
+
+    def take(values: Ints) -> Ints:
+        """Take the rows that hold votes; all of them without a copy."""
+        return values if row_v is None else values[row_v]
+
+    votes = QuestionVotes(column, (), take(rows.item_r), take(annotator_r), take(cells.code_r), row_v)
     if rows.question_r is None:
-        return (QuestionVotes(name, names, item_v, annotator_v, label_v, row_v),)
-    question_v = _take(rows.question_r, row_v)
-    row_v = np.arange(rows.n_rows, dtype=_row_type(rows.n_rows)) if row_v is None else row_v
-    votes, label_map = [], load_label_map(options.labels)
+        yield from _labels_of(votes, cells, options, log, prefixed=prefixed)
+        return
+    if row_v is None:
+        votes = replace(votes, row_v=np.arange(rows.n_rows, dtype=_row_type(rows.n_rows)))
+    question_v, label_map = take(rows.question_r), load_label_map(options.labels)
     for q, question in enumerate(rows.questions):
         at_v = np.flatnonzero(question_v == q)
         # A map that leaves out a label named like a question leaves out the question.
         if label_map and rename_label(question, label_map) is None:
             log.drop("question left out by the label map", len(at_v))
             continue
-        columns = (item_v[at_v], annotator_v[at_v], label_v[at_v], row_v[at_v])
         item_i = np.flatnonzero(count_codes(rows.item_r[rows.question_r == q], len(rows.items))).astype(np.int32)
-        votes.append(QuestionVotes(question, names, *columns, item_i=item_i))
-    return tuple(votes)
+        part = replace(votes.take(at_v), question=f"{question}: {column}" if prefixed else question, item_i=item_i)
+        yield from _labels_of(part, cells, options, log, prefixed=prefixed or len(rows.questions) > 1)
 
 
-def _anonymous(n_votes: int) -> Ints:
-    """Return the annotator codes of votes without annotators: all 0, taking no memory."""
-    return np.broadcast_to(np.int16(0), (n_votes,))
+def _labels_of(
+    votes: QuestionVotes, cells: Cells, options: ReadOptions, log: ReadingLog, *, prefixed: bool
+) -> Iterator[QuestionVotes]:
+    """Yield votes for one label each as they are, and votes for several as a yes/no question for each label."""
+    n_c = count_codes(votes.label_v, len(cells.labels_c))
+    present = {c: cell for c, cell in enumerate(cells.labels_c) if n_c[c] and cell is not None}
+    labels = sort_labels(label for cell in present.values() for label in cell)
+    if not cells.separator or not (options.multilabel or any(not cells.single_c[c] for c in present)):
+        place = {label: k for k, label in enumerate(labels)}
+        places = [place.get(cell[0], UNKNOWN) if cell else UNKNOWN for cell in cells.labels_c]
+        if places != list(range(len(labels))):
+            votes = replace(votes, label_v=recode(votes.label_v, places))
+        votes = replace(votes, labels=tuple(labels))
+        log.drop("label left out by the label map", sum(int(n_c[c]) for c, cell in present.items() if not cell))
+        yield votes if all(present.values()) else votes.take(np.flatnonzero(votes.label_v >= 0))
+        return
+    if cells.separator == LIST_SEPARATOR:
+        log.note(f"{votes.question!r} allows several labels: each is a yes/no question of its own.")
+    mentions = {label: sum(int(n_c[c]) for c, cell in present.items() if label in cell) for label in labels}
+    note_typing_errors(mentions, log)
+    for label in labels:
+        if means_nothing(label, options) and len(labels) > 1:
+            log.note(f"{label!r} beside lists of labels means no to every label ({mentions[label]:,} votes).")
+            continue
+        answer_c = [int(label in (cell or ())) for cell in cells.labels_c]
+        name = f"{votes.question}: {label}" if prefixed else label
+        yield replace(votes, question=name, labels=NO_YES, label_v=recode(votes.label_v, answer_c).astype(np.int16))
 
 
 def _row_type(n_rows: int) -> type[np.int32] | type[np.int64]:
     return np.int32 if n_rows <= np.iinfo(np.int32).max else np.int64
 
 
-# --- One row per vote ---------------------------------------------------------------------------------------------
+# --- Other layouts, turned into one row per vote ------------------------------------------------------------------
 
 
-def read_long(source: Source, roles: ColumnRoles, options: ReadOptions) -> Layout:
-    """Read one row per vote; counts and notes go into the source's log."""
-    rows = read_rows(source, roles)
-    annotators = Coded(pl.Series([ANONYMOUS]), _anonymous(rows.n_rows))
-    if (name := roles.get("annotator")) is not None:
-        annotators = code_ids(source.column(name), textual=source.textual)
-    if options.questions:
-        return rows, annotators.values, _question_columns(source, rows, annotators.code_r, options)
-    return rows, annotators.values, _label_column(source, roles, rows, annotators.code_r, options)
+def to_long(source: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[Source, ColumnRoles]:
+    """Turn a table of any layout into one with a row per vote, and the roles of its columns."""
+    if roles.layout == "long":
+        return source, roles
+    turn = {"wide": _from_wide, "respondents": _from_respondents, "counts": _from_counts}[roles.layout]
+    return turn(source, roles, options)
 
 
-def _label_column(
-    source: Source, roles: ColumnRoles, rows: Rows, annotator_r: Ints, options: ReadOptions
-) -> tuple[QuestionVotes, ...]:
-    """Read votes for one label each or, where cells name several, a yes/no question for every label."""
-    name = roles.column["label"]
-    column = source.column(name)
-    if options.multilabel:
-        labels = code_label_sets(column, options, source.log)
-    elif column.dtype.is_nested():
-        msg = f'column {name!r} holds several labels per cell. Read them with multilabel="," (CLI: --multilabel ",").'
-        raise VotesError(msg)
-    else:
-        labels = _code_votes(column, options, source.log)
-    row_v = _complete_rows(rows, source.log, label=labels.code_r, annotator=annotator_r)
-    if count := roles.get("count"):
-        count_r = read_numbers(source, count, required=True)
-        row_v = np.arange(rows.n_rows) if row_v is None else row_v
-        row_v = np.repeat(row_v, count_r[row_v])
-    label_v, annotator_v = _take(labels.code_r, row_v), _take(annotator_r, row_v)
-    if not options.multilabel:
-        coded = Coded(labels.values, label_v)
-        return _split_by_question(rows, name, coded, row_v, annotator_v, options, source.log)
-    item_v, cells = _take(rows.item_r, row_v), labels.values.to_list()
-    named = {label: np.array([label in cell for cell in cells], dtype=np.int16) for label in labels_in_sets(labels)}
-    return tuple(
-        QuestionVotes(label, NO_YES, item_v, annotator_v, named_c[label_v], row_v) for label, named_c in named.items()
-    )
+def _stack(
+    source: Source, names: Sequence[str], carried: Sequence[pl.Series], cells: Sequence[pl.Series], key: str, value: str
+) -> Source:
+    """Put columns below each other: their names become the column `key`, their cells the column `value`."""
+    if len({column.dtype for column in cells}) > 1:
+        cells = [pl.Series([spell_label(cell) for cell in column.to_list()], dtype=pl.String) for column in cells]
+    n_rows = len(cells[0])
+    columns = {column.name: pl.concat([column] * len(names)) for column in carried}
+    columns[key] = pl.Series(names, dtype=pl.String).gather(np.repeat(np.arange(len(names)), n_rows))
+    columns[value] = pl.concat([column.rename(value) for column in cells])
+    facts = {"textual": source.textual, "sha256": source.sha256, "log": source.log, "stacked": n_rows}
+    return from_polars(pl.DataFrame(columns), source.name, **facts)
 
 
-def _code_votes(column: pl.Series, options: ReadOptions, log: ReadingLog) -> Coded:
-    """Code a column of votes, and note which words were taken for no answer."""
-    labels = code_labels(column, options.missing)
-    note_blank(labels.blank, labels.values.to_list() if options.missing is None else [], log)
-    check_few(len(labels.values), column.name, len(column))
-    return labels
+def _carried(source: Source, roles: ColumnRoles, options: ReadOptions) -> list[pl.Series]:
+    names = dict.fromkeys([*roles.column.values(), *options.keep, *options.facts])
+    return [source.column(name) for name in names]
 
 
-def _question_columns(source: Source, rows: Rows, annotator_r: Ints, options: ReadOptions) -> tuple[QuestionVotes, ...]:
-    """Read a question from every column the user listed."""
-    voted_r = _complete_rows(rows, source.log, annotator=annotator_r)
-    votes = []
-    for name in sorted(set(options.questions)):
-        labels = _code_votes(source.column(name), options, source.log)
-        odd = [label for label in labels.values.to_list() if label.casefold() not in YES_NO_WORDS]
-        if options.anonymous and odd:
-            msg = (
-                f"column {name!r} holds {odd[0]!r}, which is neither yes nor no. If it counts how many chose {name!r}, "
-                "say of how many: of=3, or of a column (CLI: --of)."
-            )
-            raise VotesError(msg)
-        label_v = _take(labels.code_r, voted_r)
-        source.log.drop("no label", int((label_v < 0).sum()))
-        mapped = map_labels(Coded(labels.values, label_v), options, source.log)
-        kept_v = np.flatnonzero(mapped.code_r >= 0)
-        row_v = kept_v if voted_r is None else voted_r[kept_v]
-        columns = (rows.item_r[row_v], annotator_r[row_v], mapped.code_r[kept_v], row_v)
-        votes.append(QuestionVotes(name, tuple(mapped.values.to_list()), *columns))
-    return tuple(votes)
+def _new_name(name: str, carried: Sequence[pl.Series]) -> str:
+    return f"({name})" if any(column.name == name for column in carried) else name
 
 
-# --- One row per item, or per person ------------------------------------------------------------------------------
-
-
-def read_wide(source: Source, roles: ColumnRoles, options: ReadOptions) -> Layout:
-    """Read one row per item, one column per annotator."""
+def _from_wide(source: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[Source, ColumnRoles]:
     names = sorted(roles.annotators)
-    labels, label_ar = _read_columns(source, names, options)
-    check_few(len(labels), ", ".join(names[:3]), source.rows)
-    rows = _wide_rows(source, roles, labels, label_ar)
-    if roles.get("count"):
-        rows, voted_r = _add_counts(source, roles, rows)
-    else:
-        complete_r = _complete_rows(rows, source.log)
-        voted_r = np.arange(rows.n_rows) if complete_r is None else complete_r
-    # Votes are listed column after column.
-    rows_a = [voted_r[label_r[voted_r] >= 0] for label_r in label_ar]
-    row_v = np.concatenate(rows_a)
-    label_v = np.concatenate([label_r[row_a] for label_r, row_a in zip(label_ar, rows_a, strict=True)])
-    coded = Coded(pl.Series(labels, dtype=pl.String), label_v)
-    annotator_v = _anonymous(len(row_v))
+    cells, carried = [source.column(name) for name in names], _carried(source, roles, options)
+    item = roles.get("item") or _new_name("item", carried)
+    columns = {**roles.column, "item": item}
+    if count := columns.pop("count", None):
+        table = _add_counts(source, roles, cells, carried, item, count)
+        cells, carried = table[: len(cells)], table[len(cells) :]
+        columns["item_count"] = carried[-1].name
+    elif not roles.get("item"):
+        source.log.note("no item column: items are called by the number of their row.")
+        carried.append(pl.Series(item, range(1, source.rows + 1)))
+    key, value = _new_name("annotator", carried), _new_name(QUESTION, carried)
     if not options.anonymous:
-        annotator_v = np.repeat(np.arange(len(names), dtype=np.int32), [*map(len, rows_a)])
-    votes = _split_by_question(rows, QUESTION, coded, row_v, annotator_v, options, source.log)
-    return rows, pl.Series([ANONYMOUS] if options.anonymous else names), votes
+        columns["annotator"] = key
+    long = _stack(source, names, carried, cells, key, value)
+    return long, replace(roles, column=columns | {"label": value}, layout="long")
 
 
-def _read_columns(source: Source, names: Sequence[str], options: ReadOptions) -> tuple[list[str], list[Ints]]:
-    """Code several columns of votes by one list of labels; words that mean no answer are judged by all of them."""
-    cells = [code_labels(source.column(name), ()) for name in names]
-    said = {label for column in cells for label in column.values.to_list()}
-    blank = no_answers(said, options.missing)
-    note_blank(blank, sorted(said - blank) if options.missing is None else [], source.log)
-    labels = sort_labels(said - blank)
-    place = {label: k for k, label in enumerate(labels)}
-    places = [[place.get(label, UNKNOWN) for label in column.values.to_list()] for column in cells]
-    return labels, [recode(column.code_r, new_of) for column, new_of in zip(cells, places, strict=True)]
-
-
-def read_respondents(source: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[Source, ColumnRoles]:
-    """Turn one row per person and one column per item into a long table and the roles of its columns."""
-    who, n_items = roles.get("annotator"), len(roles.items)
-    if who is None:
-        source.log.note("no column of annotators: people are called by the number of their row.")
-    people = pl.Series(range(1, source.rows + 1)) if who is None else source.column(who)
-    if options.on_repeat == "error":
-        _check_respondents(source, roles, people)
-    labels, label_ir = _read_columns(source, roles.items, options)
-    place = pl.Series(np.concatenate(label_ir)).cast(pl.Int64)
-    columns = {
-        "item": pl.Series(roles.items).gather(np.repeat(np.arange(n_items), source.rows)),
-        "annotator": pl.concat([people] * n_items),
-        "label": pl.Series(labels, dtype=pl.String).gather(place.set(place < 0, None)),
-    } | {name: pl.concat([source.column(name)] * n_items) for name in options.keep}
-    facts = {"textual": source.textual, "sha256": source.sha256, "log": source.log}
-    long = from_polars(pl.DataFrame(columns), source.name, **facts)
-    # Headings that are sentences are what was voted on.
-    texts = {"text": "item"} if any(len(name.split()) > 3 for name in roles.items) else {}
-    return long, ColumnRoles({"item": "item", "annotator": "annotator", "label": "label"} | texts, roles.guessed)
-
-
-def _check_respondents(source: Source, roles: ColumnRoles, people: pl.Series) -> None:
-    """Refuse people who answered twice, and not the same."""
-    answers = [source.column(name).alias(f"item {at}") for at, name in enumerate(roles.items)]
-    frame = pl.DataFrame([people.alias("who"), *answers]).with_row_index("row", 1).drop_nulls("who")
-    distinct = frame.unique(pl.exclude("row"), keep="first", maintain_order=True)
-    again = distinct.filter(pl.col("who").is_duplicated()).sort("who", "row", maintain_order=True)
-    if again.is_empty():
-        return
-    first, second = again.row(0, named=True), again.row(1, named=True)
-    msg = (
-        f"{again.get_column('who').n_unique():,} people have several rows with different answers. First: "
-        f"{first['who']!r} (rows {first['row']:,} and {second['row']:,}). "
-        'Choose on_repeat="first", "last" or, to keep each as a vote of its own, "count" (CLI: --on-repeat last).'
-    )
-    raise VotesError(msg)
-
-
-def _wide_rows(source: Source, roles: ColumnRoles, labels: Sequence[str], label_ar: Sequence[Ints]) -> Rows:
-    if roles.get("item"):
-        return read_rows(source, roles)
-    if roles.get("count"):
-        return read_rows(source, roles, code_ids(_patterns(source, roles, labels, label_ar)))
-    source.log.note("no item column: items are called by the number of their row.")
-    numbers = Coded(pl.Series(range(1, source.rows + 1)), np.arange(source.rows, dtype=np.int32))
-    return read_rows(source, roles, numbers)
-
-
-def _patterns(source: Source, roles: ColumnRoles, labels: Sequence[str], label_ar: Sequence[Ints]) -> pl.Series:
-    """Spell each row's votes, such as `1 1 2 . 1`; rows of different domains or questions stay apart."""
-    spelt = pl.Series([*labels, NO_VOTE], dtype=pl.String)
-    # The code of an empty cell, -1, is the last entry.
-    parts = [spelt.gather(np.where(label_r < 0, len(labels), label_r)) for label_r in label_ar]
-    further = [name for role in ("domain", "question") if (name := roles.get(role))]
-    parts += [source.column(name).cast(pl.String).fill_null(NO_VOTE) for name in further]
-    frame = pl.DataFrame({str(at): part for at, part in enumerate(parts)})
-    return frame.select(pl.concat_str(pl.all(), separator=" ")).to_series()
-
-
-def _add_counts(source: Source, roles: ColumnRoles, rows: Rows) -> tuple[Rows, Ints]:
-    """Add up the counts of rows that are the same item or pattern; also return the rows whose votes are read."""
-    name = roles.column["count"]
+def _add_counts(
+    source: Source, roles: ColumnRoles, cells: Sequence[pl.Series], carried: Sequence[pl.Series], item: str, count: str
+) -> list[pl.Series]:
+    """Add up the counts of rows that are the same item or pattern, such as `1 1 2 . 1`; a pattern keeps one row."""
     if roles.get("item") and roles.get("question"):
-        msg = f"an item has one count, so {name!r} cannot count several questions. Read them one by one."
-        raise VotesError(msg)
-    count_r = read_numbers(source, name, required=True)
-    source.log.drop("no item", int((rows.item_r < 0).sum()))
-    source.log.drop("a count of 0", int((count_r == 0).sum()))
-    item_r = np.where(count_r == 0, -1, rows.item_r)
-    kept = np.flatnonzero(count_codes(item_r, len(rows.items)) > 0)
-    item_r = recode(item_r, places_of(kept, len(rows.items)))
-    voted_r = np.flatnonzero(item_r >= 0)
-    count_i = np.bincount(item_r[voted_r], weights=count_r[voted_r], minlength=len(kept)).astype(np.float64)
-    source.log.note(f"{len(kept):,} rows stand for {count_i.sum():,.0f} items, as {name!r} counts them.")
+        refuse(f"an item has one count, so {count!r} cannot count several questions. Read them one by one.")
+    number = pl.Series("(count)", read_numbers(source, count, required=True))
+    frame = pl.DataFrame([column.rename(f"(cell {at})") for at, column in enumerate(cells)] + list(carried))
     if not roles.get("item"):
-        # All rows of a pattern have the same votes: the first has them all.
-        _, first_r = np.unique(item_r[voted_r], return_index=True)
-        voted_r = np.sort(voted_r[first_r])
-    return rows._replace(items=rows.items.gather(kept), item_r=item_r, count_i=count_i), voted_r
+        # Rows of different domains or questions stay apart.
+        spelt = [pl.Series(str(at), [_spelt(cell) for cell in column.to_list()]) for at, column in enumerate(cells)]
+        further = [name for role in ("domain", "question") if (name := roles.get(role))]
+        spelt += [as_text(source.column(name)).fill_null(NO_VOTE).rename(name) for name in further]
+        frame = frame.with_columns(pl.DataFrame(spelt).select(pl.concat_str(pl.all(), separator=" ").alias(item)))
+    frame = frame.with_columns(number)
+    source.log.drop("no item", frame.get_column(item).null_count())
+    source.log.drop("a count of 0", int((number == 0).sum()))
+    frame = frame.filter(pl.col("(count)") > 0, pl.col(item).is_not_null())
+    frame = frame.with_columns(pl.col("(count)").sum().over(item))
+    first = frame.unique(item, keep="first", maintain_order=True)
+    total = first.get_column("(count)").sum()
+    source.log.note(f"{first.height:,} rows stand for {total:,.0f} items, as {count!r} counts them.")
+    return (frame if roles.get("item") else first).get_columns()
 
 
-def places_of(chosen: Ints, n_codes: int) -> Ints:
-    """Return the position of each code among those chosen; `UNKNOWN` for the others."""
-    place = np.full(n_codes, UNKNOWN)
-    place[chosen] = np.arange(len(chosen))
-    return place
+def _spelt(cell: object) -> str:
+    label = spell_label(cell)
+    return NO_VOTE if label is None or label in MISSING else label
 
 
-# --- One row per item, with counts --------------------------------------------------------------------------------
+def _from_respondents(source: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[Source, ColumnRoles]:
+    person, items = roles.get("annotator"), list(roles.items)
+    if person is None:
+        source.log.note("no column of annotators: people are called by the number of their row.")
+    people = pl.Series(range(1, source.rows + 1)) if person is None else source.column(person)
+    cells = [source.column(name) for name in items]
+    if options.on_repeat == "error":
+        _check_respondents(cells, people)
+    carried = [people.rename("(annotator)"), *(source.column(name) for name in options.keep)]
+    long = _stack(source, items, carried, cells, "(item)", _new_name(QUESTION, carried))
+    # Headings that are sentences are what was voted on.
+    texts = {"text": "(item)"} if any(len(name.split()) > 3 for name in items) else {}
+    columns = {"item": "(item)", "annotator": "(annotator)", "label": long.columns[-1]}
+    return long, ColumnRoles(columns | texts, roles.guessed)
+
+
+def _check_respondents(cells: Sequence[pl.Series], people: pl.Series) -> None:
+    """Refuse people who answered twice, and not the same."""
+    answers = [column.alias(f"item {at}") for at, column in enumerate(cells)]
+    frame = pl.DataFrame([people.alias("person"), *answers]).with_row_index("row", 1).drop_nulls("person")
+    distinct = frame.unique(pl.exclude("row"), keep="first", maintain_order=True)
+    again = distinct.filter(pl.col("person").is_duplicated()).sort("person", "row", maintain_order=True)
+    if not again.is_empty():
+        first, second = again.row(0, named=True), again.row(1, named=True)
+        refuse(
+            f"{again.get_column('person').n_unique():,} people have several rows with different answers. First: "
+            f"{first['person']!r} (rows {first['row']:,} and {second['row']:,}). "
+            'Choose on_repeat="first", "last" or, to keep each as a vote of its own, "count" (CLI: --on-repeat last).'
+        )
 
 
 def read_numbers(source: Source, name: str, *, required: bool = False) -> NDArray[np.int64]:
@@ -393,58 +421,41 @@ def read_numbers(source: Source, name: str, *, required: bool = False) -> NDArra
         column = column.str.strip_chars()
         empty = empty | column.is_in(list(MISSING))
     number = column.cast(pl.Float64, strict=False).fill_nan(None)
-    whole = number.is_not_null() & (number >= 0) & (number == number.floor()) & (number < 2**31)
-    bad = ~(whole.fill_null(False) | (pl.Series([False]) if required else empty.fill_null(True)))
+    integral = number.is_not_null() & (number >= 0) & (number == number.floor()) & (number < 2**31)
+    bad = ~(integral.fill_null(False) | (pl.Series([False]) if required else empty.fill_null(True)))
     if bad.any():
         first = int(bad.arg_max() or 0)
-        msg = (
+        refuse(
             f"{int(bad.sum()):,} cells of column {name!r} in {source.name} are not whole numbers of 0 or more. "
             f"First: {column[first]!r} (row {first + 1:,}). Correct them, or name another column."
         )
-        raise VotesError(msg)
     return number.fill_null(UNKNOWN).cast(pl.Int64).to_numpy()
 
 
-def read_counts(source: Source, roles: ColumnRoles, options: ReadOptions) -> Layout:
-    """Read one row per item with counts: a column per label, or a column per question with how many said yes."""
-    rows = read_rows(source, roles)
-    complete_r = _complete_rows(rows, source.log)
-    row_r = np.arange(rows.n_rows) if complete_r is None else complete_r
-    row_r = _one_row_per_item(rows, row_r, options, source.log)
-    read = _count_labels if options.counts else _count_yes
-    return rows, pl.Series([ANONYMOUS]), read(source, rows, row_r, options)
-
-
-def _count_labels(source: Source, rows: Rows, row_r: Ints, options: ReadOptions) -> tuple[QuestionVotes, ...]:
-    columns = list(dict.fromkeys(options.counts))
-    classes = code_labels(pl.Series(columns))
-    times = [np.maximum(read_numbers(source, name), 0)[row_r] for name in columns]
-    row_v = np.concatenate([np.repeat(row_r, n_r) for n_r in times])
-    class_v = np.repeat(np.arange(len(columns)), [int(n_r.sum()) for n_r in times])
-    labels = Coded(classes.values, recode(class_v, classes.code_r))
-    return _split_by_question(rows, QUESTION, labels, row_v, _anonymous(len(row_v)), options, source.log)
-
-
-def _count_yes(source: Source, rows: Rows, row_r: Ints, options: ReadOptions) -> tuple[QuestionVotes, ...]:
-    names = sorted(set(options.questions))
-    yes_rq = np.stack([read_numbers(source, name)[row_r] for name in names], axis=1)
+def _from_counts(source: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[Source, ColumnRoles]:
+    """Stack counts: a column per label, or two rows per column of a question with how many said no and yes."""
+    row_r = _one_row_per_item(source, roles, options)
+    carried = [column.gather(row_r) for column in _carried(source, roles, options)]
+    names = list(dict.fromkeys(options.counts)) or sorted(set(options.questions))
+    numbers = [read_numbers(source, name)[row_r] for name in names]
+    label = _new_name(QUESTION, carried)
+    columns = {**roles.column, "count": "(count)", "label": label}
+    if options.counts:
+        cells = [pl.Series(np.maximum(number, 0)) for number in numbers]
+        return _stack(source, names, carried, cells, label, "(count)"), replace(roles, column=columns, layout="long")
     of_r = _how_many_voted(source, options)[row_r]
-    most_r = yes_rq.max(axis=1)
+    most_r = np.max(numbers, axis=0, initial=0)
     if over := int((most_r > of_r).sum()):
         # Somebody voted twice, or one annotator more was asked; the largest count is the least that fits.
-        what = f"{over:,} items have a count above the number of annotators"
-        source.log.note(f"{what}; their largest count is taken as it.")
+        problem = f"{over:,} items have a count above the number of annotators"
+        source.log.note(f"{problem}; their largest count is taken as it.")
         of_r = np.maximum(of_r, most_r)
-    votes = []
-    for q, name in enumerate(names):
-        asked_r = yes_rq[:, q] >= 0
-        source.log.drop("no label", int((~asked_r).sum()))
-        yes_r, at_r = yes_rq[asked_r, q], row_r[asked_r]
-        no_r = of_r[asked_r] - yes_r
-        row_v = np.concatenate([np.repeat(at_r, no_r), np.repeat(at_r, yes_r)])
-        label_v = np.repeat(np.array([0, 1], dtype=np.int16), [int(no_r.sum()), int(yes_r.sum())])
-        votes.append(QuestionVotes(name, NO_YES, rows.item_r[row_v], _anonymous(len(row_v)), label_v, row_v))
-    return tuple(votes)
+    source.log.drop("no label", sum(int((number < 0).sum()) for number in numbers))
+    twice = [pl.concat([column, column]) for column in carried]
+    answer = pl.Series(label, NO_YES).gather(np.repeat([0, 1], len(row_r)))
+    cells = [pl.Series(np.where(np.tile(n, 2) < 0, 0, np.concatenate([of_r - n, n]))) for n in numbers]
+    long = _stack(source, names, [*twice, answer], cells, "(question)", "(count)")
+    return long, replace(roles, column=columns | {"question": "(question)"}, layout="long")
 
 
 def _how_many_voted(source: Source, options: ReadOptions) -> NDArray[np.int64]:
@@ -452,30 +463,143 @@ def _how_many_voted(source: Source, options: ReadOptions) -> NDArray[np.int64]:
         return read_numbers(source, options.of, required=True)
     if str(options.of).isdigit() and int(str(options.of)) > 0:
         return np.full(source.rows, int(str(options.of)))
-    msg = (
+    refuse(
         f"of is {options.of!r}, which is neither a number of annotators nor a column. Found: {shown(source.columns)}. "
         f"{naming('of', 'COLUMN')}"
     )
-    raise VotesError(msg)
 
 
-def _one_row_per_item(rows: Rows, row_r: Ints, options: ReadOptions, log: ReadingLog) -> Ints:
-    """Refuse, choose between, or keep rows that count the same item again."""
-    key_r = rows.item_r[row_r].astype(np.int64) * max(len(rows.questions), 1)
-    if rows.question_r is not None:
-        key_r += rows.question_r[row_r]
-    order = np.argsort(key_r, kind="stable")
-    again = np.flatnonzero(key_r[order][1:] == key_r[order][:-1])
-    if not len(again) or options.on_repeat == "count":
-        return row_r
-    if options.on_repeat == "error":
-        first, second = row_r[order[again[0]]], row_r[order[again[0] + 1]]
-        msg = (
-            f"{len(again):,} of {len(row_r):,} rows count an item again. First: item "
-            f"{rows.items[int(rows.item_r[first])]!r} (rows {first + 1:,} and {second + 1:,}). "
+def _one_row_per_item(source: Source, roles: ColumnRoles, options: ReadOptions) -> Ints:
+    """Refuse, choose between, or keep rows that count the same item again; return the rows to read."""
+    items = code_ids(source.column(roles.column["item"]), textual=source.textual)
+    name = roles.get("question")
+    question_r = code_labels(source.column(name)).code_r if name else np.zeros(source.rows, dtype=np.int8)
+    frame = pl.DataFrame({"item": items.code_r, "question": question_r}).with_row_index("row")
+    frame = frame.filter(pl.col("item") >= 0, pl.col("question") >= 0).sort("item", "question", "row")
+    if options.on_repeat == "count":
+        return np.arange(source.rows)
+    single = frame.unique(["item", "question"], keep="last" if options.on_repeat == "last" else "first")
+    again = frame.join(single, on="row", how="anti").get_column("row")
+    if len(again) and options.on_repeat == "error":
+        second = frame.filter(pl.struct("item", "question").is_duplicated()).head(2).get_column("row").to_list()
+        item = items.values[int(items.code_r[second[0]])]
+        refuse(
+            f"{len(again):,} of {frame.height:,} rows count an item again. First: item {item!r} "
+            f"(rows {second[0] + 1:,} and {second[1] + 1:,}). "
             'Choose on_repeat="first", "last" or, to add them up, "count" (CLI: --on-repeat).'
         )
-        raise VotesError(msg)
-    log.drop("repeated row", len(again))
-    gone = again + 1 if options.on_repeat == "first" else again
-    return np.sort(row_r[np.delete(order, gone)])
+    source.log.drop("repeated row", len(again))
+    return np.delete(np.arange(source.rows), again.to_numpy())
+
+
+# --- Annotators that a user names ---------------------------------------------------------------------------------
+
+
+def find_annotators(names: Sequence[str], annotators: pl.Series, option: str) -> Ints:
+    """Find annotators by name; those that are none are an error.
+
+    Parameters
+    ----------
+    names
+        As a user writes them; spaces around a name do not matter.
+    annotators
+        Names of all annotators, or their numbers.
+    option
+        What the user wrote them for, as in `exclude`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> find_annotators(["bob"], pl.Series(["ann", "bob"]), "exclude").tolist()
+    [1]
+    """
+    place = {str(name): a for a, name in enumerate(annotators.to_list())}
+    plain = [str(name).strip() for name in names]
+    unknown = [name for name in dict.fromkeys(plain) if name not in place]
+    if unknown:
+        n = len(unknown)
+        refuse(
+            f"{option}: {n} of {len(set(plain))} names {'is no annotator' if n == 1 else 'are no annotators'}: "
+            f"{shown([repr(name) for name in unknown])}.{did_you_mean(unknown[0], place)} "
+            f"Annotators: {shown(list(place))}."
+        )
+    return np.array([place[name] for name in plain], dtype=np.int64)
+
+
+def exclude_annotators(
+    questions: Sequence[QuestionVotes], annotators: pl.Series, names: Sequence[str], log: ReadingLog
+) -> tuple[QuestionVotes, ...]:
+    """Leave out the votes of some annotators, and log how many votes that were.
+
+    Parameters
+    ----------
+    questions
+        The votes of every question.
+    annotators
+        Who `annotator_v` points to.
+    names
+        Whose votes to leave out.
+    log
+        Where the count goes.
+    """
+    if not names:
+        return tuple(questions)
+    excluded_a = np.zeros(len(annotators), dtype=np.bool_)
+    excluded_a[find_annotators(names, annotators, "exclude")] = True
+    at_v = [np.flatnonzero(~excluded_a[votes.annotator_v]) for votes in questions]
+    log.drop(EXCLUDED, sum(len(votes.item_v) - len(at) for votes, at in zip(questions, at_v, strict=True)))
+    return tuple(votes.take(at) for votes, at in zip(questions, at_v, strict=True))
+
+
+def merged_annotators(groups: Sequence[str], annotators: pl.Series) -> Ints:
+    """Number the groups of annotators that a user wants counted as one, as `A+B`; everyone else is alone in theirs.
+
+    Groups that share a name are one group. A name may have a plus itself, as in `C++`.
+
+    Parameters
+    ----------
+    groups
+        As a user writes them.
+    annotators
+        Names of all annotators, or their numbers.
+
+    Returns
+    -------
+    Ints
+        Number of each annotator's group, from 0 on.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> merged_annotators(["ann+cy"], pl.Series(["ann", "bob", "cy"])).tolist()
+    [0, 1, 0]
+    """
+    group_a = np.arange(len(annotators))
+    all_names = {str(name) for name in annotators.to_list()}
+    for group in groups:
+        names = split_names(group, all_names)
+        if len(set(names)) < 2:
+            refuse(
+                f"merge has {group!r}, which names one annotator. Write those who count as one with a plus: A+B "
+                "(CLI: --merge A+B)."
+            )
+        members = find_annotators(names, annotators, "merge")
+        group_a[np.isin(group_a, group_a[members])] = group_a[members].min()
+    return np.unique(group_a, return_inverse=True)[1].astype(np.int64)
+
+
+def split_names(group: str, all_names: set[str]) -> list[str]:
+    """Split at every plus that is not part of a known name; the longest known name wins.
+
+    Examples
+    --------
+    >>> split_names("C+++ann", {"C++", "ann"})
+    ['C++', 'ann']
+    """
+    parts, names, at = group.split(PLUS), [], 0
+    while at < len(parts):
+        ends = range(len(parts), at, -1)
+        end = next((end for end in ends if PLUS.join(parts[at:end]).strip() in all_names), at + 1)
+        names.append(PLUS.join(parts[at:end]).strip())
+        at = end
+    return names

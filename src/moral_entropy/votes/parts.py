@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.errors import UsageError
 from moral_entropy.options import ReadOptions
 from moral_entropy.votes.ballots import (
     MOST_GUESSED_DOMAINS,
@@ -32,7 +32,7 @@ from moral_entropy.votes.columns import ColumnRoles, recognise
 from moral_entropy.votes.labels import choose_classes, note_same, same_labels
 from moral_entropy.votes.layouts import QuestionVotes, Rows, read_long
 from moral_entropy.votes.source import MAGIC_PARQUET, Source, from_polars, head_of
-from moral_entropy.votes.table import UNKNOWN, Ints, Reading, ReadingLog, Votes, one_line
+from moral_entropy.votes.table import UNKNOWN, Ints, Reading, ReadingLog, Votes, one_line, refuse
 from moral_entropy.votes.values import recode, sort_labels
 
 ROWS_AT_ONCE = 2_000_000
@@ -71,7 +71,7 @@ def open_part(part: Part) -> Source:
 def _survey(part: Part, roles: ColumnRoles, options: ReadOptions) -> dict[str, Any]:
     """Return what occurs in a partition: annotators and labels by question, domains, hashes of the items."""
     source = open_part(part)
-    rows, annotators, questions = read_long(source, roles, options)
+    rows, annotators, questions = read_long(source, roles, options, join=False)
     voted = {votes.question: annotators.gather(np.unique(votes.annotator_v)) for votes in questions}
     counts = {
         votes.question: dict(zip(votes.labels, np.bincount(votes.label_v, minlength=len(votes.labels)), strict=True))
@@ -83,25 +83,27 @@ def _survey(part: Part, roles: ColumnRoles, options: ReadOptions) -> dict[str, A
 
 
 def _item_of_hash(part: Part, roles: ColumnRoles, options: ReadOptions, value: int) -> Any:
-    items = read_long(open_part(part), roles, options)[0].items
+    items = read_long(open_part(part), roles, options, join=False)[0].items
     return items.filter(items.hash(0) == value)[0]
 
 
 def load_part(part: Part, shape: Shape) -> Votes:
     """Read a partition, coded as all partitions are."""
     source, roles, options = open_part(part), shape.roles, shape.options
-    rows, annotators, questions = read_long(source, roles, options)
+    rows, annotators, questions = read_long(source, roles, options, join=False)
     place, names = shape.annotators.search_sorted(annotators).to_numpy(), [name for name, *_ in shape.questions]
     lenient = replace(roles, guessed=(*roles.guessed, "gold", "published"))
-    known = [read_item_labels(role, source, lenient, rows, options, names) for role in ("gold", "published")]
+    item_labels = [read_item_labels(role, source, lenient, rows, options, names) for role in ("gold", "published")]
     ballots = []
-    for name, labels, called, voted_a in shape.questions:
+    for name, labels, name_of, voted_a in shape.questions:
         votes = next((votes for votes in questions if votes.question == name), _nobody(name, labels))
-        here = {label: called[label] for label in votes.labels if label in called}
+        here = {label: name_of[label] for label in votes.labels if label in name_of}
         votes = relabelled(replace(votes, annotator_v=recode(votes.annotator_v, place)), labels, here)
         ballot = cast_ballot(votes, rows, shape.annotators, voted_a, options, source.log)
-        given = {f"{each.role}_i": labels_of_ballot(each, ballot, source.log) for each in known if each is not None}
-        ballots.append(replace(ballot, **given))  # type: ignore[arg-type]
+        codes = {
+            f"{each.role}_i": labels_of_ballot(each, ballot, source.log) for each in item_labels if each is not None
+        }
+        ballots.append(replace(ballot, **codes))  # type: ignore[arg-type]
     domains, domain_i = read_domains(source, roles, rows) if shape.domains else ((), np.full(len(rows.items), UNKNOWN))
     domain_i = recode(domain_i.astype(np.int32), [shape.domains.index(name) for name in domains])
     reading = Reading(dropped=source.log.dropped, notes=tuple(source.log.notes))
@@ -118,12 +120,12 @@ def dataset_paths(source: Path) -> list[Path]:
     """Return the Parquet files of a dataset, or say which is none."""
     paths = sorted(source.glob("*.parquet")) if source.is_dir() else [source]
     if not paths:
-        msg = f"{source} holds no file that ends in .parquet. Write the votes as Parquet, those on an item in one file."
-        raise VotesError(msg)
+        refuse(
+            f"{source} holds no file that ends in .parquet. Write the votes as Parquet, those on an item in one file."
+        )
     for path in paths:
         if not head_of(path).startswith(MAGIC_PARQUET):
-            msg = f"{path.name} is not a Parquet file. A cluster reads nothing else: write the votes as Parquet."
-            raise VotesError(msg)
+            refuse(f"{path.name} is not a Parquet file. A cluster reads nothing else: write the votes as Parquet.")
     return paths
 
 
@@ -131,27 +133,28 @@ def survey(run: Runner, paths: Sequence[Path], options: ReadOptions) -> tuple[Sh
     """Find the columns, cut the files into partitions, and collect what occurs in them."""
     sizes = [_size(path) for path in paths]
     first = open_part(Part(str(paths[0].resolve()), 0, min(sizes[0], ROWS_AT_ONCE)))
-    roles, options = recognise(first, replace(options, layout=options.table_layout))
+    roles, options = recognise(
+        first, replace(options, layout=options.table_layout, multilabel=options.multilabel or "")
+    )
     if roles.layout != "long":
         way = "Name --item, --annotator and --label."
-        msg = f"{first.name} is read as {roles.layout}; a cluster reads one row per vote. {way}"
-        raise UsageError(msg)
+        refuse(f"{first.name} is read as {roles.layout}; a cluster reads one row per vote. {way}", UsageError)
     if roles.get("text") and roles.get("text") != roles.get("item"):
         first.log.note("texts and words need one machine, and were not read.")
     roles = roles.without("text", "count")
     for path in paths:
         _check_columns(path, roles, paths[0])
     parts = [part for path, size in zip(paths, sizes, strict=True) for part in _cut(path, size, roles.column["item"])]
-    found = run(_survey, parts, roles, options)
-    _check_items(run, parts, found, roles, options)
-    for note in dict.fromkeys(note for part in found for note in part["log"].notes):
+    surveys = run(_survey, parts, roles, options)
+    _check_items(run, parts, surveys, roles, options)
+    for note in dict.fromkeys(note for part in surveys for note in part["log"].notes):
         first.log.note(note)
-    domains = tuple(sorted({name for part in found for name in part["domains"]}))
+    domains = tuple(sorted({name for part in surveys for name in part["domains"]}))
     if "domain" in roles.guessed and len(domains) > MOST_GUESSED_DOMAINS:
         first.log.note(f"the column of domains has {len(domains):,} values and is not taken for the domain.")
         roles, domains = roles.without("domain"), ()
-    annotators = pl.concat([ids for part in found for ids in part["voted"].values()]).unique().sort()
-    questions = tuple(_questions(found, annotators, options, first.log))
+    annotators = pl.concat([ids for part in surveys for ids in part["voted"].values()]).unique().sort()
+    questions = tuple(_questions(surveys, annotators, options, first.log))
     return Shape(roles, options, annotators, domains, questions), parts, first.log
 
 
@@ -159,17 +162,15 @@ def _size(path: Path) -> int:
     try:
         return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        msg = f"{path.name} is a damaged or truncated Parquet file: {one_line(error)}. Write or copy it anew."
-        raise VotesError(msg) from error
+        refuse(f"{path.name} is a damaged or truncated Parquet file: {one_line(error)}. Write or copy it anew.")
 
 
 def _check_columns(path: Path, roles: ColumnRoles, first: Path) -> None:
-    schema, wanted = pl.read_parquet_schema(path), pl.read_parquet_schema(first)
+    schema, expected = pl.read_parquet_schema(path), pl.read_parquet_schema(first)
     for name in roles.column.values():
-        if schema.get(name) != wanted[name]:
+        if schema.get(name) != expected[name]:
             has = f"has {schema[name]}" if name in schema else "has nothing"
-            msg = f"{path.name} {has} in the column {name!r}, {first.name} {wanted[name]}. Write all files alike."
-            raise VotesError(msg)
+            refuse(f"{path.name} {has} in the column {name!r}, {first.name} {expected[name]}. Write all files alike.")
 
 
 def _cut(path: Path, size: int, item: str) -> Iterator[Part]:
@@ -185,48 +186,46 @@ def _cut(path: Path, size: int, item: str) -> Iterator[Part]:
 
 
 def _check_items(
-    run: Runner, parts: Sequence[Part], found: Sequence[dict[str, Any]], roles: ColumnRoles, options: ReadOptions
+    run: Runner, parts: Sequence[Part], surveys: Sequence[dict[str, Any]], roles: ColumnRoles, options: ReadOptions
 ) -> None:
     """Refuse an item whose votes are in two partitions."""
-    hashes = np.concatenate([part["hashes"] for part in found])
-    part_h = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part["hashes"]) for part in found])
+    hashes = np.concatenate([part["hashes"] for part in surveys])
+    part_h = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part["hashes"]) for part in surveys])
     order = np.argsort(hashes, kind="stable")
     again = np.flatnonzero(np.diff(hashes[order]) == 0)
     if len(again):
-        one, two = part_h[order[again[0]]], part_h[order[again[0] + 1]]
-        [name] = run(_item_of_hash, [parts[one]], roles, options, hashes[order[again[0]]])
-        files = " and ".join(dict.fromkeys(Path(parts[n].path).name for n in (one, two)))
-        msg = (
+        pair = part_h[order[again[0] : again[0] + 2]]
+        [name] = run(_item_of_hash, [parts[pair[0]]], roles, options, hashes[order[again[0]]])
+        files = " and ".join(dict.fromkeys(Path(parts[n].path).name for n in pair))
+        refuse(
             f"{len(again):,} items have votes in two partitions of the dataset. First: item {name!r} ({files}). Write "
             "all votes on an item into one file, sorted by item."
         )
-        raise VotesError(msg)
 
 
 def _questions(
-    found: Sequence[dict[str, Any]], annotators: pl.Series, options: ReadOptions, log: ReadingLog
+    surveys: Sequence[dict[str, Any]], annotators: pl.Series, options: ReadOptions, log: ReadingLog
 ) -> Iterator[tuple[str, tuple[str, ...], dict[str, str], Ints]]:
-    """Yield name, labels, what each spelling of a label is called, and voters of every question with two labels."""
-    names = sorted({name for part in found for name in part["labels"]})
-    kept = 0
+    """Yield name, labels, what each spelling of a label is name_of, and voters of every question with two labels."""
+    names = sorted({name for part in surveys for name in part["labels"]})
+    n_questions = 0
     for name in names:
-        counts: Counter[str] = sum((Counter(part["labels"].get(name, {})) for part in found), Counter())
+        counts: Counter[str] = sum((Counter(part["labels"].get(name, {})) for part in surveys), Counter())
         spelt = [label for label in sort_labels(counts) if counts[label]]
-        called = {label: label for label in spelt} if options.keep_case else same_labels(spelt)
-        note_same(called, log)
-        present = list(sort_labels(set(called.values())))
-        n_k = [sum(counts[label] for label in spelt if called[label] == merged) for merged in present]
+        name_of = {label: label for label in spelt} if options.keep_case else same_labels(spelt)
+        note_same(name_of, log)
+        present = list(sort_labels(set(name_of.values())))
+        n_k = [sum(counts[label] for label in spelt if name_of[label] == label_name) for label_name in present]
         labels = choose_classes(name, present, n_k, options)
         if len(labels) < 2:
             votes = replace(_nobody(name, labels), item_v=np.zeros(sum(n_k), dtype=np.int8))
             refuse_single(votes, present, log, alone=len(names) == 1)
             continue
-        kept += 1
-        voters = pl.concat([part["voted"][name] for part in found if name in part["voted"]]).unique().sort()
-        yield name, labels, called, annotators.search_sorted(voters).to_numpy().astype(np.int32)
-    if not kept:
-        msg = f"no question has votes for two labels. {' '.join(log.notes)}"
-        raise VotesError(msg)
+        n_questions += 1
+        voters = pl.concat([part["voted"][name] for part in surveys if name in part["voted"]]).unique().sort()
+        yield name, labels, name_of, annotators.search_sorted(voters).to_numpy().astype(np.int32)
+    if not n_questions:
+        refuse(f"no question has votes for two labels. {' '.join(log.notes)}")
 
 
 def empty_votes(shape: Shape) -> Votes:

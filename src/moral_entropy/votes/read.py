@@ -9,17 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from moral_entropy.errors import VotesError
 from moral_entropy.option_fields import lists_options
 from moral_entropy.options import ReadOptions
 from moral_entropy.progress import Advance, bar
-from moral_entropy.votes.annotators import exclude_annotators
 from moral_entropy.votes.ballots import build_ballots, read_domains, read_extra, read_item_labels, read_texts
 from moral_entropy.votes.columns import ColumnRoles, recognise
+from moral_entropy.votes.formats.exported_votes import NOBODY_NAMED
 from moral_entropy.votes.formats.exports import open_export
-from moral_entropy.votes.layouts import read_counts, read_long, read_respondents, read_wide
+from moral_entropy.votes.layouts import exclude_annotators, read_long, to_long
 from moral_entropy.votes.source import Source, on_disk, open_source
-from moral_entropy.votes.table import Reading, Votes, shown
+from moral_entropy.votes.table import Reading, Votes, refuse, shown
+
+PANEL_COLUMNS = ("system", "cluster", "prompt_id", "prompt", "sample", "conversation", "first", "second", "position")
+"""Columns that `moral-entropy judges` understands: kept with the votes wherever a table has them."""
 
 
 @lists_options(ReadOptions)
@@ -66,27 +68,25 @@ def read_votes(source: Any, options: ReadOptions | None = None, **changes: Any) 
     """
     options = (options or ReadOptions()).changed(changes, "read_votes")
     with on_disk(source) as stored, bar("reading") as advance:
-        if (export := open_export(stored, options)) is not None:
-            opened, options = export
-        else:
-            opened, options = open_source(stored, options), replace(options, layout=options.table_layout)
-        return _read_table(opened, options, advance)
+        table = open_export(stored, options)
+        if table is None:
+            table, options = open_source(stored, options), replace(options, layout=options.table_layout)
+        elif NOBODY_NAMED in table.log.notes:
+            options = replace(options, anonymous=True)
+        return _read_table(table, options, advance)
 
 
 def _read_table(table: Source, options: ReadOptions, advance: Advance) -> Votes:
     """Read votes from an opened table."""
     advance(0.1)
     recognised, options = recognise(table, options)
-    source, roles = table, recognised
-    if roles.layout == "respondents":
-        source, roles = read_respondents(source, roles, options)
-    read_layout = {"wide": read_wide, "counts": read_counts}.get(roles.layout, read_long)
-    rows, annotators, questions = read_layout(source, roles, options)
+    options = replace(options, keep=panel_columns(table, recognised, options))
+    source, roles = to_long(table, recognised, options)
+    rows, annotators, questions = read_long(source, roles, options)
     questions = exclude_annotators(questions, annotators, options.exclude, source.log)
     if not any(len(votes.item_v) for votes in questions):
         reasons = ", ".join(f"{n:,} with {reason}" for reason, n in source.log.dropped.items()) or "none"
-        msg = f"{source.name} has no votes left. Rows dropped: {reasons}. Check that the right columns are read."
-        raise VotesError(msg)
+        refuse(f"{source.name} has no votes left. Rows dropped: {reasons}. Check that the right columns are read.")
     advance(0.5)
     names = [votes.question for votes in questions]
     item_labels = [read_item_labels(role, source, roles, rows, options, names) for role in ("gold", "published")]
@@ -96,17 +96,27 @@ def _read_table(table: Source, options: ReadOptions, advance: Advance) -> Votes:
     advance(0.7)
     present = [labels for labels in item_labels if labels is not None]
     annotators, ballots = build_ballots(source, rows, annotators, questions, present, options)
-    kept = {name: source.column(name) for name in dict.fromkeys(options.keep)}
+    columns = {name: source.column(name) for name in dict.fromkeys(options.keep)}
     reading = _reading(table, recognised, options)
     return Votes(
-        rows.items, annotators, ballots, domains, domain_i, texts, options.anonymous, reading, extra=extra, kept=kept
+        rows.items, annotators, ballots, domains, domain_i, texts, options.anonymous, reading, extra=extra, kept=columns
     )
 
 
+def panel_columns(table: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[str, ...]:
+    """Return the columns to keep: those that were named, and those of panels of judges that a long table has.
+
+    Panels: whose answer an item is, which items belong together, and what was compared in which order.
+    """
+    taken = {*roles.column.values(), *options.questions, *options.counts}
+    present = [name for name in PANEL_COLUMNS if roles.layout == "long" and name in table.columns and name not in taken]
+    return tuple(dict.fromkeys((*options.keep, *present)))
+
+
 def _reading(source: Source, roles: ColumnRoles, options: ReadOptions) -> Reading:
-    several = {"annotators": roles.annotators, "items": roles.items}
-    several |= {"questions": options.questions, "counts": options.counts}
-    columns = {**roles.column, **{role: shown(names) for role, names in several.items() if names}}
+    lists = {"annotators": roles.annotators, "items": roles.items}
+    lists |= {"questions": options.questions, "counts": options.counts}
+    columns = {**roles.column, **{role: shown(names) for role, names in lists.items() if names}}
     if (gold := options.gold_file) is not None:
         columns["gold"] = Path(gold).name if isinstance(gold, str | Path) else "a dataframe"
     return Reading(

@@ -23,11 +23,11 @@ from typing import Any, BinaryIO
 
 import polars as pl
 
-from moral_entropy.errors import UsageError, VotesError
+from moral_entropy.errors import UsageError
 from moral_entropy.files import no_such_file
 from moral_entropy.options import ReadOptions
 from moral_entropy.votes.delimited import UTF8_BOM, is_workbook, marked_encoding, read_delimited, read_workbook, to_utf8
-from moral_entropy.votes.table import ReadingLog, one_line, shown
+from moral_entropy.votes.table import ReadingLog, one_line, refuse, shown
 from moral_entropy.votes.values import series_of
 
 EXTENSIONS = {
@@ -67,6 +67,8 @@ class Source:
         Of the file's bytes; empty for a dataframe.
     log
         What was left out, and notes.
+    stacked
+        Rows of the file, where columns of a sheet were put below each other; else 0.
     """
 
     name: str
@@ -76,6 +78,7 @@ class Source:
     textual: bool = False
     sha256: str = ""
     log: ReadingLog = field(default_factory=ReadingLog, repr=False)
+    stacked: int = 0
 
     def column(self, name: str) -> pl.Series:
         """Fetch one column; an error names the file."""
@@ -83,8 +86,7 @@ class Source:
             return self.fetch(name)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
             # Some damaged Parquet files make polars panic, which is no `Exception`.
-            msg = f"column {name!r} of {self.name} cannot be read: {one_line(error)}. Write the file anew."
-            raise VotesError(msg) from error
+            refuse(f"column {name!r} of {self.name} cannot be read: {one_line(error)}. Write the file anew.")
 
 
 def open_source(source: Any, options: ReadOptions | None = None) -> Source:
@@ -107,14 +109,12 @@ def open_source(source: Any, options: ReadOptions | None = None) -> Source:
     opened = open_files(source, options) if paths or isinstance(source, (str, Path)) else _open_frame(source)
     if len(opened.columns) < 2:
         what = f"only one column, {shown(opened.columns)!r}" if opened.columns else "no columns"
-        msg = (
+        refuse(
             f"{opened.name} has {what}. Votes need an item, an annotator and a label each, in columns of their own, "
             "separated by a comma, semicolon, tab or |."
         )
-        raise VotesError(msg)
     if not opened.rows:
-        msg = f"{opened.name} has a header ({shown(opened.columns)}) but no rows."
-        raise VotesError(msg)
+        refuse(f"{opened.name} has a header ({shown(opened.columns)}) but no rows.")
     return opened
 
 
@@ -137,15 +137,13 @@ def _open_frame(source: Any) -> Source:
         return from_polars(source, f"a polars {type(source).__name__}")
     try:
         frame = nw.from_native(source)
-    except TypeError as error:
-        msg = f"votes come from a path or a dataframe, not from {type(source).__name__}."
-        raise VotesError(msg) from error
+    except TypeError:
+        refuse(f"votes come from a path or a dataframe, not from {type(source).__name__}.")
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
     kind, names = str(frame.implementation.value), frame.columns
     if not all(isinstance(name, str) for name in names):
-        msg = f"column {names[0]!r} of the {kind} dataframe has no name. Name the columns by strings."
-        raise VotesError(msg)
+        refuse(f"column {names[0]!r} of the {kind} dataframe has no name. Name the columns by strings.")
     if kind in ("polars", "pyarrow"):
         return from_polars(frame.to_polars(), f"a {kind} dataframe")
 
@@ -190,8 +188,7 @@ def on_disk(source: Any) -> Iterator[Any]:
                 size += len(block)
                 if size > MOST_BYTES:
                     holds = f"{str(source)!r} holds more than {MOST_BYTES:,} bytes, or never ends."
-                    msg = f"{holds} Save what it holds to a file first."
-                    raise VotesError(msg)
+                    refuse(f"{holds} Save what it holds to a file first.")
                 file.write(block)
         yield copy
 
@@ -211,11 +208,9 @@ def _exists(path: Path) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except ValueError as error:
-        msg = f"the name {str(path)!r} cannot be the name of a file: {error}."
-        raise VotesError(msg) from error
+        refuse(f"the name {str(path)!r} cannot be the name of a file: {error}.")
     except OSError as error:
-        msg = f"{str(path)[:200]!r} cannot be read: {error.strerror}."
-        raise VotesError(msg) from error
+        refuse(f"{str(path)[:200]!r} cannot be read: {error.strerror}.")
     return True
 
 
@@ -223,8 +218,7 @@ def _open_stream(source: str | Path) -> AbstractContextManager[BinaryIO]:
     if str(source) not in STANDARD_INPUT:
         return Path(source).open("rb")
     if sys.stdin is None:
-        msg = "standard input is closed. Name a file with the votes."
-        raise VotesError(msg)
+        refuse("standard input is closed. Name a file with the votes.")
     return nullcontext(sys.stdin.buffer)
 
 
@@ -238,16 +232,14 @@ def open_files(source: str | Path | Sequence[str | Path], options: ReadOptions |
     names = glob.glob(str(source)) if single else [str(part) for part in source]  # type: ignore[union-attr]  # noqa: PTH207
     if not names:
         what = f"no file matches {str(source)!r}" if single else "the list of files is empty"
-        msg = f"{what}. Check the path and the folder you are in."
-        raise VotesError(msg)
+        refuse(f"{what}. Check the path and the folder you are in.")
     paths = sorted(Path(name) for name in names)
     if len(paths) == 1:
         return _open_file(paths[0], options)
     for path in paths:
         if not head_of(path).startswith(MAGIC_PARQUET):
             what = f"{path.name} is not a Parquet file. Only Parquet can be read in several parts; join the others"
-            msg = f"{what} first."
-            raise VotesError(msg)
+            refuse(f"{what} first.")
     return _open_parquet(paths, f"{_printable(paths[0])} … {_printable(paths[-1])}", digest_of(paths))
 
 
@@ -258,8 +250,7 @@ def _open_file(path: Path, asked: ReadOptions | None) -> Source:
     data = gunzip(raw, name) if raw.startswith(MAGIC_GZIP) else raw
     kind = "parquet" if parquet else _kind(path, data)
     if kind != "excel" and options.sheet is not None:
-        msg = f"sheet is {options.sheet!r}, but {name} is no Excel workbook. Leave out sheet (--sheet)."
-        raise UsageError(msg)
+        refuse(f"sheet is {options.sheet!r}, but {name} is no Excel workbook. Leave out sheet (--sheet).", UsageError)
     if kind == "parquet":
         return _open_parquet([path] if parquet else io.BytesIO(data), name, digest_of([path]))
     log = ReadingLog()
@@ -280,22 +271,18 @@ def _printable(path: Path) -> str:
 def head_of(path: Path) -> bytes:
     """Read a file's first bytes, or say why there are none."""
     if is_stream(path):
-        msg = f"{str(path)!r} is a pipe or a device, which can be read only once. Save what it holds to a file first."
-        raise VotesError(msg)
+        refuse(f"{str(path)!r} is a pipe or a device, which can be read only once. Save what it holds to a file first.")
     try:
         with path.open("rb") as file:
             head = file.read(16)
     except FileNotFoundError as error:
         raise no_such_file(path) from error
-    except IsADirectoryError as error:
-        msg = f"{str(path)!r} is a folder. Name a file, or Parquet parts as {str(path / '*.parquet')!r}."
-        raise VotesError(msg) from error
+    except IsADirectoryError:
+        refuse(f"{str(path)!r} is a folder. Name a file, or Parquet parts as {str(path / '*.parquet')!r}.")
     except OSError as error:
-        msg = f"{str(path)!r} cannot be read: {error.strerror}."
-        raise VotesError(msg) from error
+        refuse(f"{str(path)!r} cannot be read: {error.strerror}.")
     if not head:
-        msg = f"{_printable(path)} is empty (0 bytes). Was it written to the end?"
-        raise VotesError(msg)
+        refuse(f"{_printable(path)} is empty (0 bytes). Was it written to the end?")
     return head
 
 
@@ -320,11 +307,9 @@ def gunzip(raw: bytes, name: str) -> bytes:
         with gzip.GzipFile(fileobj=io.BytesIO(raw)) as file:
             data = file.read(MOST_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
-        msg = f"{name} is a damaged gzip file: {one_line(error)}. Was it copied whole?"
-        raise VotesError(msg) from error
+        refuse(f"{name} is a damaged gzip file: {one_line(error)}. Was it copied whole?")
     if len(data) > MOST_BYTES:
-        msg = f"{name} unpacks to more than {MOST_BYTES:,} bytes. Unpack it first, or write the votes as Parquet."
-        raise VotesError(msg)
+        refuse(f"{name} unpacks to more than {MOST_BYTES:,} bytes. Unpack it first, or write the votes as Parquet.")
     return data
 
 
@@ -354,8 +339,7 @@ def _kind(path: Path, data: bytes) -> str:
     elif suffix == "xlsx" and b"\0" in data[:4096] and not marked:
         problem = "is not an Excel workbook, whatever its name says: it does not start with PK. Save it anew"
     if problem:
-        msg = f"{_printable(path)} {problem}{'' if problem.endswith('?') else '.'}"
-        raise VotesError(msg)
+        refuse(f"{_printable(path)} {problem}{'' if problem.endswith('?') else '.'}")
     return said if said == "text" else {b"[": "json", b"{": "lines"}.get(start, said or "text")
 
 
@@ -363,8 +347,7 @@ def _open_parquet(source: Any, name: str, sha256: str) -> Source:
     try:
         return from_polars(pl.scan_parquet(source, glob=False), name, sha256=sha256)
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        msg = f"{name} is a damaged or truncated Parquet file: {one_line(error)}. Write or copy it anew."
-        raise VotesError(msg) from error
+        refuse(f"{name} is a damaged or truncated Parquet file: {one_line(error)}. Write or copy it anew.")
 
 
 # --- JSON ---------------------------------------------------------------------------------------------------------
@@ -374,8 +357,7 @@ def json_array(data: bytes, name: str) -> list[Any]:
     """Parse a JSON array of records."""
     records = json_value(data, name)
     if not isinstance(records, list):
-        msg = f"{name} holds one {type(records).__name__}, not a list of votes. Write a JSON array of records."
-        raise VotesError(msg)
+        refuse(f"{name} holds one {type(records).__name__}, not a list of votes. Write a JSON array of records.")
     return records
 
 
@@ -384,18 +366,15 @@ def json_value(data: bytes, name: str, line: int = 0) -> Any:
     try:
         return parse_json(data)
     except json.JSONDecodeError as error:
-        msg = (
+        refuse(
             f"line {line:,} of {name} is no JSON: {error.msg}. JSON Lines have one record per line."
             if line
             else f"{name} is no JSON: {error.msg} in line {error.lineno:,}. Was it written to the end?"
         )
-        raise VotesError(msg) from error
-    except RecursionError as error:
-        msg = f"{name} is JSON nested too deeply to be read. Check what wrote it."
-        raise VotesError(msg) from error
-    except ValueError as error:
-        msg = f"{name} holds a number of more than 4,300 digits. Check what wrote it."
-        raise VotesError(msg) from error
+    except RecursionError:
+        refuse(f"{name} is JSON nested too deeply to be read. Check what wrote it.")
+    except ValueError:
+        refuse(f"{name} holds a number of more than 4,300 digits. Check what wrote it.")
 
 
 def parse_json(data: bytes) -> Any:
@@ -412,8 +391,7 @@ def parse_json(data: bytes) -> Any:
 def json_lines(data: bytes, name: str) -> list[Any]:
     """Parse JSON Lines: one record per line."""
     if (lines := data.count(b"\n")) > MOST_LINES:
-        msg = f"{name} has {lines:,} lines, more than JSON Lines can be read from. Write the votes as Parquet."
-        raise VotesError(msg)
+        refuse(f"{name} has {lines:,} lines, more than JSON Lines can be read from. Write the votes as Parquet.")
     lines_of = enumerate(data.split(b"\n"), 1)
     return [json_value(line, name, number) for number, line in lines_of if line.strip()]
 
@@ -423,8 +401,9 @@ def _read_json(data: bytes, kind: str, name: str) -> pl.DataFrame:
     columns: dict[str, list[Any]] = {}
     for at, record in enumerate(records):
         if not isinstance(record, dict):
-            msg = f"record {at + 1:,} of {name} is no record but {json.dumps(record)[:40]}. Write {{…}} for each vote."
-            raise VotesError(msg)
+            refuse(
+                f"record {at + 1:,} of {name} is no record but {json.dumps(record)[:40]}. Write {{…}} for each vote."
+            )
         for key, value in record.items():
             cells = columns.setdefault(key, [])
             cells.extend([None] * (at - len(cells)))

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moral_entropy.errors import VotesError
+from moral_entropy.errors import MoralEntropyError, VotesError
 from moral_entropy.names import NO_DOMAIN
 
 if TYPE_CHECKING:
@@ -232,8 +232,7 @@ def ballot_from_codes(
         annotator_a = np.arange(annotator_v.max(initial=-1) + 1, dtype=np.int32)
     n_items, n_codes = len(item_i), len(annotator_a) * len(labels)
     if n_codes > MAX_CODE:
-        msg = f"{len(annotator_a):,} annotators times {len(labels)} labels exceed {MAX_CODE:,} codes."
-        raise VotesError(msg)
+        refuse(f"{len(annotator_a):,} annotators times {len(labels)} labels exceed {MAX_CODE:,} codes.")
     code_v = np.multiply(annotator_v, len(labels), dtype=np.int32, casting="unsafe")
     code_v += np.asarray(label_v).astype(np.int32, copy=False)
     in_order = _in_order(item_v, code_v)
@@ -379,8 +378,7 @@ class Votes:
         """Return the votes on one question."""
         found = [ballot for ballot in self.ballots if ballot.question == question]
         if len(found) != 1:
-            msg = f"{len(found)} ballots are called {question!r}. Questions: {', '.join(self.questions)}."
-            raise VotesError(msg)
+            refuse(f"{len(found)} ballots are called {question!r}. Questions: {', '.join(self.questions)}.")
         return found[0]
 
     def split(self, part_i: Ints, names: tuple[str, ...]) -> Votes:
@@ -443,6 +441,11 @@ class ReadingLog:
             self.drop(reason, n)
         for sentence in other.notes:
             self.note(sentence)
+
+
+def refuse(problem: str, error: type[MoralEntropyError] = VotesError) -> NoReturn:
+    """Raise an error about votes that cannot be read, or about options that contradict each other."""
+    raise error(problem)
 
 
 def one_line(error: BaseException) -> str:

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from moral_entropy.errors import VotesError
-from moral_entropy.votes.table import BLOCK, UNKNOWN, Ints
+from moral_entropy.votes.table import BLOCK, UNKNOWN, Ints, refuse
 
 MISSING = frozenset({"", "NA", "<NA>", "NaN", "nan", "null", "NULL", "N/A", "n/a", "#N/A"})
 """Texts that stand for an empty cell in any column. "none" is not one of them: in some corpora it is a label."""
@@ -25,10 +24,24 @@ NO_ANSWER = frozenset({"na", "n/a", "n.a.", "#n/a", "<na>", "nan", "null", "-", 
 """Labels that mean that nobody answered, in lower case; "none" is one among yes and no and among numbers."""
 
 NONE = "none"
+VERDICTS = frozenset(
+    ["pass", "fail", "passed", "failed", "correct", "incorrect", "right", "wrong", "tie", "c", "i", "p"]
+)
+"""Words of judges beside which "none" and "error" are no labels."""
+
+MACHINE_ERROR = re.compile(
+    r"(api|http|server|parse|parsing|json|connection|timeout|key|value|type|rate ?limit)?[ _]?(error|exception)\b.*\d.*"
+    r"|(\w+ ?)?(error|exception|failed to \w+)[:(].*|(http|status)[ :]*[45]\d\d\b.*|.*rate[ _-]?limit.*|traceback.*"
+    r"|(request )?time[ds]?[ -]?out.*|#(ref|value|name\?|div/0|num|null)!?",
+    flags=re.DOTALL,
+)
+"""Error texts of machines in place of an answer, in lower case."""
+
 YES, NO = ("yes", "y", "true", "t", "1"), ("no", "n", "false", "f", "0")
 
-NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?")
-INTEGRAL = r"^-?(0|[1-9]\d{0,17})(\.0+)?$"
+NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
+INTEGRAL = r"^-?(0|[1-9][0-9]{0,17})(\.0+)?$"
+DECIMAL = re.compile(r"[0-9]+\.[0-9]*[1-9][0-9]*")
 EXACT, EXACT_SHORT = 2**53, 2**24
 """From here on two whole numbers can be the same float, of 64 and of 32 bits."""
 
@@ -77,10 +90,10 @@ def code_ids(column: pl.Series, *, textual: bool = False) -> Coded:
     """
     if textual:
         column = _typed_integers(column)
-    found, code_r = distinct_cells(column)
-    if found.dtype.is_integer():
-        return Coded(found, code_r)
-    return _regroup(_canonical_ids(found, textual), code_r)
+    distinct, code_r = distinct_cells(column)
+    if distinct.dtype.is_integer():
+        return Coded(distinct, code_r)
+    return _regroup(_canonical_ids(distinct, textual), code_r)
 
 
 def code_labels(column: pl.Series, missing: Collection[str] | None = None) -> Coded:
@@ -100,8 +113,8 @@ def code_labels(column: pl.Series, missing: Collection[str] | None = None) -> Co
     >>> labels.values.to_list(), labels.code_r.tolist()
     (['9', '10'], [1, 0, 0, -1])
     """
-    found, code_r = distinct_cells(column)
-    spelt = spell_labels(found.to_list())
+    distinct, code_r = distinct_cells(column)
+    spelt = spell_labels(distinct.to_list())
     blank = no_answers((name for name in spelt if name), missing)
     return coded_as([None if name in blank else name for name in spelt], code_r, blank)
 
@@ -132,15 +145,15 @@ def no_answers(labels: Iterable[str], missing: Collection[str] | None = None) ->
     """
     folded = {label: label.casefold() for label in labels}
     if missing is not None:
-        named = {name.strip().casefold() for name in missing}
-        return {label for label, plain in folded.items() if plain in named}
-    blank = {label for label, plain in folded.items() if plain in NO_ANSWER}
-    others = {plain for label, plain in folded.items() if label not in blank and plain != NONE}
-    if "+" in others:
+        words = {name.strip().casefold() for name in missing}
+        return {label for label, plain in folded.items() if plain in words}
+    blank = {label for label, plain in folded.items() if plain in NO_ANSWER or MACHINE_ERROR.fullmatch(plain)}
+    present = {plain for label, plain in folded.items() if label not in blank and plain not in (NONE, "error")}
+    if "+" in present:
         blank.discard("-")
-    if others and all(plain in YES + NO or NUMBER.fullmatch(plain) for plain in others):
-        blank |= {label for label, plain in folded.items() if plain == NONE}
-    return blank
+    if present and all(plain in YES + NO or plain in VERDICTS or NUMBER.fullmatch(plain) for plain in present):
+        blank |= {label for label, plain in folded.items() if plain in (NONE, "error")}
+    return blank if len(blank) < len(folded) or all(plain in NO_ANSWER for plain in folded.values()) else set()
 
 
 def recode(code_r: Ints, new_of: Sequence[int] | Ints) -> Ints:
@@ -179,6 +192,14 @@ def count_codes(code_v: Ints, n_codes: int) -> Ints:
     return counts[1:]
 
 
+def fold_ids(ids: pl.Series) -> pl.Series:
+    """Return ids without case, blanks beyond one, and marks that nobody sees; accents in one spelling."""
+    unseen = r"[\u200b-\u200f\u2060\ufeff\u00ad]"
+    return (
+        ids.str.normalize("NFKC").str.replace_all(unseen, "").str.to_lowercase().str.replace_all(r"\s+", " ")
+    ).str.strip_chars()
+
+
 def spell_labels(values: Iterable[Any]) -> list[str | None]:
     """Spell each value as a label, such that equal labels are spelt alike; `None` for an empty cell.
 
@@ -194,7 +215,13 @@ def spell_labels(values: Iterable[Any]) -> list[str | None]:
     >>> spell_labels(["True", "FALSE"])
     ['true', 'false']
     """
-    names = [spell_label(value) for value in values]
+    cells = list(values)
+    names = [spell_label(value) for value in cells]
+    numbers = {str(cell).strip() for cell in cells if isinstance(cell, str) and DECIMAL.fullmatch(cell.strip())}
+    if len(numbers) > len({number.rstrip("0") for number in numbers}):
+        # 1.1 and 1.10 in one column are codes, such as those of a taxonomy, and no numbers.
+        texts = [str(cell).strip() for cell in cells]
+        names = [text if text in numbers else name for text, name in zip(texts, names, strict=True)]
     folded = {name.casefold() for name in names if name is not None}
     if folded <= {"true", "false"}:
         return [None if name is None else name.casefold() for name in names]
@@ -296,33 +323,32 @@ def _typed_integers(column: pl.Series) -> pl.Series:
     """Turn text into integers if nothing is lost: "007" stays text."""
     if column.dtype != pl.String:
         return column
-    whole = column.cast(pl.Int64, strict=False)
-    if whole.null_count() == column.null_count() and (whole.cast(pl.String) == column).all():
-        return whole
+    integers = column.cast(pl.Int64, strict=False)
+    if integers.null_count() == column.null_count() and (integers.cast(pl.String) == column).all():
+        return integers
     return column
 
 
-def _canonical_ids(found: pl.Series, textual: bool) -> pl.Series:
-    if found.dtype.is_float():
-        _refuse_rounded(found)
-        whole = found.is_finite() & (found == found.floor())
-        return found.cast(pl.Int64) if whole.all() else found.cast(pl.String)
-    text = found.cast(pl.String).str.strip_chars()
+def _canonical_ids(distinct: pl.Series, textual: bool) -> pl.Series:
+    if distinct.dtype.is_float():
+        _refuse_rounded(distinct)
+        integral = distinct.is_finite() & (distinct == distinct.floor())
+        return distinct.cast(pl.Int64) if integral.all() else distinct.cast(pl.String)
+    text = distinct.cast(pl.String).str.strip_chars()
     text = text.set(text.is_in(list(MISSING)), None)
     if textual and text.str.contains(INTEGRAL).all():
         return text.str.replace(r"\.0+$", "").cast(pl.Int64)
     return text
 
 
-def _refuse_rounded(found: pl.Series) -> None:
-    exact = EXACT if found.dtype == pl.Float64 else EXACT_SHORT
-    large = found.filter(found.is_finite() & (found.abs() >= exact))
+def _refuse_rounded(distinct: pl.Series) -> None:
+    exact = EXACT if distinct.dtype == pl.Float64 else EXACT_SHORT
+    large = distinct.filter(distinct.is_finite() & (distinct.abs() >= exact))
     if len(large):
-        msg = (
-            f"{len(large):,} ids of column {found.name!r} are floats of {exact:,} or more, where different ids are "
+        refuse(
+            f"{len(large):,} ids of column {distinct.name!r} are floats of {exact:,} or more, where different ids are "
             f"rounded to the same number. First: {large[0]:.17g}. Write ids as whole numbers or as text."
         )
-        raise VotesError(msg)
 
 
 def distinct_cells(column: pl.Series) -> tuple[pl.Series, Ints]:
@@ -336,12 +362,12 @@ def distinct_cells(column: pl.Series) -> tuple[pl.Series, Ints]:
         return _distinct_integers(column)
     if column.dtype.is_float():
         column = column.fill_nan(None)
-        found = column.drop_nulls().unique().sort()
-        return found, _positions(column, found.to_numpy())
+        distinct = column.drop_nulls().unique().sort()
+        return distinct, _positions(column, distinct.to_numpy())
     text = as_text(column)
-    found = text.drop_nulls().unique()
-    code = text.cast(pl.Enum(found)).to_physical().cast(pl.Int32)
-    return found, code.fill_null(UNKNOWN).to_numpy()
+    distinct = text.drop_nulls().unique()
+    code = text.cast(pl.Enum(distinct)).to_physical().cast(pl.Int32)
+    return distinct, code.fill_null(UNKNOWN).to_numpy()
 
 
 def _fits(column: pl.Series) -> bool:
@@ -361,34 +387,34 @@ def as_text(column: pl.Series) -> pl.Series:
 
 
 def _distinct_integers(column: pl.Series) -> tuple[pl.Series, Ints]:
-    present = column.drop_nulls() if column.null_count() else column
-    if not len(present):
+    filled = column.drop_nulls() if column.null_count() else column
+    if not len(filled):
         return pl.Series([], dtype=pl.Int64), np.full(len(column), UNKNOWN, dtype=np.int16)
-    low, high = int(present.min()), int(present.max())  # type: ignore[arg-type]
+    low, high = int(filled.min()), int(filled.max())  # type: ignore[arg-type]
     span = high - low + 1
     if span > max(2 * len(column), 1 << 16):
-        found = present.unique().sort().cast(pl.Int64)
-        return found, _positions(column, found.to_numpy())
+        distinct = filled.unique().sort().cast(pl.Int64)
+        return distinct, _positions(column, distinct.to_numpy())
     # A narrow range needs no sorting: mark what occurs, and number the marks.
-    seen = np.zeros(span, dtype=np.bool_)
+    present = np.zeros(span, dtype=np.bool_)
     for _, cells, _ in _blocks(column, low):
-        seen[cells - low] = True
-    place = np.cumsum(seen, dtype=np.int32)
+        present[cells - low] = True
+    place = np.cumsum(present, dtype=np.int32)
     place -= 1
     place = place.astype(_code_type(int(place[-1]) + 1), copy=False)
-    complete = bool(seen.all())
+    complete = bool(present.all())
     code_r = np.empty(len(column), dtype=place.dtype)
     for at, cells, empty in _blocks(column, low):
         code = code_r[at : at + len(cells)]
         code[:] = cells - low if complete else np.take(place, cells - low)
         code[empty] = UNKNOWN
-    return pl.Series(np.flatnonzero(seen) + low), code_r
+    return pl.Series(np.flatnonzero(present) + low), code_r
 
 
-def _positions(column: pl.Series, found: Any) -> Ints:
-    code_r = np.empty(len(column), dtype=_code_type(len(found)))
-    for at, cells, empty in _blocks(column, found[0] if len(found) else 0):
-        place = np.searchsorted(found, cells)
+def _positions(column: pl.Series, distinct: Any) -> Ints:
+    code_r = np.empty(len(column), dtype=_code_type(len(distinct)))
+    for at, cells, empty in _blocks(column, distinct[0] if len(distinct) else 0):
+        place = np.searchsorted(distinct, cells)
         place[empty] = UNKNOWN
         code_r[at : at + len(cells)] = place
     return code_r

@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.formats import doccano
+from moral_entropy.votes.formats import annotation_tools
 from moral_entropy.votes.read import read_votes
 
 
@@ -115,12 +115,12 @@ def test_a_zip_whose_bytes_were_changed(write):
 
 
 def test_a_zip_that_unpacks_to_too_much_is_refused_before_it_is_read(write, monkeypatch):
-    monkeypatch.setattr(doccano, "MOST_BYTES", 1_000_000)
+    monkeypatch.setattr(annotation_tools, "MOST_BYTES", 1_000_000)
     bomb = zipped({"ann.jsonl": b" " * 1_000_001})
     assert len(bomb) < 2_000
     with pytest.raises(VotesError, match=r"unpacks to 1,000,001 bytes in 1 files, more than"):
         read_votes(write(bomb, "export.zip"))
-    monkeypatch.setattr(doccano, "MOST_MEMBERS", 2)
+    monkeypatch.setattr(annotation_tools, "MOST_MEMBERS", 2)
     with pytest.raises(VotesError, match="in 3 files, more than"):
         read_votes(write(zipped(USERS), "users.zip"))
 

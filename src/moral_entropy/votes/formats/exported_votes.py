@@ -13,10 +13,9 @@ from typing import Any
 
 import polars as pl
 
-from moral_entropy.errors import VotesError
 from moral_entropy.votes.columns import guess_column
 from moral_entropy.votes.layouts import ANONYMOUS
-from moral_entropy.votes.table import ReadingLog
+from moral_entropy.votes.table import ReadingLog, refuse
 from moral_entropy.votes.values import canonical_label, series_of
 
 ROLES = ("item", "annotator", "question", "label")
@@ -105,8 +104,7 @@ class ExportedVotes:
         if not votes:
             reasons = ", ".join(f"{reason} {n:,}" for reason, n in self.log.dropped.items())
             left_out = f" Left out: {reasons}." if reasons else ""
-            msg = f"{self.name}, read as an export of {self.tool}, has no votes.{left_out} {hint}"
-            raise VotesError(msg)
+            refuse(f"{self.name}, read as an export of {self.tool}, has no votes.{left_out} {hint}")
         cells = dict(zip(ROLES, zip(*votes, *self._blanks(votes), strict=True), strict=True))
         columns = [series_of(role, list(cells[role])) for role in ROLES[:3]]
         return pl.DataFrame([*columns, _label_column(cells["label"]), *self._fact_columns(cells["item"])])

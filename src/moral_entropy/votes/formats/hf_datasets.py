@@ -13,10 +13,9 @@ from typing import Any
 
 import polars as pl
 
-from moral_entropy.errors import VotesError
-from moral_entropy.votes.formats import argilla, lewidi
+from moral_entropy.votes.formats.annotation_tools import are_ours, argilla_votes, is_argilla, our_votes
 from moral_entropy.votes.formats.records import listed, mapping, read_json
-from moral_entropy.votes.table import ReadingLog, one_line
+from moral_entropy.votes.table import ReadingLog, one_line, refuse
 
 SPLITS, INFO, STATE = "dataset_dict.json", "dataset_info.json", "state.json"
 SPLIT = "split"
@@ -37,12 +36,11 @@ def to_table(path: Path, log: ReadingLog) -> pl.DataFrame | pl.LazyFrame:
         frame = _joined(parts)
         columns = frame.collect_schema().names()
     except (OSError, pl.exceptions.PolarsError) as error:
-        msg = f"{path.name} cannot be read as a dataset: {one_line(error)}. Save it anew."
-        raise VotesError(msg) from error
-    if argilla.is_flat(columns):
-        return argilla.table_of(frame.lazy().collect().to_dicts(), path.name, log)
-    if lewidi.are_ours(columns):
-        return lewidi.table_of(frame.lazy().collect().to_dicts(), path.name, log)
+        refuse(f"{path.name} cannot be read as a dataset: {one_line(error)}. Save it anew.")
+    if is_argilla(columns):
+        return argilla_votes(frame.lazy().collect().to_dicts(), path.name, log)
+    if are_ours(columns):
+        return our_votes(frame.lazy().collect().to_dicts(), path.name, log)
     return frame
 
 
@@ -70,8 +68,7 @@ def _saved_splits(path: Path) -> dict[str, pl.LazyFrame]:
         return {UNSPLIT: _read_saved(path)}
     names = [name for name in listed(mapping(read_json(path / SPLITS)).get("splits")) if isinstance(name, str)]
     if not names:
-        msg = f"{path.name}/{SPLITS} lists no splits. Save the dataset anew."
-        raise VotesError(msg)
+        refuse(f"{path.name}/{SPLITS} lists no splits. Save the dataset anew.")
     return {name: _read_saved(_inside(path, name)) for name in names}
 
 
@@ -82,8 +79,7 @@ def _read_saved(folder: Path) -> pl.LazyFrame:
     missing = [shard.name for shard in shards if not shard.is_file()]
     if missing or not shards:
         first = f" First: {missing[0]}." if missing else ""
-        msg = f"{folder.name} lacks {len(missing)} of the {len(shards)} data files it lists.{first} Copy it whole."
-        raise VotesError(msg)
+        refuse(f"{folder.name} lacks {len(missing)} of the {len(shards)} data files it lists.{first} Copy it whole.")
     frame = pl.concat([pl.read_ipc_stream(shard) for shard in shards], how="vertical_relaxed")
     return _with_class_names(frame.lazy(), mapping(mapping(read_json(folder / INFO)).get("features")))
 
@@ -91,8 +87,7 @@ def _read_saved(folder: Path) -> pl.LazyFrame:
 def _inside(folder: Path, name: str) -> Path:
     """Return a file or folder directly inside another, and refuse a name that leads elsewhere."""
     if Path(name).name != name or name in ("", ".", ".."):
-        msg = f"{folder.name} names {name!r} as one of its files, which lies elsewhere. Save the dataset anew."
-        raise VotesError(msg)
+        refuse(f"{folder.name} names {name!r} as one of its files, which lies elsewhere. Save the dataset anew.")
     return folder / name
 
 
@@ -106,8 +101,7 @@ def _parquet_splits(path: Path) -> dict[str, pl.LazyFrame]:
     for file in _parquet_files(path):
         files.setdefault(_split_of(file, path), []).append(file)
     if not files:
-        msg = f"{path.name} holds neither a dataset saved by Hugging Face datasets nor Parquet files."
-        raise VotesError(msg)
+        refuse(f"{path.name} holds neither a dataset saved by Hugging Face datasets nor Parquet files.")
     _check_alike([file for shards in files.values() for file in shards], path.name)
     return {
         split: _with_class_names(pl.scan_parquet(shards, glob=False), _parquet_features(shards[0]))
@@ -119,11 +113,10 @@ def _check_alike(files: Sequence[Path], name: str) -> None:
     schemas = [pl.scan_parquet(file, glob=False).collect_schema() for file in files]
     for file, schema in zip(files, schemas, strict=True):
         if schema != schemas[0]:
-            msg = (
+            refuse(
                 f"the {len(files)} Parquet files in {name} are not parts of one table: {file.name} has other columns "
                 f"than {files[0].name}. Name the file that holds the votes."
             )
-            raise VotesError(msg)
 
 
 def _split_of(file: Path, root: Path) -> str:

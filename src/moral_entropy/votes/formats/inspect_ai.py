@@ -15,7 +15,6 @@ from typing import Any
 import polars as pl
 
 from moral_entropy.errors import VotesError
-from moral_entropy.votes.formats.doccano import MOST_BYTES
 from moral_entropy.votes.formats.exported_votes import NO_VERDICT, ExportedVotes
 from moral_entropy.votes.formats.records import (
     ZIP_ERRORS,
@@ -28,6 +27,7 @@ from moral_entropy.votes.formats.records import (
     read_json,
     scalars,
 )
+from moral_entropy.votes.source import MOST_BYTES
 from moral_entropy.votes.table import ReadingLog
 
 HEADER, START, SAMPLES = "header.json", "_journal/start.json", "samples/"

@@ -36,7 +36,7 @@ from moral_entropy.votes.source import (
     open_source,
     suffix_of,
 )
-from moral_entropy.votes.table import ReadingLog
+from moral_entropy.votes.table import ReadingLog, refuse
 
 HEAD_BYTES = 1 << 18
 MOST_NESTED = 64
@@ -203,8 +203,7 @@ def parse_records(data: bytes, name: str) -> list[Record]:
     values = json_array(data, name) if data.lstrip().startswith(b"[") else json_lines(data, name)
     for at, value in enumerate(values, 1):
         if not isinstance(value, dict):
-            msg = f"record {at:,} of {name} is {str(value)[:40]!r}, not a record in braces. Export it anew."
-            raise VotesError(msg)
+            refuse(f"record {at:,} of {name} is {str(value)[:40]!r}, not a record in braces. Export it anew.")
     return values
 
 
@@ -296,9 +295,8 @@ def last_text(messages: Any, role: str | None = None) -> str | None:
 def paired(labels: list[Any], annotators: list[Any], item: Any, name: str, remedy: str) -> Iterator[tuple[Any, Any]]:
     """Return pairs of annotator and label that lie side by side, and refuse an item with more of either."""
     if len(labels) != len(annotators):
-        msg = (
+        refuse(
             f"item {item!r} of {name} has {len(labels)} annotations by {len(annotators)} annotators. "
             f"There must be one of each; {remedy}."
         )
-        raise VotesError(msg)
     return zip(annotators, labels, strict=True)
