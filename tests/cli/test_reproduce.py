@@ -6,14 +6,8 @@ import polars as pl
 import pytest
 from corpora.layouts import mfrc_csv, plan
 
-from moral_entropy.corpora import reproduce
 from moral_entropy.corpora.twins import twin
 from moral_entropy.runs.folder import read_manifest
-
-
-@pytest.fixture(autouse=True)
-def no_sampling(monkeypatch):
-    monkeypatch.setattr(reproduce, "CHECKS", {})
 
 
 QUICK = ("--draws", "10", "--classifier", "none")

@@ -36,7 +36,7 @@ def few_starts():
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    options = ReproduceOptions(draws=30)
+    options = ReproduceOptions(draws=100)
     out = tmp_path_factory.mktemp("study") / "out"
     return run_study(Inputs(twins=True, scale=0.04), out, options, command="typed")
 

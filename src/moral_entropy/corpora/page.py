@@ -19,7 +19,7 @@ from moral_entropy.corpora.published import CORPORA, LARGEST, READINGS, foundati
 from moral_entropy.files import without_formulas
 from moral_entropy.markup import NOTHING, html_page, html_table
 from moral_entropy.names import ALL, MEAN
-from moral_entropy.report.chart_specs import FOUNDATIONS
+from moral_entropy.report.figures import colours_of
 
 STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 72rem; margin: 1rem auto; padding: 0 1rem; color: #222 }
@@ -81,7 +81,7 @@ def chart_specs(figures: pl.DataFrame) -> dict[str, dict[str, Any]]:
 
 def _rates_chart(rows: pl.DataFrame, title: str) -> dict[str, Any]:
     names, n_domains = list(foundations()), rows["domain"].n_unique()
-    colours = {"domain": names, "range": [FOUNDATIONS[name].colour for name in names]}
+    colours = {"domain": names, "range": colours_of(names)}
     bars = {
         "x": {"field": "domain", "type": "nominal", "title": None, "axis": {"labelAngle": -35, "labelLimit": 110}},
         "xOffset": {"field": "foundation", "sort": names},

@@ -49,6 +49,9 @@ CHECKS: dict[str, tuple[int, dict[str, Any]]] = {
 """Checks, with the number of annotators up to which they take seconds, and settings with which they do; `validate` has
 more chains and draws."""
 
+FEW_DRAWS = 100
+"""With fewer draws neither check is made."""
+
 TESTED = 0.2
 """Share of the texts that classifiers are tested on."""
 
@@ -171,7 +174,8 @@ def _findings(name: str, run: Run, options: ReproduceOptions, progress: Progress
     rows = []
     consensus = run.consensus
     for check, (most, settings) in CHECKS.items():
-        if consensus is not None and len(consensus.votes.annotators) <= most:
+        # A few draws are nothing to compare samples with.
+        if consensus is not None and len(consensus.votes.annotators) <= most and options.draws >= FEW_DRAWS:
             progress(f"{CORPORA[name]}: {check}", 0.0)
             with without_warnings():
                 findings = run_check(consensus, check, required=False, seed=options.seed, **settings)
