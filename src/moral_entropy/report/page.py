@@ -81,7 +81,7 @@ def page_data(run: Run, *, max_items: int = ITEMS) -> tuple[dict[str, Any], dict
         "interval": run.interval,
         "anonymous": bool(run.manifest["anonymous"]),
         "votes_per_item": votes_per_item(run),
-        "reading": [f"{note[:1].upper()}{note[1:]}." for note in reading_notes(run.manifest)],
+        "reading": [f"{note[:1].upper()}{note[1:].rstrip('.')}." for note in reading_notes(run.manifest)],
         "outlying": list(outlying_people(run)),
         "questions": question_cells(run),
         "findings": findings_section(run),
@@ -122,11 +122,11 @@ def question_cells(run: Run) -> dict[str, Any]:
     """Return the table by question: the rows of the first screen."""
     rows = []
     for row in question_frame(run).iter_rows(named=True):
-        ends = [percent(row[name]) for name in ("wrong_from", "wrong_to")]
+        ends = dict.fromkeys(percent(row[name]) for name in ("wrong_from", "wrong_to"))
         rows.append(
             [row["question"], f"{row['items']:,}", f"{row['votes'] / max(row['items'], 1):.1f}",
              interval_of(row, "alpha", ".2f"), percent(row["uncertain"]), percent(row["majority_differs"]),
-             "–".join(dict.fromkeys(ends))]
+             "–".join(ends).replace("%–", "–")]
         )  # fmt: skip
     wrong = "wrong by gold" if run.verdict.checked_by == "gold" else "wrong if errors are independent"
     return table(("question", "items", "votes per item", "agreement α", "uncertain", "majority differs", wrong), rows)
