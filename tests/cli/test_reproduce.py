@@ -9,7 +9,6 @@ from corpora.layouts import mfrc_csv, plan
 from moral_entropy.corpora.twins import twin
 from moral_entropy.runs.folder import read_manifest
 
-
 QUICK = ("--draws", "10", "--classifier", "none")
 
 
