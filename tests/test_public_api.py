@@ -23,6 +23,7 @@ NAMES = [
     "Run",
     "Votes",
     "__version__",
+    "agreement",
     "audit",
     "audit_rules",
     "compare",

@@ -29,6 +29,7 @@ _HOME = {
     "Rule": "rules.rules",
     "Run": "runs.run",
     "Votes": "votes.table",
+    "agreement": "items.agreement",
     "audit": "pipeline",
     "audit_rules": "rules.table",
     "compare": "comparison",

@@ -16,6 +16,16 @@ from moral_entropy.votes.table import Votes as Votes
 
 __version__: str
 
+def agreement(
+    source: Any,
+    second: Any = ...,
+    *,
+    scale: Any = ...,
+    pairs: bool = ...,
+    interval: float = ...,
+    seed: int = ...,
+    **read: Any,
+) -> Any: ...
 def audit(
     source: Any,
     out: str | Path | None = ...,
