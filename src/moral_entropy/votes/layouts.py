@@ -198,7 +198,7 @@ def _one_spelling(kind: str, ids: Coded, partner_r: Ints, rows: Rows, log: Readi
     question_r = np.zeros(rows.n_rows, dtype=np.int8) if rows.question_r is None else rows.question_r
     pairs = pl.DataFrame({
         "old": ids.code_r[row_r], "new": code.to_numpy()[ids.code_r[row_r]], "partner": partner_r[row_r],
-        "question": question_r[row_r],
+        "question": question_r[row_r]
     })  # fmt: skip
     place = pl.struct("partner", "question").n_unique()
     voted = pairs.unique().group_by("new").agg((pl.len() > place).alias("twice")).filter("twice")
@@ -240,7 +240,7 @@ def _check_yes_no(cells: Cells, column: str) -> None:
 
 def _answers(
     rows: Rows, column: str, cells: Cells, row_v: Ints | None, annotator_r: Ints, options: ReadOptions,
-    log: ReadingLog, *, prefixed: bool,
+    log: ReadingLog, *, prefixed: bool
 ) -> Iterator[QuestionVotes]:  # fmt: skip
     """Yield the votes in an answer column, by the question of their row and, of lists, by label."""
 
@@ -279,7 +279,8 @@ def _labels_of(
         if places != list(range(len(labels))):
             votes = replace(votes, label_v=recode(votes.label_v, places))
         votes = replace(votes, labels=tuple(labels))
-        log.drop("label left out by the label map", sum(int(n_c[c]) for c, cell in present.items() if not cell))
+        reason = "label left out by the label map" if options.labels else "no choice"
+        log.drop(reason, sum(int(n_c[c]) for c, cell in present.items() if not cell))
         yield votes if all(present.values()) else votes.take(np.flatnonzero(votes.label_v >= 0))
         return
     if cells.separator == LIST_SEPARATOR:

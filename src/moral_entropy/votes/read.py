@@ -13,11 +13,11 @@ from moral_entropy.option_fields import lists_options
 from moral_entropy.options import ReadOptions
 from moral_entropy.progress import Advance, bar
 from moral_entropy.votes.ballots import build_ballots, read_domains, read_extra, read_item_labels, read_texts
-from moral_entropy.votes.columns import ColumnRoles, recognise
+from moral_entropy.votes.columns import ColumnRoles, fill_marks, recognise
 from moral_entropy.votes.formats.exported_votes import NOBODY_NAMED
-from moral_entropy.votes.formats.exports import open_export
+from moral_entropy.votes.join import open_votes
 from moral_entropy.votes.layouts import exclude_annotators, read_long, to_long
-from moral_entropy.votes.source import Source, on_disk, open_source
+from moral_entropy.votes.source import Source, on_disk
 from moral_entropy.votes.table import Reading, Votes, refuse, shown
 
 
@@ -65,18 +65,18 @@ def read_votes(source: Any, options: ReadOptions | None = None, **changes: Any) 
     """
     options = (options or ReadOptions()).changed(changes, "read_votes")
     with on_disk(source) as stored, bar("reading") as advance:
-        table = open_export(stored, options)
-        if table is None:
-            table, options = open_source(stored, options), replace(options, layout=options.table_layout)
-        elif NOBODY_NAMED in table.log.notes:
+        table = open_votes(stored, options)
+        if NOBODY_NAMED in table.log.notes:
             options = replace(options, anonymous=True)
-        return _read_table(table, options, advance)
+        return _read_table(table, replace(options, layout=options.table_layout), advance)
 
 
 def _read_table(table: Source, options: ReadOptions, advance: Advance) -> Votes:
     """Read votes from an opened table."""
     advance(0.1)
     recognised, options = recognise(table, options)
+    if recognised.layout != "counts":
+        table = fill_marks(table, recognised.annotators or recognised.items or options.questions)
     source, roles = to_long(table, recognised, options)
     rows, annotators, questions = read_long(source, roles, options)
     questions = exclude_annotators(questions, annotators, options.exclude, source.log)
@@ -103,6 +103,7 @@ def _reading(source: Source, roles: ColumnRoles, options: ReadOptions) -> Readin
     lists = {"annotators": roles.annotators, "items": roles.items}
     lists |= {"questions": options.questions, "counts": options.counts}
     columns = {**roles.column, **{role: shown(names) for role, names in lists.items() if names}}
+    used = {*roles.column.values(), *options.keep, *options.facts, options.of}.union(*lists.values())
     if (gold := options.gold_file) is not None:
         columns["gold"] = Path(gold).name if isinstance(gold, str | Path) else "a dataframe"
     return Reading(
@@ -113,4 +114,5 @@ def _reading(source: Source, roles: ColumnRoles, options: ReadOptions) -> Readin
         rows=source.rows,
         dropped=dict(sorted(source.log.dropped.items())),
         notes=tuple(source.log.notes),
+        not_read=(*source.log.unread, *(name for name in source.columns if name not in used)),
     )

@@ -40,9 +40,9 @@ class Format(NamedTuple):
     data_files: Callable[[Path], list[Path]] = lambda path: [path]
 
 
-def _pair(module: Any, tool: str, *further: Any) -> Format:
+def _pair(module: Any, tool: str) -> Format:
     name = tool.replace("-", "_")
-    return Format(getattr(module, f"detect_{name}"), getattr(module, f"read_{name}"), *further)
+    return Format(getattr(module, f"detect_{name}"), getattr(module, f"read_{name}"))
 
 
 FORMATS: dict[str, Format] = {
@@ -50,9 +50,7 @@ FORMATS: dict[str, Format] = {
     "promptfoo": Format(promptfoo.detect, promptfoo.to_table),
     "langfuse": Format(langfuse.detect, langfuse.to_table),
     "openai-evals": Format(openai_evals.detect, openai_evals.to_table, openai_evals.data_files),
-    **{tool: _pair(annotation_tools, tool) for tool in ("label-studio", "argilla", "prodigy", "doccano")},
-    "potato": _pair(annotation_tools, "potato", annotation_tools.potato_files),
-    **{tool: _pair(annotation_tools, tool) for tool in ("mturk", "lewidi")},
+    **{tool: _pair(annotation_tools, tool) for tool in ("label-studio", "argilla", "prodigy", "mturk", "lewidi")},
     **{corpus: _pair(moral_corpora, corpus) for corpus in ("mftc", "mfrc", "emfd")},
     "judges": Format(judge_records.detect, judge_records.to_table),
     "hf-datasets": Format(hf_datasets.detect, hf_datasets.to_table, hf_datasets.data_files),
