@@ -13,7 +13,7 @@ import pytest
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from moral_entropy.model.fit import COMMON, OWN, log_posterior
+from moral_entropy.model.fit import log_posterior
 from moral_entropy.model.patterns import collapse, domains_of
 from moral_entropy.model.posterior import Parameters
 from moral_entropy.model.priors import Priors
@@ -59,13 +59,15 @@ def first_votes_by_hand(ballot):
     return [n / sum(said) for n in said]
 
 
-def pooled(ballot, p_ik, interior_i, counts_ik=None, known_i=None):
+def pooled(ballot, p_ik, interior_i, counts_ik=None, known_i=None, silent=()):
     """Probabilities as published, item by item: the model's and the vote share's, which leads where votes are few."""
     counts_ik = ballot.counts_ik if counts_ik is None else counts_ik
     first_k, pooled_ik = np.array(first_votes_by_hand(ballot)), np.array(p_ik)
     for i in range(ballot.n_items):
         n = counts_ik[i].sum()
-        weight = min(1.0, max(min(0.6, 0.3 + interior_i[i]), 1.5 / max(n, 1)))
+        voters = ballot.code_v[ballot.start_i[i] : ballot.start_i[i + 1]] // ballot.n_labels
+        unknown = np.mean([12 / (12 + ballot.votes_a[a]) for a in voters if a not in silent]) if n else 0.0
+        weight = min(1.0, max(min(0.6, 0.3 + interior_i[i]), 1.5 / max(n, 1), unknown))
         if known_i is None or known_i[i] < 0:
             share_k = (counts_ik[i] + first_k) / (n + 1)
             pooled_ik[..., i, :] = (1 - weight) * pooled_ik[..., i, :] + weight * share_k
@@ -77,7 +79,8 @@ def published_draws(fit):
     if fit.options.model != "mixed":
         return posterior_draws(fit)
     known_i = fit.patterns.clamp_r[fit.patterns.row_i]
-    return pooled(fit.ballot, posterior_draws(fit), fit.interior_i, fit.counts_ik, known_i)
+    silent = fit.copies.merged if fit.copies.any else ()
+    return pooled(fit.ballot, posterior_draws(fit), fit.interior_i, fit.counts_ik, known_i, silent)
 
 
 def votes_of(rows, n_labels=2, *, n_items=None, gold_i=None, count_i=None, question="q", positive=None, domain_i=None):
@@ -189,7 +192,7 @@ def plain_mixed_em(votes, start=None, steps=50_000, tolerance=1e-12, *, use_gold
 
     def rows_of(counts_akv):
         common_kv = counts_akv.sum(axis=0) + 2 * beta_kv
-        rows_akv = counts_akv + OWN * beta_kv + COMMON * common_kv / common_kv.sum(axis=1, keepdims=True)
+        rows_akv = counts_akv + 2 * common_kv / common_kv.sum(axis=1, keepdims=True)
         return rows_akv / rows_akv.sum(axis=-1, keepdims=True)
 
     if start is None:
@@ -197,11 +200,11 @@ def plain_mixed_em(votes, start=None, steps=50_000, tolerance=1e-12, *, use_gold
         share_ik = (votes_ic @ label_ck + 0.5) / (votes_ic.sum(axis=1, keepdims=True) + n_labels / 2)
         if use_gold:
             share_ik[ballot.gold_i >= 0] = np.eye(n_labels)[ballot.gold_i[ballot.gold_i >= 0]]
-        weight_g = size_g.copy()
+        weight_g = 0.1 * size_g
         weight_g[:n_labels] = n_labels * (in_di @ share_ik).sum(axis=0) / in_di.sum()
-        counts_ck = votes_ic.T @ (in_di.sum(axis=0)[:, None] * share_ik)
-        counts_akv = counts_ck.reshape(-1, n_labels, n_labels).transpose(0, 2, 1)
-        start = Parameters(np.tile(weight_g / weight_g.sum(), (len(in_di), 1)), rows_of(counts_akv))
+        row_kv = 0.6 * np.eye(n_labels) + 0.4 / n_labels
+        weights = np.tile(weight_g / weight_g.sum(), (len(in_di), 1))
+        start = Parameters(weights, np.tile(row_kv, (ballot.n_annotators, 1, 1)))
     weight_dg, theta_akv = start
     for _ in range(steps):
         vote_azv = np.einsum("zk,akv->azv", mix_zk, theta_akv)
@@ -214,7 +217,7 @@ def plain_mixed_em(votes, start=None, steps=50_000, tolerance=1e-12, *, use_gold
         came_akv = (seen_cz @ mix_zk).reshape(-1, n_labels, n_labels).transpose(0, 2, 1)
         items_dg = in_di @ state_iz @ in_zg
         shared_g = items_dg.sum(axis=0) + size_g
-        total_dg = items_dg + 20 * shared_g / shared_g.sum() if several else shared_g[None]
+        total_dg = items_dg + 30 * shared_g / shared_g.sum() if several else shared_g[None]
         before = np.concatenate([weight_dg.ravel(), theta_akv.ravel()])
         weight_dg, theta_akv = total_dg / total_dg.sum(axis=1, keepdims=True), rows_of(theta_akv * came_akv)
         if np.abs(np.concatenate([weight_dg.ravel(), theta_akv.ravel()]) - before).max() < tolerance:

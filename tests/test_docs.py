@@ -146,6 +146,7 @@ def test_flags_in_the_documentation_exist(page):
     known = {name: {*flags, "--help"} for name, flags in commands().items()}
     known[""] = {flag for flags in known.values() for flag in flags} | {
         "--version",
+        "--debug",
         "--strict",
         "--install-completion",
         "--show-completion",

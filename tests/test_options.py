@@ -143,7 +143,7 @@ NOT_DEFAULT = AuditOptions(
     groups=GroupOptions(annotator_group=("gender", "age+land"), annotators="people.csv",
     target="shares.csv"), verdict=VerdictOptions(spot_check=("checked.csv",), tolerance=0.2),
     grade=GradeOptions(rules=("any", "quorum-0.75"), cost_fp=2.0, cost_fn=0.1, smoothing=1.0),
-    judges=PanelOptions(roles="roles.csv"), fit_by="wave", report=False,
+    judges=PanelOptions(roles="roles.csv"), fit_by="wave", use_text="tfidf", report=False,
 )  # fmt: skip
 OTHERS = (
     replace(NOT_DEFAULT, priors=PriorOptions(preset="mft")),
@@ -175,6 +175,7 @@ def test_plain_values_hold_every_option_exactly(options):
 def test_a_settings_file_may_name_options_as_python_does_or_as_the_flags_do():
     text = """
     fit_by = "wave"
+    use_text = "tfidf"
     [read]
     questions = "care, harm"
     [priors]
@@ -190,6 +191,7 @@ def test_a_settings_file_may_name_options_as_python_does_or_as_the_flags_do():
         PriorOptions(prevalence=(80, 20)),
         FitOptions(model="paper", use_gold=True, solver="adam", steps=9),
         fit_by="wave",
+        use_text="tfidf",
     )
     assert from_plain(AuditOptions, tomllib.loads(text), "settings.toml") == expected
 

@@ -100,6 +100,7 @@ def audit(
     target: Any = ...,
     roles: Any = ...,
     fit_by: str | None = ...,
+    use_text: str | None = ...,
     report: bool = ...,
 ) -> Run: ...
 def audit_rules(

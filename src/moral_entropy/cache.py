@@ -31,8 +31,8 @@ def cache_folder() -> Path:
     ...     cache_folder().name
     'fast-disk'
     """
-    if given := os.environ.get(CACHE):
-        return Path(given)
+    if folder := os.environ.get(CACHE):
+        return Path(folder)
     if home := os.environ.get("XDG_CACHE_HOME") or (os.environ.get("LOCALAPPDATA") if sys.platform == "win32" else ""):
         return Path(home) / "moral-entropy"
     return _home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "moral-entropy"

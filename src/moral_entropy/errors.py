@@ -36,6 +36,9 @@ LONGEST_WORD, LONGEST_ERROR = 300, 2_000
 DANGEROUS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2028\u2029\u2066-\u2069\ud800-\udfff]")
 """Characters that move the cursor, change colours, turn the text around or cannot be printed at all."""
 
+COMMAND = re.compile(r"^\s*::|##\[", re.MULTILINE)
+"""What logs of continuous integration take for a command."""
+
 
 def harmless(text: str) -> str:
     r"""Return a text that does nothing to a terminal but to be read: control characters are spelt out.
@@ -44,8 +47,14 @@ def harmless(text: str) -> str:
     --------
     >>> harmless("red \x1b[31m alert, two\nlines")
     'red \\x1b[31m alert, two\nlines'
+
+    Nor is it a command to the log of a continuous integration:
+
+    >>> harmless("  ::error::x"), harmless("a ##[error]x")
+    ('  : :error::x', 'a ## [error]x')
     """
-    return DANGEROUS.sub(lambda found: repr(found[0])[1:-1], text)
+    plain = DANGEROUS.sub(lambda match: repr(match[0])[1:-1], text)
+    return COMMAND.sub(lambda match: f"{match[0][:-1]} {match[0][-1]}", plain)
 
 
 def shortened(text: str) -> str:
@@ -110,8 +119,8 @@ class TrainError(MoralEntropyError):
 class MissingExtraError(MoralEntropyError):
     """An optional dependency is not installed."""
 
-    def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what}. Run: pip install 'moral-entropy[{extra}]'")
+    def __init__(self, purpose: str, extra: str) -> None:
+        super().__init__(f"{purpose}. Run: pip install 'moral-entropy[{extra}]'")
 
 
 class UsageError(MoralEntropyError):

@@ -41,12 +41,12 @@ def no_such_file(path: str | Path) -> VotesError:
     return VotesError(f"there is no file {str(path)!r}. Check the path and the folder you are in.")
 
 
-def refuse_missing(given: Iterable[Any]) -> None:
+def refuse_missing(paths: Iterable[Any]) -> None:
     """Refuse input files that are not there, before anything is loaded to read them.
 
     Parameters
     ----------
-    given
+    paths
         Paths; whatever is no path, a pattern of several files, or "-" for standard input is passed over.
 
     Examples
@@ -57,7 +57,7 @@ def refuse_missing(given: Iterable[Any]) -> None:
     ...
     moral_entropy.errors.VotesError: there is no file 'votse.csv'. Check the path and the folder you are in.
     """
-    for path in given:
+    for path in paths:
         if isinstance(path, str | Path) and str(path) != "-" and not glob.has_magic(str(path)):
             try:
                 Path(path).stat()
@@ -129,8 +129,8 @@ def refused_by_system(error: BaseException) -> OSError | None:
     ours = isinstance(error, OSError) and error.errno is not None
     if ours or not (isinstance(error, OSError) or type(error).__module__.startswith("polars")):
         return error if isinstance(error, OSError) else None
-    if found := re.search(r"os error (\d+)", str(error)):
-        return OSError(int(found[1]), os.strerror(int(found[1])))
+    if match := re.search(r"os error (\d+)", str(error)):
+        return OSError(int(match[1]), os.strerror(int(match[1])))
     if isinstance(error, OSError):
         return error
     # The end of a Parquet file could not be written.

@@ -66,6 +66,7 @@ CODES: dict[str, tuple[str, str]] = {
     "judges.one_label_known": ("ME102", "All known answers are one label"),
     "judges.judge_fails": ("ME103", "A judge without a vote on many items"),
     "judges.always_the_same": ("ME104", "A judge who always says the same"),
+    "texts": ("ME110", "What texts say about labels"),
 }
 # fmt: on
 """Code and title of every kind of finding, by check and metric; a metric that is not listed has those of its check."""

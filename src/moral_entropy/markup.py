@@ -98,8 +98,8 @@ def html_table(
     columns = ["number" if name in numbers else "" for name in header]
 
     def line(tag: str, cells: Sequence[str], row_class: str) -> str:
-        written = (_element(tag, cell, name) for cell, name in zip(cells, columns, strict=True))
-        return f"<tr{_class(row_class)}>{''.join(written)}</tr>"
+        elements = (_element(tag, cell, name) for cell, name in zip(cells, columns, strict=True))
+        return f"<tr{_class(row_class)}>{''.join(elements)}</tr>"
 
     lines = [line("td", row, name) for row, name in zip(rows, list(row_classes) or [""] * len(rows), strict=True)]
     above = _element("caption", caption) if caption else ""

@@ -156,8 +156,8 @@ class ReadOptions(StageOptions):
 
         offered = plugin_names(FORMATS)
         if self.format not in offered:
-            known = ", ".join([*get_args(Format), *offered])
-            msg = f"{self.called('format')} is {self.format!r}; choose one of {known}."
+            choices = ", ".join([*get_args(Format), *offered])
+            msg = f"{self.called('format')} is {self.format!r}; choose one of {choices}."
             raise UsageError(msg)
 
     def asked(self, role: str) -> str | None:
@@ -168,34 +168,34 @@ class ReadOptions(StageOptions):
     @property
     def table_layout(self) -> Layout:
         """How a table is laid out, as `layout` or `format` says."""
-        named = [layout for layout in TABLES if layout == self.format]
-        return named[0] if named else self.layout
+        layouts = [layout for layout in TABLES if layout == self.format]
+        return layouts[0] if layouts else self.layout
 
     def _contradictions(self) -> list[tuple[bool, str]]:
         """List what options could contradict each other: whether they do, and what to do about it."""
         kinds = [name for name in ("multilabel", "questions", "counts") if getattr(self, name)]
         reserved = [name for name in self.keep if name in VOTE_COLUMNS]
-        kind, called = "".join(map(self.called, kinds[:1])), self.called
-        both = " and ".join(map(self.called, kinds))
+        kind, name_of = "".join(map(self.called, kinds[:1])), self.called
+        conflicting = " and ".join(map(self.called, kinds))
         return [
-            (len(kinds) > 1, f"{both} are two ways to say where the labels are. Choose one."),
+            (len(kinds) > 1, f"{conflicting} are two ways to say where the labels are. Choose one."),
             (
                 bool(self.counts) and not self.anonymous,
-                f"counts have no annotators. Add {called('anonymous', True)}.",
+                f"counts have no annotators. Add {name_of('anonymous', True)}.",
             ),
             (
                 bool(self.exclude) and self.anonymous,
                 "anonymous votes have no annotators to exclude. "
-                f"Leave out {called('exclude')} or {called('anonymous')}.",
+                f"Leave out {name_of('exclude')} or {name_of('anonymous')}.",
             ),
             (
                 self.of is not None and not (self.anonymous and self.questions),
-                f"{called('of')} says how many voted on each of several counted questions. "
-                f"It needs {called('anonymous', True)} and {called('questions')}.",
+                f"{name_of('of')} says how many voted on each of several counted questions. "
+                f"It needs {name_of('anonymous', True)} and {name_of('questions')}.",
             ),
             (
                 self.format != "auto" and self.layout not in ("auto", self.format),
-                f"{called('format', self.format)} and {called('layout', self.layout)} exclude each other. "
+                f"{name_of('format', self.format)} and {name_of('layout', self.layout)} exclude each other. "
                 "Give one of them.",
             ),
             (
@@ -205,7 +205,7 @@ class ReadOptions(StageOptions):
             ),
             (
                 bool(reserved),
-                f"{called('keep')} names {''.join(reserved[:1])!r}, which votes.parquet has already. "
+                f"{name_of('keep')} names {''.join(reserved[:1])!r}, which votes.parquet has already. "
                 "Rename the column.",
             ),
             (
@@ -214,8 +214,8 @@ class ReadOptions(StageOptions):
             ),
             (
                 self.classes is not None and bool(self.multilabel or self.questions),
-                f"{called('classes')} is for questions with one label per vote. "
-                f"{called('multilabel')} and {called('questions')} make yes/no questions.",
+                f"{name_of('classes')} is for questions with one label per vote. "
+                f"{name_of('multilabel')} and {name_of('questions')} make yes/no questions.",
             ),
         ]
 
@@ -445,20 +445,20 @@ class GroupOptions(StageOptions):
     def __post_init__(self) -> None:
         """Refuse options that need another one."""
         super().__post_init__()
-        for name, what in (("annotators", "describes annotators"), ("target", "has shares of groups")):
+        for name, purpose in (("annotators", "describes annotators"), ("target", "has shares of groups")):
             if getattr(self, name) is not None and not self.annotator_group:
-                msg = f"{self.called(name)} {what}. Say which columns to look at: {self.called('annotator_group')}."
+                msg = f"{self.called(name)} {purpose}. Say which columns to look at: {self.called('annotator_group')}."
                 raise UsageError(msg)
 
-        taken = [name for name in self.annotator_group if name in VOTE_COLUMNS and self.annotators is None]
-        if taken:
-            msg = f"{self.called('annotator_group')} names {taken[0]!r}, which is part of the votes. Rename the column."
+        reserved = [name for name in self.annotator_group if name in VOTE_COLUMNS and self.annotators is None]
+        if reserved:
+            msg = f"{self.called('annotator_group')} names {reserved[0]!r}, a part of the votes. Rename the column."
             raise UsageError(msg)
 
     def named(self, name: str) -> str:
         """Return what an error about the data calls an option: its name and its flag."""
-        called, flag = self.called(name), f"--{name.replace('_', '-')}"
-        return called if called == flag else f"{called} (CLI: {flag})"
+        keyword, flag = self.called(name), f"--{name.replace('_', '-')}"
+        return keyword if keyword == flag else f"{keyword} (CLI: {flag})"
 
     @property
     def asked(self) -> bool:
@@ -487,8 +487,8 @@ class PanelOptions(StageOptions):
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns of the votes that the reader has to keep: that of the role, if it is no file's name."""
-        named = isinstance(self.roles, str) and not Path(self.roles).is_file()
-        return (self.roles,) if named and Path(self.roles).suffix.casefold() not in FILE_ENDINGS else ()
+        is_column = isinstance(self.roles, str) and not Path(self.roles).is_file()
+        return (self.roles,) if is_column and Path(self.roles).suffix.casefold() not in FILE_ENDINGS else ()
 
 
 @dataclass(frozen=True)
@@ -524,7 +524,7 @@ class JudgeOptions(PanelOptions):
         return values_by_label(self.values, self.called("values"))
 
 
-def values_by_label(values: Sequence[str], called: str = "values") -> dict[str, float]:
+def values_by_label(values: Sequence[str], name: str = "values") -> dict[str, float]:
     """Read what each label counts.
 
     Examples
@@ -540,7 +540,7 @@ def values_by_label(values: Sequence[str], called: str = "values") -> dict[str, 
         except ValueError:
             label = ""
         if not label.strip():
-            msg = f"{called} has {text!r}; write what each label counts as A=1,B=0,tie=0.5."
+            msg = f"{name} has {text!r}; write what each label counts as A=1,B=0,tie=0.5."
             raise UsageError(msg)
     return value_by_label
 
@@ -559,6 +559,8 @@ class AuditOptions(StageOptions):
         of annotators to compare, what is known of judges.
     fit_by
         Column of the votes; each of its values is fitted on its own.
+    use_text
+        Which model's reading of the items' texts counts as votes, if any.
     report
         Whether to write `report.html`.
     """
@@ -572,6 +574,13 @@ class AuditOptions(StageOptions):
     judges: PanelOptions = field(default_factory=PanelOptions)
     fit_by: str | None = option(
         None, "Fit the items of each value of this column on their own.", metavar="COLUMN", panel=FIT
+    )
+    use_text: str | None = option(
+        None,
+        "Let the items' texts count as votes: tfidf, minilm, or the folder of another encoder; off: do not even "
+        "measure what they are worth, which is done with tfidf when not given.",
+        metavar="tfidf|minilm|PATH|off",
+        panel=FIT,
     )
     report: bool = option(True, "Write report.html.")
 
@@ -675,8 +684,8 @@ class Inputs(StageOptions):
     @property
     def files(self) -> dict[str, str | Path]:
         """The files that are given, by short name of the corpus."""
-        named = {"mftc": self.mftc, "mfrc": self.mfrc, "emfd": self.emfd}
-        return {name: file for name, file in named.items() if file is not None}
+        file_by_corpus = {"mftc": self.mftc, "mfrc": self.mfrc, "emfd": self.emfd}
+        return {name: file for name, file in file_by_corpus.items() if file is not None}
 
 
 @dataclass(frozen=True)

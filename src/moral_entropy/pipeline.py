@@ -14,7 +14,7 @@ from typing import Any
 from moral_entropy.checks.gold import gold_findings
 from moral_entropy.checks.run import CHECKS, check_names, run_check, run_checks, verdict
 from moral_entropy.findings import Finding, check_codes, mute, warning_sentences, without_warnings
-from moral_entropy.groups.members import columns_to_keep
+from moral_entropy.groups.members import columns_to_keep, read_groupings
 from moral_entropy.items.table import find_outliers
 from moral_entropy.judges.findings import judge_findings
 from moral_entropy.judges.roles import Role, roles_at_audit
@@ -31,9 +31,13 @@ from moral_entropy.runs.folder import change_manifest, writing
 from moral_entropy.runs.make import entropy_sums, item_entropies, make_tables, manifest_facts
 from moral_entropy.runs.reload import reload_consensus
 from moral_entropy.runs.run import Run, add_findings, read_findings, read_run
+from moral_entropy.verdict.rates import label_facts
 from moral_entropy.verdict.sheet import add_sheet, check_sheets, keep_sheets, with_answers
 from moral_entropy.votes.read import read_votes
 from moral_entropy.votes.table import Votes
+
+FEWEST_TEXTS = 300
+"""Items that a set needs before the worth of their texts is measured."""
 
 
 @lists_options(AuditOptions)
@@ -139,16 +143,18 @@ def make_run(
             progress("reading", 0.0)
             votes = read()
             roles = roles_at_audit(votes, options.judges.roles)
+        evidence = weigh_texts(votes, options, watch, progress)
         with watch.timing("fit"):
             priors = priors or priors_for(votes, options.priors)
-            consensus = fit(votes, options.fit, priors=priors, progress=progress)
-        more: dict[str, Any] = {}
-        told: dict[str, Any] = {}
+            item_priors = evidence.item_priors if evidence else None
+            consensus = fit(votes, options.fit, priors=priors, item_priors=item_priors, progress=progress)
+        group_tables: dict[str, Any] = {}
+        group_manifest: dict[str, Any] = {}
         between = None
         if options.groups.asked:
             with watch.timing("groups"):
-                more, group_facts, between = compare_groups(consensus, options, progress)
-                told = {"groups": group_facts}
+                group_tables, group_facts, between = compare_groups(consensus, options, progress)
+                group_manifest = {"groups": group_facts}
         with watch.timing("entropy"):
             entropies = item_entropies(consensus, between)
             sums = entropy_sums(consensus, entropies)
@@ -162,14 +168,44 @@ def make_run(
         with watch.timing("outliers"):
             outliers = find_outliers(consensus, entropies, advance=lambda share: progress("outliers", share))
         with watch.timing("checks"):
+            labels = label_facts(consensus)
             findings = check(consensus, graded, options, progress)
             findings = mute([*findings, *check_judges(votes, roles)], options.verdict.ignore)
-        tables = make_tables(consensus, entropies, sums, graded, outliers, findings, more)
+        text_tables, text_manifest = {}, {}
+        if evidence:
+            with watch.timing("texts"):
+                text_tables, text_findings = study_texts(consensus, evidence, options)
+                text_manifest = {"text_worth": evidence.facts}
+                findings += mute(text_findings, options.verdict.ignore)
+        tables = make_tables(consensus, entropies, sums, graded, outliers, findings, group_tables | text_tables)
     manifest = manifest_facts(
         consensus, sums, options, command=command, warnings=warning_sentences(findings), seconds=watch.seconds
     ) | {"advice": graded.advice.text, "best_rule": graded.advice.best}
-    manifest |= told | judge_facts(roles, manifest["notes"])
+    manifest["questions"] = [facts | label for facts, label in zip(manifest["questions"], labels, strict=True)]
+    manifest |= group_manifest | text_manifest | judge_facts(roles, manifest["notes"])
     return Run(manifest, tables, consensus=consensus)
+
+
+def weigh_texts(votes: Votes, options: AuditOptions, watch: Stopwatch, progress: Progress) -> Any:
+    """Measure what the texts are worth, where there are enough of them and nobody said not to."""
+    if options.use_text == "off" or (
+        options.use_text is None and (votes.texts is None or votes.n_items < FEWEST_TEXTS)
+    ):
+        return None
+    # Late: scikit-learn takes a second to load.
+    from moral_entropy.train import texts
+
+    progress("texts", 0.0)
+    with watch.timing("texts"):
+        return texts.weigh_texts(votes, options.use_text, advance=lambda share: progress("texts", share))
+
+
+def study_texts(consensus: Consensus, evidence: Any, options: AuditOptions) -> Any:
+    """Say where votes and texts disagree, and for whom texts are worth most."""
+    from moral_entropy.train.texts import text_tables
+
+    groupings = read_groupings(consensus.votes, options.groups)
+    return text_tables(consensus, evidence, {by.column: (by.names, by.group_a) for by in groupings})
 
 
 def compare_groups(consensus: Consensus, options: AuditOptions, progress: Progress) -> Any:
@@ -199,16 +235,16 @@ def judge_facts(roles: Mapping[str, Any] | None, notes: Sequence[str]) -> dict[s
 
 def check_judges(votes: Votes, roles: Mapping[str, Any] | None) -> list[Finding]:
     """Look at every judge."""
-    known = {row["judge"]: Role(**row) for row in roles["judges"]} if roles else {}
-    return judge_findings(votes, known)
+    role_by_judge = {row["judge"]: Role(**row) for row in roles["judges"]} if roles else {}
+    return judge_findings(votes, role_by_judge)
 
 
 def read_for_audit(source: Any, options: AuditOptions) -> Votes:
     """Read votes, with the columns that groups and judges need."""
-    wanted = options.read if options.fit_by is None else replace(options.read, facts=(options.fit_by,))
-    if kept := (*columns_to_keep(options.groups), *options.judges.columns):
-        wanted = replace(wanted, keep=tuple(dict.fromkeys((*wanted.keep, *kept))))
-    votes = source if isinstance(source, Votes) else read_votes(source, wanted)
+    reading = options.read if options.fit_by is None else replace(options.read, facts=(options.fit_by,))
+    if to_keep := (*columns_to_keep(options.groups), *options.judges.columns):
+        reading = replace(reading, keep=tuple(dict.fromkeys((*reading.keep, *to_keep))))
+    votes = source if isinstance(source, Votes) else read_votes(source, reading)
     return votes if options.fit_by is None else votes.split_by(options.fit_by)
 
 

@@ -23,7 +23,7 @@ def plugin_names(group: str) -> list[str]:
     >>> plugin_names("moral_entropy.nothing")
     []
     """
-    return sorted({found.name for found in entry_points(group=group)})
+    return sorted({entry.name for entry in entry_points(group=group)})
 
 
 def load_plugin(group: str, name: str) -> Any:
@@ -34,17 +34,17 @@ def load_plugin(group: str, name: str) -> Any:
     PluginError
         Several packages offer the name, or loading it fails: one sentence with the name of the package.
     """
-    found = list(entry_points(group=group, name=name))
-    if not found:
+    entries = list(entry_points(group=group, name=name))
+    if not entries:
         return None
-    if len(found) > 1:
-        packages = ", ".join(sorted(_package(one) for one in found))
-        msg = f"{len(found)} packages offer {name!r} in {group}: {packages}. Uninstall all but one."
+    if len(entries) > 1:
+        packages = ", ".join(sorted(_package(entry) for entry in entries))
+        msg = f"{len(entries)} packages offer {name!r} in {group}: {packages}. Uninstall all but one."
         raise PluginError(msg)
     try:
-        return found[0].load()
+        return entries[0].load()
     except Exception as error:
-        msg = f"the plugin {name!r} of {_package(found[0])} cannot be loaded: {told(error)}. Update or uninstall it."
+        msg = f"the plugin {name!r} of {_package(entries[0])} cannot be loaded: {told(error)}. Update or uninstall it."
         raise PluginError(msg) from error
 
 
@@ -59,5 +59,5 @@ def told(error: Exception) -> str:
     return f"{type(error).__name__}: {first}".rstrip(": .")
 
 
-def _package(found: EntryPoint) -> str:
-    return f"{found.dist.name} {found.dist.version}" if found.dist is not None else "a package without a name"
+def _package(entry: EntryPoint) -> str:
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "a package without a name"

@@ -47,30 +47,30 @@ def share_of_progress(progress: Progress | None, n: int, of: int) -> Progress:
 
 
 @contextmanager
-def bar(what: str, *, shown: bool | None = None) -> Iterator[Advance]:
+def bar(title: str, *, visible: bool | None = None) -> Iterator[Advance]:
     """Show a bar while the block runs; yields the function that moves it. Parameters are those of `named_bar`.
 
     Examples
     --------
-    >>> with bar("reading", shown=False) as advance:
+    >>> with bar("reading", visible=False) as advance:
     ...     advance(0.5)
     """
-    with named_bar(what, shown=shown) as (advance, _):
+    with named_bar(title, visible=visible) as (advance, _):
         yield advance
 
 
 @contextmanager
-def named_bar(what: str, *, shown: bool | None = None) -> Iterator[tuple[Advance, Callable[[str], None]]]:
+def named_bar(title: str, *, visible: bool | None = None) -> Iterator[tuple[Advance, Callable[[str], None]]]:
     """Show a bar while the block runs; yields a function that moves it and one that renames it.
 
     Parameters
     ----------
-    what
+    title
         What is being done, in a word or two.
-    shown
+    visible
         Force the bar on or off; by default it follows whether standard error is a terminal.
     """
-    if not (sys.stderr.isatty() if shown is None else shown):
+    if not (sys.stderr.isatty() if visible is None else visible):
         yield ignore, lambda _name: None
         return
     from rich.console import Console
@@ -78,7 +78,7 @@ def named_bar(what: str, *, shown: bool | None = None) -> Iterator[tuple[Advance
 
     columns = (TextColumn("{task.description:>12}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(what, total=1.0)
+        task = progress.add_task(title, total=1.0)
 
         def advance(share: float) -> None:
             progress.update(task, completed=share)

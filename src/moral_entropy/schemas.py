@@ -26,6 +26,7 @@ ITEMS = pl.Schema(
         "p_low": pl.Float64(),
         "p_high": pl.Float64(),
         "p_calibrated": pl.Float64(),
+        **dict.fromkeys(("p_votes", "p_text"), pl.Float64()),
         "label": pl.String(),
         "entropy": pl.Float64(),
         **dict.fromkeys(ALL_PARTS, pl.Float64()),
@@ -40,9 +41,7 @@ POSTERIOR = pl.Schema(
         "question": pl.String(),
         "item": pl.String(),
         "class": pl.String(),
-        "p_map": pl.Float64(),
-        "p_model": pl.Float64(),
-        "p": pl.Float64(),
+        **dict.fromkeys(("p_map", "p_model", "p", "p_votes", "p_text"), pl.Float64()),
     }
 )
 ANNOTATORS = pl.Schema(
@@ -192,6 +191,21 @@ TARGET_ITEMS = pl.Schema(
         **dict.fromkeys(("p_target", "p_pool", "effective_votes"), pl.Float64()),
     }
 )
+TEXT_WORTH = pl.Schema(
+    {
+        **dict.fromkeys(("question", "by", "name"), pl.String()),
+        "n_votes": pl.Int64(),
+        **dict.fromkeys(("worth", "low", "high", "gain", "gain_low", "gain_high", "against", "expected"), pl.Float64()),
+    }
+)
+TEXT_CONFLICTS = pl.Schema(
+    {
+        **dict.fromkeys(("question", "item", "label"), pl.String()),
+        **dict.fromkeys(("p_votes", "p_text", "p_both"), pl.Float64()),
+        "n_votes": pl.Int64(),
+        **dict.fromkeys(("text_label", "words"), pl.String()),
+    }
+)
 SCHEMAS = {
     "items": ITEMS,
     "posterior": POSTERIOR,
@@ -214,6 +228,8 @@ SCHEMAS = {
     "group_readings": GROUP_READINGS,
     "group_items": GROUP_ITEMS,
     "target_items": TARGET_ITEMS,
+    "text_worth": TEXT_WORTH,
+    "text_conflicts": TEXT_CONFLICTS,
 }
 """Columns by table. The ids (`item`, `annotator`) are integers where all ids of the input were."""
 

@@ -56,8 +56,8 @@ def test_laplace_agrees_with_nuts_where_votes_are_plenty(model):
     consensus = fit(votes, model=model)
     found = {f.metric: f for f in check_nuts(consensus, chains=2, tune=150, draws=250)}
     ratio = found["epistemic_ratio"]
-    # Under the default few pseudo-votes leave the rows of good annotators skewed: the Gaussian overstates their part.
-    assert 0.6 < ratio.value < (1.6 if model == "paper" else 4.0) and "p differs by" in ratio.text
+    # Few pseudo-votes leave the rows of good annotators skewed: the Gaussian overstates their part a little.
+    assert 0.6 < ratio.value < (1.6 if model == "paper" else 2.0) and "p differs by" in ratio.text
     assert found["p_mean_difference"].value < 0.05
     assert 0.7 < found["coverage"].value <= 1.0
     assert found["ess"].value > 50 and found["rhat"].value < 1.1

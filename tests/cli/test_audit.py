@@ -130,7 +130,7 @@ def test_more_than_two_labels_add_a_posterior_table(run, folder):
 
 
 def test_what_is_printed_is_plain_and_fits_the_window(run):
-    _, out, _ = run("audit", "votes.csv", "-o", "run", "--draws", 20)
+    _, out, _ = run("audit", "votes.csv", "-o", "run", "--draws", 20, "--verbose")
     assert "\x1b" not in out
     [head] = [line for line in out.splitlines() if line.startswith("question")]
     tables = re.findall(r"^(?:question|rule) (?:.*\n)+?\n", out, flags=re.MULTILINE)
@@ -140,7 +140,7 @@ def test_what_is_printed_is_plain_and_fits_the_window(run):
 
 
 def test_the_table_printed_is_that_of_the_files(run):
-    _, out, _ = run("audit", "votes.csv", "-o", "run", "--draws", 50)
+    _, out, _ = run("audit", "votes.csv", "-o", "run", "--draws", 50, "--verbose")
     items = read_table("run", "items").filter(pl.col("question") == "care")
     [line] = re.findall(r"^care .*", out, flags=re.MULTILINE)
     means = [f"{items[column].mean():.3f}" for column in ("entropy", "ambiguity", "doubt_votes", "doubt_annotators")]
@@ -152,7 +152,7 @@ def test_the_table_printed_is_that_of_the_files(run):
 
 def test_headings_are_whole_in_80_columns_and_only_columns_that_say_something_are_there(run, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
-    _, out, _ = run("audit", "votes.csv", "-o", "run", "--draws", 20)
+    _, out, _ = run("audit", "votes.csv", "-o", "run", "--draws", 20, "--verbose")
     heads = ["question", "items", "share", "of", "yes", "uncertain", "entropy", "ambiguity", "votes", "annotators"]
     assert heads in [line.split() for line in out.splitlines()]
     # A search that did not end is told in a column of its own; without draws there are no parts.
@@ -160,7 +160,7 @@ def test_headings_are_whole_in_80_columns_and_only_columns_that_say_something_ar
     facts = read_manifest("stopped")
     facts["questions"][0]["converged"] = False
     write_manifest(Path("stopped"), facts)
-    print_run(read_run("stopped"))
+    print_run(read_run("stopped"), verbose=True)
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert [*heads[:7], "converged"] in lines and [line[-1] for line in lines if line[-1:] == ["NO"]] == ["NO"]
 
@@ -171,7 +171,7 @@ def test_quiet_prints_nothing(run):
 
 def test_warnings_are_printed_and_kept(run, folder):
     (folder / "alone.csv").write_text("item,annotator,label\n1,a,yes\n2,a,no\n3,a,yes\n")
-    code, out, err = run("audit", "alone.csv", "-o", "run", "--draws", 0, "--prior-prevalence", 5)
+    code, out, err = run("audit", "alone.csv", "-o", "run", "--draws", 0, "--prior-prevalence", 5, "--verbose")
     # On the screen they are findings with their remedy; where only warnings are wanted, they go to standard error.
     assert code == 0 and err == "" and "What to do: " in out
     code, out, err = run("audit", "alone.csv", "-o", "run", "--draws", 0, "--prior-prevalence", 5, "--quiet", "--force")

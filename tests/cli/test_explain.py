@@ -164,7 +164,8 @@ def test_the_parts_of_the_entropy_are_named_with_their_cures():
     assert TOO_FEW_TO_TELL in " ".join(lines)
     assert TOO_FEW_TO_TELL not in " ".join(waterfall_lines(told(*[0.1] * 31, model="mixed"), ASCII, width=80))
     paper = waterfall_lines(told(-2.0, 1.0), ASCII, width=80)
-    assert not any("ambiguity" in line for line in paper) and "  0.200 votes: more votes on the item remove it" in paper
+    assert not any("ambiguity" in line for line in paper)
+    assert "  0.200 aleatoric: more votes on the item remove it" in paper
 
 
 def test_bars_run_from_sum_to_sum():

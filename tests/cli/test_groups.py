@@ -30,7 +30,7 @@ def test_audit_says_what_it_found(folder, capsys, monkeypatch):
     flags = ["--draws", "0", "--no-report", "--annotator-group", "gender"]
     assert main(["audit", "votes.csv", "-o", "said", *flags]) == 0
     out = capsys.readouterr().out
-    assert "Groups of annotators" in out and "the votes support a truth per group" in " ".join(out.split())
+    assert "the votes support a truth per group" in " ".join(out.split())
 
 
 def test_compare_by_prints_one_column(folder, capsys):

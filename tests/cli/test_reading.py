@@ -30,10 +30,10 @@ def test_what_was_guessed_is_printed(run, folder):
     (folder / "mixed.csv").write_bytes("\n".join(["tweet_id;rater;hate", *rows]).replace(",", ";").encode("utf-16"))
     code, out, _ = run("audit", "mixed.csv", *FAST)
     assert code == 0
-    assert "columns guessed: item = tweet_id, annotator = rater, label = hate" in out
-    assert "note: encoding: UTF-16." in out
-    assert "note: taken for no answer: 'n/a' (--missing names others)." in out
-    assert "'yes' (also 'Yes', 'y')" in out
+    assert "guessed: item = tweet_id, annotator = rater, label = hate" in out
+    assert "encoding: UTF-16." in out
+    assert "taken for no answer: 'n/a' (--missing names others)." in out
+    assert "'yes' (also 'Yes', 'y')" in " ".join(out.split())
     assert run("audit", "mixed.csv", *FAST, "--force", "--missing", "", "--keep-case")[0] == 0
     assert sorted(read_table("run", "votes")["label"].unique()) == ["NO", "Yes", "n/a", "y"]
 

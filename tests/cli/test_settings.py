@@ -57,7 +57,7 @@ RUNS = {
     "several labels": "several.csv --multilabel ; --gold-file gold.csv --preset mft --draws 20 --model paper",
     "groups": "several.csv --multilabel ; --annotator-group team --annotators people.csv --target shares.csv "
     "--draws 20 --no-report",
-    "judges": "sure.csv --roles roles.csv --draws 20 --no-report",
+    "judges": "sure.csv --roles roles.csv --ignore ME012 --draws 20 --no-report",
     "counts": "counts.csv --anonymous --counts no,yes --draws 20 --no-report",
     "counted questions": "asked.csv --anonymous --questions care,harm --of n --draws 20 --no-report",
 }

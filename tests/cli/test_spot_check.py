@@ -42,7 +42,6 @@ def test_from_a_sheet_to_an_error_rate(run, audited):
     code, out, err = run("spot-check", "run", "--answers", "run/spot-check.csv")
     assert (code, err) == (0, "")
     assert f"4 of {n} labels checked are wrong" in " ".join(out.split())
-    assert "majority" in out and "labels found wrong" in out
     assert "4 of" in Path("run/report.html").read_text()
     code, out, _ = run("spot-check", "run", "--answers", "run/spot-check.csv", "--json")
     facts = json.loads(out)

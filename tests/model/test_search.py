@@ -119,7 +119,7 @@ def test_the_mode_does_not_depend_on_how_the_last_steps_are_taken(limits, monkey
 
 
 def test_log_ratios_go_there_and_back():
-    posterior = log_posterior_of(votes_of(random_rows(np.random.default_rng(4), 20, 3, 3), 3), model="mixed")
+    posterior = log_posterior_of(votes_of(random_rows(np.random.default_rng(4), 20, 3, 3), 3), model="paper")
     for _, at in starts(posterior):
         for there, back in zip(at, unpack(pack(at), at), strict=True):
             assert_allclose(back, there, rtol=1e-12)

@@ -82,7 +82,7 @@ def test_items_have_the_columns_of_the_contract(consensus):
     assert frame.schema == with_ids(ITEMS, item=pl.Int64())
     assert frame.height == 120
     assert frame["domain"].to_list()[:4] == [None, "BLM", "Sandy", None]
-    assert frame.drop("domain", "gold", "published").null_count().sum_horizontal().item() == 0
+    assert frame.drop("domain", "gold", "published", "p_votes", "p_text").null_count().sum_horizontal().item() == 0
     # Simulated votes carry their truth as gold, and nobody has published labels.
     assert (frame["gold"].null_count(), frame["published"].null_count()) == (0, 120)
 

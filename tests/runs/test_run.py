@@ -11,14 +11,14 @@ from runs.test_reload import votes_frame
 
 from moral_entropy.errors import RunFolderError, UsageError
 from moral_entropy.explanation import explain_item
+from moral_entropy.markup import markdown_text
 from moral_entropy.options import AuditOptions, FitOptions
 from moral_entropy.pipeline import audit
 from moral_entropy.planning import next_votes
 from moral_entropy.report.data import report_data
 from moral_entropy.runs.folder import plain_facts
-from moral_entropy.runs.run import OPTIONAL, as_run, cautions, read_run
+from moral_entropy.runs.run import OPTIONAL, as_run, read_run
 from moral_entropy.schemas import SCHEMAS
-from moral_entropy.verdict.headlines import headlines
 from moral_entropy.verdict.summary import summarise
 
 OPTIONS = AuditOptions(fit=FitOptions(draws=40), report=False)
@@ -91,7 +91,7 @@ def test_a_run_says_what_it_is_and_then_the_last_screen(here, there):
         first, *screen = repr(run).splitlines()
         assert len(first) < 250 and where in first
         assert screen == "\n".join(summarise(run).lines()).splitlines()
-        assert run.verdict.title in screen[0] and all(one.name in repr(run) for one in headlines(run, run.verdict))
+        assert len(screen) <= 25 and all(question.name in repr(run) for question in run.questions)
 
 
 def test_a_run_whose_tables_are_gone_still_has_a_name(there):
@@ -109,9 +109,9 @@ def test_the_verdict_is_that_of_the_report(here, there):
 
 def test_a_notebook_shows_verdict_figures_and_findings(there):
     page = there._repr_html_()
-    assert escape(there.verdict.text) in page
-    for one in (*headlines(there, there.verdict), *cautions(there)):
-        assert escape(one.name if hasattr(one, "name") else one.text) in page
+    summary = summarise(there)
+    for text in (*summary.sentences, *summary.warnings, *summary.notes):
+        assert escape(text) in page and markdown_text(text) in there.markdown()
     assert "<script" not in page
 
 

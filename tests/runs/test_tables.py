@@ -17,7 +17,7 @@ from moral_entropy.schemas import ENTROPY, POSTERIOR, SCHEMAS, with_ids
 def rows(n, start=0):
     ids = range(start, start + n)
     columns = {"question": ["care"] * n, "item": [f"i{i}" for i in ids], "class": ["a"] * n}
-    columns |= {"p_map": [1 / (i + 1) for i in ids], "p_model": [None] * n, "p": [None] * n}
+    columns |= {"p_map": [1 / (i + 1) for i in ids], **dict.fromkeys(("p_model", "p", "p_votes", "p_text"), [None] * n)}
     return pl.DataFrame(columns, schema=POSTERIOR)
 
 

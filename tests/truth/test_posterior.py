@@ -177,12 +177,12 @@ def test_rows_by_hand_are_drawn_to_the_common_row():
     assert_allclose(own_kv, OWN * beta_kv)
 
 
-def test_domains_are_drawn_to_all_items_by_twenty_items():
+def test_domains_are_drawn_to_all_items_by_thirty_items():
     posterior, at = made("mixed", 2, 2)
     counts = posterior.expect(at)
     shared_g = counts.items_dg.sum(axis=0) + np.array([1, 1, 7])
     np.testing.assert_allclose(
-        posterior.pseudo_counts(counts).weight_dg, np.tile(20 * shared_g / shared_g.sum(), (3, 1))
+        posterior.pseudo_counts(counts).weight_dg, np.tile(30 * shared_g / shared_g.sum(), (3, 1))
     )
 
 

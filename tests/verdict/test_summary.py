@@ -102,7 +102,7 @@ def test_the_best_rule_against_gold_is_the_best_of_all_thresholds(case):
     assert best["against"] == "gold" and best["n"] == len(items)
     assert best["cost"] == pytest.approx(min(thresholds))
     assert best["majority"] == pytest.approx(wrong(lambda yes, of: 2 * yes >= of))
-    assert f"against gold (majority: {round(100 * best['majority'])}" in summarise(run).advice
+    assert f"against gold (majority: {round(100 * best['majority'])}" in run.manifest["advice"]
 
 
 def test_annotators_are_held_against_gold_with_an_exact_interval(case):

@@ -59,7 +59,7 @@ def check_nuts(
     """Sample the posterior of every fit, and hold the published probabilities and intervals against the samples."""
     findings: list[Finding] = []
     for n, fit in enumerate(consensus.fits):
-        posterior, progress = Posterior.of(fit), share_of(advance, n, len(consensus.fits))
+        posterior, progress = Posterior.of(fit, to_sample=True), share_of(advance, n, len(consensus.fits))
         reasons = {
             f"more than {MOST_PARAMETERS:,} free parameters": posterior.n_parameters > MOST_PARAMETERS,
             "there are no draws to compare with": fit.n_draws < 2,

@@ -65,8 +65,11 @@ class Posterior:
     beta_akv: Floats
 
     @classmethod
-    def of(cls, fit: QuestionFit) -> Posterior:
-        """Return the posterior of a fit.
+    def of(cls, fit: QuestionFit, *, to_sample: bool = False) -> Posterior:
+        """Return the posterior of a fit: the height that its mode maximises, or a density to sample from.
+
+        The default's rows have the prior Dirichlet(1 + pseudo-counts), whose density over log ratios has one more in
+        every exponent. The paper samples the height itself.
 
         Examples
         --------
@@ -76,7 +79,8 @@ class Posterior:
         >>> bool(abs(gradient).max() < 1e-3)
         True
         """
-        return cls(fit.patterns, fit.states, fit.pseudo.weight_dg, fit.pseudo.confusion_akv)
+        more = 1.0 if to_sample and fit.options.mixed else 0.0
+        return cls(fit.patterns, fit.states, fit.pseudo.weight_dg + more, fit.pseudo.confusion_akv + more)
 
     @property
     def n_parameters(self) -> int:
@@ -239,7 +243,7 @@ def check_laplace(consensus: Consensus) -> list[Finding]:
 
 
 def _tail_of(fit: QuestionFit) -> Finding:
-    posterior, log_density_s = Posterior.of(fit), fit.log_density_s
+    posterior, log_density_s = Posterior.of(fit, to_sample=True), fit.log_density_s
     n_votes, n_states, n = len(fit.patterns.code_v), fit.states.n_states, posterior.n_parameters
     n_cells = len(posterior.beta_akv) * fit.ballot.n_labels * n_states
     most = min(LAPLACE_DRAWS, CHECKED_NUMBERS // n_cells, MOST_WORK // max(n_votes * n_states, 1))

@@ -22,6 +22,9 @@ from moral_entropy.votes.table import Floats, Ints, Votes
 MANY_VOTES = 0.1
 """Share of the votes from which annotators hardly known, or worse than guessing, put the whole fit in doubt."""
 
+FEW_OF_A_LABEL = 3.0
+"""Votes on items of a label below which an annotator's errors there are hardly known."""
+
 DOMINATES = 0.4
 """Share of all votes from which one annotator dominates."""
 
@@ -87,8 +90,9 @@ def _of_fit(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
 
 
 def _hardly_known(consensus: Consensus, fit: QuestionFit) -> Finding:
-    """Find annotators of whom some confusion row rests more on the prior than on votes."""
-    thin_a = (_votes_by_label(fit) < fit.pseudo.confusion_akv.sum(axis=-1)).any(axis=-1)
+    """Find annotators of whom some confusion row rests on very few votes, or more on the prior than on votes."""
+    least_ak = np.maximum(fit.pseudo.confusion_akv.sum(axis=-1), FEW_OF_A_LABEL)
+    thin_a = (_votes_by_label(fit) < least_ak).any(axis=-1)
     # Whoever is counted with another has no vote of their own in the fit.
     thin_a[[a for group in fit.counted_groups for a in group[1:]]] = False
     votes_a = fit.ballot.votes_a

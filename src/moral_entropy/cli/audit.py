@@ -30,6 +30,7 @@ Cluster = Annotated[
         help="Audit a folder of Parquet files on a Dask cluster: local, or a scheduler such as tcp://10.0.0.1:8786.",
     ),
 ]
+Verbose = Annotated[bool, Option("--verbose", help="Print entropies, rules and every finding in full, too.")]
 Force = Annotated[bool, Option("--force", help="Replace an earlier run folder.")]
 
 
@@ -41,6 +42,7 @@ def audit(
     settings: SettingsFile = None,
     cluster: Cluster = None,
     force: Force = False,
+    verbose: Verbose = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -62,7 +64,7 @@ def audit(
     elif quiet:
         print_warnings(run.manifest["warnings"])
     else:
-        print_run(run)
+        print_run(run, verbose=verbose)
 
 
 def _here() -> Callable[..., Run]:

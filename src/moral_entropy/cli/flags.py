@@ -196,8 +196,8 @@ def _set_values(stage: type[StageOptions], settings: Sequence[str]) -> list[tupl
         name, equals, value = text.partition("=")
         keyword = name.strip().replace("-", "_")
         if not equals or keyword not in options:
-            what = f"there is no option {name!r}.{did_you_mean(keyword, options)}" if equals else "write NAME=VALUE."
-            msg = f"--set {text}: {what}"
+            problem = f"there is no option {name!r}.{did_you_mean(keyword, options)}" if equals else "write NAME=VALUE."
+            msg = f"--set {text}: {problem}"
             raise UsageError(msg)
         section, option = options[keyword]
         yes_or_no = {"true": True, "false": False}.get(value) if option.kind is bool else None

@@ -5,6 +5,8 @@ Plain text where nobody watches: no colour, no bars, and nothing wider than the 
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
@@ -68,6 +70,11 @@ class Screen(Console):
     def on_broken_pipe(self) -> None:
         """Ignore broken pipes."""
         silence_stdout()
+
+
+def window_width() -> int:
+    """Return how many columns the window has; 80 where nobody watches."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() or "COLUMNS" in os.environ else 80
 
 
 def print_parts(parts: Iterable[str | Table]) -> None:

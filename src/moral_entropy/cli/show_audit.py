@@ -1,27 +1,34 @@
-"""A finished audit → the screen: what was read, a row per question, the rules; last the verdict and what to do.
+"""A finished audit → the screen: the summary, and with `--verbose` entropies, rules, checked labels, findings in full.
 
 The rules are shown pooled over everything; all figures, by question and domain, are in `audit.parquet`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from moral_entropy.cli.screen import plain_table, print_json, print_parts
+import polars as pl
+
+from moral_entropy.cli.screen import plain_table, print_json, print_parts, window_width
+from moral_entropy.findings import Finding
 from moral_entropy.markup import NOTHING
 from moral_entropy.model.entropy import parts_note
 from moral_entropy.runs.run import Run, model_notes
 from moral_entropy.schemas import BETWEEN
 from moral_entropy.verdict.rates import METRICS, interval_in_percent, pooled_rules
-from moral_entropy.verdict.summary import WIDTH, summarise
+from moral_entropy.verdict.summary import NARROW as WIDTH
+from moral_entropy.verdict.summary import Summary, summarise
 from moral_entropy.votes.labels import POSITIVE_NAMES
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 OUTSIDE = "*"
+
+MOST_ANNOTATORS, FEW = 5, 5
+"""Annotators shown, those who are surely wrong most often first; and checked votes below which a share says nothing."""
 
 SHORT = {
     "ambiguity": "stays, whoever votes",
@@ -38,9 +45,10 @@ RATES = (
 """What the four rates mean."""
 
 
-def print_run(run: Run) -> None:
-    """Print what was read, a row per fit, the audit of rules; last the verdict and what to do."""
-    print_parts([*_run_parts(run), "", *summarise(run).lines()])
+def print_run(run: Run, *, verbose: bool = False) -> None:
+    """Print the first screen; if wanted, then a row per fit with its entropy, the rules, the findings in full."""
+    summary = summarise(run)
+    print_parts([*summary.lines(window_width()), *(["", *_details(run, summary)] if verbose else [])])
 
 
 def print_run_as_json(run: Run) -> None:
@@ -63,58 +71,42 @@ def _question_record(fit: dict[str, Any]) -> dict[str, Any]:
     return {name: fit[name] for name in QUESTION if name in fit} | yes | {"shares": fit["prevalence"]}
 
 
-def _run_parts(run: Run) -> Iterator[str | Table]:
-    yield from reading_lines(run.manifest)
+def _details(run: Run, summary: Summary) -> Iterator[str | Table]:
+    yield from (line for note in summary.notes for line in wrap(note, WIDTH))
     yield ""
     yield from question_parts(run)
     yield from (line for note in model_notes(run.manifest) for line in wrap(note, WIDTH))
     rules = list(rule_parts(run))
     yield from ["", *rules] if rules else []
-    if "groups" in run.manifest:
-        yield ""
-        yield from group_lines(run.manifest["groups"])
+    yield from wrap(str(run.manifest["advice"]), WIDTH)
+    yield from checked_parts(run)
+    yield ""
+    yield from finding_lines(summary.findings)
 
 
-def group_lines(facts: dict[str, Any]) -> Iterator[str]:
-    """Say what was found about groups of annotators."""
-    yield "Groups of annotators"
-    for text in (*facts["notes"], *facts["sentences"]):
-        yield from wrap(f"{text[:1].upper()}{text[1:]}", WIDTH, initial_indent="  ", subsequent_indent="    ")
+def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
+    """Yield every finding that should make a reader doubt: what it means, and what to do."""
+    if not findings:
+        yield "No warnings."
+        return
+    for finding in findings:
+        texts = (f"{finding.code} {finding.text}.", finding.meaning, f"What to do: {finding.remedy}")
+        for n, text in enumerate(texts):
+            yield from wrap(text, WIDTH, initial_indent="  " * bool(n), subsequent_indent="  ")
 
 
-# --- What was read ------------------------------------------------------------------------------------------------
-
-
-def reading_lines(manifest: dict[str, Any]) -> list[str]:
-    """Say what was read, what was guessed and what was left out."""
-    who = "without annotators" if manifest["anonymous"] else f"by {_many(manifest['annotators'], 'annotator')}"
-    lines = [
-        f"{manifest['input']['source']}: {_many(manifest['rows'], 'row')}, {_many(manifest['votes'], 'vote')} {who} "
-        f"on {_many(manifest['items'], 'item')}"
-    ]
-    lines += _column_lines(manifest["columns"], set(manifest["guessed"]))
-    lines += [f"  note: {note}" for note in manifest["notes"]]
-    if manifest["dropped"]:
-        reasons = ", ".join(f"{reason} {count:,}" for reason, count in manifest["dropped"].items())
-        lines.append(f"  left out: {reasons}")
-    if manifest["items_without_votes"]:
-        lines.append(f"  without a vote: {_many(manifest['items_without_votes'], 'item')}; p is the share of yes there")
-    return lines
-
-
-def _column_lines(columns: dict[str, str], guessed: set[str]) -> list[str]:
-    def renamed(roles: list[str]) -> str:
-        return ", ".join(role if columns[role] == role else f"{role} = {columns[role]}" for role in roles)
-
-    kinds = {
-        "columns guessed": [role for role in columns if role in guessed],
-        "columns": [role for role in columns if role not in guessed],
-    }
-    return [f"  {kind}: {renamed(roles)}" for kind, roles in kinds.items() if roles]
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'s' * (count != 1)}"
+def checked_parts(run: Run) -> Iterator[str | Table]:
+    """Yield what checked labels found of the consensus, of rules and of the annotators, worst first."""
+    checked = run.checked
+    if checked.is_empty():
+        return
+    people = checked.filter(pl.col("kind") == "annotator", pl.col("checked") >= FEW).head(MOST_ANNOTATORS)
+    rows = [*checked.filter(pl.col("kind") != "annotator").rows(named=True), *people.rows(named=True)]
+    cells = [(f"{row['kind']} {row['name']}".removeprefix("consensus "), f"{row['checked']:,}", f"{row['wrong']:,.0f}",
+              interval_in_percent(row["value"], row["low"], row["high"])) for row in rows]  # fmt: skip
+    yield ""
+    yield f"checked labels: % wrong (and {run.interval:.0%} interval)"
+    yield plain_table(("whose", "checked", "wrong", "% wrong"), cells, n_words=1)
 
 
 # --- A row per question -------------------------------------------------------------------------------------------

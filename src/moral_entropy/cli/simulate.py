@@ -31,12 +31,12 @@ class SimulateOptions(StageOptions):
     def __post_init__(self) -> None:
         """Refuse sizes that contradict each other."""
         super().__post_init__()
-        given = [
+        arguments = [
             name for name in ("items", "annotators", "votes_per_item", "classes") if getattr(self, name) is not None
         ]
         msg = ""
-        if self.like is not None and given:
-            flag = f"--{given[0].replace('_', '-')}"
+        if self.like is not None and arguments:
+            flag = f"--{arguments[0].replace('_', '-')}"
             msg = (
                 f"--like {self.like} has its corpus' sizes, so {flag} cannot be given too. Use --scale, or drop --like."
             )

@@ -36,10 +36,10 @@ def _lines(run: Path, findings: Sequence[Finding], verdict: str) -> Iterator[str
     from moral_entropy.findings import merge_alike, sentences_of
 
     yield fill(verdict, WIDTH, break_on_hyphens=False)
-    for worst, others in merge_alike(findings):
+    for worst, alike in merge_alike(findings):
         if worst.is_warning:
-            said = f"{worst.level}: {sentences_of(worst, others)}"
-            yield fill(said, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+            sentence = f"{worst.level}: {sentences_of(worst, alike)}"
+            yield fill(sentence, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
     counts = Counter(finding.check for finding in findings)
     checks = ", ".join(f"{name} {count}" for name, count in counts.items())
     yield f"\n{len(findings)} findings ({checks}) in {run / 'findings.parquet'}"

@@ -97,6 +97,9 @@ class QuestionFit:
         What the draws disagree about: entropy of their mean minus their mean entropy, in nats. NaN without draws.
     interior_i, ambiguity_i
         Posterior mass between labels, and the mean entropy of the item's place there, at the mode.
+    item_prior, p_votes_ik
+        What is known of the items from elsewhere, such as their texts, with its worth in votes; and p without it where
+        it counts.
     """
 
     ballot: Ballot
@@ -120,6 +123,8 @@ class QuestionFit:
     epistemic_i: Floats
     interior_i: Floats
     ambiguity_i: Floats
+    item_prior: tuple[Floats, Floats | float] | None = None
+    p_votes_ik: Floats | None = None
 
     @property
     def question(self) -> str:

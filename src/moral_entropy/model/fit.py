@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,15 +25,17 @@ from moral_entropy.progress import Progress, share_of_progress
 from moral_entropy.ties import labels_of, settle_halves
 from moral_entropy.votes.layouts import merged_annotators
 from moral_entropy.votes.read import read_votes
-from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Votes
+from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
 
-COMMON, OWN = 3.0, 0.0
-"""Votes' weight with which rows are drawn to the common row, and the weight of their own prior. Of (3, 0), (3, 0.2),
-(3, 0.5), (3, 1) and (1, 1) these are best on twenty sets with gold and on twelve of them cut to two and three votes."""
+COMMON, OWN = 2.0, 0.0
+"""Votes' weight with which rows are drawn to the common row, and the weight of their own prior. Of (1, 0) to (3, 0),
+(2, 0.1), (3, 0.25), (3, 0.5), (3, 1) and (1, 1) these do best, by geometric mean, on twenty sets with gold as they are
+and cut to two and three votes per item (seeds 0 to 3)."""
 
-LEAST_SHARE, MOST_SHARE, THIN = 0.3, 0.6, 1.5
+LEAST_SHARE, MOST_SHARE, THIN, UNKNOWN_VOTER = 0.3, 0.6, 1.5, 12.0
 """Weight of the vote share in p where the item is surely one label, where it lies between, and, over the number of its
-votes, at least: with one vote p is the share alone."""
+votes, at least: with one vote p is the share alone. And the votes of an annotator at which half of the weight is the
+share's: of 5,000 simulated annotators with 3 votes each the model knows little."""
 
 MOST_RATES = 1 << 24
 """Most error rates (annotators × labels × labels) of one fit; a search holds some twenty arrays of this size."""
@@ -41,8 +44,11 @@ DRAWN_NUMBERS, ALL_DRAWN_NUMBERS, LEAST_DRAWS = 1 << 27, 1 << 28, 100
 """Most numbers in the draws of one fit and of all fits together: one and two gigabytes; below so many draws none are
 made, in words."""
 
-ItemPriors = Mapping[str, tuple[Floats, float]]
-"""By question, label probabilities of its items from elsewhere, `t_ik`, and the votes that they are worth."""
+ItemPrior = tuple[Floats, Floats | float]
+"""Label probabilities of items from elsewhere, `t_ik`, and the votes that they are worth, for all or item by item."""
+
+ItemPriors = Mapping[str, ItemPrior]
+"""The same by question."""
 
 
 @lists_options(FitOptions)
@@ -121,6 +127,8 @@ def refit(
     >>> refit(fit(votes, draws=200, seed=3), draws=0).options.seed
     3
     """
+    if votes is None and any(fit.item_prior for fit in consensus.fits):
+        changes = {"item_priors": {fit.question: fit.item_prior for fit in consensus.fits if fit.item_prior}} | changes
     priors, votes = priors or consensus.priors, votes or consensus.votes
     return fit(votes, consensus.options, priors=priors, progress=progress, **changes)
 
@@ -130,16 +138,18 @@ def fit_ballot(
     ballot: Ballot,
     priors: Priors,
     options: FitOptions,
-    item_prior: tuple[Floats, float] | None,
+    item_prior: ItemPrior | None,
     advance: Progress,
 ) -> QuestionFit:
     """Fit one ballot."""
     n_draws = affordable_draws(ballot, options.draws, len(votes.ballots))
+    counted = _counted(ballot, item_prior)
     cast = collapse(
         ballot,
         use_gold=options.use_gold,
         domains=domains_of(votes, ballot) if options.by_domain else None,
-        tilt_ik=_tilt(ballot, item_prior),
+        # Factors of the labels' weights: relative to the base rates, for a vote or less.
+        tilt_ik=None if counted is None else (counted[0] / base_rates(ballot)) ** np.minimum(counted[1], 1.0),
     )
     copies = _copies(votes, ballot, cast, options)
     patterns = count_once(cast, copies) if copies.any else cast
@@ -149,9 +159,15 @@ def fit_ballot(
     if copies.any:
         fitted |= with_merged(fitted, copies, seen_by_merged(cast, patterns, posterior.states, mode, merged))
     items: dict[str, Any] = read_off(
-        ballot, patterns, posterior.states, mode, fitted["drawn"], options, item_prior, advance
+        ballot, patterns, posterior.states, mode, fitted["drawn"], options, counted, advance
     )
-    return QuestionFit(ballot=ballot, patterns=patterns, options=options, copies=copies, **fitted, **items)
+    if counted is not None:
+        plain = replace(options, draws=0) if options.mixed else options
+        alone = fit_ballot(votes, ballot, priors, plain, None, advance)
+        items["p_votes_ik"] = alone.p_ik
+    return QuestionFit(
+        ballot=ballot, patterns=patterns, options=options, copies=copies, item_prior=item_prior, **fitted, **items
+    )
 
 
 def fit_parameters(
@@ -181,18 +197,20 @@ def log_posterior(votes: Votes, ballot: Ballot, patterns: Patterns, priors: Prio
     return Posterior(patterns, states, pseudo_g, own_akv, COMMON, 2.0 * row_kv, threads=options.threads)
 
 
-def _tilt(ballot: Ballot, item_prior: tuple[Floats, float] | None) -> Floats | None:
-    """Turn items' own priors into factors of the labels' weights: relative to the base rates, for a vote or less."""
-    if item_prior is None or not item_prior[1]:
+def _counted(ballot: Ballot, item_prior: ItemPrior | None) -> tuple[Floats, Floats] | None:
+    """Return items' own priors with their worth, `t_ik` and `worth_i1`; 0 where NaN; None where none counts."""
+    if item_prior is None or not np.any(item_prior[1]):
         return None
-    prior_ik, worth = item_prior
+    prior_ik = item_prior[0]
     if prior_ik.shape != (ballot.n_items, ballot.n_labels):
         msg = (
             f"the item prior of {ballot.question!r} has the shape {prior_ik.shape}; there are {ballot.n_items:,} items "
             f"and {ballot.n_labels} labels."
         )
         raise FitError(msg)
-    return np.asarray((np.maximum(prior_ik, 1e-6) / base_rates(ballot)) ** min(worth, 1.0))
+    finite_i1 = np.isfinite(prior_ik).all(axis=1, keepdims=True)
+    worth_i1 = np.where(finite_i1, np.asarray(item_prior[1], dtype=np.float64).reshape(-1, 1), 0.0)
+    return np.where(finite_i1, np.maximum(prior_ik, 1e-6), base_rates(ballot)), worth_i1
 
 
 def base_rates(ballot: Ballot) -> Floats:
@@ -272,7 +290,7 @@ def read_off(
     at: Parameters,
     drawn: Parameters,
     options: FitOptions,
-    item_prior: tuple[Floats, float] | None,
+    counted: tuple[Floats, Floats] | None,
     advance: Progress,
 ) -> dict[str, Floats]:
     """Compute every item's probabilities, published and the model's own, with interval and parts of the entropy."""
@@ -280,11 +298,12 @@ def read_off(
     settle_halves(mode_rk)
     pool_r, share_rk = np.zeros(patterns.n_rows), np.zeros((patterns.n_rows, ballot.n_labels))
     if options.mixed:
-        pool_r = np.where(patterns.clamp_r != UNKNOWN, 0.0, share_weight(interior_r, np.diff(patterns.start_r)))
+        known_r, votes_r = patterns.clamp_r != UNKNOWN, np.diff(patterns.start_r)
+        pool_r = np.where(known_r, 0.0, share_weight(interior_r, votes_r, unknown_voters(patterns, ballot.votes_a)))
         share_rk = (patterns.counts_rk + base_rates(ballot)) / (np.diff(patterns.start_r)[:, None] + 1.0)
-        if len(patterns.tilt_rk) and item_prior is not None:
-            n_r, (prior_ik, worth) = np.diff(patterns.start_r)[:, None] + 1.0, item_prior
-            share_rk = (share_rk * n_r + worth * prior_ik) / (n_r + worth)
+        if counted is not None:
+            n_r, (prior_rk, worth_r) = np.diff(patterns.start_r)[:, None] + 1.0, counted
+            share_rk = (share_rk * n_r + worth_r * prior_rk) / (n_r + worth_r)
     p_rk = settle_halves((1.0 - pool_r[:, None]) * mode_rk + pool_r[:, None] * share_rk)
     unknown_r = np.full(patterns.n_rows, np.nan)
     low_r, high_r, epistemic_r, model_rk = unknown_r, unknown_r, unknown_r, mode_rk
@@ -334,17 +353,30 @@ def _over_draws(
     return over
 
 
-def share_weight(interior_i: Floats, votes_i: Floats) -> Floats:
-    """Compute the weight of the vote share in the published p, from the mass between labels and the number of votes.
+def share_weight(interior_i: Floats, votes_i: Floats, unknown_i: Floats) -> Floats:
+    """Compute the weight of the vote share in p: from the mass between labels, the votes, how little voters are known.
 
     Examples
     --------
-    >>> share_weight(np.array([0.0, 0.2, 1.0, 0.0, 0.0]), np.array([9, 9, 9, 2, 1]))
+    >>> share_weight(np.array([0.0, 0.2, 1.0, 0.0, 0.0]), np.array([9, 9, 9, 2, 1]), np.full(5, 0.1))
     array([0.3 , 0.5 , 0.6 , 0.75, 1.  ])
     """
-    return np.minimum(
-        1.0, np.maximum(np.minimum(MOST_SHARE, LEAST_SHARE + interior_i), THIN / np.maximum(votes_i, 1.0))
-    )
+    weight_i = np.maximum(np.minimum(MOST_SHARE, LEAST_SHARE + interior_i), unknown_i)
+    return np.minimum(1.0, np.maximum(weight_i, THIN / np.maximum(votes_i, 1.0)))
+
+
+def unknown_voters(patterns: Patterns, votes_a: Ints) -> Floats:
+    """Return how little is known of those who voted on each row, on average: 1 of nobody's other votes, 0 of many."""
+    unknown_a, unknown_r = UNKNOWN_VOTER / (UNKNOWN_VOTER + votes_a), np.zeros(patterns.n_rows)
+    if unknown_a.max(initial=0.0) <= LEAST_SHARE:
+        return unknown_r
+    for rows in patterns.chunks():
+        start_r = patterns.start_r[rows.start : rows.stop + 1]
+        code_v, votes_r = patterns.code_v[start_r[0] : start_r[-1]], np.diff(start_r)
+        row_v = np.repeat(np.arange(len(votes_r)), votes_r)
+        sum_r = np.bincount(row_v, weights=unknown_a[code_v // patterns.n_labels], minlength=len(votes_r))
+        unknown_r[rows] = sum_r / np.maximum(votes_r, 1)
+    return unknown_r
 
 
 def affordable_draws(ballot: Ballot, n_draws: int, n_fits: int = 1) -> int:

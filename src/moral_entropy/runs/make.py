@@ -152,6 +152,7 @@ def _item_columns(votes: Votes, fit: QuestionFit, chunk: slice, entropy: Entropy
         "p_low": _or_null(fit.low_i[chunk]),
         "p_high": _or_null(fit.high_i[chunk]),
         "p_calibrated": calibrated,
+        **{name: _or_null(p_ik[chunk][row_i, about_i]) for name, p_ik in text_columns(fit).items()},
         "label": pl.Series(ballot.labels, dtype=pl.String).gather(label_i),
         "entropy": entropy.total_i,
         **{name: parts[name] for name in ALL_PARTS},
@@ -161,6 +162,13 @@ def _item_columns(votes: Votes, fit: QuestionFit, chunk: slice, entropy: Entropy
         "published": _label_names(ballot, ballot.published_i[chunk]),
         **{name: part for name, part in parts.items() if name == BETWEEN},
     }
+
+
+def text_columns(fit: QuestionFit) -> dict[str, Floats]:
+    """Return p without the texts where they count, and what the texts say; NaN where that is not known."""
+    unknown_ik = np.broadcast_to(np.nan, fit.p_ik.shape)
+    text_ik = unknown_ik if fit.item_prior is None else fit.item_prior[0]
+    return {"p_votes": unknown_ik if fit.p_votes_ik is None else fit.p_votes_ik, "p_text": text_ik}
 
 
 def counts_of(ballot: Ballot, chunk: slice) -> NDArray[np.int64]:
@@ -205,6 +213,7 @@ def posterior_rows(consensus: Consensus) -> Iterator[dict[str, Any]]:
                 "p_map": fit.posterior_ik[chunk].ravel(),
                 "p_model": fit.model_ik[chunk].ravel(),
                 "p": fit.p_ik[chunk].ravel(),
+                **{name: _or_null(p_ik[chunk].ravel()) for name, p_ik in text_columns(fit).items()},
             }
 
 

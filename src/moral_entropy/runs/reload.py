@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from moral_entropy.findings import without_warnings
 from moral_entropy.model.consensus import Consensus
-from moral_entropy.model.fit import fit
+from moral_entropy.model.fit import ItemPrior, fit
 from moral_entropy.model.priors import Priors
 from moral_entropy.option_fields import from_plain
 from moral_entropy.options import FitOptions
@@ -85,7 +85,22 @@ def reload_consensus(run: Run | str | Path, *, question: str | None = None, **ch
     options = from_plain(FitOptions, manifest["options"]["fit"], "manifest.json")
     # The findings of the run hold the warnings already.
     with without_warnings():
-        return fit(votes, options, **{"priors": priors_of(manifest), **changes})
+        return fit(votes, options, **{"priors": priors_of(manifest), "item_priors": _texts_of(run, votes), **changes})
+
+
+def _texts_of(run: Run, votes: Votes) -> dict[str, ItemPrior]:
+    """Return what the texts said, and how many votes it counted for."""
+    priors: dict[str, ItemPrior] = {}
+    for row in (run.manifest.get("text_worth") or {}).get("questions", ()):
+        for ballot in (ballot for ballot in votes.ballots if ballot.question == row["question"] and row["counted"]):
+            about = pl.col("question") == ballot.question
+            if ballot.n_labels == 2:
+                yes_i = run.items.filter(about)["p_text"].to_numpy()
+                t_ik = np.column_stack([1.0 - yes_i, yes_i])[:, :: 2 * ballot.positive - 1]
+            else:
+                t_ik = run.table("posterior", where=about)["p_text"].to_numpy().reshape(-1, ballot.n_labels)
+            priors[ballot.question] = (np.array(t_ik, dtype=np.float64), row["counted"])
+    return priors
 
 
 def priors_of(manifest: dict[str, Any]) -> Priors:

@@ -43,7 +43,8 @@ from moral_entropy.runs.folder import note_files
 SCHEMA = 4
 """Version of the run folder: it rises whenever a column changes its meaning or is removed."""
 
-OPTIONAL = ("posterior", "texts", "spot_checks", "groups", "group_readings", "group_items", "target_items")
+OPTIONAL = ("posterior", "texts", "spot_checks", "groups", "group_readings", "group_items", "target_items",
+            "text_worth", "text_conflicts")  # fmt: skip
 """Tables that not every run has."""
 
 EXPECTED = ("version", "questions", "input", "columns", "votes", "items", "annotators", "anonymous", "priors",
@@ -284,6 +285,12 @@ class Run:
 
         return summarise(self).html()
 
+    def markdown(self) -> str:
+        """Return the first screen as Markdown."""
+        from moral_entropy.verdict.summary import summarise
+
+        return summarise(self).markdown()
+
     def moved(self, path: Path, manifest: dict[str, Any]) -> Run:
         """Return the run on disk once its folder is in place; its verdict, where it was given, is not given again."""
         run = replace(self, manifest=manifest, tables={}, path=path)
@@ -326,7 +333,7 @@ class Run:
         return f"Run({facts['votes']:,} votes on {facts['items']:,} items; {names}; {self.path or 'in memory'})"
 
     def __repr__(self) -> str:
-        """Show what the run is about, then what the last screen of `moral-entropy audit` shows."""
+        """Show what the run is about, then what the screen of `moral-entropy audit` shows."""
         from moral_entropy.verdict.summary import summarise
 
         try:

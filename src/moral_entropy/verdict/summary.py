@@ -1,157 +1,124 @@
-"""Run → its last screen: the verdict, four figures, the findings with their remedy, the best simple rule, the report.
+"""Run → its first screen: what was read, a row per question, whom and what to look at, the next command.
 
-The terminal, `print(run)`, notebooks and `--json` all show a `Summary`, so that they say the same.
+`summarise` makes it, and nobody else: the terminal, `print(run)`, `run.markdown()`, notebooks and `--json` show one
+`Summary`. Every number on it is either counted from votes and labels or was held against planted truths
+(`tests/truth/test_first_screen.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
-from textwrap import fill
+from textwrap import wrap
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from moral_entropy.findings import Finding, Severity, many
-from moral_entropy.markup import html_table
+from moral_entropy.errors import harmless
+from moral_entropy.findings import Finding, many
+from moral_entropy.markup import html_table, markdown_table, markdown_text
+from moral_entropy.names import ALL
+from moral_entropy.rules.intervals import exact_interval, jeffreys_interval
 from moral_entropy.runs.run import Run, caution_record, cautions
-from moral_entropy.verdict.headlines import Headline, headlines, run_figures, with_interval
-from moral_entropy.verdict.rates import interval_in_percent, pooled_rules
-from moral_entropy.verdict.sheet import sheet_name
+from moral_entropy.verdict.headlines import run_figures
+from moral_entropy.verdict.rates import pooled_rules
+from moral_entropy.verdict.sheet import ROWS, sheet_name
 from moral_entropy.verdict.verdict import Verdict
 
-WIDTH = 80
+NARROW, WIDE = 80, 120
+"""Columns of the screen: at least and at most."""
+
+LINES = {"notes": 5, "rows": 6, "checked": 4, "groups": 3, "warnings": 6}
+"""Most lines of each part: 25 in all with the heading, the header and the two last lines."""
+
 REPORT = "report.html"
 
-MOST_ANNOTATORS = 5
-"""Annotators shown, those who are surely wrong most often first."""
+FEW_VOTES, GAP, SURE = 20, 0.10, 0.99
+"""An annotator is named whose agreement with the others, on so many votes, is surely so far below their median."""
 
-FEW = 5
-"""Checked votes of an annotator below which a share says nothing."""
-
-WORDS: dict[Severity, str] = {"high": "Settle first", "medium": "Doubt", "low": "Note"}
-"""How grave a finding is."""
+HEADS = ("question", "agreement", "uncertain", "majority differs", "wrong if independent")
+SHARED = "Shared mistakes come on top, and votes cannot show them"
 
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """What a reader of a run must know.
+    """What a reader of a run sees first.
 
     Parameters
     ----------
-    run
-        The run.
-    verdict
-        Whether the labels can be shipped.
-    figures
-        The four headline figures.
+    run, verdict
+        The run, and what checked labels say of it.
+    heading, notes
+        What was read, and how.
+    questions
+        One row per fit, the worst first where there are many: question, alpha, uncertain, differs, low and high (of the
+        share of wrong labels), gold (how many known answers that rests on; None where it is from votes alone).
+    sentences
+        What checked labels say, or how to check.
+    warnings
+        Whom and what to look at, worst first, each one sentence.
     findings
-        What should make a reader doubt, worst first, each with what it means and what to do.
-    checked
-        What checked labels say of the consensus, each rule and each annotator.
+        Every finding that should make a reader doubt, with its meaning and what to do.
+    commands
+        By name, what to type or open next.
     """
 
     run: Run
     verdict: Verdict
-    figures: Sequence[Headline]
+    heading: str
+    notes: Sequence[str]
+    questions: Sequence[dict[str, Any]]
+    sentences: Sequence[str]
+    groups: Sequence[str]
+    warnings: Sequence[str]
     findings: Sequence[Finding]
-    checked: pl.DataFrame
+    commands: dict[str, str]
 
-    # --- The screen -----------------------------------------------------------------------------------------------
+    def lines(self, width: int = NARROW) -> list[str]:
+        """Return the first screen: at most 25 lines, none wider than the window but for names of files.
 
-    def lines(self) -> Iterator[str]:
-        """Yield the last screen, at most 80 characters wide but for file names."""
-        yield f"Can I ship these labels? {self.verdict.title}"
-        yield _wrapped(self.verdict.text, 2)
-        if (command := self.next_command) is not None:
-            yield f"  Then: {command}"
-        yield ""
-        yield from self._figure_lines()
-        yield ""
-        yield from self._finding_lines()
-        yield from self._checked_lines()
-        yield ""
-        yield _wrapped(self.advice)
-        if self.run.path is not None:
-            yield ""
-            yield from self._file_lines()
+        Parameters
+        ----------
+        width
+            Columns of the window.
+        """
+        width = min(max(width, NARROW), WIDE)
+        rows, rest = self._cells(width - 60)
+        table = [f"  {line}" for line in text_table(self._heads, rows, n_words=1)]
+        parts = [
+            [self.heading[:WIDE]],
+            _at_most(LINES["notes"], self.notes, width, "  ", "more notes in the report"),
+            [*table, *([f"  {rest}"] if rest else [])],
+            _at_most(LINES["checked"], self.sentences, width, "  ", ""),
+            _at_most(LINES["groups"], self.groups, width, "  ", "more on groups in the report"),
+            _at_most(LINES["warnings"] - (3 if self.groups else 0), [f"! {text}" for text in self.warnings], width,
+                     "  ", "more in the report, or with --verbose"),
+            [f"  {name:<7} {command}" for name, command in self.commands.items()],
+        ]  # fmt: skip
+        return [harmless(line) for part in parts for line in part]
 
-    @property
-    def next_command(self) -> str | None:
-        """What to type once the sheet is filled in; None where labels were checked, and for a run in memory."""
-        if self.run.path is None or self.verdict.error is not None:
-            return None
-        return f"moral-entropy spot-check {self.run.path} --answers {self.run.path / sheet_name(1)}"
-
-    @property
-    def advice(self) -> str:
-        """The best simple rule, and what a spot check found of it."""
-        told = str(self.run.manifest["advice"])
-        best = self.run.manifest.get("best_rule") or {}
-        found = self.checked.filter(kind="rule", name=best.get("rule", ""))
-        if self.verdict.checked_by != "spot check" or found.is_empty():
-            return told
-        row = found.row(0, named=True)
-        return f"{told} Of {row['checked']:,} labels checked by hand it gets {row['wrong']:,.0f} wrong."
-
-    def _figure_lines(self) -> Iterator[str]:
-        wide = max(len(one.name) for one in self.figures)
-        for one in self.figures:
-            yield f"  {one.name:<{wide}}  {with_interval(one)}"
-            yield _wrapped(one.note, wide + 4)
-
-    def _finding_lines(self) -> Iterator[str]:
-        if not self.findings:
-            yield "No warnings."
-            return
-        yield f"{many(len(self.findings), 'warning')}{', worst first' * (len(self.findings) > 1)}:"
-        for number, one in enumerate(self.findings, start=1):
-            yield _wrapped(f"{number}. {WORDS[one.severity]}: {one.text}.", 5, first=2)
-            yield _wrapped(one.meaning, 5)
-            yield _wrapped(f"What to do: {one.remedy}", 5)
-
-    def _checked_lines(self) -> Iterator[str]:
-        """Yield what checked labels found: by hand of everything, by gold of annotators, as the rules come before."""
-        found = self.checked
-        if found.is_empty():
-            return
-        everyone = found.filter(kind="annotator")
-        people = everyone.filter(pl.col("checked") >= FEW)
-        by_hand = self.verdict.checked_by == "spot check"
-        others = found.filter(pl.col("kind") != "annotator").rows(named=True) if by_hand else []
-        shown = [*others, *people.head(MOST_ANNOTATORS).rows(named=True)]
-        if not shown:
-            return
-        what = "checked labels" if by_hand else "annotators' votes on items with gold, worst first"
-        yield ""
-        yield f"{what}: % wrong (and {self.run.interval:.0%} interval)"
-        heads = ("whose", "checked", "wrong", "% wrong")
-        yield from text_table(heads, [_checked_cells(one, by_hand=by_hand) for one in shown], n_words=1)
-        if (more := everyone.height - min(people.height, MOST_ANNOTATORS)) > 0:
-            yield _wrapped(f"{many(more, 'more annotator')}: see the report, or run.checked in Python")
-
-    def _file_lines(self) -> Iterator[str]:
-        path = self.run.folder
-        files = sorted(file.name for file in path.iterdir())
-        seconds = sum(self.run.manifest["seconds"].values())
-        if REPORT in files:
-            yield f"Report: {path / REPORT}"
-        yield f"Tables: {path} ({len(files)} files; {seconds:.1f} s)"
-
-    # --- Notebooks and programs -----------------------------------------------------------------------------------
+    def markdown(self) -> str:
+        """Return the same as Markdown."""
+        rows, rest = self._cells(WIDE)
+        lists = [f"- {markdown_text(text)}" for text in (*self.notes, *self.sentences, *self.groups)]
+        table = markdown_table(self._heads, [[markdown_text(cell) for cell in row] for row in rows])
+        commands = [f"- {name}: `{command}`" for name, command in self.commands.items()]
+        doubts = [f"- **!** {markdown_text(text)}" for text in self.warnings]
+        parts = [f"**{markdown_text(self.heading)}**", "\n".join(lists), table, rest, "\n".join([*doubts, *commands])]
+        return "\n\n".join(part for part in parts if part) + "\n"
 
     def html(self) -> str:
         """Return the same for a notebook."""
-        figures = [(one.name, with_interval(one), one.note) for one in self.figures]
-        doubts = [(WORDS[one.severity], one.text, one.meaning, one.remedy) for one in self.findings]
-        heads = ("", "finding", "what it means", "what to do")
+        rows, rest = self._cells(WIDE)
+        texts = [*self.notes, *self.sentences, *self.groups, *([rest] if rest else [])]
         return "\n".join([
-            f"<p>{escape(self.run.in_one_line)}</p>",
-            f"<p><b>Can I ship these labels? {escape(self.verdict.title)}</b> {escape(self.verdict.text)}</p>",
-            html_table(("figure", "value", "meaning"), figures),
-            html_table(heads, doubts) if doubts else "<p>No warnings.</p>",
-            f"<p>{escape(self.advice)}</p>",
+            f"<p><b>{escape(self.heading)}</b></p>",
+            html_table(self._heads, rows),
+            *(f"<p>{escape(text)}</p>" for text in texts),
+            *(f"<p><b>!</b> {escape(text)}</p>" for text in self.warnings),
+            *(f"<p>{escape(name)}: <code>{escape(command)}</code></p>" for name, command in self.commands.items()),
         ])  # fmt: skip
 
     def record(self) -> dict[str, Any]:
@@ -159,38 +126,266 @@ class Summary:
         run = self.run
         return {
             "verdict": asdict(self.verdict),
-            "headlines": [asdict(one) for one in self.figures],
+            "summary": {"questions": list(self.questions), "sentences": list(self.sentences),
+                        "warnings": list(self.warnings)},
             "figures": run_figures(run, annotators=False),
-            "findings": [caution_record(one) for one in self.findings],
+            "findings": [caution_record(finding) for finding in self.findings],
             "rules": pooled_rules(run),
             "best_rule": run.manifest.get("best_rule"),
-            "advice": self.advice,
-            "checked": self.checked.to_dicts(),
+            "advice": run.manifest["advice"],
+            "checked": run.checked.to_dicts(),
             "paths": self._paths(),
-        }
+        }  # fmt: skip
+
+    @property
+    def _heads(self) -> tuple[str, ...]:
+        known = [row["gold"] is not None for row in self.questions]
+        return (*HEADS[:-1], "wrong by gold" if all(known) else "wrong" if any(known) else HEADS[-1])
+
+    def _cells(self, longest: int) -> tuple[list[tuple[str, ...]], str]:
+        """Return the rows that are shown, and a sentence about the others."""
+        most = LINES["rows"] if len(self.questions) <= LINES["rows"] else LINES["rows"] - 1
+        shown, hidden = self.questions[:most], self.questions[most:]
+        rows: list[tuple[str, ...]] = [
+            (short_name(row["question"], longest), _alpha(row), percent(row["uncertain"]), percent(row["differs"]),
+             _wrong(row))
+            for row in shown
+        ]  # fmt: skip
+        if not hidden:
+            return rows, ""
+        doubted = [row["uncertain"] for row in hidden]
+        between = f"{percent(min(doubted))} to {percent(max(doubted))}"
+        return rows, f"and {many(len(hidden), 'more question')}, less in doubt (uncertain {between}): see the report"
 
     def _paths(self) -> dict[str, str]:
         if (path := self.run.path) is None:
             return {}
-        named = {"report": path / REPORT, "spot_check": path / sheet_name(1)}
-        return {"run": str(path)} | {name: str(file) for name, file in named.items() if file.is_file()}
+        files = {"report": path / REPORT, "spot_check": path / sheet_name(1)}
+        return {"run": str(path)} | {name: str(file) for name, file in files.items() if file.is_file()}
 
 
 def summarise(run: Run) -> Summary:
-    """Return what a reader of a run must know."""
-    return Summary(run, run.verdict, headlines(run, run.verdict), cautions(run), run.checked)
+    """Return what a reader of a run sees first."""
+    findings, manifest = cautions(run), run.manifest
+    groups = manifest.get("groups")
+    return Summary(
+        run=run,
+        verdict=run.verdict,
+        heading=_heading(manifest),
+        notes=list(reading_notes(manifest)),
+        questions=question_rows(run),
+        sentences=_sentences(run),
+        groups=[*groups["notes"], *groups["sentences"]] if groups else [],
+        warnings=list(_warnings(run, findings)),
+        findings=findings,
+        commands=_commands(run),
+    )
 
 
-def _checked_cells(one: dict[str, Any], *, by_hand: bool) -> tuple[str, ...]:
-    named = one["name"] if one["kind"] == "consensus" or not by_hand else f"{one['kind']} {one['name']}"
-    share = interval_in_percent(one["value"], one["low"], one["high"])
-    return (named, f"{one['checked']:,}", f"{one['wrong']:,.0f}", share)
+# --- What was read --------------------------------------------------------------------------------------------------
 
 
-def _wrapped(text: str, indent: int = 0, first: int | None = None) -> str:
-    lead = " " * (indent if first is None else first)
-    return fill(text, WIDTH, initial_indent=lead, subsequent_indent=" " * indent, break_long_words=False,
-                break_on_hyphens=False)  # fmt: skip
+def _heading(manifest: dict[str, Any]) -> str:
+    people = "no annotators named" if manifest["anonymous"] else many(manifest["annotators"], "annotator")
+    questions = len({fit["question"] for fit in manifest["questions"]})
+    facts = [many(manifest["items"], "item"), people, *([many(questions, "question")] if questions > 1 else [])]
+    return " · ".join([one_line(manifest["input"]["source"], 50), *facts, many(manifest["votes"], "vote")])
+
+
+def reading_notes(manifest: dict[str, Any]) -> Iterator[str]:
+    """Yield what was guessed, noted and left out while the votes were read."""
+    columns = manifest["columns"]
+    guessed = [role if columns[role] == role else f"{role} = {short_name(columns[role])}"
+               for role in columns if role in manifest["guessed"]]  # fmt: skip
+    if guessed:
+        yield f"guessed: {', '.join(guessed)}"
+    yield from manifest["notes"]
+    dropped = ", ".join(f"{reason} {count:,}" for reason, count in manifest["dropped"].items())
+    unvoted = manifest["items_without_votes"]
+    facts = [f"left out: {dropped}" * bool(dropped), f"without a vote: {many(unvoted, 'item')}" * bool(unvoted)]
+    if any(facts):
+        yield "; ".join(filter(None, facts))
+
+
+# --- A row per question ---------------------------------------------------------------------------------------------
+
+
+def question_rows(run: Run) -> list[dict[str, Any]]:
+    """Return the figures of every fit; where there are more than fit on the screen, the worst first."""
+    agreement = run.table("agreement").filter(domain=ALL)
+    gold = _wrong_by_gold(run)
+    rows = []
+    for fit in run.manifest["questions"]:
+        figures = dict(agreement.filter(question=fit["question"]).select("statistic", "value").iter_rows())
+        ordered = figures.get("krippendorff_alpha_ordinal")
+        place = fit["question"] + (f" / {fit['part']}" if fit["part"] else "")
+        low, high, known = gold.get((fit["question"], fit["part"]), (fit.get("wrong_low"), fit.get("wrong_high"), None))
+        rows.append(
+            {"question": place, "items": round(fit["items_counted"]), "ordered": ordered is not None,
+             "alpha": figures.get("krippendorff_alpha") if ordered is None else ordered, "uncertain": fit["uncertain"],
+             "differs": fit.get("majority_differs"), "low": low, "high": high, "gold": known}
+        )  # fmt: skip
+    if len(rows) > LINES["rows"]:
+        rows.sort(key=lambda row: (-(row["uncertain"] or 0.0), row["question"]))
+    return rows
+
+
+def _wrong_by_gold(run: Run) -> dict[tuple[str, str], tuple[float, float, int]]:
+    """Return, by question and part, the interval of the share of labels that known answers say are wrong."""
+    if run.verdict.checked_by != "gold":
+        return {}
+    weight, known = pl.col("count"), pl.col("gold").is_not_null()
+    sums = run.scan("items").group_by("question", "part").agg(
+        n=weight.filter(known).sum(),
+        wrong=weight.filter(known & (pl.col("gold") != pl.col("label"))).sum(),
+        items=weight.sum(),
+    )  # fmt: skip
+    rates = {}
+    for question, part, n, wrong, items in sums.filter(pl.col("n") > 0).collect(engine="streaming").iter_rows():
+        low, high = (float(end) for end in exact_interval(np.asarray(wrong), np.asarray(n), run.interval))
+        everything = n >= items - 0.5
+        rates[question, part or ""] = (wrong / n, wrong / n, round(n)) if everything else (low, high, round(n))
+    return rates
+
+
+def _alpha(row: dict[str, Any]) -> str:
+    alpha = row["alpha"]
+    if alpha is None:
+        return "–"
+    return f"α {alpha:z.2f}".replace("0.", ".") + (" ordered" if row["ordered"] else "")
+
+
+def _wrong(row: dict[str, Any]) -> str:
+    if row["low"] is None:
+        return "–"
+    low, high = percent(row["low"]), percent(row["high"])
+    return low if low == high else f"{low.removesuffix('%')}–{high}"
+
+
+def percent(share: float | None) -> str:
+    """Write a share in whole per cent.
+
+    Examples
+    --------
+    >>> percent(0.094), percent(0.004), percent(0.0), percent(None)
+    ('9%', '<1%', '0%', '–')
+    """
+    if share is None:
+        return "–"
+    return "<1%" if 0 < share < 0.005 else f"{share:.0%}"
+
+
+# --- What is known of errors ----------------------------------------------------------------------------------------
+
+
+def _sentences(run: Run) -> list[str]:
+    if run.verdict.error is not None:
+        return [f"{run.verdict.title} {run.verdict.text}"]
+    n_items = round(sum(fit["items_counted"] for fit in run.manifest["questions"]))
+    sheet = f" ({run.path / sheet_name(1)})" if run.path is not None else ""
+    thin = all(fit.get("wrong_low") is None for fit in run.manifest["questions"])
+    lead = "Votes alone cannot show how many labels are wrong" if thin else SHARED
+    return [f"{lead}: check {many(min(ROWS, n_items), 'label')}{sheet}."]
+
+
+# --- Whom and what to look at ---------------------------------------------------------------------------------------
+
+
+def _warnings(run: Run, findings: Sequence[Finding]) -> Iterator[str]:
+    """Yield what to look at: what must be settled, people, doubts, labels that nobody chose, notes."""
+    subjects = {name for finding in findings if finding.is_warning for name in finding.subject.split(", ")}
+    grave = [finding for finding in findings if finding.level == "bad"]
+    yield from (f"{finding.text}." for finding in grave)
+    yield from outlying_people(run, subjects)
+    yield from (f"{finding.text}." for finding in findings if finding.level == "doubt")
+    several = len(run.manifest["questions"]) > 1
+    for fit in run.manifest["questions"]:
+        if unchosen := fit.get("labels_nobody_chose"):
+            about = f" on {short_name(fit['question'])}" if several else ""
+            yield f"{many(unchosen, 'item')}{about} {'has' if unchosen == 1 else 'have'} a label that nobody chose."
+
+
+def outlying_people(run: Run, known: Iterable[str] = ()) -> Iterator[str]:
+    """Name, question by question, the annotator who is surely far worse than the others.
+
+    Where there are known answers, by how often votes agree with these; else with the majority of the others.
+
+    Parameters
+    ----------
+    run
+        The run.
+    known
+        Who is named elsewhere.
+    """
+    by_gold = run.verdict.checked_by == "gold"
+    right, n = ("gold_accuracy", "gold_votes") if by_gold else (1.0 - pl.col("disagreement_others"), "n_votes")
+    people = run.annotators.with_columns(right=right, n=n).filter(pl.col("n") >= FEW_VOTES).drop_nulls("right")
+    whom = "known answers" if by_gold else "the majority of the others"
+    for (question, _), frame in people.group_by("question", "part", maintain_order=True):
+        right_a, n_a = frame["right"].to_numpy(), frame["n"].cast(pl.Float64).to_numpy()
+        far_a = jeffreys_interval(right_a * n_a, n_a, SURE)[1] < np.median(right_a) - GAP
+        names = frame["annotator"].cast(pl.String).to_list()
+        order = [a for a in np.argsort(right_a, kind="stable") if far_a[a] and names[a] not in set(known)]
+        if len(right_a) < 3 or not order:
+            continue
+        first, rest_a = order[0], right_a[~far_a]
+        about = f" on {short_name(str(question))}" if len(run.questions) > 1 else ""
+        also = f" ({len(order) - 1} more are like that)" if len(order) > 1 else ""
+        yield (
+            f"{short_name(names[first])} agrees with {whom} on {right_a[first]:.0%} of {n_a[first]:,.0f} votes{about}"
+            f"{also}; the rest on {rest_a.min():.0%} to {rest_a.max():.0%}."
+        )
+
+
+def _commands(run: Run) -> dict[str, str]:
+    if run.path is None:
+        return {"next": "run.spot_check()" if run.verdict.error is None else "run.save('run/')"}
+    path = run.path
+    check = f"moral-entropy spot-check {path} --answers {path / sheet_name(1)}"
+    commands = {"next": check if run.verdict.error is None else f"moral-entropy next {path}"}
+    return commands | ({"report": str(path / REPORT)} if (path / REPORT).is_file() else {"tables": str(path)})
+
+
+# --- Text -----------------------------------------------------------------------------------------------------------
+
+
+def short_name(name: str, most: int = 24) -> str:
+    r"""Return a name from the data as one word or in quotes, so that it can imitate no line of the screen.
+
+    Examples
+    --------
+    >>> short_name("care"), short_name("next\n  run evil"), short_name("a" * 30)
+    ('care', "'next\\n run evil'", 'aaaaaaaaaaaaaaaaaaaaaaa…')
+    """
+    line = one_line(name, most)
+    return f"'{line}'" if " " in line.replace(" / ", "") else line
+
+
+def one_line(text: str, most: int) -> str:
+    """Return a text on one line, cut to so many letters; what cannot be printed is spelt out."""
+    line = " ".join("".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text).split())
+    return line if len(line) <= max(most, 8) else f"{line[: max(most, 8) - 1]}…"
+
+
+def _at_most(most: int, texts: Sequence[str], width: int, lead: str, rest: str) -> list[str]:
+    """Wrap texts, whole ones as far as so many lines go; the last line counts those that are left out."""
+    blocks = [
+        wrap(text, width, initial_indent=lead, subsequent_indent=f"{lead}  ", break_long_words=False,
+             break_on_hyphens=False)
+        for text in texts
+    ]  # fmt: skip
+    lines: list[str] = []
+    for n, block in enumerate(blocks):
+        left = len(blocks) - n
+        room = most - len(lines) - (left > 1 and sum(map(len, blocks[n:])) > most - len(lines))
+        if len(block) > room:
+            if n == 0:
+                block = [*block[: room - 1], f"{block[room - 1][: width - 2]} …"]
+                lines += block
+                left -= 1
+            return [*lines, f"{lead}{left:,} {rest}"] if left and rest else lines
+        lines += block
+    return lines
 
 
 def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, n_words: int) -> Iterator[str]:

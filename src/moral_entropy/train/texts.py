@@ -1,0 +1,510 @@
+"""Texts as evidence: what the words of an item say about its label, and how many votes that is worth.
+
+Logistic regressions on tf-idf and, where an encoder is at hand, on its frozen embeddings learn the shares of votes in
+four fifths of the texts and predict the last fifth; their log-odds are combined by a third regression, cross-fitted
+too. No text's probability depends on its own votes, nor on those of a text that is nearly the same. The worth is the
+number of pseudo-votes at that probability which predicts left-out votes best. Axes: **i** item, **k** label, **b**
+bin of votes, **s** number of pseudo-votes, **v** vote.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from moral_entropy.cache import cache_folder
+from moral_entropy.checks.scores import mean_interval
+from moral_entropy.files import whole_file
+from moral_entropy.findings import Finding, listed
+from moral_entropy.model.consensus import Consensus, QuestionFit
+from moral_entropy.model.fit import ItemPrior, base_rates
+from moral_entropy.names import ALL
+from moral_entropy.options import TFIDF
+from moral_entropy.progress import Advance, ignore
+from moral_entropy.schemas import TEXT_CONFLICTS, TEXT_WORTH, with_ids
+from moral_entropy.ties import highest, tie_key
+from moral_entropy.train.targets import normal_text, text_hash
+from moral_entropy.train.tfidf import MOST_FEATURES, WORDS, fit_logistic
+from moral_entropy.votes.table import Ballot, Floats, Ints, Votes
+
+FOLDS = 5
+PENALTIES = {"tfidf": 3.0, "encoder": 3.0, "stack": 1.0}
+"""`C` of the regressions. On Care, Equality, Authority and Non-Moral of MFRC with one and two votes, 3 is as good as 1,
+4 and 10 once the regressions are combined (log loss within .002), and better than 10 for MiniLM (.001 to .006)."""
+
+WORTHS = np.concatenate([[0.0], np.geomspace(0.25, 32.0, 29)])
+"""Numbers of pseudo-votes that are tried: a quarter of a vote to 32, each 19% more."""
+
+NEGLIGIBLE = 0.002
+"""A gain below this share of the log loss is none: on shuffled texts half of the gains are above 0."""
+
+MOST_COUNTED, WITHOUT_PAIRS = 8.0, 4.0
+"""Worth, at most, where fewer than `FEWEST` items have two votes: then nothing shows how many votes a text replaces."""
+
+FEWEST_ITEMS, MOST_MEASURED = 300, 10_000
+"""Items with a text and a vote that a question needs, and items on which the worth is measured where no text counts;
+where there are several questions fewer, since each takes a third as long as reading the texts."""
+
+FEWEST, BLOCKS, REPLICATES, INTERVAL = 100, 100, 400, 0.95
+CONFLICTS, WORDS_LISTED = 100, 3
+FLATTERED = (
+    "Labels that lean on texts are easier to predict from texts, so a classifier that is tested on them is flattered"
+)
+LONGEST = 10_000
+"""Characters of a text that are read."""
+
+TOKENS = 128
+NEAR, BANDS, HASHES = 0.8, 5, 4
+"""Texts that share this much of their words and pairs are near-identical; candidates have equal minima of 4 hashes in
+one of 5 bands, which finds 93% of the pairs at 0.8 and 99.5% at 0.9."""
+
+
+class Reading(NamedTuple):
+    """Texts as numbers: words and pairs of words, embeddings, which texts are nearly the same, and folds."""
+
+    x_if: Any
+    words: Any
+    embedded: Floats | None
+    group_i: Ints
+    fold_i: Ints
+
+
+def read_texts(texts: Sequence[str], encoder: str | None = None, *, advance: Advance = ignore) -> Reading:
+    """Turn texts, none of them blank, into features, and put nearly identical ones into one fold.
+
+    Parameters
+    ----------
+    texts
+        The texts; those beyond `LONGEST` characters are cut.
+    encoder
+        "minilm", or a folder of Transformers; words alone when not given.
+    advance
+        Called with the share done.
+    """
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    short = [text[:LONGEST] for text in texts]
+    vectorizer = TfidfVectorizer(**WORDS, min_df=2, max_features=MOST_FEATURES, dtype=np.float32)
+    x_if = vectorizer.fit_transform(short)
+    embedded = embed_texts(short, encoder, advance=advance) if encoder else None
+    group_i = group_texts(short, x_if)
+    # By a hash of the first text of the group: further items, or another order, do not move the others.
+    firsts = np.unique(group_i, return_index=True)[1]
+    fold_i = np.array([text_hash(normal_text(short[first])) % FOLDS for first in firsts])[group_i]
+    return Reading(x_if, vectorizer.get_feature_names_out(), embedded, group_i, fold_i)
+
+
+def cross_fit(reading: Reading, counts_ik: Ints, rows: Ints | None = None) -> tuple[Floats, list[Any]]:
+    """Predict label probabilities of texts from the votes on other texts.
+
+    Parameters
+    ----------
+    reading
+        The texts.
+    counts_ik
+        Their votes by label; texts without votes are predicted too.
+    rows
+        Only these texts.
+
+    Returns
+    -------
+    tuple
+        The probabilities `t_ik`, and the regression on words of every fold.
+    """
+    rows = np.arange(len(counts_ik)) if rows is None else rows
+    share_ik = counts_ik / np.maximum(counts_ik.sum(axis=1, keepdims=True), 1)
+    fold_i = reading.fold_i[rows]
+    t_ik, regressions = _cross_fit(reading.x_if[rows], share_ik, fold_i, PENALTIES["tfidf"])
+    odds_ik = _log_odds(t_ik)
+    if reading.embedded is not None:
+        t_ik, _ = _cross_fit(reading.embedded[rows], share_ik, fold_i, PENALTIES["encoder"])
+        odds_ik = np.hstack([odds_ik, _log_odds(t_ik)])
+    return _cross_fit(odds_ik, share_ik, fold_i, PENALTIES["stack"])[0], regressions
+
+
+def _cross_fit(x: Any, share_ik: Floats, fold_i: Ints, c: float) -> tuple[Floats, list[Any]]:
+    t_ik, regressions = np.full(share_ik.shape, 1.0 / share_ik.shape[1]), []
+    for fold in range(FOLDS):
+        train, test = np.flatnonzero((fold_i != fold) & (share_ik.sum(axis=1) > 0)), np.flatnonzero(fold_i == fold)
+        regressions.append(fit_logistic(x[train], share_ik[train], c, tol=1e-4) if len(test) and len(train) else None)
+        if regressions[-1] is not None:
+            t_ik[test] = regressions[-1].predict_proba(x[test])
+    return np.clip(t_ik, 1e-4, 1.0), regressions
+
+
+def _log_odds(t_ik: Floats) -> Floats:
+    return np.asarray(np.log(t_ik[:, 1:] / t_ik[:, :1]))
+
+
+def group_texts(texts: Sequence[str], x_if: Any) -> Ints:
+    """Number the groups of texts that are identical or nearly so: see `NEAR`.
+
+    Parameters
+    ----------
+    texts
+        The texts.
+    x_if
+        Their words and pairs of words, as a sparse matrix.
+    """
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    key_i = np.array([text_hash(normal_text(text)) for text in texts], dtype=np.uint64)
+    size_i, present_if = np.diff(x_if.indptr), x_if.astype(bool).astype(np.float32)
+    filled = np.flatnonzero(size_i)
+    hash_bhf = np.random.default_rng(0).integers(1 << 62, size=(BANDS, HASHES, x_if.shape[1]), dtype=np.uint64)
+    links = [_same_key(key_i)]
+    for hash_hf in hash_bhf:
+        band_i = key_i.copy()
+        for n, hash_f in enumerate(hash_hf):
+            least_i = np.minimum.reduceat(hash_f[x_if.indices], x_if.indptr[filled])
+            band_i[filled] = least_i * np.uint64(2 * n + 1) + (band_i[filled] if n else np.uint64(0))
+        left, right = _same_key(band_i)
+        shared = np.asarray(present_if[left].multiply(present_if[right]).sum(axis=1)).ravel()
+        links.append(np.compress(shared >= NEAR * (size_i[left] + size_i[right] - shared), [left, right], axis=1))
+    link = np.hstack(links)
+    graph = coo_matrix((np.ones(link.shape[1]), link), shape=(len(texts), len(texts)))
+    return np.asarray(connected_components(graph, directed=False)[1])
+
+
+def _same_key(key_i: Any) -> Ints:
+    """Pair every text with the first of the same key."""
+    _, first_g, group_i = np.unique(key_i, return_index=True, return_inverse=True)
+    first_i = first_g[group_i]
+    later = np.flatnonzero(first_i != np.arange(len(first_i)))
+    return np.array([later, first_i[later]])
+
+
+def embed_texts(texts: Sequence[str], encoder: str, *, advance: Advance = ignore) -> Floats:
+    """Return the normalised mean of an encoder's last states for every text; read from the cache where it is there."""
+    from moral_entropy.train.encoder import in_batches, load_safely, model_folder
+
+    folder = Path(model_folder(encoder))
+    weights = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in folder.glob("*.safetensors")]
+    digest = hashlib.blake2b(repr((str(folder), sorted(weights), TOKENS)).encode(), digest_size=16)
+    for text in texts:
+        digest.update(text_hash(text).to_bytes(8, "big"))
+    path = None
+    with suppress(OSError, ValueError):
+        path = cache_folder() / "texts" / f"{digest.hexdigest()}.npy"
+        return np.asarray(np.load(path, allow_pickle=False), dtype=np.float64)
+    model, tokenizer = load_safely(encoder, "AutoModel")
+    mean_it = in_batches(model, tokenizer, texts, TOKENS, lambda out, mask: (
+        (out.last_hidden_state * mask).sum(1) / mask.sum(1)), advance)  # fmt: skip
+    embedded = mean_it / np.maximum(np.linalg.norm(mean_it, axis=1, keepdims=True), 1e-12)
+    with suppress(OSError, ValueError):
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with whole_file(path) as partial, partial.open("wb") as file:
+                np.save(file, embedded.astype(np.float32))
+    return np.asarray(embedded)
+
+
+# --- Worth in votes -----------------------------------------------------------------------------------------------
+
+
+def measure_worth(counts_ik: Ints, t_ik: Floats, base_k: Floats, group_i: Ints) -> dict[str, float]:
+    """Find the number of pseudo-votes at a text's probability that predicts left-out votes best.
+
+    Parameters
+    ----------
+    counts_ik
+        Votes by item and label.
+    t_ik
+        What the texts say.
+    base_k
+        Share of every label among all votes, which counts as one vote on every item.
+    group_i
+        Groups of items that are resampled together.
+
+    Returns
+    -------
+    dict
+        `votes`, with the 95% interval `low` and `high`: 0 where texts predict votes no better than base rates do,
+        whatever weight these are given; `loss` and `loss_without`, nats per left-out vote with texts and without, each
+        at its best weight; `n_items` that were looked at.
+    """
+    n_i = counts_ik.sum(axis=1)
+    items = np.flatnonzero(n_i > 1)
+    paired = len(items) >= FEWEST
+    items = items if paired else np.flatnonzero(n_i)
+    # Blocks, not items, are resampled: a few sums then stand for any number of texts.
+    block_i = np.random.default_rng(0).permutation(int(group_i.max()) + 1)[group_i[items]] % BLOCKS
+    by_block = [
+        _binned(left_out_losses(counts_ik[items], prior_ik, base_k), block_i, BLOCKS)
+        for prior_ik in (t_ik[items], np.broadcast_to(base_k, t_ik[items].shape))
+    ]
+    times_rb = np.random.default_rng(1).multinomial(BLOCKS, np.full(BLOCKS, 1.0 / BLOCKS), REPLICATES)
+    loss_rs, without_rs = (np.vstack([loss_bs.sum(axis=0), times_rb @ loss_bs]) for loss_bs in by_block)
+    worth_r = best_worth(loss_rs, without_rs)
+    if not paired:
+        worth_r = np.minimum(worth_r, WITHOUT_PAIRS)
+    low, high = np.quantile(worth_r[1:], ((1.0 - INTERVAL) / 2.0, (1.0 + INTERVAL) / 2.0))
+    n_votes = max(float(n_i[items].sum()), 1.0)
+    return {
+        "votes": float(worth_r[0]), "low": float(min(low, worth_r[0])), "high": float(max(high, worth_r[0])),
+        "loss": float(loss_rs[0].min() / n_votes), "loss_without": float(without_rs[0].min() / n_votes),
+        "n_items": len(items),
+    }  # fmt: skip
+
+
+def left_out_losses(counts_ik: Ints, t_ik: Floats, base_k: Floats) -> Iterator[Floats]:
+    """Yield −log p of a vote by item and label, given the other votes and s pseudo-votes, times such votes there are.
+
+    One table per number of `WORTHS`.
+    """
+    n_i1 = counts_ik.sum(axis=1, keepdims=True)
+    for worth in WORTHS:
+        p_ik = (counts_ik - 1.0 + base_k + worth * t_ik) / np.maximum(n_i1 + worth, 1e-9)
+        yield np.asarray(-counts_ik * np.log(np.where(counts_ik > 0, p_ik, 1.0)), dtype=np.float64)
+
+
+def _binned(losses: Iterable[Floats], bin_i: Ints, n_bins: int) -> Floats:
+    columns = [np.bincount(bin_i, weights=loss_ik.sum(axis=1), minlength=n_bins) for loss_ik in losses]
+    return np.column_stack(columns)
+
+
+def best_worth(loss_rs: Floats, without_rs: Floats) -> Floats:
+    """Return the worth of the lowest loss in every row; 0 where it is not below the lowest without texts."""
+    gains_r = loss_rs.min(axis=1) < (1.0 - NEGLIGIBLE) * without_rs.min(axis=1)
+    return np.where(gains_r, WORTHS[loss_rs.argmin(axis=1)], 0.0)
+
+
+# --- In an audit --------------------------------------------------------------------------------------------------
+
+
+class Evidence(NamedTuple):
+    """What the texts of an audit say.
+
+    Parameters
+    ----------
+    facts
+        For the manifest: see `weigh_texts`.
+    item_priors
+        By question, for `fit`.
+    reading, rows, regressions
+        The texts that were read, the item of each, and by question the regressions on words.
+    """
+
+    facts: dict[str, Any]
+    item_priors: dict[str, ItemPrior]
+    reading: Reading | None
+    rows: Ints
+    regressions: dict[str, list[Any]]
+
+
+def weigh_texts(votes: Votes, use: str | None, *, advance: Advance = ignore) -> Evidence | None:
+    """Measure what the texts of votes are worth, question by question.
+
+    Parameters
+    ----------
+    votes
+        The votes, with texts.
+    use
+        None to measure the worth with words on some of the items, and count nothing; "off" for neither;
+        "tfidf", "minilm" or a folder of an encoder for texts that count.
+    advance
+        Called with the share done.
+
+    Returns
+    -------
+    Evidence
+        Its facts: `model`, `texts`, `blank`, `repeated` (texts that nearly repeat another), `questions` (each with the
+        figures of `measure_worth` and `counted`, the votes that its texts count for), and `sentence`. None where there
+        are too few texts, and nothing was asked for.
+    """
+    ballots = [ballot for ballot in votes.ballots if not ballot.part]
+    if use == "off" or (use is None and (votes.texts is None or not ballots)):
+        return None
+    texts = [] if votes.texts is None else votes.texts.fill_null("").to_list()
+    rows = np.flatnonzero([bool(text.strip()) for text in texts])
+    n_blank = len(texts) - len(rows)
+    most = max(2 * MOST_MEASURED // (1 + len(ballots)), MOST_MEASURED // 10)
+    if use is None and len(rows) > most:
+        rows = np.sort(rows[np.argsort([text_hash(texts[row]) for row in rows])[:most]])
+    facts: dict[str, Any] = {
+        "model": use or TFIDF,
+        "texts": len(rows),
+        "blank": n_blank,
+        "repeated": 0,
+        "questions": [],
+    }
+    try:
+        if len(rows) < FEWEST_ITEMS:
+            raise ValueError
+        encoder = None if use in (None, TFIDF) else use
+        reading = read_texts([texts[row] for row in rows], encoder, advance=advance)
+    except ValueError:
+        if use is None:
+            return None
+        problem = f"{len(rows):,} items have a text" if len(rows) < FEWEST_ITEMS else "no two texts share a word"
+        if votes.texts is None:
+            problem = "there are no texts; name their column with --text COLUMN"
+        facts["sentence"] = f"Texts do not count: {problem}, and {FEWEST_ITEMS} texts are the fewest."
+        return Evidence(facts, {}, None, rows, {})
+    facts["repeated"] = len(rows) - int(reading.group_i.max()) - 1
+    priors: dict[str, ItemPrior] = {}
+    regressions = {}
+    row_of = np.full(votes.n_items, -1)
+    row_of[rows] = np.arange(len(rows))
+    for ballot in ballots:
+        at_i = row_of[ballot.item_i]
+        here = np.flatnonzero(at_i >= 0)
+        counts_ik = ballot.counts_ik[here]
+        if (counts_ik.sum(axis=1) > 0).sum() < FEWEST_ITEMS or (counts_ik.sum(axis=0) > 0).sum() < 2:
+            continue
+        t_ik = np.full((ballot.n_items, ballot.n_labels), np.nan)
+        t_ik[here], regressions[ballot.question] = cross_fit(reading, counts_ik, at_i[here])
+        worth = measure_worth(counts_ik, t_ik[here], base_rates(ballot), reading.group_i[at_i[here]])
+        # Where nothing may be their worth, texts do not count.
+        counted = min(worth["votes"], MOST_COUNTED) if use is not None and worth["low"] > 0.0 else 0.0
+        priors[ballot.question] = t_ik, counted
+        facts["questions"].append({"question": ballot.question, **worth, "counted": counted})
+    facts["sentence"] = _sentence(facts, use)
+    return Evidence(facts, priors, reading, rows, regressions) if priors or use else None
+
+
+def _sentence(facts: dict[str, Any], use: str | None) -> str:
+    names = [f"{_in_votes(row)} ({row['question']})" for row in facts["questions"]]
+    worth = f"A text is worth about {listed(names, most=6)}" if names else "The worth of texts could not be measured"
+    repeats = f"; {facts['repeated']:,} of {facts['texts']:,} texts nearly repeat another" if facts["repeated"] else ""
+    if use is None:
+        return f"{worth}{repeats}. They do not count in p; let them with --use-text {TFIDF} or minilm."
+    return f"{worth}{repeats}. They count in p, for at most {MOST_COUNTED:.0f} votes; p_votes is p without them."
+
+
+def _in_votes(row: dict[str, Any]) -> str:
+    if not row["low"]:
+        return "0 votes"
+    worth = f"{row['votes']:.1f}" if row["votes"] < 3 else f"{row['votes']:.0f}"
+    return f"{WORTHS[-1]:.0f} votes or more" if row["votes"] >= WORTHS[-1] else f"{worth} votes"
+
+
+def text_tables(
+    consensus: Consensus, evidence: Evidence, group_by_column: Mapping[str, tuple[Sequence[str], Ints]]
+) -> tuple[dict[str, pl.DataFrame], list[Finding]]:
+    """Return where votes and texts disagree, for whom and where texts are worth most, and what to say about it.
+
+    Parameters
+    ----------
+    consensus
+        The fits, which hold what the texts said.
+    evidence
+        The texts.
+    group_by_column
+        By column of annotators' groups their names, and the group of every annotator of the votes (-1 for none).
+    """
+    worths, conflicts, findings = [], [pl.DataFrame(schema=_conflict_schema(consensus.votes))], []
+    for row in evidence.facts["questions"]:
+        [fit] = [fit for fit in consensus.fits if fit.question == row["question"]]
+        table = _worth_rows(consensus.votes, fit, row, group_by_column)
+        worths.append(table)
+        findings += _worse_predicted(table)
+        if row["low"] > 0.0:
+            conflicts.append(_conflicts(consensus.votes, fit, row, evidence))
+    frame = pl.concat(worths) if worths else pl.DataFrame(schema=TEXT_WORTH)
+    return {"text_worth": frame, "text_conflicts": pl.concat(conflicts)}, findings
+
+
+def _conflict_schema(votes: Votes) -> pl.Schema:
+    return with_ids(TEXT_CONFLICTS, item=votes.items.dtype)
+
+
+def _conflicts(votes: Votes, fit: QuestionFit, row: dict[str, Any], evidence: Evidence) -> pl.DataFrame:
+    """Rank the items whose votes have another label than their texts: least likely label of the votes first."""
+    ballot, t_ik = fit.ballot, np.asarray(fit.item_prior[0])  # type: ignore[index]
+    p_ik = fit.p_ik if fit.p_votes_ik is None else fit.p_votes_ik
+    n_i1 = ballot.votes_i[:, None] + 1.0
+    worth = min(row["votes"], MOST_COUNTED)
+    both_ik = (n_i1 * p_ik + worth * t_ik) / (n_i1 + worth)
+    label_i, text_i = highest(p_ik), highest(np.nan_to_num(t_ik))
+    p_both_i = both_ik[np.arange(len(p_ik)), label_i]
+    items = np.flatnonzero((label_i != text_i) & (ballot.votes_i > 0) & np.isfinite(p_both_i))
+    items = items[np.argsort(tie_key(p_both_i[items]), kind="stable")][:CONFLICTS]
+    names, at = pl.Series(ballot.labels, dtype=pl.String), (items, label_i[items])
+    return pl.DataFrame(
+        {
+            "question": pl.repeat(ballot.question, len(items), eager=True, dtype=pl.String),
+            "item": votes.items.gather(ballot.item_i[items]), "label": names.gather(label_i[items]),
+            "p_votes": p_ik[at], "p_text": t_ik[at], "p_both": both_ik[at], "n_votes": ballot.votes_i[items],
+            "text_label": names.gather(text_i[items]),
+            "words": [_speaking(evidence, ballot, int(item), int(text_i[item])) for item in items],
+        },
+        schema=_conflict_schema(votes),
+    )  # fmt: skip
+
+
+def _speaking(evidence: Evidence, ballot: Ballot, item: int, label: int) -> str:
+    """Return the words of a text that speak most for a label."""
+    reading = evidence.reading
+    at = int(np.searchsorted(evidence.rows, ballot.item_i[item]))
+    regression = evidence.regressions[ballot.question][reading.fold_i[at]] if reading else None
+    if reading is None or regression is None:
+        return ""
+    weight_f = regression.coef_[label] if len(regression.coef_) > 1 else regression.coef_[0] * (2 * label - 1)
+    x_f = reading.x_if[[at]]
+    part_f = x_f.data * weight_f[x_f.indices]
+    best = np.argsort(-part_f)[:WORDS_LISTED]
+    return ", ".join(str(reading.words[x_f.indices[f]]) for f in best if part_f[f] > 0)
+
+
+def _worth_rows(
+    votes: Votes, fit: QuestionFit, row: dict[str, Any], group_by_column: Mapping[str, tuple[Sequence[str], Ints]]
+) -> pl.DataFrame:
+    """Return the worth over all votes, by domain, by group and by annotator: one row each."""
+    ballot, base_k = fit.ballot, base_rates(fit.ballot)
+    t_ik = np.asarray(fit.item_prior[0])  # type: ignore[index]
+    item_v = np.repeat(np.arange(ballot.n_items), ballot.votes_i)
+    usable = np.flatnonzero(np.isfinite(t_ik).all(axis=1)[item_v])
+    item_v, code_v = item_v[usable], ballot.code_v[usable]
+    label_v, annotator_v = code_v % ballot.n_labels, ballot.annotator_a[code_v // ballot.n_labels]
+    counts_ik, text_ik = ballot.counts_ik, np.nan_to_num(t_ik, nan=1.0)
+    priors = text_ik, np.broadcast_to(base_k, t_ik.shape)
+    # The loss of one vote for a label: that of all such votes on the item over their number.
+    with_vs, without_vs = (
+        np.column_stack([(loss_ik / np.maximum(counts_ik, 1))[item_v, label_v] for loss_ik in
+                         left_out_losses(counts_ik, prior_ik, base_k)]) for prior_ik in priors
+    )  # fmt: skip
+    gain_v = without_vs[:, without_vs.sum(axis=0).argmin()] - with_vs[:, with_vs.sum(axis=0).argmin()]
+    likely_i = highest(text_ik)
+    against_v, expected_v = label_v != likely_i[item_v], 1.0 - text_ik.max(axis=1)[item_v]
+    keys: dict[str, tuple[Sequence[Any], Ints]] = {ALL: ([ALL], np.zeros(len(item_v), dtype=np.int64))}
+    if len(votes.domains) > 1:
+        keys["domain"] = votes.domains, votes.domain_i[ballot.item_i[item_v]]
+    keys |= {column: (names, group_a[annotator_v]) for column, (names, group_a) in group_by_column.items()}
+    if not votes.anonymous:
+        keys["annotator"] = votes.annotators.cast(pl.String).to_list(), annotator_v
+    rows = []
+    for by, (names, bin_v) in keys.items():
+        order = np.argsort(bin_v, kind="stable")
+        for rows_v in np.split(order, np.flatnonzero(np.diff(bin_v[order])) + 1):
+            if len(rows_v) and bin_v[rows_v[0]] >= 0:
+                worth = best_worth(with_vs[rows_v].sum(axis=0)[None], without_vs[rows_v].sum(axis=0)[None])[0]
+                figures = [row["votes"], row["low"], row["high"]] if by == ALL else [worth, None, None]
+                rows.append((row["question"], by, str(names[bin_v[rows_v[0]]]), len(rows_v), *figures,
+                             *mean_interval(gain_v[rows_v], item_v[rows_v]),
+                             against_v[rows_v].mean(), expected_v[rows_v].mean()))  # fmt: skip
+    return pl.DataFrame(rows, schema=TEXT_WORTH, orient="row")
+
+
+def _worse_predicted(table: pl.DataFrame) -> list[Finding]:
+    """Find groups and domains whose votes texts predict clearly less well than those of all."""
+    whole = table.row(0, named=True)
+    groups = table.filter(~pl.col("by").is_in([ALL, "annotator"]), pl.col("gain_high") < whole["gain_low"])
+    return [
+        Finding(
+            "texts", "gain", row["gain"], question=row["question"], subject=f"{row['by']} {row['name']}",
+            low=row["gain_low"], high=row["gain_high"], n=row["n_votes"], level="note",
+            text=f"texts predict the votes of {row['by']} {row['name']} less well ({row['gain']:.3f} nats per vote, "
+                 f"{whole['gain']:.3f} over all)",
+            meaning="What texts say is learnt from all votes, and stands less for these.",
+            remedy="Do not let texts count where this group matters, or audit it on its own.",
+        )
+        for row in groups.iter_rows(named=True) if whole["low"] > 0.0
+    ]  # fmt: skip
