@@ -175,7 +175,9 @@ def main() -> None:
     sets: dict[str, dict[str, Scores]] = {}
     for name, votes in gold_votes(arguments.data):
         sets |= study(name, votes, arguments.draws)
-    twins = {f"{t} twin": mean_of(list(study(t, read_votes(twin(t)), arguments.draws).values())) for t in TWINS}
+    twins = {
+        f"{t} twin": mean_of(list(study(t, read_votes(twin(t), gold="gold"), arguments.draws).values())) for t in TWINS
+    }
     parts = [f"moral-entropy {moral_entropy.__version__}, {arguments.draws} draws, seed 0."]
     parts += [f"### Over {len(sets)} sets", summary_table(sets), "### By set", set_table(sets)] if sets else []
     parts += ["### Twins, domains known, mean over foundations", set_table(twins)]

@@ -10,7 +10,7 @@ import difflib
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from moral_entropy.errors import UsageError, VotesError
 from moral_entropy.options import ReadOptions
-from moral_entropy.votes.labels import MOST_IN_LISTS, NOTHING, code_cells, guess_separator
+from moral_entropy.votes.delimited import LEVELS
+from moral_entropy.votes.labels import LONGEST_IN_LIST, MOST_IN_LISTS, NOTHING, code_cells, guess_separator
 from moral_entropy.votes.source import Source
 from moral_entropy.votes.table import ReadingLog, refuse, shown
 from moral_entropy.votes.values import NO, NUMBER, as_text
@@ -115,18 +116,21 @@ class ColumnRoles:
         The roles that were guessed, not named by the user.
     layout
         One row per vote ("long"), per item with one column per annotator ("wide"), per person with one column per
-        item ("respondents"), or per item with counts ("counts").
+        item ("respondents"), per item with counts ("counts"), or with a column per annotator and question ("grid").
     annotators
         The columns that are annotators, in the wide layout.
     items
         The columns that are items, with one row per respondent.
+    grid
+        The column of each pair of annotator and question, where there is one for every pair.
     """
 
     column: Mapping[str, str]
     guessed: tuple[str, ...] = ()
-    layout: Literal["long", "wide", "respondents", "counts"] = "long"
+    layout: Literal["long", "wide", "respondents", "counts", "grid"] = "long"
     annotators: tuple[str, ...] = ()
     items: tuple[str, ...] = ()
+    grid: Mapping[tuple[str, ...], str] = field(default_factory=dict)
 
     def get(self, role: str) -> str | None:
         """Return the column of a role, if it has one."""
@@ -331,8 +335,49 @@ def fill_marks(source: Source, names: Sequence[str]) -> Source:
     return replace(source, fetch=lambda name: answers[name] if name in answers else source.fetch(name))
 
 
+def fill_down(source: Source, roles: ColumnRoles) -> Source:
+    """Fill cells of the item, and of what describes it, from the row above where merged cells left them blank."""
+    item, annotator = roles.get("item"), roles.get("annotator")
+    if roles.layout != "long" or not item or not annotator or not source.textual:
+        return source
+    blank = (column := source.column(item)).is_null()
+    if 5 * blank.sum() < len(blank) or blank[0] or column.drop_nulls().is_duplicated().any():
+        return source
+    if (blank & source.column(annotator).is_null()).any():
+        return source
+    names = {name for role in ("item", "text", "domain") if (name := roles.get(role))}
+    source.log.note(
+        f"{blank.sum():,} rows without an item belong to the item above (merged cells): {shown(sorted(names))}."
+    )
+    return replace(
+        source, fetch=lambda name: source.fetch(name).forward_fill() if name in names else source.fetch(name)
+    )
+
+
+def _grid(source: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[ColumnRoles, ReadOptions] | None:
+    """Tell columns for every pair of an annotator and a question, such as `Ann / care` or `rater1_care`."""
+    for between in (LEVELS, ": ", "_", ".", " - ", " "):
+        pairs = {name: tuple(name.split(between, 1)) for name in _unused(source, roles, options) if between in name}
+        firsts, seconds = (sorted({pair[at] for pair in pairs.values()}) for at in (0, 1))
+        full = len(set(pairs.values())) == len(firsts) * len(seconds) == len(pairs)
+        if not full or len(firsts) < 2 or len(seconds) < 2:
+            continue
+        last = _mostly(seconds, RATER) and not _mostly(firsts, RATER)
+        if between != LEVELS and not (last or _mostly(firsts, RATER)):
+            continue
+        people, questions = (seconds, firsts) if last else (firsts, seconds)
+        column_of = {pair[::-1] if last else pair: name for name, pair in pairs.items()}
+        source.log.note(f"a column for each annotator ({shown(people)}) and question ({shown(questions)}).")
+        roles = _with_row_ids(source, roles, options, list(pairs))
+        roles = replace(roles.without("annotator", "label"), layout="grid", grid=column_of)
+        return roles, replace(options, questions=tuple(questions))
+    return None
+
+
 def _from_cells(source: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[ColumnRoles, ReadOptions]:
     """Look at cells where the names of columns do not tell item, annotator and label."""
+    if not roles.get("annotator") and (grid := _grid(source, roles, options)) is not None:
+        return grid
     item, label = roles.get("item"), roles.get("label")
     annotator = roles.get("annotator") or options.anonymous
     if label:
@@ -471,7 +516,8 @@ def _one_row_per_item(
     source: Source, roles: ColumnRoles, options: ReadOptions, voting: Sequence[str], *, raters: bool
 ) -> tuple[ColumnRoles, ReadOptions]:
     """Tell votes of annotators from counts, and ask where numbers could be either."""
-    numbers = None if raters or roles.get("count") else _numbers(source, voting)
+    filled = fill_marks(replace(source, log=ReadingLog()), voting)
+    numbers = None if raters or roles.get("count") else _numbers(filled, voting)
     roles = _with_row_ids(source, roles, options, voting)
     if numbers is None:
         return _wide(source, roles, options, voting), options
@@ -549,7 +595,7 @@ def _question(source: Source, voting: Sequence[str]) -> str:
     """Return the question how a table is laid out, with the option for each reading."""
     names = _as_flag(voting)
     readings = ["annotators, one row per item (--layout wide)", "items, one row per person (--layout respondents)"]
-    numbers = _numbers(source, voting)
+    numbers = _numbers(fill_marks(replace(source, log=ReadingLog()), voting), voting)
     if numbers is not None and numbers.max() > 1:
         readings += [
             f"labels, with how many chose each (--anonymous --counts {names})",
@@ -568,12 +614,14 @@ def _as_flag(names: Sequence[str], limit: int = 12) -> str:
 
 def _alike(source: Source, names: Iterable[str]) -> list[str]:
     """Return the columns with few distinct cells, at least half of which occur in another such column."""
+    columns = {name: column for name in names if (column := source.column(name)).n_unique() <= MOST_CELLS}
+    texts = {name: as_text(column.drop_nulls()).unique().to_list() for name, column in columns.items()}
+    pooled = {text for listed in texts.values() for text in listed if len(text) <= 2 * LONGEST_IN_LIST}
+    separator = guess_separator(sorted(pooled), ReadingLog())
     cells: dict[str, set[str]] = {}
-    for name in names:
-        column = source.column(name)
-        if column.n_unique() > MOST_CELLS:
-            continue
-        coded = code_cells(column, ReadOptions(), ReadingLog())
+    for name, column in columns.items():
+        options = ReadOptions(multilabel=separator if any(separator in text for text in texts[name]) else "")
+        coded = code_cells(column, options, ReadingLog())
         labels = {label.casefold() for cell in coded.labels_c for label in cell or ()}
         if len(labels) <= (MOST_IN_LISTS if coded.separator else FEW_LABELS):
             cells[name] = labels

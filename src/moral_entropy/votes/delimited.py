@@ -156,6 +156,11 @@ DELIMITERS = ",;\t|"
 COMMENTS = ("# ", "//", "% ")
 SAMPLE_BYTES, SAMPLE_ROWS = 1 << 16, 30
 DECIMAL_COMMA = r"^\s*-?\d+(,\d+)?\s*$"
+HALVES = r"^\s*-?\d+(,(0|5|25|50|75))?\s*$"
+"""Where 1,3 may be a list of codes, only halves and quarters are numbers."""
+
+LEVELS = " / "
+"""Stands between the two levels of a header with merged cells."""
 DUPLICATED = "_duplicated_"
 SHOWN = 60
 
@@ -187,7 +192,7 @@ def read_delimited(data: bytes, path: Path, log: ReadingLog) -> pl.DataFrame:
         # polars leaves doubled quotes in names.
         frame.columns = _distinct_names(names)
     frame = _tidied(frame, above, log)
-    return frame if delimiter == "," else _with_decimal_points(frame, log)
+    return _with_decimal_points(frame, log, HALVES if delimiter == "," else DECIMAL_COMMA)
 
 
 def find_header(data: bytes, path: Path) -> tuple[list[str], str, int, list[str]]:
@@ -421,13 +426,13 @@ def _check_quotes(frame: pl.DataFrame, data: bytes, delimiter: str, name: str) -
             )
 
 
-def _with_decimal_points(frame: pl.DataFrame, log: ReadingLog) -> pl.DataFrame:
+def _with_decimal_points(frame: pl.DataFrame, log: ReadingLog, pattern: str) -> pl.DataFrame:
     texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
     commas = [
         name
         for name in texts
         if (cells := frame.get_column(name).drop_nulls()).str.contains(",", literal=True).any()
-        and cells.str.contains(DECIMAL_COMMA).all()
+        and cells.str.contains(pattern).all()
     ]
     if commas:
         log.note(f"decimal commas are read as points: {', '.join(commas)}.")
@@ -437,7 +442,10 @@ def _with_decimal_points(frame: pl.DataFrame, log: ReadingLog) -> pl.DataFrame:
 WORKBOOK = "xl/workbook"
 SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
 CELL = re.compile(rb'<c r="([A-Z]{1,3})([0-9]{1,7})"')
-LONG_NUMBER = re.compile(rb'<c r="[A-Z0-9]+"(?: s="[0-9]+")?(?: t="n")?><v>([0-9]{16,})(?:\.0*)?</v>')
+LONG_NUMBER = re.compile(
+    rb'<c r="[A-Z0-9]+"(?: s="[0-9]+")?(?: t="n")?><v>'
+    rb"([0-9]{16,}(?:\.0*)?|[0-9](?:\.[0-9]+)?[eE]\+?(?:1[5-9]|[2-9][0-9]))</v>"
+)
 MOST_CELLS = 50_000_000
 MOST_BYTES = 1 << 30
 
@@ -498,9 +506,29 @@ def _with_header(cells: pl.DataFrame, name: str, log: ReadingLog) -> pl.DataFram
     rows = [[cell or "" for cell in row] for row in cells.head(SAMPLE_ROWS).rows()]
     at = _header_row(rows)
     _check_header(rows[at], name)
-    body = cells.slice(at + 1)
-    body.columns = _distinct_names(rows[at])
-    return _tidied(body, [" ".join(cell for cell in row if cell) for row in rows[:at]], log)
+    names = _two_levels(rows[at], rows[at + 1]) if at + 1 < len(rows) else []
+    body = cells.slice(at + 1 + bool(names))
+    body.columns = _distinct_names(names or rows[at])
+    body = _tidied(body, [" ".join(cell for cell in row if cell) for row in rows[:at]], log)
+    return _with_decimal_points(body, log, HALVES)
+
+
+def _two_levels(top: Sequence[str], below: Sequence[str]) -> list[str]:
+    """Return the names of columns under a header of merged cells, such as `Ann / care`; empty if it is none.
+
+    Examples
+    --------
+    >>> _two_levels(["id", "Ann", "", "Bob", ""], ["", "care", "harm", "care", "harm"])
+    ['id', 'Ann / care', 'Ann / harm', 'Bob / care', 'Bob / harm']
+    """
+    lower = [name for name in below if name.strip()]
+    if not all(a.strip() or b.strip() for a, b in zip(top, below, strict=True)) or len(set(lower)) == len(lower):
+        return []
+    names, group = [], ""
+    for upper, name in zip(top, below, strict=True):
+        group = upper.strip() or group
+        names.append(f"{group}{LEVELS}{name.strip()}" if name.strip() and group else upper.strip() or name.strip())
+    return names if any(not name.strip() for name in top) else []
 
 
 def _check_sheets(data: bytes, name: str) -> None:

@@ -13,7 +13,7 @@ from moral_entropy.option_fields import lists_options
 from moral_entropy.options import ReadOptions
 from moral_entropy.progress import Advance, bar
 from moral_entropy.votes.ballots import build_ballots, read_domains, read_extra, read_item_labels, read_texts
-from moral_entropy.votes.columns import ColumnRoles, fill_marks, recognise
+from moral_entropy.votes.columns import ColumnRoles, fill_down, fill_marks, recognise
 from moral_entropy.votes.formats.exported_votes import NOBODY_NAMED
 from moral_entropy.votes.join import open_votes
 from moral_entropy.votes.layouts import exclude_annotators, read_long, to_long
@@ -76,7 +76,8 @@ def _read_table(table: Source, options: ReadOptions, advance: Advance) -> Votes:
     advance(0.1)
     recognised, options = recognise(table, options)
     if recognised.layout != "counts":
-        table = fill_marks(table, recognised.annotators or recognised.items or options.questions)
+        voting = recognised.annotators or recognised.items or tuple(recognised.grid.values()) or options.questions
+        table = fill_marks(fill_down(table, recognised), voting)
     source, roles = to_long(table, recognised, options)
     rows, annotators, questions = read_long(source, roles, options)
     questions = exclude_annotators(questions, annotators, options.exclude, source.log)
@@ -102,8 +103,11 @@ def _read_table(table: Source, options: ReadOptions, advance: Advance) -> Votes:
 def _reading(source: Source, roles: ColumnRoles, options: ReadOptions) -> Reading:
     lists = {"annotators": roles.annotators, "items": roles.items}
     lists |= {"questions": options.questions, "counts": options.counts}
+    lists |= {"annotators": tuple(dict.fromkeys(name for name, _ in roles.grid))} if roles.grid else {}
     columns = {**roles.column, **{role: shown(names) for role, names in lists.items() if names}}
-    used = {*roles.column.values(), *options.keep, *options.facts, options.of}.union(*lists.values())
+    used = {*roles.column.values(), *options.keep, *options.facts, options.of, *roles.grid.values()}.union(
+        *lists.values()
+    )
     if (gold := options.gold_file) is not None:
         columns["gold"] = Path(gold).name if isinstance(gold, str | Path) else "a dataframe"
     return Reading(

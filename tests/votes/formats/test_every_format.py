@@ -249,7 +249,7 @@ def test_an_export_is_audited_with_no_option_at_all(name, tmp_path, capsys, monk
     monkeypatch.chdir(tmp_path)
     path = WRITERS[name](ROWS, tmp_path)
     assert main(["audit", path.name, "-o", "run/"]) == 0, capsys.readouterr().err
-    assert f"note: format: {name} (detected)." in capsys.readouterr().out
+    assert f"format: {name} (detected)." in capsys.readouterr().out
     assert (tmp_path / "run" / "items.parquet").is_file()
     assert main(["audit", path.name, "-o", "again/", "--format", name, "--quiet", "--draws", "0"]) == 0
 
