@@ -37,7 +37,8 @@ DEV := $(VENV)/.installed-dev
 help: ## say what each target does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
-demo: $(BASE) $(TWINS:%=demo/%.parquet) ## simulate twins of the three moral corpora, audit them, sum up
+demo: $(BASE) $(TWINS:%=demo/%.parquet) ## audit a sample, then replicas of the three moral corpora whose truth is known
+	$(BIN)/moral-entropy audit examples/votes.csv -o demo/votes --force
 	@for twin in $(TWINS); do \
 	  echo "moral-entropy audit demo/$$twin.parquet -o demo/$$twin --preset mft"; \
 	  $(BIN)/moral-entropy audit demo/$$twin.parquet -o demo/$$twin --preset mft --quiet --force || exit 1; \

@@ -9,6 +9,7 @@ import importlib.util
 import random
 import re
 import shlex
+import shutil
 import tomllib
 from pathlib import Path
 
@@ -50,6 +51,8 @@ def votes_csv():
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     (tmp_path / "votes.csv").write_text(votes_csv())
+    (tmp_path / "examples").mkdir()
+    shutil.copy(ROOT / "examples" / "votes.csv", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -211,6 +211,9 @@ def score(
     question: str | None = ...,
     at_least: float | None = ...,
     values: Sequence[str] = ...,
+    roles: Any = ...,
+    cluster_column: str | None = ...,
+    interval: float | None = ...,
 ) -> Any: ...
 def simulate_votes(
     *,

@@ -479,15 +479,15 @@ class PanelOptions(StageOptions):
     roles: Any = option(
         None,
         "Who the judges are: a CSV file with the columns judge and role (person or llm) and, if known, model, prompt "
-        "and order; or a column of the votes with the role. By default guessed from their names.",
-        metavar="FILE|COLUMN",
+        "and order; a column of the votes with the role; or anna=person,gpt=llm. By default guessed from their names.",
+        metavar="FILE|COLUMN|NAME=ROLE,…",
         panel="Judges",
     )
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns of the votes that the reader has to keep: that of the role, if it is no file's name."""
-        is_column = isinstance(self.roles, str) and not Path(self.roles).is_file()
+        is_column = isinstance(self.roles, str) and not {",", "="} & {*self.roles} and not Path(self.roles).is_file()
         return (self.roles,) if is_column and Path(self.roles).suffix.casefold() not in FILE_ENDINGS else ()
 
 
@@ -498,11 +498,21 @@ class JudgeOptions(PanelOptions):
     by: str | None = option(
         None,
         "One score per value of a column: domain, or a column that the audit was told to keep. A column system is "
-        "taken by default.",
+        "taken by default, else domains.",
+        metavar="COLUMN",
+    )
+    cluster_column: str | None = option(
+        None,
+        "Items that share a value of this column are no independent sample: prompt, conversation, sample. By default a "
+        "column prompt, prompt_id, sample, conversation or cluster.",
         metavar="COLUMN",
     )
     question: str | None = option(None, "Only this question.")
-    at_least: float | None = option(None, "The score must be at least this: trusted, untrusted or undecided.")
+    at_least: float | None = option(
+        None, "The score must be at least this, as 0.7 or 70: exit code 0 if trusted, 1 if untrusted, 3 if undecided."
+    )
+    interval: float | None = option(None, "Probability mass inside every interval; that of the run by default.")
+    labels: Any = option(None, "Write labels that weigh judges by known answers into this CSV file.", metavar="FILE")
     values: tuple[str, ...] = option(
         (),
         "What each label counts, as A=1,B=0,tie=0.5. By default the positive label counts 1, numbers count themselves, "

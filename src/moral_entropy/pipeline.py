@@ -11,8 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import polars as pl
+
 from moral_entropy.checks.gold import gold_findings
 from moral_entropy.checks.run import CHECKS, check_names, run_check, run_checks, verdict
+from moral_entropy.errors import UsageError
 from moral_entropy.findings import Finding, check_codes, mute, warning_sentences, without_warnings
 from moral_entropy.groups.members import columns_to_keep, read_groupings
 from moral_entropy.items.table import find_outliers
@@ -20,21 +24,22 @@ from moral_entropy.judges.findings import judge_findings
 from moral_entropy.judges.roles import Role, roles_at_audit
 from moral_entropy.model.consensus import Consensus
 from moral_entropy.model.findings import recalibration_findings
-from moral_entropy.model.fit import fit
+from moral_entropy.model.fit import ItemPriors, fit
 from moral_entropy.model.priors import Priors, check_priors, priors_for
-from moral_entropy.option_fields import lists_options
+from moral_entropy.model.recalibration import recalibrate
+from moral_entropy.option_fields import from_plain, lists_options
 from moral_entropy.options import AuditOptions, ValidationOptions
 from moral_entropy.progress import Progress, Stopwatch, silent
 from moral_entropy.report.html import write_report
 from moral_entropy.rules.table import AuditTable, grade_rules
-from moral_entropy.runs.folder import change_manifest, writing
+from moral_entropy.runs.folder import MANIFEST, change_manifest, read_manifest, writing
 from moral_entropy.runs.make import entropy_sums, item_entropies, make_tables, manifest_facts
-from moral_entropy.runs.reload import reload_consensus
-from moral_entropy.runs.run import Run, add_findings, read_findings, read_run
+from moral_entropy.runs.reload import priors_of, read_run_votes, reload_consensus
+from moral_entropy.runs.run import Run, Table, add_findings, read_findings, read_run
 from moral_entropy.verdict.rates import label_facts
-from moral_entropy.verdict.sheet import add_sheet, check_sheets, keep_sheets, with_answers
+from moral_entropy.verdict.sheet import add_sheet, check_sheets, keep_sheets, spot_checks, with_answers
 from moral_entropy.votes.read import read_votes
-from moral_entropy.votes.table import Votes
+from moral_entropy.votes.table import UNKNOWN, Votes
 
 FEWEST_TEXTS = 300
 """Items that a set needs before the worth of their texts is measured."""
@@ -148,6 +153,8 @@ def make_run(
             priors = priors or priors_for(votes, options.priors)
             item_priors = evidence.item_priors if evidence else None
             consensus = fit(votes, options.fit, priors=priors, item_priors=item_priors, progress=progress)
+            if options.fit.use_gold:
+                recalibrate_beside_evidence(consensus, item_priors)
         group_tables: dict[str, Any] = {}
         group_manifest: dict[str, Any] = {}
         between = None
@@ -184,6 +191,74 @@ def make_run(
     manifest["questions"] = [facts | label for facts, label in zip(manifest["questions"], labels, strict=True)]
     manifest |= group_manifest | text_manifest | judge_facts(roles, manifest["notes"])
     return Run(manifest, tables, consensus=consensus)
+
+
+def recalibrate_beside_evidence(consensus: Consensus, item_priors: ItemPriors | None = None) -> None:
+    """Recalibrate p by labels that were evidence in the fit: by what the same votes say of these items without them."""
+    options = replace(consensus.options, use_gold=False, draws=0)
+    before = fit(consensus.votes, options, priors=consensus.priors, item_priors=item_priors)
+    for fitted, earlier in zip(consensus.fits, before.fits, strict=True):
+        known_i, gold_i = fitted.known_i, fitted.ballot.gold_i
+        p_ik = np.concatenate([earlier.p_ik[known_i], fitted.p_ik])
+        both_i = np.concatenate([gold_i[known_i], np.full(len(gold_i), UNKNOWN, dtype=gold_i.dtype)])
+        new_ik, recalibration = recalibrate(p_ik, both_i, seed=consensus.seed)
+        new_ik = np.where(known_i[:, None], fitted.p_ik, new_ik[known_i.sum() :])
+        vars(fitted)["recalibrated"] = (new_ik, recalibration) if known_i.any() else None
+
+
+def settle(
+    run: Run, out: str | Path | None = None, *, force: bool = False, command: str = "", progress: Progress | None = None
+) -> Run:
+    """Audit the votes of a run again, its checked labels being evidence, and return the new run.
+
+    Checked labels are the answers there, p of the others is recalibrated by them (`p_calibrated`), and `next` asks for
+    no vote on them. What the checks said of the earlier labels is kept: the new ones agree with the answers.
+
+    Parameters
+    ----------
+    run
+        The run, with answers.
+    out
+        The new run folder; None for a run in memory.
+    force, command, progress
+        As in `audit`.
+    """
+    answers = spot_checks(run).drop_nulls("answer")
+    if answers.is_empty():
+        msg = f"no label of {run.where} was checked. Fill in a sheet first: moral-entropy spot-check."
+        raise UsageError(msg)
+    options = from_plain(AuditOptions, run.manifest["options"], MANIFEST)
+    options = options.changed({"gold_as_evidence": True, "spot_check": ()}, "settle")
+    read, watch = partial(votes_with_answers, run, answers), Stopwatch()
+    settled = make_run(read, options, command, watch, progress or silent, priors_of(run.manifest))
+    facts = {name: run.manifest[name] for name in ("input", "columns", "guessed", "rows", "dropped", "notes")}
+    tables = {**settled.tables, "spot_checks": Table(answers.schema, lambda: [answers])}
+    settled = replace(settled, manifest=settled.manifest | facts, tables=tables)
+    if out is None:
+        return settled
+    with writing(out, force=force, inputs=()) as folder:
+        settled.write_to(folder)
+        placed = replace(settled, tables={}, path=folder)
+        add_sheet(placed)
+        if options.report:
+            write_report(placed)
+    return placed.moved(Path(out), read_manifest(Path(out)))
+
+
+def votes_with_answers(run: Run, answers: pl.DataFrame) -> Votes:
+    """Return the votes of a run, with the answers of spot checks as gold."""
+    votes = read_run_votes(run)
+    names = votes.items.cast(pl.String).to_list()
+    by_item = {(question, str(item)): answer for question, item, answer in
+               answers.select("question", "item", "answer").iter_rows()}  # fmt: skip
+    ballots = []
+    for ballot in votes.ballots:
+        gold_i = ballot.gold_i.copy()
+        for i, item in enumerate(ballot.item_i.tolist()):
+            if (answer := by_item.get((ballot.question, names[item]))) is not None:
+                gold_i[i] = ballot.labels.index(answer)
+        ballots.append(replace(ballot, gold_i=gold_i))
+    return replace(votes, ballots=tuple(ballots))
 
 
 def weigh_texts(votes: Votes, options: AuditOptions, watch: Stopwatch, progress: Progress) -> Any:

@@ -115,7 +115,7 @@ SPOT_CHECKS = pl.Schema(
         "sheet": pl.Int32(),
         **dict.fromkeys(("purpose", "domain"), pl.String()),
         "weight": pl.Float64(),
-        "answer": pl.String(),
+        **dict.fromkeys(("answer", "label"), pl.String()),
     }
 )
 PUSHES = pl.Schema(

@@ -12,12 +12,11 @@ from support import posterior_draws
 import moral_entropy as me
 from moral_entropy.cli.main import main
 from moral_entropy.errors import UsageError
-from moral_entropy.judges.estimates import corrected_mean, difference, gold_alone
+from moral_entropy.judges.estimates import Answers, corrected_means, known_mean
 from moral_entropy.judges.known import known_items
 from moral_entropy.judges.score import drawn_means
 from moral_entropy.judges.values import quantities
 from moral_entropy.runs.run import Question
-from moral_entropy.votes.table import UNKNOWN
 
 RIGHT = {"gpt-a": 0.9, "gpt-b": 0.85, "llama": 0.8, "qwen": 0.7}
 
@@ -31,7 +30,7 @@ def judged(n_items=300, known=0.3, labels=("no", "yes"), seed=0):
         truth = rng.choice(labels) if len(labels) > 2 else labels[int(rng.random() < {"a": 0.8, "b": 0.5}[system])]
         gold = truth if rng.random() < known else None
         for judge, right in RIGHT.items():
-            vote = truth if rng.random() < right else rng.choice([one for one in labels if one != truth])
+            vote = truth if rng.random() < right else rng.choice([label for label in labels if label != truth])
             rows.append((item, judge, str(vote), system, gold))
     return pl.DataFrame(rows, schema=["item", "annotator", "label", "system", "gold"], orient="row")
 
@@ -57,46 +56,100 @@ def of(score, group, frame="frame"):
 
 
 def test_a_score_by_system_is_that_of_its_items(run, votes):
-    found = me.score(run, by="system", at_least=0.6)
-    for system in "ab":
-        ids = votes.filter(system=system)["item"].unique().sort()
-        items = run.items.filter(pl.col("item").is_in(ids.implode())).sort("item")
-        gold_i = np.array([{"no": 0, "yes": 1, None: UNKNOWN}[one] for one in items["gold"]])
-        p_i = items["p"].to_numpy()
-        wanted = corrected_mean(gold_i, np.stack([1 - p_i, p_i], axis=1), np.array([0.0, 1.0]))
-        row = of(found, system)
-        assert (row["value"], row["low"], row["high"]) == pytest.approx((wanted.value, wanted.low, wanted.high))
-        assert (row["n_items"], row["n_gold"], row["method"]) == (150, int((gold_i >= 0).sum()), "corrected")
+    scores = me.score(run, by="system", at_least=0.6)
+    items = run.items.sort("item")
+    known_i, truth_i = items["gold"].is_not_null().to_numpy(), (items["gold"] == "yes").fill_null(False).to_numpy()
+    # Judges of known quality: the consensus is as good as weights learnt from answers, or those are used.
+    guess_ik = known_items(run, run.questions[0]).guess_ik
+    answers = Answers(np.arange(300) % 2, np.arange(300), known_i, np.eye(2)[truth_i * 1], guess_ik, np.ones(300))
+    estimates, gaps = corrected_means(answers, np.array([0.0, 1.0]))
+    for system, estimate in zip("ab", estimates, strict=True):
+        row = of(scores, system)
+        assert (row["value"], row["low"], row["high"]) == pytest.approx((estimate.value, estimate.low, estimate.high))
+        assert (row["n_items"], row["n_gold"], row["method"]) == (150, estimate.n_known, "corrected")
         shares = votes.filter(system=system).group_by("item").agg((pl.col("label") == "yes").mean())["label"]
         assert row["votes_value"] == pytest.approx(shares.mean())
-        assert row["gold_value"] == pytest.approx((gold_i[gold_i >= 0] == 1).mean())
-    [apart] = found.differences.to_dicts()
+        truth = votes.filter(system=system).unique("item")["gold"].drop_nulls() == "yes"
+        assert row["gold_value"] == pytest.approx(truth.mean())
+    [apart] = scores.differences.to_dicts()
     assert (apart["group"], apart["other"], apart["verdict"]) == ("a", "b", "trusted")
-    assert apart["value"] == pytest.approx(of(found, "a")["value"] - of(found, "b")["value"])
-    assert of(found, "a")["verdict"] == "trusted"
+    assert (apart["value"], apart["low"]) == pytest.approx((gaps[0, 1].value, gaps[0, 1].low))
+    assert of(scores, "a")["verdict"] == "trusted"
+
+
+def test_percent_and_share_mean_the_same_limit(run):
+    assert me.score(run, at_least=60).frame.equals(me.score(run, at_least=0.6).frame)
+    with pytest.raises(UsageError, match="at_least is 160"):
+        me.score(run, at_least=160)
+
+
+def test_the_interval_is_asked_for_with_the_score(run):
+    wide, narrow = (me.score(run, interval=mass).frame.row(0, named=True) for mass in (0.99, 0.5))
+    assert wide["low"] < narrow["low"] < narrow["high"] < wide["high"]
+
+
+def test_votes_of_people_beside_models_are_known_answers():
+    """Three people on a part of the items, each right in 85%: aggregated, they hold the truth where majorities miss."""
+    rng = np.random.default_rng(3)
+    truth_i = rng.random(600) < 0.75
+    rows = [(i, judge, "yes" if (rng.random() < right) == truth_i[i] else "no")
+            for judge, right in RIGHT.items() for i in range(600)]  # fmt: skip
+    rows += [(i, name, "yes" if (rng.random() < 0.85) == truth_i[i] else "no")
+             for name in ("Anna", "Ben", "Claude") for i in range(150)]  # fmt: skip
+    votes = pl.DataFrame(rows, schema=["item", "annotator", "label"], orient="row")
+    run = me.audit(votes, draws=40)
+    scores = me.score(run)
+    row = scores.frame.row(0, named=True)
+    assert (row["n_gold"], row["method"]) == (150, "corrected")
+    assert row["low"] <= 0.75 <= row["high"]
+    assert "Anna, Ben, Claude (people) are known answers" in scores.notes[0]
+    by_dict = me.score(run, roles={"Anna": "llm", "Ben": "llm", "Claude": "llm"} | dict.fromkeys(RIGHT, "llm"))
+    assert by_dict.frame["method"].to_list() == ["votes"]
+
+
+def test_epochs_are_clusters(votes):
+    """Every item asked about thrice with the same votes: the interval is that of the items."""
+    thrice = pl.concat([votes.with_columns(item=pl.col("item") + 1_000 * epoch, sample="item") for epoch in range(3)])
+    once, again = me.score(me.audit(votes, draws=20)), me.score(me.audit(thrice, draws=20))
+    length = [score.frame["gold_high"][0] - score.frame["gold_low"][0] for score in (once, again)]
+    assert length[1] == pytest.approx(length[0], rel=0.05)
+    assert "900 items in 300 clusters" in " ".join(again.notes)
+
+
+def test_codes_of_comparisons_are_wins_and_ties():
+    votes = judged(90, labels=("0", "1", "2")).with_columns(first=pl.lit("x"), second=pl.lit("y"))
+    row = me.score(me.audit(votes, draws=0)).frame.row(0, named=True)
+    assert row["quantity"] == "win rate of '1'"
+    share = votes.select(pl.col("label").replace_strict({"1": 1.0, "2": 0.0, "0": 0.5}).mean()).item()
+    assert row["votes_value"] == pytest.approx(share)
+
+
+def test_grades_of_inspect_count_a_half():
+    [grades] = quantities(Question("score", ("C", "I", "N", "P"), None))
+    assert (grades.name, grades.value_k.tolist()) == ("share of correct answers", [1.0, 0.0, 0.0, 0.5])
 
 
 def test_known_answers_of_all_items_are_the_score():
     votes = judged(120, known=1.0)
-    found = me.score(me.audit(votes, draws=20)).frame.row(0, named=True)
+    scores = me.score(me.audit(votes, draws=20)).frame.row(0, named=True)
     truth = votes.unique("item")["gold"] == "yes"
-    alone = gold_alone(truth.to_numpy().astype(float))
-    assert found["method"] == "gold"
-    assert (found["value"], found["low"], found["high"]) == pytest.approx((alone.value, alone.low, alone.high))
+    alone = known_mean(truth.to_numpy().astype(float))
+    assert scores["method"] == "gold"
+    assert (scores["value"], scores["low"], scores["high"]) == pytest.approx((alone.value, alone.low, alone.high))
 
 
 def test_without_known_answers_nothing_is_trusted(blind):
-    found = me.score(blind, by="system", at_least=0.01)
-    assert set(found.frame["verdict"]) == set(found.differences["verdict"]) == {"undecided"}
-    assert set(found.frame["method"]) == {"votes"}
-    assert found.frame["ppi_value"].is_null().all()
-    assert "nothing here is called trusted" in found.notes[0]
+    scores = me.score(blind, by="system", at_least=0.01)
+    assert set(scores.frame["verdict"]) == set(scores.differences["verdict"]) == {"undecided"}
+    assert set(scores.frame["method"]) == {"votes"}
+    assert scores.frame["ppi_value"].is_null().all()
+    assert "nothing here is called trusted" in scores.notes[0]
 
 
 def test_draws_of_a_score_are_those_of_its_items(blind):
     [question] = blind.questions
-    known, group_i = known_items(blind, question), np.arange(300) % 2
-    mean_gs = drawn_means(blind.consensus, known, np.array([0.0, 1.0]), group_i, 2)
+    reference, group_i = known_items(blind, question), np.arange(300) % 2
+    mean_gs = drawn_means(blind.consensus, reference, np.array([0.0, 1.0]), group_i, 2)
     [fit] = blind.consensus.fits
     own_i = 1.0 - fit.share_weight_i
     p_si = fit.p_ik[:, 1] + own_i * (posterior_draws(fit)[:, :, 1] - fit.model_ik[:, 1])
@@ -119,9 +172,9 @@ def test_answers_of_a_spot_check_are_known_answers(blind, votes):
 
 
 def test_gold_that_was_evidence_is_scored_alone(votes):
-    found = me.score(me.audit(votes, draws=20, gold_as_evidence=True))
-    assert found.frame["method"].to_list() == ["gold"]
-    assert "cannot correct it" in found.notes[0]
+    scores = me.score(me.audit(votes, draws=20, gold_as_evidence=True))
+    assert scores.frame["method"].to_list() == ["gold"]
+    assert "cannot correct it" in scores.notes[0]
 
 
 def test_numbers_have_a_mean_on_their_own_scale():
@@ -169,24 +222,21 @@ def test_columns_that_cannot_be_scored_by(run, votes):
 
 def test_more_systems_than_six_are_compared_with_the_highest():
     votes = judged(140, known=1.0).with_columns(system=(pl.col("item") % 7).cast(pl.String))
-    found = me.score(me.audit(votes, keep=["system"], draws=20), by="system")
-    assert found.differences.height == 6
-    assert set(found.differences["group"]) == {found.frame.sort("value")["group"][-1]}
-
-
-def test_the_difference_is_that_of_the_estimates():
-    a, b = gold_alone(np.ones(9)), gold_alone(np.zeros(9))
-    assert difference(a, b).value == 1.0
+    scores = me.score(me.audit(votes, keep=["system"], draws=20), by="system")
+    assert scores.differences.height == 6
+    assert set(scores.differences["group"]) == {scores.frame.sort("value")["group"][-1]}
 
 
 def test_quantities_of_a_nominal_question():
-    names = [one.name for one in quantities(Question("q", ("x", "y", "z"), None))]
+    names = [quantity.name for quantity in quantities(Question("q", ("x", "y", "z"), None))]
     assert names == ["share of 'x'", "share of 'y'", "share of 'z'"]
 
 
 def test_the_command(run, tmp_path, capsys):
     run.save(tmp_path / "run")
-    assert main(["judges", str(tmp_path / "run"), "--by", "system", "--at-least", "0.6"]) == 0
+    assert main(["judges", str(tmp_path / "run"), "--at-least", "0.3"]) == 0
+    assert main(["judges", str(tmp_path / "run"), "--at-least", "0.99"]) == 1
+    assert main(["judges", str(tmp_path / "run"), "--by", "system", "--at-least", "60"]) in (1, 3)
     shown = capsys.readouterr().out
     assert "PPI++" in shown
     assert "a - b" in shown

@@ -13,9 +13,10 @@ from scipy.stats import beta
 import moral_entropy as me
 from moral_entropy.cli.main import main
 from moral_entropy.errors import VotesError
-from moral_entropy.judges.estimates import corrected_mean
-from moral_entropy.judges.panel import added_by_each, best_panels, read_panel
-from moral_entropy.judges.roles import Role, guess_role
+from moral_entropy.judges.estimates import Answers, corrected_means
+from moral_entropy.judges.known import known_items
+from moral_entropy.judges.panel import added_by_each, best_panels, effective_judges, read_panel
+from moral_entropy.judges.roles import Role, guess_roles
 from moral_entropy.judges.table import describe_judges
 from moral_entropy.options import JudgeOptions
 from moral_entropy.runs.run import cautions
@@ -83,39 +84,57 @@ def test_shares_of_known_answers_are_counted(run, votes):
         assert row["specificity"] == pytest.approx((no["label"] == "no").mean())
 
 
-def test_the_worst_come_first(run):
-    assert run.judges["right_all"].is_sorted()
-    assert run.judges["judge"][0] == "qwen"
+def panel_of(run):
+    return read_panel(run, known_items(run, run.questions[0]))
 
 
-def by_hand(panel, some):
+def test_the_best_come_first(run):
+    assert run.judges["right_all"].is_sorted(descending=True)
+    assert run.judges["judge"][-1] == "qwen"
+    assert "right in " in run.judges["advice"][0]
+
+
+def by_hand(panel, members):
     """Label probabilities of part of a panel, item by item."""
-    found = []
+    rows = []
     for i in range(panel.vote_ji.shape[1]):
         state_z = np.exp(panel.prior_iz[i])
-        for j in some:
+        for j in members:
             if panel.vote_ji[j, i] != UNKNOWN:
                 state_z = state_z * np.exp(panel.vote_jzk[j, :, panel.vote_ji[j, i]])
-        found.append(state_z / state_z.sum() @ panel.mix_zk)
-    return np.array(found)
+        rows.append(state_z / state_z.sum() @ panel.mix_zk)
+    return np.array(rows)
 
 
 def test_the_posterior_of_all_is_that_of_the_run(run):
-    panel = read_panel(run, run.questions[0])
-    assert panel.posterior(range(4)) == pytest.approx(by_hand(panel, range(4)))
-    assert panel.posterior(range(4))[:, 1] == pytest.approx(run.items["p_map"].to_numpy(), abs=1e-6)
+    panel = panel_of(run)
+    p_ik = panel.labels(panel.log_weights(range(4)))
+    assert p_ik == pytest.approx(by_hand(panel, range(4)))
+    assert p_ik[:, 1] == pytest.approx(run.items["p_map"].to_numpy(), abs=1e-6)
+
+
+def test_known_answers_say_how_judges_vote(run):
+    panel = panel_of(run)
+    rows = np.flatnonzero(panel.gold_i != UNKNOWN)[:50]
+    learnt = panel.learnt(rows)
+    gold, vote = panel.gold_i[rows], panel.vote_ji[0][rows]
+    yes = ((vote == 1) & (gold == 1)).sum()
+    assert np.exp(learnt.vote_jzk[0, 1, 1]) == pytest.approx((yes + 1.0) / ((gold == 1).sum() + 1.5))
 
 
 def test_what_a_judge_adds_is_the_change_by_hand(run):
-    panel = read_panel(run, run.questions[0])
-    added, known = added_by_each(panel), np.flatnonzero(panel.gold_i != UNKNOWN)
-    gold = panel.gold_i[known]
+    panel = panel_of(run)
+    added, (parts, _, graded_by) = added_by_each(panel), panel.graded()
+    assert graded_by == "known answers"
     for j in range(4):
-        others = [one for one in range(4) if one != j]
-        after, before = (by_hand(panel, some)[known] for some in (range(4), others))
-        nats = np.log(after[range(len(gold)), gold] / before[range(len(gold)), gold]).mean()
-        saved = (after.argmax(axis=1) == gold).mean() - (before.argmax(axis=1) == gold).mean()
-        assert (added["nats"][j], added["saved"][j]) == (pytest.approx(nats), pytest.approx(saved))
+        others = [other for other in range(4) if other != j]
+        nats, saved = [], []
+        for part in parts:
+            at, gold = np.arange(len(part.gold_i)), part.gold_i
+            after, before = (by_hand(part, members) for members in (range(4), others))
+            nats += np.log(after[at, gold] / before[at, gold]).tolist()
+            saved += ((after.argmax(axis=1) == gold) * 1.0 - (before.argmax(axis=1) == gold)).tolist()
+        assert (added["nats"][j], added["saved"][j]) == (pytest.approx(np.mean(nats)), pytest.approx(np.mean(saved)))
         row = row_of(run.judges, panel.judges[j])
         assert row["agrees"] == pytest.approx(
             np.mean([p_k[v] for p_k, v in zip(by_hand(panel, others), panel.vote_ji[j], strict=True)])
@@ -123,42 +142,74 @@ def test_what_a_judge_adds_is_the_change_by_hand(run):
 
 
 def test_the_best_panels_are_those_of_all_panels(run):
-    panel = read_panel(run, run.questions[0])
-    cost_j = np.array([4.0, 1.0, 2.0, 0.5])
-    best = best_panels(panel, cost_j)
-    known = np.flatnonzero(panel.gold_i != UNKNOWN)
-    every = [some for size in range(1, 5) for some in combinations(range(4), size)]
-    wrong = {some: (by_hand(panel, some)[known].argmax(axis=1) != panel.gold_i[known]).mean() for some in every}
+    panel, cost_j = panel_of(run), np.array([4.0, 1.0, 2.0, 0.5])
+    best, parts = best_panels(panel, cost_j), panel.graded()[0]
+    every = [members for size in range(1, 5) for members in combinations(range(4), size)]
+    wrong = {members: [by_hand(part, members).argmax(axis=1) != part.gold_i for part in parts] for members in every}
     assert set(best["graded_by"]) == {"known answers"}
-    for cost, share in best.select("cost", "wrong").iter_rows():
-        least = min(one for some, one in wrong.items() if cost_j[list(some)].sum() <= cost + 1e-9)
-        assert share == pytest.approx(least)
+    for cost, share, unseen in best.select("cost", "wrong", "wrong_unseen").iter_rows():
+        within = [members for members in every if cost_j[list(members)].sum() <= cost + 1e-9]
+        assert share == pytest.approx(min(np.concatenate(wrong[members]).mean() for members in within))
+        chosen = [min(within, key=lambda members, on=on: round(wrong[members][on].mean(), 9)) for on in (0, 1)]
+        assert unseen == pytest.approx((wrong[chosen[0]][1].mean() + wrong[chosen[1]][0].mean()) / 2)
     assert best["cost"].is_sorted()
 
 
-def test_a_panel_chosen_on_one_half_is_graded_on_the_other(run):
-    panel = read_panel(run, run.questions[0])
-    panel = panel.take(np.flatnonzero(panel.gold_i != UNKNOWN))
-    half = np.random.default_rng([7, len(panel.gold_i)]).permutation(len(panel.gold_i)) % 2 == 0
-    best = best_panels(panel, np.ones(4), seed=7)
-    every = [some for size in range(1, 5) for some in combinations(range(4), size)]
-    wrong = {some: by_hand(panel, some).argmax(axis=1) != panel.gold_i for some in every}
-    for cost, unseen in best.select("cost", "wrong_unseen").iter_rows():
-        within = [some for some in every if len(some) <= cost]
-        chosen = [min(within, key=lambda some, on=on: round(wrong[some][on].mean(), 9)) for on in (half, ~half)]
-        expected = (wrong[chosen[0]][~half].mean() + wrong[chosen[1]][half].mean()) / 2
-        assert unseen == pytest.approx(expected)
-
-
 def test_a_single_item_has_no_best_panel(run):
-    panel = read_panel(run, run.questions[0]).take(np.array([0]))
-    assert best_panels(panel, np.ones(4)).is_empty()
+    assert best_panels(panel_of(run).take(np.array([0])), np.ones(4)).is_empty()
+
+
+def wrong_majority(seed, n=600, n_known=150):
+    """Two good judges and three who are wrong together on most items; and their votes, truths and known answers."""
+    rng = np.random.default_rng(seed)
+    truth_i, shared_i = rng.random(n) < 0.6, rng.random(n) < 0.6
+    votes = {"gpt-4o": rng.random(n) < 0.9, "sonnet": rng.random(n) < 0.8}
+    votes |= {
+        name: np.where(rng.random(n) < 0.9, ~shared_i, rng.random(n) < 0.5) for name in ("llama", "qwen", "phi-3")
+    }
+    known_i = np.arange(n) < n_known
+    gold = [("no", "yes")[truth * 1] if known else None for truth, known in zip(truth_i, known_i, strict=True)]
+    rows = [(i, name, "no" if right_i[i] != truth_i[i] else "yes", gold[i]) for name, right_i in votes.items()
+            for i in range(n)]  # fmt: skip
+    return pl.DataFrame(rows, schema=["item", "annotator", "label", "gold"], orient="row"), truth_i, votes
+
+
+def test_known_answers_overrule_a_majority_that_is_wrong():
+    gains = []
+    for seed in range(4):
+        votes, truth_i, right = wrong_majority(seed)
+        run = me.audit(votes, draws=20)
+        judges = describe_judges(run)
+        assert judges.frame["judge"][:2].to_list() == ["gpt-4o", "sonnet"]
+        unseen = judges.labels.filter(~pl.col("known"))
+        item_i = unseen["item"].cast(pl.Int64).to_numpy()
+        accuracy = ((unseen["label"] == "yes").to_numpy() == truth_i[item_i]).mean()
+        gains.append(accuracy - right["gpt-4o"][150:].mean())
+        assert "gpt-4o" in judges.panels["judges"][-1] and judges.panels["wrong_unseen"][-1] < 0.15
+        assert "write them with --labels" in " ".join(judges.notes)
+        below = run.findings.filter(metric="below_chance")["text"].to_list()
+        assert not any("gpt-4o" in text or "sonnet" in text for text in below)
+        assert (
+            not run.annotators.filter(pl.col("annotator").is_in(["gpt-4o", "sonnet"]))["role"]
+            .str.contains("guess")
+            .any()
+        )
+    # As good as the best judge: half a point is what 150 answers cannot tell.
+    assert np.mean(gains) >= -0.005
+
+
+def test_judges_who_err_together_are_worth_fewer():
+    apart, together = votes_of(PANEL, 900, known=1.0), wrong_majority(1, n_known=600)[0]
+    n_apart, n_together = (effective_judges(panel_of(me.audit(votes, draws=0)))[0] for votes in (apart, together))
+    assert n_apart == pytest.approx(4, abs=0.6)
+    assert n_together < 3
 
 
 def test_a_hijacked_panel_is_ranked_by_known_answers(hijacked):
     frame = hijacked.judges
-    assert frame["judge"][-1] == "gpt-a"
-    assert set(frame["judge"][:2]) == {"qwen", "qwen-copy"}
+    assert frame["judge"][0] == "gpt-a"
+    assert set(frame["judge"][-2:]) == {"qwen", "qwen-copy"}
+    assert frame["advice"][-1].startswith("drop: a copy of qwen")
     assert row_of(frame, "qwen")["counted_with"] == "qwen-copy"
     # Its copy is not among the others that it is compared with.
     assert row_of(frame, "qwen")["agrees"] < 0.8
@@ -170,11 +221,11 @@ def test_copies_are_never_both_in_a_panel(hijacked):
 
 
 def test_names_tell_model_prompt_and_order():
-    assert guess_role("ChatGPT-0301/Vanilla_1shot/ba", models=True) == Role(
-        "ChatGPT-0301/Vanilla_1shot/ba", "llm", "ChatGPT-0301", "Vanilla_1shot", "ba"
-    )
-    assert guess_role("gpt-4o run 2", models=True).repeat == "2"
-    assert guess_role("human1", models=False).role == "person"
+    name = "ChatGPT-0301/Vanilla_1shot/ba"
+    assert guess_roles([name])[name] == Role(name, "llm", "ChatGPT-0301", "Vanilla_1shot", "ba")
+    assert guess_roles(["gpt-4o run 2"])["gpt-4o run 2"].repeat == "2"
+    people = ["human1", "Anna", "Claude", "Gemma", "Bard", "Phil", "Opal"]
+    assert {role.role for role in guess_roles([*people, "gpt-4o"]).values() if role.judge != "gpt-4o"} == {"person"}
 
 
 def test_order_and_repeats_are_counted():
@@ -187,7 +238,7 @@ def test_order_and_repeats_are_counted():
     judges = {"gpt/p/ab": first_shown, "gpt/p/ba": last_shown, "llama#1": 0.85, "llama#2": copy_of("llama#1", 0.1),
               "qwen": 0.8}  # fmt: skip
     run = me.audit(votes_of(judges, 300), draws=20)
-    panel = read_panel(run, run.questions[0])
+    panel = panel_of(run)
     rows = describe_judges(run).repeats
     [order] = rows.filter(kind="order").to_dicts()
     a, b = (panel.vote_ji[panel.judges.index(name)] for name in ("gpt/p/ab", "gpt/p/ba"))
@@ -268,21 +319,23 @@ def test_known_answers_of_one_label():
 
 def test_all_votes_say_how_right_a_judge_is(run):
     """By hand: the posterior of the others, and the score of the votes that are right."""
-    panel, frame = read_panel(run, run.questions[0]), run.judges
+    panel, frame = panel_of(run), run.judges
     for j, name in enumerate(panel.judges):
         others = [k for k in range(len(panel.judges)) if k != j]
-        p_i = panel.posterior(others)[np.arange(len(panel.gold_i)), panel.vote_ji[j]]
+        p_i = panel.labels(panel.log_weights(others))[np.arange(len(panel.gold_i)), panel.vote_ji[j]]
         right_i = np.array([UNKNOWN if g == UNKNOWN else int(v == g)
                             for v, g in zip(panel.vote_ji[j], panel.gold_i, strict=True)])  # fmt: skip
-        found = corrected_mean(right_i, np.stack([1 - p_i, p_i], axis=1), np.array([0.0, 1.0]))
+        n, known_i = len(p_i), right_i != UNKNOWN
+        answers = Answers(np.zeros(n, int), np.arange(n), known_i, np.eye(2)[np.maximum(right_i, 0)],
+                          np.stack([1 - p_i, p_i], axis=1), np.ones(n))  # fmt: skip
+        [estimate], _ = corrected_means(answers, np.array([0.0, 1.0]))
         row = row_of(frame, name)
-        assert (row["right_all"], row["right_all_low"]) == pytest.approx((found.value, found.low))
-        assert row["right_all_high"] - row["right_all_low"] < row["right_high"] - row["right_low"]
+        assert (row["right_all"], row["right_all_low"]) == pytest.approx((estimate.value, estimate.low))
 
 
 def test_without_known_answers_the_others_rank(votes):
     found = describe_judges(me.audit(votes.drop("gold"), draws=20))
-    assert found.frame["agrees"].is_sorted()
+    assert found.frame["agrees"].is_sorted(descending=True)
     assert set(found.frame["graded_by"]) == {"consensus"}
     assert "0 known answers" in " ".join(found.notes)
 
@@ -293,7 +346,7 @@ def test_roles_and_costs_from_files(run, tmp_path):
     costs = tmp_path / "costs.csv"
     costs.write_text("judge,cost\ngpt-a,3\ngpt-b,1\nllama,0.5\nqwen,0.1\n")
     found = describe_judges(run, JudgeOptions(roles=str(roles), costs=str(costs)))
-    assert row_of(found.frame, "gpt-a")["role"] == "person"
+    assert found.frame["judge"].to_list() == ["llama", "qwen"]
     assert row_of(found.frame, "llama")["model"] == "llama-3"
     assert row_of(found.frame, "qwen")["cost"] == 0.1
     assert found.replace["judge"].to_list() == ["llama", "qwen"]
@@ -342,7 +395,7 @@ def test_the_command(run, tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "best panel for its price, by known answers" in shown
     # Scores come first, as answers are known.
-    assert 0 <= shown.index("share of 'yes'") < shown.index("4 judges; worst first")
+    assert 0 <= shown.index("share of 'yes'") < shown.index("4 judges, best first")
     assert main(["judges", str(tmp_path / "run"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert [one["judge"] for one in told["judges"]] == run.judges["judge"].to_list()
@@ -353,5 +406,5 @@ def test_without_known_answers_and_systems_there_is_no_score(votes, tmp_path, ca
     me.audit(votes.drop("gold"), draws=0, report=False, out=tmp_path / "run")
     assert main(["judges", str(tmp_path / "run")]) == 0
     assert "PPI++" not in capsys.readouterr().out
-    assert main(["judges", str(tmp_path / "run"), "--at-least", "0.5"]) == 0
+    assert main(["judges", str(tmp_path / "run"), "--at-least", "0.5"]) == 3
     assert "undecided" in capsys.readouterr().out

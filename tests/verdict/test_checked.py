@@ -10,7 +10,11 @@ from report_support import vote_frame
 from scipy import stats
 
 import moral_entropy as me
+from moral_entropy.errors import UsageError
+from moral_entropy.pipeline import settle
+from moral_entropy.planning import next_votes
 from moral_entropy.verdict.checked import checks_of, gold_checks_of, spot_checks_of
+from moral_entropy.verification import verify
 
 FRAME = vote_frame(questions=("care",), n_items=150, seed=8)
 TRUTH = dict(FRAME.select("item", "gold").unique().iter_rows())
@@ -124,7 +128,7 @@ def test_of_several_labels_plurality_and_the_consensus():
 
 
 def test_gold_is_counted_where_nothing_else_was_checked(run):
-    with_gold = me.audit(FRAME, draws=40)
+    with_gold = me.audit(FRAME, draws=40, gold="gold")
     label = dict(with_gold.items.select("item", "label").iter_rows())
     wrong = sum(label[item] != TRUTH[item] for item in TRUTH)
     checks = gold_checks_of(with_gold)
@@ -133,12 +137,38 @@ def test_gold_is_counted_where_nothing_else_was_checked(run):
     assert with_gold.verdict.error.low == with_gold.verdict.error.high == wrong / 150
 
 
+def test_a_column_that_was_only_guessed_to_be_gold_checks_nothing():
+    guessed = me.audit(FRAME, draws=20)
+    assert checks_of(guessed) is None and guessed.verdict.answer == "unknown"
+    assert "with --gold gold they count" in " ".join(repr(guessed).split())
+
+
+def test_answers_become_the_labels_of_a_new_run(run, tmp_path):
+    sheet = run.spot_check(60)
+    answered = run.with_answers(sheet.with_columns(answer=pl.col("item").replace_strict(TRUTH)))
+    settled = settle(answered, tmp_path / "settled")
+    labels = dict(settled.items.select("item", "label").iter_rows())
+    assert all(labels[item] == TRUTH[item] for item in sheet["item"])
+    assert next_votes(settled, 90).join(sheet, on="item", how="semi").is_empty()
+    # What was wrong is told of the labels before, and labels that nobody checked are no worse.
+    assert settled.verdict.error.wrong == answered.verdict.error.wrong
+    before, after = (sum(TRUTH[item] != label for item, label in one.items.select("item", "label").iter_rows())
+                     for one in (run, settled))  # fmt: skip
+    assert after <= before - answered.verdict.error.wrong + 2
+    assert settled.items["p_calibrated"].null_count() == 0 and verify(settled).stands
+
+
+def test_a_run_without_answers_cannot_be_settled(run):
+    with pytest.raises(UsageError, match=r"no label of .* was checked"):
+        settle(run)
+
+
 def test_gold_that_the_fit_has_seen_checks_nothing():
     assert checks_of(me.audit(FRAME, draws=20, gold_as_evidence=True)) is None
 
 
 def test_a_spot_check_goes_before_gold():
-    both = me.audit(FRAME, draws=40)
+    both = me.audit(FRAME, draws=40, gold="gold")
     assert both.with_answers(filled(both, 30)).verdict.checked_by == "spot check"
 
 

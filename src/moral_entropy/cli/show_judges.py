@@ -28,18 +28,63 @@ def judges_lines(scores: Score | None, described: Judges, run: str) -> Iterator[
     if scores is not None:
         yield from _score_lines(scores, run)
     for (question,), rows in described.frame.group_by(["question"], maintain_order=True):
-        yield f"{question}: {many(rows.height, 'judge')}; worst first"
+        yield f"{question}: {many(rows.height, 'judge')}, best first{_effective(described, question)}"
+        yield from (
+            _filled(f"  {printable(row['judge'], 28)}: {row['advice']}")
+            for row in rows.head(MOST_ROWS).iter_rows(named=True)
+        )
+        yield ""
         yield _judges(rows.head(MOST_ROWS))
         if rows.height > MOST_ROWS:
             yield f"{rows.height - MOST_ROWS:,} more: --json, or run.judges"
         yield from _meaning(rows)
         yield from _panels(described.panels.filter(question=question))
+        yield from _ranking(described.ranking.filter(question=question), described.positions.filter(question=question))
         yield from _repeats(described.repeats.filter(question=question))
         for text in described.replace.filter(question=question)["text"]:
             yield _filled(str(text))
         yield ""
     notes = (*(() if scores is None else scores.notes), *described.notes)
     yield from (_filled(f"note: {note}") for note in dict.fromkeys(notes))
+
+
+def _effective(described: Judges, question: object) -> str:
+    """Say how many independent judges the panel is worth, where known answers tell."""
+    rows = described.effective.filter(question=question).to_dicts()
+    if not rows:
+        return ""
+    row = rows[0]
+    return f"; worth {row['effective']:.1f} that err independently ({row['low']:.1f}–{row['high']:.1f})"
+
+
+def _ranking(ranking: pl.DataFrame, positions: pl.DataFrame) -> Iterator[str | Table]:
+    if ranking.is_empty():
+        return
+    yield ""
+    yield "ranking by comparisons (Bradley–Terry–Davidson; strength in log-odds)"
+    cells = [
+        (printable(row["name"], 40), f"{row['rank']}", f"{row['rank_low']}–{row['rank_high']}", f"{row['n']:,}",
+         f"{100 * row['win_rate']:.0f}", f"{row['strength']:z.2f} ({row['low']:z.2f} to {row['high']:z.2f})")
+        for row in ranking.head(MOST_ROWS).iter_rows(named=True)
+    ]  # fmt: skip
+    yield plain_table(("name", "rank", "interval", "votes", "% won", "strength"), cells, n_words=1)
+    if ranking.height > MOST_ROWS:
+        yield f"{ranking.height - MOST_ROWS:,} more: --json"
+    yield ""
+    cells = [
+        (printable("all" if row["judge"] == ALL else row["judge"], 28), f"{row['n']:,}", _points(row, "bias"),
+         "-" if row["discrimination"] is None else f"{row['discrimination']:.2f}",
+         f"{row['n_swapped']:,}", "-" if row["flips"] is None else _share(row, "flips"))
+        for row in positions.head(MOST_ROWS).iter_rows(named=True)
+    ]  # fmt: skip
+    yield plain_table(
+        ("judge", "votes", "points for the first shown", "discrimination", "pairs in both orders", "% flips"), cells,
+        n_words=1,
+    )  # fmt: skip
+
+
+def _points(row: dict[str, Any], name: str) -> str:
+    return f"{100 * row[name]:z.0f} ({100 * row[f'{name}_low']:z.0f} to {100 * row[f'{name}_high']:z.0f})"
 
 
 def _score_lines(scores: Score, run: str) -> Iterator[str | Table]:
@@ -99,26 +144,25 @@ def _to(low: float) -> str:
 
 def _undecided(rows: pl.DataFrame, apart: pl.DataFrame, run: str) -> Iterator[str]:
     """Say what would settle what is undecided."""
-    several = rows.height > 1
-    named = [(row["group"], row) for row in rows.iter_rows(named=True)]
-    named += [(f"{row['group']} - {row['other']}", row) for row in apart.iter_rows(named=True)]
-    for name, row in named:
+    pairs = [(row["group"], row) for row in rows.iter_rows(named=True)]
+    pairs += [(f"{row['group']} - {row['other']}", row) for row in apart.iter_rows(named=True)]
+    for name, row in pairs:
         if row["verdict"] != "undecided" or not row["n_gold"]:
             continue
-        who = f"{printable(name, 40)}: " if several else ""
-        more = row["more_gold"]
-        if more is None:
-            yield f"{who}undecided; known answers on these items will not settle it: it takes more items"
+        begin = f"{printable(name, 40)}: " if rows.height > 1 else ""
+        n_more = row["more_gold"]
+        if n_more is None:
+            yield f"{begin}undecided; known answers on these items will not settle it: it takes more items"
         else:
-            yield f"{who}undecided; about {more:,} more known answers would settle it, if the score stays as it is"
+            yield f"{begin}undecided; about {n_more:,} more known answers would settle it, if the score stays as it is"
     if rows["more_gold"].is_not_null().any() or apart["more_gold"].is_not_null().any():
         yield f"random items to label: moral-entropy spot-check {run} -n N, then --answers with the filled-in sheet"
 
 
 def _judges(rows: pl.DataFrame) -> Table:
     costs = rows["cost"].is_not_null().any()
-    known, copies = (rows["n_known"] > 0).any(), (rows["counted_with"] != "").any()
-    heads = ["judge", "role", *(["counted with"] if copies else []), "votes", *(["% right"] if known else []),
+    graded, copies = (rows["n_known"] > 0).any(), (rows["counted_with"] != "").any()
+    heads = ["judge", "role", *(["counted with"] if copies else []), "votes", *(["% right"] if graded else []),
              "% as others", "nats", "saved", *(["cost"] if costs else [])]  # fmt: skip
     cells = [
         [
@@ -126,7 +170,7 @@ def _judges(rows: pl.DataFrame) -> Table:
             row["role"],
             *([_together(row["counted_with"])] if copies else []),
             f"{row['n_votes']:,}",
-            *([_share(row, "right_all")] if known else []),
+            *([_share(row, "right_all")] if graded else []),
             _share(row, "agrees"),
             "-" if row["nats"] is None else f"{row['nats']:z.3f}",
             "-" if row["saved"] is None else f"{100 * row['saved']:z.1f}",
@@ -138,8 +182,8 @@ def _judges(rows: pl.DataFrame) -> Table:
 
 
 def _together(names: str) -> str:
-    several = names.split(", ") if names else []
-    return f"{len(several)} others" if len(several) > 1 else printable(names, 24)
+    together = names.split(", ") if names else []
+    return f"{len(together)} others" if len(together) > 1 else printable(names, 24)
 
 
 def _share(row: dict[str, Any], name: str) -> str:
@@ -185,9 +229,7 @@ def _repeats(rows: pl.DataFrame) -> Iterator[str | Table]:
             printable(row["other"], 26),
             row["kind"],
             _share(row, "same"),
-            "-"
-            if row["bias"] is None
-            else f"{100 * row['bias']:z.0f} ({100 * row['bias_low']:z.0f} to {100 * row['bias_high']:z.0f})",
+            "-" if row["bias"] is None else _points(row, "bias"),
         )
         for row in rows.head(MOST_ROWS).iter_rows(named=True)
     ]

@@ -9,7 +9,7 @@ import polars as pl
 
 from moral_entropy.cli.screen import plain_table, print_json, print_parts, printable
 from moral_entropy.files import whole_file, without_formulas
-from moral_entropy.judges.escalate import escalate, sentence_of
+from moral_entropy.judges.people import escalate, sentence_of
 
 RISK = 0.1
 WIDTH = 80

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from typer import Option
+from typer import Context, Option
 
-from moral_entropy.cli.flags import Json, Run
+from moral_entropy.cli.flags import Json, Run, command_line
 
 Answers = Annotated[
     list[str],
@@ -18,11 +18,15 @@ Repair = Annotated[
     bool,
     Option("--repair", help="The least sure items first: to mend labels, not to measure how many are wrong."),
 ]
-Out = Annotated[str | None, Option("--out", "-o", metavar="FILE", help="Where to write the sheet.")]
+Out = Annotated[
+    str | None,
+    Option("--out", "-o", metavar="PATH", help="Where to write the sheet; with --answers, the new run folder."),
+]
 Tolerance = Annotated[float | None, Option(metavar="X", help="Share of wrong labels that is tolerated.")]
 
 
 def spot_check(
+    context: Context,
     run: Run,
     answers: Answers = [],  # noqa: B006
     rows: Rows = 50,
@@ -34,15 +38,20 @@ def spot_check(
 ) -> None:
     """Write a sheet of labels to check by hand, or read the answers and say how many are wrong.
 
-    Example: moral-entropy spot-check run/ -n 100
+    With --answers and -o a new run is written: checked labels are the answers, and the others learn from them.
+
+    Example: moral-entropy spot-check run/ --answers run/spot-check.csv -o checked/
     """
     from pathlib import Path
+    from textwrap import wrap
 
-    from moral_entropy.cli.screen import print_json, print_lines
+    from moral_entropy.cli.screen import print_json, print_lines, window_width
+    from moral_entropy.pipeline import settle
     from moral_entropy.report.html import write_report
     from moral_entropy.runs.run import read_run
     from moral_entropy.verdict.sheet import add_sheet, with_answers, with_tolerance
     from moral_entropy.verdict.summary import summarise
+    from moral_entropy.verdict.verdict import needed_sentence
 
     opened = read_run(run)
     if answers:
@@ -50,11 +59,13 @@ def spot_check(
         opened = opened if tolerance is None else with_tolerance(opened, tolerance)
         if (opened.folder / "report.html").is_file():
             write_report(opened.folder)
+        if out is not None:
+            opened = settle(opened, out, command=command_line(context))
         summary = summarise(opened)
         if json:
             print_json("spot-check", summary.record())
         else:
-            print_lines(*summary.lines())
+            print_lines(*summary.lines(window_width()))
         return
     path = add_sheet(
         opened, rows, domain=domain, purpose="repair" if repair else "measure", out=Path(out) if out else None
@@ -62,9 +73,11 @@ def spot_check(
     what = "the least sure first: to mend labels, not to measure how many are wrong" if repair else "chosen at random"
     written = opened.table("spot_checks")
     n_rows = written.filter(sheet=max(written["sheet"].to_list())).height
-    command = f"moral-entropy spot-check {run} --answers {path}"
+    command = f"moral-entropy spot-check {run} --answers {path} -o {str(run).rstrip('/')}-checked"
     if json:
         print_json("spot-check", {"sheet": str(path), "rows": n_rows, "purpose": "repair" if repair else "measure",
                                   "next": command})  # fmt: skip
     else:
-        print_lines(f"{path}: {n_rows:,} items, {what}; fill in the column answer, then:", f"  {command}")
+        needed = [] if repair else [needed_sentence(opened, tolerance)]
+        print_lines(f"{path}: {n_rows:,} items, {what}; fill in the column answer, then:", f"  {command}",
+                    *(line for text in needed for line in wrap(text, window_width())))  # fmt: skip

@@ -14,7 +14,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from moral_entropy.items.rank import ranking_frame
-from moral_entropy.model.consensus import FEW_VOTES, Consensus, QuestionFit, surely_below_chance, youden
+from moral_entropy.model.consensus import (
+    FEW_VOTES,
+    Consensus,
+    QuestionFit,
+    cleared_by_gold,
+    surely_below_chance,
+    youden,
+)
 from moral_entropy.names import ALL
 from moral_entropy.rules.grade import share_of
 from moral_entropy.rules.intervals import beta_interval, central_interval
@@ -88,7 +95,7 @@ def describe_annotators(fit: QuestionFit, *, interval: float = 0.9) -> pl.DataFr
         for f, name in enumerate(FIGURES)
         for bound, own_fa in (("", value_fa), ("_low", low_fa), ("_high", high_fa))
     }
-    columns["below_chance"] = below_a
+    columns["below_chance"] = np.where(cleared_by_gold(fit), 0.0, below_a)
     return pl.DataFrame(columns).with_columns(role=_roles(np.asarray(ballot.votes_a), columns))
 
 
@@ -118,8 +125,8 @@ def _roles(votes_a: NDArray[np.int64], figures: Mapping[str, Floats]) -> pl.Seri
     roles = {
         "few votes": votes_a < FEW_VOTES,
         "worse than guessing": surely_below_chance(figures["below_chance"], votes_a),
-        "probably worse than guessing": figures["youden_high"] < 0,
-        "like guessing": (figures["youden_low"] <= 0) & (youden_a < NEAR_CHANCE),
+        "probably worse than guessing": (figures["youden_high"] < 0) & (figures["below_chance"] > 0),
+        "like guessing": (figures["youden_low"] <= 0) & (youden_a < NEAR_CHANCE) & (figures["below_chance"] > 0),
         "says yes too often": (figures["lean_low"] > 0) & (lean_a >= LEAN),
         "says yes too rarely": (figures["lean_high"] < 0) & (lean_a <= -LEAN),
     }

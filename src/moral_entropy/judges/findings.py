@@ -46,8 +46,8 @@ def judge_findings(votes: Votes, roles: Mapping[str, Role]) -> list[Finding]:
     Examples
     --------
     >>> import moral_entropy as me
-    >>> found = judge_findings(me.simulate_votes(n_items=30, n_annotators=1, votes_per_item=1).votes, {})
-    >>> [(finding.metric, finding.text) for finding in found]
+    >>> findings = judge_findings(me.simulate_votes(n_items=30, n_annotators=1, votes_per_item=1).votes, {})
+    >>> [(finding.metric, finding.text) for finding in findings]
     [('one_judge', 'one judge gave all votes.')]
     """
     if votes.anonymous:
@@ -57,8 +57,8 @@ def judge_findings(votes: Votes, roles: Mapping[str, Role]) -> list[Finding]:
 
 
 def _of_ballot(ballot: Ballot, names: Sequence[str], roles: Mapping[str, Role]) -> Iterator[Finding]:
-    named, judge_a = np.unique([names[a] for a in ballot.annotator_a], return_inverse=True)
-    judges: list[str] = named.tolist()
+    names_j, judge_a = np.unique([names[a] for a in ballot.annotator_a], return_inverse=True)
+    judges: list[str] = names_j.tolist()
     place = {"question": ballot.question, "part": ballot.part}
     if len(judges) == 1:
         yield one_judge(judges[0], ballot.n_items, **place)
@@ -89,12 +89,12 @@ def one_judge(judge: str, n_items: int, *, question: str = "", part: str = "") -
 
 def one_label(labels: Sequence[str], gold_i: Ints, *, question: str = "", part: str = "") -> Iterator[Finding]:
     """Say so where all known answers are one label."""
-    seen = gold_i[gold_i != UNKNOWN]
-    if len(seen) >= FEW_ANSWERS and (seen == seen[0]).all():
-        label = labels[int(seen[0])]
+    answers = gold_i[gold_i != UNKNOWN]
+    if len(answers) >= FEW_ANSWERS and (answers == answers[0]).all():
+        label = labels[int(answers[0])]
         yield Finding(
-            SIDE, "one_label_known", float(len(seen)), question, part, subject=label, n=len(seen), level="doubt",
-            text=f"all {len(seen):,} known answers are {label!r}.",
+            SIDE, "one_label_known", float(len(answers)), question, part, subject=label, n=len(answers), level="doubt",
+            text=f"all {len(answers):,} known answers are {label!r}.",
             meaning="How judges err on other labels is not known from them, and neither is how many labels are wrong.",
             remedy="Label random items, not those of one label (moral-entropy spot-check).",
         )  # fmt: skip
@@ -130,8 +130,8 @@ def constant(
     for judge, counts_v in zip(judges, counts_jv, strict=True):
         n, favourite = float(counts_v.sum()), int(counts_v.argmax())
         share = float(counts_v[favourite]) / max(n, 1.0)
-        rest_v = total_v - counts_v
-        if n < FEW_VOTES or share < ALWAYS or rest_v[favourite] >= USUAL * max(rest_v.sum(), 1.0):
+        others_v = total_v - counts_v
+        if n < FEW_VOTES or share < ALWAYS or others_v[favourite] >= USUAL * max(others_v.sum(), 1.0):
             continue
         always = "always" if share == 1.0 else "nearly always"
         yield Finding(

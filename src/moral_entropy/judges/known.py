@@ -1,18 +1,26 @@
-"""Run → the items of a question as scores and judges need them: p, votes, and the answers that are known.
+"""Run → the items of a question as scores and judges need them: p by the judges, votes, clusters, known answers.
 
-Answers are known from gold and from filled-in sheets of spot checks that measure. Gold that was evidence for the fit
-cannot grade it.
+Answers are known from filled-in spot checks that measure, from gold, and from people's votes where language models
+voted too: several people per item are aggregated by the same model as everybody else, on their own. Judges are then
+the models alone. Gold that was evidence for the fit cannot grade it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
+from scipy.special import log_softmax, softmax
 
 from moral_entropy.errors import UsageError
-from moral_entropy.items.states import positions
+from moral_entropy.findings import listed, many, without_warnings
+from moral_entropy.items.states import FittedStates, positions
+from moral_entropy.judges.estimates import Answers
+from moral_entropy.judges.roles import LLM, PERSON, Role, roles_of
+from moral_entropy.model.states import States
 from moral_entropy.names import ALL, NO_DOMAIN
 from moral_entropy.option_fields import did_you_mean
 from moral_entropy.runs.run import Question, Run
@@ -22,6 +30,46 @@ from moral_entropy.votes.table import UNKNOWN, Floats, Ints
 SYSTEM = "system"
 """The column of the votes that says whose answer an item is: scores are by it unless another is named."""
 
+CLUSTERS = ("cluster", "prompt_id", "prompt", "sample", "conversation")
+"""Columns of the votes that say which items belong together, the first of them that is there."""
+
+MOST_JUDGES = 200
+"""Judges up to whom a panel is taken apart; more are a crowd."""
+
+ENOUGH = 30
+"""Known answers from which judges are graded by them."""
+
+FOLDS = 5
+WEIGHT_SD, TRUST_SD, BIAS_SD = 1.0, 0.5, 2.0
+"""Priors of labels by known answers: the weight of a judge's vote is drawn to 0, that of the consensus' log p to ½."""
+
+MARGIN = 0.01
+"""By how much weighed votes must be right more often than the best judge alone to be used: weights are learnt too."""
+
+DRAWS = 40
+"""Draws of the people's own error rates, for what they add to the variance of a score."""
+
+
+class FittedVotes(NamedTuple):
+    """How judges vote, as a run has it. Axes: **j** judge, **i** item, **k** label, **z** state between labels.
+
+    Parameters
+    ----------
+    prior_iz
+        Log weights of the states.
+    vote_jzk
+        Log probability of every vote by state.
+    mix_zk
+        The labels of each state.
+    group_j
+        Number of the group that each judge is counted with.
+    """
+
+    prior_iz: Floats
+    vote_jzk: Floats
+    mix_zk: Floats
+    group_j: Ints
+
 
 @dataclass(frozen=True, eq=False)
 class KnownItems:
@@ -29,34 +77,59 @@ class KnownItems:
 
     Parameters
     ----------
-    question
-        The question.
-    items
-        Their ids.
+    question, items
+        The question, and the ids of its items.
     p_ik
-        The published label probabilities, which know no gold, unless `evidence`.
+        Label probabilities by the judges, without the known answers unless `evidence`.
+    guess_ik
+        The same by votes that are weighed by the known answers of other items (`weigh_votes`), where that is better.
     counts_ik
-        Votes by label, as they were cast.
-    gold_i
-        Known labels, or `UNKNOWN`.
+        Votes of the judges by label, as they were cast.
+    gold_i, truth_ik
+        Known labels, or `UNKNOWN`, and their probabilities, which are 0 or 1 unless people contradict each other.
     weight_i
         How many items each stands for; of items that a spot check drew, for how many it drew them.
+    cluster_i
+        Which items belong together.
     evidence
         Whether gold was evidence for the fit.
+    roles, people
+        Who judges, and names of those whose votes are known answers.
+    truth_sik
+        The same as `truth_ik` in draws of the people's error rates; empty where nobody contradicts anybody.
+    notes
+        Where known answers come from, in sentences.
     """
 
     question: Question
     items: pl.Series
     p_ik: Floats
+    guess_ik: Floats
     counts_ik: Floats
     gold_i: Ints
+    truth_ik: Floats
     weight_i: Floats
+    cluster_i: Ints
     evidence: bool
+    roles: list[Role]
+    people: list[str]
+    truth_sik: Floats
+    notes: tuple[str, ...]
 
     @property
-    def n_gold(self) -> int:
+    def judges(self) -> list[str]:
+        """Names of those who judge."""
+        return [role.judge for role in self.roles]
+
+    @property
+    def known_i(self) -> NDArray[np.bool_]:
+        """Whether the answer is known."""
+        return np.asarray(self.gold_i != UNKNOWN)
+
+    @property
+    def n_known(self) -> int:
         """How many answers are known."""
-        return int((self.gold_i != UNKNOWN).sum())
+        return int(self.known_i.sum())
 
     @property
     def share_ik(self) -> Floats:
@@ -64,6 +137,10 @@ class KnownItems:
         total_i = self.counts_ik.sum(axis=1, keepdims=True)
         overall_k = self.counts_ik.sum(axis=0) / max(self.counts_ik.sum(), 1.0)
         return np.asarray(np.where(total_i > 0, self.counts_ik / np.maximum(total_i, 1.0), overall_k))
+
+    def answers(self, system_i: Ints) -> Answers:
+        """Return the items as estimates take them."""
+        return Answers(system_i, self.cluster_i, self.known_i, self.truth_ik, self.guess_ik, self.weight_i)
 
 
 def any_known(run: Run) -> bool:
@@ -73,43 +150,171 @@ def any_known(run: Run) -> bool:
     return bool(gold) or not spot_checks(run).filter(answered).is_empty()
 
 
-def questions_asked(run: Run, name: str | None) -> list[Question]:
+def questions_of(run: Run, name: str | None) -> list[Question]:
     """Return the questions of a run, or the one that is named."""
-    if name is None:
-        return list(run.questions)
     names = [question.name for question in run.questions]
-    if name not in names:
+    if name is not None and name not in names:
         msg = f"the run has no question {name!r}.{did_you_mean(name, names)} Questions: {', '.join(names)}."
         raise UsageError(msg)
-    return [question for question in run.questions if question.name == name]
+    return [question for question in run.questions if name in (None, question.name)]
 
 
-def known_items(run: Run, question: Question) -> KnownItems:
-    """Read the items of a question of a run."""
-    here = pl.col("question") == question.name
-    items = run.table("items", where=here).select("item", "p", "gold", "count")
-    gold_i = positions(items["gold"], list(question.labels), default=UNKNOWN).astype(np.int64)
-    answer_i, sheet_i = _answers(run, question, items["item"])
+def known_items(run: Run, question: Question, *, roles: Any = None, cluster_column: str | None = None) -> KnownItems:
+    """Read the items of a question of a run.
+
+    Parameters
+    ----------
+    run, question
+        The run, and one of its questions.
+    roles
+        Who the judges are, as in `roles_of`.
+    cluster_column
+        Column of the votes that says which items belong together; by default the first of `CLUSTERS`.
+    """
+    rows = run.table("items", where=pl.col("question") == question.name).select("item", "p", "gold", "count")
+    votes = run.table("votes", where=pl.col("question") == question.name)
+    labels, items = list(question.labels), rows["item"]
+    decided, people, notes = _who_judges(run, votes, roles)
+    judges = [role.judge for role in decided]
+    truth_ik = np.zeros((len(items), len(labels)))
+    truth_sik = np.zeros((0, *truth_ik.shape))
+    if people:
+        truth_ik, truth_sik = _aggregate(votes.filter(pl.col("annotator").cast(pl.String).is_in(people)), items, labels)
+        votes = votes.filter(~pl.col("annotator").cast(pl.String).is_in(people))
+    answer_i, sheet_i, n_chosen = _answers(run, question, items)
+    if n_chosen:
+        notes.append(
+            f"{question.name}: {many(n_chosen, 'answer')} of spot checks that repair labels were chosen, not drawn at "
+            "random: they mend labels, and are left out of scores and of the ranking of judges."
+        )
+    gold_i = np.where(answer_i != UNKNOWN, answer_i, _codes(rows["gold"], labels))
+    truth_ik[gold_i != UNKNOWN] = np.eye(len(labels))[gold_i[gold_i != UNKNOWN]]
+    truth_sik[:, gold_i != UNKNOWN] = truth_ik[gold_i != UNKNOWN]
+    known_i, evidence = truth_ik.sum(axis=1) > 0, bool(run.manifest["use_gold"])
+    p_ik = _panel_probabilities(run, question, items, judges, votes) if people else _probabilities(run, question, rows)
+    guess_ik = p_ik
+    if known_i.sum() >= ENOUGH and not known_i.all() and not evidence and len(judges) <= MOST_JUDGES:
+        guess_ik = weigh_votes(vote_matrix(votes, items, judges, labels), p_ik, truth_ik, known_i)
     return KnownItems(
         question=question,
-        items=items["item"],
-        p_ik=_probabilities(run, question, items),
-        counts_ik=_counts(run, question, items["item"]),
-        gold_i=np.where(answer_i != UNKNOWN, answer_i, gold_i),
-        weight_i=items["count"].to_numpy().astype(np.float64) * sheet_i,
-        evidence=bool(run.manifest["use_gold"]),
+        items=items,
+        p_ik=p_ik,
+        guess_ik=guess_ik,
+        counts_ik=_counts(votes, items, labels),
+        gold_i=np.where(known_i, truth_ik.argmax(axis=1), UNKNOWN),
+        truth_ik=truth_ik,
+        weight_i=rows["count"].to_numpy().astype(np.float64) * sheet_i,
+        cluster_i=_clusters(run, question, items, cluster_column),
+        evidence=evidence,
+        roles=decided,
+        people=people,
+        truth_sik=truth_sik,
+        notes=tuple(notes),
     )
 
 
-def _answers(run: Run, question: Question, items: pl.Series) -> tuple[Ints, Floats]:
-    """Return the answers of spot checks that measure, or `UNKNOWN`, and for how many items each item was drawn."""
-    rows = spot_checks(run).filter(pl.col("question") == question.name, pl.col("purpose") == "measure")
+def _who_judges(run: Run, votes: pl.DataFrame, roles: Any) -> tuple[list[Role], list[str], list[str]]:
+    """Return who judges, whose votes are known answers, and notes about both."""
+    names = votes["annotator"].drop_nulls().cast(pl.String).unique().sort().to_list()
+    decided, sentence = roles_of(run, names, roles)
+    people = [role.judge for role in decided if role.role == PERSON]
+    models = [role for role in decided if role.role == LLM]
+    if not people or not models or len(names) > MOST_JUDGES:
+        return decided, [], [sentence]
+    note = f"votes of {listed(people)} (people) are known answers, and judges are the language models."
+    return models, people, [sentence, note]
+
+
+def _aggregate(votes: pl.DataFrame, items: pl.Series, labels: list[str]) -> tuple[Floats, Floats]:
+    """Return the probabilities of people's answers, 0 where nobody answered, and the same in draws of the fit."""
+    from moral_entropy.model.fit import fit
+    from moral_entropy.votes.read import read_votes
+
+    counts_ik = _counts(votes, items, labels)
+    votes_i = counts_ik.sum(axis=1)
+    truth_ik = counts_ik / np.maximum(votes_i, 1.0)[:, None]
+    # Of one vote per item nobody knows how often it is wrong.
+    if np.median(votes_i[votes_i > 0]) < 2 or (counts_ik.sum(axis=0) > 0).sum() < 2:
+        return truth_ik, np.zeros((0, *truth_ik.shape))
+    with without_warnings():
+        long = votes.select("item", pl.col("annotator").cast(pl.String), "label")
+        consensus = fit(read_votes(long, keep_case=True, on_repeat="count"), draws=DRAWS)
+    [fitted] = consensus.fits
+    at_f = positions(consensus.votes.items.gather(fitted.ballot.item_i), items.to_list(), default=0)
+    place_k = np.array([labels.index(label) for label in fitted.ballot.labels])
+    truth_ik = np.zeros_like(truth_ik)
+    truth_ik[np.ix_(at_f, place_k)] = fitted.p_ik
+    truth_sik = np.zeros((fitted.n_draws, *truth_ik.shape))
+    draws_sfk = fitted.draws_of(np.arange(fitted.patterns.n_rows))[:, fitted.patterns.row_i]
+    truth_sik[np.ix_(np.arange(fitted.n_draws), at_f, place_k)] = draws_sfk
+    return truth_ik, truth_sik
+
+
+def weigh_votes(vote_ji: Ints, p_ik: Floats, truth_ik: Floats, known_i: NDArray[np.bool_]) -> Floats:
+    """Weigh the votes of judges by known answers, and return label probabilities of all items.
+
+    A ridge regression: the log-odds of a label are the sum of a weight per judge and label voted, a bias per label, and
+    a multiple of the consensus' log p. So judges who err together share one weight, which counting errors one by one
+    would give to each. An item with a known answer is weighed by the answers of four fifths of the others. Where the
+    best judge alone gets nearly as many of them right, it is used alone; where known answers are predicted no better
+    than by the consensus, by a standard error, `p_ik` is returned.
+    """
+    rows = np.flatnonzero(known_i)
+    gold_g, voted_jg = truth_ik[rows].argmax(axis=1), vote_ji[:, rows]
+    log_p_ik = np.log(np.maximum(p_ik, 1e-4))
+    guess_ik = _cross_fitted(vote_ji, log_p_ik, truth_ik, rows)
+    best = int(np.argmax((voted_jg == gold_g).mean(axis=1)))
+    if (voted_jg[best] == gold_g).mean() >= (guess_ik[rows].argmax(axis=1) == gold_g).mean() - MARGIN:
+        guess_ik = _cross_fitted(vote_ji[[best]], np.zeros_like(p_ik), truth_ik, rows)
+    gain_g = (truth_ik[rows] * (np.log(guess_ik[rows] + 1e-12) - log_p_ik[rows])).sum(axis=1)
+    return guess_ik if gain_g.mean() > gain_g.std() / len(rows) ** 0.5 else p_ik
+
+
+def _cross_fitted(vote_ji: Ints, log_p_ik: Floats, truth_ik: Floats, rows: Ints) -> Floats:
+    from scipy.optimize import minimize
+
+    n_items, n_labels = log_p_ik.shape
+    # Feature f of label k: the vote of one judge is k, the consensus' log p of k, the label is k.
+    voted_ijk = (vote_ji.T[:, :, None] == np.arange(n_labels)).astype(float)
+    voted_ikf = (voted_ijk[:, :, None, :] * np.eye(n_labels)[None, None]).transpose(0, 2, 1, 3)
+    bias_ikf = np.broadcast_to(np.eye(n_labels), (n_items, n_labels, n_labels))
+    x_ikf = np.concatenate([voted_ikf.reshape(n_items, n_labels, -1), log_p_ik[:, :, None], bias_ikf], axis=2)
+    sizes = [x_ikf.shape[2] - 1 - n_labels, 1, n_labels]
+    centre_f = np.repeat([0.0, 0.5, 0.0], sizes)
+    precision_f = np.repeat([WEIGHT_SD, TRUST_SD, BIAS_SD], sizes) ** -2
+
+    def penalised(weight_f: Floats, at: Ints) -> tuple[float, Floats]:
+        log_ik, off_f = log_softmax(x_ikf[at] @ weight_f, axis=1), weight_f - centre_f
+        slope_f = np.einsum("ik,ikf->f", np.exp(log_ik) - truth_ik[at], x_ikf[at])
+        return float((precision_f * off_f) @ off_f / 2 - (truth_ik[at] * log_ik).sum()), precision_f * off_f + slope_f
+
+    def weigh(at: Ints, learn: Ints) -> Floats:
+        weight_f = minimize(penalised, centre_f, args=(learn,), jac=True, method="L-BFGS-B").x
+        return np.asarray(softmax(x_ikf[at] @ weight_f, axis=1))
+
+    guess_ik = weigh(np.arange(n_items), rows)
+    fold_g = np.random.default_rng(len(rows)).permutation(len(rows)) % FOLDS
+    for fold in range(FOLDS):
+        guess_ik[rows[fold_g == fold]] = weigh(rows[fold_g == fold], rows[fold_g != fold])
+    return guess_ik
+
+
+def _answers(run: Run, question: Question, items: pl.Series) -> tuple[Ints, Floats, int]:
+    """Return the answers of spot checks that measure, for how many items each was drawn, and how many were chosen."""
+    rows = spot_checks(run).filter(pl.col("question") == question.name).drop_nulls("answer")
+    drawn = rows.filter(pl.col("purpose") == "measure")
     # Within a sheet rows stand for their blocks; the mean of a sheet's weights is 1.
     weight = pl.col("weight") / pl.col("weight").mean().over("sheet")
-    rows = rows.drop_nulls("answer").select("item", "answer", weight=weight)
-    joined = items.to_frame("item").join(rows, on="item", how="left", maintain_order="left")
-    answer_i = positions(joined["answer"], list(question.labels), default=UNKNOWN).astype(np.int64)
-    return answer_i, joined["weight"].fill_null(1.0).to_numpy()
+    joined = items.to_frame("item").join(
+        drawn.select("item", "answer", weight=weight).unique("item", keep="first"),
+        on="item", how="left", maintain_order="left",
+    )  # fmt: skip
+    answer_i = _codes(joined["answer"], list(question.labels))
+    return answer_i, joined["weight"].fill_null(1.0).to_numpy(), rows.height - drawn.height
+
+
+def _codes(names: pl.Series, labels: list[str]) -> Ints:
+    return np.asarray(positions(names, labels, default=UNKNOWN), dtype=np.int64)
 
 
 def _probabilities(run: Run, question: Question, items: pl.DataFrame) -> Floats:
@@ -125,17 +330,70 @@ def _probabilities(run: Run, question: Question, items: pl.DataFrame) -> Floats:
     return np.asarray(joined["p"].list.to_array(n_labels).to_numpy(), dtype=np.float64)
 
 
-def _counts(run: Run, question: Question, items: pl.Series) -> Floats:
-    votes = run.table("votes", where=pl.col("question") == question.name).select("item", "label")
-    coded = votes.join(pl.DataFrame({"item": items}).with_row_index("at"), on="item", how="inner")
-    label_v = positions(coded["label"], list(question.labels), default=UNKNOWN)
-    shape = (len(items), len(question.labels))
-    flat = np.bincount(coded["at"].to_numpy() * shape[1] + label_v, minlength=shape[0] * shape[1])
+def _panel_probabilities(
+    run: Run, question: Question, items: pl.Series, judges: list[str], votes: pl.DataFrame
+) -> Floats:
+    """Return the label probabilities that the judges would have given without the people."""
+    fitted = fitted_votes(run, question, items, judges)
+    log_iz, vote_ji = fitted.prior_iz.copy(), vote_matrix(votes, items, judges, list(question.labels))
+    for j in {int(group): j for j, group in reversed(list(enumerate(fitted.group_j)))}.values():
+        log_iz += np.where((vote_ji[j] == UNKNOWN)[:, None], 0.0, fitted.vote_jzk[j].T[np.maximum(vote_ji[j], 0)])
+    return np.asarray(softmax(log_iz, axis=1) @ fitted.mix_zk)
+
+
+def vote_matrix(votes: pl.DataFrame, items: pl.Series, judges: list[str], labels: list[str]) -> Ints:
+    """Return the votes of judges on items, or `UNKNOWN`; of an item asked about twice the first: `vote_ji`."""
+    places = pl.DataFrame({"item": items}).with_row_index("at")
+    coded = votes.with_columns(judge=pl.col("annotator").cast(pl.String)).filter(pl.col("judge").is_in(judges))
+    coded = coded.join(places, on="item", how="inner", maintain_order="left")
+    vote_ji = np.full((len(judges), len(items)), UNKNOWN, dtype=np.int64)
+    judge_v, item_v = positions(coded["judge"], judges, default=0), coded["at"].to_numpy()
+    # Backwards: of two votes of one judge on one item the first stays.
+    vote_ji[judge_v[::-1], item_v[::-1]] = _codes(coded["label"], labels)[::-1]
+    return vote_ji
+
+
+def fitted_votes(run: Run, question: Question, items: pl.Series, judges: list[str]) -> FittedVotes:
+    """Read how judges vote, from the first part of a question that was fitted in several."""
+    fit = next(fit for fit in run.manifest["questions"] if fit["question"] == question.name)
+    labels, n_labels = fit["labels"], len(fit["labels"])
+    here = (pl.col("question") == fit["question"]) & (pl.col("part") == fit["part"])
+    domain_i: Ints = np.zeros(len(items), dtype=np.int64)
+    if fit["mixture"] is None:
+        states, weight_dz = States(n_labels), np.array([[fit["prevalence"][label] for label in labels]])
+    else:
+        between = FittedStates.of(fit)
+        states, weight_dz = between.states, between.states.weight_of_states(between.weight_dg)
+        if between.domains:
+            domains = run.table("items", where=here).select("item", "domain")
+            joined = items.to_frame("item").join(domains, on="item", how="left", maintain_order="left")
+            domain_i = between.domain_i(joined["domain"])
+    cells = run.table("annotators", where=here)
+    names = cells["annotator"].cast(pl.String).gather_every(n_labels**2).to_list()
+    # Who voted in another part only tells nothing here.
+    nothing_akv = np.full((1, n_labels, n_labels), 1.0 / n_labels)
+    confusion_akv = np.concatenate([cells["probability"].to_numpy().reshape(-1, n_labels, n_labels), nothing_akv])
+    place_j = positions(pl.Series(judges, dtype=pl.String), names, default=len(names))
+    group_of = {str(name): g for g, group in enumerate(fit["counted_as_one"]) for name in group}
+    alone = len(fit["counted_as_one"])
+    group_j = np.array([group_of.get(name, alone + j) for j, name in enumerate(judges)], dtype=np.int64)
+    vote_jzk = np.log(states.votes_azv(confusion_akv[place_j]))
+    return FittedVotes(np.log(weight_dz)[domain_i], vote_jzk, states.mix_zk, group_j)
+
+
+def _counts(votes: pl.DataFrame, items: pl.Series, labels: list[str]) -> Floats:
+    coded = votes.select("item", "label").join(
+        pl.DataFrame({"item": items}).with_row_index("at"), on="item", how="inner"
+    )
+    shape = (len(items), len(labels))
+    flat = np.bincount(
+        coded["at"].to_numpy() * shape[1] + _codes(coded["label"], labels), minlength=shape[0] * shape[1]
+    )
     return flat.reshape(shape).astype(np.float64)
 
 
-def groups_of(run: Run, question: Question, items: pl.Series, by: str | None) -> tuple[list[str], Ints]:
-    """Return the groups that items are scored in, and which one each item is in.
+def systems_of(run: Run, question: Question, items: pl.Series, by: str | None) -> tuple[list[str], Ints]:
+    """Return the systems that items are scored by, and which one each item is of.
 
     Parameters
     ----------
@@ -146,34 +404,54 @@ def groups_of(run: Run, question: Question, items: pl.Series, by: str | None) ->
     """
     if by is None:
         return [ALL], np.zeros(len(items), dtype=np.int64)
-    groups = _column(run, question, by)
-    joined = pl.DataFrame({"item": items}).join(groups, on="item", how="left", maintain_order="left")
-    values = joined["group"].fill_null(NO_DOMAIN)
+    values = _column(run, question, items, by, "score by", several=False).fill_null(NO_DOMAIN)
     names = values.unique().sort().to_list()
     return names, positions(values, names, default=0).astype(np.int64)
 
 
-def _column(run: Run, question: Question, by: str) -> pl.DataFrame:
+def default_system(run: Run) -> str | None:
+    """Return the column that scores are by unless another is named: system, else the domain where there are several."""
+    if SYSTEM in run.scan("votes").collect_schema().names():
+        return SYSTEM
+    n_domains = run.scan("items").select(pl.col("domain").drop_nulls().n_unique()).collect(engine="streaming").item()
+    return "domain" if n_domains > 1 else None
+
+
+def _clusters(run: Run, question: Question, items: pl.Series, column: str | None) -> Ints:
+    names = run.scan("votes").collect_schema().names()
+    column = column or next((name for name in CLUSTERS if name in names), None)
+    alone_i = np.arange(len(items))
+    if column is None:
+        return alone_i
+    values = _column(run, question, items, column, "cluster by", several=True)
+    code_i = positions(values, values.drop_nulls().unique().sort().to_list(), default=UNKNOWN)
+    return np.where(code_i == UNKNOWN, len(items) + alone_i, code_i)
+
+
+def _column(run: Run, question: Question, items: pl.Series, name: str, purpose: str, *, several: bool) -> pl.Series:
+    """Return a column of the votes by item; refuse items with several values, unless they are allowed."""
     here = pl.col("question") == question.name
-    if by == "domain":
-        return run.table("items", where=here).select("item", group=pl.col("domain").cast(pl.String))
+    if name == "domain":
+        rows = run.table("items", where=here).select("item", value=pl.col("domain").cast(pl.String))
+        return items.to_frame("item").join(rows, on="item", how="left", maintain_order="left")["value"]
     votes = run.table("votes", where=here)
-    if by not in votes.columns or by in (*KEYS, "annotator", "label"):
-        kept = ["domain", *(name for name in votes.columns if name not in (*KEYS, "annotator", "label"))]
+    if name not in votes.columns or name in (*KEYS, "annotator", "label"):
+        columns = ["domain", *(column for column in votes.columns if column not in (*KEYS, "annotator", "label"))]
         msg = (
-            f"{run.where} has no column {by!r} to score by.{did_you_mean(by, kept)} Found: {', '.join(kept)}. A column "
-            f"of the votes is there if the audit is told to keep it: --keep {by}."
+            f"{run.where} has no column {name!r} to {purpose}.{did_you_mean(name, columns)} Found: "
+            f"{', '.join(columns)}. A column of the votes is there if the audit is told to keep it: --keep {name}."
         )
         raise UsageError(msg)
-    groups = votes.drop_nulls(by).group_by("item", maintain_order=True).agg(
-        group=pl.col(by).first().cast(pl.String), several=pl.col(by).n_unique(), other=pl.col(by).last().cast(pl.String)
+    value = pl.col(name).cast(pl.String)
+    rows = votes.drop_nulls(name).group_by("item", maintain_order=True).agg(
+        value=value.first(), n=value.n_unique(), last=value.last()
     )  # fmt: skip
-    mixed = groups.filter(pl.col("several") > 1)
-    if mixed.height:
+    mixed = rows.filter(pl.col("n") > 1)
+    if mixed.height and not several:
         first = mixed.row(0, named=True)
         msg = (
-            f"{mixed.height:,} items have more than one {by!r}. First: item {first['item']!r} has {first['group']!r} "
-            f"and {first['other']!r}. An item is one answer of one system: give each its own id."
+            f"{mixed.height:,} items have more than one {name!r}. First: item {first['item']!r} has {first['value']!r} "
+            f"and {first['last']!r}. An item is one answer of one system: give each its own id."
         )
         raise UsageError(msg)
-    return groups.select("item", "group")
+    return items.to_frame("item").join(rows, on="item", how="left", maintain_order="left")["value"]

@@ -1,13 +1,14 @@
 """Who the judges are: people or language models, and of which model, prompt and order of answers.
 
-Told in a file or a column that was kept with the votes, else guessed from names: `gpt-4o/strict/ba` is the model
-gpt-4o, its prompt strict, and the answers in the order b, a; `gpt-4o#2` is gpt-4o asked a second time.
+Stated in a file, a dict, a column that was kept with the votes, or as plain names of people; else guessed from names:
+`gpt-4o/strict/ba` is the model gpt-4o, its prompt strict, and the answers in the order b, a; `gpt-4o#2` is gpt-4o asked
+a second time. A name that is also a first name (Claude, Gemma) is that of a model only among models, or with a number.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -22,15 +23,19 @@ from moral_entropy.votes.table import Votes
 
 PERSON, LLM = "person", "llm"
 MODELS = re.compile(
-    r"gpt|claude|gemini|gemma|llama|mistral|mixtral|qwen|deepseek|palm|bard|vicuna|alpaca|falcon|command-r|grok|phi-?\d"
-    r"|chatglm|cohere|\bllm|\bo[134]-|[-_ ]\d+b\b",
+    r"gpt|gemini|llama|mistral|mixtral|qwen|deepseek|vicuna|alpaca|falcon-|command-r|chatglm|cohere|haiku|sonnet|opus-"
+    r"|(?:claude|gemma|bard|grok|palm|phi|nova|yi)[-_. ]?\d|(?:claude|gemma)-|\bllm|\bo[134]-|[-_ ]\d+b\b"
+    r"|judge|grader|scorer|rubric|model_graded|[-_]eval\b|anthropic|openai",
     re.IGNORECASE,
 )
-"""Names that language models and their prompts have."""
+"""Names that language models, their prompts and scorers have, and people have not."""
+
+EITHER = re.compile(r"claude|gemma|bard|grok|palm|falcon|nova|opus", re.IGNORECASE)
+"""Names of models that people have too."""
 
 SPELLINGS = {
     **dict.fromkeys(("person", "human", "people", "annotator", "expert"), PERSON),
-    **dict.fromkeys(("llm", "model", "ai", "machine", "language model"), LLM),
+    **dict.fromkeys(("llm", "model", "ai", "machine", "language model", "judge"), LLM),
 }
 ORDERS = re.compile(r"(?:^|[/_\-.|: ])(ab|ba|swap|swapped|original|forward|reversed)$", re.IGNORECASE)
 REPEAT = re.compile(r"(?:#|[/_\-.|: ](?:run|rep|repeat|sample|seed|try)[ _-]?)(\d+)$", re.IGNORECASE)
@@ -61,133 +66,120 @@ class Role:
     repeat: str = ""
 
     @property
-    def asked(self) -> tuple[str, str, str]:
-        """Model, prompt and order: judges alike in these are one judge asked again."""
-        return self.model, self.prompt, self.order
-
-    @property
     def swapped(self) -> bool:
         """Whether the answers came in the other order."""
         return self.order.casefold() in SWAPPED
 
 
-def mostly_models(names: Sequence[str]) -> bool:
-    """Guess from the annotators' names whether the panel is one of language models.
+def guess_roles(names: Sequence[str]) -> dict[str, Role]:
+    """Guess from names who the judges are.
 
     Examples
     --------
-    >>> mostly_models(["gpt-4o", "claude-3", "ann"]), mostly_models(["A1", "A2"])
-    (True, False)
-    """
-    return 2 * sum(bool(MODELS.search(name)) for name in names) > len(names)
-
-
-def guess_role(name: str, *, models: bool) -> Role:
-    """Guess from a name who a judge is.
-
-    Parameters
-    ----------
-    name
-        The name.
-    models
-        Whether the panel as a whole is one of language models.
-
-    Examples
-    --------
-    >>> guess_role("gpt-4o/strict/ba", models=False)
+    >>> guess_roles(["gpt-4o/strict/ba"])["gpt-4o/strict/ba"]
     Role(judge='gpt-4o/strict/ba', role='llm', model='gpt-4o', prompt='strict', order='ba', repeat='')
-    >>> guess_role("llama#2", models=True).repeat, guess_role("ann", models=False).role
-    ('2', 'person')
+    >>> [role.role for role in guess_roles(["Anna", "Claude", "Gemma"]).values()]
+    ['person', 'person', 'person']
+    >>> [role.role for role in guess_roles(["gpt-4o", "llama", "claude", "Anna"]).values()]
+    ['llm', 'llm', 'llm', 'person']
     """
-    if not models and not MODELS.search(name):
-        return Role(name, PERSON)
-    rest, repeat, order = name, "", ""
-    if found := REPEAT.search(rest):
-        rest, repeat = rest[: found.start()], found[1]
-    if found := ORDERS.search(rest):
-        rest, order = rest[: found.start()], found[1]
-    model, _, prompt = rest.partition("/")
+    surely = {name for name in names if MODELS.search(name)}
+    either = {name for name in names if EITHER.search(name)} - surely
+    # Written small, as other models are; or nobody else is a person.
+    if len(surely | either) < len(names):
+        either = {name for name in either if name.islower() and any(other.islower() for other in surely)}
+    return {name: _model(name) if surely and name in surely | either else Role(name, PERSON) for name in names}
+
+
+def _model(name: str) -> Role:
+    left, repeat, order = name, "", ""
+    if match := REPEAT.search(left):
+        left, repeat = left[: match.start()], match[1]
+    if match := ORDERS.search(left):
+        left, order = left[: match.start()], match[1]
+    model, _, prompt = left.partition("/")
     return Role(name, LLM, model, prompt, order, repeat)
 
 
-def roles_of(run: Run, judges: Sequence[str], told: Any = None) -> tuple[list[Role], str]:
+def roles_of(run: Run, judges: Sequence[str], roles: Any = None) -> tuple[list[Role], str]:
     """Return who every judge is, and how that is known: a sentence.
 
     Parameters
     ----------
     run, judges
         The run, and the judges of it.
-    told
-        A file or dataframe with the columns judge and role, or a column that was kept with the votes. None for what
-        the audit was told, else for a guess.
+    roles
+        A file or dataframe with the columns judge and role, a dict of roles by judge, names of people, or a column that
+        was kept with the votes. None for what the audit was told, else for a guess.
     """
-    if told is None and (stored := run.manifest.get("roles")):
-        known = {row["judge"]: Role(**row) for row in stored["judges"]}
-        return [known.get(name, Role(name, PERSON)) for name in judges], str(stored["said"])
-    return _settled(judges, told, mostly_models(judges), lambda column: _kept_in_run(run, column))
+    if roles is None and (stored := run.manifest.get("roles")):
+        role_of = {row["judge"]: Role(**row) for row in stored["judges"]}
+        return [role_of.get(name, Role(name, PERSON)) for name in judges], str(stored["said"])
+    return _decide(judges, roles, lambda column: _column_of_run(run, column))
 
 
-def roles_at_audit(votes: Votes, told: Any) -> dict[str, Any] | None:
+def roles_at_audit(votes: Votes, roles: Any) -> dict[str, Any] | None:
     """Return who the judges of votes are, as a manifest keeps it; None where all are people as far as names tell.
 
     Parameters
     ----------
     votes
-        The votes; where `told` names a column, they must have kept it.
-    told
+        The votes; where `roles` names a column, they must have kept it.
+    roles
         As in `roles_of`.
     """
     if votes.anonymous:
-        if told is not None:
+        if roles is not None:
             msg = "roles need annotators, and these votes are anonymous. Leave out --roles."
             raise VotesError(msg)
         return None
     names = [str(name) for name in votes.annotators]
-    models = mostly_models(names)
-    roles, said = _settled(names, told, models, lambda column: _kept_in_votes(votes, column))
-    stored = [asdict(role) for role in roles if told is not None or role.role == LLM]
-    return {"said": said, "judges": stored} if stored else None
+    decided, sentence = _decide(names, roles, lambda column: _column_of_votes(votes, column))
+    stored = [asdict(role) for role in decided if roles is not None or role.role == LLM]
+    return {"said": sentence, "judges": stored} if stored else None
 
 
-def _settled(
-    judges: Sequence[str], told: Any, models: bool, column: Callable[[str], pl.DataFrame | None]
-) -> tuple[list[Role], str]:
-    guessed = {name: guess_role(name, models=models) for name in judges}
-    if told is None:
-        n = sum(role.role == LLM for role in guessed.values())
-        return list(guessed.values()), f"{n:,} of {len(judges):,} judges are taken for language models, by their names"
-    kept = column(told) if isinstance(told, str) else None
-    known = {role.judge: role for role in map(_role, _rows(told) if kept is None else _one_each(kept, told))}
-    unknown = [name for name in known if name not in guessed]
-    if unknown and kept is None:
+def _decide(judges: Sequence[str], roles: Any, column: Callable[[str], pl.DataFrame | None]) -> tuple[list[Role], str]:
+    guesses = guess_roles(judges)
+    if roles is None:
+        models = [name for name, role in guesses.items() if role.role == LLM]
+        people = (
+            f"; people: {listed([name for name in judges if name not in models])}" if len(models) < len(judges) else ""
+        )
+        sentence = f"{len(models):,} of {len(judges):,} judges are taken for language models, by their names{people}"
+        return list(guesses.values()), sentence
+    rows = None if not isinstance(roles, str) else column(roles)
+    stated = {role.judge: role for role in map(_role, _rows(roles) if rows is None else _one_each(rows, roles))}
+    unknown = [name for name in stated if name not in guesses]
+    if unknown and rows is None:
         msg = (
-            f"{len(unknown):,} of {len(known):,} judges in the file of roles never voted. First: {unknown[0]!r}."
+            f"{len(unknown):,} of {len(stated):,} judges in the roles never voted. First: {unknown[0]!r}."
             f"{did_you_mean(unknown[0], judges)} Judges: {listed(list(judges))}."
         )
         raise VotesError(msg)
-    missing = [name for name in judges if name not in known]
-    said = f"roles of {len(judges) - len(missing):,} judges as told"
-    return [known.get(name, guessed[name]) for name in judges], (
-        f"{said}, {len(missing):,} guessed from their names" if missing else said
+    missing = [name for name in judges if name not in stated]
+    sentence = f"roles of {len(judges) - len(missing):,} judges as told"
+    return [stated.get(name, guesses[name]) for name in judges], (
+        f"{sentence}, {len(missing):,} guessed from their names" if missing else sentence
     )
 
 
-def _kept_in_run(run: Run, column: str) -> pl.DataFrame | None:
+def _column_of_run(run: Run, column: str) -> pl.DataFrame | None:
     votes = run.scan("votes")
     if column not in votes.collect_schema().names():
         return None
     return votes.select(judge=pl.col("annotator").cast(pl.String), role=pl.col(column).cast(pl.String)).collect()
 
 
-def _kept_in_votes(votes: Votes, column: str) -> pl.DataFrame | None:
+def _column_of_votes(votes: Votes, column: str) -> pl.DataFrame | None:
     if column not in votes.kept:
         return None
     frames = []
     for ballot in votes.ballots:
         if ballot.row_v is not None:
-            who_v = votes.annotators.gather(ballot.annotator_a[ballot.code_v // ballot.n_labels]).cast(pl.String)
-            roles_v = votes.kept[column].gather(ballot.row_v).cast(pl.String)
-            frames.append(pl.DataFrame({"judge": who_v, "role": roles_v}).unique(maintain_order=True))
+            judge_v = votes.annotators.gather(ballot.annotator_a[ballot.code_v // ballot.n_labels]).cast(pl.String)
+            role_v = votes.kept[column].gather(ballot.row_v).cast(pl.String)
+            frames.append(pl.DataFrame({"judge": judge_v, "role": role_v}).unique(maintain_order=True))
     return pl.concat(frames) if frames else None
 
 
@@ -196,18 +188,26 @@ def _one_each(rows: pl.DataFrame, column: str) -> list[dict[str, Any]]:
     rows = rows.drop_nulls().unique(maintain_order=True)
     twice = rows.filter(pl.col("judge").is_duplicated())
     if twice.height:
-        who = twice["judge"][0]
-        roles = twice.filter(judge=who)["role"].to_list()
+        judge = twice["judge"][0]
+        roles = twice.filter(judge=judge)["role"].to_list()
         msg = (
-            f"{twice['judge'].n_unique():,} judges have two roles in the column {column!r}. First: {who!r} is "
+            f"{twice['judge'].n_unique():,} judges have two roles in the column {column!r}. First: {judge!r} is "
             f"{roles[0]!r} and {roles[1]!r}. A role describes the judge, not the vote."
         )
         raise VotesError(msg)
     return rows.to_dicts()
 
 
-def _rows(told: Any) -> list[dict[str, Any]]:
-    source = open_source(told)
+def _rows(roles: Any) -> list[dict[str, Any]]:
+    """Return the rows of roles that are stated as a dict, as names (`anna,ben=llm`), or in a table."""
+    if isinstance(roles, str) and ("," in roles or "=" in roles):
+        roles = roles.split(",")
+    if isinstance(roles, list | tuple):
+        pairs = [str(name).partition("=") for name in roles]
+        roles = {name.strip(): role or PERSON for name, _, role in pairs}
+    if isinstance(roles, Mapping):
+        return [{"judge": str(judge), "role": role} for judge, role in roles.items()]
+    source = open_source(roles)
     for name in ("judge", "role"):
         if name not in source.columns:
             msg = f"{source.name} has no column {name!r}. Found: {', '.join(source.columns)}. It needs judge and role."
@@ -216,12 +216,11 @@ def _rows(told: Any) -> list[dict[str, Any]]:
 
 
 def _role(row: dict[str, Any]) -> Role:
-    given = str(row["role"] or "").strip().casefold()
-    if given not in SPELLINGS:
+    judge, role = str(row["judge"]).strip(), SPELLINGS.get(str(row["role"] or "").strip().casefold())
+    if role is None:
         msg = f"judge {row['judge']!r} has the role {row['role']!r}; write person or llm."
         raise VotesError(msg)
-    more = {name: str(row.get(name) or "").strip() for name in ("model", "prompt", "order", "repeat")}
-    if SPELLINGS[given] == LLM and not more["model"]:
-        return Role(row["judge"], LLM, **{k: v for k, v in vars(guess_role(row["judge"], models=True)).items()
-                                          if k not in ("judge", "role")})  # fmt: skip
-    return Role(str(row["judge"]).strip(), SPELLINGS[given], **more)
+    facts = {name: str(row.get(name) or "").strip() for name in ("model", "prompt", "order", "repeat")}
+    if role == LLM and not facts["model"]:
+        return _model(judge)
+    return Role(judge, role, **facts)

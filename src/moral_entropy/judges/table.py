@@ -1,4 +1,4 @@
-"""Run → its judges, worst first: how right they are, whom they copy, what each adds, who may replace whom.
+"""Run → its judges, best first: how right they are, whom they copy, what each adds, whom to drop, who may replace whom.
 
 Against known answers where there are any; against the consensus of the others, which takes the side of judges who err
 together, where there are none.
@@ -19,22 +19,34 @@ from scipy.special import stdtrit
 
 from moral_entropy.errors import VotesError
 from moral_entropy.findings import listed, many
-from moral_entropy.judges.estimates import Estimate, corrected_mean, gold_alone
+from moral_entropy.judges.estimates import Answers, Estimate, corrected_means, known_mean
 from moral_entropy.judges.findings import FAILS, as_note, constant, failing, most_vote_on_all, one_judge, one_label
-from moral_entropy.judges.known import questions_asked
-from moral_entropy.judges.panel import ADDED, ENOUGH, MOST_JUDGES, PANELS, Panel, added_by_each, best_panels, read_panel
-from moral_entropy.judges.replace import REPLACE, may_replace
-from moral_entropy.judges.roles import LLM, Role, roles_of
+from moral_entropy.judges.known import ENOUGH, MOST_JUDGES, KnownItems, known_items, questions_of
+from moral_entropy.judges.pairwise import POSITIONS, RANKING, is_pairwise, rank_pairs
+from moral_entropy.judges.panel import (
+    ADDED,
+    PANELS,
+    Panel,
+    added_by_each,
+    best_panels,
+    effective_judges,
+    read_panel,
+)  # fmt: skip
+from moral_entropy.judges.people import may_replace
+from moral_entropy.judges.roles import LLM, Role
 from moral_entropy.judges.values import Quantity, quantities
 from moral_entropy.option_fields import did_you_mean
 from moral_entropy.options import JudgeOptions
 from moral_entropy.runs.run import Run, as_run
-from moral_entropy.ties import DECIMALS
+from moral_entropy.ties import DECIMALS, highest
 from moral_entropy.votes.source import open_source
 from moral_entropy.votes.table import UNKNOWN, Floats
 
 MOST_ITEMS_VOTED = 0.5
 """Share of the items that judges must vote on, in the median, for panels of them to be compared."""
+
+CLEAR = 1.645
+"""Standard errors of what a judge adds from which the panel is better without it: one chance in twenty."""
 
 _BOUNDS = ("", "_low", "_high")
 JUDGES = pl.Schema(
@@ -50,15 +62,9 @@ JUDGES = pl.Schema(
         "counted_with": pl.String(),
         **ADDED,
         "cost": pl.Float64(),
+        "advice": pl.String(),
     }
 )  # fmt: skip
-BY_LABEL = pl.Schema(
-    {
-        **dict.fromkeys(("question", "judge", "label"), pl.String()),
-        "n": pl.Int64(),
-        **dict.fromkeys(("value", "low", "high"), pl.Float64()),
-    }
-)
 REPEATS = pl.Schema(
     {
         **dict.fromkeys(("question", "judge", "other", "kind"), pl.String()),
@@ -66,8 +72,14 @@ REPEATS = pl.Schema(
         **dict.fromkeys(("same", "same_low", "same_high", "bias", "bias_low", "bias_high"), pl.Float64()),
     }
 )
+EFFECTIVE = pl.Schema(
+    {"question": pl.String(), "judges": pl.Int64(), **dict.fromkeys(("effective", "low", "high"), pl.Float64())}
+)
+LABELS = pl.Schema(
+    {"question": pl.String(), "item": pl.String(), "label": pl.String(), "p": pl.Float64(), "known": pl.Boolean()}
+)
 
-TABLES = ("by_label", "panels", "repeats", "replace")
+TABLES = ("panels", "effective", "repeats", "replace", "labels", "ranking", "positions")
 """Tables of `Judges` besides that of the judges themselves."""
 
 
@@ -78,32 +90,39 @@ class Judges:
     Parameters
     ----------
     frame
-        One row per question and judge, worst first: `JUDGES`. `right` is the share of known answers that the judge
+        One row per question and judge, best first: `JUDGES`. `right` is the share of known answers that the judge
         gave, `right_all` the share of all its votes that are right, `agrees` how often it says what the others let one
-        expect, `nats` and `saved` what it adds to them. Judges are ranked by `right_all`, without enough known answers
-        by `agrees`.
-    by_label
-        Of the items with each known answer, the share on which the judge said so: `BY_LABEL`.
+        expect, `nats` and `saved` what it adds to them, `advice` whether to keep it. Judges are ranked by `right_all`,
+        without enough known answers by `agrees`.
     panels
         The best panel for every price: `PANELS`.
+    effective
+        How many independent judges the panel is worth, where answers are known: `EFFECTIVE`.
     repeats
         Judges asked again, or with the answers swapped: `REPEATS`.
     replace
         Whether a language model may replace the people: `REPLACE`.
+    labels
+        Labels that weigh judges by known answers, where there are enough: `LABELS`.
+    ranking, positions
+        Of comparisons of two: systems or items by their strength, and judges by what they make of the order.
     notes
         What a reader must know, in sentences.
     """
 
     frame: pl.DataFrame
-    by_label: pl.DataFrame
     panels: pl.DataFrame
+    effective: pl.DataFrame
     repeats: pl.DataFrame
     replace: pl.DataFrame
+    labels: pl.DataFrame
+    ranking: pl.DataFrame
+    positions: pl.DataFrame
     notes: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything as values that JSON has."""
-        tables = {name: getattr(self, name).to_dicts() for name in TABLES}
+        """Return everything but the labels as values that JSON has."""
+        tables = {name: getattr(self, name).to_dicts() for name in TABLES if name != "labels"}
         return {"judges": self.frame.to_dicts(), **tables, "notes": list(self.notes)}
 
 
@@ -118,30 +137,42 @@ def describe_judges(run: Run | str | Path, options: JudgeOptions | None = None) 
         Who they are, what they cost, and how the test of replacement is made.
     """
     run, options = as_run(run), options or JudgeOptions()
-    parts = [_of_question(run, question.name, options) for question in questions_asked(run, options.question)]
+    parts = []
+    for question in questions_of(run, options.question):
+        reference = known_items(run, question, roles=options.roles, cluster_column=options.cluster_column)
+        parts.append(_of_question(run, reference, options))
     joined = {name: pl.concat([getattr(part, name) for part in parts]) for name in ("frame", *TABLES)}
     return Judges(**joined, notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)))
 
 
-def _of_question(run: Run, name: str, options: JudgeOptions) -> Judges:
-    [question] = questions_asked(run, name)
-    panel = read_panel(run, question)
-    roles, said = roles_of(run, panel.judges, options.roles)
+def _of_question(run: Run, reference: KnownItems, options: JudgeOptions) -> Judges:
+    panel, mass = read_panel(run, reference), run.interval if options.interval is None else options.interval
+    roles = reference.roles
     cost_j = read_costs(panel.judges, options.costs)
-    quantity = quantities(question, options.value_of())[0]
+    quantity = quantities(reference.question, options.value_of())[0]
     small = 1 < len(panel.judges) <= MOST_JUDGES
-    frame = _frame(run, panel, roles, added_by_each(panel) if small else None, cost_j)
+    frame = _frame(panel, roles, added_by_each(panel) if small else None, cost_j, mass)
     frame = frame if options.costs is not None else frame.with_columns(cost=pl.lit(None, pl.Float64()))
     # A crowd whose members vote on few items each is no panel to choose from.
-    whole = small and float(np.median((panel.vote_ji != UNKNOWN).mean(axis=1))) >= MOST_ITEMS_VOTED
-    repeats = pl.DataFrame(list(_repeats(run, panel, roles, quantity)), schema=REPEATS, orient="row")
+    complete = small and float(np.median((panel.vote_ji != UNKNOWN).mean(axis=1))) >= MOST_ITEMS_VOTED
+    repeats = pl.DataFrame(list(_repeats(run, panel, roles, quantity, mass)), schema=REPEATS, orient="row")
+    effective = effective_judges(panel, mass) if complete else None
+    effective_row = [] if effective is None else [(reference.question.name, len(panel.judges), *effective)]
+    labels, label_note = _labels(reference)
+    pair_notes: list[str] = []
+    ranking, positions = RANKING.to_frame(), POSITIONS.to_frame()
+    if is_pairwise(run, reference.question):
+        ranking, positions, pair_notes = rank_pairs(run, reference.question, mass)
     return Judges(
         frame,
-        pl.DataFrame(list(_by_label(run, panel)), schema=BY_LABEL, orient="row"),
-        best_panels(panel, cost_j) if whole else PANELS.to_frame(),
+        best_panels(panel, cost_j) if complete else PANELS.to_frame(),
+        pl.DataFrame(effective_row, schema=EFFECTIVE, orient="row"),
         repeats,
-        may_replace(panel, roles, quantity, options.epsilon) if small else pl.DataFrame(schema=REPLACE),
-        (said, *_notes(panel, roles, frame, repeats)),
+        may_replace(run, reference, quantity, options.epsilon),
+        labels,
+        ranking,
+        positions,
+        (*reference.notes, *label_note, *pair_notes, *_notes(panel, roles, frame, repeats)),
     )
 
 
@@ -164,111 +195,140 @@ def read_costs(judges: Sequence[str], costs: Any) -> Floats:
     return np.array([cost_of[name] for name in judges], dtype=np.float64)
 
 
-def _frame(run: Run, panel: Panel, roles: Sequence[Role], added: pl.DataFrame | None, cost_j: Floats) -> pl.DataFrame:
-    summary = run.table("annotator_summary").filter(question=panel.question.name)
-    counts = summary.select(pl.col("annotator").cast(pl.String), "n_votes").group_by("annotator").sum()
-    votes_j = dict(counts.iter_rows())
-    rows = []
-    for j, role in enumerate(roles):
-        gains = {} if added is None else added.row(j, named=True)
-        rows.append(_row(run, panel, j, role) | gains | {"cost": float(cost_j[j])})
-        rows[-1]["n_votes"] = votes_j.get(role.judge, rows[-1]["n_votes"])
-    frame = pl.DataFrame([{name: row.get(name) for name in JUDGES} for row in rows], schema=JUDGES)
-    order = "right_all" if panel.n_gold >= ENOUGH else "agrees"
-    return frame.with_columns(pl.col("graded_by").fill_null("")).sort(
-        pl.col(order).round(DECIMALS), "judge", nulls_last=True
-    )
+def _frame(
+    panel: Panel, roles: Sequence[Role], added: pl.DataFrame | None, cost_j: Floats, mass: float
+) -> pl.DataFrame:
+    rows = [
+        _row(panel, j, role, mass) | ({} if added is None else added.row(j, named=True)) | {"cost": float(cost_j[j])}
+        for j, role in enumerate(roles)
+    ]
+    order = "right_all" if panel.n_known >= ENOUGH else "agrees"
+    rank = sorted(range(len(rows)), key=lambda j: (-round(rows[j].get(order) or -1.0, DECIMALS), rows[j]["judge"]))
+    for place, j in enumerate(rank):
+        rows[j]["advice"] = _advice(panel, rows[j], [rows[i]["judge"] for i in rank[:place]])
+    frame = pl.DataFrame([{name: rows[j].get(name) for name in JUDGES} for j in rank], schema=JUDGES)
+    return frame.with_columns(pl.col("graded_by").fill_null(""))
 
 
-def _row(run: Run, panel: Panel, j: int, role: Role) -> dict[str, Any]:
-    vote_i, mass, question = panel.vote_ji[j], run.interval, panel.question
+def _row(panel: Panel, j: int, role: Role, mass: float) -> dict[str, Any]:
+    vote_i, question, cluster_i = panel.vote_ji[j], panel.reference.question, panel.reference.cluster_i[panel.at_i]
     voted = vote_i != UNKNOWN
-    known = voted & (panel.gold_i != UNKNOWN)
+    reference = voted & (panel.gold_i != UNKNOWN)
     counts_k = np.bincount(vote_i[voted], minlength=len(question.labels))
-    expected_v = _expected(panel, j)
-    right = gold_alone((vote_i == panel.gold_i)[known].astype(float), panel.weight_i[known], mass)
-    figures: dict[str, Estimate | None] = {"right": right, "right_all": right}
-    if expected_v is not None:
-        figures["right_all"] = _right_all(panel, j, expected_v, mass)
-        figures["agrees"] = gold_alone(expected_v, panel.weight_i[voted], mass)
+    right_i = (vote_i == panel.gold_i).astype(float)
+    right = known_mean(right_i[reference], panel.weight_i[reference], cluster_i[reference], mass)
+    figures: dict[str, Estimate] = {"right": right, "right_all": right}
+    if panel.others(j) and len(panel.judges) <= MOST_JUDGES and voted.any():
+        p_ik = panel.labels(panel.log_weights(panel.others(j)))
+        expected_i = p_ik[np.arange(len(vote_i)), np.maximum(vote_i, 0)]
+        figures["agrees"] = known_mean(expected_i[voted], panel.weight_i[voted], cluster_i[voted], mass)
+        if reference.sum() >= ENOUGH and not reference[voted].all():
+            # The score of the judge, so to speak: more exact than the share of known answers, as all votes count.
+            answers = Answers(np.zeros(len(vote_i), dtype=np.int64), cluster_i, reference,
+                              np.stack([1.0 - right_i, right_i], axis=1),
+                              np.stack([1.0 - expected_i, expected_i], axis=1), panel.weight_i)  # fmt: skip
+            [figures["right_all"]], _ = corrected_means(answers.take(voted), np.array([0.0, 1.0]), mass)
     if question.positive is not None:
         at = question.labels.index(question.positive)
-        figures |= {"sensitivity": _recall(panel, j, at, mass), "specificity": _recall(panel, j, 1 - at, mass)}
-    together = [panel.judges[other] for other in np.flatnonzero(panel.group_j == panel.group_j[j]) if other != j]
-    cells = {f"{name}{bound}": value for name, estimate in figures.items() if estimate is not None and estimate.n_gold
+        for name, label in (("sensitivity", at), ("specificity", 1 - at)):
+            here = reference & (panel.gold_i == label)
+            figures[name] = known_mean(right_i[here], panel.weight_i[here], cluster_i[here], mass)
+    together = [panel.judges[i] for i in np.flatnonzero(panel.group_j == panel.group_j[j]) if i != j]
+    cells = {f"{name}{bound}": value for name, estimate in figures.items() if estimate.n_known
              for bound, value in zip(_BOUNDS, (estimate.value, estimate.low, estimate.high), strict=True)}  # fmt: skip
     return cells | {
         "question": question.name, "judge": role.judge, "role": role.role, "model": role.model, "prompt": role.prompt,
         "order": role.order, "n_votes": int(voted.sum()), "missing": float(1.0 - voted.mean()),
-        "n_known": int(known.sum()), "favourite": question.labels[int(counts_k.argmax())],
+        "n_known": int(reference.sum()), "favourite": question.labels[int(counts_k.argmax())],
         "favourite_share": float(counts_k.max() / max(counts_k.sum(), 1)), "counted_with": ", ".join(together),
     }  # fmt: skip
 
 
-def _recall(panel: Panel, j: int, label: int, mass: float) -> Estimate:
-    """Return the share of the items with one known answer on which a judge said so."""
-    here = (panel.vote_ji[j] != UNKNOWN) & (panel.gold_i == label)
-    return gold_alone((panel.vote_ji[j][here] == label).astype(float), panel.weight_i[here], mass)
+def _advice(panel: Panel, row: dict[str, Any], better: Sequence[str]) -> str:
+    """Say in a sentence whether to keep a judge: known answers first, then copies, then what it adds."""
+    by_answers = row["n_known"] >= ENOUGH
+    right = (
+        f"right in {row['right_all']:.0%} ({row['right_all_low']:.0%}–{row['right_all_high']:.0%})"
+        if by_answers
+        else ""
+    )
+    if by_answers and row["right_high"] < 1.0 / len(panel.reference.question.labels):
+        return f"drop: {right}, worse than guessing"
+    original = next((name for name in better if name in row["counted_with"].split(", ")), None)
+    if original is not None:
+        return f"drop: a copy of {original}, which is as good"
+    if row.get("nats") is None:
+        return f"keep: {right}" if right else "cannot be told: nobody to compare it with"
+    saved = f"{100 * abs(row['saved']):.1f} labels in 100 {'more' if row['saved'] >= 0 else 'fewer'} are right with it"
+    if not by_answers:
+        return f"cannot be told without known answers; agrees with the others in {row.get('agrees', 0.0):.0%}"
+    if row["nats"] + CLEAR * row["nats_se"] < 0:
+        return f"drop: {right}, and the panel is better without it"
+    if row["nats"] - CLEAR * row["nats_se"] <= 0:
+        return f"spare: {right}, and it adds nothing that can be told from luck"
+    return f"keep: {right}; {saved}"
 
 
-def _by_label(run: Run, panel: Panel) -> Iterator[tuple[Any, ...]]:
-    for j, judge in enumerate(panel.judges):
-        for k, label in enumerate(panel.question.labels):
-            recall = _recall(panel, j, k, run.interval)
-            if recall.n_gold:
-                yield panel.question.name, judge, label, recall.n_gold, recall.value, recall.low, recall.high
+def _labels(reference: KnownItems) -> tuple[pl.DataFrame, list[str]]:
+    """Return labels that weigh judges by known answers, and a sentence about them; empty without enough."""
+    if reference.n_known < ENOUGH or reference.evidence or reference.known_i.all():
+        return LABELS.to_frame(), []
+    question, known_i = reference.question, reference.known_i
+    wrong, wrong_before = (
+        float(np.average(highest(p_ik)[known_i] != reference.gold_i[known_i], weights=reference.weight_i[known_i]))
+        for p_ik in (reference.guess_ik, reference.p_ik)
+    )
+    p_ik = np.where(known_i[:, None], reference.truth_ik, reference.guess_ik)
+    label_i = highest(p_ik)
+    frame = pl.DataFrame(
+        {
+            "question": [question.name] * len(label_i),
+            "item": reference.items.cast(pl.String),
+            "label": [question.labels[k] for k in label_i.tolist()],
+            "p": p_ik[np.arange(len(label_i)), label_i],
+            "known": reference.known_i,
+        },
+        schema=LABELS,
+    )
+    if wrong_before - wrong < 0.02:
+        return frame, []
+    return frame, [
+        f"{question.name}: the published labels are wrong in {wrong_before:.0%} of the known answers, labels that "
+        f"weigh judges by known answers in {wrong:.0%} (of items not learnt from): write them with --labels labels.csv."
+    ]
 
 
-def _right_all(panel: Panel, j: int, expected_v: Floats, mass: float) -> Estimate:
-    """Return the share of a judge's votes that are right: what the others let one expect, corrected by known answers.
-
-    The score of the judge, so to speak: more exact than the share of known answers that it gave, as all of its votes
-    count.
-    """
-    own = panel.take(panel.voted(j))
-    right_i = np.where(own.gold_i != UNKNOWN, own.vote_ji[j] == own.gold_i, UNKNOWN)
-    p_ik = np.stack([1.0 - expected_v, expected_v], axis=1)
-    return corrected_mean(right_i, p_ik, np.array([0.0, 1.0]), own.weight_i, mass)
-
-
-def _expected(panel: Panel, j: int) -> Floats | None:
-    """Return how probable each vote of a judge is to be right, by those who are not counted with it."""
-    at_v = panel.voted(j)
-    if not panel.others(j) or len(panel.judges) > MOST_JUDGES or not len(at_v):
-        return None
-    p_vk = panel.labels(panel.log_without(j, at_v))
-    return np.asarray(p_vk[np.arange(len(at_v)), panel.vote_ji[j, at_v]])
-
-
-def _repeats(run: Run, panel: Panel, roles: Sequence[Role], quantity: Quantity) -> Iterator[tuple[Any, ...]]:
+def _repeats(
+    run: Run, panel: Panel, roles: Sequence[Role], quantity: Quantity, mass: float
+) -> Iterator[tuple[Any, ...]]:
     """Yield judges who are one judge asked again, with the answers swapped, or who voted twice on items.
 
     Of a judge whose answers were swapped, the bias is how much more the first answer gets when it is shown first: 0 for
     a judge who does not mind, 1 for one who always takes what comes first.
     """
-    question, mass = panel.question.name, run.interval
+    question = panel.reference.question.name
     for a, b, kind in _repeated(roles) if len(roles) <= MOST_JUDGES else ():
-        both = (panel.vote_ji[a] != UNKNOWN) & (panel.vote_ji[b] != UNKNOWN)
-        vote_i, other_i = panel.vote_ji[a][both], panel.vote_ji[b][both]
-        if not len(vote_i):
+        twice = (panel.vote_ji[a] != UNKNOWN) & (panel.vote_ji[b] != UNKNOWN)
+        first_i, second_i = panel.vote_ji[a][twice], panel.vote_ji[b][twice]
+        if not len(first_i):
             continue
-        same = gold_alone((vote_i == other_i).astype(float), panel.weight_i[both], mass)
+        agreement = known_mean((first_i == second_i).astype(float), panel.weight_i[twice], mass=mass)
         bias: tuple[float | None, ...] = (None, None, None)
-        if kind == "order" and len(vote_i) > 1:
-            apart_i = quantity.value_k[vote_i] - quantity.value_k[other_i]
+        if kind == "order" and len(first_i) > 1:
+            apart_i = quantity.value_k[first_i] - quantity.value_k[second_i]
             mean, se = float(apart_i.mean()), float(apart_i.std(ddof=1)) / math.sqrt(len(apart_i))
             half = float(stdtrit(len(apart_i) - 1, (1.0 + mass) / 2)) * se
             bias = (mean, mean - half, mean + half)
         names = panel.judges[a], panel.judges[b]
-        yield question, *names, kind, len(vote_i), same.value, same.low, same.high, *bias
+        yield question, *names, kind, len(first_i), agreement.value, agreement.low, agreement.high, *bias
     votes = run.table("votes", where=pl.col("question") == question).drop_nulls("annotator")
-    twice = votes.group_by("annotator", "item", maintain_order=True).agg(
+    again = votes.group_by("annotator", "item", maintain_order=True).agg(
         n=pl.len(), same=pl.col("label").first() == pl.col("label").last()
     )
-    twice = twice.filter(pl.col("n") > 1).with_columns(pl.col("annotator").cast(pl.String)).sort("annotator")
-    for (who,), mine in twice.group_by("annotator", maintain_order=True):
-        same = gold_alone(mine["same"].to_numpy().astype(float), mass=mass)
-        yield question, who, who, "again", mine.height, same.value, same.low, same.high, None, None, None
+    again = again.filter(pl.col("n") > 1).with_columns(pl.col("annotator").cast(pl.String)).sort("annotator")
+    for (judge,), rows in again.group_by("annotator", maintain_order=True):
+        agreement = known_mean(rows["same"].to_numpy().astype(float), mass=mass)
+        yield question, judge, judge, "again", rows.height, agreement.value, agreement.low, agreement.high, *[None] * 3
 
 
 def _repeated(roles: Sequence[Role]) -> Iterator[tuple[int, int, str]]:
@@ -284,15 +344,14 @@ def _repeated(roles: Sequence[Role]) -> Iterator[tuple[int, int, str]]:
 
 def _notes(panel: Panel, roles: Sequence[Role], frame: pl.DataFrame, repeats: pl.DataFrame) -> Iterator[str]:
     """Yield what must be known of the judges of one question."""
-    name, labels = panel.question.name, panel.question.labels
-    if len(panel.judges) == 1:
-        yield as_note(one_judge(panel.judges[0], panel.n_all, question=name))
-    if len(panel.judges) > MOST_JUDGES:
-        n = len(panel.judges)
-        yield f"{name}: {n:,} judges are a crowd; what each adds is not computed for more than {MOST_JUDGES}."
-    if panel.n_gold < ENOUGH:
+    name, labels, n_judges = panel.reference.question.name, panel.reference.question.labels, len(panel.judges)
+    if n_judges == 1:
+        yield as_note(one_judge(panel.judges[0], len(panel.reference.items), question=name))
+    if n_judges > MOST_JUDGES:
+        yield f"{name}: {n_judges:,} judges are a crowd; what each adds is not computed for more than {MOST_JUDGES}."
+    if panel.n_known < ENOUGH:
         yield (
-            f"{name}: {many(panel.n_gold, 'known answer')}; judges are ranked by how well they agree with the others, "
+            f"{name}: {many(panel.n_known, 'known answer')}; judges are ranked by how well they agree with the others, "
             f"so that an error that most share counts as right. {ENOUGH} random known answers or more rank them fairly."
         )
     yield from map(as_note, one_label(labels, panel.gold_i, question=name))
@@ -308,8 +367,7 @@ def _notes(panel: Panel, roles: Sequence[Role], frame: pl.DataFrame, repeats: pl
             f"{name}: {row['judge']} and {row['other']} favour what is shown {first}: by {abs(row['bias']):.0%} "
             f"({row['bias_low']:z.2f} to {row['bias_high']:z.2f}). Ask in both orders, and count ties."
         )
-    by_name = repeats.filter(kind="again")["judge"].to_list()
-    if by_name:
+    if by_name := repeats.filter(kind="again")["judge"].to_list():
         yield (
             f"{name}: {listed(by_name)} voted twice on some items, and each vote counts in full. An answer repeated is "
             "no new evidence: audit with --on-repeat first."

@@ -16,9 +16,15 @@ from moral_entropy.option_fields import did_you_mean
 from moral_entropy.runs.run import Question
 from moral_entropy.votes.table import Floats
 
-FIRST, SECOND = ("a", "left", "first", "model_a", "answer a"), ("b", "right", "second", "model_b", "answer b")
+FIRST, SECOND = (
+    ("a", "left", "first", "model_a", "answer a", "a1"),
+    ("b", "right", "second", "model_b", "answer b", "a2"),
+)
 TIES = ("tie", "ties", "draw", "equal", "same", "both", "c", "neither", "tie (bothbad)")
 """What the two sides of a comparison and a tie are called, in small letters."""
+
+GRADES = {"c": 1.0, "correct": 1.0, "p": 0.5, "partial": 0.5, "i": 0.0, "incorrect": 0.0, "n": 0.0, "noanswer": 0.0}
+"""What grades of Inspect count: correct, partially correct, incorrect, no answer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,39 +50,60 @@ class Quantity:
         """Return a mean on the scale from 0 to 1."""
         return (value - self.least) / (self.most - self.least)
 
+    def limit(self, value: float) -> float:
+        """Return a limit on the scale from 0 to 1; of a share, percent are understood.
+
+        Examples
+        --------
+        >>> Quantity("share of 'yes'", np.array([0.0, 1.0])).limit(70)
+        0.7
+        """
+        if is_share(self.name) and not 0.0 <= value <= 1.0:
+            if not 1.0 < value <= 100.0:
+                msg = f"at_least is {value:g}; a share is between 0 and 1, or in percent up to 100 (--at-least 70)."
+                raise UsageError(msg)
+            value /= 100.0
+        return self.scaled(value)
+
     def unscaled(self, value: float) -> float:
         """Return a scaled mean on the scale of the labels."""
         return self.least + (self.most - self.least) * value
 
 
-def quantities(question: Question, told: Mapping[str, float] | None = None) -> list[Quantity]:
+def quantities(
+    question: Question, value_by_label: Mapping[str, float] | None = None, *, pairwise: bool = False
+) -> list[Quantity]:
     """Return what is averaged for a question.
 
     Parameters
     ----------
     question
         The question.
-    told
+    value_by_label
         What each label counts, if the user says so; labels that are not named are an error.
+    pairwise
+        Whether two were compared, so that the codes 1, 2 and 0 are the first, the second and a tie.
 
     Examples
     --------
-    >>> [one.name for one in quantities(Question("ok", ("no", "yes"), "yes"))]
+    >>> [quantity.name for quantity in quantities(Question("ok", ("no", "yes"), "yes"))]
     ["share of 'yes'"]
-    >>> [found] = quantities(Question("stars", ("1", "2", "5"), None))
-    >>> found.name, found.value_k.tolist(), found.unscaled(0.5)
+    >>> [quantity] = quantities(Question("stars", ("1", "2", "5"), None))
+    >>> quantity.name, quantity.value_k.tolist(), quantity.unscaled(0.5)
     ('mean', [0.0, 0.25, 1.0], 3.0)
-    >>> [found] = quantities(Question("better", ("A", "B", "tie"), None))
-    >>> found.name, found.value_k.tolist()
+    >>> [quantity] = quantities(Question("better", ("A", "B", "tie"), None))
+    >>> quantity.name, quantity.value_k.tolist()
     ("win rate of 'A'", [1.0, 0.0, 0.5])
-    >>> [one.name for one in quantities(Question("tone", ("anger", "fear", "joy"), None))][:2]
+    >>> [quantity.name for quantity in quantities(Question("tone", ("anger", "fear", "joy"), None))][:2]
     ["share of 'anger'", "share of 'fear'"]
     """
     labels = question.labels
-    if told:
-        return [_scaled("mean value", _told(question, told))]
-    if (sides := _sides(labels)) is not None:
-        first, value_k = sides
+    if value_by_label:
+        return [_scaled("mean value", _stated(question, value_by_label))]
+    if (grades := _grades(labels)) is not None:
+        return [Quantity("share of correct answers", grades)]
+    if (compared := sides(labels, codes=pairwise)) is not None:
+        first, value_k = compared
         return [Quantity(f"win rate of {first!r}", value_k)]
     if question.positive is not None:
         return [_share(labels, question.positive)]
@@ -98,7 +125,7 @@ def is_share(name: str) -> bool:
 
 
 def _share(labels: Sequence[str], label: str) -> Quantity:
-    return Quantity(f"share of {label!r}", np.array([float(other == label) for other in labels]))
+    return Quantity(f"share of {label!r}", np.array([float(name == label) for name in labels]))
 
 
 def _scaled(name: str, numbers: Sequence[float]) -> Quantity:
@@ -113,24 +140,37 @@ def _number(label: str) -> float:
         return math.nan
 
 
-def _sides(labels: Sequence[str]) -> tuple[str, Floats] | None:
-    """Return the first side of a comparison and what each label counts for it; None where labels are no sides."""
-    folded = [label.strip().casefold() for label in labels]
-    count = {**dict.fromkeys(FIRST, 1.0), **dict.fromkeys(SECOND, 0.0), **dict.fromkeys(TIES, 0.5)}
-    values = [count.get(label, math.nan) for label in folded]
+def _grades(labels: Sequence[str]) -> Floats | None:
+    """Return what grades count; None where labels are no grades."""
+    values = [GRADES.get(label.strip().casefold(), math.nan) for label in labels]
+    return np.array(values) if 1.0 in values and 0.0 in values and not any(map(math.isnan, values)) else None
+
+
+def sides(labels: Sequence[str], *, codes: bool = False) -> tuple[str, Floats] | None:
+    """Return the first side of a comparison and what each label counts for it; None where labels are no sides.
+
+    Examples
+    --------
+    >>> sides(["0", "1", "2"]), sides(["0", "1", "2"], codes=True)
+    (None, ('1', array([0.5, 1. , 0. ])))
+    """
+    value_of = {**dict.fromkeys(FIRST, 1.0), **dict.fromkeys(SECOND, 0.0), **dict.fromkeys(TIES, 0.5)}
+    if codes and "2" in labels:
+        value_of |= {"1": 1.0, "2": 0.0, "0": 0.5, "3": 0.5}
+    values = [value_of.get(label.strip().casefold(), math.nan) for label in labels]
     if not {1.0, 0.0} <= set(values) or any(map(math.isnan, values)):
         return None
     value_k = np.array(values)
     return labels[int(value_k.argmax())], value_k
 
 
-def _told(question: Question, told: Mapping[str, float]) -> list[float]:
-    strange = [label for label in told if label not in question.labels]
-    missing = [label for label in question.labels if label not in told]
-    if strange or missing or len(set(told.values())) < 2:
-        what = f"{missing[0]!r} is not among them." if missing else "all labels count the same."
+def _stated(question: Question, value_by_label: Mapping[str, float]) -> list[float]:
+    strange = [label for label in value_by_label if label not in question.labels]
+    missing = [label for label in question.labels if label not in value_by_label]
+    if strange or missing or len(set(value_by_label.values())) < 2:
+        reason = f"{missing[0]!r} is not among them." if missing else "all labels count the same."
         if strange:
-            what = f"{strange[0]!r} is no label of {question.name!r}.{did_you_mean(strange[0], question.labels)}"
-        msg = f"the values of labels do not fit: {what} Labels: {', '.join(question.labels)} (CLI: --values A=1,B=0)."
+            reason = f"{strange[0]!r} is no label of {question.name!r}.{did_you_mean(strange[0], question.labels)}"
+        msg = f"the values of labels do not fit: {reason} Labels: {', '.join(question.labels)} (CLI: --values A=1,B=0)."
         raise UsageError(msg)
-    return [told[label] for label in question.labels]
+    return [value_by_label[label] for label in question.labels]

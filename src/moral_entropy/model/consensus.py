@@ -294,7 +294,21 @@ def below_chance(fit: QuestionFit) -> Floats:
     for start in range(0, fit.ballot.n_annotators if fit.n_draws else 0, ANNOTATORS_AT_ONCE):
         some = slice(start, start + ANNOTATORS_AT_ONCE)
         below_a[some] = (youden(fit.confusion_sakv[:, some]) < 0).mean(axis=0)
-    return below_a
+    return np.where(cleared_by_gold(fit), 0.0, below_a)
+
+
+def cleared_by_gold(fit: QuestionFit) -> NDArray[np.bool_]:
+    """Tell which annotators give known answers more often than a guess would, by two standard errors.
+
+    Known answers overrule the consensus: where most annotators are wrong, it takes the right ones for the wrong ones.
+    """
+    ballot = fit.ballot
+    gold_v = np.repeat(ballot.gold_i, ballot.votes_i)
+    annotator_v, label_v = np.divmod(ballot.code_v[gold_v >= 0], ballot.n_labels)
+    n_a = np.bincount(annotator_v, minlength=ballot.n_annotators)
+    right_a = np.bincount(annotator_v, label_v == gold_v[gold_v >= 0], ballot.n_annotators)
+    chance = 1.0 / ballot.n_labels
+    return np.asarray(right_a - chance * n_a > 2.0 * np.sqrt(n_a * chance * (1.0 - chance)))
 
 
 def surely_below_chance(below_a: Floats, votes_a: Ints) -> NDArray[np.bool_]:

@@ -13,7 +13,7 @@ import polars as pl
 
 from moral_entropy.checks.run import CHECKS, is_thorough, title_of, verdict
 from moral_entropy.findings import RANK, Finding, worst_level
-from moral_entropy.judges.panel import MOST_JUDGES
+from moral_entropy.judges.known import MOST_JUDGES
 from moral_entropy.judges.roles import LLM, roles_of
 from moral_entropy.judges.score import score
 from moral_entropy.judges.table import Judges, describe_judges

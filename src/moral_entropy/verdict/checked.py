@@ -204,8 +204,12 @@ def checks_of(run: Run) -> Checks | None:
 
 
 def gold_checks_of(run: Run) -> Checks | None:
-    """Count the labels that gold says are wrong; None where there is no gold, or where it was used as evidence."""
-    if run.manifest.get("use_gold"):
+    """Count the labels that gold says are wrong.
+
+    None where there is no gold, where it was used as evidence, and where a column was only guessed to be gold: nobody
+    said that its answers are right.
+    """
+    if run.manifest.get("use_gold") or "gold" in run.manifest["guessed"]:
         return None
     has_gold, weight = pl.col("gold").is_not_null(), pl.col("count")
     sums = run.scan("items").select(
@@ -228,8 +232,10 @@ def spot_checks_of(run: Run) -> Checks | None:
     if rows.is_empty():
         return None
     items = run.table("items", where=pl.col("item").is_in(rows["item"].unique().implode()))
-    items = items.with_columns(risk=wrong_by(run, "p")).select(*KEYS, "domain", "label", "published", "risk")
+    items = items.with_columns(risk=wrong_by(run, "p")).select(*KEYS, "domain", "published", "risk", now="label")
     rows = rows.rename({"answer": "truth", "domain": "limit"}).join(items, on=KEYS, how="inner", maintain_order="left")
+    # Of a run whose labels are the answers, what was wrong before.
+    rows = rows.with_columns(label=pl.coalesce("label", "now"))
     in_blocks = all(from_blocks(sheet["weight"].to_numpy()) for _, sheet in rows.group_by("sheet"))
     counts = _items_by_domain(run)
     answered, domains = _weighted(rows.drop_nulls("truth"), counts)

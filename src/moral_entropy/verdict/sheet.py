@@ -151,6 +151,7 @@ def make_sheet(
     sheet = sheet.select(
         *KEYS, "weight", sheet=pl.lit(number, dtype=pl.Int32), purpose=pl.lit(purpose),
         domain=pl.lit(domain, dtype=pl.String), answer=pl.lit(None, dtype=pl.String),
+        label=pl.lit(None, dtype=pl.String),
     )  # fmt: skip
     return sheet.match_to_schema(with_ids(SCHEMAS["spot_checks"], item=sheet.schema["item"]))
 
@@ -291,7 +292,8 @@ def read_answers(run: Run, source: Any) -> pl.DataFrame:
     if (rows[ANSWER] == "").all():
         msg = f"none of the {rows.height:,} rows of {table.name} has an answer. Fill in the column {ANSWER!r}."
         raise VotesError(msg)
-    items = run.scan("items").select(*KEYS).collect(engine="streaming")
+    # The label as it is now: answers may become the labels of a later run.
+    items = run.scan("items").select(*KEYS, "label").collect(engine="streaming")
     keyed = items.with_columns(key=pl.col("item").cast(pl.String))
     rows = rows.rename({"item": "key"}).join(keyed, on=["question", "key"], how="left", maintain_order="left")
     answered, blank = (rows.filter(chosen) for chosen in (pl.col(ANSWER) != "", pl.col(ANSWER) == ""))

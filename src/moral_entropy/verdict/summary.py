@@ -281,11 +281,15 @@ def percent(share: float | None) -> str:
 def _sentences(run: Run) -> list[str]:
     if run.verdict.error is not None:
         return [f"{run.verdict.title} {run.verdict.text}"]
+    guessed = []
+    if "gold" in run.manifest["guessed"]:
+        column = short_name(run.manifest["columns"]["gold"])
+        guessed = [f"Column {column} looks like known answers; with --gold {column} they count as checked labels."]
     n_items = round(sum(fit["items_counted"] for fit in run.manifest["questions"]))
     sheet = f" ({run.path / sheet_name(1)})" if run.path is not None else ""
     thin = all(fit.get("wrong_low") is None for fit in run.manifest["questions"])
     lead = "Votes alone cannot show how many labels are wrong" if thin else SHARED
-    return [f"{lead}: check {many(min(ROWS, n_items), 'label')}{sheet}."]
+    return [f"{lead}: check {many(min(ROWS, n_items), 'label')}{sheet}.", *guessed]
 
 
 # --- Whom and what to look at ---------------------------------------------------------------------------------------
@@ -341,7 +345,7 @@ def _commands(run: Run) -> dict[str, str]:
     if run.path is None:
         return {"next": "run.spot_check()" if run.verdict.error is None else "run.save('run/')"}
     path = run.path
-    check = f"moral-entropy spot-check {path} --answers {path / sheet_name(1)}"
+    check = f"moral-entropy spot-check {path} --answers {path / sheet_name(1)} -o {path}-checked"
     commands = {"next": check if run.verdict.error is None else f"moral-entropy next {path}"}
     return commands | ({"report": str(path / REPORT)} if (path / REPORT).is_file() else {"tables": str(path)})
 

@@ -85,9 +85,28 @@ def give_verdict(run: Run, findings: Sequence[Finding]) -> Verdict:
     check = f"check {ROWS:,} labels." if n_items > ROWS else "check the labels."
     text = (
         f"Votes cannot show mistakes that annotators share: {check} Fill in spot-check.csv of the run folder (in "
-        "Python: run.spot_check)."
+        f"Python: run.spot_check). {needed_sentence(run)}"
     )
     return Verdict("unknown", title, text, "stop" if n_high else "unknown", None, "", tolerance_of(run))
+
+
+def needed_sentence(run: Run, tolerance: float | None = None) -> str:
+    """Say how many random checks show that no more is wrong than is tolerated: if nothing is, and if half as much is.
+
+    Parameters
+    ----------
+    run
+        The run.
+    tolerance
+        The share of wrong labels that is tolerated; the run's when not given.
+    """
+    share = tolerance_of(run) if tolerance is None else tolerance
+    n_items = round(sum(fit["items_counted"] for fit in run.manifest["questions"]))
+    none, some = (checks_needed(wrong, share, mass=run.interval) or n_items for wrong in (0.0, share / 2))
+    return (
+        f"To show that at most {100 * share:g}% are wrong takes {min(none, n_items):,} checks if none is found wrong, "
+        f"{min(some, n_items):,} if {50 * share:g}% are."
+    )
 
 
 def tolerance_of(run: Run) -> float:
@@ -107,6 +126,8 @@ def _from_checks(run: Run, checks: Checks, tolerance: float) -> Verdict:
     # What holds of some domains is not said of all.
     answer: Answer = "not yet" if checks.domains else answer_for(checks.worst, tolerance, claimed)
     text = " ".join(_checks_say(checks, tolerance, claimed, answer, run.interval))
+    if checks.by == "spot check" and run.manifest["use_gold"]:
+        text += " That was before: here checked labels are the answers."
     title = _title(answer, checks, tolerance)
     return Verdict(answer, title, text, STATUS[answer], checks.error, checks.by, tolerance)
 

@@ -45,7 +45,7 @@ COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
         "category", "verdict", "judgment", "judgement", "choice", "code", "grade"
     ),
     "question": ("question", "foundation", "dimension", "aspect", "criterion", "questionid"),
-    "domain": ("domain", "subcorpus", "corpus", "bucket", "subreddit", "source", "outlet"),
+    "domain": ("domain", "subcorpus", "corpus", "bucket", "subreddit", "source", "outlet", "system"),
     "text": (
         "text", "tweettext", "content", "comment", "sentence", "tweet", "body", "posttext", "prompt", "statement",
         "utterance", "passage"

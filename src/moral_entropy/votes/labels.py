@@ -32,7 +32,7 @@ from moral_entropy.votes.values import (
     spell_label,
 )
 
-POSITIVE_NAMES = ("1", "true", "yes", "positive", "y", "t", "+1", "+")
+POSITIVE_NAMES = ("1", "true", "yes", "positive", "y", "t", "+1", "+", "pass", "correct", "c")
 NEGATIONS = ("non", "not", "no")
 PREFIXES = ("non-", "non", "un", "im", "in")
 NEGATIVE_NAMES = frozenset(

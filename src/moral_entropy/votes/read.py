@@ -20,6 +20,9 @@ from moral_entropy.votes.layouts import exclude_annotators, read_long, to_long
 from moral_entropy.votes.source import Source, on_disk
 from moral_entropy.votes.table import Reading, Votes, refuse, shown
 
+PANEL_COLUMNS = ("system", "cluster", "prompt_id", "prompt", "sample", "conversation", "first", "second", "position")
+"""Columns that `moral-entropy judges` understands: kept with the votes wherever a table has them."""
+
 
 @lists_options(ReadOptions)
 def read_votes(source: Any, options: ReadOptions | None = None, **changes: Any) -> Votes:
@@ -78,6 +81,7 @@ def _read_table(table: Source, options: ReadOptions, advance: Advance) -> Votes:
     if recognised.layout != "counts":
         voting = recognised.annotators or recognised.items or tuple(recognised.grid.values()) or options.questions
         table = fill_marks(fill_down(table, recognised), voting)
+    options = replace(options, keep=panel_columns(table, recognised, options))
     source, roles = to_long(table, recognised, options)
     rows, annotators, questions = read_long(source, roles, options)
     questions = exclude_annotators(questions, annotators, options.exclude, source.log)
@@ -98,6 +102,16 @@ def _read_table(table: Source, options: ReadOptions, advance: Advance) -> Votes:
     return Votes(
         rows.items, annotators, ballots, domains, domain_i, texts, options.anonymous, reading, extra=extra, kept=columns
     )
+
+
+def panel_columns(table: Source, roles: ColumnRoles, options: ReadOptions) -> tuple[str, ...]:
+    """Return the columns to keep: those that were named, and those of panels of judges that a long table has.
+
+    Panels: whose answer an item is, which items belong together, and what was compared in which order.
+    """
+    taken = {*roles.column.values(), *options.questions, *options.counts}
+    present = [name for name in PANEL_COLUMNS if roles.layout == "long" and name in table.columns and name not in taken]
+    return tuple(dict.fromkeys((*options.keep, *present)))
 
 
 def _reading(source: Source, roles: ColumnRoles, options: ReadOptions) -> Reading:

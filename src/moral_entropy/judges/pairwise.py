@@ -1,0 +1,304 @@
+"""Comparisons of two → a ranking of what was compared, with intervals, and what each judge makes of the order.
+
+Votes must have kept the columns `first` and `second`, what was compared, and may have `position`, which of them was
+shown first; without it the first was. The model is Bradley and Terry's with Davidson's ties (1970): the log-odds of the
+first against the second are d = a_j (b_first - b_second) ± c_j, with a discrimination a_j and an order effect c_j for
+every judge; a tie has the weight exp(t) beside exp(±d/2). Fitted at the mode, intervals from the curvature there.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from scipy.special import ndtri, softmax
+
+from moral_entropy.findings import many
+from moral_entropy.judges.estimates import known_mean
+from moral_entropy.judges.known import MOST_JUDGES
+from moral_entropy.judges.values import SECOND, TIES, sides
+from moral_entropy.names import ALL
+from moral_entropy.runs.run import Question, Run
+from moral_entropy.votes.table import Floats, Ints
+
+MOST_DENSE = 3_000
+"""Parameters up to which the whole curvature is inverted; of more, its diagonal."""
+
+DISCRIMINATION_SD, ORDER_SD = 0.5, 1.0
+"""Priors: of a judge's log discrimination around 0, and of order effects."""
+
+RANK_DRAWS = 200
+SHOWN_SECOND = {*SECOND, "2", "ba", "swap", "swapped", "reversed", "true"}
+"""What a column position says where the second was shown first."""
+
+RANKING = pl.Schema(
+    {
+        **dict.fromkeys(("question", "name"), pl.String()),
+        "n": pl.Int64(),
+        **dict.fromkeys(("win_rate", "strength", "low", "high"), pl.Float64()),
+        **dict.fromkeys(("rank", "rank_low", "rank_high"), pl.Int64()),
+    }
+)
+POSITIONS = pl.Schema(
+    {
+        **dict.fromkeys(("question", "judge"), pl.String()),
+        "n": pl.Int64(),
+        **{f"{name}{bound}": pl.Float64() for name in ("bias", "discrimination") for bound in ("", "_low", "_high")},
+        "n_swapped": pl.Int64(),
+        **dict.fromkeys(("flips", "flips_low", "flips_high"), pl.Float64()),
+    }
+)  # fmt: skip
+
+
+class Comparisons(NamedTuple):
+    """Votes on pairs, one per row. Axis: **v** vote.
+
+    Parameters
+    ----------
+    first_v, second_v, judge_v
+        Numbers of what was compared, and of the judge.
+    shown_v
+        1 where the first was shown first, else -1.
+    outcome_v
+        0 where the first won, 1 where the second did, 2 for a tie.
+    """
+
+    first_v: Ints
+    second_v: Ints
+    judge_v: Ints
+    shown_v: Floats
+    outcome_v: Ints
+
+    def take(self, rows: Ints) -> Comparisons:
+        """Return a part of the votes."""
+        return Comparisons(*[column[rows] for column in self])  # type: ignore[arg-type]
+
+
+class Strengths(NamedTuple):
+    """A fit. Axes: **n** what was compared, **j** judge.
+
+    Parameters
+    ----------
+    strength_n, discrimination_j, order_j, tie
+        The parameters; `order_j` has one entry if all judges share it.
+    covariance
+        Of strengths, order effects and log discriminations, in this order; a diagonal where there are many.
+    """
+
+    strength_n: Floats
+    discrimination_j: Floats
+    order_j: Floats
+    tie: float
+    covariance: Floats
+
+    def outcomes(self, votes: Comparisons) -> Floats:
+        """Return the probability of every outcome: `p_vo`."""
+        order_v = self.order_j[votes.judge_v] if len(self.order_j) > 1 else self.order_j[0]
+        gap_v = self.strength_n[votes.first_v] - self.strength_n[votes.second_v]
+        odds_v = self.discrimination_j[votes.judge_v] * gap_v + order_v * votes.shown_v
+        return np.asarray(softmax(np.stack([odds_v / 2, -odds_v / 2, np.full_like(odds_v, self.tie)], axis=1), axis=1))
+
+
+def is_pairwise(run: Run, question: Question) -> bool:
+    """Return whether the votes on a question compare two: columns first and second, and labels that name one."""
+    names = set(run.scan("votes").collect_schema().names())
+    return {"first", "second"} <= names and (
+        sides(question.labels, codes=True) is not None or not _compared(run, question).is_empty()
+    )
+
+
+def _compared(run: Run, question: Question) -> pl.DataFrame:
+    """Return first, second, judge, shown and outcome of every vote that names one of the two, or a tie."""
+    votes = run.table("votes", where=pl.col("question") == question.name).drop_nulls(["first", "second", "annotator"])
+    position = pl.col("position").cast(pl.String).str.strip_chars().str.to_lowercase()
+    shown = pl.when(
+        position.is_in(sorted(SHOWN_SECOND)) | (position == pl.col("second").cast(pl.String).str.to_lowercase())
+    )
+    value_by_label = sides(question.labels, codes=True)
+    label = pl.col("label").cast(pl.String)
+    if value_by_label is not None:
+        outcome_of = {name: {1.0: 0, 0.0: 1, 0.5: 2}[float(value)]
+                      for name, value in zip(question.labels, value_by_label[1], strict=True)}  # fmt: skip
+        outcome = label.replace_strict(outcome_of, default=None, return_dtype=pl.Int64)
+    else:
+        tie = label.str.to_lowercase().is_in(TIES)
+        outcome = pl.when(label == pl.col("first")).then(0).when(label == pl.col("second")).then(1).when(tie).then(2)
+    return votes.select(
+        first=pl.col("first").cast(pl.String), second=pl.col("second").cast(pl.String),
+        judge=pl.col("annotator").cast(pl.String), outcome=outcome,
+        shown=shown.then(-1.0).otherwise(1.0) if "position" in votes.columns else pl.lit(1.0),
+    ).drop_nulls("outcome")  # fmt: skip
+
+
+def rank_pairs(run: Run, question: Question, mass: float = 0.9) -> tuple[pl.DataFrame, pl.DataFrame, list[str]]:
+    """Rank what was compared and describe what judges make of the order: `RANKING`, `POSITIONS` and notes."""
+    rows = _compared(run, question)
+    names = pl.concat([rows["first"], rows["second"]]).unique().sort().to_list()
+    judges = rows["judge"].unique().sort().to_list()
+    codes = {"first": names, "second": names, "judge": judges}
+    code_v = [rows[column].replace_strict(keys, range(len(keys)), return_dtype=pl.Int64).to_numpy()
+              for column, keys in codes.items()]  # fmt: skip
+    votes = Comparisons(code_v[0], code_v[1], code_v[2], rows["shown"].to_numpy(), rows["outcome"].to_numpy())
+    fitted = fit_strengths(votes, len(names), len(judges))
+    positions = _positions(question.name, votes, judges, fitted, mass)
+    notes = [
+        f"{question.name}: {'the order counts' if row['judge'] == ALL else row['judge'] + ' minds the order'}: what is "
+        f"shown {'first' if row['bias'] > 0 else 'last'} wins by {100 * abs(row['bias']):.0f} points more often "
+        f"({100 * row['bias_low']:z.0f} to {100 * row['bias_high']:z.0f}). The ranking allows for it."
+        for row in positions.filter((pl.col("bias_low") > 0) | (pl.col("bias_high") < 0)).iter_rows(named=True)
+    ]
+    ties = float((votes.outcome_v == 2).mean())
+    notes.append(f"{question.name}: {many(len(votes.outcome_v), 'comparison')} of {len(names):,}, {ties:.0%} ties.")
+    return _ranking(question.name, votes, names, fitted, mass), positions, notes
+
+
+def fit_strengths(votes: Comparisons, n_names: int, n_judges: int) -> Strengths:
+    """Fit strengths, discriminations, order effects and the weight of ties at their mode.
+
+    The spread of strengths is estimated with them, in three rounds. Of more than 200 judges all share one order effect.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> pairs = rng.integers(0, 3, (600, 2))
+    >>> first, second = pairs[pairs[:, 0] != pairs[:, 1]].T
+    >>> won = rng.random(len(first)) < 1 / (1 + np.exp(second - first))
+    >>> votes = Comparisons(first, second, 0 * first, np.ones(len(first)), np.where(won, 0, 1))
+    >>> fit_strengths(votes, 3, 1).strength_n.argsort().tolist()
+    [0, 1, 2]
+    """
+    from scipy.optimize import minimize
+
+    n_orders = n_judges if n_judges <= MOST_JUDGES else 1
+    order_v = votes.judge_v if n_orders > 1 or n_judges == 1 else np.zeros(len(votes.judge_v), dtype=np.int64)
+    cuts = np.cumsum([n_names, n_orders, n_judges])
+    won_vo = np.eye(3)[votes.outcome_v]
+    scale = 1.0
+
+    def parts(at: Floats) -> tuple[Floats, Floats, Floats]:
+        strength_n, order_j, log_j, tie = np.split(at, cuts)
+        gap_v = strength_n[votes.first_v] - strength_n[votes.second_v]
+        slope_v = np.exp(log_j)[votes.judge_v]
+        odds_v = slope_v * gap_v + order_j[order_v] * votes.shown_v
+        p_vo = softmax(np.stack([odds_v / 2, -odds_v / 2, np.full_like(odds_v, tie[0])], axis=1), axis=1)
+        return gap_v, slope_v, p_vo
+
+    def penalised(at: Floats) -> tuple[float, Floats]:
+        gap_v, slope_v, p_vo = parts(at)
+        off_vo = p_vo - won_vo
+        pull_v = (off_vo[:, 0] - off_vo[:, 1]) / 2
+        steep_v = pull_v * slope_v
+        slope = np.concatenate([
+            np.bincount(votes.first_v, steep_v, n_names) - np.bincount(votes.second_v, steep_v, n_names),
+            np.bincount(order_v, pull_v * votes.shown_v, n_orders),
+            np.bincount(votes.judge_v, steep_v * gap_v, n_judges),
+            [off_vo[:, 2].sum()],
+        ])  # fmt: skip
+        loss = -float(np.log(np.maximum((p_vo * won_vo).sum(axis=1), 1e-300)).sum())
+        return loss + float((precision * at) @ at) / 2, slope + precision * at
+
+    at = np.zeros(cuts[-1] + 1)
+    for _ in range(3):
+        precision = 1.0 / np.repeat([scale, ORDER_SD, DISCRIMINATION_SD, 3.0], [n_names, n_orders, n_judges, 1]) ** 2
+        at = minimize(penalised, at, jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
+        covariance = _covariance(votes, order_v, cuts, precision, *parts(at))
+        spread_n = covariance[:n_names] if covariance.ndim == 1 else np.diag(covariance)[:n_names]
+        scale = max(math.sqrt(float(np.mean(at[:n_names] ** 2 + spread_n))), 0.1)
+    strength_n, order_j, log_j, tie = np.split(at, cuts)
+    return Strengths(strength_n, np.exp(log_j), order_j, float(tie[0]), covariance)
+
+
+def _covariance(
+    votes: Comparisons, order_v: Ints, cuts: Ints, precision: Floats, gap_v: Floats, slope_v: Floats, p_vo: Floats,
+) -> Floats:  # fmt: skip
+    """Return the inverse of the curvature, without that of ties, which moves all outcomes of a pair alike."""
+    from scipy.sparse import coo_array
+
+    n, row_v = len(gap_v), np.arange(len(gap_v))
+    weight_v = (p_vo[:, 0] + p_vo[:, 1] - (p_vo[:, 0] - p_vo[:, 1]) ** 2) / 4
+    columns = np.concatenate([votes.first_v, votes.second_v, cuts[0] + order_v, cuts[1] + votes.judge_v])
+    entries = np.concatenate([slope_v, -slope_v, votes.shown_v, slope_v * gap_v])
+    design = coo_array((entries, (np.tile(row_v, 4), columns)), shape=(n, cuts[-1])).tocsr()
+    if cuts[-1] > MOST_DENSE:
+        return np.asarray(1.0 / (design.multiply(design).T @ weight_v + precision[:-1]))
+    curvature = (design.T @ design.multiply(weight_v[:, None]).tocsr()).toarray() + np.diag(precision[:-1])
+    return np.asarray(np.linalg.inv(curvature))
+
+
+def _spread(fitted: Strengths) -> Floats:
+    return np.sqrt(fitted.covariance if fitted.covariance.ndim == 1 else np.diag(fitted.covariance))
+
+
+def _ranking(question: str, votes: Comparisons, names: list[str], fitted: Strengths, mass: float) -> pl.DataFrame:
+    n_names, spread_n = len(names), _spread(fitted)[: len(names)]
+    # Only differences of strengths mean something: intervals are of the distance from the mean of all.
+    covariance = fitted.covariance[:n_names, :n_names] if fitted.covariance.ndim == 2 else None
+    if covariance is not None:
+        centred = covariance - covariance.mean(axis=0) - covariance.mean(axis=1)[:, None] + covariance.mean()
+        spread_n = np.sqrt(np.maximum(np.diag(centred), 0.0))
+        draws = np.random.default_rng(0).multivariate_normal(
+            fitted.strength_n, covariance, RANK_DRAWS, method="cholesky"
+        )
+    else:
+        draws = fitted.strength_n + spread_n * np.random.default_rng(0).standard_normal((RANK_DRAWS, n_names))
+    rank_sn = (-draws).argsort(axis=1).argsort(axis=1) + 1
+    tail = (1.0 - mass) / 2
+    ranks = np.quantile(rank_sn, [tail, 1.0 - tail], axis=0, method="nearest").astype(int)
+    score_v = np.array([1.0, 0.0, 0.5])[votes.outcome_v]
+    n_votes = np.bincount(votes.first_v, minlength=n_names) + np.bincount(votes.second_v, minlength=n_names)
+    won = np.bincount(votes.first_v, score_v, n_names) + np.bincount(votes.second_v, 1.0 - score_v, n_names)
+    strength_n, half = fitted.strength_n - fitted.strength_n.mean(), float(ndtri(1.0 - tail)) * spread_n
+    order = (-strength_n.round(9)).argsort(kind="stable")
+    rows = [
+        (question, names[n], int(n_votes[n]), float(won[n] / max(n_votes[n], 1)), float(strength_n[n]),
+         float(strength_n[n] - half[n]), float(strength_n[n] + half[n]), place, int(ranks[0, n]), int(ranks[1, n]))
+        for place, n in enumerate(order.tolist(), 1)
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema=RANKING, orient="row")
+
+
+def _positions(question: str, votes: Comparisons, judges: list[str], fitted: Strengths, mass: float) -> pl.DataFrame:
+    """Say by how many points more the answer wins that is shown first, how steep judges are, how often they flip."""
+    n_names, n_orders = len(fitted.strength_n), len(fitted.order_j)
+    spread, half = _spread(fitted), float(ndtri((1.0 + mass) / 2))
+    shares = {sign: fitted.outcomes(votes._replace(shown_v=np.full(len(votes.shown_v), sign))) @ [1.0, 0.0, 0.5]
+              for sign in (1.0, -1.0)}  # fmt: skip
+    rows: list[tuple[Any, ...]] = []
+    for j in range(n_orders):
+        here = votes.judge_v == j if n_orders > 1 else np.ones(len(votes.judge_v), dtype=bool)
+        bias = float((shares[1.0] - shares[-1.0])[here].mean())
+        order, order_se = float(fitted.order_j[j]), float(spread[n_names + j])
+        # By the delta method: a point of bias for so much order effect, at least half of what it is near 0.
+        per = bias / order if abs(order) > 1e-6 else 0.25
+        log_se = float(spread[n_names + n_orders + j])
+        steep = float(fitted.discrimination_j[j])
+        steepness = (
+            (steep, steep * math.exp(-half * log_se), steep * math.exp(half * log_se)) if n_orders > 1 else (None,) * 3
+        )
+        flips = _flips(votes.take(np.flatnonzero(here)), mass)
+        rows.append((question, judges[j] if n_orders > 1 or len(judges) == 1 else ALL, int(here.sum()), bias,
+                     bias - half * per * order_se, bias + half * per * order_se, *steepness, *flips))  # fmt: skip
+    return pl.DataFrame(rows, schema=POSITIONS, orient="row")
+
+
+def _flips(votes: Comparisons, mass: float) -> tuple[Any, ...]:
+    """Return on how many pairs a judge saw both orders, and how often the verdict then turned, with its interval."""
+    swap_v = votes.first_v > votes.second_v
+    verdict_v = np.where((votes.outcome_v < 2) & swap_v, 1 - votes.outcome_v, votes.outcome_v)
+    # 1 where the one that comes first by number was shown first.
+    shown_v = np.where(swap_v, -votes.shown_v, votes.shown_v)
+    pair_v = np.sort(np.stack([votes.first_v, votes.second_v]), axis=0)
+    columns = {"a": pair_v[0], "b": pair_v[1], "judge": votes.judge_v, "shown": shown_v, "verdict": verdict_v}
+    frame = pl.DataFrame(columns)
+    pairs = frame.group_by("a", "b", "judge").agg(
+        n=pl.col("shown").n_unique(),
+        flip=pl.col("verdict").filter(pl.col("shown") > 0).first()
+        != pl.col("verdict").filter(pl.col("shown") < 0).first(),
+    )
+    flip = pairs.filter(pl.col("n") > 1)["flip"].to_numpy().astype(float)
+    if not len(flip):
+        return 0, None, None, None
+    estimate = known_mean(flip, mass=mass)
+    return len(flip), estimate.value, estimate.low, estimate.high

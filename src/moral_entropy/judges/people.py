@@ -1,0 +1,372 @@
+"""People and language models: whether a model may replace people, and which labels need no person's look.
+
+The first is the alternative-annotator test (Calderon, Reichart & Dror 2025, arXiv 2501.10970). One person after the
+other is set aside; on each item the model and that person are compared with the people who are left. The model wins
+against the person where it is as close to them up to ε; it passes where it wins against at least half of the people.
+
+The second is as in "Trust or Escalate" (Jung, Brahman & Choi 2024, arXiv 2407.18370): confidences are tested from the
+highest down on known answers, each by the exact bound of Clopper and Pearson, and the first that fails ends it (fixed-
+sequence testing): so the promise holds however many are tested. The consensus and the plain vote are both tried, at
+half the risk each, and whichever accepts more is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy.special import stdtr
+
+from moral_entropy.errors import UsageError
+from moral_entropy.judges.known import KnownItems, known_items, questions_of, vote_matrix
+from moral_entropy.judges.values import Quantity
+from moral_entropy.rules.intervals import exact_interval
+from moral_entropy.runs.run import Run, as_run
+from moral_entropy.ties import highest, tie_key
+from moral_entropy.votes.table import UNKNOWN, Floats, Ints
+
+FEWEST_ITEMS = 30
+"""Items that a person must share with the model: below, the t-test is not to be relied on."""
+
+FEWEST_PEOPLE = 2
+"""People that an item must have."""
+
+FALSE_SHARE = 0.05
+"""Share of false wins that is allowed (Benjamini and Yekutieli)."""
+
+PASSES = 0.5
+"""Share of people against whom a model must win."""
+
+REPLACE = pl.Schema(
+    {
+        **dict.fromkeys(("question", "judge"), pl.String()),
+        **dict.fromkeys(("people", "left_out", "items"), pl.Int64()),
+        **dict.fromkeys(("winning_rate", "advantage", "epsilon"), pl.Float64()),
+        "passes": pl.Boolean(),
+        "text": pl.String(),
+    }
+)
+
+
+def may_replace(run: Run, reference: KnownItems, quantity: Quantity, epsilon: float = 0.2) -> pl.DataFrame:
+    """Test for every language model whether it may replace the people: `REPLACE`.
+
+    Parameters
+    ----------
+    run, known
+        The run, and the items of one question with who judges and who the people are.
+    quantity
+        What the labels count; of a mean, closeness is the root of the mean squared distance, else the share of people
+        who say the same.
+    epsilon
+        By how much people may be the better ones before it counts.
+    """
+    question, rows = reference.question, []
+    if len(reference.people) >= FEWEST_PEOPLE:
+        votes = run.table("votes", where=pl.col("question") == question.name)
+        matrices = [vote_matrix(votes, reference.items, names, list(question.labels))
+                    for names in (reference.judges, reference.people)]  # fmt: skip
+        value_k = quantity.value_k if quantity.name == "mean" else None
+        for judge, model_i in zip(reference.judges, matrices[0], strict=True):
+            test = alternative_annotator(model_i, matrices[1], epsilon, value_k)
+            if test is not None:
+                rows.append((question.name, judge, *_row(test, judge, epsilon)))
+    return pl.DataFrame(rows, schema=REPLACE, orient="row")
+
+
+def _row(test: tuple[Floats, Floats, Ints, int], judge: str, epsilon: float) -> tuple[object, ...]:
+    p_h, advantage_h, n_h, left_out = test
+    wins, people = int(false_discoveries(p_h, FALSE_SHARE).sum()), len(p_h)
+    rate = wins / people
+    passes = bool(rate >= PASSES)
+    text = (
+        f"{judge} {'may' if passes else 'may not'} replace the {people} people: it stands for the others as well as "
+        f"the person set aside, up to {epsilon:g}, for {wins} of {people}. It is as good as a randomly chosen person "
+        f"on {advantage_h.mean():.0%} of the items."
+    )
+    return people, left_out, int(n_h.max()), rate, float(advantage_h.mean()), epsilon, passes, text
+
+
+def alternative_annotator(
+    model_i: Ints, people_hi: Ints, epsilon: float, value_k: Floats | None = None
+) -> tuple[Floats, Floats, Ints, int] | None:
+    """Compare a model with every person, by how close both are to the other people.
+
+    Parameters
+    ----------
+    model_i, people_hi
+        Votes of the model and of the people, or `UNKNOWN`.
+    epsilon
+        By how much the person may be the better one.
+    value_k
+        What the labels count, where closeness is a distance; None where labels are the same or not.
+
+    Returns
+    -------
+    tuple or None
+        p-values, probabilities that the model is at least as close, and numbers of items, by person; and how many
+        people have too few items. None where all have.
+    """
+    common_i = (model_i != UNKNOWN) & ((people_hi != UNKNOWN).sum(axis=0) >= FEWEST_PEOPLE)
+    model_i, people_hi = model_i[common_i], people_hi[:, common_i]
+    p_values, advantages, counts = [], [], []
+    for h, person_i in enumerate(people_hi):
+        voted_i = person_i != UNKNOWN
+        if voted_i.sum() < FEWEST_ITEMS:
+            continue
+        others_hi = np.delete(people_hi, h, axis=0)[:, voted_i]
+        close_person, close_model = (
+            tie_key(_closeness(vote_i, others_hi, value_k)) for vote_i in (person_i[voted_i], model_i[voted_i])
+        )
+        as_good_i, better_i = close_model >= close_person, close_person >= close_model
+        p_values.append(_p_value(better_i.astype(float) - as_good_i, epsilon))
+        advantages.append(float(as_good_i.mean()))
+        counts.append(int(voted_i.sum()))
+    if not counts:
+        return None
+    return np.array(p_values), np.array(advantages), np.array(counts), len(people_hi) - len(counts)
+
+
+def _closeness(vote_i: Ints, others_hi: Ints, value_k: Floats | None) -> Floats:
+    seen_hi = others_hi != UNKNOWN
+    n_i = seen_hi.sum(axis=0)
+    if value_k is None:
+        return np.asarray(((others_hi == vote_i) & seen_hi).sum(axis=0) / n_i)
+    apart_hi = np.where(seen_hi, value_k[np.maximum(others_hi, 0)] - value_k[vote_i], 0.0)
+    return np.asarray(-np.sqrt((apart_hi**2).sum(axis=0) / n_i))
+
+
+def _p_value(difference_i: Floats, epsilon: float) -> float:
+    """Return the p-value of the one-sided t-test that the mean difference is at least ε."""
+    n, mean = len(difference_i), float(difference_i.mean())
+    se = float(difference_i.std(ddof=1)) / np.sqrt(n)
+    if se == 0.0:
+        return 0.0 if mean < epsilon else 1.0
+    return float(stdtr(n - 1, (mean - epsilon) / se))
+
+
+def false_discoveries(p_h: Floats, share: float) -> NDArray[np.bool_]:
+    """Return which hypotheses are rejected so that at most a share of them is expected to be so falsely.
+
+    Benjamini & Yekutieli (2001): valid whatever the dependence between the tests.
+
+    Examples
+    --------
+    >>> false_discoveries(np.array([0.001, 0.04, 0.2]), 0.05).tolist()
+    [True, False, False]
+    """
+    n = len(p_h)
+    order = np.argsort(p_h, kind="stable")
+    allowed = np.arange(1, n + 1) / n * share / (1.0 / np.arange(1, n + 1)).sum()
+    below = np.flatnonzero(p_h[order] <= allowed)
+    rejected = np.zeros(n, dtype=np.bool_)
+    rejected[order[: below[-1] + 1 if len(below) else 0]] = True
+    return rejected
+
+
+# --- What to accept, and what to send to people -----------------------------------------------------------------------
+
+STEPS = 40
+"""Confidences that are tested at most."""
+
+SENT = pl.Schema(
+    {
+        "rank": pl.Int64(),
+        "question": pl.String(),
+        "item": pl.String(),
+        "label": pl.String(),
+        "confidence": pl.Float64(),
+        "expected_gain": pl.Float64(),
+        "reason": pl.String(),
+    }
+)
+
+
+def escalate(
+    run: Run | str | Path, *, agreement: float = 0.95, risk: float = 0.1, question: str | None = None
+) -> list[dict[str, Any]]:
+    """Split the items of every question into those whose labels are accepted and those to send to people.
+
+    Parameters
+    ----------
+    run
+        The run, or its folder.
+    agreement
+        Share of the accepted labels that people must agree with.
+    risk
+        How probable it may be that fewer of them do.
+    question
+        Only this question.
+
+    Returns
+    -------
+    list
+        By question: `by` (whose labels are accepted: "consensus" or "plain vote"), `threshold` (least confidence that
+        is accepted; None where nothing is), `accepted` and `sent` (items without a known answer), `tested` and `wrong`
+        (known answers of that confidence, and how many of the labels they contradict), `n_gold` and `needed` (known
+        answers, and how many it takes for anything to be accepted at all), and `queue` (the items to send, those whose
+        label is most probably wrong first: `SENT`).
+    """
+    if not 0.5 <= agreement < 1.0:
+        msg = f"agreement is {agreement:g}; it is a share from 0.5 to below 1, such as 0.95."
+        raise UsageError(msg)
+    run = as_run(run)
+    parts = []
+    for part in questions_of(run, question):
+        reference = known_items(run, part)
+        sources = {"consensus": reference.p_ik, "plain vote": _smoothed(reference)}
+        tried = {
+            by: accept(
+                _confidence(p_ik),
+                highest(p_ik) != reference.gold_i,
+                reference.gold_i != UNKNOWN,
+                1.0 - agreement,
+                risk / 2,
+            )
+            for by, p_ik in sources.items()
+            if not reference.evidence
+        }
+        parts.append(_escalation(run, reference, sources, tried, agreement, risk))
+    return parts
+
+
+def _smoothed(reference: KnownItems) -> Floats:
+    counts_ik = reference.counts_ik + 0.5
+    return np.asarray(counts_ik / counts_ik.sum(axis=1, keepdims=True))
+
+
+def _confidence(p_ik: Floats) -> Floats:
+    return np.asarray(tie_key(p_ik.max(axis=1)))
+
+
+def fewest(wrong_share: float, risk: float) -> int:
+    """Return how many known answers without an error show that no more than a share is wrong.
+
+    Examples
+    --------
+    >>> fewest(0.05, 0.05)
+    59
+    """
+    return math.ceil(math.log(risk) / math.log(1.0 - wrong_share))
+
+
+def accept(
+    confidence_i: Floats, wrong_i: Ints, known_i: Ints, wrong_share: float, risk: float
+) -> tuple[float, int, int] | None:
+    """Return the least confidence at which labels can be accepted, its known answers and how many are wrong.
+
+    None where none can. Which confidences are tested depends on the confidences alone, never on the answers.
+
+    Parameters
+    ----------
+    confidence_i
+        How sure each label is.
+    wrong_i, known_i
+        Whether each is wrong, and for which of them that is known.
+    wrong_share
+        Share of wrong ones that is allowed among the accepted.
+    risk
+        How probable it may be that more are wrong.
+
+    Examples
+    --------
+    Sure labels that are right and others that are coin tosses:
+
+    >>> sure = np.repeat([0.99, 0.6], 100)
+    >>> wrong = np.where(np.arange(200) < 100, False, np.arange(200) % 2 == 0)
+    >>> accept(sure, wrong, np.ones(200, dtype=bool), 0.05, 0.05)
+    (0.99, 100, 0)
+    """
+    order = np.sort(confidence_i[known_i])[::-1]
+    if len(order) < fewest(wrong_share, risk):
+        return None
+    # The first test decides whether there is a second: where there are enough answers, it forgives one error.
+    first = next((n for n in range(1, len(order)) if _bound(1, n, risk) <= wrong_share), fewest(wrong_share, risk))
+    sizes = np.unique(np.linspace(first, len(order), min(STEPS, len(order) - first + 1)).round().astype(int))
+    accepted: tuple[float, int, int] | None = None
+    for level in dict.fromkeys(order[sizes - 1].tolist()):
+        here = known_i & (confidence_i >= level)
+        n, wrong = int(here.sum()), int((wrong_i & here).sum())
+        if _bound(wrong, n, risk) > wrong_share:
+            break
+        accepted = (float(level), n, wrong)
+    return accepted
+
+
+def _bound(wrong: int, n: int, risk: float) -> float:
+    """Return what the share of wrong ones is at most, by Clopper and Pearson."""
+    return float(exact_interval(np.asarray(wrong), np.asarray(n), 1.0 - 2.0 * risk)[1])
+
+
+def _escalation(
+    run: Run, reference: KnownItems, sources: dict[str, Floats], tried: dict[str, tuple[float, int, int] | None],
+    agreement: float, risk: float,
+) -> dict[str, Any]:  # fmt: skip
+    open_i = reference.gold_i == UNKNOWN
+    counts = {
+        by: 0 if level is None else int((open_i & (_confidence(sources[by]) >= level[0])).sum())
+        for by, level in tried.items()
+    }
+    by = max(counts, key=lambda name: counts[name], default="consensus")
+    threshold, tested, wrong = tried.get(by) or (None, 0, 0)
+    sent_i = open_i if threshold is None else open_i & (_confidence(sources[by]) < threshold)
+    queue = _queue(run, reference, sources[by], np.flatnonzero(sent_i))
+    return {"question": reference.question.name, "by": by, "threshold": threshold, "accepted": counts.get(by, 0),
+            "sent": int(sent_i.sum()), "tested": tested, "wrong": wrong, "n_gold": reference.n_known,
+            "needed": fewest(1.0 - agreement, risk / 2), "queue": queue}  # fmt: skip
+
+
+def _queue(run: Run, reference: KnownItems, p_ik: Floats, sent: Ints) -> pl.DataFrame:
+    """Rank the items to send by how probably their label is wrong: as gold has corrected p, where it has."""
+    wrong_i = 1.0 - p_ik.max(axis=1)
+    if reference.question.positive is not None:
+        corrected = run.table("items", where=pl.col("question") == reference.question.name)["p_calibrated"]
+        if corrected.is_not_null().all():
+            p_i = corrected.to_numpy()
+            at = reference.question.labels.index(reference.question.positive)
+            wrong_i = np.where(highest(p_ik) == at, 1.0 - p_i, p_i)
+    order = sent[np.argsort(-tie_key(wrong_i[sent]), kind="stable")]
+    labels = highest(p_ik)[order]
+    rows: dict[str, Any] = {
+        "rank": np.arange(1, len(order) + 1),
+        "question": [reference.question.name] * len(order),
+        "item": reference.items.gather(order).cast(pl.String),
+        "label": [reference.question.labels[int(k)] for k in labels],
+        "confidence": p_ik.max(axis=1)[order],
+        "expected_gain": wrong_i[order],
+        "reason": [f"the label is wrong with a probability of {wrong_i[i]:.0%}" for i in order],
+    }
+    return pl.DataFrame(rows, schema=SENT)
+
+
+def sentence_of(part: Mapping[str, Any], agreement: float, risk: float) -> str:
+    """Say what is accepted and what is sent.
+
+    Examples
+    --------
+    >>> part = {"question": "ok", "by": "consensus", "threshold": 0.9, "accepted": 1_412, "sent": 188, "tested": 150,
+    ...         "wrong": 2}
+    >>> print(sentence_of(part, 0.95, 0.1))
+    ok: accept 1,412 labels of the consensus (confidence 0.900 or more), send 188 to people. At least 95% of the
+    accepted ones agree with people, with a probability of 90%: 2 of 150 known answers there differ.
+    >>> print(sentence_of(part | {"accepted": 0, "sent": 0}, 0.95, 0.1))
+    ok: all answers are known: there is nothing to accept, and nothing to send.
+    """
+    name, sent = part["question"], part["sent"]
+    if not part["accepted"] + sent:
+        return f"{name}: all answers are known: there is nothing to accept, and nothing to send."
+    if part["threshold"] is None:
+        why = "even the surest labels are wrong too often"
+        if part["n_gold"] < part["needed"]:
+            why = f"{part['n_gold']:,} answers are known, and it takes {part['needed']:,} without an error"
+        return f"{name}: nothing can be accepted at {agreement:.0%} agreement: {why}. All {sent:,} go to people."
+    return (
+        f"{name}: accept {part['accepted']:,} labels of the {part['by']} (confidence {part['threshold']:.3f} or more), "
+        f"send {sent:,} to people. At least {agreement:.0%} of the accepted ones agree with people, with a "
+        f"probability of {1.0 - risk:.0%}: {part['wrong']:,} of {part['tested']:,} known answers there differ."
+    )
