@@ -359,7 +359,7 @@ FILES: dict[str, Callable[[Path], Everyday]] = {
     "voter-id": lambda f: Everyday(table(f / "v.csv", long(ONE, header="item,voter-id,label")), of(ONE)),
     "a column called truth": lambda f: Everyday(
         table(f / "v.csv", [("item", "coder", "label", "truth"), *((*cell, x, "care") for cell, x in ONE.items())]),
-        of(ONE), notes=("column 'truth' may hold true labels and is not used: --gold truth",),
+        of(ONE), notes=("column 'truth' may hold true labels and is not used (--gold truth uses it)",),
     ),
     "long": lambda f: Everyday(table(f / "v.csv", long(ONE, header="item,annotator,label")), of(ONE)),
     "wide": lambda f: Everyday(table(f / "v.csv", wide(ONE)), of(ONE)),

@@ -25,13 +25,15 @@ def test_gold_and_published_columns():
 
 
 @pytest.mark.parametrize("name", ["gold", "truth", "Expert"])
-def test_a_column_that_is_called_the_truth_is_not_taken_for_it(name):
-    votes = read_votes(VOTES.with_columns(pl.Series(name, ["No", None, "Yes", "Yes", None])))
+def test_a_column_of_a_file_that_is_called_the_truth_is_not_taken_for_it(name, write):
+    table = VOTES.with_columns(pl.Series(name, ["No", None, "Yes", "Yes", None]))
+    votes = read_votes(write(table.write_csv()))
     assert (votes.ballots[0].gold_i == -1).all()
-    assert (
-        f"column {name!r} may hold true labels and is not used: --gold {name} says that it does." in votes.reading.notes
-    )
+    assert f"column {name!r} may hold true labels and is not used (--gold {name} uses it)." in votes.reading.notes
     assert votes.reading.not_read == (name,)
+    votes = read_votes(table)
+    assert (votes.ballots[0].gold_i >= 0).any()
+    assert f'column {name!r} is taken for true labels (guessed; gold="" does without).' in votes.reading.notes
 
 
 @pytest.mark.parametrize("role", ["gold", "published"])

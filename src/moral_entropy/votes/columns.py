@@ -297,13 +297,14 @@ def recognise(source: Source, options: ReadOptions) -> tuple[ColumnRoles, ReadOp
 
 
 def _without_gold(source: Source, roles: ColumnRoles) -> ColumnRoles:
-    """Leave out a column that only its name calls the truth: labels count as checked where the user says so."""
+    """Leave out a column of a file that only its name calls the truth: labels are checked where the user says so."""
     if "gold" not in roles.guessed:
         return roles
     name = roles.column["gold"]
-    source.log.note(
-        f"column {name!r} may hold true labels and is not used: --gold {_as_flag([name])} says that it does."
-    )
+    if not source.sha256:
+        source.log.note(f'column {name!r} is taken for true labels (guessed; gold="" does without).')
+        return roles
+    source.log.note(f"column {name!r} may hold true labels and is not used (--gold {_as_flag([name])} uses it).")
     return roles.without("gold")
 
 
