@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 from importlib.metadata import version
 from pathlib import Path
 
@@ -22,8 +23,10 @@ NAMES = [
     "Run",
     "Votes",
     "__version__",
+    "agreement",
     "audit",
     "audit_rules",
+    "compare",
     "decompose_entropy",
     "fit",
     "read_run",
@@ -106,3 +109,51 @@ def test_the_version_is_that_of_the_distribution():
     except ModuleNotFoundError:
         pytest.skip("the package is not installed, only on the path")
     assert installed == me.__version__
+
+
+RECORDS = [
+    {"item": i, "annotator": a, "label": "yes" if (i * n + i // 3) % 4 < 2 else "no"}
+    for i in range(30)
+    for n, a in enumerate("abc", start=1)
+]
+
+
+class Dataset:
+    """What `audit` needs of a Dataset of Hugging Face: features, and its columns as an Arrow table."""
+
+    features = ("item", "annotator", "label")
+
+    def with_format(self, kind):
+        assert kind == "arrow"
+        return self
+
+    def __getitem__(self, rows):
+        return pl.DataFrame(RECORDS)[rows].to_arrow()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        RECORDS,
+        {name: [row[name] for row in RECORDS] for name in RECORDS[0]},
+        {a: {str(row["item"]): row["label"] for row in RECORDS if row["annotator"] == a} for a in "abc"},
+        Dataset(),
+    ],
+    ids=["records", "columns", "answers by annotator", "dataset"],
+)
+def test_plain_python_and_datasets_are_read(source):
+    assert me.read_votes(source).n_votes == 90
+
+
+def test_a_run_does_what_the_command_line_does_and_can_be_pickled(tmp_path):
+    run = me.audit(RECORDS, draws=20)
+    for again in (pickle.loads(pickle.dumps(run)), pickle.loads(pickle.dumps(run.save(tmp_path / "run")))):
+        assert again.items.equals(run.items)
+        assert again.markdown().count("| label |") == 1
+    assert run.next(5).height == 5
+    assert [limit.outcome for limit in run.check(maximum=["uncertain=1"])] == ["holds"]
+    assert run.explain("0")[0].question == "label"
+    [file] = run.export(tmp_path / "items.csv")
+    assert pl.read_csv(file).height == 30
+    assert run.to_dict()["read"]["votes"] == 90
+    assert me.compare(run, run).items.height >= 0

@@ -58,7 +58,7 @@ def rare_rows() -> Iterator[str]:
 def rows(flags: list[Any]) -> Iterator[str]:
     """Return one row per flag."""
     for one in flags:
-        names = ", ".join(f"`{name}`" for name in one.opts)
+        names = ", ".join(f"`{name}`" for name in (*one.opts, *one.secondary_opts))
         cells = (names, "" if one.is_flag else f"`{value_of(one)}`", f"{one.help}{default_of(one)}")
         yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
 

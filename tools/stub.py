@@ -39,7 +39,7 @@ def type_text(kind: Any) -> str:
     'Sequence[str] | None'
     """
     if isinstance(kind, str):
-        return kind
+        return re.sub(r"\b(?:[a-z_]\w*\.)+", "", kind)
     if typing.get_origin(kind) in (typing.Union, types.UnionType):
         return " | ".join(dict.fromkeys(map(type_text, typing.get_args(kind))))
     if kind is type(None):

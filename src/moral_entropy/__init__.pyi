@@ -16,6 +16,16 @@ from moral_entropy.votes.table import Votes as Votes
 
 __version__: str
 
+def agreement(
+    source: Any,
+    second: Any = ...,
+    *,
+    scale: Any = ...,
+    pairs: bool = ...,
+    interval: float = ...,
+    seed: int = ...,
+    **read: Any,
+) -> Any: ...
 def audit(
     source: Any,
     out: str | Path | None = ...,
@@ -117,6 +127,10 @@ def audit_rules(
     cost_fn: float = ...,
     smoothing: float = ...,
 ) -> AuditTable: ...
+def compare(
+    run_a: Run | str | Path,
+    run_b: Run | str | Path,
+) -> Any: ...
 def decompose_entropy(
     posterior: Consensus | Any | Any,
 ) -> EntropyParts: ...

@@ -75,7 +75,7 @@ class Comparison:
     grades: pl.DataFrame
 
 
-def compare_runs(run_a: Run | str | Path, run_b: Run | str | Path) -> Comparison:
+def compare(run_a: Run | str | Path, run_b: Run | str | Path) -> Comparison:
     """Compare two runs.
 
     Items are matched by question and id. Changes of grades are between the audits of all items of either run, see
@@ -90,7 +90,7 @@ def compare_runs(run_a: Run | str | Path, run_b: Run | str | Path) -> Comparison
     --------
     >>> from moral_entropy.pipeline import audit
     >>> votes = pl.DataFrame({"item": [1, 1, 2, 2, 3, 3], "annotator": [*"abab", *"ab"], "label": [1, 1, 0, 0, 1, 0]})
-    >>> compare_runs(audit(votes, draws=20), audit(votes, draws=20)).items["moved"].to_list()
+    >>> compare(audit(votes, draws=20), audit(votes, draws=20)).items["moved"].to_list()
     [0.0, 0.0, 0.0]
     """
     runs = as_run(run_a), as_run(run_b)

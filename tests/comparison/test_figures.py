@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from moral_entropy.comparison import compare_runs
+from moral_entropy.comparison import compare
 
 LABELS = {"care": ("no", "yes"), "tone": ("calm", "glad", "sad"), "harm": ("no", "yes")}
 DOMAINS = ("BLM", "Sandy", None)
@@ -26,7 +26,7 @@ def pair(tmp_path_factory):
     a = random_items(rng, LABELS, 40, domains=DOMAINS)
     b = random_items(rng, LABELS, 40, domains=DOMAINS, first=3)
     runs = write_run(home / "a", a, LABELS), write_run(home / "b", b, LABELS)
-    return compare_runs(*runs), [row for row, _ in a], [row for row, _ in b], a, b
+    return compare(*runs), [row for row, _ in a], [row for row, _ in b], a, b
 
 
 def shared_rows(rows_a, rows_b, question, domain="(all)"):
@@ -102,7 +102,7 @@ def test_an_item_that_stands_for_three_counts_thrice(tmp_path):
         counted.append(write_run(tmp_path / f"{side}1", rows, labels))
         rows = [item("q", f"{n}-{m}", (1 - p, p), labels["q"]) for n, p in enumerate(p_i) for m in range(1 + n % 3)]
         spelt_out.append(write_run(tmp_path / f"{side}2", rows, labels))
-    one, other = compare_runs(*counted), compare_runs(*spelt_out)
+    one, other = compare(*counted), compare(*spelt_out)
     for table, columns in (("shifts", ["a", "b", "change", "n"]), ("agreement", ["value", "n"])):
         np.testing.assert_allclose(getattr(one, table).select(columns), getattr(other, table).select(columns))
 
@@ -123,8 +123,8 @@ def test_the_other_way_round_every_change_has_the_other_sign(runs):
             write_run(Path(home) / str(n), [item("q", i, (1 - p, p), labels["q"]) for i, p in run.items()], labels)
             for n, run in enumerate(runs)
         ]
-        there, back = compare_runs(*paths), compare_runs(*reversed(paths))
-        same = compare_runs(paths[0], paths[0])
+        there, back = compare(*paths), compare(*reversed(paths))
+        same = compare(paths[0], paths[0])
     turned = back.shifts.select(a="b", b="a", change=-pl.col("change"))
     np.testing.assert_allclose(there.shifts.select(turned.columns), turned, atol=1e-12)
     np.testing.assert_allclose(there.agreement["value"].fill_null(9), back.agreement["value"].fill_null(9), atol=1e-9)
@@ -135,7 +135,7 @@ def test_without_draws_there_are_no_parts(tmp_path):
     rng, labels = np.random.default_rng(3), {"q": ("no", "yes")}
     a = write_run(tmp_path / "a", random_items(rng, labels, 20, draws=False), labels)
     b = write_run(tmp_path / "b", random_items(rng, labels, 20), labels)
-    comparison = compare_runs(a, b)
+    comparison = compare(a, b)
     found = figures(comparison.shifts)
     assert found["doubt_votes"]["change"] is None
     assert found["entropy"]["change"] is not None

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from comparison.folders import item, random_items, write_run
 
-from moral_entropy.comparison import compare_runs
+from moral_entropy.comparison import compare
 from moral_entropy.errors import RunFolderError
 
 TWO = {"q": ("no", "yes")}
@@ -24,7 +24,7 @@ def of(p_by_item, question="q", labels=TWO["q"], **more):
 
 def test_items_that_moved_most_come_first(tmp_path):
     a, b = runs(tmp_path, of({1: 0.9, 2: 0.5, 3: 0.2, 4: 0.3}), of({4: 0.3, 3: 0.6, 2: 0.45, 9: 0.1}))
-    comparison = compare_runs(a, b)
+    comparison = compare(a, b)
     assert comparison.overlap.rows() == [("q", 3, 1, 1)]
     items = comparison.items
     assert items["item"].to_list() == [3, 2, 4] and items["item"].dtype == pl.Int64
@@ -40,7 +40,7 @@ def test_three_labels_move_by_total_variation(tmp_path):
     labels = {"tone": ("calm", "glad", "sad")}
     a = [item("tone", "x", (0.5, 0.3, 0.2), labels["tone"]), item("tone", "y", (0.2, 0.2, 0.6), labels["tone"])]
     b = [item("tone", "y", (0.2, 0.2, 0.6), labels["tone"]), item("tone", "x", (0.1, 0.6, 0.3), labels["tone"])]
-    items = compare_runs(*runs(tmp_path, a, b, labels)).items
+    items = compare(*runs(tmp_path, a, b, labels)).items
     assert items["item"].to_list() == ["x", "y"]
     assert items["moved"].to_list() == pytest.approx([0.4, 0.0])
     assert items["change"].null_count() == 2
@@ -49,7 +49,7 @@ def test_three_labels_move_by_total_variation(tmp_path):
 
 
 def test_ids_match_as_text(tmp_path):
-    comparison = compare_runs(*runs(tmp_path, of({1: 0.9, 2: 0.5}), of({"1": 0.7, "x": 0.1})))
+    comparison = compare(*runs(tmp_path, of({1: 0.9, 2: 0.5}), of({"1": 0.7, "x": 0.1})))
     assert comparison.items["item"].to_list() == ["1"]
 
 
@@ -57,9 +57,9 @@ def test_order_of_rows_is_irrelevant(tmp_path):
     rng = np.random.default_rng(1)
     items = random_items(rng, TWO, 20, domains=("s", "t"))
     others = random_items(rng, TWO, 20, domains=("s", "t"))
-    one = compare_runs(*runs(tmp_path, items, others))
+    one = compare(*runs(tmp_path, items, others))
     (tmp_path / "turned").mkdir()
-    two = compare_runs(*runs(tmp_path / "turned", items[::-1], others))
+    two = compare(*runs(tmp_path / "turned", items[::-1], others))
     assert all(getattr(one, name).equals(getattr(two, name)) for name in ("overlap", "items", "shifts", "agreement"))
 
 
@@ -68,7 +68,7 @@ def test_notes_say_what_is_left_out(tmp_path):
     b = of({1: 0.7, 2: 0.5}, domain="t", count=2.0) + of({8: 0.9}, "apart")
     labels_a = {**TWO, "only": TWO["q"], "apart": TWO["q"]}
     folders = runs(tmp_path, a, b, labels_a, {**TWO, "apart": TWO["q"]}, interval=0.5, converged=False)
-    notes = "\n".join(compare_runs(*folders).notes)
+    notes = "\n".join(compare(*folders).notes)
     for said in (
         f"only {folders[0]} has 1 question (first: 'only')",
         "no shared item in 1 question (first: 'apart')",
@@ -83,16 +83,16 @@ def test_rules_that_only_one_grades_are_said(tmp_path):
     row = ("q", "(all)", "yes", "any", "consensus", "fpr", 0.1, 0.0, 0.2, 5)
     a = write_run(tmp_path / "a", of({1: 0.9}), TWO, audit=[row, (*row[:3], "mine", *row[4:])])
     b = write_run(tmp_path / "b", of({1: 0.9}), TWO, audit=[row])
-    comparison = compare_runs(a, b)
+    comparison = compare(a, b)
     assert comparison.notes == (f"only {a} grades 1 rule (first: 'mine')",)
     assert comparison.grades["rule"].to_list() == ["any"]
     (b / "audit.parquet").unlink()
     with pytest.raises(RunFolderError, match="has no table 'audit'"):
-        compare_runs(a, b)
+        compare(a, b)
 
 
 def test_what_differs_between_manifests(tmp_path):
-    comparison = compare_runs(*runs(tmp_path, of({1: 0.9}), of({1: 0.9}), draws=20, seed=3, command="x"))
+    comparison = compare(*runs(tmp_path, of({1: 0.9}), of({1: 0.9}), draws=20, seed=3, command="x"))
     assert comparison.settings == (("draws", 0, 20), ("seed", 0, 3))
 
 
@@ -110,7 +110,7 @@ BAD = {
 def test_what_cannot_be_compared_is_refused(tmp_path, what):
     items_a, labels_a, items_b, labels_b, message = BAD[what]
     with pytest.raises(RunFolderError, match=message):
-        compare_runs(*runs(tmp_path, items_a, items_b, labels_a, labels_b))
+        compare(*runs(tmp_path, items_a, items_b, labels_a, labels_b))
 
 
 def test_a_posterior_with_the_labels_of_other_items_is_refused(tmp_path):
@@ -119,11 +119,11 @@ def test_a_posterior_with_the_labels_of_other_items_is_refused(tmp_path):
     a, b = runs(tmp_path, items, items, labels)
     pl.read_parquet(b / "posterior.parquet").with_columns(item=pl.lit("x")).write_parquet(b / "posterior.parquet")
     with pytest.raises(RunFolderError, match=r"lacks labels of 2 items.*tone, 'x'"):
-        compare_runs(a, b)
+        compare(a, b)
 
 
 def test_order_of_three_labels_is_irrelevant(tmp_path):
     first, other = ("calm", "glad", "sad"), ("sad", "calm", "glad")
     a = write_run(tmp_path / "a", [item("tone", "x", (0.5, 0.3, 0.2), first)], {"tone": first})
     b = write_run(tmp_path / "b", [item("tone", "x", (0.2, 0.5, 0.3), other)], {"tone": other})
-    assert compare_runs(a, b).items["moved"].to_list() == pytest.approx([0.0])
+    assert compare(a, b).items["moved"].to_list() == pytest.approx([0.0])

@@ -10,9 +10,9 @@ import pytest
 
 import moral_entropy as me
 from moral_entropy.model.entropy import TOO_FEW_TO_TELL, parts_note, shown_parts
-from moral_entropy.report.card import croissant_facts, dataset_card
-from moral_entropy.report.data import report_data
+from moral_entropy.report.card import dataset_card
 from moral_entropy.report.figures import figure_specs
+from moral_entropy.report.page import page_data
 
 
 @pytest.fixture(scope="module", params=["mixed", "paper"])
@@ -22,30 +22,32 @@ def run(request):
 
 
 def test_bars_are_the_parts_and_add_up_to_the_mean_entropy(run):
-    [bars] = [spec["datasets"]["entropy"] for name, spec in figure_specs(run) if name == "entropy"]
+    [bars] = [spec["data"]["values"] for name, spec in figure_specs(run) if name == "entropy"]
     mean = sum(-sum(q * math.log(q) for q in (p, 1 - p) if q > 0) for p in run.items["p"]) / run.items.height
     assert sum(bar["nats"] for bar in bars) == pytest.approx(mean, rel=1e-9)
     assert [bar["part"] for bar in bars] == list(shown_parts(run.model).values())
 
 
 def test_what_the_page_says_of_the_parts_is_what_the_library_says(run):
-    data = report_data(run)
-    assert data["model"] == run.model and data["parts_note"] == parts_note(run.model)
-    assert [part["column"] for part in data["parts"]] == list(shown_parts(run.model))
-    for part in data["parts"]:
-        assert set(data["items"]) >= {part["column"], "p_model"} and part["remedy"] in dataset_card(run)
+    texts, columns = page_data(run)
+    section = texts["uncertainty"]
+    assert section["note"] == parts_note(run.model)
+    assert dict(columns["parts"]) == shown_parts(run.model) and set(columns["items"]) >= {
+        *shown_parts(run.model),
+        "p_model",
+    }
+    assert all(remedy in dataset_card(run) for _, remedy in section["remedies"])
     assert (TOO_FEW_TO_TELL in dataset_card(run)) == (run.model == "mixed")
-
-
-def test_the_card_describes_every_column_that_it_names(run):
-    fields = [field["name"] for field in croissant_facts(run)["recordSet"][0]["field"]]
-    assert set(fields) <= set(run.items.columns) and {"p_model", "ambiguity", "doubt_votes"} <= set(fields)
+    # The bar of the only question is as wide as its box, and its parts are its width.
+    [bar] = section["bars"]
+    assert sum(float(width) for *_, width in bar["parts"]) == pytest.approx(100, abs=0.05)
+    assert sum(float(nats) for _, nats, _ in bar["parts"]) == pytest.approx(run.entropy["total"][0], abs=0.002)
 
 
 def test_without_draws_there_is_one_bar():
     votes = me.simulate_votes(n_items=30, n_annotators=6, votes_per_item=4, seed=2).votes
     run = me.audit(votes, draws=0)
-    [bars] = [spec["datasets"]["entropy"] for name, spec in figure_specs(run) if name == "entropy"]
+    [bars] = [spec["data"]["values"] for name, spec in figure_specs(run) if name == "entropy"]
     assert [bar["part"] for bar in bars] == ["not split"]
     assert bars[0]["nats"] == pytest.approx(run.items["entropy"].mean())
 

@@ -7,8 +7,8 @@ from group_support import crowd, frame_of
 
 import moral_entropy as me
 from moral_entropy.report.card import dataset_card
-from moral_entropy.report.data import report_data
 from moral_entropy.report.html import render
+from moral_entropy.report.page import groups_section
 
 
 @pytest.fixture(scope="module")
@@ -19,13 +19,13 @@ def run():
 
 
 def test_the_report_has_a_section_whose_figures_are_the_tables(run):
-    section = report_data(run)["groups"]
+    section = groups_section(run)
     women = run.table("groups").filter(group="women").row(0, named=True)
-    [row] = [row for row in section["rows"] if row[3] == "women"]
-    assert row[6] == f"{100 * women['rate']:.1f}%" and row[7] == f"{100 * women['difference']:+.1f}"
-    most = run.table("group_items").sort("spread", descending=True).row(0, named=True)
-    assert section["parting"][0]["item"] == str(most["item"])
-    assert len(section["parting"]) == 20
+    [row] = [row for row in section["table"]["rows"] if row[2] == "women"]
+    assert row[4] == f"{100 * women['rate']:.1f}%" and row[5].startswith(f"{100 * women['difference']:+.1f} (")
+    widest = run.table("group_items").sort("spread", descending=True).row(0, named=True)
+    assert section["parting"]["rows"][0][1] == str(widest["item"])
+    assert len(section["parting"]["rows"]) == 20
 
 
 def test_names_of_groups_are_no_markup(run):
@@ -37,6 +37,5 @@ def test_names_of_groups_are_no_markup(run):
 
 def test_a_run_without_groups_shows_none(plain_run):
     run = me.read_run(plain_run)
-    assert "groups" not in report_data(run)
     assert 'href="#groups"' not in render(run)
     assert "Whose consensus" not in dataset_card(run)

@@ -6,6 +6,7 @@ import math
 
 import polars as pl
 import pytest
+from report_support import vote_frame
 
 import moral_entropy as me
 from moral_entropy.report import items as module
@@ -44,17 +45,17 @@ def test_pushes_of_the_votes_add_up_to_p(plain_run):
         assert 1 / (1 + math.exp(-total)) == pytest.approx(item["p_map"], abs=1e-9)
 
 
-def test_under_the_papers_model_each_vote_has_its_push():
-    votes = me.simulate_votes(n_items=40, n_annotators=6, votes_per_item=4, seed=2).votes
-    shown = shown_items(me.audit(votes, model="paper", draws=30), 30)
-    push = {
-        (row["question"], row["annotator"], row["voted"]): row["push"] for row in shown["pushes"].iter_rows(named=True)
-    }
+@pytest.mark.parametrize("labels", [("0", "1"), ("anger", "joy", "none")])
+def test_under_the_papers_model_the_pushes_add_up_too(labels):
+    run = me.audit(vote_frame(labels=labels, questions=("q",), n_items=40, gold=False), model="paper", draws=30)
+    shown = shown_items(run, 30)
     votes = shown["item_votes"].partition_by("row", as_dict=True)
+    p_map = {(row["item"], row["class"]): row["p_map"] for row in run.table("posterior").iter_rows(named=True)}
     for row, item in enumerate(shown["items"].iter_rows(named=True)):
-        total = push[item["question"], None, None]
-        total += sum(push[item["question"], a, label] for _, a, label in votes[(row,)].iter_rows())
-        assert 1 / (1 + math.exp(-total)) == pytest.approx(item["p_map"], abs=1e-9)
+        total = item["prior"] + votes[(row,)]["push"].sum()
+        # The log-odds of the favoured label against its rival.
+        rival = 1 - item["p_map"] if len(labels) == 2 else p_map[item["item"], item["rival"]]
+        assert total == pytest.approx(math.log(item["p_map"] / rival), abs=1e-6)
 
 
 def test_few_votes_fit_few_items(plain_run, monkeypatch):

@@ -1,16 +1,15 @@
-"""The section on judges: there where language models voted or answers are known, and the same as the command says."""
+"""The section on judges: there where language models voted, and the same as the command says."""
 
 from __future__ import annotations
 
 import numpy as np
 import polars as pl
-import vl_convert
+import pytest
 
 import moral_entropy as me
 from moral_entropy.judges.table import describe_judges
-from moral_entropy.report.figures import figure_specs
 from moral_entropy.report.html import render
-from moral_entropy.report.sections import SEEN, judges_section, panel_rows
+from moral_entropy.report.page import judges_section
 
 
 def votes(names, known):
@@ -24,36 +23,21 @@ def votes(names, known):
     return pl.DataFrame(rows, schema=["item", "annotator", "label", "gold"], orient="row")
 
 
-def test_people_without_known_answers_are_no_judges():
-    run = me.audit(votes(("ann", "bob", "cy"), 0).drop("gold"), draws=20)
+@pytest.mark.parametrize("known", [0, 40])
+def test_people_are_no_judges_whether_or_not_answers_are_known(known):
+    run = me.audit(votes(("ann", "bob", "cy"), known), draws=20)
     assert judges_section(run) is None
     assert 'id="judges"' not in render(run)
 
 
 def test_the_section_says_what_the_command_says():
     run = me.audit(votes(("ann", "<b>gpt-4o</b>", "llama"), 40), draws=20)
-    section = judges_section(run)
-    assert [table["title"] for table in section["tables"]] == ["Scores", "Judges", "Best panel for its price"]
-    found = describe_judges(run)
-    assert [row[1] for row in section["tables"][1]["rows"]] == found.frame["judge"].to_list()
-    value = me.score(run).frame["value"][0]
-    assert section["tables"][0]["rows"][0][3].startswith(f"{100 * value:.1f}%")
+    tables = {table["title"]: table["rows"] for table in judges_section(run)["tables"]}
+    assert list(tables) == ["Scores", "Judges, worst first", "Best panel for its price"]
+    judges = describe_judges(run)
+    assert [row[1] for row in tables["Judges, worst first"]] == judges.frame["judge"].to_list()
+    assert tables["Scores"][0][3].startswith(f"{100 * me.score(run).frame['value'][0]:.1f}%")
+    assert [row[1] for row in tables["Best panel for its price"]] == judges.panels["judges"].to_list()
     page = render(run)
-    assert 'id="judges"' in page
-    assert "<b>gpt-4o" not in page
-    assert set(found.notes) <= set(section["notes"])
-
-
-def test_the_chart_of_panels_has_two_dots_per_panel_of_the_table():
-    run = me.audit(votes(("gpt-4o", "claude", "llama"), 60), draws=20)
-    section, found = judges_section(run), describe_judges(run)
-    assert found.panels.height > 1
-    wanted = [(row["cost"], row[column]) for row in found.panels.iter_rows(named=True) for column in SEEN.values()]
-    assert [(row["cost"], row["value"]) for row in section["panels"]] == wanted
-    assert {row["on"] for row in section["panels"]} == set(SEEN)
-    [spec] = [spec for name, spec in figure_specs(run) if name == "panels"]
-    svg = vl_convert.vegalite_to_svg(spec)
-    assert svg.count('aria-roledescription="point"') == len(wanted)
-    assert 'id="chart-panels"' in render(run)
-    # One panel is no chart: the table says it.
-    assert panel_rows(found.panels.head(1)) == []
+    assert 'id="judges"' in page and "<b>gpt-4o" not in page
+    assert set(judges.notes) <= set(judges_section(run)["notes"])

@@ -15,7 +15,7 @@ from moral_entropy.markup import markdown_text
 from moral_entropy.options import AuditOptions, FitOptions
 from moral_entropy.pipeline import audit
 from moral_entropy.planning import next_votes
-from moral_entropy.report.data import report_data
+from moral_entropy.report.page import page_data
 from moral_entropy.runs.folder import plain_facts
 from moral_entropy.runs.run import OPTIONAL, as_run, read_run
 from moral_entropy.schemas import SCHEMAS
@@ -99,7 +99,7 @@ def test_a_run_whose_tables_are_gone_still_has_a_name(there):
 
 
 def test_the_verdict_is_that_of_the_report(here, there):
-    data = report_data(there)["verdict"]
+    data = page_data(there)[0]["verdict"]
     assert (here.verdict.status, here.verdict.answer, here.verdict.text) == (
         data["status"],
         data["answer"],

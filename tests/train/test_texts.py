@@ -9,8 +9,13 @@ from numpy.testing import assert_allclose
 from train_support import needs_minilm, small_bert, texts_and_truth
 
 import moral_entropy as me
+from moral_entropy.explanation import explain_item
+from moral_entropy.options import TrainOptions
+from moral_entropy.planning import next_votes
+from moral_entropy.report.export import export_run
 from moral_entropy.runs.reload import reload_consensus
 from moral_entropy.train import texts as texts_module
+from moral_entropy.train.run import run_training
 from moral_entropy.train.texts import (
     MOST_COUNTED,
     WORTHS,
@@ -267,3 +272,20 @@ def test_everything_is_measured_on_a_sample_where_nothing_counts(monkeypatch):
     monkeypatch.setattr(texts_module, "MOST_MEASURED", 350)
     run = me.audit(votes_frame(500)[0], draws=0)
     assert run.manifest["text_worth"]["texts"] == 350 and run.items["p_text"].null_count() == 150
+
+
+def test_explain_next_export_and_card_say_that_texts_count(counted, tmp_path):
+    run, _ = counted
+    saved = run.save(tmp_path / "run")
+    for row in run.items.filter(pl.col("n_votes") > 0)[:5].iter_rows(named=True):
+        [told] = explain_item(saved, row["item"])
+        assert told.steps[-1].annotator == "(text)" and told.n_votes == row["n_votes"]
+        assert told.steps[-1].total == pytest.approx(np.log(row["p_map"] / (1 - row["p_map"])))
+        assert (told.p_text, told.p_votes) == (row["p_text"], row["p_votes"])
+    assert next_votes(saved, 3)["reason"].str.contains("its text says").all()
+    export_run(saved, tmp_path / "items.csv", to="csv")
+    exported = pl.read_csv(tmp_path / "items.csv")
+    assert_allclose(exported.sort("item")["p_votes"], run.items.sort("item")["p_votes"])
+    facts = run_training(saved, tmp_path / "model", TrainOptions(model="tfidf"))
+    assert any("is flattered" in note for note in facts["notes"])
+    assert "is flattered" in (tmp_path / "model" / "README.md").read_text()

@@ -31,7 +31,7 @@ MOST_WORK = 1_000_000_000
 CELLS = 500_000
 """Rows times states times draws that are held at a time."""
 
-CHECKED_NUMBERS = 1 << 25
+CHECKED_NUMBERS = 1 << 24
 """Most numbers in the draws that are looked at."""
 
 LEAST = 1e-300

@@ -52,9 +52,9 @@ def compare(run_a: RunA, run_b: RunB = None, by: By = None, json: Json = False, 
         msg = "compare needs RUN_B, a second run, or --by COLUMN for the groups of annotators of one."
         raise UsageError(msg)
     from moral_entropy.cli.screen import print_json, print_parts
-    from moral_entropy.comparison import compare_runs
+    from moral_entropy.comparison import compare as compare_two
 
-    comparison = compare_runs(run_a, run_b)
+    comparison = compare_two(run_a, run_b)
     if json:
         print_json("compare", _record(comparison, top))
     else:

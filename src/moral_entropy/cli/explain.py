@@ -97,7 +97,7 @@ def waterfall_lines(told: Explanation, marks: Marks, width: int | None = None) -
 
 
 def _about(told: Explanation, marks: Marks) -> list[str]:
-    n_votes = len(told.steps) - 1
+    n_votes = told.n_votes
     facts = [told.question, *([told.part] if told.part else []), f"item {told.item}", *([told.domain or ""])]
     facts = [printable(fact, 60, marks.cut) for fact in facts if fact]
     line = f" {marks.dot} ".join([*facts, f"{n_votes} vote{'s' * (n_votes != 1)}"])
@@ -151,6 +151,9 @@ def _outcome(told: Explanation, towards: str, against: str) -> list[str]:
         lines.append(f"published, pooled with the share of the votes: p({towards}) = {told.p:.3f}{bounds}")
     else:
         lines.append(f"averaged over what is unknown of the annotators: p({towards}) = {told.p:.3f}{bounds}")
+    if told.p_text is not None:
+        counts = "does not count" if told.p_votes is None else f"counts; the votes alone {told.p_votes:.3f}"
+        lines.append(f"its text alone says p({towards}) = {told.p_text:.3f}, and {counts}")
     lines.append(f"label: {label}; entropy {told.entropy:.3f} nats" + ", of which" * (told.doubt_votes is not None))
     return [*lines, *_part_lines(told)]
 
@@ -164,5 +167,5 @@ def _part_lines(told: Explanation) -> list[str]:
 
     shown = shown_parts(told.model, between=told.between_groups is not None).items()
     lines = [f"  {getattr(told, part):.3f} {name}: {REMEDIES[part]}" for part, name in shown]
-    too_few = told.model == "mixed" and len(told.steps) - 1 < ENOUGH_VOTES
+    too_few = told.model == "mixed" and told.n_votes < ENOUGH_VOTES
     return [*lines, *(wrap(TOO_FEW_TO_TELL, NARROWEST + 20) if too_few else [])]

@@ -53,22 +53,7 @@ def print_run(run: Run, *, verbose: bool = False) -> None:
 
 def print_run_as_json(run: Run) -> None:
     """Print the same as one JSON object."""
-    manifest = run.manifest
-    read = {name: manifest[name] for name in READ}
-    print_json("audit", {"version": manifest["version"], "source": manifest["input"]["source"], "read": read,
-                         "questions": [_question_record(fit) for fit in manifest["questions"]],
-                         **summarise(run).record()})  # fmt: skip
-
-
-READ = ("rows", "votes", "items", "annotators", "items_without_votes", "columns", "guessed", "notes", "dropped")
-QUESTION = ("question", "part", "labels", "positive", "items", "votes", "annotators", "entropy", "ambiguity",
-            "doubt_votes", "doubt_annotators", BETWEEN, "uncertain", "ambiguous", "converged")  # fmt: skip
-
-
-def _question_record(fit: dict[str, Any]) -> dict[str, Any]:
-    """Return one fit; the share of every label is by the consensus, and with two labels that of yes has its name."""
-    yes = {"share_of_yes": fit["prevalence"][fit["positive"]]} if fit["positive"] else {}
-    return {name: fit[name] for name in QUESTION if name in fit} | yes | {"shares": fit["prevalence"]}
+    print_json("audit", run.to_dict())
 
 
 def _details(run: Run, summary: Summary) -> Iterator[str | Table]:

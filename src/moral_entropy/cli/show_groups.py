@@ -8,21 +8,22 @@ import polars as pl
 
 from moral_entropy.cli.screen import plain_table, print_parts
 from moral_entropy.errors import UsageError
-from moral_entropy.report.sections import group_cells
+from moral_entropy.report.page import group_cells
 from moral_entropy.runs.run import Run
 
-HEADS = ("question", "label", "group", "annotators", "share", "difference", "interval", "p", "alpha", "ratio")
+HEADS = ("question", "group", "annotators", "share", "difference", "p", "α within", "α across")
 
 
 def print_groups(run: Run, column: str) -> None:
     """Print a row per group, and what the run says of the column."""
-    groups = _groups_of(run, column)
-    rows = [group_cells(row) for row in groups.iter_rows(named=True)]
-    # Votes and agreement across are left to the table: 80 characters are few.
-    cells = [[question, label, group, n, *rest, ratio] for question, _, label, group, n, _, *rest, _, ratio in rows]
+    # Late: SciPy's statistics take long to load.
+    from moral_entropy.groups.table import largest_first
+
+    rows = [group_cells(row) for row in largest_first(_groups_of(run, column)).iter_rows(named=True)]
+    cells = [[question, *figures] for question, _, *figures in rows]
     readings = run.table("group_readings", where=pl.col("column") == column)
-    said = [f"{row['question']}, {row['label']}: {row['reading']}" for row in readings.iter_rows(named=True)]
-    print_parts([f"by {column}", plain_table(HEADS, cells, n_words=3), "", *said])
+    lines = [f"{row['question']}, {row['label']}: {row['reading']}" for row in readings.iter_rows(named=True)]
+    print_parts([f"by {column}, the largest difference first", plain_table(HEADS, cells, n_words=2), "", *lines])
 
 
 def groups_record(run: Run, column: str) -> dict[str, Any]:

@@ -20,12 +20,12 @@ from moral_entropy.groups import members, truths
 from moral_entropy.groups.differences import group_agreement, holm, paired_difference
 from moral_entropy.groups.members import FEWEST, Grouping
 from moral_entropy.model.consensus import Consensus
+from moral_entropy.names import MEAN
 from moral_entropy.options import GroupOptions
 from moral_entropy.schemas import SCHEMAS, with_ids
 from moral_entropy.ties import tie_key
 from moral_entropy.votes.table import UNKNOWN, Ballot, Floats, Ints, Votes
 
-MEAN = "(mean)"
 READINGS = (truths.PER_GROUP, truths.ONE_TRUTH, truths.CANNOT_TELL)
 PLACE = ["question", "part", "column", "label"]
 MOST_LABELS = 12

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from moral_entropy.items.agreement import measure_agreement
+from moral_entropy.items.agreement import label_values, measure_agreement
 from moral_entropy.items.annotators import rank_annotators, summarise_annotators
 from moral_entropy.items.disagreement import tally_votes
 from moral_entropy.items.rank import (
@@ -164,9 +164,12 @@ def _word_rankings(votes: Votes, scores: ItemScores, counted: dict[bytes, pl.Dat
 
 def _agreement_frames(consensus: Consensus, question: str, key_cx: Ints, weight_c: Floats) -> Iterator[pl.DataFrame]:
     """Measure how far annotators agree on a question, over all domains and in each."""
+    value_k = label_values(next(fit.ballot.labels for fit in consensus.fits if fit.question == question))
     for code in (UNKNOWN, *np.setdiff1d(key_cx[:, -1], [UNKNOWN]).tolist()):
         inside = slice(None) if code == UNKNOWN else key_cx[:, -1] == code
         domain = ALL if code == UNKNOWN else consensus.votes.domains[code]
         counts_ck, count_c = key_cx[inside, :-1], weight_c[inside]
-        figures = measure_agreement(counts_ck, count_c, interval=consensus.interval, seed=consensus.seed)
+        figures = measure_agreement(
+            counts_ck, count_c, value_k=value_k, interval=consensus.interval, seed=consensus.seed
+        )
         yield figures.select(pl.lit(question).alias("question"), pl.lit(domain).alias("domain"), pl.all())

@@ -335,10 +335,12 @@ class Posterior:
 
     def complete_blocks(self, at: Parameters, counts: Counts) -> tuple[Floats, Floats]:
         """Compute the information of weights and of each confusion row with all labels known."""
-        totals = self.completed(counts)
-        return _multinomial(totals.weight_dg.sum(axis=-1), at.weight_dg), _multinomial(
-            totals.confusion_akv.sum(axis=-1), at.confusion_akv
-        )
+        votes_ak = self.completed(counts).confusion_akv.sum(axis=-1)
+        return self.weight_blocks(at, counts), _multinomial(votes_ak, at.confusion_akv)
+
+    def weight_blocks(self, at: Parameters, counts: Counts) -> Floats:
+        """Compute the information of the weights alone with all labels known."""
+        return _multinomial(self.completed(counts).weight_dg.sum(axis=-1), at.weight_dg)
 
     def unknown_label(self, at: Parameters, counts: Counts) -> Floats:
         """Compute, per annotator, the covariance of the score given states: for which label a vote was is unknown."""

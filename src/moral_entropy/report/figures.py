@@ -1,8 +1,7 @@
-"""Run folder → figures for papers: the report's charts with the run's data in them, as PNG, SVG or PDF."""
+"""Run → figures for papers, with the run's data in them, as PNG, SVG or PDF: Vega-Lite, drawn without a network."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,33 +13,40 @@ from moral_entropy.errors import UsageError
 from moral_entropy.files import whole_file
 from moral_entropy.markup import json_rows
 from moral_entropy.names import ALL
-from moral_entropy.report.chart_specs import Rows, chart_specs, with_rows
-from moral_entropy.report.item_sums import entropy_by_votes
-from moral_entropy.report.sections import judges_section
-from moral_entropy.report.tables import (
-    audit_rates,
-    drawn_charts,
-    entropy_rows,
-    palettes,
-    reliability_rows,
-    shown_domains,
-)
-from moral_entropy.report.words import NO_ROLE, RATES
+from moral_entropy.report.page import reliability_rows
+from moral_entropy.report.paper import rate_frame
+from moral_entropy.report.words import RATES
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.ties import DECIMALS
+from moral_entropy.verdict.rates import best_reference
 
 FORMATS = ("png", "svg", "pdf")
-SOFT = ("share", "smoothed-share")
+MAX_NAMES = 60
+"""Annotators in a figure, those worth a look first; rules are drawn for as many questions and labels."""
 
-MOST_ELLIPSES = 80
-"""Annotators whose intervals are drawn; of more, only the dots can be seen. The page does the same."""
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8C8C8C", "#7A3FB0", "#7A4A12", "#94C11F")
+"""The colours of Okabe and Ito, which people with colour blindness can tell apart, and a few more."""
 
-NOT_SPLIT = "not split"
-"""Name of an entropy whose parts are unknown, as there are no draws."""
+FOUNDATIONS = {
+    "#6A4C93": {"authority", "subversion"},
+    "#00B4A6": {"care", "harm"},
+    "#3498DB": {"fairness", "cheating", "equality", "proportionality"},
+    "#E74C3C": {"loyalty", "betrayal", "ingroup"},
+    "#F39C12": {"sanctity", "purity", "degradation"},
+}
+"""The moral foundations in the colours of the paper's figures, and what questions about them are called."""
+
+INVISIBLE = "\u2060"
+RESERVED = ("constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString", "toString",
+            "valueOf", "__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__",
+            "__proto__")  # fmt: skip
+"""Names that every object of JavaScript has: Vega takes a value of such a name for something it has seen before."""
+
+Spec = dict[str, Any]
 
 
 def write_figures(run: Run | str | Path, folder: str | Path, *, formats: Sequence[str] = ("png",)) -> list[Path]:
-    """Write the charts of a run's report as files and return their paths.
+    """Write the figures of a run as files and return their paths.
 
     Parameters
     ----------
@@ -55,45 +61,61 @@ def write_figures(run: Run | str | Path, folder: str | Path, *, formats: Sequenc
     if unknown or not formats:
         msg = f"there is no format {unknown[0] if unknown else ''!r}. Formats: {', '.join(FORMATS)}."
         raise UsageError(msg)
-    run, target = as_run(run), Path(folder)
+    target, files = Path(folder), []
     target.mkdir(parents=True, exist_ok=True)
-    written = []
-    for name, spec in figure_specs(run):
+    for name, spec in figure_specs(as_run(run)):
         for kind in formats:
-            file = target / f"{name}.{kind}"
-            with whole_file(file) as partial:
-                partial.write_bytes(_drawn(spec, kind))
-            written.append(file)
-    return written
+            files.append(target / f"{name}.{kind}")
+            with whole_file(files[-1]) as partial:
+                partial.write_bytes(_draw(spec, kind))
+    return files
 
 
-def figure_specs(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return every figure by name, as a Vega-Lite specification that holds its data; none is a single dot."""
-    domains = shown_domains(run)
-    specs, drawn = chart_specs(*palettes(run), domains=bool(domains)), drawn_charts(run)
-    titles = {metric: rate.title for metric, rate in RATES.items()}
-    rates = _hard_rates(run, domains).with_columns(pl.col("metric").replace(titles))
-    both = pl.col("metric").is_in([titles["fpr"], titles["fnr"]])
-    pooled = pl.col("domain") == ALL
-    if drawn["rules"]:
-        yield "rules", _filled(specs["rules"], rules=rates.filter(both, pooled).to_dicts())
-    if drawn["by_domain"]:
-        for (rule,), rows in rates.filter(both, ~pooled).group_by("rule", maintain_order=True):
-            yield f"rule-{slug(str(rule))}", _filled(specs["by_domain"], by_domain=rows.to_dicts())
-    for metric in ("fpr", "fnr", "fdr") if drawn["heat"] else ():
-        rows = rates.filter(~pooled if domains else pooled, metric=titles[metric])
-        yield f"heat-{metric}", _filled(specs["heat"], heat=rows.to_dicts())
-    yield "entropy", _filled(specs["entropy"], entropy=_entropy_parts(run, entropy_rows(run, domains)))
-    if drawn["by_votes"]:
-        by_votes = entropy_by_votes(run).filter(pl.col("votes") > 0)
-        yield "entropy-by-votes", _filled(specs["by_votes"], by_votes=by_votes.to_dicts())
-    if drawn["reliability"]:
-        yield "reliability", _filled(specs["reliability"], reliability=reliability_rows(run).to_dicts())
-    if drawn["annotators"]:
-        yield from _annotator_specs(run, specs)
-    judges = judges_section(run)
-    if judges is not None and judges["panels"]:
-        yield "panels", _filled(specs["panels"], panels=judges["panels"])
+def figure_specs(run: Run) -> Iterator[tuple[str, Spec]]:
+    """Return every figure by name, as a Vega-Lite specification that holds its data."""
+    rates = rate_frame(run)
+    rates = rates.filter(reference=best_reference(run)) if rates.height else rates
+    targets = [target for question in run.questions for target, _ in question.targets][:MAX_NAMES]
+    rows = [
+        {"rule": row["rule"], "target": row["question"], "rate": RATES[name].title, "value": row[name],
+         "low": row.get(f"{name}_low"), "high": row.get(f"{name}_high")}
+        for row in rates.iter_rows(named=True) if row["question"] in targets
+        for name in ("fpr", "fnr") if row.get(name) is not None
+    ]  # fmt: skip
+    if rows:
+        yield "rules", _dots("rule", "target", rows, colours_of(targets), row="rate", title="share")
+    entropy = run.table("entropy").filter(domain=ALL)
+    parts = [
+        {"question": row["question"], "part": name, "nats": row[part], "at": at}
+        for row in entropy.iter_rows(named=True) for at, (part, name) in enumerate(run.parts.items())
+        if row[part] is not None
+    ] or [{"question": name, "part": "not split", "nats": total, "at": 0}
+          for name, total in entropy.select("question", "total").iter_rows()]  # fmt: skip
+    x = {"field": "nats", "type": "quantitative", "title": "mean entropy per item, nats"}
+    colour = _colour(
+        "part", [*run.parts.values(), "not split"], ("#CC79A7", "#56B4E9", "#D55E00", "#009E73", "#8C8C8C")
+    )
+    encoding = {"y": _axis("question"), "x": x, "color": colour, "order": {"field": "at"}}
+    yield "entropy", {"data": {"values": _rows(parts)}, "width": 480, "mark": "bar", "encoding": encoding}
+    bins = [dot | {"target": line["target"]} for line in reliability_rows(run) for dot in line["dots"]]
+    if len(bins) > 1:
+        yield "reliability", _reliability(bins)
+    if not run.manifest["anonymous"]:
+        yield from _annotators(run)
+
+
+def colours_of(names: Sequence[str]) -> list[str]:
+    """Return a colour per name: the paper's for moral foundations, others from the palette.
+
+    Examples
+    --------
+    >>> colours_of(["Care/Harm", "toxic"])
+    ['#00B4A6', '#0072B2']
+    """
+    words = [set(re.split(r"[^a-z]+", name.lower())) - {""} for name in names]
+    about = [next((colour for colour, names in FOUNDATIONS.items() if parts and parts <= names), "") for parts in words]
+    free = (PALETTE[at % len(PALETTE)] for at in range(len(names)))
+    return [colour if colour and colour not in about[:at] else next(free) for at, colour in enumerate(about)]
 
 
 def slug(name: str) -> str:
@@ -107,72 +129,77 @@ def slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "figure"
 
 
-def _filled(spec: dict[str, Any], **tables: Rows) -> dict[str, Any]:
-    return with_rows(spec, {name: json_rows(rows) for name, rows in tables.items()})
+def _safe(value: Any) -> Any:
+    return INVISIBLE + value if value in RESERVED else value
 
 
-def _hard_rates(run: Run, domains: Sequence[str]) -> pl.DataFrame:
-    targets, _ = palettes(run)
-    rows = audit_rates(run, domains).filter(reference="consensus").drop_nulls("value")
-    return rows.filter(~pl.col("rule").is_in(SOFT), pl.col("target").is_in(list(targets)))
+def _rows(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return json_rows([{name: _safe(value) for name, value in row.items()} for row in rows])
 
 
-def _entropy_parts(run: Run, rows: pl.DataFrame) -> Rows:
-    parts, shown = [], run.parts
-    for row in rows.iter_rows(named=True):
-        # Without draws all that is known is the total.
-        known = row["doubt_votes"] is not None
-        values = {name: row[part] for part, name in shown.items()} if known else {NOT_SPLIT: row["total"]}
-        parts += [
-            {"question": row["question"], "domain": row["domain"], "part": part, "at": at, "nats": nats,
-             "share": nats / row["total"] if row["total"] else None, "n": row["n_items"]}
-            for at, (part, nats) in enumerate(values.items())
+def _axis(field: str, **options: Any) -> Spec:
+    return {"field": field, "type": "nominal", "title": None, "sort": None, "axis": {"labelLimit": 300}, **options}
+
+
+def _colour(field: str, names: Sequence[str], colours: Sequence[str]) -> Spec:
+    scale = {"domain": [_safe(name) for name in names], "range": list(colours)}
+    return {"field": field, "type": "nominal", "title": None, "scale": scale,
+            "legend": {"orient": "bottom", "columns": 4} if len(names) > 1 else None}  # fmt: skip
+
+
+def _dots(
+    field: str, by: str, rows: Sequence[dict[str, Any]], colours: Sequence[str], *, title: str, row: str = ""
+) -> Spec:
+    """Draw dots with intervals, one line per name, and beside each other those of the same name."""
+    names = list(dict.fromkeys(cells[by] for cells in rows))
+    values = {"x": {"type": "quantitative", "axis": {"format": "%"}, "title": title}, "y": _axis(field),
+              "yOffset": {"field": by}, "color": _colour(by, names, colours)}  # fmt: skip
+    interval = {**values, "x": {**values["x"], "field": "low"}, "x2": {"field": "high"}}
+    dot = {**values, "x": {**values["x"], "field": "value"}}
+    mark = {"type": "point", "filled": True, "size": 40}
+    layers = [{"mark": "rule", "encoding": interval}, {"mark": mark, "encoding": dot}]
+    spec: Spec = {"width": 360, "height": {"step": max(7, 20 // len(names))}, "layer": layers}
+    facet = {"facet": {"column": {"field": row, "title": None, "sort": None}}, "spec": spec} if row else spec
+    return {"data": {"values": _rows(rows)}, **facet}
+
+
+def _reliability(bins: Sequence[dict[str, Any]]) -> Spec:
+    names = list(dict.fromkeys(dot["target"] for dot in bins))
+    x, y = (
+        {"type": "quantitative", "scale": {"domain": [0, 1]}, "title": title} for title in ("p", "share of yes in gold")
+    )
+    shared = {"x": {**x, "field": "p"}, "color": _colour("target", names, colours_of(names))}
+    diagonal = {"data": {"values": [{"p": end, "gold": end} for end in (0, 1)]},
+                "mark": {"type": "line", "strokeDash": [4, 4], "color": "gray"},
+                "encoding": {"x": {**x, "field": "p"}, "y": {**y, "field": "gold"}}}  # fmt: skip
+    return {"data": {"values": _rows(bins)}, "width": 320, "height": 320, "layer": [
+        diagonal,
+        {"mark": "rule", "encoding": {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}}},
+        {"mark": {"type": "line", "point": True}, "encoding": {**shared, "y": {**y, "field": "gold"}}},
+    ]}  # fmt: skip
+
+
+def _annotators(run: Run) -> Iterator[tuple[str, Spec]]:
+    """Draw how often each annotator is right, by name, the worst first."""
+    summary = run.table("annotator_summary").drop_nulls("sensitivity").with_columns(pl.col("annotator").cast(pl.String))
+    for (question,), people in summary.group_by("question", maintain_order=True):
+        worst = people.sort(pl.col("youden").round(DECIMALS), maintain_order=True).head(MAX_NAMES)
+        has_no = worst["specificity"].is_not_null().any()
+        names = {"sensitivity": "sees a yes", "specificity": "sees a no"} if has_no else {"sensitivity": "right label"}
+        rows = [
+            {"annotator": row["annotator"], "figure": name, "value": row[column], "low": row[f"{column}_low"],
+             "high": row[f"{column}_high"]}
+            for row in worst.iter_rows(named=True) for column, name in names.items()
         ]  # fmt: skip
-    return parts
+        if worst.height > 1:
+            yield f"annotators-{slug(str(question))}", _dots("annotator", "figure", rows, PALETTE, title="share")
 
 
-def _annotator_specs(run: Run, specs: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    summary = run.table("annotator_summary").drop_nulls("sensitivity").with_columns(
-        pl.col("annotator").cast(pl.String),
-        false_positive=1 - pl.col("specificity"),
-        role=pl.col("role").replace("", NO_ROLE),
-    )  # fmt: skip
-    for (question,), rows in summary.group_by("question", maintain_order=True):
-        if rows.height < 2:
-            continue
-        two = rows["specificity"].is_not_null().any()
-        chart = "annotators" if two else "annotators_many"
-        people = rows.to_dicts() if two else _best_first(rows)
-        round_ones = people if two and len(people) <= MOST_ELLIPSES else []
-        ellipses = [point for row in round_ones for point in _ellipse(row)]
-        yield f"annotators-{slug(str(question))}", _filled(specs[chart], people=people, ellipses=ellipses)
-
-
-def _best_first(rows: pl.DataFrame) -> Rows:
-    best = rows.sort(pl.col("sensitivity").round(DECIMALS), descending=True, maintain_order=True)
-    return best.with_columns(rank=pl.int_range(1, pl.len() + 1)).to_dicts()
-
-
-def _ellipse(row: dict[str, Any]) -> Rows:
-    """Return points around an annotator; half axes are half the intervals."""
-    if row["specificity_low"] is None or row["sensitivity_low"] is None:
-        return []
-    half_x = (row["specificity_high"] - row["specificity_low"]) / 2
-    half_y = (row["sensitivity_high"] - row["sensitivity_low"]) / 2
-    x = 1 - (row["specificity_high"] + row["specificity_low"]) / 2
-    y = (row["sensitivity_high"] + row["sensitivity_low"]) / 2
-    angles = [at * math.pi / 16 for at in range(33)]
-    return [
-        {"annotator": row["annotator"], "role": row["role"], "at": at,
-         "x": x + half_x * math.cos(angle), "y": y + half_y * math.sin(angle)}
-        for at, angle in enumerate(angles)
-    ]  # fmt: skip
-
-
-def _drawn(spec: dict[str, Any], kind: str) -> bytes:
+def _draw(spec: Spec, kind: str) -> bytes:
+    # Late: only figures need it.
     import vl_convert
 
-    config = {"background": "white", "font": "DejaVu Sans, Arial, sans-serif", "legend": {"columns": 5}}
+    config = {"background": "white", "font": "DejaVu Sans, Arial, sans-serif"}
     if kind == "png":
         return bytes(vl_convert.vegalite_to_png(spec, scale=2, config=config))
     if kind == "pdf":

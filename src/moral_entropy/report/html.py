@@ -1,36 +1,31 @@
 """Report data → one HTML file that works offline.
 
 Nothing from the data is markup: it goes into the page as JSON in a script element that does not run, or through
-Jinja's escaping. A content security policy lets only the scripts written here run, known by their hashes, and
-lets the page load nothing at all.
+Jinja's escaping. A content security policy lets only the script written here run, known by its hash, and lets the page
+load nothing at all. Charts are plain HTML: the page needs no chart library.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
-from contextlib import suppress
+import json
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
-from moral_entropy.cache import cache_folder
-from moral_entropy.errors import FileError
 from moral_entropy.files import check_free, write_text
-from moral_entropy.report.chart_specs import chart_specs
-from moral_entropy.report.data import ITEMS, report_data, script_json
-from moral_entropy.report.tables import palettes
+from moral_entropy.report.page import ITEMS, page_data
 from moral_entropy.runs.folder import note_files
 from moral_entropy.runs.run import Run, as_run
 
 REPORT = "report.html"
 TEMPLATES = Path(__file__).parent / "templates"
-SCRIPTS = ("basics.js", "sortable.js", "charts.js", "rules.js", "entropy.js", "people.js", "judges.js", "items.js",
-           "start.js")  # fmt: skip
-"""The page's own script, in pieces that are put together in this order."""
 
-SNIPPET = "window.vegaEmbed = vegaEmbed;"
+MAX_BYTES = 1_500_000
+"""A page that is larger is made again with fewer items."""
+
+_UNSAFE = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 
 
 def write_report(
@@ -51,17 +46,17 @@ def write_report(
     """
     run = as_run(run)
     target = run.folder / REPORT if out is None else Path(out)
-    own = run.path is not None and target.resolve() == (run.path / REPORT).resolve()
-    if not own:
+    is_of_run = run.path is not None and target.resolve() == (run.path / REPORT).resolve()
+    if not is_of_run:
         check_free(target, force=force)
     write_text(target, render(run, items=items))
-    if own:
+    if is_of_run:
         note_files(run.folder, [REPORT])
     return target
 
 
 def render(run: Run, *, items: int = ITEMS) -> str:
-    """Return the HTML of a run's report.
+    """Return the HTML of a run's report, at most `MAX_BYTES` long unless a page without items is longer.
 
     Parameters
     ----------
@@ -74,54 +69,45 @@ def render(run: Run, *, items: int = ITEMS) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
-    data = report_data(run, cap=items)
-    data["charts"] = chart_specs(*palettes(run), domains=bool(data["domains"]))
-    bundle, script = vega_bundle(), "".join(asset(name) for name in SCRIPTS)
-    # Ours, or escaped by script_json: these four go in as they are.
-    raw = {"style": asset("report.css"), "json": script_json(data), "bundle": bundle, "script": script}
+    texts, interactive = page_data(run, max_items=items)
+    style, script = asset("report.css"), asset("report.js")
     templates = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True, keep_trailing_newline=True,
+    )  # fmt: skip
+    # Ours, or escaped by script_json: these go in as they are.
+    raw = {"style": style, "script": script, "json": script_json(interactive)}
+    page = templates.get_template("report.html").render(
+        data=texts, policy=content_policy(script), **{name: Markup(text) for name, text in raw.items()}
     )
-    return templates.get_template("report.html").render(
-        data=data, policy=content_policy([bundle, script]), **{name: Markup(text) for name, text in raw.items()}
-    )
+    if len(page.encode()) > MAX_BYTES and items > 1:
+        return render(run, items=items // 2)
+    return page
 
 
-def content_policy(scripts: Sequence[str]) -> str:
-    """Return a content security policy that lets these scripts run and nothing be loaded.
+def content_policy(script: str) -> str:
+    """Return a content security policy that lets this script run and nothing be loaded.
 
     Examples
     --------
-    >>> content_policy(["1"]).split("; ")[:2]
+    >>> content_policy("1").split("; ")[:2]
     ["default-src 'none'", "script-src 'sha256-a4ayc/80/OGda4BO/1o/V0etpOqiLx1JwB5S3beHW0s='"]
     """
-    digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
-    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
-    rest = "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
-    return f"default-src 'none'; script-src {allowed}; {rest}"
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    blocked = "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+    return f"default-src 'none'; script-src 'sha256-{digest}'; {blocked}"
 
 
-def vega_bundle() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed as one script that needs nothing else.
+def script_json(value: Any) -> str:
+    r"""Write JSON that is safe inside a script element: no character of it can end the element or begin another.
 
-    vl-convert makes it from the copies it carries, without a network, in seconds. It is kept in the user's cache
-    folder under vl-convert's version; where nothing can be kept it is made each time.
+    Examples
+    --------
+    >>> print(script_json({"text": "</script>"}))
+    {"text":"\u003c/script\u003e"}
     """
-    with suppress(OSError, UnicodeDecodeError):
-        return _kept_bundle().read_text(encoding="utf-8")
-    # Late: needed the first time only.
-    import vl_convert
-
-    # The snippet that vl-convert would take by default; its type stub wants one named.
-    script = vl_convert.javascript_bundle(SNIPPET).replace("</script", "<\\/script")
-    with suppress(OSError, FileError):
-        _kept_bundle().parent.mkdir(parents=True, exist_ok=True)
-        write_text(_kept_bundle(), script)
-    return script
-
-
-def _kept_bundle() -> Path:
-    return cache_folder() / f"vega-{version('vl-convert-python')}.js"
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.translate(_UNSAFE)
 
 
 @cache

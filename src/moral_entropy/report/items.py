@@ -1,6 +1,6 @@
-"""The items shown one by one: which, with what text, which votes, and how each vote pushes.
+"""The items shown one by one: which, with what text, which votes, and what each vote adds to the log-odds.
 
-A page cannot hold a million items. It holds those a reader would look for: outliers, the most doubtful, those on which
+A page cannot hold a million items. It holds those a reader would look for: outliers, the most uncertain, those on which
 votes and consensus differ, and every n-th of the rest, so that there are ordinary items to compare with.
 """
 
@@ -18,16 +18,16 @@ from moral_entropy.schemas import BETWEEN, PARTS
 from moral_entropy.ties import DECIMALS
 from moral_entropy.votes.table import Floats
 
-MAX_VOTES = 60_000
+MAX_VOTES = 25_000
 """Votes in the page at most; items beyond them are left out."""
 
 TEXT_CUT = 2_000
 """Characters of a text shown."""
 
-TEXT_BUDGET = 2_500_000
+TEXT_BUDGET = 400_000
 """Characters of all texts together; where they are longer, each is cut shorter."""
 
-SHARE_OUTLIERS, SHARE_DOUBTFUL, SHARE_CONFLICTS = 0.3, 0.35, 0.2
+SHARE_OUTLIERS, SHARE_UNCERTAIN, SHARE_CONFLICTS = 0.3, 0.35, 0.2
 """Of the rows of a question; what is left goes to ordinary items."""
 
 REASONS = 25
@@ -39,99 +39,80 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def shown_items(run: Run, cap: int) -> dict[str, pl.DataFrame]:
+def shown_items(run: Run, max_items: int) -> dict[str, pl.DataFrame]:
     """Choose items for the page, and gather what is known of each.
 
     Parameters
     ----------
     run
         The run.
-    cap
+    max_items
         Rows at most; a row is an item and question.
 
     Returns
     -------
     dict
-        - items: one row per item and question, ids as texts. Where items may lie between labels also rival, the label
-          that the log-odds are against, and prior, the log-odds before any vote;
-        - item_votes: row (of items), annotator, label; where items may lie between labels also push, what the vote
-          adds to the log-odds after those before it;
+        - items: one row per item and question, ids as texts, with `rival`, the label that the log-odds are against, and
+          `prior`, the log-odds before any vote;
+        - item_votes: row (of items), annotator, label, and push: what the vote adds to the log-odds after those before;
         - texts: item, text (cut, see `text_cut`), length (before the cut);
-        - pushes: those of the annotators who voted here, and the prior's;
         - reasons: row (of items), ranking, rank, reason.
     """
     outliers = _item_outliers(run)
-    quota = max(cap // max(len(run.questions), 1), 1)
-    chosen = [_choose(run, question.name, quota, outliers) for question in run.questions]
-    items = pl.concat([_nothing(run), *chosen]).head(cap)
+    quota = max(max_items // max(len(run.questions), 1), 1)
+    columns = [*COLUMNS, *([BETWEEN] if run.between_groups else [])]
+    pieces = [_choose(run, question.name, quota, outliers, columns) for question in run.questions]
+    items = pl.concat([run.scan("items").select(columns).head(0).collect(), *pieces]).head(max_items)
     items = items.filter(pl.col("n_votes").cum_sum() <= MAX_VOTES) if items.height else items
     keyed = items.with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
-    votes = _votes(run, keyed)
-    pushes = _pushes(run, votes)
-    if run.model == "mixed":
-        items, votes, pushes = *with_steps(run, items, votes), pushes.clear()
-    named = keyed.with_columns(pl.col("item").cast(pl.String))
-    reasons = outliers.join(named.select("row", "question", "item"), on=["question", "item"])
-    return {
-        "items": items.with_columns(pl.col("item").cast(pl.String)),
-        "item_votes": votes,
-        "texts": _texts(run, items),
-        "pushes": pushes,
-        "reasons": reasons.select("row", "ranking", "rank", "reason").sort("row", "rank", "ranking"),
-    }
+    votes, texts = _votes(run, keyed), _texts(run, items)
+    items = _with_rivals(run, items)
+    items, votes = (with_steps if run.model == "mixed" else with_pushes)(run, items, votes)
+    items = items.with_columns(pl.col("item").cast(pl.String))
+    reasons = outliers.join(keyed.select("row", "question", pl.col("item").cast(pl.String)), on=["question", "item"])
+    reasons = reasons.select("row", "ranking", "rank", "reason").sort("row", "rank", "ranking")
+    return {"items": items, "item_votes": votes, "texts": texts, "reasons": reasons}
 
 
-def _nothing(run: Run) -> pl.DataFrame:
-    return run.scan("items").select(_columns(run)).head(0).collect()
-
-
-def _columns(run: Run) -> list[str]:
-    return [*COLUMNS, *([BETWEEN] if run.between_groups else [])]
-
-
-def _choose(run: Run, question: str, quota: int, outliers: pl.DataFrame) -> pl.DataFrame:
-    asked = run.scan("items").filter(pl.col("question") == question)
-    n_items = asked.select(pl.len()).collect().item()
+def _choose(run: Run, question: str, quota: int, outliers: pl.DataFrame, columns: list[str]) -> pl.DataFrame:
+    rows = run.scan("items").filter(pl.col("question") == question)
+    n_items = rows.select(pl.len()).collect().item()
     if n_items > quota:
         # How far the share of positive votes is from p: what any rule on votes must get wrong.
-        differing = (pl.col("n_positive") / pl.col("n_votes") - pl.col("p")).abs().fill_nan(0)
+        gap = (pl.col("n_positive") / pl.col("n_votes") - pl.col("p")).abs().fill_nan(0)
         ranked = outliers.filter(pl.col("question") == question).sort("rank", "item", maintain_order=True)
         names = ranked["item"].unique(maintain_order=True).head(int(quota * SHARE_OUTLIERS)).implode()
-        numbered = asked.with_row_index("at")
-        first = _collected(numbered.filter(pl.col("item").cast(pl.String).is_in(names)).select("at"))["at"].sort()
-        doubtful = _most(asked, pl.col("entropy"), int(quota * SHARE_DOUBTFUL))
-        conflicts = _most(asked, differing, int(quota * SHARE_CONFLICTS))
+        numbered = rows.with_row_index("at")
+        first = numbered.filter(pl.col("item").cast(pl.String).is_in(names)).select("at").collect(engine="streaming")
+        uncertain = _top(rows, pl.col("entropy"), int(quota * SHARE_UNCERTAIN))
+        conflicts = _top(rows, gap, int(quota * SHARE_CONFLICTS))
         ordinary = pl.arange(0, n_items, max(n_items // quota, 1), dtype=pl.UInt32, eager=True)
-        at = pl.concat([first, doubtful, conflicts, ordinary]).unique(maintain_order=True).head(quota)
-        asked = numbered.filter(pl.col("at").is_in(at.implode())).sort("at").drop("at")
-    found = _collected(asked.select(_columns(run)))
-    return found.sort(pl.col("entropy").round(DECIMALS), descending=True, maintain_order=True)
+        at = pl.concat([first["at"].sort(), uncertain, conflicts, ordinary]).unique(maintain_order=True).head(quota)
+        rows = numbered.filter(pl.col("at").is_in(at.implode())).sort("at").drop("at")
+    # In pieces: a question may have more items than fit in memory at once.
+    frame = rows.select(columns).collect(engine="streaming")
+    return frame.sort(pl.col("entropy").round(DECIMALS), descending=True, maintain_order=True)
 
 
-def _most(asked: pl.LazyFrame, by: pl.Expr, n: int) -> pl.Series:
+def _top(rows: pl.LazyFrame, by: pl.Expr, n: int) -> pl.Series:
     # One column at a time, and a stable sort: among equals always the same ones.
-    score = asked.select(score=by.round(DECIMALS)).collect()
+    score = rows.select(score=by.round(DECIMALS)).collect()
     order = pl.arg_sort_by("score", descending=True, maintain_order=True)
     return score.select(order).to_series().head(n).cast(pl.UInt32)
 
 
-def _collected(rows: pl.LazyFrame) -> pl.DataFrame:
-    """Collect in pieces: a question may have more items than fit in memory at once."""
-    return rows.collect(engine="streaming")
-
-
 def _item_outliers(run: Run) -> pl.DataFrame:
-    found = run.scan("outliers").filter(pl.col("kind") == "item", pl.col("domain") == ALL, pl.col("rank") <= REASONS)
-    return found.select("question", pl.col("name").alias("item"), "ranking", "rank", "reason").collect()
+    rows = run.scan("outliers").filter(pl.col("kind") == "item", pl.col("domain") == ALL, pl.col("rank") <= REASONS)
+    return rows.select("question", pl.col("name").alias("item"), "ranking", "rank", "reason").collect()
 
 
 def _votes(run: Run, keyed: pl.DataFrame) -> pl.DataFrame:
     if not run.has("votes"):
         return pl.DataFrame(schema={"row": pl.Int64, "annotator": pl.String, "label": pl.String})
-    wanted = keyed.lazy().select("row", "question", "item")
+    keys = keyed.lazy().select("row", "question", "item")
     return (
         run.scan("votes")
-        .join(wanted, on=["question", "item"], maintain_order="left")
+        .join(keys, on=["question", "item"], maintain_order="left")
         .select("row", pl.col("annotator").cast(pl.String), "label")
         # Votes that nobody signed keep the order of the table.
         .sort("row", "annotator", maintain_order=True)
@@ -147,53 +128,71 @@ def text_cut(n_texts: int) -> int:
 def _texts(run: Run, items: pl.DataFrame) -> pl.DataFrame:
     if not run.has("texts"):
         return pl.DataFrame(schema={"item": pl.String, "text": pl.String, "length": pl.UInt32})
-    wanted = items.lazy().select("item").unique()
-    found = run.scan("texts").join(wanted, on="item").drop_nulls("text").sort("item").collect()
-    return found.select(
-        pl.col("item").cast(pl.String),
-        pl.col("text").str.slice(0, text_cut(found.height)),
-        length=pl.col("text").str.len_chars(),
+    rows = run.scan("texts").join(items.lazy().select("item").unique(), on="item").drop_nulls("text").sort("item")
+    frame, length = rows.collect(), pl.col("text").str.len_chars()
+    cut = pl.col("text").str.slice(0, text_cut(frame.height))
+    return frame.select(pl.col("item").cast(pl.String), cut, length=length)
+
+
+def _with_rivals(run: Run, items: pl.DataFrame) -> pl.DataFrame:
+    """Add what the log-odds are about: `favoured` (the positive label, or that of the consensus) against `rival`."""
+    labels = {question.name: question.labels for question in run.questions}
+    positive = {question.name: question.positive for question in run.questions}
+    second = _runners_up(run, items)
+    favoured = [positive[name] or label for name, label in items.select("question", "label").iter_rows()]
+    rivals = [
+        second.get((name, item)) or next(label for label in labels[name] if label != favourite)
+        for (name, item), favourite in zip(items.select("question", "item").iter_rows(), favoured, strict=True)
+    ]
+    return items.with_columns(favoured=pl.Series(favoured, dtype=pl.String), rival=pl.Series(rivals, dtype=pl.String))
+
+
+def with_pushes(run: Run, items: pl.DataFrame, votes: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Add to items the prior's log-odds, and to their votes what each adds, where an item has one true label."""
+    pushes = run.scan("pushes").with_columns(pl.col("annotator").cast(pl.String)).collect()
+    key = ["question", "part", "annotator", "voted"]
+
+    def odds(frame: pl.DataFrame, on: list[str]) -> pl.Series:
+        """Look up what is added for the favoured label, less what is added for its rival."""
+        cells = pushes.filter(pl.col("annotator").is_null() == ("annotator" not in on))
+        parts = [
+            frame.join(cells.rename({"class": name}), on=[*on, name], how="left", maintain_order="left")["push"]
+            for name in ("favoured", "rival")
+        ]
+        return parts[0].fill_null(0.0) - parts[1].fill_null(0.0)
+
+    keyed = items.select("question", "part", "favoured", "rival").with_row_index("row")
+    cast = votes.rename({"label": "voted"}).join(
+        keyed.with_columns(pl.col("row").cast(pl.Int64)), on="row", how="left", maintain_order="left"
     )
-
-
-def _pushes(run: Run, votes: pl.DataFrame) -> pl.DataFrame:
-    voters = votes["annotator"].unique().implode()
-    annotator = pl.col("annotator").cast(pl.String)
-    rows = run.scan("pushes").with_columns(annotator)
-    return rows.filter(annotator.is_null() | annotator.is_in(voters)).collect()
+    return items.with_columns(prior=odds(keyed, key[:2])), votes.with_columns(push=odds(cast, key))
 
 
 def with_steps(run: Run, items: pl.DataFrame, votes: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Add to some items the rival label and the prior's log-odds, and to their votes what each adds in its turn."""
+    """Add to items the prior's log-odds, and to their votes what each adds in its turn, where items may lie between."""
     fits = {(fit["question"], fit["part"]): fit for fit in run.manifest["questions"]}
-    runners_up, matrices = _runners_up(run, items), _matrices(run, votes)
-    rival_i, prior_i, push_v = [""] * items.height, np.zeros(items.height), np.zeros(votes.height)
+    matrices = _matrices(run, votes)
+    prior_i, push_v = np.zeros(items.height), np.zeros(votes.height)
     cast = votes.rename({"row": "item"}).with_row_index("vote")
-    for key, own in items.with_row_index("row").partition_by("question", "part", as_dict=True).items():
+    for key, rows in items.with_row_index("row").partition_by("question", "part", as_dict=True).items():
         fit, fitted = fits[key], FittedStates.of(fits[key])
-        labels, row_i = fit["labels"], own["row"].to_numpy()
-        here = cast.filter(pl.col("item").is_in(own["row"].cast(pl.Int64).implode()))
-        counted = counted_votes(here, fit["counted_as_one"]).sort("item", maintain_order=True)
-        cells = counted.select("annotator", "label").rows()
-        chances = [matrices[key][who][:, labels.index(label)] for who, label in cells]
+        labels, row_i = fit["labels"], rows["row"].to_numpy()
+        here = cast.filter(pl.col("item").is_in(rows["row"].cast(pl.Int64).implode()))
+        once = counted_votes(here, fit["counted_as_one"]).sort("item", maintain_order=True)
+        cells = once.select("annotator", "label").rows()
+        chances = [matrices[key][annotator][:, labels.index(label)] for annotator, label in cells]
         log_vote_vz = fitted.log_votes(np.array(chances).reshape(-1, len(labels)))
         # Where several votes counted as one, the first has what they add together.
-        vote_v = here["vote"].gather(counted["at"].list.first()).to_numpy()
-        start_i, end_i = (np.searchsorted(counted["item"].to_numpy(), row_i, side=side) for side in ("left", "right"))
-        towards = [fit["positive"] or label for label in own["label"]]
-        names = zip(own["question"], own["item"], towards, strict=True)
-        against = [runners_up.get((name, item)) or labels[1 - labels.index(label)] for name, item, label in names]
-        pairs, domains = list(zip(towards, against, strict=True)), own["domain"].to_list()
+        vote_v = here["vote"].gather(once["at"].list.first()).to_numpy()
+        start_i, end_i = (np.searchsorted(once["item"].to_numpy(), row_i, side=side) for side in ("left", "right"))
+        pairs, domains = rows.select("favoured", "rival").rows(), rows["domain"].to_list()
         for n_votes in np.unique(end_i - start_i):
             at_n = np.flatnonzero(end_i - start_i == n_votes)
             vote_nt = start_i[at_n, None] + np.arange(n_votes)
             odds_nt = fitted.odds_after([domains[i] for i in at_n], log_vote_vz[vote_nt], [pairs[i] for i in at_n])
             prior_i[row_i[at_n]] = odds_nt[:, 0]
             push_v[vote_v[vote_nt]] = np.diff(odds_nt, axis=1)
-        for row, label in zip(row_i, against, strict=True):
-            rival_i[row] = label
-    shown = items.with_columns(rival=pl.Series(rival_i, dtype=pl.String), prior=pl.Series(prior_i))
-    return shown, votes.with_columns(push=pl.Series(push_v))
+    return items.with_columns(prior=pl.Series(prior_i)), votes.with_columns(push=pl.Series(push_v))
 
 
 def _matrices(run: Run, votes: pl.DataFrame) -> dict[tuple[object, ...], dict[Any, Floats]]:
@@ -201,8 +200,8 @@ def _matrices(run: Run, votes: pl.DataFrame) -> dict[tuple[object, ...], dict[An
     groups = [group for fit in run.manifest["questions"] for group in fit["counted_as_one"]]
     voters = pl.Series([*votes["annotator"].unique(), *(str(group[0]) for group in groups)], dtype=pl.String)
     cells = run.scan("annotators").with_columns(pl.col("annotator").cast(pl.String))
-    known = cells.filter(pl.col("annotator").is_in(voters.implode())).collect()
-    parts = known.partition_by("question", "part", as_dict=True)
+    rows = cells.filter(pl.col("annotator").is_in(voters.implode())).collect()
+    parts = rows.partition_by("question", "part", as_dict=True)
     return {key: confusion_by_annotator(of_fit, of_fit["true"].n_unique()) for key, of_fit in parts.items()}
 
 
@@ -210,9 +209,9 @@ def _runners_up(run: Run, items: pl.DataFrame) -> dict[tuple[str, object], str]:
     """Return the likeliest label after the consensus label, of items with more than two labels."""
     if not run.has("posterior"):
         return {}
-    labels = items.lazy().select("question", "item", own="label")
+    labels = items.lazy().select("question", "item", chosen="label")
     joined = run.scan("posterior").join(labels, on=["question", "item"], maintain_order="left")
-    rows = joined.filter(pl.col("class") != pl.col("own"))
+    rows = joined.filter(pl.col("class") != pl.col("chosen"))
     ordered = rows.sort(pl.col("p").round(DECIMALS), descending=True, maintain_order=True)
     first = ordered.unique(["question", "item"], keep="first", maintain_order=True).collect()
     return {(row["question"], row["item"]): row["class"] for row in first.iter_rows(named=True)}

@@ -6,15 +6,14 @@ Takes a run, returns texts. The same words stand in the page, in the files of `c
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from moral_entropy.runs.run import Question, Run
 
 
-@dataclass(frozen=True)
-class Rate:
+class Rate(NamedTuple):
     """An error rate of a rule.
 
     Parameters
@@ -37,40 +36,54 @@ class Rate:
         return f"{self.name} ({self.formal})" if self.formal else self.name
 
 
+# fmt: off
 RATES = {
     "fpr": Rate("wrong yes", "false positive rate", "of the items that are no, the share that the rule calls yes"),
     "fnr": Rate("missed yes", "false negative rate", "of the items that are yes, the share that the rule calls no"),
-    "fdr": Rate(
-        "wrong among yes", "false discovery rate", "of the items that the rule calls yes, the share that are no"
-    ),
-    "for": Rate("wrong among no", "false omission rate", "of the items that the rule calls no, the share that are yes"),
+    "fdr": Rate("wrong among yes", "false discovery rate",
+                "of the items that the rule calls yes, the share that are no"),
+    "for": Rate("wrong among no", "false omission rate",
+                "of the items that the rule calls no, the share that are yes"),
     "disagreement": Rate("labelled otherwise", "", "of all items, the share that the rule labels otherwise"),
 }
+# fmt: on
 """By the metric's name in the tables."""
 
 ROLES = (
+    "worse than guessing",
+    "probably worse than guessing",
+    "like guessing",
     "says yes too often",
     "says yes too rarely",
-    "like guessing",
-    "probably worse than guessing",
-    "worse than guessing",
     "few votes",
 )
-"""What is said of an annotator, as in the tables."""
+"""What is said of an annotator, as in the tables, worst first."""
 
 NO_ROLE = "nothing unusual"
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
+def shown_title(run: Run) -> str:
+    """Name the run by the file its votes came from."""
+    source = str(run.manifest["input"]["source"])
+    return source.replace("\\", "/").rsplit("/", 1)[-1] or "votes"
+
+
+def shown_size(run: Run) -> str:
+    """Say how many votes, items, domains and questions there are."""
+    counts = {"domains": len(run.manifest["domains"]), "questions": len(run.questions)}
+    parts = "".join(f", {count} {name}" for name, count in counts.items() if count > 1)
+    return f"{votes_in_words(run)} on {run.manifest['items']:,} items{parts}"
+
+
 def votes_in_words(run: Run) -> str:
     """Say how many votes there are, and by whom."""
     manifest = run.manifest
     votes = f"{manifest['votes']:,} votes"
-    if not manifest["anonymous"]:
-        who = "1 annotator" if manifest["annotators"] == 1 else f"{manifest['annotators']:,} annotators"
-        return f"{votes} by {who}"
-    return f"{votes} without annotators' names ({votes_per_item(run)})"
+    if manifest["anonymous"]:
+        return f"{votes} without annotators' names ({votes_per_item(run)})"
+    return f"{votes} by {manifest['annotators']:,} annotator{'s' * (manifest['annotators'] != 1)}"
 
 
 def votes_per_item(run: Run) -> str:
@@ -81,37 +94,29 @@ def votes_per_item(run: Run) -> str:
         high=pl.col("n_votes").max(),
         mean=(pl.col("n_votes") * pl.col("count")).sum() / pl.col("count").sum(),
     )  # fmt: skip
-    row = counts.collect(engine="streaming").row(0, named=True)
+    low, high, mean = counts.collect(engine="streaming").row(0)
     per = "per item and question" if len(run.questions) > 1 else "per item"
-    if row["low"] is None:
+    if low is None:
         return f"no votes {per}"
-    if row["low"] < row["high"]:
-        return f"{row['low']:,} to {row['high']:,} votes {per}, {row['mean']:.1f} on average"
-    n = row["low"]
-    number = NUMBERS[n] if n < len(NUMBERS) else f"{n:,}"
-    return f"{number} vote{'s' * (n != 1)} {per}"
+    if low < high:
+        return f"{low:,} to {high:,} votes {per}, {mean:.1f} on average"
+    return f"{NUMBERS[low] if low < len(NUMBERS) else f'{low:,}'} vote{'s' * (low != 1)} {per}"
 
 
 def label_notes(run: Run) -> list[str]:
     """Say what yes stands for, and what is done with more than two labels."""
-    return [*_what_yes_is(run), *_more_than_two(run)]
-
-
-def _what_yes_is(run: Run) -> list[str]:
     positive = {question.positive for question in run.questions if question.positive is not None}
-    named = sorted(positive - {"yes"})
-    if len(positive) != 1 or not named:
-        return [f"Yes stands for the label that the table of fits calls positive: {', '.join(named)}."] if named else []
-    return [f"Yes stands for the label “{named[0]}”, no for the other."]
-
-
-def _more_than_two(run: Run) -> list[str]:
-    several = [question.name for question in run.questions if question.positive is None]
-    if not several:
-        return []
-    all_have = len(several) == len(run.questions)
-    where = "There are more than two labels" if all_have else "Some questions have more than two labels"
-    return [f"{where}: each is then graded by itself. Yes means that an item has this label, no that it has another."]
+    names, notes = sorted(positive - {"yes"}), []
+    if len(positive) == 1 and names:
+        notes.append(f"Yes stands for the label “{names[0]}”, no for the other.")
+    elif names:
+        notes.append(f"Yes stands for the label that the table of fits calls positive: {', '.join(names)}.")
+    n_many = sum(question.positive is None for question in run.questions)
+    if n_many:
+        where = "There are" if n_many == len(run.questions) else "Some questions have"
+        graded = "each is then graded by itself. Yes means that an item has this label, no that it has another."
+        notes.append(f"{where} more than two labels: {graded}")
+    return notes
 
 
 def order_notes(run: Run) -> list[str]:
@@ -135,3 +140,36 @@ def _is_number(text: str) -> bool:
         return math.isfinite(float(text))
     except ValueError:
         return False
+
+
+def annotator_sentence(row: dict[str, Any], copied: str = "") -> str:
+    """Say in one sentence what is worth knowing of an annotator on a question.
+
+    Parameters
+    ----------
+    row
+        Of `annotator_summary`.
+    copied
+        Somebody whose votes are counted together with this one's.
+
+    Examples
+    --------
+    >>> row = {"role": "says yes too often", "n_votes": 90, "disagreement_others": 0.3, "specificity": 0.6}
+    >>> annotator_sentence(row)
+    'Says yes too often: to 40% of the items that are no.'
+    >>> annotator_sentence(row | {"role": "like guessing"})
+    'Like guessing: against the majority of the others on 30% of 90 votes.'
+    >>> annotator_sentence(row | {"role": ""}, copied="bob")
+    'Votes as bob does: the two count as one.'
+    """
+    role, share, n = row["role"], row["disagreement_others"], row["n_votes"]
+    if copied:
+        return f"Votes as {copied} does: the two count as one."
+    if role == "says yes too often":
+        return f"Says yes too often: to {1 - row['specificity']:.0%} of the items that are no."
+    if role == "says yes too rarely":
+        return f"Says yes too rarely: misses {1 - row['sensitivity']:.0%} of the items that are yes."
+    if role == "few votes":
+        return f"Few votes ({n:,}): too few to judge."
+    against = "" if share is None else f": against the majority of the others on {share:.0%} of {n:,} votes"
+    return f"{(role or NO_ROLE).capitalize()}{against}."

@@ -6,7 +6,7 @@ next, compare, export and training take a `Run`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -32,6 +32,8 @@ from moral_entropy.runs.folder import (
 from moral_entropy.schemas import BETWEEN, SCHEMAS
 
 if TYPE_CHECKING:
+    from moral_entropy.explanation import Explanation
+    from moral_entropy.rules.gate import Limit
     from moral_entropy.verdict.verdict import Verdict
 
 from dataclasses import asdict
@@ -231,6 +233,11 @@ class Run:
         return BETWEEN in self.manifest["questions"][0]
 
     @property
+    def texts_count(self) -> bool:
+        """Whether p leans on the items' texts."""
+        return any(row["counted"] for row in self.manifest.get("text_worth", {}).get("questions", ()))
+
+    @property
     def parts(self) -> dict[str, str]:
         """The parts of the entropy that the run tells apart: the name on screens by column of the tables."""
         return shown_parts(self.model, between=self.between_groups)
@@ -278,6 +285,54 @@ class Run:
         from moral_entropy.verdict.sheet import with_answers
 
         return with_answers(self, sheets)
+
+    def explain(self, item: str, *, question: str | None = None) -> list[Explanation]:
+        """Explain an item's label: what each vote adds to its probability; one explanation per question."""
+        from moral_entropy.explanation import explain_item
+
+        return explain_item(self, item, question=question)
+
+    def next(self, n: int = 100, *, question: str | None = None, annotators: Sequence[str] = ()) -> pl.DataFrame:
+        """Return the items on which further votes help most, best first: see `moral-entropy next`."""
+        from moral_entropy.planning import next_votes
+
+        return next_votes(self, n, question=question, annotators=annotators)
+
+    def check(self, *, maximum: Sequence[str] = (), minimum: Sequence[str] = (), strict: bool = False) -> list[Limit]:
+        """Check figures of the run against limits, as `maximum=["uncertain=0.1"]`; each has an `outcome`."""
+        from moral_entropy.rules.gate import check_limits
+        from moral_entropy.verdict.headlines import run_figures
+
+        return check_limits(self.rules, maxima=maximum, minima=minimum, more=run_figures(self), strict=strict)
+
+    def export(self, out: str | Path, *, to: str = "csv", force: bool = False) -> list[Path]:
+        """Write the items with votes, probabilities and soft labels for other programs, and return the files."""
+        from moral_entropy.report.export import export_run
+
+        return export_run(self, out, to=to, force=force)  # type: ignore[arg-type]
+
+    def train(self, out: str | Path, **options: Any) -> dict[str, Any]:
+        """Train a text classifier on the labels of the run, as `moral-entropy train` does, and return its scores."""
+        from moral_entropy.options import TrainOptions
+        from moral_entropy.train.run import run_training
+
+        return run_training(self, out, TrainOptions(**options))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what the first screen says as plain values, the same as `moral-entropy audit --json` prints."""
+        from moral_entropy.verdict.summary import run_record
+
+        return run_record(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: a run in memory with its tables made, a run on disk as the place where it is."""
+        frames = {name: self.table(name) for name in self.tables} if self.path is None else {}
+        return {"manifest": self.manifest, "path": self.path, "frames": frames}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Open a pickled run; its consensus stays where it was fitted."""
+        tables = {name: Table(frame.schema, partial(_only, frame)) for name, frame in state["frames"].items()}
+        vars(self).update(manifest=state["manifest"], path=state["path"], tables=tables, consensus=None)
 
     def _repr_html_(self) -> str:
         """Show verdict, headline figures and findings in a notebook."""
@@ -341,6 +396,10 @@ class Run:
         except Exception:
             # A run whose tables are gone still has a name.
             return self.in_one_line
+
+
+def _only(frame: pl.DataFrame) -> list[pl.DataFrame]:
+    return [frame]
 
 
 def read_run(path: str | Path) -> Run:

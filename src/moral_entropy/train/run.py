@@ -34,6 +34,10 @@ FEWEST_GOLD = 40
 CHANCE = 0.6
 """A mean AUC below is hardly better than chance."""
 
+LEANS = (
+    "p leans on the texts (audit --use-text): a classifier of texts that is tested against it is flattered. Test it "
+    "against gold, or train on an audit without --use-text."
+)
 SETTINGS = ("epochs", "batch_size", "learning_rate", "max_length", "seed")
 FIGURES = {
     "auc": "AUC", "log_loss": "log loss", "constant_loss": "of a constant", "share_loss": "of the vote share",
@@ -90,7 +94,7 @@ def run_training(
         "settings": {} if options.model == TFIDF else {name: getattr(options, name) for name in SETTINGS},
         "items": len(train.with_target(options.labels).texts),
         "test_items": len(test.texts),
-        "notes": list(labelled.notes),
+        "notes": [*labelled.notes, *([LEANS] if run.texts_count and options.labels in ("soft", "hard") else [])],
         "worth": None,
     }
     if test.texts:
@@ -201,6 +205,8 @@ def _card(run: Run, classifier: Classifier, facts: Mapping[str, Any]) -> Iterato
         f"on {facts['items']:,} texts. Its target is {target}, made from {manifest['votes']:,} votes by {voters} on "
         f"{manifest['items']:,} items (SHA-256 of their file: {manifest['input']['sha256'] or 'none, a dataframe'})."
     )
+    if LEANS in facts["notes"]:
+        yield f"\n{LEANS}"
     yield "\nOutputs: a question of two labels has one, a sigmoid; those of a question of more share a softmax.\n"
     yield from (f"- {at}: {markdown_text(name)}" for at, name in enumerate(output_names(classifier.questions)))
     if worth:

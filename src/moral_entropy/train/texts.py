@@ -53,9 +53,6 @@ where there are several questions fewer, since each takes a third as long as rea
 
 FEWEST, BLOCKS, REPLICATES, INTERVAL = 100, 100, 400, 0.95
 CONFLICTS, WORDS_LISTED = 100, 3
-FLATTERED = (
-    "Labels that lean on texts are easier to predict from texts, so a classifier that is tested on them is flattered"
-)
 LONGEST = 10_000
 """Characters of a text that are read."""
 

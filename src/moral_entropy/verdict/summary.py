@@ -22,6 +22,7 @@ from moral_entropy.markup import html_table, markdown_table, markdown_text
 from moral_entropy.names import ALL
 from moral_entropy.rules.intervals import exact_interval, jeffreys_interval
 from moral_entropy.runs.run import Run, caution_record, cautions
+from moral_entropy.schemas import BETWEEN
 from moral_entropy.verdict.headlines import run_figures
 from moral_entropy.verdict.rates import pooled_rules
 from moral_entropy.verdict.sheet import ROWS, sheet_name
@@ -405,3 +406,23 @@ def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, n_words: 
         cells = [cell.ljust(size) if n < n_words else cell.rjust(size)
                  for n, (cell, size) in enumerate(zip(row, wide, strict=True))]  # fmt: skip
         yield "  ".join(cells).rstrip()
+
+
+READ = ("rows", "votes", "items", "annotators", "items_without_votes", "columns", "guessed", "notes", "dropped")
+QUESTION = ("question", "part", "labels", "positive", "items", "votes", "annotators", "entropy", "ambiguity",
+            "doubt_votes", "doubt_annotators", BETWEEN, "uncertain", "ambiguous", "converged")  # fmt: skip
+
+
+def run_record(run: Run) -> dict[str, Any]:
+    """Return what the first screen says as plain values."""
+    manifest = run.manifest
+    read = {name: manifest[name] for name in READ}
+    questions = [_question_record(fit) for fit in manifest["questions"]]
+    facts = {"version": manifest["version"], "source": manifest["input"]["source"], "read": read}
+    return facts | {"questions": questions} | summarise(run).record()
+
+
+def _question_record(fit: dict[str, Any]) -> dict[str, Any]:
+    """Return one fit; the share of every label is by the consensus, and with two labels that of yes has its name."""
+    yes = {"share_of_yes": fit["prevalence"][fit["positive"]]} if fit["positive"] else {}
+    return {name: fit[name] for name in QUESTION if name in fit} | yes | {"shares": fit["prevalence"]}

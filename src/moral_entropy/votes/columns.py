@@ -28,7 +28,7 @@ from moral_entropy.votes.values import NO, NUMBER, as_text
 
 COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
     "item": (
-        "item", "itemid", "task", "taskid", "textid", "tweetid", "commentid", "postid", "documentid", "docid",
+        "moralentropyitem", "item", "itemid", "task", "taskid", "textid", "tweetid", "commentid", "postid", "documentid", "docid",
         "document", "doc", "example", "exampleid", "instance", "instanceid", "unit", "unitid", "sentenceid",
         "pairid", "messageid", "reviewid", "imageid", "image", "headlineid", "headline", "stimulusid", "stimulus",
         "vignette", "questionid", "qid", "id"
@@ -44,7 +44,7 @@ COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
         "label", "labels", "vote", "votes", "annotation", "annotations", "rating", "answer", "response", "class",
         "category", "verdict", "judgment", "judgement", "choice", "code", "grade"
     ),
-    "question": ("question", "foundation", "dimension", "aspect", "criterion", "questionid"),
+    "question": ("moralentropyquestion", "question", "foundation", "dimension", "aspect", "criterion", "questionid"),
     "domain": ("domain", "subcorpus", "corpus", "bucket", "subreddit", "source", "outlet", "system"),
     "text": (
         "text", "tweettext", "content", "comment", "sentence", "tweet", "body", "posttext", "prompt", "statement",

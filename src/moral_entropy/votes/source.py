@@ -15,7 +15,7 @@ import re
 import sys
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -136,11 +136,29 @@ def from_polars(frame: pl.DataFrame | pl.LazyFrame, name: str, **facts: Any) -> 
     return Source(name, tuple(frame.collect_schema().names()), rows, fetch, **facts)
 
 
+def _frame_of_records(source: list[Any] | Mapping[Any, Any]) -> pl.DataFrame:
+    """Return records, columns by name, or {annotator: {item: label}}, as a table."""
+    values = list(source.values()) if isinstance(source, Mapping) else source
+    if isinstance(source, Mapping) and values and all(isinstance(value, Mapping) for value in values):
+        source = [{"item": item, "annotator": annotator, "label": label} for annotator, answers in source.items()
+                  for item, label in answers.items()]  # fmt: skip
+    try:
+        return pl.DataFrame(source, strict=False, infer_schema_length=None)
+    except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
+        why = str(error).splitlines()[0]
+        refuse(f"these {len(values):,} records are no table: {why}. Give a list of dicts, or columns of one length.")
+
+
 def _open_frame(source: Any) -> Source:
-    import narwhals as nw
+    import narwhals.stable.v2 as nw
 
     if isinstance(source, (pl.DataFrame, pl.LazyFrame)):
         return from_polars(source, f"a polars {type(source).__name__}")
+    if isinstance(source, list | Mapping):
+        return from_polars(_frame_of_records(source), "records")
+    if hasattr(source, "with_format") and hasattr(source, "features"):
+        # A Dataset of Hugging Face: its columns as Arrow has them.
+        source = source.with_format("arrow")[:]
     try:
         frame = nw.from_native(source)
     except TypeError:

@@ -1,0 +1,434 @@
+"""Run → what a report's page shows: answer, table by question, what to do, annotators, groups, judges, rules, method.
+
+`page_data` returns what the template writes, as texts and rows of texts, and what the page's script needs, as columns.
+A column of texts that repeat is a list of distinct texts and a list of positions in it. Computes nothing that is not in
+a table of the run, or counted from one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import polars as pl
+import polars.selectors as cs
+
+from moral_entropy import __version__
+from moral_entropy.checks.run import is_thorough, verdict
+from moral_entropy.findings import overview
+from moral_entropy.judges.known import MOST_JUDGES
+from moral_entropy.judges.roles import LLM, roles_of
+from moral_entropy.judges.score import score
+from moral_entropy.judges.table import describe_judges
+from moral_entropy.judges.values import is_share
+from moral_entropy.markup import NOTHING
+from moral_entropy.model.entropy import REMEDIES, parts_note
+from moral_entropy.names import ALL, MEAN
+from moral_entropy.report.items import shown_items, text_cut
+from moral_entropy.report.paper import interval_of, percent, question_frame, rate_frame, with_ends
+from moral_entropy.report.words import (
+    RATES,
+    ROLES,
+    annotator_sentence,
+    label_notes,
+    order_notes,
+    shown_size,
+    shown_title,
+    votes_per_item,
+)  # fmt: skip
+from moral_entropy.runs.run import Run, cautions, model_notes, read_findings
+from moral_entropy.verdict.checked import checks_of
+from moral_entropy.verdict.rates import main_rule, pooled_rules
+
+ITEMS = 2_000
+"""Rows of the item explorer unless asked otherwise; a row is an item and question."""
+
+DIGITS = 4
+"""Significant digits of what the page's script shows: more than it prints."""
+
+MAX_PEOPLE, MAX_CELLS, MAX_ROWS, MAX_PLOTS, MAX_VOTES = 3_000, 8_000, 200, 24, 1_000_000
+"""Rows of annotators, cells of their confusions, rows of other tables, plots; votes with a section on judges."""
+
+FACTS = ("version", "command", "input", "columns", "guessed", "rows", "dropped", "notes", "converged", "fit_by",
+         "priors", "draws", "seed", "solver", "interval", "use_gold", "versions")  # fmt: skip
+PERSON = ("question", "part", "annotator", "n_votes", "role", "disagreement_others", "sensitivity", "sensitivity_low",
+          "sensitivity_high", "specificity", "specificity_low", "specificity_high", "youden")  # fmt: skip
+
+
+def page_data(run: Run, *, max_items: int = ITEMS) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Gather what a report shows: what the template writes, and what the page's script needs.
+
+    Parameters
+    ----------
+    run
+        The run.
+    max_items
+        Rows of the item explorer at most.
+    """
+    people, cells = annotator_rows(run)
+    items = shown_items(run, max_items)
+    n_items = run.scan("items").select(pl.len()).collect().item()
+    n_people = run.scan("annotator_summary").select(pl.len()).collect().item()
+    texts = {
+        "version": __version__,
+        "title": shown_title(run),
+        "size": shown_size(run),
+        "verdict": asdict(run.verdict),
+        "notes": model_notes(run.manifest),
+        "label_notes": [*label_notes(run), *order_notes(run)],
+        "interval": run.interval,
+        "anonymous": bool(run.manifest["anonymous"]),
+        "votes_per_item": votes_per_item(run),
+        "main_rule": main_rule(run),
+        "questions": question_cells(run),
+        "findings": findings_section(run),
+        "checked": checked_tables(run),
+        "uncertainty": uncertainty_section(run),
+        "reliability": reliability_rows(run),
+        "groups": groups_section(run) if "groups" in run.manifest else None,
+        "judges": judges_section(run),
+        "rules": rules_section(run),
+        "people_note": f"{people.height:,} of {n_people:,}, those with most votes" * (people.height < n_people),
+        "method": method_section(run),
+    }
+    interactive = {
+        "questions": [asdict(question) for question in run.questions],
+        "parts": list(run.parts.items()),
+        "is_mixed": run.model == "mixed",
+        "anonymous": texts["anonymous"],
+        "items_total": n_items,
+        "text_cut": text_cut(items["texts"].height),
+        "people": packed(people),
+        "confusion": packed(cells),
+        "words": packed(word_rows(run)),
+        **{name: packed(frame) for name, frame in items.items()},
+    }
+    return texts, interactive
+
+
+# --- The answer, question by question ------------------------------------------------------------------------------
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[object]], words: int = 1, title: str = "") -> dict[str, Any]:
+    """Return a table for the template: its first columns are words, the others figures; long ones are cut."""
+    cells = [[NOTHING if cell is None else str(cell) for cell in row] for row in rows[:MAX_ROWS]]
+    return {"heads": heads, "rows": cells, "words": words, "title": title, "left_out": max(len(rows) - MAX_ROWS, 0)}
+
+
+def question_cells(run: Run) -> dict[str, Any]:
+    """Return the table by question."""
+    rows = [
+        [row["question"], f"{row['items']:,}", f"{row['votes'] / max(row['items'], 1):.1f}",
+         interval_of(row, "alpha", ".2f"), percent(row["uncertain"]), interval_of(row, "majority_differs", ".1%"),
+         percent(row["expected_wrong"])]
+        for row in question_frame(run).iter_rows(named=True)
+    ]  # fmt: skip
+    heads = ("question", "items", "votes per item", "agreement α", "uncertain", f"{main_rule(run)} differs",
+             "wrong if errors are independent")  # fmt: skip
+    return table(heads, rows)
+
+
+def findings_section(run: Run) -> dict[str, Any]:
+    """Return what was found: issues worst first, then every other kind by what came of it."""
+    findings, issues = read_findings(run), cautions(run)
+    kinds: dict[str, list[dict[str, str]]] = {}
+    for row in overview(findings):
+        kinds.setdefault(row["status"], []).append(row)
+    names = {
+        "fine": "Looked at and fine",
+        "not applicable": "Not applicable",
+        "muted": "Muted",
+        "not checked": "Not checked",
+    }
+    return {
+        "issues": [
+            {name: getattr(issue, name) for name in ("code", "title", "severity", "text", "meaning", "remedy")}
+            for issue in issues
+        ],
+        "verdict": verdict(findings),
+        "more": "" if is_thorough(findings) else "For the full examination: moral-entropy validate RUN",
+        "kinds": [(title, kinds[status]) for status, title in names.items() if status in kinds],
+    }
+
+
+def checked_tables(run: Run) -> list[dict[str, Any]]:
+    """Return what checked labels found: of consensus and rules, of rules graded label by label, of annotators.
+
+    With more than two labels a rule may be graded on every label of an item, and be right on most of them. Such a rule
+    is not to be compared with those that give an item one label.
+    """
+    rows = run.checked
+    n_labels = rows.filter(kind="consensus")["checked"].sum()
+    by_label, person = (pl.col("kind") == "rule") & (pl.col("checked") > n_labels), pl.col("kind") == "annotator"
+    parts = {"": rows.filter(~by_label, ~person), "Rules that decide on each label by itself": rows.filter(by_label),
+             "Votes of annotators, worst first": rows.filter(person)}  # fmt: skip
+    heads = ("whose", "checked", "wrong", "share wrong")
+    return [table(heads, _checked_cells(part), title=title) for title, part in parts.items() if part.height]
+
+
+def _checked_cells(rows: pl.DataFrame) -> list[list[str]]:
+    """Return the rows as texts; rules with the same figures share one."""
+    names: dict[tuple[str, ...], list[str]] = {}
+    for row in rows.iter_rows(named=True):
+        wrong = with_ends(".1%", row["value"], row["low"], row["high"])
+        figures = (f"{row['checked']:,}", f"{row['wrong']:,.0f}", wrong)
+        names.setdefault(("rule " if row["kind"] == "rule" else row["name"], *figures), []).append(row["name"])
+    return [[lead + ", ".join(group) if lead == "rule " else lead, *cells] for (lead, *cells), group in names.items()]
+
+
+# --- Annotators and items ------------------------------------------------------------------------------------------
+
+
+def annotator_rows(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the annotators, those worth a look first, with a sentence each, and confusion cells of many labels.
+
+    With several questions there is also a row per annotator for all of them. Those with fewest votes are left out
+    where there are more than `MAX_PEOPLE` rows, or `MAX_CELLS` cells.
+    """
+    copies = {
+        (fit["question"], fit["part"], str(name)): str(group[0] if at else group[1])
+        for fit in run.manifest["questions"] for group in fit["counted_as_one"] for at, name in enumerate(group)
+    }  # fmt: skip
+    name, keys = pl.col("annotator").cast(pl.String), ["question", "part", "annotator"]
+    summary = run.table("annotator_summary").select(PERSON).with_columns(name)
+    rows = (
+        summary.sort("n_votes", "annotator", descending=[True, False], maintain_order=True).head(MAX_PEOPLE).to_dicts()
+    )
+    for row in rows:
+        copied = copies.get(tuple(row[key] for key in keys), "")
+        # Copies come after those who vote badly, few votes last.
+        row["trouble"] = ROLES.index(row["role"]) if row["role"] else 4.6 if copied else 4.8
+        row["sentence"] = annotator_sentence(row, copied)
+    people = pl.DataFrame(rows, schema={**summary.schema, "trouble": pl.Float64, "sentence": pl.String})
+    people = people.sort("trouble", pl.col("youden").round(9), nulls_last=True, maintain_order=True)
+    large = [question.name for question in run.questions if question.positive is None]
+    at = people.select(*keys, at=pl.int_range(pl.len()))
+    cells = run.table("annotators", where=pl.col("question").is_in(large)).with_columns(name)
+    cells = cells.join(at, on=keys).sort("at", maintain_order=True)
+    # No matrix is cut in the middle.
+    last = cells["at"][MAX_CELLS] if cells.height > MAX_CELLS else people.height
+    if len(run.questions) > 1 and not run.manifest["anonymous"]:
+        people = pl.concat([_over_questions(people), people], how="diagonal_relaxed").select(people.columns)
+    return people.drop("trouble"), cells.filter(pl.col("at") < last).select(*keys, "true", "voted", "probability")
+
+
+def _over_questions(people: pl.DataFrame) -> pl.DataFrame:
+    """Return one row per annotator: the question on which they are most worth a look, and on how many more they are."""
+    is_bad = pl.col("trouble") < len(ROLES) - 1.3
+    worst = people.group_by("annotator", maintain_order=True).agg(
+        pl.col("n_votes").sum(), pl.col("question", "sentence", "trouble").first(), n_bad=is_bad.sum(), n=pl.len()
+    )
+    further = pl.format(" Worth a look on {} more of {} questions.", pl.col("n_bad") - 1, "n")
+    further = pl.when(pl.col("n_bad") > 1).then(further).otherwise(pl.lit(""))
+    sentence = (
+        pl.when(pl.col("n_bad") == 0).then(pl.format("Nothing unusual on {} questions.", "n"))
+        .otherwise(pl.format("On {}: {}{}", "question", "sentence", further))
+    )  # fmt: skip
+    return worst.with_columns(sentence=sentence, question=pl.lit(ALL), part=pl.lit(""))
+
+
+def word_rows(run: Run) -> pl.DataFrame:
+    """Return the words that mark uncertain items: question, word (cut), reason."""
+    rows = run.table("outliers").filter(pl.col("rank") <= 30, kind="word", domain=ALL)
+    return rows.select("question", pl.col("name").str.slice(0, 60).alias("word"), "reason")
+
+
+def packed(frame: pl.DataFrame) -> dict[str, Any]:
+    """Return a table as columns that JSON can hold; figures that are not finite become null.
+
+    Examples
+    --------
+    >>> packed(pl.DataFrame({"rule": ["any", "any"], "value": [0.12345678, float("inf")]}))
+    {'rule': {'of': ['any'], 'at': [0, 0]}, 'value': [0.1235, None]}
+    """
+    floats = cs.float()
+    finite = frame.with_columns(pl.when(floats.is_finite()).then(floats.round_sig_figs(DIGITS)))
+    return {column.name: _column(column) for column in finite}
+
+
+def _column(column: pl.Series) -> Any:
+    values = column.to_list()
+    if column.dtype != pl.String:
+        return values
+    at: dict[str | None, int] = {}
+    codes = [at.setdefault(text, len(at)) for text in values]
+    return {"of": list(at), "at": codes}
+
+
+# --- Uncertainty, groups, judges, rules, method --------------------------------------------------------------------
+
+
+def uncertainty_section(run: Run) -> dict[str, Any]:
+    """Return the mean entropy of every question as bars of its parts, and by domain as a table."""
+    rows, parts = run.table("entropy"), run.parts
+    pooled = rows.filter(domain=ALL).to_dicts()
+    longest = max([row["total"] for row in pooled] + [1e-9])
+    bars = []
+    for row in pooled:
+        # Without draws all that is known is the total.
+        split = {name: row[part] for part, name in parts.items() if row[part] is not None} or {"total": row["total"]}
+        widths = [(name, f"{nats:.3f}", f"{100 * nats / longest:.2f}") for name, nats in split.items()]
+        bars.append({"question": row["question"], "total": f"{row['total']:.3f}", "parts": widths})
+    cells = [
+        [row["question"], row["domain"], f"{row['n_items']:,}",
+         *(with_ends(".3f", row[name]) for name in ("total", *parts))]
+        for row in rows.filter(pl.col("domain") != ALL).iter_rows(named=True)
+    ]  # fmt: skip
+    by_domain = table(("question", "domain", "items", "total, nats", *parts.values()), cells, 2, "By domain")
+    remedies = [(name, REMEDIES[part]) for part, name in parts.items()]
+    return {"bars": bars, "remedies": remedies, "note": parts_note(run.model), "by_domain": by_domain}
+
+
+def reliability_rows(run: Run) -> list[dict[str, Any]]:
+    """Return p against gold in bins, by question or label: target, n and dots of p, gold, low and high."""
+    positive = {question.name: question.positive for question in run.questions}
+    dots: dict[str, list[dict[str, float]]] = {}
+    for row in run.table("audit_reliability").filter(bins="width").iter_rows(named=True):
+        target = row["question"] if positive[row["question"]] else f"{row['question']}: {row['label']}"
+        dots.setdefault(target, []).append({name: row[name] for name in ("p", "gold", "low", "high", "n")})
+    return [{"target": target, "n": sum(dot["n"] for dot in bins), "dots": bins} for target, bins in dots.items()][
+        :MAX_PLOTS
+    ]
+
+
+def groups_section(run: Run) -> dict[str, Any]:
+    """Return what the report shows of groups, of a run that has them: the largest difference first."""
+    # Late: SciPy's statistics take long to load.
+    from moral_entropy.groups.table import largest_first
+
+    facts, rows = run.manifest["groups"], largest_first(run.groups)
+    is_tested = pl.col("p_value").is_not_null()
+    heads = ("question", "by", "group", "annotators", "share or mean", "difference", "p", "α within", "α across")
+    tested, untested = ([*map(group_cells, rows.filter(keep).to_dicts())] for keep in (is_tested, ~is_tested))
+    people = [
+        [row["column"], row["group"], f"{row['annotators']:,}", percent(row["share"]), percent(row["target"])]
+        for row in facts["composition"]
+    ]
+    return {
+        "sentences": [f"{text[:1].upper()}{text[1:]}" for text in facts["sentences"]],
+        "notes": facts["notes"],
+        "table": table(heads, tested, 3),
+        "untested": table(heads, untested, 3, "Shares that are not tested"),
+        "people": table(("by", "group", "annotators", "share", "target"), people, 2, "Whose consensus is this?"),
+        "parting": parting_items(run),
+    }
+
+
+def group_cells(row: dict[str, Any]) -> list[str]:
+    """Return the row of a group as it is shown: shares in %, differences in points, ratings as they are."""
+    scale, unit, digits = (1, "", 2) if row["label"] == MEAN else (100, "%", 1)
+    rate, gap, low, high = (
+        NOTHING if row[name] is None else f"{scale * row[name]:z.{digits}f}"
+        for name in ("rate", "difference", "low", "high")
+    )
+    sign = "+" if (row["difference"] or 0) > 0 else ""
+    ends = "" if row["low"] is None else f" ({low} to {high})"
+    figures = (("p_adjusted", ".3f"), ("within", ".2f"), ("across", ".2f"))
+    part = f" / {row['part']}" if row["part"] else ""
+    return [
+        f"{row['question']}{part}: {row['label']}", row["column"], row["group"], f"{row['n_annotators']:,}",
+        rate + unit * (row["rate"] is not None), f"{sign}{gap}{ends}",
+        *(with_ends(form, row[name]) for name, form in figures),
+    ]  # fmt: skip
+
+
+def parting_items(run: Run) -> dict[str, Any]:
+    """Return the items on which groups with a truth each part most."""
+    rows = run.table("group_items", where=pl.col("between").is_not_null())
+    votes = pl.format("{} {} of {}", "group", "n_yes", "n_votes")
+    items = rows.group_by("question", "label", "item", "column", maintain_order=True).agg(
+        votes.str.join("; ").alias("votes"), pl.col("spread").first()
+    )
+    first = items.sort(-pl.col("spread").round(9), maintain_order=True).head(20)
+    texts = (
+        dict(run.table("texts", where=pl.col("item").is_in(first["item"].implode())).iter_rows())
+        if first.height
+        else {}
+    )
+    cells = [
+        [f"{row['question']}: {row['label']}", row["item"], (texts.get(row["item"]) or "")[:300], row["votes"]]
+        for row in first.iter_rows(named=True)
+    ]
+    return table(("votes for", "item", "text", "by group"), cells, 4, "Items on which they part most")
+
+
+def judges_section(run: Run) -> dict[str, Any] | None:
+    """Return the section on judges as tables and sentences; None where no language model voted."""
+    facts = run.manifest
+    if facts["anonymous"] or facts["votes"] > MAX_VOTES or facts["annotators"] > MOST_JUDGES:
+        return None
+    names = run.table("annotator_summary")["annotator"].cast(pl.String).unique().drop_nulls().to_list()
+    if all(role.role != LLM for role in roles_of(run, names)[0]):
+        return None
+    judges, scores = describe_judges(run), score(run) if checks_of(run) is not None else None
+    tables = [_scores(scores.frame)] if scores is not None else []
+    rows = [
+        [row["question"], row["judge"], row["role"], row["counted_with"] or NOTHING, f"{row['n_votes']:,}",
+         percent(row["missing"], 0), interval_of(row, "right_all", ".0%"), interval_of(row, "agrees", ".0%")]
+        for row in judges.frame.iter_rows(named=True)
+    ]  # fmt: skip
+    heads = ("question", "judge", "role", "counted with", "votes", "no vote", "right", "as the others")
+    tables.append(table(heads, rows, 4, "Judges, worst first"))
+    panels = judges.panels.select("question", "judges", pl.format("{}", "cost"), pl.col("wrong_unseen")).rows()
+    cells = [[*words, percent(wrong)] for *words, wrong in panels]
+    tables.append(
+        table(("question", "judges", "cost per item", "wrong on other items"), cells, 2, "Best panel for its price")
+    )
+    notes = [*judges.replace["text"], *(scores.notes if scores is not None else ()), *judges.notes]
+    return {"tables": [each for each in tables if each["rows"]], "notes": list(dict.fromkeys(notes))}
+
+
+def _scores(frame: pl.DataFrame) -> dict[str, Any]:
+    rows = []
+    for row in frame.filter(group=ALL).iter_rows(named=True):
+        form = ".1%" if is_share(row["quantity"]) else ".2f"
+        figures = (
+            with_ends(form, *(row[f"{name}{end}"] for end in ("value", "low", "high")))
+            for name in ("", "gold_", "votes_")
+        )
+        rows.append([row["question"], row["quantity"], f"{row['n_gold']:,} of {row['n_items']:,}", *figures])
+    heads = ("question", "score of", "answers known", "score", "known alone", "plain votes")
+    return table(heads, rows, 2, "Scores")
+
+
+def rules_section(run: Run) -> dict[str, Any]:
+    """Return the rules in one small table, and by question."""
+    rules, by_question = pooled_rules(run), rate_frame(run)
+    metrics = {name: rate for name, rate in RATES.items() if any(rule["figures"].get(name) for rule in rules)}
+    rows = []
+    for rule in rules:
+        figures = (rule["figures"].get(name) or {"value": None, "low": None, "high": None} for name in metrics)
+        rows.append(
+            [", ".join(rule["names"]), *(with_ends(".1%", row["value"], row["low"], row["high"]) for row in figures)]
+        )
+    of_question = {name: rate for name, rate in RATES.items() if name in by_question.columns}
+    cells = [
+        [row["question"], row["rule"], row["reference"], *(interval_of(row, name, ".1%") for name in of_question)]
+        for row in by_question.iter_rows(named=True)
+    ]
+    heads = ("question", "rule", "against", *(rate.name for rate in of_question.values()))
+    meanings = run.table("audit_rules").select("rule", "meaning").unique("rule", maintain_order=True)
+    return {
+        "reference": rules[0]["reference"] if rules else "consensus",
+        "advice": str(run.manifest.get("advice") or ""),
+        "table": table(("rule", *(rate.name for rate in metrics.values())), rows),
+        "meanings": [(rate.name, f"{rate.meaning} ({rate.formal or 'disagreement'})") for rate in metrics.values()],
+        "by_question": table(heads, cells, 3, "By question"),
+        "words": table(("rule", "says yes when"), meanings.rows(), 2, "Rules in words"),
+    }
+
+
+def method_section(run: Run) -> dict[str, Any]:
+    """Return what a reader needs to repeat the run; no times, so that the same run has the same report."""
+    facts = {name: run.manifest.get(name) for name in FACTS}
+    fits = [
+        [fit["question"], fit["part"] or NOTHING, fit["positive"] or NOTHING,
+         ", ".join(f"{label} {share:.1%}" for label, share in fit["prevalence"].items()),
+         *(f"{fit[name]:,}" for name in ("items", "annotators", "votes")), f"{fit['log_posterior']:,.2f}",
+         "yes" if fit["converged"] else "NO"]
+        for fit in run.manifest["questions"]
+    ]  # fmt: skip
+    heads = ("question", "part", "positive", "share of each label", "items", "annotators", "votes", "log posterior",
+             "converged")  # fmt: skip
+    return {"facts": facts, "is_mixed": run.model == "mixed", "fits": table(heads, fits, 4, "The fits")}

@@ -1,0 +1,207 @@
+"""Run → tables and a methods paragraph for a paper: CSV, Markdown and LaTeX, all with the figures of this run.
+
+Per question: prevalence, agreement, error rates of rules, and the parts of the entropy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from moral_entropy.files import without_formulas, write_text
+from moral_entropy.markup import NOTHING, markdown_table, markdown_text
+from moral_entropy.names import ALL, MEAN, MULTICLASS
+from moral_entropy.report.card import protocol
+from moral_entropy.report.words import RATES
+from moral_entropy.rules.advice import wrong_rows
+from moral_entropy.runs.run import Run, as_run
+from moral_entropy.verdict.rates import main_rule, wrong_by
+
+CAPTIONS = {
+    "questions": "By question: items, votes, Krippendorff's alpha, labels whose chance of error is above a quarter, "
+    "items that the vote labels otherwise than the consensus, and wrong labels to expect if errors are independent.",
+    "prevalence": "Share of the items that have each label, as the model estimates it.",
+    "agreement": "Agreement between annotators.",
+    "rates": "Error rates of rules: those to expect under p (reference consensus), and those counted against gold.",
+    "entropy": "Mean entropy per item and its parts, in nats.",
+}
+LATEX = str.maketrans(
+    {character: f"\\{character}" for character in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}"}
+    | {">": r"\textgreater{}", "|": r"\textbar{}", "–": "--", "α": r"$\alpha$", "“": "``", "”": "''"}
+)
+"""How characters are written that mean something else in LaTeX."""
+
+
+def write_paper(run: Run | str | Path, folder: str | Path) -> list[Path]:
+    """Write tables and a methods paragraph for a paper, and return their paths.
+
+    Parameters
+    ----------
+    run
+        The run, or its folder.
+    folder
+        Where they go; files of the same name are replaced.
+    """
+    run, target = as_run(run), Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    tables, text = paper_tables(run), methods(run)
+    files = {f"{name}.csv": without_formulas(frame).write_csv() for name, frame in tables.items()}
+    cells = {CAPTIONS[name]: text_cells(frame) for name, frame in tables.items()}
+    files["tables.md"] = "\n\n".join(f"{caption}\n\n{markdown_table(*grid)}" for caption, grid in cells.items())
+    files["tables.tex"] = "\n\n".join(latex_table(caption, *grid) for caption, grid in cells.items())
+    files |= {"methods.md": markdown_text(text), "methods.tex": text.translate(LATEX)}
+    for name, content in files.items():
+        write_text(target / name, content.rstrip("\n") + "\n")
+    return [target / name for name in files]
+
+
+def paper_tables(run: Run) -> dict[str, pl.DataFrame]:
+    """Return the tables by name, as numbers: questions, prevalence, agreement, rates, entropy."""
+    parts = {"items": "n_items", "total": "total"} | {name: part for part, name in run.parts.items()}
+    ends = {"low": "value_low", "high": "value_high"}
+    return {
+        "questions": question_frame(run),
+        "prevalence": pl.DataFrame(_shares(run), schema=["question", "label", "share"], orient="row"),
+        "agreement": run.table("agreement").filter(domain=ALL).drop("domain").rename(ends),
+        "rates": rate_frame(run),
+        "entropy": run.table("entropy").filter(domain=ALL).select("question", **parts),
+    }
+
+
+def question_frame(run: Run) -> pl.DataFrame:
+    """Return one row per question: items, votes, alpha, uncertain, majority_differs, expected_wrong; some with ends."""
+    facts, weight = ("question", "items_counted", "votes", "uncertain"), pl.col("items_counted")
+    fits = pl.DataFrame([{name: fit[name] for name in facts} for fit in run.manifest["questions"]])
+    uncertain = (pl.col("uncertain") * weight).sum() / weight.sum()
+    rows = fits.group_by("question", maintain_order=True).agg(
+        items=weight.sum().round().cast(pl.Int64), votes=pl.col("votes").sum(), uncertain=uncertain
+    )
+    wrong = (wrong_by(run, "p") * pl.col("count")).sum() / pl.col("count").sum()
+    expected = run.scan("items").group_by("question").agg(expected_wrong=wrong).collect(engine="streaming")
+    rows = rows.join(expected, on="question", how="left", maintain_order="left")
+    alpha = run.table("agreement").filter(domain=ALL, statistic="krippendorff_alpha")
+    differs = wrong_rows(run.rules.filter(rule=main_rule(run), reference="consensus", domain=ALL))
+    for name, figures in (("alpha", alpha.to_dicts()), ("majority_differs", differs)):
+        by_question = {row["question"]: row for row in figures}
+        for end, column in (("", "value"), ("_low", "low"), ("_high", "high")):
+            cells = [by_question.get(question, {}).get(column) for question in rows["question"]]
+            rows = rows.with_columns(pl.Series(f"{name}{end}", cells, dtype=pl.Float64))
+    return rows
+
+
+def rate_frame(run: Run) -> pl.DataFrame:
+    """Return the rates of every rule by question, or by label of more than two: expected under p, and against gold."""
+    large = pl.col("question").is_in([question.name for question in run.questions if question.positive is None])
+    by_label = large & ~pl.col("label").is_in([ALL, MULTICLASS])
+    is_target = ~pl.col("question").is_in([ALL, MEAN]) & (by_label | ~large)
+    target = pl.when(by_label).then(pl.format("{}: {}", "question", "label")).otherwise("question")
+    rates: dict[tuple[str, ...], dict[str, Any]] = {}
+    for row in run.rules.filter(is_target, domain=ALL).with_columns(question=target).iter_rows(named=True):
+        name = row["metric"].removeprefix("expected_")
+        # Against the consensus, what p lets one expect goes before the count of its labels.
+        if name in RATES and (row["reference"] == "gold" or row["metric"] != name):
+            key = {column: row[column] for column in ("question", "rule", "reference")}
+            ends = {f"{name}{end}": row[column] for end, column in (("", "value"), ("_low", "low"), ("_high", "high"))}
+            rates.setdefault(tuple(key.values()), key).update(ends)
+    return pl.DataFrame(list(rates.values()), infer_schema_length=None)
+
+
+def _shares(run: Run) -> list[tuple[str, str, float]]:
+    sums: dict[tuple[str, str], list[float]] = {}
+    for fit in run.manifest["questions"]:
+        for label, share in fit["prevalence"].items():
+            total = sums.setdefault((fit["question"], label), [0.0, 0.0])
+            total[0] += share * fit["items_counted"]
+            total[1] += fit["items_counted"]
+    return [(*key, above / below) for key, (above, below) in sums.items() if below]
+
+
+def text_cells(frame: pl.DataFrame) -> tuple[list[str], list[list[str]]]:
+    """Round a table of figures for reading: its heads, and its cells with intervals beside their values."""
+    columns = [name for name in frame.columns if not name.endswith(("_low", "_high"))]
+    is_figure = {name: frame[name].dtype == pl.Float64 for name in columns}
+    rows = [
+        [interval_of(row, name, ".3f") if is_figure[name] else str(row[name]) for name in columns]
+        for row in frame.iter_rows(named=True)
+    ]
+    return [name.replace("_", " ") for name in columns], rows
+
+
+def interval_of(row: Mapping[str, Any], name: str, form: str) -> str:
+    """Show the figure of a column with its interval, if it has one.
+
+    Examples
+    --------
+    >>> interval_of({"fpr": 0.123, "fpr_low": 0.1, "fpr_high": 0.15}, "fpr", ".1%")
+    '12.3% (10.0–15.0)'
+    """
+    return with_ends(form, *(row.get(f"{name}{end}") for end in ("", "_low", "_high")))
+
+
+def with_ends(form: str, value: float | None, low: float | None = None, high: float | None = None) -> str:
+    """Show a figure with its interval, if it has one and is not known exactly."""
+    if value is None:
+        return NOTHING
+    if low is None or high is None or low == high:
+        return f"{value:z{form}}"
+    bounds = (f"{end:z{form}}".removesuffix("%") for end in (low, high))
+    return f"{value:z{form}} ({'–'.join(bounds)})"
+
+
+def percent(share: float | None, digits: int = 1) -> str:
+    """Show a share in per cent."""
+    return NOTHING if share is None else f"{share:z.{digits}%}"
+
+
+def latex_table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    r"""Write a table in LaTeX, with rules of the package booktabs.
+
+    Examples
+    --------
+    >>> print(latex_table("Rates.", ["rule", "fpr"], [["any_1", "12%"]]))
+    \begin{table}
+    \caption{Rates.}
+    \begin{tabular}{lr}
+    \toprule
+    rule & fpr \\
+    \midrule
+    any\_1 & 12\% \\
+    \bottomrule
+    \end{tabular}
+    \end{table}
+    """
+    head, *lines = (" & ".join(cell.translate(LATEX) for cell in row) + r" \\" for row in (heads, *rows))
+    columns = "l" + "r" * (len(heads) - 1)
+    begin = [
+        r"\begin{table}",
+        rf"\caption{{{caption.translate(LATEX)}}}",
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+    ]
+    return "\n".join([*begin, head, r"\midrule", *lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"])
+
+
+def methods(run: Run) -> str:
+    """Say in one paragraph how the labels were made and how sure they are, with the figures of the run."""
+    sentences, rule = [protocol(run)], main_rule(run)
+    entropy = dict(run.table("entropy").filter(domain=ALL).select("question", "total").iter_rows())
+    for row in question_frame(run).iter_rows(named=True):
+        name = row["question"]
+        figures = [
+            f"Krippendorff's alpha was {interval_of(row, 'alpha', '.2f')}",
+            f"{percent(row['uncertain'])} of the labels were uncertain (chance of error above a quarter)",
+            f"the rule {rule} labelled {interval_of(row, 'majority_differs', '.1%')} otherwise than the consensus",
+            f"the mean entropy per item was {entropy[name]:.3f} nats",
+            f"if annotators err independently, {percent(row['expected_wrong'])} of the consensus labels are wrong",
+        ]
+        sentences.append(f"On {name} ({row['items']:,} items, {row['votes']:,} votes), {'; '.join(figures)}.")
+    if (error := run.verdict.error) is None:
+        sentences.append("No labels were checked: mistakes that annotators share come on top.")
+    else:
+        share = with_ends(".1%", error.value, error.low, error.high)
+        sentences.append(f"Of {error.checked:,} checked labels, {error.wrong:,.0f} were wrong: {share}.")
+    return " ".join([*sentences, f"Intervals hold {run.interval:.0%}."])

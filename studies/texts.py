@@ -1,0 +1,237 @@
+"""What are texts worth? Real votes cut to a few per item: left-out votes, or gold, predicted with texts and without.
+
+Usage: texts.py [--data ../shared/data] [--texts 6000] [--seeds 40] [--dry]. Writes the tables of
+docs/evidence/texts.md; with --dry only prints. Sets that are not there are left out, with a word. Where cleanlab is
+installed its CROWDLAB stands beside ours, with the same text probabilities. Thin twins of the moral corpora cannot
+show any of this: their texts are filler.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from moral_entropy import fit, read_votes
+from moral_entropy.checks.scores import auc, calibration_gap
+from moral_entropy.model.fit import base_rates
+from moral_entropy.train.texts import MOST_COUNTED, Reading, cross_fit, measure_worth, read_texts
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT / ".." / "shared" / "data"
+PAGE = ROOT / "docs" / "evidence" / "texts.md"
+MFRC_LABELS, PANEL_LABELS = ("Care", "Equality", "Authority", "Non-Moral"), ("care", "fairness", "authority")
+METHODS = ("share", "p without texts", "tf-idf", "MiniLM", "both", "CROWDLAB")
+MISSING = -1
+
+
+class Question(NamedTuple):
+    """One yes/no question: votes by item and voter (-1 for none), how many are known, and gold where there is."""
+
+    name: str
+    vote_ia: np.ndarray
+    known: tuple[int, ...]
+    gold_i: np.ndarray | None = None
+    anonymous: bool = False
+
+
+def sets(data: Path, n_texts: int) -> Iterator[tuple[str, list[str], list[Question]]]:
+    """Yield every set that is there: its name, its texts and its questions."""
+    for name, read in {"mfrc_counts": _mfrc, "mfrc_llm_panel": _panel, "popquorn_offensiveness": _popquorn}.items():
+        if not (data / name).is_dir():
+            print(f"  {name} is not in {data.name}: left out", file=sys.stderr)
+            continue
+        print(f"  {name}", file=sys.stderr, flush=True)
+        yield name, *read(data / name, n_texts)
+
+
+def _mfrc(folder: Path, n_texts: int) -> tuple[list[str], list[Question]]:
+    """Read counts of yes among three votes; who voted is not known."""
+    table = pl.read_csv(folder / "counts_with_text.csv").filter(pl.col("text").str.strip_chars() != "")
+    rng = np.random.default_rng(0)
+    table = table[np.sort(rng.choice(table.height, min(n_texts, table.height), replace=False))]
+    questions = []
+    for label in MFRC_LABELS:
+        yes_i = table[label].to_numpy().clip(0, 3)
+        vote_ia = rng.permuted((np.arange(3) < yes_i[:, None]).astype(int), axis=1)
+        questions.append(Question(label, vote_ia, (1, 2), anonymous=True))
+    return table["text"].to_list(), questions
+
+
+def _panel(folder: Path, n_texts: int) -> tuple[list[str], list[Question]]:
+    """Read the votes of nine language models, with people's majority as gold."""
+    items = pl.read_csv(folder / "items.csv").filter(pl.col("text").str.strip_chars() != "").head(n_texts)
+    votes = pl.read_csv(folder / "votes.csv").join(items.select("item").with_row_index("row"), on="item")
+    _, voter_v = np.unique(votes["annotator"].to_numpy(), return_inverse=True)
+    questions = []
+    for label in PANEL_LABELS:
+        vote_ia = np.full((items.height, voter_v.max() + 1), MISSING)
+        yes_v = votes["label"].fill_null("").str.split("|").list.contains(label).to_numpy()
+        vote_ia[votes["row"].to_numpy(), voter_v] = yes_v
+        gold_i = items["gold_multilabel"].fill_null("").str.split("|").list.contains(label).to_numpy().astype(float)
+        questions.append(Question(label, vote_ia, (1, 3, 9), gold_i))
+    return items["text"].to_list(), questions
+
+
+def _popquorn(folder: Path, n_texts: int) -> tuple[list[str], list[Question]]:
+    """Read ratings from 1 to 5; offensive are 2 and more."""
+    votes = pl.read_csv(folder / "ratings.csv")
+    items = votes.group_by("item", maintain_order=True).agg(pl.col("text").first()).head(n_texts).with_row_index("row")
+    votes = votes.join(items.select("item", "row"), on="item")
+    _, voter_v = np.unique(votes["annotator"].to_numpy(), return_inverse=True)
+    vote_ia = np.full((items.height, voter_v.max() + 1), MISSING)
+    vote_ia[votes["row"].to_numpy(), voter_v] = votes["rating"].to_numpy() >= 2
+    return items["text"].to_list(), [Question("offensive", vote_ia, (1, 2, 4))]
+
+
+def cut(vote_ia: np.ndarray, n_known: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Draw the known votes of every item; the second table has those left out."""
+    order_ia = np.random.default_rng(seed).random(vote_ia.shape) + 2.0 * (vote_ia == MISSING)
+    rank_ia = order_ia.argsort(axis=1).argsort(axis=1)
+    chosen_ia = (rank_ia < n_known) & (vote_ia != MISSING)
+    return np.where(chosen_ia, vote_ia, MISSING), np.where(chosen_ia, MISSING, vote_ia)
+
+
+def probabilities(question: Question, known_ia: np.ndarray, words: Reading, both: Reading) -> dict[str, np.ndarray]:
+    """Return the probability of yes by method, and what the worth of the texts was."""
+    item_v, voter_v = np.nonzero(known_ia != MISSING)
+    frame = pl.DataFrame({"item": item_v, "annotator": voter_v, "label": known_ia[item_v, voter_v]})
+    columns = {"anonymous": True} if question.anonymous else {"annotator": "annotator"}
+    votes = read_votes(frame.drop("annotator") if question.anonymous else frame, item="item", label="label", **columns)
+    [ballot] = votes.ballots
+    counts_ik = ballot.counts_ik
+    base_k = base_rates(ballot)
+    p = {"share": ((counts_ik + base_k) / (counts_ik.sum(axis=1, keepdims=True) + 1.0))[:, 1]}
+    p["p without texts"] = fit(votes, draws=0).fits[0].p_ik[:, 1]
+    alone = both._replace(x_if=both.embedded, embedded=None)
+    for name, reading in {"tf-idf": words, "MiniLM": alone, "both": both}.items():
+        t_ik, _ = cross_fit(reading, counts_ik)
+        worth = measure_worth(counts_ik, t_ik, base_k, reading.group_i)
+        counted = min(worth["votes"], MOST_COUNTED) if worth["low"] > 0.0 else 0.0
+        p[name] = fit(votes, draws=0, item_priors={ballot.question: (t_ik, counted)}).fits[0].p_ik[:, 1]
+        p[f"worth, {name}"] = np.array([worth["votes"], worth["low"], worth["high"]])
+    p["text"], p["counted"] = t_ik[:, 1], np.array(counted)
+    p["CROWDLAB"] = crowdlab(known_ia, t_ik)
+    return p
+
+
+def crowdlab(known_ia: np.ndarray, t_ik: np.ndarray) -> np.ndarray:
+    """Return the probability of yes by cleanlab's CROWDLAB; NaN where it is not installed or refuses these votes."""
+    try:
+        from cleanlab.multiannotator import get_label_quality_multiannotator
+
+        votes = pl.DataFrame(np.where(known_ia == MISSING, np.nan, known_ia)).to_pandas()
+        quality = get_label_quality_multiannotator(votes, t_ik, verbose=False)["label_quality"]
+    except Exception as error:
+        print(f"  no CROWDLAB: {type(error).__name__} {str(error)[:80]}", file=sys.stderr)
+        return np.full(len(t_ik), np.nan)
+    score_i, yes_i = quality["consensus_quality_score"].to_numpy(), quality["consensus_label"].to_numpy() == 1
+    return np.where(yes_i, score_i, 1.0 - score_i)
+
+
+def score(p_i: np.ndarray, yes_i: np.ndarray, n_i: np.ndarray) -> tuple[float, float, float]:
+    """Return log loss, AUC and calibration error of p against votes, or against gold as one vote."""
+    p_i, share_i = p_i.clip(1e-6, 1 - 1e-6), yes_i / np.maximum(n_i, 1)
+    loss_i = -(yes_i * np.log(p_i) + (n_i - yes_i) * np.log(1 - p_i))
+    return float(loss_i.sum() / n_i.sum()), auc(p_i, share_i, n_i), calibration_gap(p_i, share_i, n_i)
+
+
+def study_predictions(data: Path, n_texts: int) -> tuple[list[str], list[str]]:
+    """Return rows of the table of scores, and of that of label errors."""
+    rows, errors = [], []
+    for name, texts, questions in sets(data, n_texts):
+        both = read_texts(texts, "minilm")
+        words = both._replace(embedded=None)
+        for question in questions:
+            for n_known in question.known:
+                known_ia, left_ia = cut(question.vote_ia, n_known)
+                p = probabilities(question, known_ia, words, both)
+                yes_i, n_i = (left_ia == 1).sum(axis=1).astype(float), (left_ia != MISSING).sum(axis=1).astype(float)
+                if question.gold_i is not None:
+                    yes_i, n_i = question.gold_i, np.ones(len(question.gold_i))
+                cells = []
+                for method in METHODS:
+                    figures = score(p[method], yes_i, n_i) if np.isfinite(p[method]).all() else None
+                    cells.append("–" if figures is None else "/".join(f"{x:.3f}".replace("0.", ".") for x in figures))
+                worth, low, high = p["worth, both"]
+                place = f"| {name}, {question.name}, {n_known} "
+                rows.append(f"{place}| {' | '.join(cells)} | {worth:.1f} ({low:.1f} to {high:.1f}) |")
+                errors.append(f"{place}| {' | '.join(label_errors(p, known_ia, yes_i, n_i))} |")
+                print(rows[-1], errors[-1], sep="\n", file=sys.stderr, flush=True)
+    return rows, errors
+
+
+def label_errors(p: dict[str, np.ndarray], known_ia: np.ndarray, yes_i: np.ndarray, n_i: np.ndarray) -> list[str]:
+    """Return the share of wrong labels among all items, the 100 of lowest agreement, and the 100 of most conflict."""
+    n_known_i = (known_ia != MISSING).sum(axis=1)
+    label_i = p["p without texts"] >= 0.5
+    sure_i = np.maximum(yes_i, n_i - yes_i) > n_i / 2
+    wrong_i = label_i != (yes_i * 2 > n_i)
+    by_votes_i = np.where(label_i, p["p without texts"], 1 - p["p without texts"])
+    text_i = np.where(label_i, p["text"], 1 - p["text"])
+    both_i = ((n_known_i + 1) * by_votes_i + p["counted"] * text_i) / (n_known_i + 1 + p["counted"])
+    agreement_i = np.abs((known_ia == 1).sum(axis=1) / n_known_i - 0.5)
+    shuffle_i = np.random.default_rng(0).random(len(wrong_i))
+    cells = [wrong_i[sure_i].mean()]
+    for order_i in (agreement_i, by_votes_i, both_i):
+        items = np.lexsort((shuffle_i, np.where(sure_i, order_i, np.inf)))[:100]
+        cells.append(wrong_i[items].mean())
+    return [f"{share:.0%}" for share in cells]
+
+
+def study_shuffled(data: Path, seeds: int) -> list[str]:
+    """Count how often the interval of the worth of shuffled texts excludes 0."""
+    rows = []
+    for name, texts, questions in sets(data, 1_500):
+        reading, question = read_texts(texts), questions[0]
+        excluded, points = 0, []
+        for seed in range(seeds):
+            known_ia, _ = cut(question.vote_ia, 2, seed)
+            order = np.random.default_rng(seed).permutation(len(texts))
+            counts_ik = np.column_stack([(known_ia == 0).sum(axis=1), (known_ia == 1).sum(axis=1)])[order]
+            t_ik, _ = cross_fit(reading, counts_ik)
+            base_k = (counts_ik.sum(axis=0) + 0.5) / (counts_ik.sum() + 1.0)
+            worth = measure_worth(counts_ik, t_ik, base_k, reading.group_i)
+            excluded += worth["low"] > 0.0
+            points.append(worth["votes"])
+        rows.append(f"| {name}, {question.name}, 2 | {seeds} | {excluded} | {np.mean(np.array(points) > 0):.0%} |")
+    return rows
+
+
+def main() -> None:
+    """Make the tables, and put them between their marks on the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--texts", type=int, default=6_000)
+    parser.add_argument("--seeds", type=int, default=40)
+    parser.add_argument("--dry", action="store_true")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    shuffled = study_shuffled(options.data, options.seeds)
+    scores, errors = study_predictions(options.data, options.texts)
+    tables = {
+        "scores": [f"| set, question, votes known | {' | '.join(METHODS)} | worth of a text (both) |",
+                   "| --- " * (len(METHODS) + 2) + "|", *scores],
+        "errors": ["| set, question, votes known | all items | lowest agreement | lowest p | text against votes |",
+                   "| --- " * 5 + "|", *errors],
+        "shuffled": ["| set, question, votes | seeds | interval above 0 | worth above 0 |", "| --- " * 4 + "|",
+                     *shuffled],
+    }  # fmt: skip
+    page = PAGE.read_text(encoding="utf-8") if PAGE.is_file() and not options.dry else ""
+    for name, lines in tables.items():
+        table = "\n".join(lines)
+        print(table, end="\n\n")
+        page = re.sub(rf"(<!-- {name} -->\n\n)(\|.*\n)*", lambda mark, table=table: f"{mark[1]}{table}\n", page)
+    if page:
+        PAGE.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
