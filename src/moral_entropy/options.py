@@ -19,7 +19,8 @@ Layout = Literal["auto", "long", "wide", "respondents"]
 TABLES: tuple[Layout, ...] = ("long", "wide", "respondents")
 Format = Literal[
     "auto", "long", "wide", "respondents", "label-studio", "argilla", "prodigy", "mturk", "lewidi",
-    "mftc", "mfrc", "emfd", "hf-datasets", "inspect", "promptfoo", "langfuse", "openai-evals", "judges",
+    "mftc", "mfrc", "emfd", "hf-datasets", "inspect", "promptfoo", "langfuse", "openai-evals", "deepeval",
+    "lm-eval", "mlflow", "judges",
 ]  # fmt: skip
 VOTE_COLUMNS = ("question", "item", "annotator", "label")
 """Columns of votes.parquet."""

@@ -139,9 +139,8 @@ def from_polars(frame: pl.DataFrame | pl.LazyFrame, name: str, **facts: Any) -> 
 def _frame_of_records(source: list[Any] | Mapping[Any, Any]) -> pl.DataFrame:
     """Return records, columns by name, or {annotator: {item: label}}, as a table."""
     values = list(source.values()) if isinstance(source, Mapping) else source
-    if isinstance(source, Mapping) and values and all(isinstance(value, Mapping) for value in values):
-        source = [{"item": item, "annotator": annotator, "label": label} for annotator, answers in source.items()
-                  for item, label in answers.items()]  # fmt: skip
+    if isinstance(source, Mapping) and (table := _votes_of_map(source, ReadingLog())) is not None:
+        return table
     try:
         return pl.DataFrame(source, strict=False, infer_schema_length=None)
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
@@ -456,12 +455,19 @@ def _read_json(data: bytes, kind: str, name: str, log: ReadingLog) -> pl.DataFra
 
 
 def _json_map(data: bytes, log: ReadingLog) -> pl.DataFrame | None:
-    """Read labels by annotator and item, `{"ann": {"t1": "yes"}}`, or by item and annotator; None for anything else."""
     try:
-        outer = parse_json(data)
+        return _votes_of_map(parse_json(data), log)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(outer, dict) or len(outer) < 2 or not all(isinstance(inner, dict) for inner in outer.values()):
+
+
+def _votes_of_map(outer: Any, log: ReadingLog) -> pl.DataFrame | None:
+    """Read labels by annotator and item, `{"ann": {"t1": "yes"}}`, or by item and annotator; None for anything else."""
+    if (
+        not isinstance(outer, Mapping)
+        or len(outer) < 2
+        or not all(isinstance(part, Mapping) for part in outer.values())
+    ):
         return None
     votes = [(key, name, label) for key, inner in outer.items() for name, label in inner.items()]
     # There are fewer people than items.
