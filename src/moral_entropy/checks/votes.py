@@ -219,7 +219,7 @@ def _below_chance(consensus: Consensus, fit: QuestionFit) -> Iterator[Finding]:
         ),
         remedy="Read some of their votes; correct a reversed scale in the data, or leave them out and audit again.",
     )  # fmt: skip
-    for a, name in zip(sure_a[:NAMED].tolist(), names, strict=False):
+    for a, name in zip(sure_a[: NAMED if fit.n_draws else 0].tolist(), names, strict=False):
         youden_s = youden(fit.confusion_sakv[:, a])
         low, high = (float(bound[0]) for bound in central_interval(youden_s[None], consensus.interval))
         text = (

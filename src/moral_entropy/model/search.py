@@ -81,14 +81,16 @@ class SecondMode(NamedTuple):
 
 
 def pack(at: Parameters) -> Floats:
-    """Return the log-ratio coordinates of some parameters.
+    """Return the log-ratio coordinates of some parameters; leading axes (draws) are kept.
 
     Examples
     --------
     >>> pack(Parameters(np.array([[0.5, 0.5]]), np.array([[[0.8, 0.2], [0.2, 0.8]]]))).round(3)
     array([ 0.   , -1.386,  1.386])
     """
-    return np.concatenate([(np.log(part[..., 1:]) - np.log(part[..., :1])).ravel() for part in at])
+    lead = at.confusion_akv.shape[:-3]
+    parts = ((np.log(part[..., 1:]) - np.log(part[..., :1])).reshape(*lead, -1) for part in at)
+    return np.concatenate(list(parts), axis=-1)
 
 
 def unpack(x_p: Floats, like: Parameters) -> Parameters:

@@ -29,8 +29,8 @@ from moral_entropy.votes.values import NO, NUMBER, as_text
 COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
     "item": (
         "moralentropyitem", "item", "itemid", "task", "taskid", "textid", "tweetid", "commentid", "postid",
-        "documentid", "docid", "document", "doc", "example", "exampleid", "instance", "instanceid", "unit", "unitid", "sentenceid",
-        "pairid", "messageid", "reviewid", "imageid", "image", "headlineid", "headline", "stimulusid", "stimulus",
+        "documentid", "docid", "document", "doc", "example", "exampleid", "instance", "instanceid", "unit", "unitid",
+        "sentenceid", "pairid", "messageid", "reviewid", "imageid", "image", "headlineid", "headline", "stimulusid", "stimulus",
         "vignette", "questionid", "qid", "id"
     ),
     "annotator": (
