@@ -30,8 +30,8 @@ COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
     "item": (
         "moralentropyitem", "item", "itemid", "task", "taskid", "textid", "tweetid", "commentid", "postid",
         "documentid", "docid", "document", "doc", "example", "exampleid", "instance", "instanceid", "unit", "unitid",
-        "sentenceid", "pairid", "messageid", "reviewid", "imageid", "image", "headlineid", "headline", "stimulusid", "stimulus",
-        "vignette", "questionid", "qid", "id"
+        "sentenceid", "pairid", "messageid", "reviewid", "imageid", "image", "headlineid", "headline",
+        "stimulusid", "stimulus", "vignette", "questionid", "qid", "id"
     ),
     "annotator": (
         "annotator", "annotatorid", "annotatorname", "worker", "workerid", "rater", "raterid", "coder", "coderid",
