@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 from scipy.special import entr, logit
 
-from moral_entropy.checks.posterior import Posterior
+from moral_entropy.checks.posterior import density, posterior_of
 from moral_entropy.findings import Finding, level_of, without_warnings
 from moral_entropy.model.consensus import Consensus, QuestionFit
 from moral_entropy.model.findings import NOTICEABLE, finding_of
 from moral_entropy.model.fit import refit
-from moral_entropy.model.search import CLOSE
+from moral_entropy.model.posterior import Parameters, Posterior, score
+from moral_entropy.model.search import CLOSE, pack, unpack
 from moral_entropy.progress import Advance, ignore, share_of
 from moral_entropy.votes.table import Floats
 
@@ -60,20 +61,20 @@ def check_ensemble(
 
 
 def _ensemble_of(fit: QuestionFit, members: int, seed: int, advance: Advance) -> list[Finding]:
-    posterior = Posterior.of(fit)
+    posterior = posterior_of(fit)
     weight_r = np.bincount(fit.patterns.row_i, fit.ballot.count_i, fit.patterns.n_rows)
     even_dg = np.tile(fit.states.size_g / fit.states.n_states, (len(fit.weight_dg), 1))
     right_kv = 0.6 * np.eye(fit.ballot.n_labels) + 0.4 / fit.ballot.n_labels
-    paper_p = posterior.pack(even_dg, np.broadcast_to(right_kv, posterior.beta_akv.shape))
-    height, p_rk = _mode_from(posterior, posterior.pack(fit.weight_dg, fit.confusion_akv))
-    lower, several = [], []
+    paper_p = pack(Parameters(even_dg, np.broadcast_to(right_kv, fit.confusion_akv.shape)))
+    height, p_rk = _mode_from(posterior, pack(fit.mode))
+    lower, p_members = [], []
     for member in range(members):
         start_p = paper_p + SPREAD * np.random.default_rng([seed, member]).standard_normal(len(paper_p))
-        found, other_rk = _mode_from(posterior, start_p)
-        lower.append(height - found)
-        several.append(other_rk)
+        member_height, other_rk = _mode_from(posterior, start_p)
+        lower.append(height - member_height)
+        p_members.append(other_rk)
         advance((member + 1) / members)
-    p_mrk = np.array(several)
+    p_mrk = np.array(p_members)
     changed_m = np.average(p_mrk.argmax(axis=2) != p_rk.argmax(axis=1), weights=weight_r, axis=1)
     figures = {
         "starts_agreeing": (changed_m < NOTICEABLE).mean(),
@@ -91,12 +92,12 @@ def _mode_from(posterior: Posterior, start_p: Floats) -> tuple[float, Floats]:
     from scipy.optimize import minimize
 
     def negative(x_p: Floats) -> tuple[float, Floats]:
-        height, gradient_p = posterior.density(x_p)
+        height, gradient_p = density(posterior, x_p)
         return -height, -gradient_p
 
     optimum = minimize(negative, start_p, jac=True, method="L-BFGS-B", options={"maxiter": 500, "ftol": 1e-12})
-    at = (np.exp(logs) for logs in posterior.unpack(optimum.x))
-    return -float(optimum.fun), posterior.state_probabilities(*at) @ posterior.states.mix_zk
+    assert posterior.held is not None
+    return -float(optimum.fun), score(posterior.patterns, posterior.states, unpack(optimum.x, posterior.held))[0]
 
 
 def _other_answer(fit: QuestionFit, lower_m: Floats, changed_m: Floats) -> Iterator[Finding]:
@@ -133,30 +134,30 @@ def check_priors(consensus: Consensus, *, seed: int = 0, advance: Advance = igno
         **{name: {"priors": replace(priors, prevalence=alpha, by_question={})} for name, alpha in ALPHAS.items()
            if two or not isinstance(alpha, tuple)},
     }  # fmt: skip
-    others: dict[str, Consensus] = {}
+    refits: dict[str, Consensus] = {}
     for n, (name, changes) in enumerate(choices.items()):
         # Thin data and other modes were said of the reported fit already.
         with without_warnings():
-            others[name] = refit(consensus, draws=0, seed=seed, **changes)
+            refits[name] = refit(consensus, draws=0, seed=seed, **changes)
         advance((n + 1) / len(choices))
     findings: list[Finding] = []
     for f, fit in enumerate(consensus.fits):
-        findings += _ranges(fit, {name: other.fits[f] for name, other in others.items()})
+        findings += _ranges(fit, {name: refitted.fits[f] for name, refitted in refits.items()})
     return findings
 
 
-def _ranges(fit: QuestionFit, others: dict[str, QuestionFit]) -> Iterator[Finding]:
+def _ranges(fit: QuestionFit, refits: dict[str, QuestionFit]) -> Iterator[Finding]:
     ballot, weight_i = fit.ballot, fit.ballot.count_i
     for k in [ballot.positive] if ballot.n_labels == 2 else range(ballot.n_labels):
         # A prior of a thousand pseudo-items must move the prevalence of a few: the doubt looks at annotators' priors.
-        shares = {name: float(other.share_k[k]) for name, other in others.items() if name not in ALPHAS}
-        least, most = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
-        low, high = shares[least], shares[most]
+        shares = {name: float(refitted.share_k[k]) for name, refitted in refits.items() if name not in ALPHAS}
+        least, largest = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
+        low, high = shares[least], shares[largest]
         finding = finding_of(
             fit, "priors", "range_prevalence", high - low, subject=ballot.labels[k], low=low, high=high, n=len(shares),
             text=(
                 f"under {len(shares)} other priors of the annotators the share of {ballot.labels[k]!r} is between "
-                f"{low:.1%} ({least}) and {high:.1%} ({most}); reported {fit.share_k[k]:.1%}."
+                f"{low:.1%} ({least}) and {high:.1%} ({largest}); reported {fit.share_k[k]:.1%}."
             ),
         )  # fmt: skip
         wide = np.ptp(logit(np.clip([low, high], 1e-9, 1 - 1e-9))) > WIDE
@@ -165,8 +166,8 @@ def _ranges(fit: QuestionFit, others: dict[str, QuestionFit]) -> Iterator[Findin
             remedy="State a prior you can defend (--prior-prevalence, --prior-confusion), and report the range.",
         )  # fmt: skip
     for figure, values in (
-        ("entropy", [np.average(entr(other.posterior_ik).sum(axis=1), weights=weight_i) for other in others.values()]),
-        ("labels_changed", [np.average(other.label_i != fit.label_i, weights=weight_i) for other in others.values()]),
+        ("entropy", [np.average(entr(again.posterior_ik).sum(axis=1), weights=weight_i) for again in refits.values()]),
+        ("labels_changed", [np.average(again.label_i != fit.label_i, weights=weight_i) for again in refits.values()]),
     ):
         low, high = float(min(values)), float(max(values))
         yield finding_of(fit, "priors", f"range_{figure}", high - low, low=low, high=high, n=len(values))

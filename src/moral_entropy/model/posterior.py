@@ -225,6 +225,8 @@ class Posterior:
         At most this many threads; all cores by default.
     spread
         Where the votes are spread over machines: adds up a function over all of them. `patterns` is then a sample.
+    held
+        Pseudo-counts that do not follow the counts: those at a mode, around which is sampled.
     """
 
     patterns: Patterns
@@ -235,12 +237,13 @@ class Posterior:
     common_kv: Floats | float = 0.0
     threads: int | None = None
     spread: Spread | None = None
+    held: Parameters | None = None
 
-    def add_up(self, function: Callable[..., Any], *more: Any) -> Any:
+    def add_up(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Apply a function of patterns and states to all votes: here, or where they are."""
         if self.spread is None:
-            return function(self.patterns, self.states, *more)
-        return self.spread(function, self.states, *more)
+            return function(self.patterns, self.states, *arguments)
+        return self.spread(function, self.states, *arguments)
 
     def sample(self, most_votes: int) -> Posterior:
         """Return the log posterior of a sample of the votes; itself where they are few, and here."""
@@ -276,6 +279,8 @@ class Posterior:
 
     def pseudo_counts(self, counts: Counts) -> Parameters:
         """Return the pseudo-counts of weights and rows: those given, and towards what domains and annotators share."""
+        if self.held is not None:
+            return self.held
         weight_g = counts.items_dg.sum(axis=0) + self.pseudo_g
         one_domain = self.patterns.n_domains == 1
         pseudo_dg = self.pseudo_g[None] if one_domain else DOMAIN_STRENGTH * weight_g[None] / weight_g.sum()
@@ -316,8 +321,8 @@ class Posterior:
         own_att = self.unknown_label(at, counts)
         n_own, start = self.n_own, self.n_weights
         for a, own_tt in enumerate(own_att):
-            own = slice(start + a * n_own, start + (a + 1) * n_own)
-            curvature_pp[own, own] -= own_tt
+            block = slice(start + a * n_own, start + (a + 1) * n_own)
+            curvature_pp[block, block] -= own_tt
         curvature_pp += self.add_up(missing_information, at)
         return np.asarray(curvature_pp)
 

@@ -81,14 +81,16 @@ class SecondMode(NamedTuple):
 
 
 def pack(at: Parameters) -> Floats:
-    """Return the log-ratio coordinates of some parameters.
+    """Return the log-ratio coordinates of some parameters; leading axes (draws) are kept.
 
     Examples
     --------
     >>> pack(Parameters(np.array([[0.5, 0.5]]), np.array([[[0.8, 0.2], [0.2, 0.8]]]))).round(3)
     array([ 0.   , -1.386,  1.386])
     """
-    return np.concatenate([(np.log(part[..., 1:]) - np.log(part[..., :1])).ravel() for part in at])
+    lead = at.confusion_akv.shape[:-3]
+    parts = ((np.log(part[..., 1:]) - np.log(part[..., :1])).reshape(*lead, -1) for part in at)
+    return np.concatenate(list(parts), axis=-1)
 
 
 def unpack(x_p: Floats, like: Parameters) -> Parameters:
@@ -121,8 +123,8 @@ class _Point:
         self.next = Parameters(*map(shares_of, completed))
         shares = [(share[..., 1:] * (1.0 - share[..., 1:])) for share in at]
         totals = (total.sum(axis=-1, keepdims=True) for total in completed)
-        known = [(total * share).ravel() for total, share in zip(totals, shares, strict=True)]
-        self.known_p = np.concatenate(known).clip(min=1e-12)
+        information = [(total * share).ravel() for total, share in zip(totals, shares, strict=True)]
+        self.known_p = np.concatenate(information).clip(min=1e-12)
         self.step_p = pack(self.next) - self.x_p
         slope_p = np.abs(self.gradient_p) / np.sqrt(self.known_p)
         self.steepness = float(np.where(self._on_edge(), 0.0, slope_p).max(initial=0.0))
@@ -156,9 +158,10 @@ def maximise(
         if watch is not None:
             watch(point.steepness)
         if point.steepness < near:
-            better, more = _polish(posterior, point, tolerance)
+            better, n_polish = _polish(posterior, point, tolerance)
             # Where the steps have helped, curvature is computed anew; else SQUAREM goes on first.
-            passes, near = passes + more, near if better.steepness < 0.3 * point.steepness else 0.5 * point.steepness
+            passes += n_polish
+            near = near if better.steepness < 0.3 * point.steepness else 0.5 * point.steepness
             point = better
             continue
         middle = _Point(posterior, point.next)
