@@ -19,6 +19,7 @@ from scipy.special import ndtri, softmax, stdtrit, xlogy
 
 from moral_entropy.judges.estimates import known_mean
 from moral_entropy.judges.known import ENOUGH, KnownItems, fitted_votes, questions_of, vote_matrix
+from moral_entropy.judges.values import bounded, schema
 from moral_entropy.runs.run import Run, as_run
 from moral_entropy.ties import highest, tie_key
 from moral_entropy.votes.table import UNKNOWN, Floats, Ints
@@ -34,21 +35,9 @@ MOST_GRADED = 1_000
 
 FLOOR = 1e-12
 
-ADDED = pl.Schema({**dict.fromkeys(("nats", "nats_se", "saved", "saved_se"), pl.Float64()), "graded_by": pl.String()})
-PANELS = pl.Schema(
-    {
-        **dict.fromkeys(("question", "judges"), pl.String()),
-        "size": pl.Int64(),
-        **dict.fromkeys(("cost", "wrong", "wrong_unseen"), pl.Float64()),
-        "graded_by": pl.String(),
-    }
-)
-
-DRIFT = pl.Schema(
-    {"question": pl.String(), "judge": pl.String(), "n": pl.Int64(),
-     **dict.fromkeys(("same", "same_low", "same_high"), pl.Float64()), "n_known": pl.Int64(),
-     **dict.fromkeys(("right_change", "right_change_low", "right_change_high"), pl.Float64())}
-)  # fmt: skip
+ADDED = schema("float nats nats_se saved saved_se", "text graded_by")
+PANELS = schema("text question judges", "int size", "float cost wrong wrong_unseen", "text graded_by")
+DRIFT = schema("text question judge", "int n", bounded("same"), "int n_known", bounded("right_change"))
 
 
 @dataclass(frozen=True, eq=False)
