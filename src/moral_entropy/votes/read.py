@@ -109,7 +109,8 @@ def panel_columns(table: Source, roles: ColumnRoles, options: ReadOptions) -> tu
 
     Panels: whose answer an item is, which items belong together, and what was compared in which order.
     """
-    taken = {*roles.column.values(), *options.questions, *options.counts}
+    # A prompt that is read as the text still says which items belong together.
+    taken = {column for role, column in roles.column.items() if role != "text"} | {*options.questions, *options.counts}
     present = [name for name in PANEL_COLUMNS if roles.layout == "long" and name in table.columns and name not in taken]
     return tuple(dict.fromkeys((*options.keep, *present)))
 
