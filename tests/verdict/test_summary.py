@@ -62,10 +62,19 @@ def test_accuracy_is_the_share_of_items_that_are_labelled_right(case):
     votes, run, labels = case
     gold = {item: truth for item, (_, truth) in votes_by_item(votes).items() if truth is not None}
     consensus = dict(run.items.select("item", "label").iter_rows())
+    chances = {item: {labels[0]: 1 - p, labels[1]: p} for item, p in run.items.select("item", "p").iter_rows()}
+    if len(labels) > 2:
+        for item, label, p in run.table("posterior").select("item", "class", "p").iter_rows():
+            chances[item][label] = p
     for rule in ("majority", "any") if len(labels) == 2 else ("plurality",):
         given = labels_of(rule, votes, labels)
         for reference, truth in (("gold", gold), ("consensus", consensus)):
             expected = np.mean([given[item][label] for item, label in truth.items()])
+            if reference == "consensus":
+                # Expected by p: the mean chance that the label the rule gives is right.
+                expected = np.mean([
+                    sum(share * chances[item][label] for label, share in given[item].items()) for item in given
+                ])  # fmt: skip
             [found] = [one for one in pooled_rules(run, reference) if rule in one["names"]]
             assert found["figures"]["accuracy"]["value"] == pytest.approx(expected, abs=1e-12)
     right = np.mean([consensus[item] == label for item, label in gold.items()])

@@ -59,12 +59,13 @@ def check(
     from moral_entropy.rules.gate import check_limits
     from moral_entropy.runs.run import read_run
     from moral_entropy.verdict.headlines import ANNOTATOR, run_figures
+    from moral_entropy.verdict.rates import leading_rates
 
     with _broken_data_is_told_apart():
         opened = read_run(run)
         some = any(ANNOTATOR in spec for spec in (*maximum, *minimum))
         figures = run_figures(opened, annotators=some)
-        limits = check_limits(opened.rules, maxima=maximum, minima=minimum, more=figures, strict=strict)
+        limits = check_limits(leading_rates(opened), maxima=maximum, minima=minimum, more=figures, strict=strict)
         asked = [_of_verdict(opened, verdict)] if verdict is not None else []
     records = [*map(_record, limits), *(record for record, _ in asked)]
     outcomes = {str(record["outcome"]) for record in records}

@@ -222,6 +222,7 @@ def _what_is_unknown(frame: pl.DataFrame, name: str) -> str:
         return f"there is no reference {reference!r} for {name!r}. References: {', '.join(references)}."
     left, _, metric = bare.rpartition(".")
     metrics = ["accuracy", *frame["metric"].unique(maintain_order=True).to_list()]
+    metrics.sort(key=lambda name: name.startswith("thresholded_"))
     if metric not in metrics or not left:
         return f"there is no metric {metric!r} in {name!r}. Metrics: {listed(metrics, most=MOST_METRICS)}."
     rules = frame["rule"].unique(maintain_order=True).to_list()

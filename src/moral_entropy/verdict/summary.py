@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
@@ -259,8 +260,10 @@ def _alpha(row: dict[str, Any]) -> str:
 def _wrong(row: dict[str, Any]) -> str:
     if row["low"] is None:
         return "–"
-    low, high = percent(row["low"]), percent(row["high"])
-    return low if low == high else f"{low.removesuffix('%')}–{high}"
+    if row["low"] == row["high"]:
+        return percent(row["low"])
+    # Rounded outward, so that it holds what it holds.
+    return f"{math.floor(100 * row['low'])}–{math.ceil(100 * row['high'])}%"
 
 
 def percent(share: float | None) -> str:
